@@ -36,6 +36,7 @@ _HOMES = {
         "simulate_verdicts",
         "simulate_votes",
     ],
+    "data.verdict_rows": ["join_verdicts"],
     "errors": ["DataError", "MemoryLimitError", "ProcessError"],
     "evaluators.comparison": ["compare_evaluators"],
     "evaluators.meaningful_gaps": ["agreement_by_gap", "smallest_gap"],

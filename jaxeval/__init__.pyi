@@ -43,6 +43,7 @@ from jaxeval.data.simulate import simulate_judged_battles as simulate_judged_bat
 from jaxeval.data.simulate import simulate_strengths as simulate_strengths
 from jaxeval.data.simulate import simulate_verdicts as simulate_verdicts
 from jaxeval.data.simulate import simulate_votes as simulate_votes
+from jaxeval.data.verdict_rows import join_verdicts as join_verdicts
 from jaxeval.errors import DataError as DataError
 from jaxeval.errors import MemoryLimitError as MemoryLimitError
 from jaxeval.errors import ProcessError as ProcessError

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -13,16 +14,22 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells, count_by
+from jaxeval.data.columns import reject_missing, renumbered
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, visible
 
+#: What becomes of people's battles that the judge did not judge.
+WithoutVerdict = Literal["error", "drop"]
 #: The column that says which sample a row is of.
 SAMPLE = "(sample)"
 
 
 @dataclass(frozen=True, eq=False)
 class VerdictCells(Cells):
-    """Rows compressed: equal ones of one sample are a cell. The target of unlabelled ones is the judge's verdict."""
+    """Rows compressed: equal ones of one sample are a cell. The target of unlabelled ones is the judge's verdict.
+
+    Sorted by sample, the labelled one first, then as `Cells` are.
+    """
 
     labelled: Bool  # (C,)
     verdict: Float  # (C,) of the judge, for `first`
@@ -38,16 +45,22 @@ class VerdictCells(Cells):
         seen = self.by_people(int(self.second.max()) + 1) > 0
         return np.asarray((seen[self.first] & seen[self.second])[self.pair])
 
-    def by_people(self, n_models: int) -> Float:
-        """(M,) battles of each model that people judged."""
-        model = np.concatenate([self.first[self.pair], self.second[self.pair]])
-        return np.asarray(np.bincount(model, np.tile(self.count * self.labelled, 2), n_models), np.float64)
+    def by_sample(self, n_pairs: int) -> Cells:
+        """The same cells; pairs have numbers of their own in the unlabelled sample, ``n_pairs`` higher."""
+        pair = self.pair + n_pairs * ~self.labelled
+        first, second = (np.tile(np.pad(x, (0, n_pairs - len(x))), 2) for x in (self.first, self.second))
+        return replace(self, first=first, second=second, pair=pair)
 
     @property
     def of_people(self) -> Cells:
         """The same cells, of which those without a human outcome hold no battles."""
         count = np.where(self.labelled, self.count, 0)
         return Cells(self.first, self.second, self.pair, self.target, self.weight, count)
+
+    def by_people(self, n_models: int) -> Float:
+        """(M,) battles of each model that people judged."""
+        model = np.concatenate([self.first[self.pair], self.second[self.pair]])
+        return np.asarray(np.bincount(model, np.tile(self.count * self.labelled, 2), n_models), np.float64)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,11 +75,13 @@ class VerdictRows(Battles):
         a, b, labelled = self.model_a[rows].astype(np.int64), self.model_b[rows], self.labelled[rows]
         swap = a > b
         human, judge = (np.where(swap, 1 - x[rows], x[rows]) for x in (self.target, self.verdict))
-        outcome = np.where(labelled, 3 * np.rint(2 * human) + np.rint(2 * judge), 9 + np.rint(2 * judge))
+        outcome = (np.where(labelled, 6 * human, 0) + 2 * judge).astype(np.int64)  # of nine
         pair = np.where(swap, b, a) * self.n_models + np.where(swap, a, b)
-        keys, cell_of_row = np.unique(pair * 12 + outcome.astype(np.int64), return_inverse=True)
-        pairs, of_pair = np.unique(keys // 12, return_inverse=True)
-        outcome = keys % 12
+        n_pairs = self.n_models**2
+        keys, cell_of_row = np.unique((~labelled * n_pairs + pair) * 9 + outcome, return_inverse=True)
+        sample, pair = np.divmod(keys // 9, n_pairs)
+        pairs, of_pair = np.unique(pair, return_inverse=True)
+        outcome = keys % 9
         first, second = (x.astype(np.int32) for x in divmod(pairs, self.n_models))
         judge = outcome % 3 / 2
         times = None if self.count is None else self.count[rows]
@@ -74,10 +89,10 @@ class VerdictRows(Battles):
             first=first,
             second=second,
             pair=of_pair,
-            target=np.where(outcome < 9, outcome // 3 / 2, judge),
+            target=np.where(sample == 0, outcome // 3 / 2, judge),
             weight=np.ones(len(keys)),
             count=count_by(cell_of_row, times, len(keys)),
-            labelled=outcome < 9,
+            labelled=sample == 0,
             verdict=judge,
         )
         return cells, cell_of_row
@@ -201,3 +216,92 @@ def _same_battles(human: Battles, judged: Battles) -> Bool:
             f"{row}: {counts[0][row]:,} and {counts[1][row]:,}"
         )
     return flipped & ~same
+
+
+def join_verdicts(
+    human: Battles, judged: Battles, item: str, *, without_verdict: WithoutVerdict = "error"
+) -> tuple[Battles, Battles, Battles]:
+    """People's and a judge's battles, brought together by item and pair of models, as `prediction_powered` takes them.
+
+    A battle of people finds the judge's verdict on the same item and the same two models, whichever side they are on.
+    Several people may have judged one battle: each of their votes is a row.
+
+    Args:
+        human: people's outcomes, with the column ``item``.
+        judged: the judge's verdicts, with that column.
+        item: the column that tells battles of one pair apart (a prompt).
+        without_verdict: what to do about people's battles that the judge did not judge: "error", or "drop".
+
+    Returns:
+        People's battles, the judge's verdicts on them row by row, and the judge's verdicts on other battles.
+
+    Raises:
+        DataError: there is no such column, or values are missing; the judge has several verdicts on a battle of people;
+            no battle was judged by both; people's battles lack a verdict, and are not to be dropped.
+
+    Examples:
+        >>> import jaxeval
+        >>> import pandas as pd
+        >>> rows = [("x", "y", "model_a", 1), ("y", "x", "tie", 2)]
+        >>> votes = pd.DataFrame(rows, columns=["model_a", "model_b", "winner", "prompt"])
+        >>> more = pd.concat([votes.assign(prompt=votes["prompt"] + k) for k in range(5)]).drop_duplicates("prompt")
+        >>> tables = jaxeval.join_verdicts(*map(jaxeval.Battles.from_pandas, (votes, more)), item="prompt")
+        >>> [len(table) for table in tables]
+        [2, 2, 4]
+    """
+    if without_verdict not in get_args(WithoutVerdict):
+        raise ValueError(f"without_verdict must be 'error' or 'drop', got {without_verdict!r}")
+    keys = [_keys(battles, item) for battles in (human, judged)]
+    found = pd.MultiIndex.from_frame(keys[1])
+    wanted = pd.MultiIndex.from_frame(keys[0])
+    labelled = found.isin(wanted)
+    repeated = (found.duplicated() | (_count(judged) > 1)) & labelled
+    if repeated.any():
+        raise DataError(
+            f"the judge has several verdicts on {counted(int(found[repeated].nunique()), 'battle')} of people, first "
+            f"{_told(keys[1].iloc[int(repeated.argmax())], item)}: keep one of them, or bring both orders into one "
+            "battle (read_judge_outputs)"
+        )
+    at = found[~found.duplicated()].get_indexer(wanted)
+    place = np.flatnonzero(~found.duplicated())[at]
+    lost = at < 0
+    if lost.all():
+        raise DataError(
+            f"no battle was judged by both: none of the {counted(len(wanted), 'battle')} of people has the {item} and "
+            f"the models of one of the judge's {len(found):,}, first {_told(keys[0].iloc[0], item)}"
+        )
+    if lost.any() and without_verdict == "error":
+        raise DataError(
+            f"{counted(int(lost.sum()), 'battle')} of people out of {len(lost):,} without a verdict of the judge, "
+            f"first {_told(keys[0].iloc[int(lost.argmax())], item)}: judge them, or leave them out by "
+            "without_verdict='drop' (--without-verdict drop)"
+        )
+    people = human if not lost.any() else human.filter(~lost)
+    return people, _rows_of(judged, place[~lost], people.count), judged.filter(~labelled)
+
+
+def _keys(battles: Battles, item: str) -> pd.DataFrame:
+    """Item and models of each row, the models by name."""
+    values = battles.column(item)
+    reject_missing(values.isna().to_numpy(), item, battles.rows, "fill them, or leave those rows out")
+    sides = np.stack([battles.models[side].astype(str) for side in (battles.model_a, battles.model_b)])
+    first, second = np.sort(sides.astype(object), 0)
+    return pd.DataFrame({"item": values.to_numpy(), "first": first, "second": second})
+
+
+def _told(key: pd.Series, item: str) -> str:
+    return f"{item} {visible(str(key['item']))} of {visible(key['first'])} and {visible(key['second'])}"
+
+
+def _rows_of(battles: Battles, rows: NDArray[np.intp], count: Int | None) -> Battles:
+    """The rows ``rows`` of ``battles``, in that order, with repeats, each for ``count`` battles."""
+    met, (first, second) = renumbered(battles.n_models, battles.model_a[rows], battles.model_b[rows])
+    kept = rows if battles.kept is None else battles.kept[rows]
+    target = battles.target[rows]
+    times = np.ones(len(rows), np.int64) if count is None else count
+    n, n_ties = int(times.sum()), int(times[target == 0.5].sum())
+    report = replace(battles.report, n_rows=len(rows), n_battles=n, n_models=int(met.sum()), n_ties=n_ties)
+    return replace(
+        battles, models=battles.models[met], model_a=first, model_b=second, target=target, kept=kept, rows=None,
+        weight=None if battles.weight is None else battles.weight[rows], count=count, report=report,
+    )  # fmt: skip

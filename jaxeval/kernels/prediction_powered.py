@@ -21,7 +21,7 @@ from jax import Array, lax
 
 from jaxeval.kernels.additions import added
 from jaxeval.kernels.connectivity import Standing
-from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Num, Real
+from jaxeval.kernels.kinds import Float, Int8, Int32, Num, Real
 from jaxeval.kernels.pair_tables import row_sums
 
 
@@ -35,14 +35,13 @@ class Form(IntEnum):
 
 
 class Entries(NamedTuple):
-    """What the draws add to: a grid whose columns belong to pairs; E entries have equal outcomes of one sample."""
+    """What the draws add to: a grid, each of whose columns belongs to one pair in one sample."""
 
     unit: Int32[Array, "rows columns"] | None  # flat number of the unit that draws the entry; None: its own place
     times: Float[Array, "rows columns"]  # battles of the entry that a draw of the unit adds, 0 where there is none
-    labelled: Bool[Array, "rows columns"]
     human: Float[Array, "rows columns"]  # outcome of the pair's first model, 0 where there is none
     judge: Float[Array, "rows columns"]
-    pair: Int32[Array, "columns"]
+    pair: Int32[Array, "columns"]  # of P pairs; P more in the unlabelled battles
 
 
 class PairSums(NamedTuple):
@@ -82,26 +81,31 @@ class Powered(NamedTuple):
 
 def pair_sums(entries: Entries, draws: Num[Array, "units R"], n_pairs: int) -> PairSums:
     """Sums by pair of the ``draws`` of all units."""
-    shape = entries.times.shape
-    drawn = draws.astype(entries.times.dtype)
-    drawn = drawn if entries.unit is None else drawn.at[entries.unit.reshape(-1)].get(mode="promise_in_bounds")
-    drawn = drawn.reshape(*shape, -1)
-    there, others = entries.times * entries.labelled, entries.times * ~entries.labelled
+    drawn = draws if entries.unit is None else draws.at[entries.unit.reshape(-1)].get(mode="promise_in_bounds")
+    drawn = drawn.reshape(*entries.times.shape, draws.shape[-1])
     y, f = entries.human, entries.judge
-    weights = (
-        there,
-        there * y,
-        there * f,
-        there * y**2,
-        there * y * f,
-        there * f**2,
-        others,
-        others * f,
-        others * f**2,
+
+    def by_pair(values: Array) -> Array:
+        # Row by row, which XLA on the CPU vectorises.
+        weights = entries.times * values
+        columns = sum(
+            (weights[row, :, None] * drawn[row] for row in range(1, len(drawn))), weights[0, :, None] * drawn[0]
+        )
+        return added(jnp.zeros((2 * n_pairs, draws.shape[-1])), (entries.pair, columns))
+
+    n, human, judge = by_pair(jnp.ones_like(y)), by_pair(y), by_pair(f)
+    squared_human, product, squared_judge = by_pair(y**2), by_pair(y * f), by_pair(f**2)
+    return PairSums(
+        n=n[:n_pairs],
+        human=human[:n_pairs],
+        judge=judge[:n_pairs],
+        squared_human=squared_human[:n_pairs],
+        product=product[:n_pairs],
+        squared_judge=squared_judge[:n_pairs],
+        n_others=n[n_pairs:],
+        judge_others=judge[n_pairs:],
+        squared_judge_others=squared_judge[n_pairs:],
     )
-    zero = jnp.zeros((n_pairs, draws.shape[-1]), drawn.dtype)
-    # Rows are few, and their sum is made on the way.
-    return PairSums(*(added(zero, (entries.pair, jnp.sum(weight[..., None] * drawn, 0))) for weight in weights))
 
 
 def powered(sums: PairSums, form: Form, tuning: Tuning, lam: Real[Array, ""]) -> Powered:

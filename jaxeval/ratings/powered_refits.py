@@ -69,7 +69,7 @@ def powered_refits(
     """The refits of a slice called ``label``; ``lam`` is None where every resample takes its best one."""
     cells, m, size = fitted.cells, len(fitted.board.theta), len(fitted.start)
     n_pairs = len(np.asarray(fitted.tuning.first))
-    draws = vote_draws(cells, drawn, options.drawn, label, n_pairs)
+    draws = vote_draws(cells.by_sample(n_pairs), drawn, options.drawn, label, 2 * n_pairs)
     position = np.full((size, size), n_pairs - 1)
     position[cells.first, cells.second] = position[cells.second, cells.first] = np.arange(len(cells.first))
     main = per_model(cells.first, cells.second, fitted.board.n, m)
@@ -96,8 +96,7 @@ def _entries(entries: DrawnTo, cells: VerdictCells) -> Entries:
     return Entries(
         unit=None if entries.unit is None else as_leaf(entries.on_grid(entries.place), np.int32),
         times=as_leaf(entries.on_grid(times), np.float64),
-        labelled=as_leaf(entries.on_grid(cells.labelled[entries.cell]), np.bool_),
-        human=as_leaf(entries.on_grid(cells.target[entries.cell]), np.float64),
+        human=as_leaf(entries.on_grid(np.where(cells.labelled, cells.target, 0.0)[entries.cell]), np.float64),
         judge=as_leaf(entries.on_grid(cells.verdict[entries.cell]), np.float64),
         pair=as_leaf(entries.pair, np.int32),
     )

@@ -317,6 +317,56 @@ class TestInput:
             prediction_powered(*samples, by="language2")
 
 
+@pytest.fixture(scope="module")
+def tables(samples):
+    frames = [x.to_pandas().drop(columns="voter") for x in samples]
+    prompts = np.arange(4_500)
+    human, judged, others = (x.assign(prompt=prompts[k : k + len(x)]) for x, k in zip(frames, (0, 0, 500), strict=True))
+    verdicts = pd.concat([others, judged]).sample(frac=1, random_state=0)
+    swap = np.random.default_rng(0).random(len(verdicts)) < 0.5
+    a, b = verdicts["model_a"].astype(str), verdicts["model_b"].astype(str)
+    verdicts = verdicts.assign(
+        model_a=a.where(~swap, b), model_b=b.where(~swap, a),
+        target=verdicts["target"].where(~swap, 1 - verdicts["target"]),
+    )  # fmt: skip
+    return Battles.from_pandas(human, target="target"), Battles.from_pandas(verdicts, target="target")
+
+
+class TestJoin:
+    def test_gives_the_samples(self, tables, board):
+        joined = jaxeval.join_verdicts(*tables, "prompt")
+        again = prediction_powered(*joined, n_resamples=B)
+        np.testing.assert_allclose(again.draws, board.draws, atol=1e-9)
+
+    def test_several_people_on_one_battle(self, tables):
+        human, judged = tables
+        twice = Battles.concat([human, human])
+        people, verdicts, others = jaxeval.join_verdicts(twice, judged, "prompt")
+        assert [x.n_battles for x in (people, verdicts, others)] == [1000, 1000, 4_000]
+        assert verdicts.report.n_battles == 1000
+
+    def test_battles_without_a_verdict(self, tables):
+        human, judged = tables
+        fewer = judged.filter(lambda x: x["prompt"] % 10 != 0)
+        with pytest.raises(DataError, match="50 battles of people out of 500 without a verdict of the judge, first"):
+            jaxeval.join_verdicts(human, fewer, "prompt")
+        people, verdicts, _ = jaxeval.join_verdicts(human, fewer, "prompt", without_verdict="drop")
+        assert people.n_battles == verdicts.n_battles == 450
+        assert people.report.n_excluded == 50
+
+    def test_two_verdicts_on_a_battle(self, tables):
+        human, judged = tables
+        with pytest.raises(DataError, match="several verdicts on 500 battles of people, first prompt"):
+            jaxeval.join_verdicts(human, Battles.concat([judged, judged]), "prompt")
+
+    def test_nothing_in_common(self, tables):
+        human, judged = tables
+        with pytest.raises(DataError, match="no battle was judged by both"):
+            jaxeval.join_verdicts(human, judged.filter(lambda x: x["prompt"] >= 500), "prompt")
+        with pytest.raises(DataError, match="no column 'promt'"):
+            jaxeval.join_verdicts(human, judged, "promt")
+
+
 @pytest.mark.slow
 class TestSimulated:
     """400 boards of 8 models, 500 human votes and 6,000 verdicts; a share has a standard error of .007 or less."""
