@@ -48,7 +48,9 @@ from jaxeval.data.simulate import simulate_battles as simulate_battles
 from jaxeval.data.simulate import simulate_judge_outputs as simulate_judge_outputs
 from jaxeval.data.simulate import simulate_judged_battles as simulate_judged_battles
 from jaxeval.data.simulate import simulate_strengths as simulate_strengths
+from jaxeval.data.simulate import simulate_verdicts as simulate_verdicts
 from jaxeval.data.simulate import simulate_votes as simulate_votes
+from jaxeval.data.verdict_rows import join_verdicts as join_verdicts
 from jaxeval.errors import DataError as DataError
 from jaxeval.errors import MemoryLimitError as MemoryLimitError
 from jaxeval.errors import ProcessError as ProcessError
@@ -73,6 +75,9 @@ from jaxeval.ratings.contextual_fit import ContextualFit as ContextualFit
 from jaxeval.ratings.leaderboard import leaderboard as leaderboard
 from jaxeval.ratings.plackett_luce import PlackettLuceFit as PlackettLuceFit
 from jaxeval.ratings.plackett_luce import fit_plackett_luce as fit_plackett_luce
+from jaxeval.ratings.prediction_powered import PredictionPoweredBoard as PredictionPoweredBoard
+from jaxeval.ratings.prediction_powered import PredictionPoweredFit as PredictionPoweredFit
+from jaxeval.ratings.prediction_powered import prediction_powered as prediction_powered
 from jaxeval.ratings.saved_ratings import read_ratings as read_ratings
 from jaxeval.ratings.style_effect import style_effect as style_effect
 from jaxeval.ratings.tie_comparison import compare_tie_models as compare_tie_models

@@ -118,7 +118,7 @@ def anchored(
                 raise click.UsageError("--strata is about resamples of judges with repeated runs, and there is one run")
             warnings.append("one run only: the reliability of judges cannot be told (name the column of runs, --run)")
         further, unmade = method_tables(
-            verdicts, _direct_scores(file, columns), strong=[] if screen is None else screen.strong,
+            verdicts, _direct_scores(path, columns), strong=[] if screen is None else screen.strong,
             confidence=min_confidence, prior=prior, seed=drawn["seed"],
         )  # fmt: skip
         notes += unmade

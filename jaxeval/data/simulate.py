@@ -119,6 +119,59 @@ def simulate_battles(n_battles: int = 25_000, n_models: int = 55, **options: Unp
     return Battles.from_pandas(simulate_votes(n_battles, n_models, **options))
 
 
+def simulate_verdicts(
+    n_human: int = 500,
+    n_unlabelled: int = 20_000,
+    n_models: int = 20,
+    *,
+    agreement: float = 0.6,
+    taste: float = 0.3,
+    **options: Unpack[VoteOptions],
+) -> tuple[Battles, Battles, Battles]:
+    """A few battles judged by people and a judge, and many by the judge alone: what `prediction_powered` takes.
+
+    The judge repeats the human outcome with probability ``agreement``. Otherwise the judge decides alone, by strengths
+    of a taste of its own, which differ from people's by ``taste`` logits (standard deviation).
+
+    Args:
+        n_human: n, battles that people judged, and the judge too.
+        n_unlabelled: N, further battles.
+        n_models: M.
+        agreement: from 0 to 1.
+        taste: standard deviation of the difference between the judge's strengths and people's, logits.
+        **options: of `simulate_votes`.
+
+    Returns:
+        People's outcomes of the n battles, the judge's verdicts on them, and those on the N others.
+
+    Raises:
+        ValueError: a share that is none, a negative ``taste``, or as by `simulate_votes`.
+
+    Examples:
+        >>> import jaxeval
+        >>> human, judged, unlabelled = jaxeval.simulate_verdicts(100, 1_000, n_models=4)
+        >>> human.n_battles, judged.n_battles, unlabelled.n_battles
+        (100, 100, 1000)
+    """
+    if not 0 <= agreement <= 1:
+        raise ValueError(f"agreement must lie in [0, 1], got {agreement}")
+    if not taste >= 0:
+        raise ValueError(f"taste must be >= 0, got {taste}")
+    n = checked_integer("n_human", n_human, 1) + checked_integer("n_unlabelled", n_unlabelled, 1)
+    strengths = _given_or_drawn(options.get("strengths"), n_models, n, options.get("seed", 0))
+    votes = simulate_votes(n, len(strengths), **{**options, "strengths": strengths})
+    rng = np.random.default_rng([options.get("seed", 0), 3])
+    own = strengths.to_numpy(float) + rng.normal(0, taste, len(strengths))
+    a, b = (votes[side].cat.codes.to_numpy() for side in ("model_a", "model_b"))
+    p, u = 1 / (1 + np.exp(own[b] - own[a])), rng.random(n)
+    tie = options.get("tie_rate", 0.25) * 4 * p * (1 - p)
+    alone = np.select([u < p - tie / 2, u < p + tie / 2], ["model_a", "tie"], "model_b")
+    verdict = np.where(rng.random(n) < agreement, votes["winner"].astype(str), alone)
+    judged = Battles.from_pandas(votes.assign(winner=verdict))
+    labelled = np.arange(n) < n_human
+    return Battles.from_pandas(votes[labelled]), judged.filter(labelled), judged.filter(~labelled)
+
+
 def simulate_judged_battles(
     n_battles: int = 25_000,
     n_models: int = 55,

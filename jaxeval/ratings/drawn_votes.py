@@ -254,27 +254,37 @@ def drawn_entries(
 
 
 class VoteDraws(NamedTuple):
-    """The multinomial draws of one board, kept by entry: those of `dense_refits`, which sums them by pair."""
+    """The draws of one board, kept by entry: those of `dense_refits`, which sums them by pair."""
 
     units: Units
     packing: Packing
+    stream: np.uint64  # names the slice's random numbers
     entries: Entries
     cluster: Int | None  # flat numbers of the units of the clusters of two battles or more; -1 of the others
 
 
-def vote_draws(cells: Cells, groups: VoteGroups) -> VoteDraws:
-    """How the votes of ``cells`` are drawn, or their clusters; arguments as of a slice of `dense_refits`."""
+def vote_draws(
+    cells: Cells,
+    groups: VoteGroups,
+    scheme: DrawScheme = DrawScheme.MULTINOMIAL,
+    label: str = "",
+    n_pairs: int | None = None,
+) -> VoteDraws:
+    """How the votes of ``cells`` are drawn, or their clusters; arguments as of a slice of `dense_refits`.
+
+    ``n_pairs`` is their number with padding.
+    """
     number = None
     if groups.repeating:
         members = unit_members(cells, groups)
         own, number = _member_entries(cells, members), members.cluster
     else:
         own = _cell_entries(cells, 3 if cells.hard else UNIT_ROWS, groups.strata)
-    (entries,) = _padded([own], padded_columns(len(cells.first) + 1))
+    (entries,) = _padded([own], n_pairs or padded_columns(len(cells.first) + 1))
     if number is not None:
         number = np.where(number < 0, -1, entries._replace(unit=number).place)
-    draw = unit_draw(entries.units, DrawScheme.MULTINOMIAL, "", Packing(None), entries.stratum)
-    return VoteDraws(draw.units, draw.packing, entries, number)
+    draw = unit_draw(entries.units, scheme, label, Packing(None), entries.stratum)
+    return VoteDraws(draw.units, draw.packing, draw.stream, entries, number)
 
 
 def _grid(pair: Int, rows: int) -> tuple[Int, Int, Int]:

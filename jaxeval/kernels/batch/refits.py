@@ -173,11 +173,11 @@ def _refit_chunk(
 ) -> Refits:
     """Draw, tabulate and refit the resamples ``numbers`` of one slice."""
     statistics = draw_pairs(problem, form, seed, numbers)
-    dense = _stored(jax.vmap(partial(pair_tables.spread, problem.layout)), statistics, problem.layout.position.shape)
+    dense = stored(jax.vmap(partial(pair_tables.spread, problem.layout)), statistics, problem.layout.position.shape)
     return jax.vmap(partial(_solve, problem, form, terms))(dense)
 
 
-def _stored(
+def stored(
     function: Callable[[tuple[Array, ...]], tuple[Array, ...]],
     statistics: tuple[Num[Array, "R P"], ...],
     shape: tuple[int, ...],

@@ -1,0 +1,307 @@
+"""Battles with human outcomes and a judge's verdicts, and battles with the verdicts alone, as one table of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal, get_args
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.arrays import Bool, Float, Int
+from jaxeval.data.battles import Battles
+from jaxeval.data.cells import Cells, count_by
+from jaxeval.data.columns import reject_missing, renumbered
+from jaxeval.errors import DataError
+from jaxeval.wording import counted, visible
+
+#: What becomes of people's battles that the judge did not judge.
+WithoutVerdict = Literal["error", "drop"]
+#: The column that says which sample a row is of.
+SAMPLE = "(sample)"
+
+
+@dataclass(frozen=True, eq=False)
+class VerdictCells(Cells):
+    """Rows compressed: equal ones of one sample are a cell. The target of unlabelled ones is the judge's verdict.
+
+    Sorted by sample, the labelled one first, then as `Cells` are.
+    """
+
+    labelled: Bool  # (C,)
+    verdict: Float  # (C,) of the judge, for `first`
+
+    @property
+    def hard(self) -> bool:
+        """Whether cells are the wins, ties and losses of pairs: there are more of them."""
+        return False
+
+    @cached_property
+    def used(self) -> Bool:
+        """(C,) whether people judged battles of both models: of others they have said nothing."""
+        seen = self.by_people(int(self.second.max()) + 1) > 0
+        return np.asarray((seen[self.first] & seen[self.second])[self.pair])
+
+    def by_sample(self, n_pairs: int) -> Cells:
+        """The same cells; pairs have numbers of their own in the unlabelled sample, ``n_pairs`` higher."""
+        pair = self.pair + n_pairs * ~self.labelled
+        first, second = (np.tile(np.pad(x, (0, n_pairs - len(x))), 2) for x in (self.first, self.second))
+        return replace(self, first=first, second=second, pair=pair)
+
+    @property
+    def of_people(self) -> Cells:
+        """The same cells, of which those without a human outcome hold no battles."""
+        count = np.where(self.labelled, self.count, 0)
+        return Cells(self.first, self.second, self.pair, self.target, self.weight, count)
+
+    def by_people(self, n_models: int) -> Float:
+        """(M,) battles of each model that people judged."""
+        model = np.concatenate([self.first[self.pair], self.second[self.pair]])
+        return np.asarray(np.bincount(model, np.tile(self.count * self.labelled, 2), n_models), np.float64)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class VerdictRows(Battles):
+    """Both samples as rows that are grouped, drawn and compressed as battles are, the labelled ones first."""
+
+    verdict: Float = field(default_factory=lambda: np.zeros(0), repr=False)  # (R,) of the judge, for side A
+    labelled: Bool = field(default_factory=lambda: np.zeros(0, bool), repr=False)  # (R,)
+
+    def compress(self, rows: slice | NDArray[np.intp]) -> tuple[VerdictCells, NDArray[np.intp]]:
+        """Cells of some rows, and the cell of each."""
+        a, b, labelled = self.model_a[rows].astype(np.int64), self.model_b[rows], self.labelled[rows]
+        swap = a > b
+        human, judge = (np.where(swap, 1 - x[rows], x[rows]) for x in (self.target, self.verdict))
+        outcome = (np.where(labelled, 6 * human, 0) + 2 * judge).astype(np.int64)  # of nine
+        pair = np.where(swap, b, a) * self.n_models + np.where(swap, a, b)
+        n_pairs = self.n_models**2
+        keys, cell_of_row = np.unique((~labelled * n_pairs + pair) * 9 + outcome, return_inverse=True)
+        sample, pair = np.divmod(keys // 9, n_pairs)
+        pairs, of_pair = np.unique(pair, return_inverse=True)
+        outcome = keys % 9
+        first, second = (x.astype(np.int32) for x in divmod(pairs, self.n_models))
+        judge = outcome % 3 / 2
+        times = None if self.count is None else self.count[rows]
+        cells = VerdictCells(
+            first=first,
+            second=second,
+            pair=of_pair,
+            target=np.where(sample == 0, outcome // 3 / 2, judge),
+            weight=np.ones(len(keys)),
+            count=count_by(cell_of_row, times, len(keys)),
+            labelled=sample == 0,
+            verdict=judge,
+        )
+        return cells, cell_of_row
+
+
+def verdict_rows(human: Battles, judged: Battles, unlabelled: Battles, keep: Sequence[str]) -> VerdictRows:
+    """The rows of both samples.
+
+    Args:
+        human: people's outcomes.
+        judged: the judge's verdicts on the same battles, row by row.
+        unlabelled: the judge's verdicts on other battles.
+        keep: further columns that are needed of ``human`` and ``unlabelled``.
+
+    Raises:
+        DataError: the rows of ``human`` and ``judged`` are not the same battles; outcomes are soft, or weighted; a
+            column is not there.
+    """
+    samples = {"human": human, "judged": judged, "unlabelled": unlabelled}
+    for name, sample in samples.items():
+        _check_hard(name, sample)
+    for name in ("human", "judged"):
+        _check_all_rows(name, samples[name])
+    flipped = _same_battles(human, judged)
+    models = pd.Index(sorted({*human.models, *unlabelled.models}, key=str), name="model")
+    sides = [
+        np.concatenate([models.get_indexer(sample.models)[side(sample)] for sample in (human, unlabelled)])
+        for side in (lambda x: x.model_a, lambda x: x.model_b)
+    ]
+    labelled = np.arange(human.n_rows + unlabelled.n_rows) < human.n_rows
+    columns = {name: np.concatenate([human.column(name), unlabelled.column(name)]) for name in dict.fromkeys(keep)}
+    count = None
+    if human.count is not None or unlabelled.count is not None:
+        count = np.concatenate([_count(human), _count(unlabelled)])
+    target = np.concatenate([human.target, unlabelled.target])
+    report = replace(
+        human.report,
+        n_rows=human.report.n_rows + unlabelled.report.n_rows,
+        n_battles=human.n_battles + unlabelled.n_battles,
+        n_models=len(models),
+        n_ties=human.report.n_ties + unlabelled.report.n_ties,
+        n_both_bad=human.report.n_both_bad + unlabelled.report.n_both_bad,
+        n_self_battles=human.report.n_self_battles + unlabelled.report.n_self_battles,
+        models_left_out=tuple(m for m in human.report.models_left_out if m not in models),
+    )
+    return VerdictRows(
+        models=models,
+        model_a=sides[0].astype(np.int32),
+        model_b=sides[1].astype(np.int32),
+        target=target,
+        weight=None,
+        report=report,
+        columns=pd.DataFrame({**columns, SAMPLE: np.where(labelled, "human", "judge")}),
+        count=count,
+        verdict=np.concatenate([np.where(flipped, 1 - judged.target, judged.target), unlabelled.target]),
+        labelled=labelled,
+    )
+
+
+def _count(battles: Battles) -> Int:
+    """(R,) battles of each row."""
+    return np.ones(battles.n_rows, np.int64) if battles.count is None else battles.count
+
+
+def _check_hard(name: str, battles: Battles) -> None:
+    soft = ~np.isin(battles.target, (0.0, 0.5, 1.0))
+    if soft.any():
+        raise DataError(
+            f"{name}: {soft.sum():,} of {counted(len(soft), 'outcome is', 'outcomes are')} neither 0, 1/2 nor 1: this "
+            "estimate takes wins, ties and losses of people and judge. Round the targets, or give the winner"
+        )
+    if battles.weight is not None and not (battles.weight == 1).all():
+        raise DataError(f"{name}: battles have weights, which this estimate does not take: leave weight= out")
+    if battles.n_processes > 1:
+        raise DataError(f"{name}: battles gathered from several processes have lost the order of their rows")
+
+
+def _check_all_rows(name: str, battles: Battles) -> None:
+    """An error where rows of the input are not rows of the battles, one by one."""
+    report = battles.report
+    left_out = report.n_missing + report.n_zero_weight + report.n_empty_rows
+    left_out += report.n_both_bad if report.both_bad == "drop" else 0
+    if left_out:
+        raise DataError(
+            f"{name}: {counted(left_out, 'row was', 'rows were')} left out when it was read, so that its rows are no "
+            "longer beside those of the other table: leave the same rows out of both tables before they are read"
+        )
+    if battles.count is not None and battles.rows is not None:
+        raise DataError(
+            f"{name}: equal rows were merged when it was read, so that rows are no longer battle by battle: read it "
+            'with keep= a column that tells the battles apart, such as keep=["item"]'
+        )
+
+
+def _same_battles(human: Battles, judged: Battles) -> Bool:
+    """(n,) rows in which the judge's table has the sides the other way round.
+
+    Raises:
+        DataError: the rows are not the same battles.
+    """
+    if human.n_rows != judged.n_rows:
+        raise DataError(
+            f"human has {counted(human.n_rows, 'row')} and judged {judged.n_rows:,}: judged holds the judge's verdicts "
+            "on the battles of human, row by row. Verdicts on other battles belong in unlabelled"
+        )
+    sides = [(x.models[x.model_a], x.models[x.model_b]) for x in (human, judged)]
+    same, flipped = (np.asarray((sides[0][0] == a) & (sides[0][1] == b)) for a, b in (sides[1], sides[1][::-1]))
+    differ = ~(same | flipped)
+    if differ.any():
+        row = int(differ.argmax())
+        pairs = [f"{visible(str(a[row]))} and {visible(str(b[row]))}" for a, b in sides]
+        raise DataError(
+            f"{counted(int(differ.sum()), 'row of human and judged is', 'rows of human and judged are')} of different "
+            f"pairs of models, first row {row}: {pairs[0]}, but {pairs[1]}. Bring both tables into the same order"
+        )
+    counts = _count(human), _count(judged)
+    if (other := counts[0] != counts[1]).any():
+        row = int(other.argmax())
+        raise DataError(
+            f"in {counted(int(other.sum()), 'row')} human and judged count different numbers of battles, first row "
+            f"{row}: {counts[0][row]:,} and {counts[1][row]:,}"
+        )
+    return flipped & ~same
+
+
+def join_verdicts(
+    human: Battles, judged: Battles, item: str, *, without_verdict: WithoutVerdict = "error"
+) -> tuple[Battles, Battles, Battles]:
+    """People's and a judge's battles, brought together by item and pair of models, as `prediction_powered` takes them.
+
+    A battle of people finds the judge's verdict on the same item and the same two models, whichever side they are on.
+    Several people may have judged one battle: each of their votes is a row.
+
+    Args:
+        human: people's outcomes, with the column ``item``.
+        judged: the judge's verdicts, with that column.
+        item: the column that tells battles of one pair apart (a prompt).
+        without_verdict: what to do about people's battles that the judge did not judge: "error", or "drop".
+
+    Returns:
+        People's battles, the judge's verdicts on them row by row, and the judge's verdicts on other battles.
+
+    Raises:
+        DataError: there is no such column, or values are missing; the judge has several verdicts on a battle of people;
+            no battle was judged by both; people's battles lack a verdict, and are not to be dropped.
+
+    Examples:
+        >>> import jaxeval
+        >>> import pandas as pd
+        >>> rows = [("x", "y", "model_a", 1), ("y", "x", "tie", 2)]
+        >>> votes = pd.DataFrame(rows, columns=["model_a", "model_b", "winner", "prompt"])
+        >>> more = pd.concat([votes.assign(prompt=votes["prompt"] + k) for k in range(5)]).drop_duplicates("prompt")
+        >>> tables = jaxeval.join_verdicts(*map(jaxeval.Battles.from_pandas, (votes, more)), item="prompt")
+        >>> [len(table) for table in tables]
+        [2, 2, 4]
+    """
+    if without_verdict not in get_args(WithoutVerdict):
+        raise ValueError(f"without_verdict must be 'error' or 'drop', got {without_verdict!r}")
+    keys = [_keys(battles, item) for battles in (human, judged)]
+    found = pd.MultiIndex.from_frame(keys[1])
+    wanted = pd.MultiIndex.from_frame(keys[0])
+    labelled = found.isin(wanted)
+    repeated = (found.duplicated() | (_count(judged) > 1)) & labelled
+    if repeated.any():
+        raise DataError(
+            f"the judge has several verdicts on {counted(int(found[repeated].nunique()), 'battle')} of people, first "
+            f"{_told(keys[1].iloc[int(repeated.argmax())], item)}: keep one of them, or bring both orders into one "
+            "battle (read_judge_outputs)"
+        )
+    at = found[~found.duplicated()].get_indexer(wanted)
+    place = np.flatnonzero(~found.duplicated())[at]
+    lost = at < 0
+    if lost.all():
+        raise DataError(
+            f"no battle was judged by both: none of the {counted(len(wanted), 'battle')} of people has the {item} and "
+            f"the models of one of the judge's {len(found):,}, first {_told(keys[0].iloc[0], item)}"
+        )
+    if lost.any() and without_verdict == "error":
+        raise DataError(
+            f"{counted(int(lost.sum()), 'battle')} of people out of {len(lost):,} without a verdict of the judge, "
+            f"first {_told(keys[0].iloc[int(lost.argmax())], item)}: judge them, or leave them out by "
+            "without_verdict='drop' (--without-verdict drop)"
+        )
+    people = human if not lost.any() else human.filter(~lost)
+    return people, _rows_of(judged, place[~lost], people.count), judged.filter(~labelled)
+
+
+def _keys(battles: Battles, item: str) -> pd.DataFrame:
+    """Item and models of each row, the models by name."""
+    values = battles.column(item)
+    reject_missing(values.isna().to_numpy(), item, battles.rows, "fill them, or leave those rows out")
+    sides = np.stack([battles.models[side].astype(str) for side in (battles.model_a, battles.model_b)])
+    first, second = np.sort(sides.astype(object), 0)
+    return pd.DataFrame({"item": values.to_numpy(), "first": first, "second": second})
+
+
+def _told(key: pd.Series, item: str) -> str:
+    return f"{item} {visible(str(key['item']))} of {visible(key['first'])} and {visible(key['second'])}"
+
+
+def _rows_of(battles: Battles, rows: NDArray[np.intp], count: Int | None) -> Battles:
+    """The rows ``rows`` of ``battles``, in that order, with repeats, each for ``count`` battles."""
+    met, (first, second) = renumbered(battles.n_models, battles.model_a[rows], battles.model_b[rows])
+    kept = rows if battles.kept is None else battles.kept[rows]
+    target = battles.target[rows]
+    times = np.ones(len(rows), np.int64) if count is None else count
+    n, n_ties = int(times.sum()), int(times[target == 0.5].sum())
+    report = replace(battles.report, n_rows=len(rows), n_battles=n, n_models=int(met.sum()), n_ties=n_ties)
+    return replace(
+        battles, models=battles.models[met], model_a=first, model_b=second, target=target, kept=kept, rows=None,
+        weight=None if battles.weight is None else battles.weight[rows], count=count, report=report,
+    )  # fmt: skip

@@ -1,0 +1,197 @@
+"""Bradley-Terry from few human outcomes and many of a judge (prediction-powered inference, arXiv:2403.07008).
+
+The n labelled battles have a human outcome y and the judge's f, N others have f alone. All that the estimate needs are
+seven sums for each pair of models. With r the human battles for each unlabelled one, the points of the pair's first
+model are those of people plus lam times what the judge gives in the unlabelled battles, less what it gives in the
+labelled ones:
+
+    s_eff = s_y + lam (r s_u - s_f)
+
+"By pair", r = n_h / n_u is the pair's own, and the battles are the human ones: n_eff = n_h. "Pooled", r = n / N for all
+pairs, and n_eff = (1 - lam) n_h + lam r n_u: the estimator of PPI++ (arXiv:2311.01453).
+
+Arrays have the lanes last.
+"""
+
+from enum import IntEnum
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from jaxeval.kernels.additions import added
+from jaxeval.kernels.connectivity import Standing
+from jaxeval.kernels.kinds import Float, Int8, Int32, Num, Real
+from jaxeval.kernels.pair_tables import row_sums
+
+
+class Form(IntEnum):
+    """How the judge's verdicts on both samples are compared."""
+
+    BY_PAIR = 0
+    "Within each pair of models: the two samples may hold pairs in other proportions."
+    POOLED = 1
+    "Over all battles: the labelled ones must be a random sample of all."
+
+
+class Entries(NamedTuple):
+    """What the draws add to: a grid, each of whose columns belongs to one pair in one sample."""
+
+    unit: Int32[Array, "rows columns"] | None  # flat number of the unit that draws the entry; None: its own place
+    times: Float[Array, "rows columns"]  # battles of the entry that a draw of the unit adds, 0 where there is none
+    human: Float[Array, "rows columns"]  # outcome of the pair's first model, 0 where there is none
+    judge: Float[Array, "rows columns"]
+    pair: Int32[Array, "columns"]  # of P pairs; P more in the unlabelled battles
+
+
+class PairSums(NamedTuple):
+    """Sums over the battles of each pair, outcomes being those of its first model."""
+
+    n: Float[Array, "P *R"]  # labelled battles
+    human: Float[Array, "P *R"]
+    judge: Float[Array, "P *R"]
+    squared_human: Float[Array, "P *R"]
+    product: Float[Array, "P *R"]  # human times judge
+    squared_judge: Float[Array, "P *R"]
+    n_others: Float[Array, "P *R"]  # unlabelled battles
+    judge_others: Float[Array, "P *R"]
+    squared_judge_others: Float[Array, "P *R"]
+
+
+class Tuning(NamedTuple):
+    """By what lam is chosen: what the full data say of each pair."""
+
+    first: Int32[Array, "P"]  # model; any for a pair that pads
+    second: Int32[Array, "P"]
+    probability: Float[Array, "P"]  # of a win of the first
+    judge_mean: Float[Array, "P"]  # outcome that the judge gives on average
+    # K, whose product with a score says what it moves: the inverse information, or a row of it for one difference.
+    moves: Float[Array, "D M"]
+    worth: Float[Array, "P"]  # |K (e_first - e_second)|^2
+
+
+class Powered(NamedTuple):
+    """What a lane is fitted to, and how much the judge helps."""
+
+    n: Float[Array, "P *R"]
+    points: Float[Array, "P *R"]  # of the pair's first model
+    lam: Float[Array, "*R"]
+    gain: Float[Array, "*R"]  # variance without the judge, divided by that with it; 1 or more
+
+
+def pair_sums(entries: Entries, draws: Num[Array, "units R"], n_pairs: int) -> PairSums:
+    """Sums by pair of the ``draws`` of all units."""
+    drawn = draws if entries.unit is None else draws.at[entries.unit.reshape(-1)].get(mode="promise_in_bounds")
+    drawn = drawn.reshape(*entries.times.shape, draws.shape[-1])
+    y, f = entries.human, entries.judge
+
+    def by_pair(values: Array) -> Array:
+        # Row by row, which XLA on the CPU vectorises.
+        weights = entries.times * values
+        columns = sum(
+            (weights[row, :, None] * drawn[row] for row in range(1, len(drawn))), weights[0, :, None] * drawn[0]
+        )
+        return added(jnp.zeros((2 * n_pairs, draws.shape[-1])), (entries.pair, columns))
+
+    n, human, judge = by_pair(jnp.ones_like(y)), by_pair(y), by_pair(f)
+    squared_human, product, squared_judge = by_pair(y**2), by_pair(y * f), by_pair(f**2)
+    return PairSums(
+        n=n[:n_pairs],
+        human=human[:n_pairs],
+        judge=judge[:n_pairs],
+        squared_human=squared_human[:n_pairs],
+        product=product[:n_pairs],
+        squared_judge=squared_judge[:n_pairs],
+        n_others=n[n_pairs:],
+        judge_others=judge[n_pairs:],
+        squared_judge_others=squared_judge[n_pairs:],
+    )
+
+
+def powered(sums: PairSums, form: Form, tuning: Tuning, lam: Real[Array, ""]) -> Powered:
+    """The sums that lanes are fitted to, with ``lam`` where it is no NaN, else the one of least variance.
+
+    With residuals e = y - p and d = f - c (c the judge's mean of the pair, or p if pooled), the variance of what K
+    moves is that of e - lam d in the labelled battles, and of lam r d in the others. It is a parabola in lam, whose
+    lowest point in [0, 1] is taken.
+    """
+    p = tuning.probability[:, None]
+    centre = tuning.judge_mean[:, None] if form == Form.BY_PAIR else p
+    n, n_others = jnp.sum(sums.n, 0), jnp.sum(sums.n_others, 0)
+    if form == Form.BY_PAIR:
+        known = sums.n_others > 0
+        ratio = jnp.where(known, sums.n / jnp.where(known, sums.n_others, 1.0), 0.0)
+    else:
+        known = jnp.broadcast_to(n_others > 0, sums.n.shape)
+        ratio = jnp.broadcast_to(n / jnp.maximum(n_others, 1.0), sums.n.shape)
+    # Sums of e, d and their products by pair.
+    e = sums.human - p * sums.n
+    d = jnp.where(known, sums.judge - centre * sums.n, 0.0)
+    others = sums.judge_others - centre * sums.n_others
+    ee = sums.squared_human - 2 * p * sums.human + p**2 * sums.n
+    ed = jnp.where(known, sums.product - centre * sums.human - p * sums.judge + p * centre * sums.n, 0.0)
+    dd = jnp.where(known, sums.squared_judge - 2 * centre * sums.judge + centre**2 * sums.n, 0.0)
+    dd_others = sums.squared_judge_others - 2 * centre * sums.judge_others + centre**2 * sums.n_others
+
+    def moved(residual: Array) -> Array:
+        scores = by_model(tuning, residual, -residual, tuning.moves.shape[1])
+        return jnp.matmul(tuning.moves, scores, precision="highest")
+
+    def total(values: Array) -> Array:
+        return jnp.sum(tuning.worth[:, None] * values, 0)
+
+    n, n_others = jnp.maximum(n, 1.0), jnp.maximum(n_others, 1.0)
+    of_e, of_d, of_others = moved(e), moved(d), moved(ratio * others)
+    without = total(ee) - jnp.sum(of_e**2, 0) / n
+    shared = total(ed) - jnp.sum(of_e * of_d, 0) / n
+    added_ = total(dd) - jnp.sum(of_d**2, 0) / n + total(ratio**2 * dd_others) - jnp.sum(of_others**2, 0) / n_others
+    best = jnp.clip(shared / jnp.where(added_ > 0, added_, jnp.inf), 0.0, 1.0)
+    lam = jnp.where(jnp.isnan(lam), best, lam)
+    points = sums.human + lam * jnp.where(known, ratio * sums.judge_others - sums.judge, 0.0)
+    n_eff = sums.n if form == Form.BY_PAIR else (1 - lam) * sums.n + lam * ratio * sums.n_others
+    with_ = without - 2 * lam * shared + lam**2 * added_
+    return Powered(n_eff, points, lam, jnp.where(without > 0, without / jnp.where(with_ > 0, with_, jnp.nan), jnp.nan))
+
+
+def by_model(
+    pairs: Tuning, first: Float[Array, "P R"], second: Float[Array, "P R"], n_models: int
+) -> Float[Array, "{n_models} R"]:
+    """Sums by model of what the pairs say of their ``first`` and ``second`` models."""
+    zero = jnp.zeros((n_models, first.shape[1]), first.dtype)
+    return added(zero, (pairs.first, first), (pairs.second, second))
+
+
+def without_optimum(
+    n: Float[Array, "M M"], points: Float[Array, "M M"], standing: Int8[Array, "M"]
+) -> tuple[Float[Array, "M M"], Float[Array, "M M"], Int8[Array, "M"]]:
+    """Tables of the models that may have a finite strength, and the standing of all.
+
+    Points outside [0, n] are possible, so that who won does not decide. A model whose points sum to 0 or less goes to
+    minus infinity, one that has all or more to infinity; its battles are then left out, and the search goes on. Whether
+    the others have a maximum shows when it is sought.
+
+    Args:
+        n: battles.
+        points: of the row's model against the column's.
+        standing: in the graph of who met.
+    """
+
+    def kept(standing: Array) -> tuple[Array, Array]:
+        rated = standing == Standing.IDENTIFIED
+        both = rated[:, None] & rated
+        return jnp.where(both, n, 0.0), jnp.where(both, points, 0.0)
+
+    def search(standing: Array) -> Array:
+        own, won = (row_sums(x) for x in kept(standing))
+        nothing = 1e-9 * own  # sums of what cancels
+        below, above = won <= nothing, own - won <= nothing
+        outside = jnp.where(below & above, Standing.INCOMPARABLE, jnp.where(below, Standing.BELOW, Standing.ABOVE))
+        leaves = (standing == Standing.IDENTIFIED) & (below | above)
+        return jnp.where(leaves, outside, standing).astype(jnp.int8)
+
+    def advance(state: tuple[Array, Array]) -> tuple[Array, Array]:
+        found = search(state[0])
+        return found, jnp.any(found != state[0])
+
+    standing, _ = lax.while_loop(lambda state: state[1], advance, (standing, jnp.bool_(True)))
+    return *kept(standing), standing

@@ -1,0 +1,231 @@
+"""Boards of few human outcomes and many of a judge: lam, the sums that are fitted, and the fitted log-strengths."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import pandas as pd
+import scipy
+from numpy.typing import NDArray
+
+from jaxeval.arrays import Float, as_leaf
+from jaxeval.data.verdict_rows import VerdictCells
+from jaxeval.execution.blas import one_blas_thread
+from jaxeval.execution.precision import double_precision
+from jaxeval.execution.shapes import padded_pairs, padded_size
+from jaxeval.kernels.batch.powered import fit_powered, tune
+from jaxeval.kernels.connectivity import Standing
+from jaxeval.kernels.links import Link
+from jaxeval.kernels.prediction_powered import Form, PairSums, Powered, Tuning
+from jaxeval.kernels.solve import Status, Terms
+from jaxeval.ratings.boards import MOST_INVERTED, TOLERANCE_LOGIT, Board, strength_slopes
+from jaxeval.ratings.connectivity import analyse
+from jaxeval.ratings.options import FitOptions
+from jaxeval.resampling.units import pad
+from jaxeval.statistics.comparison import check_square
+from jaxeval.wording import counted, named
+
+_MAX_NEWTON_STEPS = 200
+# lam and the strengths that it is chosen by are found in turn; it moves little after the first turn.
+_TURNS, _SETTLED = 20, 1e-9
+_FIRST_LAM = 0.5
+
+
+class PoweredBoard(NamedTuple):
+    """One fitted slice; M' is the number of models with padding, P' that of pairs."""
+
+    board: Board  # of the effective battles and points
+    cells: VerdictCells
+    form: Form
+    tuning: Tuning  # (P',), (D, M'); NumPy arrays
+    lam: float
+    gain: float  # variance without the judge, divided by that with it
+    start: Float  # (M',)
+    inverse: Float  # (M', M')
+    information_diagonal: Float  # (M',)
+    features: tuple[str, ...] = ()  # of a likelihood: names of covariates, here none
+    flags: tuple[str, ...] = ()  # what the verdicts cannot say
+
+    def inverse_information(self) -> Float:
+        """(M, M) pseudo-inverse of the information."""
+        m = len(self.board.theta)
+        return self.inverse[:m, :m]
+
+    def scores(self) -> scipy.sparse.csr_array:
+        """(C, M) what one battle of each cell adds to the gradient: its residual, and lam times that of the judge."""
+        cells, n_pairs = self.cells, len(self.cells.first)
+        slopes = strength_slopes(cells, len(self.board.theta))
+        p = self.board.expected(slopes @ self.board.theta)
+        count = cells.count * cells.used
+        n, n_others = (np.bincount(cells.pair, count * own, n_pairs) for own in (cells.labelled, ~cells.labelled))
+        centre, ratio = np.asarray(self.tuning.judge_mean)[:n_pairs], n / np.maximum(n_others, 1)
+        known = n_others > 0
+        if self.form == Form.POOLED:
+            known, ratio = np.full(n_pairs, n_others.any()), np.full(n_pairs, n.sum() / max(n_others.sum(), 1))
+        centre = p if self.form == Form.POOLED else centre[cells.pair]
+        judge = np.where(known[cells.pair], cells.verdict - centre, 0.0)
+        of_people = cells.target - p - self.lam * judge
+        residual = np.where(cells.labelled, of_people, self.lam * ratio[cells.pair] * judge)
+        both = self.board.active[cells.first] & self.board.active[cells.second]
+        return scipy.sparse.csr_array(slopes * np.where(both[cells.pair] & cells.used, residual, 0.0)[:, None])
+
+    def score_variance(self) -> Float:
+        """(M, M) variance of the sum of all scores if battles are independent; the judge's need no model."""
+        scores = self.scores()
+        return np.asarray((scores.T @ scores.multiply(self.cells.count[:, None])).toarray())
+
+    def log_likelihood(self) -> float:
+        """Of the effective points."""
+        return self.board.log_likelihood()
+
+    def expected(self, difference: Float) -> Float:
+        """Probabilities of a win, a tie counting half, by differences of strengths."""
+        return self.board.expected(difference)
+
+
+def verdict_sums(cells: VerdictCells, n_pairs: int) -> PairSums:
+    """(P', 1) sums of the full data by pair; NumPy arrays."""
+
+    def by_pair(values: NDArray[Any]) -> Any:
+        return np.bincount(cells.pair, values, n_pairs)[:, None]
+
+    count, y, f = cells.count * cells.used, cells.target, cells.verdict
+    there, others = count * cells.labelled, count * ~cells.labelled
+    return PairSums(
+        n=by_pair(there),
+        human=by_pair(there * y),
+        judge=by_pair(there * f),
+        squared_human=by_pair(there * y**2),
+        product=by_pair(there * y * f),
+        squared_judge=by_pair(there * f**2),
+        n_others=by_pair(others),
+        judge_others=by_pair(others * f),
+        squared_judge_others=by_pair(others * f**2),
+    )
+
+
+def fit_powered_board(
+    models: pd.Index,
+    cells: VerdictCells,
+    options: FitOptions,
+    form: Form,
+    lam: float | None = None,
+    difference: tuple[int, int] | None = None,
+) -> PoweredBoard:
+    """Fit one slice: its models and cells.
+
+    Args:
+        models: (M,) that people judged.
+        cells: of both samples.
+        options: ridge.
+        form: how the samples are compared.
+        lam: weight of the judge; None for the best one.
+        difference: models whose difference lam is to be best for; None for all models at once.
+
+    Raises:
+        ValueError: too many models for tables of all pairs.
+        DataError: no maximum was found even without the judge.
+    """
+    m, n_real = len(models), len(cells.first)
+    check_square(m, MOST_INVERTED, "the covariance that lam is chosen by", "the battles of the models that you compare")
+    size = padded_size(m)
+    n_pairs = padded_pairs(n_real + 1, size)
+    sums = verdict_sums(cells, n_pairs)
+    first, second = (pad(x, (n_pairs,)) for x in (cells.first, cells.second))
+    given = np.nan if lam is None else lam
+    now, probability, worth = _FIRST_LAM if lam is None else lam, np.full(n_pairs, 0.5), np.zeros(n_pairs)
+    moves = np.zeros((size if difference is None else 1, size))
+    seen = np.asarray(sums.n_others[:, 0])
+    judge_mean = np.where(seen > 0, np.asarray(sums.judge_others[:, 0]) / np.maximum(seen, 1), 0.5)
+
+    def tuning() -> Tuning:
+        return Tuning(
+            first=as_leaf(first, np.int32),
+            second=as_leaf(second, np.int32),
+            probability=as_leaf(probability, np.float64),
+            judge_mean=as_leaf(judge_mean, np.float64),
+            moves=as_leaf(moves, np.float64),
+            worth=as_leaf(worth, np.float64),
+        )
+
+    for _ in range(_TURNS):
+        with double_precision(), one_blas_thread():
+            powered = _tuned(sums, form, tuning(), now)
+            board, inverse, diagonal = _fitted(models, cells, powered, size, options)
+        moves = inverse if difference is None else (inverse[difference[0]] - inverse[difference[1]])[None]
+        theta = pad(board.theta, (size,))
+        active = pad(board.active, (size,))
+        probability = board.expected(theta[first] - theta[second])
+        worth = np.where(active[first] & active[second], ((moves[:, first] - moves[:, second]) ** 2).sum(0), 0.0)
+        with double_precision():
+            best = _tuned(sums, form, tuning(), given)
+        before, now = now, float(best.lam[0])
+        if abs(now - before) < _SETTLED or board.status != Status.CONVERGED:
+            break
+    flags = _flags(board, powered)
+    return PoweredBoard(
+        board=board,
+        cells=cells,
+        form=form,
+        tuning=tuning(),
+        lam=float(powered.lam[0]),
+        gain=float(best.gain[0]),
+        start=theta,
+        inverse=inverse,
+        information_diagonal=diagonal,
+        flags=flags,
+    )
+
+
+def _tuned(sums: PairSums, form: Form, tuning: Tuning, lam: float) -> Powered:
+    """`Powered` as NumPy arrays (P', 1)."""
+    found: Powered = jax.device_get(tune(sums, form, tuning, as_leaf(lam, np.float64)))
+    return found
+
+
+def _fitted(
+    models: pd.Index, cells: VerdictCells, powered: Powered, size: int, options: FitOptions
+) -> tuple[Board, Float, Float]:
+    """The board, and its (M', M') pseudo-inverse and (M',) diagonal of the information."""
+    m, n_real = len(models), len(cells.first)
+    n, points = (np.asarray(x)[:n_real, 0] for x in (powered.n, powered.points))
+    tables = np.zeros((2, size, size))
+    cells.fill_tables(n, points, *tables)
+    met = analyse(tables[0, :m, :m], tables[0, :m, :m])
+    standing = pad(met.standing, (size,))
+    standing[m:] = Standing.INCOMPARABLE
+    terms = Terms.of(options.ridge, TOLERANCE_LOGIT, _MAX_NEWTON_STEPS)
+    end, found, inverse, diagonal = jax.device_get(fit_powered(*tables, standing, np.arange(size) < m, terms))
+    standing = np.asarray(found)[:m]
+    active = (standing == Standing.IDENTIFIED) | (options.ridge > 0)
+    board = Board(
+        models=models,
+        cells=cells,
+        n=n,
+        wins=points,
+        pair_weight=None,
+        connectivity=met._replace(standing=standing),
+        active=active,
+        theta=np.where(active, np.asarray(end.theta)[:m], 0.0),
+        status=int(end.status),
+        n_steps=int(end.n_steps),
+        grad_norm=float(end.grad_norm),
+        ridge=options.ridge,
+        link=Link.LOGIT,
+    )
+    return board, inverse, diagonal
+
+
+def _flags(board: Board, powered: Powered) -> tuple[str, ...]:
+    """What is told of points that no battles could give."""
+    cells = board.cells
+    outside = (board.wins < -1e-9) | (board.wins > board.n + 1e-9)
+    if not outside.any():
+        return ()
+    pairs = [f"{board.models[cells.first[p]]} and {board.models[cells.second[p]]}" for p in np.flatnonzero(outside)]
+    return (
+        f"in {counted(len(pairs), 'pair')} of {len(outside):,} the judge's verdicts move the points beyond what the "
+        f"human battles can give, as these are few there: {named(pairs)}",
+    )

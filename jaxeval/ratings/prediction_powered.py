@@ -1,0 +1,305 @@
+"""Leaderboards of few human outcomes and many verdicts of a judge (prediction-powered inference)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple, Unpack, get_args
+
+import numpy as np
+import pandas as pd
+
+from jaxeval.arrays import Float
+from jaxeval.checks import check_room, checked_number
+from jaxeval.data.battles import Battles, MissingGroup, as_battles
+from jaxeval.data.features import design
+from jaxeval.data.report import DataReport
+from jaxeval.data.verdict_rows import SAMPLE, VerdictCells, VerdictRows, verdict_rows
+from jaxeval.errors import DataError
+from jaxeval.execution.runs import Identity, RunOptions, of_run, open_run
+from jaxeval.execution.signatures import spelled_out
+from jaxeval.kernels.prediction_powered import Form
+from jaxeval.ratings.bootstrap_result import Bootstrap, BootstrapSettings, bootstrap_result
+from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
+from jaxeval.ratings.drawn_votes import VoteGroups
+from jaxeval.ratings.gauge import Gauge
+from jaxeval.ratings.options import BootstrapOptions, Scheme
+from jaxeval.ratings.powered_boards import PoweredBoard, fit_powered_board
+from jaxeval.ratings.powered_refits import powered_refits
+from jaxeval.ratings.refits import RESULT_BYTES, Refitted, refit
+from jaxeval.ratings.slices import make_slices
+from jaxeval.statistics.quantiles import interval_bounds
+from jaxeval.wording import counted, did_you_mean, named
+
+Samples = Literal["by pair", "pooled"]
+_FORMS = {"by pair": Form.BY_PAIR, "pooled": Form.POOLED}
+#: The standing of models that only the judge saw.
+JUDGE_ONLY = "judge only"
+
+
+class _Judge(NamedTuple):
+    """What the draws say of the judge, (B,) each; NaN where a resample did not converge."""
+
+    lam: Float
+    gain: Float
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictionPoweredSettings(BootstrapSettings):
+    """What made a `PredictionPoweredBoard`: the options of its bootstrap, and how the judge's verdicts were used."""
+
+    samples: Samples
+    given_lam: float | None  # None: the best one, in every resample anew
+    best_for: tuple[Any, Any] | None  # the models whose difference lam was to be best for; None for all at once
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PredictionPoweredFit(BradleyTerryFit):
+    """Fitted strengths of human outcomes and a judge's verdicts: what a `BradleyTerryFit` has.
+
+    ``n_battles`` counts the battles that people judged. A model without any has the standing "judge only", and no
+    rating. Standard errors have both samples' part; they take lam as given.
+    """
+
+    @property
+    def _powered(self) -> PoweredBoard:
+        fitted = self._likelihood
+        assert isinstance(fitted, PoweredBoard)
+        return fitted
+
+    @property
+    def n_human(self) -> int:
+        """n, battles that people judged."""
+        cells = self._powered.cells
+        return int(cells.count[cells.labelled].sum())
+
+    @property
+    def n_judge_only(self) -> int:
+        """N, battles that the judge alone judged."""
+        return int(self._powered.cells.count.sum()) - self.n_human
+
+    def _how_many(self) -> str:
+        people = f"{counted(self.n_human, 'battle')} judged by people and {self.n_judge_only:,} by the judge alone"
+        return f"{people}, of {counted(len(self.ratings), 'model')}"
+
+    @property
+    def warnings(self) -> list[str]:
+        """As of `BradleyTerryFit`, and models that only the judge saw."""
+        unseen = self.standing.index[self.standing == JUDGE_ONLY]
+        messages = super().warnings
+        if len(unseen):
+            messages.append(
+                f"{counted(len(unseen), 'model has', 'models have')} verdicts of the judge alone, and no rating: "
+                f"{named(unseen)}. soft_elo (jaxeval soft-elo) places models without human votes"
+            )
+        return messages
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PredictionPoweredBoard(Bootstrap):
+    """A board of few human outcomes and many verdicts, resampled: what a `Bootstrap` has, and the judge's worth.
+
+    Examples:
+        >>> import jaxeval
+        >>> board = jaxeval.prediction_powered(*jaxeval.simulate_verdicts(400, 4_000, 4, seed=0), n_resamples=200)
+        >>> print("between {:.0f} and {:.0f} human votes".format(*board.worth_interval()))
+        between 166 and 352 human votes
+    """
+
+    fit: PredictionPoweredFit
+    settings: PredictionPoweredSettings
+    _judge: _Judge | None = field(default=None, repr=False)
+
+    @property
+    def ratings(self) -> pd.Series:
+        """(M,) Elo."""
+        return self.fit.ratings
+
+    @property
+    def lam(self) -> float:
+        """The weight of the judge's verdicts, from 0 (they are not used) to 1."""
+        return self.fit._powered.lam
+
+    @property
+    def lam_draws(self) -> Float:
+        """(B,) the weight in each resample."""
+        assert self._judge is not None
+        return self._judge.lam
+
+    @property
+    def worth(self) -> float:
+        """Human votes that the judge is worth: so many more would make the variance as small without the judge.
+
+        n (variance without the judge / variance with it - 1), of the sum over models, or of the difference that lam is
+        best for. It takes battles as independent. It is a property of this n and N: with more verdicts it grows up to a
+        bound that the judge's agreement with people sets.
+        """
+        return self.fit.n_human * (self.fit._powered.gain - 1)
+
+    def worth_interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Percentile interval of `worth`, from lam chosen anew in every resample; its lower end may be 0.
+
+        Raises:
+            ValueError: a level that is none.
+        """
+        assert self._judge is not None
+        lower, upper = interval_bounds(self.fit.n_human * (self._judge.gain - 1), level)
+        return float(lower), float(upper)
+
+
+class PredictionPoweredArguments(RunOptions, total=False):
+    """What `prediction_powered` takes by name alone, as type checkers see it."""
+
+    ridge: float
+    gauge: Gauge
+    base: float
+    scheme: Scheme
+    cluster: str | None
+    max_slices: int
+    min_slice_battles: int
+    missing: MissingGroup
+
+
+@spelled_out(BootstrapOptions)
+def prediction_powered(
+    human: Battles | Any,
+    judged: Battles | Any,
+    unlabelled: Battles | Any,
+    lam: float | None = None,
+    n_resamples: int = 1000,
+    seed: int = 0,
+    *,
+    by: str | Sequence[str] | None = None,
+    samples: Samples = "by pair",
+    best_for: tuple[Any, Any] | None = None,
+    **options: Unpack[PredictionPoweredArguments],
+) -> PredictionPoweredBoard | dict[Hashable, PredictionPoweredBoard]:
+    """Bradley-Terry ratings of what people prefer, from few of their votes and many verdicts of a judge.
+
+    Prediction-powered inference (arXiv:2301.09633, 2311.01453; on leaderboards arXiv:2403.07008). People and the judge
+    judged the same n battles, and the judge N others. The points of a model are those that people gave, plus lam times
+    what the judge gives in the others, scaled to n battles, less what the judge gives in the n. A judge who is wrong in
+    the same way in both samples moves no rating, however wrong; the more the judge agrees with people battle by battle,
+    the smaller the errors. With lam = 0 the judge is not used.
+
+    Each resample draws both samples anew, chooses lam anew, and is refitted. So intervals hold what lam does not know.
+
+    Args:
+        human: outcomes that people gave, `Battles` or a table with the standard columns: wins, ties and losses.
+        judged: the judge's verdicts on the same battles in the same order.
+        unlabelled: the judge's verdicts on other battles of the same kind.
+        lam: the judge's weight, from 0 to 1; by default the one of least variance.
+        n_resamples: B.
+        seed: any integer from 0 to 2**63 - 1.
+        by: a column of ``human`` and ``unlabelled``, or several, whose groups are rated each on its own.
+        samples: "by pair" compares the judge's verdicts on both samples within each pair of models, so that pairs may
+            be more frequent in one of them. "pooled" compares them over all battles, as the papers do; the n battles
+            must then be a random sample of all.
+        best_for: two models, whose difference lam and `worth` are then about; by default they are about the sum of the
+            variances of all ratings.
+        ridge: as in `bootstrap`, like ``gauge``, ``base``, ``max_slices``, ``min_slice_battles``, ``missing`` and the
+            options of the run. ``min_slice_battles`` counts the battles of both samples.
+        scheme: "multinomial" draws n and N battles with replacement; "poisson" and "bayesian" as in `bootstrap`.
+        cluster: column of ``human`` and ``unlabelled`` of the clusters (items, voters), which are drawn whole, with the
+            battles of both samples.
+
+    Raises:
+        TypeError: an option is of another type than it says.
+        ValueError: a bad number, or an impossible gauge.
+        DataError: the rows of ``human`` and ``judged`` are not the same battles; outcomes are soft or weighted; a
+            column is not there; ``best_for`` names no model.
+
+    Returns:
+        A `PredictionPoweredBoard`, which `leaderboard` tables; with ``by`` a dict of them by group, which it takes too.
+
+    Examples:
+        >>> import jaxeval
+        >>> human, judged, unlabelled = jaxeval.simulate_verdicts(400, 4_000, n_models=4, seed=0)
+        >>> board = jaxeval.prediction_powered(human, judged, unlabelled, n_resamples=200)
+        >>> board.ratings.round().tolist()
+        [1066.0, 986.0, 995.0, 953.0]
+        >>> print(f"lam {board.lam:.2f}, worth {board.worth:.0f} human votes")
+        lam 0.59, worth 248 human votes
+    """
+    given = {**locals(), **options}
+    human, judged, unlabelled = (as_battles(x) for x in (human, judged, unlabelled))
+    weight = None if lam is None else _checked_lam(lam)
+    if samples not in get_args(Samples):
+        raise ValueError(f"samples must be one of {', '.join(map(repr, get_args(Samples)))}, got {samples!r}")
+    names = [by] if isinstance(by, str) else list(by or [])
+    cluster = options.get("cluster")
+    rows = verdict_rows(human, judged, unlabelled, [*names, *([] if cluster is None else [cluster])])
+    asked = BootstrapOptions.of(given).checked(rows)
+    # Every resample holds as many battles of each sample as the data; clusters may lie in both.
+    drawn = asked if asked.cluster is not None or asked.scheme == "poisson" else replace(asked, strata=SAMPLE)
+    slices = make_slices(rows, design(rows, (), True), drawn)
+    pair = None if best_for is None else _checked_models(best_for, rows)
+    check_room(asked.n_resamples, RESULT_BYTES * sum(len(models) for models, _ in slices.boards))
+    how = {"samples": samples, "given_lam": weight, "best_for": pair}
+
+    def identity() -> Identity:
+        deciding, shown = asked.identity(())
+        return Identity({**deciding, **how}, (slices.labels, slices.boards, slices.drawn), shown, noun="battles")
+
+    n_lanes = len(slices.boards) * asked.n_resamples
+    with open_run(identity, n_lanes, "refitting resamples", **of_run(options)) as run:
+        boards = []
+        for s, (models, cells) in enumerate(slices.boards):
+            assert isinstance(cells, VerdictCells)
+            with slices.naming(s):
+                fitted = fit_powered_board(models, cells, asked, _FORMS[samples], weight, _places(pair, models))
+                fit = _fit(fitted, slices.drawn[s], rows.report, drawn)
+                problem = powered_refits(fitted, slices.labels[s], slices.drawn[s], asked, weight)
+                (refitted,) = refit(problem, run, f"slice {s}", [len(models)])
+                boards.append(_board(fit, refitted, asked, how))
+    if slices.groups is None:
+        return boards[0]
+    return dict(zip(slices.groups, boards, strict=True))
+
+
+def _checked_lam(lam: Any) -> float:
+    value = checked_number("lam", lam)
+    if not 0 <= value <= 1:
+        raise ValueError(f"lam must be from 0 (no judge) to 1, got {lam!r}")
+    return value
+
+
+def _checked_models(best_for: Any, rows: VerdictRows) -> tuple[Any, Any]:
+    if not isinstance(best_for, Sequence) or isinstance(best_for, str) or len(best_for) != 2:
+        raise TypeError(f"best_for takes two models, got {best_for!r}")
+    first, second = best_for
+    for name in best_for:
+        if name not in rows.models:
+            raise DataError(f"best_for: no model {name!r} among the {rows.n_models:,}{did_you_mean(name, rows.models)}")
+    if first == second:
+        raise ValueError(f"best_for takes two different models, got {first!r} twice")
+    return first, second
+
+
+def _places(pair: tuple[Any, Any] | None, models: pd.Index) -> tuple[int, int] | None:
+    """Where the pair is among the models of a slice; a slice without one of them takes all its models."""
+    if pair is None or not all(name in models for name in pair):
+        return None
+    first, second = models.get_indexer(pd.Index(pair))
+    return int(first), int(second)
+
+
+def _fit(
+    fitted: PoweredBoard, drawn: VoteGroups, report: DataReport, options: BootstrapOptions
+) -> PredictionPoweredFit:
+    """The public face of a fitted board."""
+    count = fitted.cells.by_people(len(fitted.board.theta))
+    fit = fit_result(PredictionPoweredFit, fitted, drawn, report, replace(options, strata=None), count)
+    unseen = fit.n_battles == 0
+    standing, component = fit.standing.mask(unseen, JUDGE_ONLY), fit.component.mask(unseen, 1)
+    return replace(fit, standing=standing, component=component)
+
+
+def _board(
+    fit: PredictionPoweredFit, refitted: Refitted, options: BootstrapOptions, how: dict[str, Any]
+) -> PredictionPoweredBoard:
+    """The draws of one slice."""
+    found = bootstrap_result(PredictionPoweredBoard, fit, refitted, options)
+    lam, gain = np.where(refitted.converged, refitted.parameters[:, -2:].T, np.nan)
+    settings = PredictionPoweredSettings.of(vars(found.settings) | how)
+    return replace(found, settings=settings, _judge=_Judge(lam, gain))
