@@ -49,6 +49,13 @@ def board():
 
 
 @cache
+def powered():
+    own = jaxeval.Battles.from_pandas(votes().iloc[:900])
+    judged, others = own, jaxeval.Battles.from_pandas(votes().iloc[600:])
+    return jaxeval.prediction_powered(own, judged, others, n_resamples=30, progress=False)
+
+
+@cache
 def slices():
     own = votes()
     own = own.assign(**{"<b>": np.where(np.arange(len(own)) % 2, "$a", "\x1b[2J")})
@@ -150,6 +157,8 @@ RESULTS = {
     "RankingsReport": lambda: rankings().report,
     "PlackettLuceFit": lambda: jaxeval.fit_plackett_luce(rankings()),
     "Bootstrap": board,
+    "PredictionPoweredBoard": powered,
+    "PredictionPoweredFit": lambda: powered().fit,
     "ContextualBootstrap": lambda: jaxeval.bootstrap(battles(), 30, ties="davidson", progress=False),
     "Bootstraps": slices,
     "BoardComparison": compared_boards,

@@ -59,6 +59,14 @@ class PredictionPoweredFit(BradleyTerryFit):
 
     ``n_battles`` counts the battles that people judged. A model without any has the standing "judge only", and no
     rating. Standard errors have both samples' part; they take lam as given.
+
+    Examples:
+        >>> import jaxeval
+        >>> board = jaxeval.prediction_powered(*jaxeval.simulate_verdicts(400, 4_000, 4, seed=0), n_resamples=200)
+        >>> board.fit.n_human, board.fit.n_judge_only
+        (400, 4000)
+        >>> board.fit.standard_errors.round().tolist()
+        [14.0, 11.0, 13.0, 13.0]
     """
 
     @property
