@@ -25,6 +25,7 @@ from jaxeval.data.columns import (
 )
 from jaxeval.data.conditions import rows_where
 from jaxeval.data.labels import Sides
+from jaxeval.data.nested_columns import with_fields
 from jaxeval.data.report import BothBad, DataReport, MissingResult
 from jaxeval.errors import DataError, NoRowsError
 from jaxeval.wording import counted
@@ -76,7 +77,7 @@ def read_battle_rows(frame: pd.DataFrame, how: HowToRead, rows: Rows | None) -> 
         raise NoRowsError("the table has no rows: nothing to rate")
     named = [c for c in (model_a, model_b, *asked.named, weight, cluster) if c is not None]
     renamed = renames(outcomes.sought(named, asked), frame.columns)
-    frame = frame.rename(columns=renamed)
+    frame = with_fields(frame.rename(columns=renamed), [*named, *(how.keep or ())])
     results = ["winner", "target", *outcomes.ONE_HOT_COLUMNS]
     if asked.searched and outcomes.has_counts(frame.columns):
         results += outcomes.COUNT_COLUMNS

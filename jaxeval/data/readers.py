@@ -128,7 +128,7 @@ def read_battles(
     one = len(files) == 1 and len(merged.times) == rows.n_rows
     origin = None if one else Rows(merged.times, merged.first, tuple(starts) if len(files) > 1 else ())
     try:
-        battles = Battles.from_pandas(frame_of(merged.table), rows=origin, keep=keep, **columns)
+        battles = Battles.from_pandas(frame_of(merged.table, nested=True), rows=origin, keep=keep, **columns)
     except DataError as error:
         raise type(error)(f"{label}: {error}") from error
     told = dict.fromkeys(sentence for file in files for sentence in format_of(file).told)

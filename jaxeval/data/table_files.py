@@ -21,6 +21,7 @@ from jaxeval.data.file_lists import check_regular, local_file
 from jaxeval.data.json_limits import MOST_BYTES
 from jaxeval.data.json_lines import json_tables
 from jaxeval.data.needed_columns import ALL_COLUMNS, NeededColumns
+from jaxeval.data.nested_columns import field_names, fields_of_rows, taken
 from jaxeval.data.remote_files import fetch_columns
 from jaxeval.data.remote_names import FileName
 from jaxeval.errors import DataError
@@ -149,7 +150,10 @@ def pieces(
 
 
 def head_names(path: Path) -> list[str]:
-    """Names of the columns that the beginning of a file has; none of a file that `pieces` cannot read either."""
+    """Names of the columns that the beginning of a file has, and of the fields within them.
+
+    There are none of a file that `pieces` cannot read either.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
     from pyarrow import csv
@@ -157,9 +161,11 @@ def head_names(path: Path) -> list[str]:
     with suppress(pa.ArrowException, OSError, ValueError, AttributeError, LookupError, DataError, RecursionError):
         form = format_of(path)
         if form.kind == Kind.PARQUET:
-            return list(pq.read_schema(path).names)
+            schema = pq.read_schema(path)
+            return [*schema.names, *field_names(schema)]
         if form.kind == Kind.ARROW:
-            return list(pa.ipc.open_file(str(path)).schema.names)
+            schema = pa.ipc.open_file(str(path)).schema
+            return [*schema.names, *field_names(schema)]
         if form.kind == Kind.EXCEL:
             return list(_excel(path, ALL_COLUMNS, ()).column_names)
         with opened(path, form.compression)[0] as file:
@@ -167,7 +173,7 @@ def head_names(path: Path) -> list[str]:
                 return list(csv.open_csv(file, parse_options=_delimited(form)).schema.names)
             head = file.read(MOST_BYTES).lstrip()
             found = json.loads(head)[0] if head.startswith(b"[") else json.loads(head.split(b"\n", 1)[0])
-            return list(found.keys())
+            return [*found.keys(), *fields_of_rows([found])]
     return []
 
 
@@ -219,19 +225,19 @@ def _parquet(path: Path, needed: NeededColumns, advance: Advance) -> Iterator[pa
         raise DataError(
             "it holds battles that jaxeval saved, not votes: load them by Battles.load, or name them as --state"
         )
-    columns = needed.choose(schema.names)
+    columns = needed.choose(schema.names, field_names(schema))
     fetch_columns(path, columns)
     # Dictionary pages arrive as codes: strings are then never built row by row.
-    strings = [c for c in columns if is_text(schema.field(c).type)]
+    strings = [c for c in columns if c in schema.names and is_text(schema.field(c).type)]
     size = path.stat().st_size
     with pq.ParquetFile(path, read_dictionary=strings, page_checksum_verification=True) as file:
         if file.metadata.num_rows == 0:
-            yield file.schema_arrow.empty_table().select(columns).replace_schema_metadata(None)
+            yield taken(file.schema_arrow.empty_table(), columns).replace_schema_metadata(None)
             return
         done = 0
         for batch in file.iter_batches(_PARQUET_ROWS, columns=columns):
             # Without what pandas notes about its index: every column is one like the others.
-            piece = pa.Table.from_batches([batch]).select(columns).replace_schema_metadata(None)
+            piece = taken(pa.Table.from_batches([batch]), columns).replace_schema_metadata(None)
             piece.validate(full=True)
             yield piece
             before, done = done, done + batch.num_rows
@@ -251,10 +257,10 @@ def _arrow(path: Path, needed: NeededColumns, advance: Advance) -> Iterator[pa.T
 
     with pa.memory_map(str(path)) as source:
         file = pa.ipc.open_file(source)
-        columns, size = needed.choose(file.schema.names), path.stat().st_size
-        yield file.schema.empty_table().select(columns).replace_schema_metadata(None)
+        columns, size = needed.choose(file.schema.names, field_names(file.schema)), path.stat().st_size
+        yield taken(file.schema.empty_table(), columns).replace_schema_metadata(None)
         for k in range(file.num_record_batches):
-            piece = pa.Table.from_batches([file.get_batch(k)]).select(columns).replace_schema_metadata(None)
+            piece = taken(pa.Table.from_batches([file.get_batch(k)]), columns).replace_schema_metadata(None)
             piece.validate(full=True)
             yield piece
             advance((k + 1) * size // file.num_record_batches - k * size // file.num_record_batches)
