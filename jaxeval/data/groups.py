@@ -13,6 +13,7 @@ from jaxeval.arrays import Bool
 from jaxeval.data.columns import Rows, factorize_sorted, reject_missing
 from jaxeval.data.nested_columns import arrow_of, is_nested
 from jaxeval.errors import DataError
+from jaxeval.wording import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -103,6 +104,16 @@ def crossed(parts: Sequence[Members], names: Sequence[str], n_rows: int) -> Memb
     )
     overlapping = tuple(name for part in parts for name in part.overlapping)
     return Members(row if overlapping else None, codes, index, overlapping)
+
+
+def told_overlap(columns: Sequence[str], n_battles: int, n_counted: int) -> str:
+    """How often battles count where categories of ``columns`` overlap, in words; nothing if there are none."""
+    if not columns:
+        return ""
+    return (
+        f"categories of {' and '.join(columns)} overlap: {counted(n_battles, 'battle')} count {n_counted:,} times, "
+        f"in each category that they have and in {OVERALL!r}"
+    )
 
 
 def _categories(column: pd.Series, name: str) -> tuple[Bool, NDArray[np.intp], pd.Series]:

@@ -118,8 +118,8 @@ def arrow_of(column: pd.Series) -> pa.ChunkedArray:
     name = column.name
     try:
         if not isinstance(column.dtype, pd.ArrowDtype):
-            sets = set | frozenset  # which Arrow does not know
-            column = pd.Series([sorted(x) if isinstance(x, sets) else x for x in column], dtype=object)
+            # Arrow does not know sets.
+            column = pd.Series([sorted(x) if isinstance(x, set | frozenset) else x for x in column], dtype=object)
         values = pa.array(column, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise DataError(f"column {name!r} mixes values of several types: {error}") from error

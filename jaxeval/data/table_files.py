@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import pandas as pd
 
-from jaxeval.data.columns import frame_of
+from jaxeval.data.columns import frame_of, renames
 from jaxeval.data.file_formats import FileFormat, Kind, format_of, opened
 from jaxeval.data.file_lists import check_regular, local_file
 from jaxeval.data.json_limits import MOST_BYTES
@@ -67,7 +67,8 @@ def read_as(make: Callable[..., T], name: FileName, text: Sequence[str], columns
     """``make(table, **columns)`` of the whole table in a file, whose name errors begin with; see `read_whole_table`."""
     path = local_file(name)
     with naming(path):
-        return make(frame_of(read_whole_table(path, text)), **columns)
+        spelled = [*text, *renames(text, head_names(path))]
+        return make(frame_of(read_whole_table(path, spelled)), **columns)
 
 
 def column_names(name: FileName) -> list[str]:

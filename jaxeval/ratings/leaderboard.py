@@ -165,9 +165,10 @@ def leaderboard(
         if isinstance(board, ContextualBootstrap)
         for record in board.coefficients(level).reset_index().to_dict("records")
     ]
+    of_covariates = first.fit._contextual.covariates.told if isinstance(first, ContextualBootstrap) else ()
     table.attrs = {
         "warnings": warnings,
-        "report": "\n".join(filter(None, [str(first.fit.report), overlap])),
+        "report": "\n".join(filter(None, [str(first.fit.report), overlap, *of_covariates])),
         **({"coefficients": coefficients} if isinstance(first, ContextualBootstrap) else {}),
         "settings": {
             **{name: value for name, value in asdict(first.settings).items() if value != ()},  # no covariates

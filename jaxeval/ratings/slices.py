@@ -16,13 +16,12 @@ from jaxeval.data.battle_rows import n_battles_of
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells, Compress, count_by
 from jaxeval.data.features import Design
-from jaxeval.data.groups import OVERALL
+from jaxeval.data.groups import OVERALL, told_overlap
 from jaxeval.errors import DataError
 from jaxeval.execution.threads import in_threads
 from jaxeval.ratings.contextual_rows import compress
 from jaxeval.ratings.drawn_votes import GroupsOf, VoteGroups, vote_groups
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
-from jaxeval.wording import counted
 
 
 class Slices(NamedTuple):
@@ -110,17 +109,7 @@ def make_slices(battles: Battles, covariates: Design, options: BootstrapOptions)
         left_out=pd.Series(sizes[~enough], groups[~enough], name="battles"),
         n_missing=battles.n_battles - n_grouped,
         overlapping=members.overlapping,
-        told=_told(members.overlapping, n_grouped, int(sizes.sum())),
-    )
-
-
-def _told(overlapping: Sequence[str], n_battles: int, n_counted: int) -> str:
-    """How often battles count where categories overlap, in words."""
-    if not overlapping:
-        return ""
-    return (
-        f"categories of {' and '.join(overlapping)} overlap: {counted(n_battles, 'battle')} count {n_counted:,} times, "
-        f"in each category that they have and in {OVERALL!r}"
+        told=told_overlap(members.overlapping, n_grouped, int(sizes.sum())),
     )
 
 
