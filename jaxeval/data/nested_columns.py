@@ -118,12 +118,18 @@ def arrow_of(column: pd.Series) -> pa.ChunkedArray:
     name = column.name
     try:
         if not isinstance(column.dtype, pd.ArrowDtype):
-            # Arrow does not know sets.
-            column = pd.Series([sorted(x) if isinstance(x, set | frozenset) else x for x in column], dtype=object)
+            column = pd.Series([_of_python(value) for value in column], dtype=object)
         values = pa.array(column, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise DataError(f"column {name!r} mixes values of several types: {error}") from error
     return values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
+
+
+def _of_python(value: Any) -> Any:
+    """A list that Arrow knows instead of a set, or of an array, which has a type even if it is empty."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return sorted(value) if isinstance(value, set | frozenset) else value
 
 
 def within(frame: pd.DataFrame, name: str) -> pd.Series | None:

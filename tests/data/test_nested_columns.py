@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
-
 from arena_votes import arena_votes
+
 from jaxeval import Battles, JudgedBattles, read_battles
 from jaxeval.data.needed_columns import NeededColumns
 from jaxeval.data.nested_columns import field_names, fields_of_rows, keys_of, value_at
@@ -93,7 +93,7 @@ class TestFiles:
         )
         with pytest.raises(DataError, match=message):
             read_battles(path, keep=["conv_metadata.turn"])
-        with pytest.raises(DataError, match="no column 'language.x' in the file; its columns are .*did you mean"):
+        with pytest.raises(DataError, match=r"no column 'language.x' in the file; its columns are .*did you mean"):
             read_battles(path, keep=["language.x"])
 
     @pytest.mark.parametrize("write", [lines, array, mixed, parquet])
@@ -104,7 +104,7 @@ class TestFiles:
         expected = np.arange(60) % 3 == 0
         expected[5] = True
         assert battles.column("conv_metadata.turns").isna().tolist() == expected.tolist()
-        with pytest.raises(DataError, match="column 'conv_metadata.turns' has 21 missing values"):
+        with pytest.raises(DataError, match=r"column 'conv_metadata.turns' has 21 missing values"):
             battles.codes("conv_metadata.turns", "error")
 
     def test_a_name_with_a_dot_comes_before_the_path(self, path):
@@ -144,9 +144,9 @@ class TestTables:
         ]
         with pytest.raises(DataError, match=r"no field 'conv_metadata.turn' in the table; within 'conv_metadata' ther"):
             battles.column("conv_metadata.turn")
-        with pytest.raises(DataError, match="no field 'category_tag.math' .*did you mean 'category_tag.math_v0.1'"):
+        with pytest.raises(DataError, match=r"no field 'category_tag.math' .*did you mean 'category_tag.math_v0.1'"):
             Battles.from_pandas(frame, cluster="category_tag.math")
-        with pytest.raises(DataError, match="condition 'conv_metadata.turn = 1': no field 'conv_metadata.turn'"):
+        with pytest.raises(DataError, match=r"condition 'conv_metadata.turn = 1': no field 'conv_metadata.turn'"):
             battles.filter("conv_metadata.turn = 1")
 
     def test_saved_and_joined(self, tmp_path):
