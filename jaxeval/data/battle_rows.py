@@ -159,6 +159,7 @@ def read_battle_rows(frame: pd.DataFrame, how: HowToRead, rows: Rows | None) -> 
         n_missing=n_missing,
         n_excluded=n_excluded,
         read_as=(*told_renames(renamed), *([found.told] if found.told else [])),
+        label_families=found.families,
     )
     if weights is not None and np.all(weights == 1):
         weights = None

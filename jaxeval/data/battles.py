@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -64,6 +64,10 @@ class Battles(Shown):
     rows: Rows | None = field(default=None, repr=False)  # of the input, where equal ones were merged: errors name them
     files: dict[str, str] = field(default_factory=dict, repr=False)  # SHA-256 and names of files added to a saved state
     n_processes: int = 1  # that hold these same battles and share the work on them: `gather_battles`
+    _no_group: ClassVar[str] = (
+        "group battles by or to adjust for; besides those of models, results and weights, by which battles cannot be "
+        "grouped, there are: {} (read_battles keeps the columns named in keep=)"
+    )
 
     def _shown(self) -> View:
         first = slice(None, ROWS_OF_DATA)
@@ -283,6 +287,7 @@ class Battles(Shown):
             n_battles=n_battles,
             n_models=int(met.sum()),
             n_ties=n_battles_of(target == 0.5, count),
+            n_both_bad=self.report.n_both_bad if self.report.both_bad == "drop" or keep.all() else 0,
             n_excluded=self.report.n_excluded + self.n_battles - n_battles,
             models_left_out=(*self.report.models_left_out, *self.models[~met & chosen]),
         )
@@ -422,11 +427,7 @@ class Battles(Shown):
             column = field
         else:
             have = ", ".join(map(repr, self.columns.columns)) or "none"
-            raise DataError(
-                f"no column {name!r} to group battles by or to adjust for; besides those of models, results and "
-                f"weights, by which battles cannot be grouped, there are: {have} (read_battles keeps the columns named "
-                f"in keep=){did_you_mean(name, self.columns)}"
-            )
+            raise DataError(f"no column {name!r} to {self._no_group.format(have)}{did_you_mean(name, self.columns)}")
         return column if self.kept is None else column.iloc[self.kept]
 
     @cached_property

@@ -152,12 +152,24 @@ def reject_missing(
         )
 
 
+def factorized(column: pd.Series) -> tuple[NDArray[np.intp], Any]:
+    """(N,) codes of a column, -1 where it is missing, and its values.
+
+    Raises:
+        TypeError: it holds lists or objects.
+    """
+    try:
+        return pd.factorize(column)
+    except NotImplementedError as error:  # of Arrow's columns
+        raise TypeError(f"lists or objects ({column.dtype})") from error
+
+
 def factorize_sorted(
     column: pd.Series, name: str, rows: Rows | None = None, may_miss: bool = False
 ) -> tuple[NDArray[np.intp], pd.Index]:
     """(N,) codes of a column, and its sorted values; missing ones, if there may be some, have the code -1."""
     try:
-        codes, values = pd.factorize(column)
+        codes, values = factorized(column)
     except TypeError as error:
         raise DataError(f"column {name!r} holds values that cannot be compared: {error}") from error
     if not may_miss:

@@ -128,8 +128,10 @@ def _mixed_json_block(block: bytes, start: int, needed: NeededColumns) -> tuple[
         except OverflowError as error:
             raise DataError(f"column {name!r} holds numbers of more than 64 bits: make them text") from error
         except pa.ArrowException as error:
-            kinds = Counter(type(value).__name__ for value in values if value is not None)
-            found = ", ".join(f"{kind} ({count:,})" for kind, count in kinds.items())
+            there = [(type(x).__name__, line) for x, line in zip(values, numbers, strict=True) if x is not None]
+            kinds = Counter(kind for kind, _ in there)
+            lines = ", ".join(f"{next(line for own, line in there if own == kind):,}" for kind in kinds)
+            found = f"{', '.join(f'{kind} ({count:,})' for kind, count in kinds.items())}, first in lines {lines}"
             raise DataError(f"column {name!r} mixes values of types {found}; make them one, text for names") from error
     return pa.table(table), names, fields
 

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
-from jaxeval.data.columns import Rows, count_rows, first_place, plain, reject_missing
+from jaxeval.data.columns import Rows, count_rows, factorized, first_place, plain, reject_missing
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, did_you_mean
 
@@ -94,6 +94,7 @@ class LabelledResults(NamedTuple):
     both_bad: Bool  # (N,)
     weight: Float | None  # (N,) None: 1 each
     told: str = ""  # how labels were read that are not the standard ones, in words
+    families: tuple[str, ...] = ()  # all ways to read labels that said themselves what they mean, which agree
 
 
 class _Reading(NamedTuple):
@@ -174,7 +175,7 @@ def read_labels(
     """
     check_labels(labels, option)
     try:
-        codes, found = pd.factorize(column)
+        codes, found = factorized(column)
     except TypeError as error:
         raise DataError(f"column {column.name!r} holds values that are no labels: {error}") from error
     if not may_miss:
@@ -251,7 +252,7 @@ def _recognised(own: _Column, sides: Sides | None, option: str, advice: str) -> 
             )
     is_standard = all(value in STANDARD for value in own.distinct)
     told = "" if is_standard else f"column {own.name!r}: read {own.all} as {reading.words}"
-    return reading.results._replace(told=told)
+    return reading.results._replace(told=told, families=tuple(one.words for one in readings))
 
 
 def _by_words(own: _Column) -> list[_Reading]:

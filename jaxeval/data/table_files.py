@@ -271,26 +271,25 @@ def _excel(path: Path, needed: NeededColumns, text: Sequence[str]) -> pa.Table:
     """The only sheet of a file."""
     import pyarrow as pa
 
+    dtype = dict.fromkeys(text, str)
     try:
-        sheets = pd.read_excel(
-            path,
-            sheet_name=None,
-            dtype=dict.fromkeys(text, str),
-            engine="openpyxl",
-            keep_default_na=False,
-            na_values=[""],
-        )
+        with pd.ExcelFile(path, engine="openpyxl") as book:
+            heads = pd.read_excel(book, sheet_name=None, header=None, nrows=1)
+            sheets = pd.read_excel(book, sheet_name=None, dtype=dtype, keep_default_na=False, na_values=[""])
     except ImportError as error:
         raise ImportError("Excel files need openpyxl: pip install 'jaxeval[excel]'") from error
     except (ValueError, KeyError, OSError, zipfile.BadZipFile) as error:
         raise DataError(f"cannot be read: {error}{_WRITE_AGAIN}") from error
-    filled = {name: frame for name, frame in sheets.items() if len(frame.columns)}
+    filled = {name: (frame, heads[name]) for name, frame in sheets.items() if len(frame.columns)}
     if len(filled) != 1:
         names = ", ".join(map(repr, filled)) or "nothing"
         raise DataError(f"it has {len(filled)} sheets with values ({names}): save the one to read in a file of its own")
-    (frame,) = filled.values()
-    frame.columns = frame.columns.astype(str)
-    return pa.Table.from_pandas(frame[needed.choose(list(frame.columns))], preserve_index=False)
+    ((frame, head),) = filled.values()
+    # pandas gives names that are there twice a number.
+    found = [str(own if pd.isna(name) else name) for own, name in zip(frame, head.iloc[0], strict=True)]
+    chosen = range(len(found)) if needed.every else [found.index(name) for name in needed.choose(found)]
+    table = pa.Table.from_pandas(frame.iloc[:, list(chosen)], preserve_index=False)
+    return table.rename_columns([found[k] for k in chosen])
 
 
 def _csv(
