@@ -100,8 +100,16 @@ def read_battle_rows(frame: pd.DataFrame, how: HowToRead, rows: Rows | None) -> 
         if not whole.any():
             raise NoRowsError(f"no battle is left of {counted(n_rows, 'row')}: every row lacks a model or a result")
         frame, rows = _selected(frame, rows, whole)
-    models, first, second = encode_models(frame, model_a, model_b, rows)
-    found = outcomes.read_outcomes(frame, asked, Sides(models, first, second), rows)
+    try:
+        models, first, second = encode_models(frame, model_a, model_b, rows)
+        found = outcomes.read_outcomes(frame, asked, Sides(models, first, second), rows)
+    except DataError as error:
+        lacking = ~outcomes.there(frame, [model_a, model_b], asked)
+        if not lacking.any():
+            raise
+        n = counted(count_rows(lacking, rows), "row lacks", "rows lack")
+        advice = "missing='drop' (on the command line --missing drop) leaves them out"
+        raise DataError(f"{error}; {n} a model or a result, and {advice}") from error
     weights = None if weight is None else _weights(frame[weight], rows)
     if found.weight is not None:
         weights = found.weight if weights is None else weights * found.weight

@@ -74,6 +74,7 @@ SPOKEN: dict[str, Result] = {
        for word, result in _FAMILIES[f"the sides {name}"].items()},
     **_GRADES,
 }  # fmt: skip
+_NAMES = "names of the winners"
 #: Numbers that two codings read in opposite ways.
 _CODED = {-1.0, 0.0, 0.5, 1.0, 2.0}
 _MOST_SHOWN = 10
@@ -233,6 +234,11 @@ def _recognised(own: _Column, sides: Sides | None, option: str, advice: str) -> 
         )
     if not readings:
         results = [STANDARD.get(value) if isinstance(value, str) else None for value in own.distinct]
+        if sides is not None:  # beside names of winners only the others are unknown
+            named = _models_named(own, sides) >= 0
+            odd = [not name and _key(value) not in _TIES for name, value in zip(named, own.distinct, strict=True)]
+            if named.any() and any(odd) and not any(value in STANDARD for value in np.array(own.distinct, object)[odd]):
+                results = [None if is_odd else _TIE for is_odd in odd]
         first = next(value for value, result in zip(own.distinct, results, strict=True) if result is None)
         example = f"{option}={{{str(first)!r}: 'model_a', ...}}, on the command line --labels '{first}=model_a,...'"
         whole = f"whole columns of {'; '.join(_FAMILIES)}{_neither(own, sides)}"
@@ -245,10 +251,15 @@ def _recognised(own: _Column, sides: Sides | None, option: str, advice: str) -> 
     for other in others:
         if not np.array_equal(reading.results.target, other.results.target, equal_nan=True):
             label = str(own.distinct[0])
-            raise DataError(
-                f"column {own.name!r} ({own.all}) may hold {reading.words}, or {other.words}, and the two differ: say "
-                f"what the labels mean, {option}={{{label!r}: 'model_a', ...}}, on the command line --labels "
+            advice = (
+                f"say what the labels mean, {option}={{{label!r}: 'model_a', ...}}, on the command line --labels "
                 f"'{label}=model_a,...'"
+            )
+            if reading.words == _NAMES:
+                advice = "a model is called as ties are, so give it another name in the file"
+            raise DataError(
+                f"column {own.name!r} ({own.all}) may hold {reading.words}, or {other.words}, and the two differ: "
+                f"{advice}"
             )
     is_standard = all(value in STANDARD for value in own.distinct)
     told = "" if is_standard else f"column {own.name!r}: read {own.all} as {reading.words}"
@@ -268,19 +279,13 @@ def _by_words(own: _Column) -> list[_Reading]:
 def _by_names(own: _Column, sides: Sides) -> list[_Reading]:
     """Readings by names of the winners, beside words for ties; two where a word for ties is a model's name."""
     keys = [_key(value) for value in own.distinct]
-    folded = pd.Index([_key(model) for model in sides.models])
-    of_label = sides.models.get_indexer(pd.Index(own.distinct, dtype=object))
-    if folded.is_unique:
-        of_label = np.where(of_label >= 0, of_label, folded.get_indexer(keys))
+    of_label = _models_named(own, sides)
     ties = np.array([key in _TIES for key in keys], bool)
     found = []
-    for words, named in (
-        ("names of the winners", of_label),
-        ("the same with words for ties", np.where(ties, -1, of_label)),
-    ):
+    for words, named in ((_NAMES, of_label), ("the same with words for ties", np.where(ties, -1, of_label))):
         winner = np.append(named, -1)[own.codes]
-        is_tie = np.append(ties & (named < 0), False)[own.codes]
         is_first, is_second, missing = winner == sides.first, winner == sides.second, own.codes < 0
+        is_tie = np.append(ties, False)[own.codes] & ~(is_first | is_second)  # also where a third model has that name
         if (named >= 0).any() and (is_first | is_second | is_tie | missing).all():
             even = is_tie | (is_first & is_second)
             target = np.select([even, is_first, is_second], [0.5, 1.0, 0.0], np.nan)
@@ -289,12 +294,22 @@ def _by_names(own: _Column, sides: Sides) -> list[_Reading]:
     return found
 
 
+def _models_named(own: _Column, sides: Sides) -> NDArray[np.intp]:
+    """The number of the model that each label names, whatever the case; -1 if none."""
+    of_label = sides.models.get_indexer(pd.Index(own.distinct, dtype=object))
+    folded = pd.Index([_key(model) for model in sides.models])
+    if folded.is_unique:
+        of_label = np.where(of_label >= 0, of_label, folded.get_indexer([_key(value) for value in own.distinct]))
+    return of_label
+
+
 def _neither(own: _Column, sides: Sides | None) -> str:
     """Where labels that name models name neither side, in words; nothing if no label does."""
     if sides is None:
         return ""
-    named = np.append(sides.models.get_indexer(pd.Index(own.distinct, dtype=object)), -1)[own.codes]
-    neither = (named >= 0) & (named != sides.first) & (named != sides.second)
+    named = np.append(_models_named(own, sides), -1)[own.codes]
+    ties = np.array([*(_key(value) in _TIES for value in own.distinct), True])[own.codes]
+    neither = ~ties & (named != sides.first) & (named != sides.second)
     if not (named >= 0).any():
         return "; or of the winners' names"
     rows = f"; it names neither side in {counted(count_rows(neither, own.rows), 'row')}{first_place(neither, own.rows)}"

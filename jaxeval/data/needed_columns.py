@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from jaxeval.data.columns import renames
 from jaxeval.data.nested_columns import told_fields
-from jaxeval.data.outcomes import COUNT_COLUMNS, EXPECTED_RESULTS, has_counts, reject_unnamed_count
+from jaxeval.data.outcomes import COUNT_COLUMNS, EXPECTED_RESULTS, NAME_ANOTHER, has_counts, reject_unnamed_count
 from jaxeval.errors import DataError
 from jaxeval.wording import did_you_mean
 
@@ -49,8 +49,8 @@ class NeededColumns(NamedTuple):
         found = [c for c in self.results if c in names and (c not in COUNT_COLUMNS or c in of_counts)]
         if self.results and not found:
             raise DataError(
-                f"no result column: expected {EXPECTED_RESULTS}; the table has {have} (name another as winner or "
-                f"target){did_you_mean('winner', names)}"
+                f"no result column: expected {EXPECTED_RESULTS}; the table has {have} ({NAME_ANOTHER})"
+                f"{did_you_mean('winner', names)}"
             )
         if self.results and not self.counted:
             reject_unnamed_count(names)

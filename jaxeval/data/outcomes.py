@@ -26,6 +26,11 @@ STANDARD_COLUMNS = ("winner", "target", *ONE_HOT_COLUMNS, *COUNT_COLUMNS, "count
 EXPECTED_RESULTS = (
     f"'winner', 'target', the one-hot columns {', '.join(ONE_HOT_COLUMNS)}, or the counts {', '.join(COUNT_COLUMNS)}"
 )
+#: What to do where none of them is there.
+NAME_ANOTHER = (
+    "name another: winner=, target=, scores=, or winner_model= and loser_model=; on the command line --winner, "
+    "--target, --scores, --winner-model and --loser-model"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +107,10 @@ def result_columns(
         ValueError: they do not go together.
     """
     if (winner_model is None) != (loser_model is None):
-        raise ValueError("winner_model= and loser_model= go together: name both, or winner= of labels")
+        raise ValueError(
+            "winner_model= and loser_model= go together: name both (on the command line --winner-model and "
+            "--loser-model), or winner= of labels"
+        )
     always = winner_model is not None
     return ResultColumns(
         winner=winner, target=target, scores=scores, tie_within=tie_within, labels=labels, count=count, always=always
@@ -184,8 +192,8 @@ def _labelled(frame: pd.DataFrame, asked: ResultColumns, sides: Sides, rows: Row
         if not found:
             have = ", ".join(map(repr, frame.columns))
             raise DataError(
-                f"no result column: expected {EXPECTED_RESULTS}; the table has {have} (name another with winner=, "
-                f"target= or scores=){did_you_mean('winner', frame.columns)}"
+                f"no result column: expected {EXPECTED_RESULTS}; the table has {have} ({NAME_ANOTHER})"
+                f"{did_you_mean('winner', frame.columns)}"
             )
         winner, target = ("winner", None) if found == ["winner"] else (None, "target")
     if target is not None:
