@@ -28,8 +28,8 @@ EXPECTED_RESULTS = (
 )
 #: What to do where none of them is there.
 NAME_ANOTHER = (
-    "name another: winner=, target=, scores=, or winner_model= and loser_model=; on the command line --winner, "
-    "--target, --scores, --winner-model and --loser-model"
+    "name another with winner=, target= or scores=, or winner_model= and loser_model=; on the command line --winner, "
+    "--target, --scores, or --winner-model and --loser-model"
 )
 
 
