@@ -160,8 +160,8 @@ def factorized(column: pd.Series) -> tuple[NDArray[np.intp], Any]:
     """
     try:
         return pd.factorize(column)
-    except NotImplementedError as error:  # of Arrow's columns
-        raise TypeError(f"lists or objects ({column.dtype})") from error
+    except (NotImplementedError, TypeError) as error:
+        raise TypeError("lists or objects, which make no groups") from error
 
 
 def factorize_sorted(

@@ -196,6 +196,7 @@ class AnswersReport(Shown):
     n_dropped_items: int = 0  # left out whole: missing="complete"
     n_absent: int = 0  # of items x models, those without an answer
     n_repeated: int = 0  # answers that share another model's judgment
+    read_as: tuple[str, ...] = ()  # columns that were found under other names
 
     def _shown(self) -> View:
         return View(f"{type(self).__name__}: {self}")
@@ -218,6 +219,7 @@ class AnswersReport(Shown):
             ),
             (self.n_absent, f"{counted(self.n_absent, 'time')} a model has no answer to an item"),
             (self.n_repeated, f"{shared} the judgment of another model's same answer"),
+            *((True, sentence) for sentence in self.read_as),
         )
 
 
