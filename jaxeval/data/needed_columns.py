@@ -56,9 +56,10 @@ class NeededColumns(NamedTuple):
             reject_unnamed_count(names)
         return list(dict.fromkeys([*self.named, *found, *(c for c in self.beside if c in names)]))
 
-    def spelled(self, names: Sequence[str]) -> dict[str, str]:
-        """Of the ``names`` that a file has those of needed columns in another spelling, and how they are needed."""
-        return renames([*self.named, *self.results, *(["count"] if self.results and not self.counted else [])], names)
+    def spelled(self, names: Sequence[str], fields: Sequence[str] = ()) -> dict[str, str]:
+        """Of the names that a file has those of needed columns in another spelling, and how they are needed."""
+        of_results = [*self.results, *(["count"] if self.results and not self.counted else [])]
+        return renames(of_results, names) | renames(self.named, [*names, *fields])
 
     def renamed(self, spelled: Mapping[str, str]) -> NeededColumns:
         """The same columns by the names that `spelled` found."""

@@ -151,10 +151,12 @@ def pieces(
 
 
 def head_names(path: Path) -> list[str]:
-    """Names of the columns that the beginning of a file has, and of the fields within them.
+    """Names of the columns that the beginning of a file has; none of a file that `pieces` cannot read either."""
+    return head_columns(path)[0]
 
-    There are none of a file that `pieces` cannot read either.
-    """
+
+def head_columns(path: Path) -> tuple[list[str], list[str]]:
+    """`head_names`, and the paths of the fields within those columns."""
     import pyarrow as pa
     import pyarrow.parquet as pq
     from pyarrow import csv
@@ -163,19 +165,19 @@ def head_names(path: Path) -> list[str]:
         form = format_of(path)
         if form.kind == Kind.PARQUET:
             schema = pq.read_schema(path)
-            return [*schema.names, *field_names(schema)]
+            return schema.names, field_names(schema)
         if form.kind == Kind.ARROW:
             schema = pa.ipc.open_file(str(path)).schema
-            return [*schema.names, *field_names(schema)]
+            return schema.names, field_names(schema)
         if form.kind == Kind.EXCEL:
-            return list(_excel(path, ALL_COLUMNS, ()).column_names)
+            return _excel(path, ALL_COLUMNS, ()).column_names, []
         with opened(path, form.compression)[0] as file:
             if form.kind != Kind.JSON:
-                return list(csv.open_csv(file, parse_options=_delimited(form)).schema.names)
+                return csv.open_csv(file, parse_options=_delimited(form)).schema.names, []
             head = file.read(MOST_BYTES).lstrip()
             found = json.loads(head)[0] if head.startswith(b"[") else json.loads(head.split(b"\n", 1)[0])
-            return [*found.keys(), *fields_of_rows([found])]
-    return []
+            return list(found.keys()), fields_of_rows([found])
+    return [], []
 
 
 @contextmanager

@@ -88,12 +88,12 @@ class TestFiles:
 
     def test_a_path_that_leads_nowhere(self, path):
         message = (
-            r"no column 'conv_metadata.turn' in the file; its columns are .*; within 'conv_metadata' there are .*"
+            r"no column 'conv_metadata.turn' in the table; its columns are .*; within 'conv_metadata' there are .*"
             r"; did you mean 'conv_metadata.turns'"
         )
         with pytest.raises(DataError, match=message):
             read_battles(path, keep=["conv_metadata.turn"])
-        with pytest.raises(DataError, match=r"no column 'language.x' in the file; its columns are .*did you mean"):
+        with pytest.raises(DataError, match=r"no column 'language.x' in the table; its columns are .*did you mean"):
             read_battles(path, keep=["language.x"])
 
     @pytest.mark.parametrize("write", [lines, array, mixed, parquet])
