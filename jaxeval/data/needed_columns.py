@@ -58,8 +58,8 @@ class NeededColumns(NamedTuple):
 
     def spelled(self, names: Sequence[str], fields: Sequence[str] = ()) -> dict[str, str]:
         """Of the names that a file has those of needed columns in another spelling, and how they are needed."""
-        of_results = [*self.results, *(["count"] if self.results and not self.counted else [])]
-        return renames(of_results, names) | renames(self.named, [*names, *fields])
+        wanted = [*self.named, *self.results, *(["count"] if self.results and not self.counted else [])]
+        return renames(wanted, names) | renames([name for name in self.named if name not in names], fields)
 
     def renamed(self, spelled: Mapping[str, str]) -> NeededColumns:
         """The same columns by the names that `spelled` found."""

@@ -104,7 +104,7 @@ def test_headers_that_are_there_twice_in_excel(tmp_path):
     twice = VOTES.assign(n=1, m=2, **{"winner.1": "tie"}).rename(columns={"m": "n"})
     twice.to_excel(tmp_path / "votes.xlsx", index=False)
     assert read_battles(tmp_path / "votes.xlsx", keep=["winner.1"]).n_battles == 4
-    with pytest.raises(DataError, match="the file has 2 columns named 'n'; rename or drop all but one"):
+    with pytest.raises(DataError, match="the table has 2 columns named 'n'; rename or drop all but one"):
         read_battles(tmp_path / "votes.xlsx", keep=["n"])
 
 
