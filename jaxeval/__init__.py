@@ -21,7 +21,7 @@ _HOMES = {
     "data.anchored_verdicts": ["AnchoredVerdicts", "read_anchored_verdicts"],
     "data.battles": ["Battles"],
     "data.counted_battles": ["count_battles"],
-    "data.features": ["position_advantage", "same_group"],
+    "data.features": ["arena_style", "position_advantage", "same_group"],
     "data.gathered_battles": ["gather_battles"],
     "data.item_scores": ["ItemScores"],
     "data.judge_outputs": ["JudgeOutputs", "read_judge_outputs"],

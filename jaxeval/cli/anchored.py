@@ -10,6 +10,7 @@ import click
 
 from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.outputs import Findings, Outputs, present
+from jaxeval.cli.reading import labels_option
 from jaxeval.cli.run_options import FILE, choice_option, column_options, resampling_options, strata_option
 from jaxeval.data.remote_names import FileName
 from jaxeval.wording import counted
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
                            "run": "repeated runs"}.items()
     },
 )  # fmt: skip
+@labels_option("labels", "verdicts", "good=win,bad=loss,same=tie")
 @strata_option("prompts", "task")
 @choice_option("--missing", "error", "drop")
 @click.option("--reference", metavar="A|B|COL",
@@ -172,7 +174,7 @@ def _holds_counts(file: Path, names: Sequence[str], verdict: str | None) -> bool
     return counts and verdict is None
 
 
-def _read_counts(file: Path, by_task: bool, missing: str, **columns: str | None) -> pd.DataFrame:
+def _read_counts(file: Path, by_task: bool, missing: str, labels: Any, **columns: str | None) -> pd.DataFrame:
     """A table of counts, its columns of roles under their own names."""
     from jaxeval.data.columns import frame_of, require_column
     from jaxeval.data.table_files import naming, read_whole_table
@@ -180,7 +182,8 @@ def _read_counts(file: Path, by_task: bool, missing: str, **columns: str | None)
 
     named = {role: columns[role] for role in ("model", "judge", "anchor", "task") if columns[role]}
     rows_only = [f"--{name}" for name in ("item", "run", "reference") if columns[name]]
-    rows_only += [name for name, given in (("--by-task", by_task), ("--missing drop", missing == "drop")) if given]
+    given_besides = {"--by-task": by_task, "--missing drop": missing == "drop", "--labels": labels is not None}
+    rows_only += [name for name, given in given_besides.items() if given]
     if rows_only:
         raise DataError(f"{file.name} holds counts (columns wins and losses), so {rows_only[0]} has no meaning")
     text = [str(named.get(role, role)) for role in ("model", "judge", "anchor", "task")]

@@ -92,7 +92,9 @@ _board_options = several_options(
 
 #: What is rated on its own, and what is drawn together.
 _group_options = several_options(
-    click.option("--by", multiple=True, metavar="COL", help="Rate every group of COL on its own; may be repeated."),
+    click.option("--by", multiple=True, metavar="COL",
+                 help="Rate every group of COL on its own; may be repeated. COL may be a path such as meta.turns; "
+                 "where it holds lists or flags, votes count in each of their categories, and in overall."),
     click.option("--min-slice-battles", default=0, type=click.IntRange(0), metavar="N",
                  help="List groups of --by with fewer battles and do not rate them."),
     click.option("--max-slices", default=500, type=click.IntRange(1), metavar="N",
@@ -138,6 +140,12 @@ main.add_command(compare_boards)
 @click.option(
     "--features", metavar="A,B", help="Columns to control for: differences, side A less side B; or two columns as A:B."
 )
+@click.option(
+    "--style",
+    type=click.Choice(["arena"]),
+    help="Control for the Arena's own four covariates, from the columns of its files: tokens, headers, lists and bold "
+    "text, (a - b) / (a + b), less the mean, over the standard deviation.",
+)
 @click.option("--position", is_flag=True, help="Control for the advantage of side A.")
 @click.option("--neutral", metavar="COL", help="With --position: column that is true where no side has it.")
 @click.option("--same-group", multiple=True, metavar="COL:A:B",
@@ -160,6 +168,7 @@ def leaderboard(
     strata: str | None,
     scheme: str,
     features: str | None,
+    style: str | None,
     position: bool,
     neutral: str | None,
     same_group: tuple[str, ...],
@@ -175,6 +184,9 @@ def leaderboard(
     wins_a, ties and wins_b. Files may be larger than memory, and elsewhere: hf://datasets/OWNER/NAME/data/*.parquet.
     """
     from jaxeval.cli.state import State
+    from jaxeval.data.features import arena_style, arena_style_columns
+    from jaxeval.data.file_lists import files_of
+    from jaxeval.data.table_files import head_names
     from jaxeval.execution.processes import n_sharing
 
     if cluster and scheme != "multinomial":
@@ -182,8 +194,13 @@ def leaderboard(
     if strata and scheme == "poisson":
         raise click.UsageError("--scheme poisson draws every battle on its own, and --strata fixes how many: leave one")
     covariates, of_covariates = covariates_of(features, position, neutral, same_group)
+    if style is not None:
+        covariates += arena_style()
+        of_covariates += arena_style_columns(head_names(files_of(files)[0]))
     if effect is not None and (not covariates or by):
-        raise click.UsageError("--effect draws what control does to one board: it needs --features, and has no --by")
+        raise click.UsageError(
+            "--effect draws what control does to one board: it needs --features or --style, and has no --by"
+        )
     if by and board["publishing"].eval_results:
         raise click.UsageError("--eval-results writes one value for each model: it has no --by")
     if reading.missing == "label" and not by:

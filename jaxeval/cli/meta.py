@@ -10,14 +10,15 @@ from click.core import ParameterSource
 from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.evaluators import study_evaluators
 from jaxeval.cli.outputs import Outputs, present
+from jaxeval.cli.reading import labels_option
 from jaxeval.cli.references import study_references
 from jaxeval.cli.run_options import FILE, choice_option, column_options, resampling_options, side_options, strata_option
 from jaxeval.cli.tables import study_findings
 from jaxeval.data.remote_names import FileName
 
 _SCORES_ONLY = ("gold", "model", "evaluators", "top", "improvements", "agreement")
-_VOTES_ONLY = ("model_a", "model_b", "winner", "both_bad", "references", "sets", "budgets", "n_repeats", "cluster",
-               "strata", "item")  # fmt: skip
+_VOTES_ONLY = ("model_a", "model_b", "winner", "labels", "both_bad", "references", "sets", "budgets", "n_repeats",
+               "cluster", "strata", "item")  # fmt: skip
 
 
 class _Numbers(click.ParamType):  # type: ignore[type-arg]
@@ -54,6 +55,7 @@ class _Numbers(click.ParamType):  # type: ignore[type-arg]
 @click.option("--votes", type=FILE, help="Votes between models: studies references instead of scores.")
 @side_options
 @column_options(winner="[winner, or one-hot columns]")
+@labels_option("labels")
 @choice_option("--both-bad", "half", "drop", text="Both-bad votes: ties, or left out.")
 @click.option(
     "--reference", "--references", "references", multiple=True, metavar="MODEL", help="May be repeated. [all models]"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxeval.cli.run_options import FILE, choice_option, column_options, several_options, side_options
+from jaxeval.cli.run_options import FILE, Decorator, choice_option, column_options, several_options, side_options
 from jaxeval.cli.terminal import named_model
 from jaxeval.data.remote_names import FileName
 
@@ -64,6 +64,18 @@ class _Names(click.ParamType):  # type: ignore[type-arg]
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The names."""
         return tuple(name.strip() for name in value.split(",")) if isinstance(value, str) else value
+
+
+def labels_option(argument: str, what: str = "labels", example: str = "A=model_a,B=model_b,C=tie") -> Decorator:
+    """``--labels``, as ``argument`` of the command."""
+    return click.option(
+        "--labels",
+        argument,
+        type=LabelsOption(),
+        metavar="CODING|L=MEANING,...",
+        help=f"What {what} mean that do not say so themselves: a_wins_1 or a_wins_0 of numbers, which are never "
+        f"guessed, or a list such as {example}.",
+    )
 
 
 class _Pair(click.ParamType):  # type: ignore[type-arg]
@@ -154,9 +166,7 @@ _OPTIONS = several_options(
         weight="Column of weights.",
         count="Column of the number of equal battles that a row stands for.",
     ),
-    click.option("--labels", type=LabelsOption(), metavar="CODING|L=MEANING,...",
-                 help="What labels mean that do not say so themselves: a_wins_1 or a_wins_0 of numbers, or a list such "
-                 "as A=model_a,B=model_b,C=tie."),
+    labels_option("labels"),
     click.option("--winner-model", metavar="COL", help="Column of the model that won; there are no ties then."),
     click.option("--loser-model", metavar="COL", help="Column of the model that lost."),
     click.option("--scores", type=_Pair(), metavar="A:B", help="Columns of the scores of both sides: the larger wins."),

@@ -31,7 +31,7 @@ def study_references(
     from jaxeval.evaluators.few_pairs import FEW_PAIRS, hide_few_pairs
     from jaxeval.references.study import reference_study
 
-    columns = {name: options.pop(name) for name in ("model_a", "model_b", "winner", "both_bad")}
+    columns = {name: options.pop(name) for name in ("model_a", "model_b", "winner", "labels", "both_bad")}
     kept = [options[name] for name in ("item", "cluster", "strata") if options[name]]
     battles = read_battles(votes, keep=kept, **columns)
     few = 0 if few_pairs else FEW_PAIRS

@@ -163,16 +163,22 @@ class _Fitted(NamedTuple):
 
     @classmethod
     def of(cls, grid: Grid, width: int, most: int | None) -> _Fitted:
-        """The columns with something in them, without those of the greatest order that there is no room for."""
+        """The columns with something in them, without those of the greatest order that there is no room for.
+
+        Narrow ones take the room that a wider one of less order leaves.
+        """
         most = grid.n_rows if most is None else min(most, grid.n_rows)
         columns = [column._replace(cells=column.cells[:most]) for column in grid.columns]
-        shown = [column for column in columns if column.order == 0 or any(column.cells)]
-        left_out = []
-        while sum(map(_width, shown)) + _GAP * (len(shown) - 1) > width and any(column.order for column in shown):
-            last = max(shown, key=lambda column: column.order)
-            shown.remove(last)
-            left_out.append(last.head)
-        return cls(grid, shown, most, [head for head in reversed(left_out) if head])
+        filled = [column for column in columns if column.order == 0 or any(column.cells)]
+        taken, fitting = -_GAP, set()
+        for k in sorted(range(len(filled)), key=lambda k: filled[k].order):
+            own = _GAP + _width(filled[k])
+            if filled[k].order == 0 or taken + own <= width:
+                taken += own
+                fitting.add(k)
+        left_out = sorted(set(range(len(filled))) - fitting, key=lambda k: filled[k].order)
+        heads = [filled[k].head for k in left_out if filled[k].head]
+        return cls(grid, [filled[k] for k in sorted(fitting)], most, heads)
 
 
 def _texts(screen: Screen, width: int, lines: int | None) -> list[list[tuple[str, str]]]:

@@ -21,7 +21,7 @@ from jaxeval.cli.outputs import (
     quiet_option,
     show,
 )
-from jaxeval.cli.reading import LabelsOption, reply_options
+from jaxeval.cli.reading import labels_option, reply_options
 from jaxeval.cli.run_options import (
     FILE,
     SHARE,
@@ -80,9 +80,7 @@ _NEW_COLUMNS = several_options(
     ),
     click.option("--hard-label", type=click.Choice(["scores", "verdict"]),
                  help="What the hard label is. [scores if given in both orders, else verdict if there is one]"),
-    click.option("--labels", "label_coding", type=LabelsOption(), metavar="CODING|L=MEANING,...",
-                 help="What labels mean: a_wins_1 or a_wins_0 of numbers, which are never guessed, or a list such as "
-                 "A=model_a,B=model_b,C=tie."),
+    labels_option("label_coding"),
     click.option("--judge-name", metavar="NAME", help="What to call a judge without a name. [judge]"),
     click.option("--only-judge", metavar="NAME", help="Read this judge only, of several."),
     reply_options,

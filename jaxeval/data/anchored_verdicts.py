@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from numbers import Real
@@ -21,9 +21,12 @@ from jaxeval.data.columns import (
     numbers_or_nan,
     plain,
     reject_missing,
+    renames,
     require_column,
+    told_renames,
 )
 from jaxeval.data.judge_calls import Confidence, ReplyRules, Unparsed
+from jaxeval.data.labels import Labels, read_labels
 from jaxeval.data.presentation_orders import OUTPUT
 from jaxeval.data.replied_columns import replied_verdicts, usual_replies
 from jaxeval.data.table_files import read_as
@@ -36,7 +39,9 @@ Missing = Literal["error", "drop"]
 
 #: Columns by the role that they have, as they are called unless named.
 ROLES = ("model", "judge", "anchor", "task", "item", "run")
-_OF_LABEL = {"win": 1.0, "tie": 0.5, "loss": 0.0, "W": 1.0, "T": 0.5, "L": 0.0, "w": 1.0, "t": 0.5, "l": 0.0}
+_OF_LABEL = {"win": 1.0, "tie": 0.5, "loss": 0.0, "w": 1.0, "t": 0.5, "l": 0.0}  # in any case
+#: What labels may be said to mean besides: the model is side A.
+_SIDES = {"win": "model_a", "loss": "model_b"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,6 +70,7 @@ class AnchoredVerdicts(Shown):
     named_items: bool = True  # False where each row is an item for want of a column
     confidence: Float | None = None  # (N,) as the judge stated it, in [0, 1]; NaN where it did not
     n_unparsed: int = 0  # replies that cannot be read: left out
+    read_as: tuple[str, ...] = ()  # how names of columns and labels were read, in words
 
     def _shown(self) -> View:
         first = slice(None, ROWS_OF_DATA)
@@ -84,6 +90,7 @@ class AnchoredVerdicts(Shown):
         task: str | None = None,
         item: str | None = None,
         run: str | None = None,
+        labels: Labels | None = None,
         missing: Missing = "error",
         reference: str | None = None,
         confidence: Confidence = "share",
@@ -103,6 +110,8 @@ class AnchoredVerdicts(Shown):
             task: column of tasks; the same item name in two tasks is two items.
             item: column of prompts; without it, and without runs, each row is a prompt.
             run: column that numbers repeated runs; a judge judges an answer once a run.
+            labels: what verdicts in other words mean: a mapping to "win", "tie" and "loss" of the model, or a coding of
+                numbers, as of `Battles.from_pandas`, the model being side A.
             missing: what to do about missing verdicts: "error", or "drop", leave them out and count them.
             reference: the side of the reference in what the judge printed: "A", as in the paper, if the judge saw it
                 first; "B"; or a column of those. Of an answer judged with the reference on either side, the outcome is
@@ -120,6 +129,8 @@ class AnchoredVerdicts(Shown):
         if len(frame) == 0:
             raise DataError("the table has no rows")
         named = {"model": model, "judge": judge, "anchor": anchor, "task": task, "item": item, "run": run}
+        renamed = renames([verdict, *(own or role for role, own in named.items())], frame.columns)
+        frame = frame.rename(columns=renamed)
         columns = {role: name or (role if role in frame.columns else None) for role, name in named.items()}
         if verdict == "verdict" and verdict not in frame.columns:
             verdict = usual_replies(frame, OUTPUT) or verdict
@@ -134,6 +145,9 @@ class AnchoredVerdicts(Shown):
                 "item= (on the command line --item); without it each row would be a prompt of its own"
             )
         unread, stated = np.zeros(len(frame), bool), _stated(frame, confidence)
+        told: tuple[str, ...] = ()
+        if replies and labels is not None:
+            raise ValueError("labels= says what verdicts mean, and these are replies: leave it, or reference=, out")
         if replies:
             of_judge = frame[columns["judge"]] if columns["judge"] else pd.Series(0, frame.index)
             said = replied_verdicts(
@@ -142,6 +156,8 @@ class AnchoredVerdicts(Shown):
             )  # fmt: skip
             outcome, unread = said.outcome, said.unread
             stated = said.confidence if stated is None else stated
+        elif labels is not None:
+            outcome, told = _labelled(frame[verdict], labels)
         else:
             outcome = _outcomes(frame[verdict], verdict)
         absent = np.isnan(outcome)
@@ -160,7 +176,7 @@ class AnchoredVerdicts(Shown):
                 number[role], levels[role] = np.zeros(len(frame), np.int64), pd.Index([f"(one {role})"])
         verdicts = cls(
             outcome=outcome, number=number, levels=levels, n_rows=len(frame), n_missing=int((absent & ~unread).sum()),
-            named_items=columns["item"] is not None,
+            named_items=columns["item"] is not None, read_as=(*told_renames(renamed), *told),
             confidence=None if stated is None or np.isnan(stated).all() else stated, n_unparsed=int(unread.sum()),
         )._items_by_task()  # fmt: skip
         verdicts = verdicts.take(~absent) if absent.any() else verdicts
@@ -180,7 +196,7 @@ class AnchoredVerdicts(Shown):
             lines.append(f"{counted(self.n_missing, 'missing verdict')} left out")
         if self.n_unparsed:
             lines.append(f"{counted(self.n_unparsed, 'reply', 'replies')} that cannot be read left out on request")
-        return "\n".join(lines)
+        return "\n".join([*lines, *self.read_as])
 
     def take(self, rows: Bool | NDArray[np.intp]) -> AnchoredVerdicts:
         """The verdicts that a mask, or row numbers, select; levels stay."""
@@ -268,6 +284,15 @@ def read_anchored_verdicts(path: str | Path, **columns: Any) -> AnchoredVerdicts
     return read_as(AnchoredVerdicts.from_pandas, path, text, columns)
 
 
+def _labelled(column: pd.Series, labels: Labels) -> tuple[Float, tuple[str, ...]]:
+    """(N,) outcomes of labels that are said to mean something, NaN where missing, and how they were read."""
+    if not isinstance(labels, Mapping):
+        return read_labels(column, labels, may_miss=True).target, ()
+    said = ", ".join(f"{str(label)!r} as {word}" for label, word in labels.items())
+    words = {label: _SIDES.get(word, word) for label, word in labels.items()}
+    return read_labels(column, words, may_miss=True).target, (f"column {column.name!r}: read {said}",)
+
+
 def _outcomes(column: pd.Series, name: str) -> Float:
     """(N,) outcomes in [0, 1], NaN where missing."""
     if isinstance(column.dtype, pd.CategoricalDtype):
@@ -291,7 +316,8 @@ def _outcomes(column: pd.Series, name: str) -> Float:
             f"column {name!r} holds values that are neither labels nor numbers ({error}): known are 'win', 'tie' and "
             "'loss' of the model, or numbers in [0, 1]"
         ) from error
-    unknown = [k for k, label in enumerate(labels) if label not in _OF_LABEL]
+    keys = [label.strip().casefold() if isinstance(label, str) else label for label in labels]
+    unknown = [k for k, key in enumerate(keys) if key not in _OF_LABEL]
     if unknown:
         counts = np.bincount(codes[codes >= 0], minlength=len(labels))
         found = ", ".join(f"{str(labels[k])!r} ({counts[k]:,})" for k in unknown[:10])
@@ -302,9 +328,10 @@ def _outcomes(column: pd.Series, name: str) -> Float:
             hint = f"; {'numbers may not be mixed with labels' if mixed else text}"
         raise DataError(
             f"column {name!r} has unknown verdicts: {found}; known are 'win', 'tie' and 'loss' of the model, W, T and "
-            f"L, or numbers in [0, 1]{hint}"
+            f"L, or numbers in [0, 1]{hint}. Say what others mean, labels={{{str(labels[unknown[0]])!r}: 'win', "
+            f"...}}, on the command line --labels '{labels[unknown[0]]}=win,...'"
         )
-    return np.array([*(_OF_LABEL[label] for label in labels), np.nan])[codes]
+    return np.array([*(_OF_LABEL[key] for key in keys), np.nan])[codes]
 
 
 def _stated(frame: pd.DataFrame, confidence: Confidence) -> Float | None:

@@ -25,6 +25,7 @@ from jaxeval.data.columns import (
 )
 from jaxeval.data.conditions import rows_where
 from jaxeval.data.labels import Sides
+from jaxeval.data.nested_columns import with_fields
 from jaxeval.data.report import BothBad, DataReport, MissingResult
 from jaxeval.errors import DataError, NoRowsError
 from jaxeval.wording import counted
@@ -76,7 +77,7 @@ def read_battle_rows(frame: pd.DataFrame, how: HowToRead, rows: Rows | None) -> 
         raise NoRowsError("the table has no rows: nothing to rate")
     named = [c for c in (model_a, model_b, *asked.named, weight, cluster) if c is not None]
     renamed = renames(outcomes.sought(named, asked), frame.columns)
-    frame = frame.rename(columns=renamed)
+    frame = with_fields(frame.rename(columns=renamed), [*named, *(how.keep or ())])
     results = ["winner", "target", *outcomes.ONE_HOT_COLUMNS]
     if asked.searched and outcomes.has_counts(frame.columns):
         results += outcomes.COUNT_COLUMNS
@@ -99,8 +100,16 @@ def read_battle_rows(frame: pd.DataFrame, how: HowToRead, rows: Rows | None) -> 
         if not whole.any():
             raise NoRowsError(f"no battle is left of {counted(n_rows, 'row')}: every row lacks a model or a result")
         frame, rows = _selected(frame, rows, whole)
-    models, first, second = encode_models(frame, model_a, model_b, rows)
-    found = outcomes.read_outcomes(frame, asked, Sides(models, first, second), rows)
+    try:
+        models, first, second = encode_models(frame, model_a, model_b, rows)
+        found = outcomes.read_outcomes(frame, asked, Sides(models, first, second), rows)
+    except DataError as error:
+        lacking = ~outcomes.there(frame, [model_a, model_b], asked)
+        if not lacking.any():
+            raise
+        n = counted(count_rows(lacking, rows), "row lacks", "rows lack")
+        advice = "missing='drop' (on the command line --missing drop) leaves them out"
+        raise DataError(f"{error}; {n} a model or a result, and {advice}") from error
     weights = None if weight is None else _weights(frame[weight], rows)
     if found.weight is not None:
         weights = found.weight if weights is None else weights * found.weight
@@ -158,6 +167,7 @@ def read_battle_rows(frame: pd.DataFrame, how: HowToRead, rows: Rows | None) -> 
         n_missing=n_missing,
         n_excluded=n_excluded,
         read_as=(*told_renames(renamed), *([found.told] if found.told else [])),
+        label_families=found.families,
     )
     if weights is not None and np.all(weights == 1):
         weights = None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data.battle_rows import HowToRead, n_battles_of, read_battle_rows
 from jaxeval.data.cells import Cells, compressed
-from jaxeval.data.columns import Rows, as_frame, factorize_sorted, frame_of, reject_missing, renumbered, require_column
+from jaxeval.data.columns import Rows, as_frame, frame_of, renumbered, require_column
 from jaxeval.data.conditions import rows_where
 from jaxeval.data.file_lists import check_regular, whole_local_file
+from jaxeval.data.groups import Members, MissingGroup, crossed, members_by
 from jaxeval.data.labels import Labels
+from jaxeval.data.nested_columns import within
 from jaxeval.data.outcomes import result_columns
 from jaxeval.data.report import BothBad, DataReport, MissingResult
 from jaxeval.data.saved_battles import BattleTable, arrow_table, column_roles, concat_tables, read_table, write_table
@@ -27,10 +29,6 @@ from jaxeval.execution.atomic_write import whole_file
 from jaxeval.tables.shown import ROWS_OF_DATA, Shown, View
 from jaxeval.wording import counted, did_you_mean
 
-#: What becomes of battles that have no value where battles are grouped.
-MissingGroup = Literal["error", "drop", "label"]
-#: The group of battles without a value, if they are to have one.
-_MISSING = "(missing)"
 _MOST_TOLD = 5
 
 
@@ -66,6 +64,10 @@ class Battles(Shown):
     rows: Rows | None = field(default=None, repr=False)  # of the input, where equal ones were merged: errors name them
     files: dict[str, str] = field(default_factory=dict, repr=False)  # SHA-256 and names of files added to a saved state
     n_processes: int = 1  # that hold these same battles and share the work on them: `gather_battles`
+    _no_group: ClassVar[str] = (
+        "group battles by or to adjust for; besides those of models, results and weights, by which battles cannot be "
+        "grouped, there are: {} (read_battles keeps the columns named in keep=)"
+    )
 
     def _shown(self) -> View:
         first = slice(None, ROWS_OF_DATA)
@@ -233,8 +235,8 @@ class Battles(Shown):
         """The battles of a table, which nothing is left out of."""
         roles = saved.roles
         battles = cls.from_pandas(
-            frame_of(saved.table), model_a=roles["model_a"], model_b=roles["model_b"], target=roles["target"],
-            weight=roles.get("weight"), count=roles["count"], cluster=saved.cluster,
+            frame_of(saved.table, nested=True), model_a=roles["model_a"], model_b=roles["model_b"],
+            target=roles["target"], weight=roles.get("weight"), count=roles["count"], cluster=saved.cluster,
         )  # fmt: skip
         left_out = tuple(sorted(set(saved.report.models_left_out) - set(battles.models), key=str))
         report = replace(saved.report, n_models=battles.n_models, models_left_out=left_out)
@@ -285,6 +287,7 @@ class Battles(Shown):
             n_battles=n_battles,
             n_models=int(met.sum()),
             n_ties=n_battles_of(target == 0.5, count),
+            n_both_bad=self.report.n_both_bad if self.report.both_bad == "drop" or keep.all() else 0,
             n_excluded=self.report.n_excluded + self.n_battles - n_battles,
             models_left_out=(*self.report.models_left_out, *self.models[~met & chosen]),
         )
@@ -391,56 +394,40 @@ class Battles(Shown):
                 a group, the last one, named "(missing)". None is an error, of a caller that has no such choice.
 
         Raises:
-            DataError: a column is not there, has missing values, or has "(missing)" for a value beside them.
+            DataError: a column is not there, has missing values, has "(missing)" for a value beside them, or holds
+                lists, whose categories overlap: see `members`.
             TypeError: ``names`` is no name, or is an empty list.
         """
+        found = self.members(names, missing)
+        if found.overlapping:
+            raise DataError(
+                f"column {found.overlapping[0]!r} has overlapping categories, so that a battle would be in several "
+                "groups: only the slices of by= (on the command line --by) may overlap"
+            )
+        return found.codes, found.groups
+
+    def members(self, names: str | Sequence[str], missing: MissingGroup | None = None) -> Members:
+        """As `codes`, also by columns of lists or of flags, in several of whose categories a row may be."""
         names = [names] if isinstance(names, str) else names
         if not isinstance(names, Sequence) or len(names) == 0:
             raise TypeError(f"a column of groups is given by its name, a string, got {names!r}")
-        parts = [self._codes(name, missing) for name in names]
-        if len(parts) == 1:
-            return parts[0]
-        joint = np.zeros(self.n_rows, np.intp)
-        for codes, values in parts:
-            joint = joint * len(values) + codes
-        there = np.all([codes >= 0 for codes, _ in parts], axis=0)
-        groups, found = np.unique(joint[there], return_inverse=True)
-        codes = np.full(self.n_rows, -1, np.intp)
-        codes[there] = found
-        levels = np.unravel_index(groups, [len(values) for _, values in parts])
-        index = pd.MultiIndex.from_arrays(
-            [values[level] for (_, values), level in zip(parts, levels, strict=True)], names=names
-        )
-        return codes, index
-
-    def _codes(self, name: str, missing: MissingGroup | None) -> tuple[NDArray[np.intp], pd.Index]:
-        codes, values = factorize_sorted(self.column(name), name, self.rows, may_miss=missing is not None)
-        none = codes < 0
-        if missing == "error":
-            advice = "say missing='drop' or missing='label' (on the command line --missing), or fill them"
-            reject_missing(none, name, self.rows, advice)
-        if missing == "label" and none.any():
-            if _MISSING in values:
-                raise DataError(f"column {name!r} has missing values and the value {_MISSING!r}: rename one of them")
-            codes = np.where(none, len(values), codes)
-            values = pd.Index([*values, _MISSING], dtype=object)
-        return codes, values
+        parts = [members_by(self.column(name), name, missing, self.rows) for name in names]
+        return parts[0] if len(parts) == 1 else crossed(parts, names, self.n_rows)
 
     def column(self, name: str) -> pd.Series:
-        """A further column of the input, for the rows (R,) whose battles take part in fits.
+        """A further column of the input, or a field within one, for the rows (R,) whose battles take part in fits.
 
         Raises:
             DataError: it is not there, or there twice.
         """
-        if name not in self.columns:
+        if name in self.columns:
+            require_column(self.columns, name)
+            column = self.columns[name]
+        elif (field := within(self.columns, name)) is not None:
+            column = field
+        else:
             have = ", ".join(map(repr, self.columns.columns)) or "none"
-            raise DataError(
-                f"no column {name!r} to group battles by or to adjust for; besides those of models, results and "
-                f"weights, by which battles cannot be grouped, there are: {have} (read_battles keeps the columns named "
-                f"in keep=){did_you_mean(name, self.columns)}"
-            )
-        require_column(self.columns, name)
-        column = self.columns[name]
+            raise DataError(f"no column {name!r} to {self._no_group.format(have)}{did_you_mean(name, self.columns)}")
         return column if self.kept is None else column.iloc[self.kept]
 
     @cached_property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,22 +11,29 @@ import pandas as pd
 
 from jaxeval.arrays import Bool
 from jaxeval.data.columns import renames
+from jaxeval.data.nested_columns import arrow_of, is_nested, within
 from jaxeval.errors import DataError
 from jaxeval.wording import did_you_mean
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow as pa
 
 _ROW = "number of the row, for jaxeval"
 
 
 def columns_of(condition: str) -> tuple[str, ...]:
-    """Names of the columns that a condition is about; (x, y) of x.y is "x".
+    """Names of the columns that a condition is about, and paths of fields within them: "x.y" of x.y.
 
     Raises:
         DataError: it is no condition in SQL.
         ImportError: DuckDB is not installed.
     """
+    return tuple(map(".".join, _references(condition)))
+
+
+def _references(condition: str) -> list[tuple[str, ...]]:
+    """The columns in a condition, each once: its name, and those of fields within each other."""
     with _connection() as connection:
         query = f"SELECT ({condition}\n) FROM battles"  # the line's end ends a comment
         ((answer,),) = connection.execute("SELECT json_serialize_sql(?)", [query]).fetchall()
@@ -35,7 +42,7 @@ def columns_of(condition: str) -> tuple[str, ...]:
         raise DataError(
             f"{condition!r} is no condition in SQL: {found.get('error_message', 'it is several statements')}"
         )
-    return tuple(dict.fromkeys(_referred(found)))
+    return list(dict.fromkeys(_referred(found)))
 
 
 def rows_where(frame: pd.DataFrame, condition: str) -> Bool:
@@ -46,9 +53,12 @@ def rows_where(frame: pd.DataFrame, condition: str) -> Bool:
         ImportError: DuckDB is not installed.
     """
     import duckdb
+    import pyarrow as pa
 
-    columns = {name: _meant(name, frame.columns, condition) for name in columns_of(condition)}
-    table = _arrow({_ROW: np.arange(len(frame)), **{name: frame[column] for name, column in columns.items()}})
+    columns: dict[str, Any] = {_ROW: np.arange(len(frame))}
+    for names in sorted(_references(condition), key=len):  # a whole column comes before its fields
+        _place(columns, names, _values(".".join(names), frame, condition))
+    table = pa.table({name: _arrow(values) for name, values in columns.items()})
     with _connection() as connection:
         try:
             chosen = duckdb.SQLExpression(condition).alias("meets"), duckdb.ColumnExpression(_ROW)
@@ -69,16 +79,48 @@ def rows_where(frame: pd.DataFrame, condition: str) -> Bool:
     return meets
 
 
-def _meant(name: str, columns: pd.Index, condition: str) -> Any:
-    """The column that a condition calls ``name``, whatever the case, blanks and underscores."""
-    if name in columns:
-        return name
-    near = [column for column in columns if str(column).casefold() == name.casefold()]
+def _values(name: str, frame: pd.DataFrame, condition: str) -> pd.Series:
+    """The column that a condition calls ``name``, whatever the case, blanks and underscores; or a field within one."""
+    columns = frame.columns
+    near = [name] if name in columns else [c for c in columns if str(c).casefold() == name.casefold()]
     near = near or list(renames([name], list(columns)))
-    if len(near) != 1:
+    if len(near) == 1:
+        return frame[near[0]]
+    try:
+        field = None if near else within(frame, name)
+    except DataError as error:
+        raise DataError(f"condition {condition!r}: {error}") from error
+    if field is None:
         have = ", ".join(map(repr, columns))
         raise DataError(f"condition {condition!r}: no column {name!r}; there are {have}{did_you_mean(name, columns)}")
-    return near[0]
+    return field
+
+
+def _place(columns: dict[str, Any], names: Sequence[str], values: pd.Series) -> None:
+    """Put a column among the others, or a field within them; names that differ in case are the same to SQL."""
+    place: Any = columns
+    for name in names[:-1]:
+        place = place.setdefault(name.casefold(), {})
+        if not isinstance(place, dict):
+            return  # the whole column is there
+    place.setdefault(names[-1].casefold(), values)
+
+
+def _arrow(values: Any) -> pa.Array:
+    """A column, or one that has those as its fields."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if isinstance(values, dict):
+        return pa.StructArray.from_arrays([_arrow(field) for field in values.values()], list(values))
+    try:
+        nested = isinstance(values, pd.Series) and is_nested(values)
+        found = arrow_of(values) if nested else pa.array(values, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise DataError(f"a column of the condition mixes values of several types: {error}") from error
+    if pa.types.is_floating(found.type):  # Arrow's own columns may hold NaN, which is more than any number to SQL
+        found = pc.if_else(pc.is_nan(found), None, found)
+    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
 
 
 def _connection() -> duckdb.DuckDBPyConnection:
@@ -90,24 +132,11 @@ def _connection() -> duckdb.DuckDBPyConnection:
     return duckdb.connect(":memory:", config={"enable_external_access": "false", "threads": "2"})
 
 
-def _arrow(columns: Mapping[str, Any]) -> Any:
-    """A table of columns; of those that differ in case only, which are the same to SQL, the first."""
-    import pyarrow as pa
-
-    once: dict[str, str] = {}
-    for name in columns:
-        once.setdefault(name.casefold(), name)
-    try:
-        return pa.table({name: pa.array(columns[name], from_pandas=True) for name in once.values()})
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        raise DataError(f"a column of the condition mixes values of several types: {error}") from error
-
-
-def _referred(node: Any) -> Iterator[str]:
-    """First names of all columns in a parsed query."""
+def _referred(node: Any) -> Iterator[tuple[str, ...]]:
+    """The columns in a parsed query."""
     if isinstance(node, dict):
         if node.get("class") == "COLUMN_REF":
-            yield node["column_names"][0]
+            yield tuple(node["column_names"])
         node = list(node.values())
     if isinstance(node, list):
         for part in node:

@@ -128,11 +128,11 @@ class EqualRows:
 def _together(tables: list[pa.Table]) -> pa.Table:
     import pyarrow as pa
 
-    # Numbers of several types become one, and times of several units; no other types differ.
+    # Numbers of several types become one, times of several units, and objects of several fields; no others differ.
     try:
         return pa.concat_tables(tables, promote_options="permissive").unify_dictionaries().combine_chunks()
     except pa.ArrowException as error:
-        raise DataError(f"columns of numbers have types that do not go together: {error}") from error
+        raise DataError(f"columns have types that do not go together: {error}") from error
 
 
 def _merge_rows(tables: list[pa.Table]) -> pa.Table:
@@ -209,6 +209,8 @@ def _go_together(one: pa.DataType, other: pa.DataType) -> bool:
 
     if pa.types.is_timestamp(one) and pa.types.is_timestamp(other):
         return bool(one.tz == other.tz)
+    if pa.types.is_nested(one) and pa.types.is_nested(other):
+        return True  # an empty list tells no type
     return one == other or (_is_number(one) and _is_number(other))
 
 

@@ -12,7 +12,8 @@ import pandas as pd
 from jaxeval.arrays import Float, Int
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import count_by
-from jaxeval.data.columns import numbers, reject_infinite, reject_missing
+from jaxeval.data.columns import numbers, reject_infinite, reject_missing, reject_values
+from jaxeval.data.nested_columns import arrow_of, is_nested
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
 
@@ -20,11 +21,12 @@ from jaxeval.wording import counted
 class Feature(NamedTuple):
     """A covariate that is computed: ``values`` gives, for all rows of the battles (R,), side A's less side B's.
 
-    It must change its sign when the sides of a battle are swapped.
+    It must change its sign when the sides of a battle are swapped (those of `arena_style` do so but for a constant).
     """
 
     name: str
     values: Callable[[Battles], Float]
+    told: str = ""  # what a reader must know of it, in words
 
 
 #: A column of differences (side A less side B), a pair of columns (side A's, side B's), or what computes them.
@@ -43,6 +45,7 @@ class Design:
     matrix: Float
     scale: Float
     unit: Float
+    told: tuple[str, ...] = ()  # what a reader must know of them, in words
 
     @property
     def factor(self) -> Float:
@@ -101,6 +104,83 @@ def same_group(column: str, group_a: str, group_b: str) -> Feature:
     return Feature(f"same {column}", values)
 
 
+#: The covariates of the Arena, and the columns of each side's counts.
+_ARENA_STYLE = {
+    "sum_assistant_tokens": "sum_assistant_{}_tokens",
+    "header_count": "header_count_{}",
+    "list_count": "list_count_{}",
+    "bold_count": "bold_count_{}",
+}
+_ARENA_OBJECT = "conv_metadata"
+_CENTRED = (
+    "style control of the Arena: (a - b) / (a + b) of tokens, headers, lists and bold text, less its mean, over its "
+    "standard deviation; a mean is subtracted from no other covariate, as that favours a side"
+)
+
+
+def arena_style() -> list[Feature]:
+    """The four covariates by which the Arena controls for style: tokens, headers, lists and bold text.
+
+    Each is ``(a - b) / (a + b)`` of both sides' counts (0 where both are 0), less its mean over all battles, over its
+    standard deviation. The mean is that of the Arena's own program, ``arena-rank``; jaxeval subtracts none from any
+    other covariate. Counts are those of the Arena's data sets: ``conv_metadata.sum_assistant_a_tokens``,
+    ``header_count_a``, ``list_count_a`` and ``bold_count_a``, and the same of b; or columns with these names. Objects
+    of counts, as ``{"h1": 0, "h2": 3}``, are added up.
+
+    Examples:
+        >>> import jaxeval
+        >>> import pandas as pd
+        >>> votes = jaxeval.simulate_votes(100, n_models=3, seed=0)[["model_a", "model_b", "winner"]]
+        >>> counts = {f"{kind}_{side}": range(100) for kind in ("header_count", "list_count") for side in "ab"}
+        >>> votes = votes.assign(**counts, bold_count_a=[{"**": 2}] * 100, bold_count_b=[{"**": 1}, {"**": 3}] * 50)
+        >>> votes = votes.assign(sum_assistant_a_tokens=300, sum_assistant_b_tokens=range(100, 200))
+        >>> *_, bold = jaxeval.arena_style()
+        >>> bold.name, bold.values(jaxeval.Battles.from_pandas(votes)).round(3)[:2].tolist()
+        ('bold_count', [1.0, -1.0])
+        >>> # jaxeval.leaderboard(battles, features=jaxeval.arena_style()) controls for them.
+    """
+
+    def of(name: str, columns: str) -> Feature:
+        def values(battles: Battles) -> Float:
+            a, b = (_style_counts(battles, columns.format(side)) for side in "ab")
+            return _standardized(relative_difference(a, b).to_numpy(), battles.count)
+
+        return Feature(name, values, _CENTRED)
+
+    return [of(name, columns) for name, columns in _ARENA_STYLE.items()]
+
+
+def arena_style_columns(names: Sequence[str]) -> list[str]:
+    """The columns that `arena_style` needs, in a file with columns of those ``names``."""
+    counts = [columns.format(side) for columns in _ARENA_STYLE.values() for side in "ab"]
+    return counts if set(counts) <= set(names) else [_ARENA_OBJECT]
+
+
+def _style_counts(battles: Battles, name: str) -> pd.Series:
+    """(R,) counts of a side, objects of several added up."""
+    import pyarrow.compute as pc
+
+    name = name if name in battles.columns else f"{_ARENA_OBJECT}.{name}"
+    column = battles.column(name)
+    if is_nested(column):
+        counts = arrow_of(column)
+        parts = [pc.fill_null(pc.struct_field(counts, [field.name]), 0) for field in counts.type]
+        total = np.sum([part.to_numpy() for part in parts], axis=0)
+        column = pd.Series(np.where(counts.is_null().to_numpy(), np.nan, total))
+    values = numbers(column, name, battles.rows)
+    reject_values(values, values < 0, name, "counts must be >= 0", battles.rows)
+    return pd.Series(values)
+
+
+def _standardized(values: Float, count: Int | None) -> Float:
+    """Less their mean, over their standard deviation, of all battles; the same whatever the order of rows."""
+    distinct, row = np.unique(values, return_inverse=True)
+    times = count_by(row, count, len(distinct))
+    distinct = distinct - (times * distinct).sum() / times.sum()
+    size = np.sqrt((times * distinct**2).sum() / times.sum())
+    return np.asarray((distinct / (size or 1.0))[row])
+
+
 def checked_features(features: Sequence[FeatureLike], feature_ridge: float) -> list[FeatureLike]:
     """The covariates as a list.
 
@@ -142,7 +222,8 @@ def design(battles: Battles, features: Sequence[FeatureLike], normalize: bool) -
     if twice:
         raise DataError(f"two features are called {twice[0]!r}")
     matrix = np.stack(columns, 1) if columns else np.zeros((battles.n_rows, 0))
-    return Design(tuple(names), matrix, np.array(scale), np.array(unit))
+    told = dict.fromkeys(feature.told for feature in features if isinstance(feature, Feature) and feature.told)
+    return Design(tuple(names), matrix, np.array(scale), np.array(unit), tuple(told))
 
 
 def _values(battles: Battles, feature: FeatureLike) -> tuple[str, Float, bool]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from jaxeval.data.battles import Battles
@@ -23,7 +23,7 @@ def gather_battles(own: Battles | Callable[[], Battles | None] | None) -> Battle
             stop all processes instead of leaving the others waiting. Files without rows are as good as none.
 
     Raises:
-        DataError: no process has battles, or some have columns that others lack.
+        DataError: no process has battles; some have columns that others lack, or labels in the words of another family.
         ProcessError: another process failed, or is lost.
 
     Examples:
@@ -51,4 +51,17 @@ def gather_battles(own: Battles | Callable[[], Battles | None] | None) -> Battle
     parts = [Battles.parse(io.BytesIO(part), f"process {p}") for p, part in enumerate(gather(packed)) if part]
     if not parts:
         raise DataError("; ".join(["no process has any battles", *map(str, empty)]))
+    _check_labels([part.report.label_families for part in parts])
     return replace(Battles.concat(parts), n_processes=process_count())
+
+
+def _check_labels(families: Sequence[tuple[str, ...]]) -> None:
+    """Raise DataError unless there is one way to read the labels of all processes, each of which saw its own only."""
+    said = list(filter(None, families))
+    if said and not set.intersection(*map(set, said)):
+        first, other = next((one, two) for one in said for two in said if not set(one) & set(two))
+        raise DataError(
+            f"the labels of the processes' files are in different words: some hold {' or '.join(first)}, and some "
+            f"{' or '.join(other)}. Say what they mean, labels={{'A': 'model_a', ...}}, on the command line --labels "
+            "'A=model_a,...'"
+        )

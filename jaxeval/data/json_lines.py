@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from jaxeval.data.json_limits import MOST_BYTES, check_lines, count_lines, too_long
 from jaxeval.data.needed_columns import NeededColumns
+from jaxeval.data.nested_columns import field_names, fields_of_rows, taken, value_at
 from jaxeval.errors import DataError
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ def json_tables(read: Callable[[int], bytes], needed: NeededColumns, text: Seque
         DataError: a line is no JSON object, or beyond the limits of `json_limits`; it names the line.
     """
     names: dict[str, None] = {}
+    fields: dict[str, None] = {}
     rest, line = b"", 0
     piece = read(_PIECE_BYTES)
     while piece:
@@ -35,18 +37,24 @@ def json_tables(read: Callable[[int], bytes], needed: NeededColumns, text: Seque
         if len(rest) > MOST_BYTES:
             raise too_long(line + n_lines + 1)
         if block and not block.isspace():
-            table, found = _json_block(block, line, needed, text)
+            table, found, within = _json_block(block, line, needed, text)
             names |= dict.fromkeys(found)
+            fields |= dict.fromkeys(within)
             yield table
         line += n_lines
         piece = following
     if not names:
         raise DataError("the file is empty: it has blank lines only")
-    needed.choose(list(names))
+    needed.choose(list(names), list(fields))
 
 
-def _json_block(block: bytes, start: int, needed: NeededColumns, text: Sequence[str]) -> tuple[pa.Table, list[str]]:
-    """The needed columns of some lines, the first of which has ``start`` before it; and the names of all columns."""
+def _json_block(
+    block: bytes, start: int, needed: NeededColumns, text: Sequence[str]
+) -> tuple[pa.Table, list[str], list[str]]:
+    """The needed columns of some lines, the first of which has ``start`` before it.
+
+    Also the names of all columns, and the paths of all fields within them.
+    """
     import pyarrow as pa
 
     # Arrow adds the columns that it is told of, so they must be there.
@@ -56,14 +64,14 @@ def _json_block(block: bytes, start: int, needed: NeededColumns, text: Sequence[
         filled = [name for name in there if table[name].null_count < len(table)]
         if filled != there:
             table = _parsed_json(block, filled)
-        names = table.column_names
-        chosen = table.select([c for c in names if needed.may(c)])
+        names, fields = table.column_names, field_names(table.schema)
+        chosen = taken(table, needed.among(names, fields))
         chosen.validate(full=True)  # the parser takes bytes that are no UTF-8
     except (pa.ArrowInvalid, UnicodeDecodeError):
         # Some column, of no concern to us perhaps, has values of several types, or a name is a number, which only
         # Python reads; or a line is broken, which Python names.
         return _mixed_json_block(block, start, needed)
-    return chosen, names
+    return chosen, names, fields
 
 
 def _parsed_json(block: bytes, text: Sequence[str]) -> pa.Table:
@@ -81,7 +89,7 @@ def _parsed_json(block: bytes, text: Sequence[str]) -> pa.Table:
         return json.read_json(pa.BufferReader(block), json.ReadOptions(block_size=len(block)), parse)
 
 
-def _mixed_json_block(block: bytes, start: int, needed: NeededColumns) -> tuple[pa.Table, list[str]]:
+def _mixed_json_block(block: bytes, start: int, needed: NeededColumns) -> tuple[pa.Table, list[str], list[str]]:
     import json
 
     import pyarrow as pa
@@ -99,9 +107,10 @@ def _mixed_json_block(block: bytes, start: int, needed: NeededColumns) -> tuple[
             raise DataError(f"line {number:,} cannot be read: every line must hold one JSON object, {{...}}")
         numbers.append(number)
     names = list(dict.fromkeys(name for row in rows for name in row))
+    fields = [] if set(needed.named) <= set(names) else fields_of_rows(rows)
     table = {}
-    for name in filter(needed.may, names):
-        values = [row.get(name) for row in rows]
+    for name in needed.among(names, fields):
+        values = [value_at(row, name) for row in rows]
         if not _is_writable(name):
             number = next(n for n, row in zip(numbers, rows, strict=True) if name in row)
             raise DataError(
@@ -119,10 +128,12 @@ def _mixed_json_block(block: bytes, start: int, needed: NeededColumns) -> tuple[
         except OverflowError as error:
             raise DataError(f"column {name!r} holds numbers of more than 64 bits: make them text") from error
         except pa.ArrowException as error:
-            kinds = Counter(type(value).__name__ for value in values if value is not None)
-            found = ", ".join(f"{kind} ({count:,})" for kind, count in kinds.items())
+            there = [(type(x).__name__, line) for x, line in zip(values, numbers, strict=True) if x is not None]
+            kinds = Counter(kind for kind, _ in there)
+            lines = ", ".join(f"{next(line for own, line in there if own == kind):,}" for kind in kinds)
+            found = f"{', '.join(f'{kind} ({count:,})' for kind, count in kinds.items())}, first in lines {lines}"
             raise DataError(f"column {name!r} mixes values of types {found}; make them one, text for names") from error
-    return pa.table(table), names
+    return pa.table(table), names, fields
 
 
 def _is_writable(value: Any) -> bool:

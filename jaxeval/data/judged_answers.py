@@ -13,8 +13,18 @@ from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.checks import checked_finite
-from jaxeval.data.columns import as_frame, factorize_sorted, finite_or_nan, first_place, numbers_or_nan, require_column
+from jaxeval.data.columns import (
+    as_frame,
+    factorize_sorted,
+    finite_or_nan,
+    first_place,
+    numbers_or_nan,
+    renames,
+    require_column,
+    told_renames,
+)
 from jaxeval.data.judge_calls import Unparsed
+from jaxeval.data.nested_columns import with_fields
 from jaxeval.data.presentation_orders import OUTPUT
 from jaxeval.data.replied_columns import holds_text, replied_grades, usual_replies
 from jaxeval.data.report import AnswersReport, MissingJudgment
@@ -132,6 +142,11 @@ class JudgedAnswers(Shown):
         frame = as_frame(df).reset_index(drop=True)
         if len(frame) == 0:
             raise DataError("the table has no rows")
+        defaults = [*(DEFAULT_JUDGMENT if judgment is None else ()), *(DEFAULT_LABEL if label is None else ())]
+        given = [judgment] if isinstance(judgment, str) else [*(judgment or ())]
+        named = [*given, *defaults, *filter(None, (label, model, judge, item, run, answer)), *keep]
+        renamed = renames(named, frame.columns)
+        frame = with_fields(frame.rename(columns=renamed), [name for name in named if name not in defaults])
         judgments = _judgment_columns(frame, judgment)
         if judge is not None and len(judgments) > 1:
             raise ValueError(f"judge={judge!r} names the judges of one column of judgments, got {judgments}")
@@ -181,7 +196,8 @@ class JudgedAnswers(Shown):
             label=_one_each(labels, place, shape, f"labels {label!r}"), binary=binary,
             answered=np.isin(np.arange(shape[0] * shape[1]), place).reshape(shape),
             answer=np.arange(shape[0] * shape[1]).reshape(shape),
-            covariates={name: _covariate(frame, name, place, shape) for name in keep}, report=AnswersReport(),
+            covariates={name: _covariate(frame, name, place, shape) for name in keep},
+            report=AnswersReport(read_as=told_renames(renamed)),
         )  # fmt: skip
         if answer is not None:
             answers = replace(answers, answer=_answers(answers, frame[answer], answer, place))
@@ -260,6 +276,7 @@ class JudgedAnswers(Shown):
             n_labels=int((~np.isnan(self.label)).sum()),
             n_absent=int((~self.answered).sum()),
             n_repeated=int(repeated(self.answer, self.answered).sum()),
+            read_as=self.report.read_as,
         )
 
 

@@ -10,9 +10,19 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
-from jaxeval.data.columns import Rows, as_frame, encode_models, factorize_sorted, renumbered, require_column
+from jaxeval.data.columns import (
+    Rows,
+    as_frame,
+    encode_models,
+    factorize_sorted,
+    renames,
+    renumbered,
+    require_column,
+    told_renames,
+)
 from jaxeval.data.judge_scores import Scores, over_orders, score_differences, sign_labels
 from jaxeval.data.labels import Labels, Sides, check_labels, read_labels
+from jaxeval.data.nested_columns import with_fields, within
 from jaxeval.data.presentation_orders import OneOrder, orders_in_rows
 from jaxeval.data.report import JudgedReport
 from jaxeval.errors import DataError
@@ -141,6 +151,12 @@ class JudgedBattles(Shown):
         if len(frame) == 0:
             raise DataError("the table has no rows: nothing to rate")
         check_labels(label_coding, "label_coding")
+        scores = [scores_a, scores_b, scores_a_swapped, scores_b_swapped]
+        named = [x for given in scores for x in ([given] if isinstance(given, str) else given or ())]
+        named += [x for x in (model_a, model_b, score_difference, human, verdict, verdict_swapped, item) if x]
+        unnamed = [DEFAULT_HUMAN if human is None else (), DEFAULT_VERDICT if verdict is None else (), DEFAULT_SCORES]
+        renamed = renames([*named, *(x for defaults in unnamed for x in defaults)], frame.columns)
+        frame = with_fields(frame.rename(columns=renamed), named)
         human = _column(human, DEFAULT_HUMAN, frame)
         verdict = _column(verdict, DEFAULT_VERDICT, frame)
         if scores_a is None and scores_b is None and score_difference is None:
@@ -149,25 +165,21 @@ class JudgedBattles(Shown):
                 scores_a, scores_b = found
         if verdict_swapped is not None and verdict is None:
             raise ValueError("verdicts of the swapped order need verdict= of the other beside them")
-        columns = (scores_a, scores_b, scores_a_swapped, scores_b_swapped, score_difference, human, verdict,
-                   verdict_swapped)  # fmt: skip
-        used = [model_a, model_b]
-        for given in columns:
-            used += [] if given is None else [given] if isinstance(given, str) else list(given)
+        used = [*dict.fromkeys([*named, *(x for x in (scores_a, scores_b, human, verdict) if isinstance(x, str))])]
         for column in used:
             require_column(frame, column)
 
         models, first, second = encode_models(frame, model_a, model_b)
         missing = np.full(len(frame), np.nan)
-        named = [column for column in (human, verdict, verdict_swapped) if column is not None]
+        labelled = [column for column in (human, verdict, verdict_swapped) if column is not None]
         sides = Sides(models, first, second)
         read = {
             column: read_labels(
                 frame[column], label_coding, sides, may_miss=True, option="label_coding", advice=_UNLABELLED
             )
-            for column in named
+            for column in labelled
         }
-        told = tuple(results.told for results in read.values() if results.told)
+        told = (*told_renames(renamed), *(results.told for results in read.values() if results.told))
         humans = missing if human is None else read[human].target
         verdicts = [read[column].target for column in (verdict, verdict_swapped) if column is not None]
         each = score_differences(
@@ -231,17 +243,20 @@ class JudgedBattles(Shown):
         return np.where(np.isnan(self.verdict), self.judge, self.verdict)
 
     def column(self, name: str) -> pd.Series:
-        """(N,) a column beside the battles.
+        """(N,) a column beside the battles, or a field within one, by its path.
 
         Raises:
             DataError: there is none of that name.
         """
-        if name not in self.columns.columns:
+        if name in self.columns.columns:
+            return self.columns[name]
+        field = within(self.columns, name)
+        if field is None:
             have = ", ".join(map(repr, self.columns.columns))
             raise DataError(
                 f"no column {name!r} beside the battles; there are {have or 'none'}{did_you_mean(name, self.columns)}"
             )
-        return self.columns[name]
+        return field
 
     def codes(self, name: str) -> tuple[NDArray[np.intp], pd.Index]:
         """Group number of each battle (N,) and the sorted groups of a column beside the battles.
@@ -249,9 +264,12 @@ class JudgedBattles(Shown):
         Raises:
             DataError: there is no such column, or it has missing values.
         """
-        column = self.column(name)
-        # Errors name rows of the table that was read.
-        return factorize_sorted(column, name, Rows(np.ones(len(column), np.int64), column.index.to_numpy()))
+        return factorize_sorted(self.column(name), name, self.rows)
+
+    @property
+    def rows(self) -> Rows:
+        """The rows of the table that was read, which errors name."""
+        return Rows(np.ones(self.n_battles, np.int64), self.columns.index.to_numpy())
 
     def subset(self, mask: Bool | NDArray[np.intp]) -> JudgedBattles:
         """The battles that ``mask`` (or row numbers) selects, and the models that have some."""

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
-from jaxeval.data.columns import Rows, count_rows, first_place, plain, reject_missing
+from jaxeval.data.columns import Rows, count_rows, factorized, first_place, plain, reject_missing
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, did_you_mean
 
@@ -74,6 +74,7 @@ SPOKEN: dict[str, Result] = {
        for word, result in _FAMILIES[f"the sides {name}"].items()},
     **_GRADES,
 }  # fmt: skip
+_NAMES = "names of the winners"
 #: Numbers that two codings read in opposite ways.
 _CODED = {-1.0, 0.0, 0.5, 1.0, 2.0}
 _MOST_SHOWN = 10
@@ -94,6 +95,7 @@ class LabelledResults(NamedTuple):
     both_bad: Bool  # (N,)
     weight: Float | None  # (N,) None: 1 each
     told: str = ""  # how labels were read that are not the standard ones, in words
+    families: tuple[str, ...] = ()  # all ways to read labels that said themselves what they mean, which agree
 
 
 class _Reading(NamedTuple):
@@ -174,7 +176,7 @@ def read_labels(
     """
     check_labels(labels, option)
     try:
-        codes, found = pd.factorize(column)
+        codes, found = factorized(column)
     except TypeError as error:
         raise DataError(f"column {column.name!r} holds values that are no labels: {error}") from error
     if not may_miss:
@@ -232,6 +234,11 @@ def _recognised(own: _Column, sides: Sides | None, option: str, advice: str) -> 
         )
     if not readings:
         results = [STANDARD.get(value) if isinstance(value, str) else None for value in own.distinct]
+        if sides is not None:  # beside names of winners only the others are unknown
+            named = _models_named(own, sides) >= 0
+            odd = [not name and _key(value) not in _TIES for name, value in zip(named, own.distinct, strict=True)]
+            if named.any() and any(odd) and not any(value in STANDARD for value in np.array(own.distinct, object)[odd]):
+                results = [None if is_odd else _TIE for is_odd in odd]
         first = next(value for value, result in zip(own.distinct, results, strict=True) if result is None)
         example = f"{option}={{{str(first)!r}: 'model_a', ...}}, on the command line --labels '{first}=model_a,...'"
         whole = f"whole columns of {'; '.join(_FAMILIES)}{_neither(own, sides)}"
@@ -244,14 +251,19 @@ def _recognised(own: _Column, sides: Sides | None, option: str, advice: str) -> 
     for other in others:
         if not np.array_equal(reading.results.target, other.results.target, equal_nan=True):
             label = str(own.distinct[0])
-            raise DataError(
-                f"column {own.name!r} ({own.all}) may hold {reading.words}, or {other.words}, and the two differ: say "
-                f"what the labels mean, {option}={{{label!r}: 'model_a', ...}}, on the command line --labels "
+            advice = (
+                f"say what the labels mean, {option}={{{label!r}: 'model_a', ...}}, on the command line --labels "
                 f"'{label}=model_a,...'"
+            )
+            if reading.words == _NAMES:
+                advice = "a model is called as ties are, so give it another name in the file"
+            raise DataError(
+                f"column {own.name!r} ({own.all}) may hold {reading.words}, or {other.words}, and the two differ: "
+                f"{advice}"
             )
     is_standard = all(value in STANDARD for value in own.distinct)
     told = "" if is_standard else f"column {own.name!r}: read {own.all} as {reading.words}"
-    return reading.results._replace(told=told)
+    return reading.results._replace(told=told, families=tuple(one.words for one in readings))
 
 
 def _by_words(own: _Column) -> list[_Reading]:
@@ -267,19 +279,13 @@ def _by_words(own: _Column) -> list[_Reading]:
 def _by_names(own: _Column, sides: Sides) -> list[_Reading]:
     """Readings by names of the winners, beside words for ties; two where a word for ties is a model's name."""
     keys = [_key(value) for value in own.distinct]
-    folded = pd.Index([_key(model) for model in sides.models])
-    of_label = sides.models.get_indexer(pd.Index(own.distinct, dtype=object))
-    if folded.is_unique:
-        of_label = np.where(of_label >= 0, of_label, folded.get_indexer(keys))
+    of_label = _models_named(own, sides)
     ties = np.array([key in _TIES for key in keys], bool)
     found = []
-    for words, named in (
-        ("names of the winners", of_label),
-        ("the same with words for ties", np.where(ties, -1, of_label)),
-    ):
+    for words, named in ((_NAMES, of_label), ("the same with words for ties", np.where(ties, -1, of_label))):
         winner = np.append(named, -1)[own.codes]
-        is_tie = np.append(ties & (named < 0), False)[own.codes]
         is_first, is_second, missing = winner == sides.first, winner == sides.second, own.codes < 0
+        is_tie = np.append(ties, False)[own.codes] & ~(is_first | is_second)  # also where a third model has that name
         if (named >= 0).any() and (is_first | is_second | is_tie | missing).all():
             even = is_tie | (is_first & is_second)
             target = np.select([even, is_first, is_second], [0.5, 1.0, 0.0], np.nan)
@@ -288,12 +294,22 @@ def _by_names(own: _Column, sides: Sides) -> list[_Reading]:
     return found
 
 
+def _models_named(own: _Column, sides: Sides) -> NDArray[np.intp]:
+    """The number of the model that each label names, whatever the case; -1 if none."""
+    of_label = sides.models.get_indexer(pd.Index(own.distinct, dtype=object))
+    folded = pd.Index([_key(model) for model in sides.models])
+    if folded.is_unique:
+        of_label = np.where(of_label >= 0, of_label, folded.get_indexer([_key(value) for value in own.distinct]))
+    return of_label
+
+
 def _neither(own: _Column, sides: Sides | None) -> str:
     """Where labels that name models name neither side, in words; nothing if no label does."""
     if sides is None:
         return ""
-    named = np.append(sides.models.get_indexer(pd.Index(own.distinct, dtype=object)), -1)[own.codes]
-    neither = (named >= 0) & (named != sides.first) & (named != sides.second)
+    named = np.append(_models_named(own, sides), -1)[own.codes]
+    ties = np.array([*(_key(value) in _TIES for value in own.distinct), True])[own.codes]
+    neither = ~ties & (named != sides.first) & (named != sides.second)
     if not (named >= 0).any():
         return "; or of the winners' names"
     rows = f"; it names neither side in {counted(count_rows(neither, own.rows), 'row')}{first_place(neither, own.rows)}"

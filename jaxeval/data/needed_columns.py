@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from jaxeval.data.columns import renames
-from jaxeval.data.outcomes import COUNT_COLUMNS, EXPECTED_RESULTS, has_counts, reject_unnamed_count
+from jaxeval.data.nested_columns import told_fields
+from jaxeval.data.outcomes import COUNT_COLUMNS, EXPECTED_RESULTS, NAME_ANOTHER, has_counts, reject_unnamed_count
 from jaxeval.errors import DataError
 from jaxeval.wording import did_you_mean
 
@@ -20,12 +21,16 @@ class NeededColumns(NamedTuple):
     beside: tuple[str, ...] = ()  # read if they are there: they are compared with the result
     every: bool = False  # all columns are read, whatever is named
 
-    def may(self, name: str) -> bool:
-        """Whether a column is needed if it is there."""
-        return self.every or name in self.named or name in self.results or name in self.beside
+    def among(self, names: Sequence[str], fields: Sequence[str] = ()) -> list[str]:
+        """Those of the ``names`` of columns, and of the ``fields`` within them, that are needed."""
+        if self.every:
+            return list(names)
+        sought = {*self.named, *self.results, *self.beside}
+        within = [name for name in dict.fromkeys(self.named) if name not in names and name in fields]
+        return [name for name in names if name in sought] + within
 
-    def choose(self, names: Sequence[str]) -> list[str]:
-        """Those out of all that a file has, or an error."""
+    def choose(self, names: Sequence[str], fields: Sequence[str] = ()) -> list[str]:
+        """Those out of all that a file has, and of the ``fields`` within them, or an error."""
         if self.every:
             return list(names)
         have = ", ".join(map(repr, names))
@@ -33,26 +38,28 @@ class NeededColumns(NamedTuple):
             if (times := names.count(column)) > 1:
                 raise DataError(f"the table has {times} columns named {column!r}; rename or drop all but one")
         for column in self.named:
-            if column not in names:
+            if column not in names and column not in fields:
                 own = f" (name your own: {column}=, on the command line --{column.replace('_', '-')})"
                 raise DataError(
-                    f"no column {column!r} in the table; its columns are "
-                    f"{have}{own if column in ('model_a', 'model_b') else ''}{did_you_mean(column, names)}"
+                    f"no column {column!r} in the table; its columns are {have}"
+                    f"{own if column in ('model_a', 'model_b') else ''}{told_fields(column, fields)}"
+                    f"{did_you_mean(column, [*names, *fields])}"
                 )
         of_counts = COUNT_COLUMNS if has_counts(names) else ()
         found = [c for c in self.results if c in names and (c not in COUNT_COLUMNS or c in of_counts)]
         if self.results and not found:
             raise DataError(
-                f"no result column: expected {EXPECTED_RESULTS}; the table has {have} (name another as winner or "
-                f"target){did_you_mean('winner', names)}"
+                f"no result column: expected {EXPECTED_RESULTS}; the table has {have} ({NAME_ANOTHER})"
+                f"{did_you_mean('winner', names)}"
             )
         if self.results and not self.counted:
             reject_unnamed_count(names)
         return list(dict.fromkeys([*self.named, *found, *(c for c in self.beside if c in names)]))
 
-    def spelled(self, names: Sequence[str]) -> dict[str, str]:
-        """Of the ``names`` that a file has those of needed columns in another spelling, and how they are needed."""
-        return renames([*self.named, *self.results, *(["count"] if self.results and not self.counted else [])], names)
+    def spelled(self, names: Sequence[str], fields: Sequence[str] = ()) -> dict[str, str]:
+        """Of the names that a file has those of needed columns in another spelling, and how they are needed."""
+        wanted = [*self.named, *self.results, *(["count"] if self.results and not self.counted else [])]
+        return renames(wanted, names) | renames([name for name in self.named if name not in names], fields)
 
     def renamed(self, spelled: Mapping[str, str]) -> NeededColumns:
         """The same columns by the names that `spelled` found."""

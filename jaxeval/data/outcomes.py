@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
-from jaxeval.data.columns import Rows, count_rows, first_place, numbers, reject_values, whole_numbers
+from jaxeval.data.columns import Rows, count_rows, factorized, first_place, numbers, reject_values, whole_numbers
 from jaxeval.data.labels import STANDARD, LabelledResults, Labels, Sides, check_labels, read_labels
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, did_you_mean
@@ -25,6 +25,11 @@ STANDARD_COLUMNS = ("winner", "target", *ONE_HOT_COLUMNS, *COUNT_COLUMNS, "count
 #: What a table's result may be, in words.
 EXPECTED_RESULTS = (
     f"'winner', 'target', the one-hot columns {', '.join(ONE_HOT_COLUMNS)}, or the counts {', '.join(COUNT_COLUMNS)}"
+)
+#: What to do where none of them is there.
+NAME_ANOTHER = (
+    "name another with winner=, target= or scores=, or winner_model= and loser_model=; on the command line --winner, "
+    "--target, --scores, or --winner-model and --loser-model"
 )
 
 
@@ -83,6 +88,7 @@ class Outcomes:
     count: Int | None  # (K,) battles of a row of the input, maybe none; None: one each
     weight: Float | None = None  # (K,) of the label; None: 1 each
     told: str = ""  # how labels were read, where they are not in jaxeval's own words
+    families: tuple[str, ...] = ()  # of words, see `LabelledResults`
 
 
 def result_columns(
@@ -101,7 +107,10 @@ def result_columns(
         ValueError: they do not go together.
     """
     if (winner_model is None) != (loser_model is None):
-        raise ValueError("winner_model= and loser_model= go together: name both, or winner= of labels")
+        raise ValueError(
+            "winner_model= and loser_model= go together: name both (on the command line --winner-model and "
+            "--loser-model), or winner= of labels"
+        )
     always = winner_model is not None
     return ResultColumns(
         winner=winner, target=target, scores=scores, tie_within=tie_within, labels=labels, count=count, always=always
@@ -122,7 +131,7 @@ def there(frame: pd.DataFrame, models: Sequence[str], asked: ResultColumns) -> B
     whole = np.ones(len(frame), bool)
     for name in dict.fromkeys([*models, *(c for c in results if c in frame.columns)]):
         try:
-            codes, found = pd.factorize(frame[name])
+            codes, found = factorized(frame[name])
         except TypeError:  # lists and the like: what they are is told later
             whole &= frame[name].notna().to_numpy()
             continue
@@ -142,7 +151,7 @@ def read_outcomes(frame: pd.DataFrame, asked: ResultColumns, sides: Sides, rows:
         return Outcomes(row, np.tile([1.0, 0.5, 0.0], len(frame)), none, counts.reshape(-1))
     count = None if asked.count is None else whole_numbers(frame[asked.count], asked.count, rows)
     found = _labelled(frame, asked, sides, rows)
-    return Outcomes(None, found.target, found.both_bad, count, found.weight, found.told)
+    return Outcomes(None, found.target, found.both_bad, count, found.weight, found.told, found.families)
 
 
 def has_counts(columns: Container[Any]) -> bool:
@@ -183,8 +192,8 @@ def _labelled(frame: pd.DataFrame, asked: ResultColumns, sides: Sides, rows: Row
         if not found:
             have = ", ".join(map(repr, frame.columns))
             raise DataError(
-                f"no result column: expected {EXPECTED_RESULTS}; the table has {have} (name another with winner=, "
-                f"target= or scores=){did_you_mean('winner', frame.columns)}"
+                f"no result column: expected {EXPECTED_RESULTS}; the table has {have} ({NAME_ANOTHER})"
+                f"{did_you_mean('winner', frame.columns)}"
             )
         winner, target = ("winner", None) if found == ["winner"] else (None, "target")
     if target is not None:
@@ -221,7 +230,7 @@ def by_difference(of_a: Float, of_b: Float, tie_within: float) -> Float:
 def opposed_winners(winner: pd.Series, target: Float) -> tuple[Bool, Bool]:
     """(N,) where a label and a target name opposite sides, and (N,) where both name one; unknown labels name none."""
     try:
-        codes, found = pd.factorize(winner)
+        codes, found = factorized(winner)
     except TypeError:  # values that are no labels
         codes, found = np.full(len(winner), -1), pd.Index([])
     side_of = np.array([*(STANDARD[label].target if label in STANDARD else 0.5 for label in found), 0.5]) - 0.5

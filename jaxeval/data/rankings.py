@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypedDict, Unpack
+from typing import Any, ClassVar, TypedDict, Unpack
 
 import numpy as np
 import pandas as pd
@@ -88,6 +88,7 @@ class RankingRows(Battles):
 
     places: Places = field(default_factory=lambda: Places(*np.zeros((3, 1), np.int64)), repr=False)
     varying: dict[str, str] = field(default_factory=dict, repr=False)  # columns that differ within a ranking, and where
+    _no_group: ClassVar[str] = "group rankings by; besides those of items, ranks and weights there are: {}"
 
     def column(self, name: str) -> pd.Series:
         """As of `Battles`; an error for a column that differs within a ranking."""

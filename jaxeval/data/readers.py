@@ -24,7 +24,7 @@ from jaxeval.data.published_formats import PublishedFormat, published_format
 from jaxeval.data.remote_files import fetch_columns, is_partial
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.data.report import BothBad, MissingResult
-from jaxeval.data.table_files import head_names, naming, pieces, with_types
+from jaxeval.data.table_files import head_columns, head_names, naming, pieces, with_types
 from jaxeval.errors import DataError
 from jaxeval.execution.progress import Advance, progress_bar
 
@@ -110,7 +110,7 @@ def read_battles(
     megabytes = sum(file.stat().st_size // _MEGABYTE for file in files)
     with progress_bar(megabytes, "reading MB", progress, compiles=False) as advance:
         for file in files:
-            found = needed.spelled(head_names(file))
+            found = needed.spelled(*head_columns(file))
             spelled |= found
             own = _rows_of(file, needed, text, found, advance)
             own_columns = needed.choose(own.columns)
@@ -128,7 +128,7 @@ def read_battles(
     one = len(files) == 1 and len(merged.times) == rows.n_rows
     origin = None if one else Rows(merged.times, merged.first, tuple(starts) if len(files) > 1 else ())
     try:
-        battles = Battles.from_pandas(frame_of(merged.table), rows=origin, keep=keep, **columns)
+        battles = Battles.from_pandas(frame_of(merged.table, nested=True), rows=origin, keep=keep, **columns)
     except DataError as error:
         raise type(error)(f"{label}: {error}") from error
     told = dict.fromkeys(sentence for file in files for sentence in format_of(file).told)
@@ -161,9 +161,9 @@ def needed_for(columns: BattleColumns, keep: Sequence[str]) -> tuple[NeededColum
 def _fetch(files: Sequence[Path], needed: NeededColumns, progress: bool | None) -> None:
     """Fetch what is needed of remote files, before another bar is shown; what they lack is told when they are read."""
     for file in filter(is_partial, files):
-        names = head_names(file)
+        head = head_columns(file)
         try:
-            chosen = needed.renamed(needed.spelled(names)).choose(names)
+            chosen = needed.renamed(needed.spelled(*head)).choose(*head)
         except DataError:
             continue
         fetch_columns(file, chosen, progress)

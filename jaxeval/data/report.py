@@ -35,7 +35,7 @@ class DataReport(Shown):
     n_battles: int  # that take part in fits
     n_models: int
     n_ties: int  # targets of exactly 1/2 among n_battles, both-bad ones included
-    n_both_bad: int  # both-bad rows found
+    n_both_bad: int  # both-bad rows found; 0 for some of the battles read, whose ties do not say why they are
     both_bad: BothBad  # and what was done with them
     n_self_battles: int  # a model against itself: no information about differences
     n_zero_weight: int  # weight 0: no information at all
@@ -47,6 +47,7 @@ class DataReport(Shown):
     n_missing: int = 0  # rows of the input without a model or a result, left out on request
     n_excluded: int = 0  # left out by a condition: rows of the input as it was read, later battles
     read_as: tuple[str, ...] = ()  # how labels and names of columns were read that are not jaxeval's own
+    label_families: tuple[str, ...] = ()  # all ways to read labels that said themselves what they mean
 
     def _shown(self) -> View:
         return View(f"{type(self).__name__}: {self}")
@@ -195,6 +196,7 @@ class AnswersReport(Shown):
     n_dropped_items: int = 0  # left out whole: missing="complete"
     n_absent: int = 0  # of items x models, those without an answer
     n_repeated: int = 0  # answers that share another model's judgment
+    read_as: tuple[str, ...] = ()  # columns that were found under other names
 
     def _shown(self) -> View:
         return View(f"{type(self).__name__}: {self}")
@@ -217,6 +219,7 @@ class AnswersReport(Shown):
             ),
             (self.n_absent, f"{counted(self.n_absent, 'time')} a model has no answer to an item"),
             (self.n_repeated, f"{shared} the judgment of another model's same answer"),
+            *((True, sentence) for sentence in self.read_as),
         )
 
 

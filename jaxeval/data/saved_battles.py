@@ -58,6 +58,7 @@ def concat_tables(batches: Sequence[BattleTable]) -> BattleTable:
         rows.add_merged(merged, n_rows, f"batch {k}")
     merged = rows.result(always=True)
     reports = [batch.report for batch in batches]
+    said = [report.label_families for report in reports if report.label_families]
     sums: dict[str, int] = {name: sum(getattr(report, name) for report in reports) for name in _SUMS}
     report = DataReport(
         n_models=0,
@@ -65,6 +66,7 @@ def concat_tables(batches: Sequence[BattleTable]) -> BattleTable:
         models_left_out=tuple({model for report in reports for model in report.models_left_out}),
         target=next((report.target for report in reports if report.target is not None), None),
         read_as=tuple(dict.fromkeys(sentence for report in reports for sentence in report.read_as)),
+        label_families=tuple(family for family in said[0] if all(family in own for own in said)) if said else (),
         **sums,
     )
     files = {digest: name for batch in batches for digest, name in batch.files.items()}

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import pandas as pd
 
-from jaxeval.data.columns import frame_of
+from jaxeval.data.columns import frame_of, renames
 from jaxeval.data.file_formats import FileFormat, Kind, format_of, opened
 from jaxeval.data.file_lists import check_regular, local_file
 from jaxeval.data.json_limits import MOST_BYTES
 from jaxeval.data.json_lines import json_tables
 from jaxeval.data.needed_columns import ALL_COLUMNS, NeededColumns
+from jaxeval.data.nested_columns import field_names, fields_of_rows, taken
 from jaxeval.data.remote_files import fetch_columns
 from jaxeval.data.remote_names import FileName
 from jaxeval.errors import DataError
@@ -66,7 +67,8 @@ def read_as(make: Callable[..., T], name: FileName, text: Sequence[str], columns
     """``make(table, **columns)`` of the whole table in a file, whose name errors begin with; see `read_whole_table`."""
     path = local_file(name)
     with naming(path):
-        return make(frame_of(read_whole_table(path, text)), **columns)
+        spelled = [*text, *renames(text, head_names(path))]
+        return make(frame_of(read_whole_table(path, spelled)), **columns)
 
 
 def column_names(name: FileName) -> list[str]:
@@ -150,6 +152,11 @@ def pieces(
 
 def head_names(path: Path) -> list[str]:
     """Names of the columns that the beginning of a file has; none of a file that `pieces` cannot read either."""
+    return head_columns(path)[0]
+
+
+def head_columns(path: Path) -> tuple[list[str], list[str]]:
+    """`head_names`, and the paths of the fields within those columns."""
     import pyarrow as pa
     import pyarrow.parquet as pq
     from pyarrow import csv
@@ -157,18 +164,20 @@ def head_names(path: Path) -> list[str]:
     with suppress(pa.ArrowException, OSError, ValueError, AttributeError, LookupError, DataError, RecursionError):
         form = format_of(path)
         if form.kind == Kind.PARQUET:
-            return list(pq.read_schema(path).names)
+            schema = pq.read_schema(path)
+            return schema.names, field_names(schema)
         if form.kind == Kind.ARROW:
-            return list(pa.ipc.open_file(str(path)).schema.names)
+            schema = pa.ipc.open_file(str(path)).schema
+            return schema.names, field_names(schema)
         if form.kind == Kind.EXCEL:
-            return list(_excel(path, ALL_COLUMNS, ()).column_names)
+            return _excel(path, ALL_COLUMNS, ()).column_names, []
         with opened(path, form.compression)[0] as file:
             if form.kind != Kind.JSON:
-                return list(csv.open_csv(file, parse_options=_delimited(form)).schema.names)
+                return csv.open_csv(file, parse_options=_delimited(form)).schema.names, []
             head = file.read(MOST_BYTES).lstrip()
             found = json.loads(head)[0] if head.startswith(b"[") else json.loads(head.split(b"\n", 1)[0])
-            return list(found.keys())
-    return []
+            return list(found.keys()), fields_of_rows([found])
+    return [], []
 
 
 @contextmanager
@@ -219,19 +228,19 @@ def _parquet(path: Path, needed: NeededColumns, advance: Advance) -> Iterator[pa
         raise DataError(
             "it holds battles that jaxeval saved, not votes: load them by Battles.load, or name them as --state"
         )
-    columns = needed.choose(schema.names)
+    columns = needed.choose(schema.names, field_names(schema))
     fetch_columns(path, columns)
     # Dictionary pages arrive as codes: strings are then never built row by row.
-    strings = [c for c in columns if is_text(schema.field(c).type)]
+    strings = [c for c in columns if c in schema.names and is_text(schema.field(c).type)]
     size = path.stat().st_size
     with pq.ParquetFile(path, read_dictionary=strings, page_checksum_verification=True) as file:
         if file.metadata.num_rows == 0:
-            yield file.schema_arrow.empty_table().select(columns).replace_schema_metadata(None)
+            yield taken(file.schema_arrow.empty_table(), columns).replace_schema_metadata(None)
             return
         done = 0
         for batch in file.iter_batches(_PARQUET_ROWS, columns=columns):
             # Without what pandas notes about its index: every column is one like the others.
-            piece = pa.Table.from_batches([batch]).select(columns).replace_schema_metadata(None)
+            piece = taken(pa.Table.from_batches([batch]), columns).replace_schema_metadata(None)
             piece.validate(full=True)
             yield piece
             before, done = done, done + batch.num_rows
@@ -251,10 +260,10 @@ def _arrow(path: Path, needed: NeededColumns, advance: Advance) -> Iterator[pa.T
 
     with pa.memory_map(str(path)) as source:
         file = pa.ipc.open_file(source)
-        columns, size = needed.choose(file.schema.names), path.stat().st_size
-        yield file.schema.empty_table().select(columns).replace_schema_metadata(None)
+        columns, size = needed.choose(file.schema.names, field_names(file.schema)), path.stat().st_size
+        yield taken(file.schema.empty_table(), columns).replace_schema_metadata(None)
         for k in range(file.num_record_batches):
-            piece = pa.Table.from_batches([file.get_batch(k)]).select(columns).replace_schema_metadata(None)
+            piece = taken(pa.Table.from_batches([file.get_batch(k)]), columns).replace_schema_metadata(None)
             piece.validate(full=True)
             yield piece
             advance((k + 1) * size // file.num_record_batches - k * size // file.num_record_batches)
@@ -264,26 +273,25 @@ def _excel(path: Path, needed: NeededColumns, text: Sequence[str]) -> pa.Table:
     """The only sheet of a file."""
     import pyarrow as pa
 
+    dtype = dict.fromkeys(text, str)
     try:
-        sheets = pd.read_excel(
-            path,
-            sheet_name=None,
-            dtype=dict.fromkeys(text, str),
-            engine="openpyxl",
-            keep_default_na=False,
-            na_values=[""],
-        )
+        with pd.ExcelFile(path, engine="openpyxl") as book:
+            heads = pd.read_excel(book, sheet_name=None, header=None, nrows=1)
+            sheets = pd.read_excel(book, sheet_name=None, dtype=dtype, keep_default_na=False, na_values=[""])
     except ImportError as error:
         raise ImportError("Excel files need openpyxl: pip install 'jaxeval[excel]'") from error
     except (ValueError, KeyError, OSError, zipfile.BadZipFile) as error:
         raise DataError(f"cannot be read: {error}{_WRITE_AGAIN}") from error
-    filled = {name: frame for name, frame in sheets.items() if len(frame.columns)}
+    filled = {name: (frame, heads[name]) for name, frame in sheets.items() if len(frame.columns)}
     if len(filled) != 1:
         names = ", ".join(map(repr, filled)) or "nothing"
         raise DataError(f"it has {len(filled)} sheets with values ({names}): save the one to read in a file of its own")
-    (frame,) = filled.values()
-    frame.columns = frame.columns.astype(str)
-    return pa.Table.from_pandas(frame[needed.choose(list(frame.columns))], preserve_index=False)
+    ((frame, head),) = filled.values()
+    # pandas gives names that are there twice a number.
+    found = [str(own if pd.isna(name) else name) for own, name in zip(frame, head.iloc[0], strict=True)]
+    chosen = range(len(found)) if needed.every else [found.index(name) for name in needed.choose(found)]
+    table = pa.Table.from_pandas(frame.iloc[:, list(chosen)], preserve_index=False)
+    return table.rename_columns([found[k] for k in chosen])
 
 
 def _csv(

@@ -105,6 +105,8 @@ def plot_win_probability(
 
 
 def _checked_pairs(table: pd.DataFrame) -> pd.DataFrame:
+    if table.empty:
+        raise ValueError("plot_win_probability takes a table of all pairs, and this one is empty")
     if not table.index.equals(table.columns):
         raise ValueError("plot_win_probability takes a table with the same names for rows and columns, in one order")
     values = table.to_numpy(float, na_value=np.nan)

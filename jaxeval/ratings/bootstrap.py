@@ -78,7 +78,9 @@ def bootstrap(
         scheme: "multinomial" draws N battles with replacement, exactly; "poisson" gives each battle a Poisson(1)
             weight; "bayesian" an exponential one; "cluster" draws whole clusters with replacement.
         by: a column, or several. Each of their groups is a slice, which is rated and resampled on its own; the result
-            is a dict by group, `Bootstraps`. A slice that cannot tell a covariate from its models, or that has no ties
+            is a dict by group, `Bootstraps`. Categories of a column of lists, or of objects with flags, overlap: a
+            battle is in the slice of each that it has, and in "overall", which is the board without that column, draw
+            by draw. A slice that cannot tell a covariate from its models, or that has no ties
             for a tie model, is rated without; its ``warnings`` say so.
         cluster: column of the clusters (prompts, voters, sessions). It implies the scheme "cluster", and the errors of
             ``fit`` are those of clusters, too.

@@ -278,11 +278,12 @@ class Bootstraps(Shown, dict[Hashable, Bootstrap]):
         by: the columns whose groups the slices are.
         left_out: battles of the slices with too few of them, by group; those are not rated.
         n_missing: battles without a value of ``by``, which are in no slice: ``missing="drop"``.
+        told: how often battles count where categories overlap, in words; else empty.
     """
 
     def __init__(self, boards: Iterable[tuple[Hashable, Bootstrap]], slices: Slices, options: BootstrapOptions) -> None:
         super().__init__(boards)
-        self.by, self.left_out, self.n_missing = slices.by, slices.left_out, slices.n_missing
+        self.by, self.left_out, self.n_missing, self.told = slices.by, slices.left_out, slices.n_missing, slices.told
         self._least = options.min_slice_battles
 
     def _shown(self) -> View:

@@ -153,7 +153,7 @@ def leaderboard(
             table.insert(7, "category", name)
         tables.append(table)
         of_slice.append([*board.warnings, *_rank_warnings(board, min_battles), *_few_battles(board, interval)])
-    warnings = boards.warnings if isinstance(boards, Bootstraps) else []
+    warnings, overlap = (boards.warnings, boards.told) if isinstance(boards, Bootstraps) else ([], "")
     warnings += of_slice[0] if names == [None] else shared_warnings(names, of_slice, list(boards.values()))
     first = next(iter(boards.values()))
     if interval != "wald":
@@ -165,9 +165,10 @@ def leaderboard(
         if isinstance(board, ContextualBootstrap)
         for record in board.coefficients(level).reset_index().to_dict("records")
     ]
+    of_covariates = first.fit._contextual.covariates.told if isinstance(first, ContextualBootstrap) else ()
     table.attrs = {
         "warnings": warnings,
-        "report": str(first.fit.report),
+        "report": "\n".join(filter(None, [str(first.fit.report), overlap, *of_covariates])),
         **({"coefficients": coefficients} if isinstance(first, ContextualBootstrap) else {}),
         "settings": {
             **{name: value for name, value in asdict(first.settings).items() if value != ()},  # no covariates

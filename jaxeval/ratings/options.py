@@ -14,9 +14,10 @@ from typing import Any, Literal, Self, TypedDict, get_args
 import numpy as np
 
 from jaxeval.checks import checked_finite, checked_integer, checked_number, checked_rating
-from jaxeval.data.battles import Battles, MissingGroup
+from jaxeval.data.battles import Battles
 from jaxeval.data.columns import first_place
 from jaxeval.data.features import FeatureLike, checked_features
+from jaxeval.data.groups import MissingGroup
 from jaxeval.errors import DataError
 from jaxeval.execution.runs import RunOptions
 from jaxeval.kernels.links import Link

@@ -11,8 +11,9 @@ import pandas as pd
 
 from jaxeval.arrays import Float
 from jaxeval.checks import check_room, checked_number
-from jaxeval.data.battles import Battles, MissingGroup, as_battles
+from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.features import design
+from jaxeval.data.groups import MissingGroup
 from jaxeval.data.report import DataReport
 from jaxeval.data.verdict_rows import SAMPLE, VerdictCells, VerdictRows, verdict_rows
 from jaxeval.errors import DataError

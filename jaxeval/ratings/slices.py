@@ -12,9 +12,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Int
+from jaxeval.data.battle_rows import n_battles_of
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells, Compress, count_by
 from jaxeval.data.features import Design
+from jaxeval.data.groups import OVERALL, told_overlap
 from jaxeval.errors import DataError
 from jaxeval.execution.threads import in_threads
 from jaxeval.ratings.contextual_rows import compress
@@ -32,6 +34,8 @@ class Slices(NamedTuple):
     by: list[str]
     left_out: pd.Series  # battles of the groups with too few
     n_missing: int  # battles without a group
+    overlapping: tuple[str, ...] = ()  # columns in several of whose groups a battle may be
+    told: str = ""  # how often battles count in those, in words
 
     @contextmanager
     def naming(self, s: int) -> Iterator[None]:
@@ -45,10 +49,21 @@ class Slices(NamedTuple):
 
     @property
     def labels(self) -> list[str]:
-        """Names of the slices as text, which name their random numbers; the same for 1 of whatever integer type."""
+        """Names of the slices as text, which name their random numbers; the same for 1 of whatever integer type.
+
+        "overall" of overlapping categories is no part of them: its draws are those of the board without the column.
+        """
         if self.groups is None:
             return [""]
-        return ["\x1f".join(map(str, group)) if isinstance(group, tuple) else str(group) for group in self.groups]
+        all_parts = [group if isinstance(group, tuple) else (group,) for group in self.groups]
+        return [
+            "\x1f".join(
+                str(part)
+                for part, column in zip(parts, self.by, strict=True)
+                if not (part == OVERALL and column in self.overlapping)
+            )
+            for parts in all_parts
+        ]
 
 
 def make_slices(battles: Battles, covariates: Design, options: BootstrapOptions) -> Slices:
@@ -70,9 +85,10 @@ def make_slices(battles: Battles, covariates: Design, options: BootstrapOptions)
         )
     compressed, groups_of = _compressed(battles, covariates, options)
     by = list(options.by)
-    codes, groups = battles.codes(by, options.missing)
-    there = codes >= 0
-    sizes = count_by(codes[there], None if battles.count is None else battles.count[there], len(groups))
+    members = battles.members(by, options.missing)
+    codes, groups, there = members.codes, members.groups, members.codes >= 0
+    of_group = members.rows(there)
+    sizes = count_by(codes[there], None if battles.count is None else battles.count[of_group], len(groups))
     enough = sizes >= options.min_slice_battles
     _check_number(int(enough.sum()), sizes, by, options)
     codes = np.where(there, np.where(enough, np.cumsum(enough) - 1, -1)[codes], -1)
@@ -81,7 +97,9 @@ def make_slices(battles: Battles, covariates: Design, options: BootstrapOptions)
         cells, cell = compressed(rows)
         return cells.localise(battles.models), groups_of(rows, cell)
 
-    found = in_threads(slice_of, battles.rows_by_group(codes, int(enough.sum())))
+    of_slice = [members.rows(entries) for entries in battles.rows_by_group(codes, int(enough.sum()))]
+    found = in_threads(slice_of, of_slice)
+    n_grouped = n_battles_of(np.bincount(of_group, minlength=battles.n_rows) > 0, battles.count)
     return Slices(
         groups=list(groups[enough]),
         boards=[board for board, _ in found],
@@ -89,7 +107,9 @@ def make_slices(battles: Battles, covariates: Design, options: BootstrapOptions)
         covariates=covariates,
         by=by,
         left_out=pd.Series(sizes[~enough], groups[~enough], name="battles"),
-        n_missing=battles.n_battles - int(sizes.sum()),
+        n_missing=battles.n_battles - n_grouped,
+        overlapping=members.overlapping,
+        told=told_overlap(members.overlapping, n_grouped, int(sizes.sum())),
     )
 
 

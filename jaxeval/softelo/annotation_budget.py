@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
 from jaxeval.checks import checked_integer, checked_positive
+from jaxeval.data.groups import members_by, told_overlap
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out
@@ -144,7 +145,7 @@ def slice_ratings(
 
     Args:
         battles: with human labels.
-        by: column of the slices.
+        by: column of the slices, whose categories may overlap as in `bootstrap`.
         ridge: > 0, as in `soft_elo`.
         min_battles: models with fewer battles in a slice are not rated there.
         min_models: slices in which fewer models can be rated are left out, and named.
@@ -157,8 +158,9 @@ def slice_ratings(
         slice's own. ``attrs`` holds ``warnings`` and ``settings``.
     """
     checked_positive("ridge", ridge, ": slices separate models")
-    codes, names = pd.factorize(battles.column(by), sort=True)
-    parts = [compress(battles, np.flatnonzero(codes == k)) for k in range(len(names))]
+    members = members_by(battles.column(by), by, "drop", battles.rows)
+    codes, names = members.codes, members.groups
+    parts = [compress(battles, members.rows(np.flatnonzero(codes == k))) for k in range(len(names))]
     sets = [*parts, compress(battles)]
     with open_run(
         lambda: Identity({"ridge": ridge}, sets, noun="battles"),
@@ -169,9 +171,11 @@ def slice_ratings(
         with_pooled = hold_out(parts, ("soft",), float(ridge), beta=pooled, run=run, section="pooled-")
     labels, warnings = [], []
     small: dict[Hashable, None] = {}  # in order
-    if (codes < 0).any():
-        without = counted((codes < 0).sum(), "battle")
+    n_grouped = len(np.unique(members.rows(codes >= 0)))
+    if n_grouped < battles.n_battles:
+        without = counted(battles.n_battles - n_grouped, "battle")
         warnings.append(f"in no slice: {without} without a value of {by!r}")
+    warnings += filter(None, [told_overlap(members.overlapping, n_grouped, int((codes >= 0).sum()))])
     for name, mine, theirs in zip(names, own, with_pooled, strict=True):
         n_of, (_, hard, soft_own), (_, soft) = mine.n[1].sum(1), _placed(mine, whole), _placed(theirs, whole)
         labels += [

@@ -247,3 +247,15 @@ def test_what_judges_printed_and_tables_beside_the_scores(tmp_path):
         assert (tmp_path / "a" / f"{name}.csv").read_text() == (tmp_path / "b" / f"{name}.csv").read_text()
     assert "Direct and anchored scores, with and without such answers" in second.stdout
     assert {"guarded", "dispersion", "direct_agreement"} <= {file.stem for file in (tmp_path / "b").glob("*.csv")}
+
+
+def test_labels(verdicts, counts, tmp_path):
+    frame = pd.read_csv(verdicts)
+    frame.assign(verdict=frame["verdict"].map({"win": "good", "tie": "same", "loss": "bad"})).to_csv(
+        tmp_path / "words.csv", index=False
+    )
+    words = anchored(tmp_path / "words.csv", "--labels", "good=win,bad=loss,same=tie", "--resamples", 20, "--out", "-")
+    plain = anchored(verdicts, "--resamples", 20, "--out", "-")
+    assert words.exit_code == 0, words.output
+    assert words.stdout == plain.stdout
+    assert "so --labels has no meaning" in anchored(counts, "--model", "name", "--labels", "a_wins_1").output

@@ -254,3 +254,14 @@ def test_advice_on_one_evaluator_without_a_name(board):
     assert "within 3 points" in sentences[0]
     wide = evaluator_advice(taus[taus["delta"] > 40])
     assert wide[0].endswith("all of them lie under every delta, so choose smaller ones")
+
+
+def test_labels_of_votes(votes, scores, tmp_path):
+    frame = pd.read_csv(votes)
+    numbers = {"model_a": 1, "model_b": 2, "tie": 0, "both_bad": 0}
+    frame.assign(winner=frame["winner"].map(numbers)).to_csv(tmp_path / "votes.csv", index=False)
+    options = ["--votes", tmp_path / "votes.csv", "--resamples", 0, "--budgets", 25, "--repeats", 1, "--out", "-"]
+    assert "numbers are never guessed" in meta(*options).output
+    plain = meta(options[0], votes, *options[2:])
+    assert meta(*options, "--labels", "1=model_a,2=model_b,0=tie").stdout == plain.stdout
+    assert "--labels is only with --votes" in meta(scores, "--gold", "people", "--labels", "a_wins_1").output

@@ -61,6 +61,11 @@ def test_files_that_are_read_are_not_written_over(path):
     assert "is the file to read" in run(path, "--out", path, code=2)
 
 
+def test_groups_that_are_not_there(path):
+    said = run(path, "--by", "nope", code=1)
+    assert "no column 'nope' to group rankings by; besides those of items, ranks and weights there are: " in said
+
+
 def test_bad_rankings_are_one_message(path):
     path.write_text("ranking\na > b\na\n")
     assert "rankings.csv: 1 of 2 rankings hold fewer than two items" in run(path, code=1)

@@ -232,6 +232,12 @@ class TestRoom:
         assert "z" * 20 in text
         assert "no room for: C, B" in shown(Screen([], [self.GRID]), 40)
 
+    def test_narrow_columns_take_the_room_that_a_wide_one_leaves(self):
+        grid = Grid(None, [*self.GRID.columns[:2], Column("C", ["z" * 40] * 3, order=1)])
+        text = shown(Screen([], [grid]), 50)
+        assert "y" * 20 in text
+        assert "no room for: C" in text
+
     def test_rows_and_tables_beyond_a_screen_are_counted(self):
         def grid(n, title):
             return Grid(title, [Column("N", list(map(str, range(n))))], rows="number")

@@ -109,7 +109,7 @@ class TestErrors:
             (
                 TABLE.assign(verdict=["win", "lose", "Tie", "lose"]),
                 {},
-                r"unknown verdicts: 'lose' \(2\), 'Tie' \(1\); known are 'win', 'tie' and 'loss' of the model",
+                r"unknown verdicts: 'lose' \(2\); known are 'win', 'tie' and 'loss' of the model",
             ),
             (
                 TABLE.assign(verdict=[1.0, -1.0, 0.0, 2.0]),
@@ -224,3 +224,32 @@ def test_repeats_for_want_of_a_column_of_models():
     )
     with pytest.raises(DataError, match=message):
         AnchoredVerdicts.from_pandas(table)
+
+
+class TestOtherWords:
+    TABLE = pd.DataFrame({"Model": [*"xxyy"], "Item": [1, 2, 1, 2], "Verdict": ["good", "bad", "same", "good"]})
+
+    def test_labels_say_what_they_mean(self):
+        found = AnchoredVerdicts.from_pandas(self.TABLE, labels={"good": "win", "bad": "loss", "same": "tie"})
+        assert found.outcome.tolist() == [1, 0, 0.5, 1]
+        assert found.read_as == (
+            "column 'Verdict': read as 'verdict'", "column 'Model': read as 'model'", "column 'Item': read as 'item'",
+            "column 'verdict': read 'good' as win, 'bad' as loss, 'same' as tie",
+        )  # fmt: skip
+        assert all(sentence in str(found) for sentence in found.read_as)
+        assert len(found.levels["item"]) == 2
+        assert found.named_items
+
+    def test_codings_of_numbers_and_words_in_another_case(self):
+        numbers = self.TABLE.assign(Verdict=[0, 1, 0.5, 0])
+        assert AnchoredVerdicts.from_pandas(numbers, labels="a_wins_0").outcome.tolist() == [1, 0, 0.5, 1]
+        cased = self.TABLE.assign(Verdict=["Win", "LOSS", "Tie", "win"])
+        assert AnchoredVerdicts.from_pandas(cased).outcome.tolist() == [1, 0, 0.5, 1]
+
+    def test_what_they_do_not_know(self):
+        with pytest.raises(DataError, match=r"unknown verdicts: .* on the command line --labels 'good=win,...'"):
+            AnchoredVerdicts.from_pandas(self.TABLE)
+        with pytest.raises(DataError, match=r"unknown labels: 'bad' \(1\), 'same' \(1\); labels= knows 'good'"):
+            AnchoredVerdicts.from_pandas(self.TABLE, labels={"good": "win"})
+        with pytest.raises(ValueError, match=r"labels maps each label to one of .*, got 'great'"):
+            AnchoredVerdicts.from_pandas(self.TABLE, labels={"good": "great"})

@@ -176,3 +176,15 @@ class TestRename:
     def test_no_such_name(self):
         with pytest.raises(DataError, match="none of the 1 names to replace is a model's; did you mean 'x'"):
             Battles.from_pandas(KNOWN).rename({"X": "y"})
+
+
+def test_ties_of_chosen_battles_do_not_say_why_they_are():
+    """Votes that were read as both-bad are ties like others; only all of them together are counted."""
+    votes = pd.DataFrame({"model_a": [*"xyz"], "model_b": [*"yzx"], "winner": ["both_bad", "tie", "both_bad"]})
+    battles = Battles.from_pandas(votes)
+    assert battles.filter(models=["x", "y", "z"]).report.n_both_bad == 2
+    some = battles.filter(models=["x", "y"])
+    assert some.report.n_both_bad == 0
+    assert "both-bad" not in str(some.report)
+    dropped = Battles.from_pandas(votes.assign(winner=["both_bad", "tie", "tie"]), both_bad="drop")
+    assert "1 both-bad battle left out on request" in str(dropped.filter(models=["y", "z"]).report)

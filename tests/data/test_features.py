@@ -1,11 +1,28 @@
 """Covariates of a battle: what is read, how it is scaled, and what is refused."""
 
+import json
+from operator import itemgetter
+
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from arena_votes import arena_votes
+from click.testing import CliRunner
 
 from jaxeval import Battles, DataError
-from jaxeval.data.features import Feature, checked_features, design, position_advantage, relative_difference, same_group
+from jaxeval.cli.main import main
+from jaxeval.data.features import (
+    Feature,
+    arena_style,
+    arena_style_columns,
+    checked_features,
+    design,
+    position_advantage,
+    relative_difference,
+    same_group,
+)
 
 VOTES = pd.DataFrame(
     {
@@ -104,3 +121,76 @@ def test_missing_values():
         design(battles, ["length"], normalize=True)
     with pytest.raises(DataError, match="column 'judge' has 1 missing value"):
         design(battles, [same_group("judge", "maker_a", "maker_b")], normalize=True)
+
+
+class TestArenaStyle:
+    """The Arena's covariates against the same made by hand: the columns of its own program."""
+
+    VOTES = pd.DataFrame(arena_votes(400))
+
+    def by_hand(self):
+        columns = {}
+        for name in ("sum_assistant_tokens", "header_count", "list_count", "bold_count"):
+            of_side = name.replace("assistant", "assistant_{}") if "assistant" in name else f"{name}_{{}}"
+            counts = [self.VOTES["conv_metadata"].map(itemgetter(of_side.format(side))) for side in "ab"]
+            a, b = (x.map(lambda count: sum(count.values()) if isinstance(count, dict) else count) for x in counts)
+            raw = (a - b) / (a + b).replace(0, 1)
+            columns[name] = (raw - raw.mean()) / raw.std(ddof=0)
+        return pd.DataFrame(columns)
+
+    def test_values(self):
+        expected = self.by_hand()
+        found = design(Battles.from_pandas(self.VOTES), arena_style(), normalize=True)
+        assert found.names == tuple(expected)
+        np.testing.assert_allclose(found.matrix * found.scale, expected, atol=1e-12)
+        np.testing.assert_array_equal(found.unit, 1)
+        assert "less its mean, over its standard deviation" in found.told[0]
+        assert design(Battles.from_pandas(self.VOTES), [position_advantage()], normalize=True).told == ()
+
+    def test_columns_without_the_object(self):
+        flat = self.VOTES.join(pd.DataFrame(self.VOTES["conv_metadata"].tolist())).drop(columns="conv_metadata")
+        one, other = (design(Battles.from_pandas(x), arena_style(), normalize=True) for x in (self.VOTES, flat))
+        np.testing.assert_array_equal(one.matrix, other.matrix)
+        assert arena_style_columns(list(self.VOTES)) == ["conv_metadata"]
+        assert len(arena_style_columns(list(flat))) == 8
+
+    def test_merged_battles_count_as_often(self):
+        twice = pd.concat([self.VOTES, self.VOTES[:100]])
+        merged = self.VOTES.assign(n=np.where(np.arange(400) < 100, 2, 1))
+        one = design(Battles.from_pandas(twice), arena_style(), normalize=True)
+        other = design(Battles.from_pandas(merged, count="n"), arena_style(), normalize=True)
+        np.testing.assert_allclose(one.matrix[:400], other.matrix, rtol=1e-14)
+
+    def test_missing_and_impossible_counts(self):
+        def broken(**fields):
+            own = [{**row, **(fields if k == 3 else {})} for k, row in enumerate(self.VOTES["conv_metadata"])]
+            return Battles.from_pandas(self.VOTES.assign(conv_metadata=own))
+
+        for fields, message in (
+            ({"header_count_a": None}, "column 'conv_metadata.header_count_a' has 1 missing value"),
+            ({"sum_assistant_b_tokens": -1}, "column 'conv_metadata.sum_assistant_b_tokens': counts must be >= 0"),
+        ):
+            with pytest.raises(DataError, match=message):
+                design(broken(**fields), arena_style(), normalize=True)
+        without = Battles.from_pandas(self.VOTES.drop(columns="conv_metadata"))
+        with pytest.raises(DataError, match=r"no column 'conv_metadata.sum_assistant_a_tokens' to group"):
+            design(without, arena_style(), normalize=True)
+
+    def test_the_command_gives_the_numbers_of_columns_made_by_hand(self, tmp_path):
+        pq.write_table(pa.Table.from_pylist(self.VOTES.to_dict("records")), tmp_path / "arena.parquet")
+        hand = self.by_hand()
+        self.VOTES[["model_a", "model_b", "winner"]].join(hand).to_csv(tmp_path / "hand.csv", index=False)
+        boards, screens = [], []
+        for name, options in (("arena.parquet", ["--style", "arena"]), ("hand.csv", ["--features", ",".join(hand)])):
+            out = tmp_path / f"{name}.json"
+            arguments = ["leaderboard", tmp_path / name, *options, "--resamples", "20", "--out", out, "--full"]
+            result = CliRunner().invoke(main, list(map(str, arguments)))
+            assert result.exit_code == 0, result.output
+            screens.append(" ".join(result.stdout.split()))
+            boards.append(json.loads(out.read_text()))
+        one, other = (pd.DataFrame(board["rows"]) for board in boards)
+        pd.testing.assert_frame_equal(one, other, rtol=1e-9)
+        one, other = (pd.DataFrame(board["coefficients"]) for board in boards)
+        pd.testing.assert_frame_equal(one, other, rtol=1e-9)
+        said = "a mean is subtracted from no other covariate"
+        assert [said in screen for screen in screens] == [True, False]

@@ -100,6 +100,14 @@ def test_excel_files_of_several_sheets(tmp_path):
         read_battles(tmp_path / "votes.xlsx")
 
 
+def test_headers_that_are_there_twice_in_excel(tmp_path):
+    twice = VOTES.assign(n=1, m=2, **{"winner.1": "tie"}).rename(columns={"m": "n"})
+    twice.to_excel(tmp_path / "votes.xlsx", index=False)
+    assert read_battles(tmp_path / "votes.xlsx", keep=["winner.1"]).n_battles == 4
+    with pytest.raises(DataError, match="the table has 2 columns named 'n'; rename or drop all but one"):
+        read_battles(tmp_path / "votes.xlsx", keep=["n"])
+
+
 def test_columns_of_models_are_text_in_excel(tmp_path):
     VOTES.assign(model_a=[1, 2, 3, 1], model_b=[2, 3, 1, 3]).to_excel(tmp_path / "votes.xlsx", index=False)
     assert list(read_battles(tmp_path / "votes.xlsx").models) == ["1", "2", "3"]

@@ -298,3 +298,12 @@ def test_claude_against_qwen(data):
     known, judged = calibration.take(both[0]), test.take(both[1])
     found = ppi_plus_plus(known.label[:, 0], known.judgment[:, 0].T, judged.judgment[:, 0].T)
     assert ((found.lower < 0.4) & (found.upper > 0.4)).all()
+
+
+def test_columns_in_another_case():
+    table = pd.DataFrame({"Model": [*"xxyy"], "Item": [1, 2, 1, 2], "Judgment": [1, 0, 1, 1], "Human": [1, 0, None, 1]})
+    answers = JudgedAnswers.from_pandas(table, model="model", item="item")
+    assert answers.judgment[:, :, 0].T.tolist() == [[1, 0], [1, 1]]
+    assert answers.report.n_labels == 3
+    for column in ("Model", "Item", "Judgment", "Human"):
+        assert f"column {column!r}: read as {column.lower()!r}" in str(answers.report)

@@ -158,6 +158,20 @@ class TestTwoReadings:
             Battles.from_pandas(pd.DataFrame({"model_a": [0, 1], "model_b": [1, 0], "winner": [0, 1]}))
 
 
+def test_a_model_called_tie_where_others_tie():
+    """Between others "tie" can only be a tie; where the model plays, it may have won."""
+    frame = pd.DataFrame({"model_a": ["tie", "x", "tie"], "model_b": ["x", "y", "y"], "winner": ["tie", "tie", "y"]})
+    with pytest.raises(DataError, match="may hold names of the winners, or the same with words for ties"):
+        Battles.from_pandas(frame)
+    assert Battles.from_pandas(frame[1:]).target.tolist() == [0.5, 0]
+
+
+def test_a_winner_that_is_no_model():
+    frame = pd.DataFrame({"model_a": [*"xyz"], "model_b": [*"yzx"], "winner": ["x", "tie", "kebab"]})
+    with pytest.raises(DataError, match=r"unknown labels: 'kebab' \(1\); .*neither side in 1 row \(first in row 2"):
+        Battles.from_pandas(frame)
+
+
 def test_a_winner_that_is_neither_side():
     found = message(["x", "y", "y", "x"])
     assert "unknown labels: 'x' (2), 'y' (2)" in found

@@ -284,6 +284,30 @@ class TestOneProcess:
         with pytest.raises(DataError, match=r"none\.csv: no column 'model_b'"):
             gather_battles(lambda: read_battles([file]))
 
+    @pytest.mark.parametrize(
+        ("words", "error"),
+        [
+            ((["A", "B"], ["B", "tie"], ["tie"]), None),
+            ((["a", "d"], ["h", "a"]), None),
+            ((["A", "B"], ["h", "a"]), "some hold the sides A and B, and some home and away.*"),
+            ((["x", "y"], ["left", "right"]), "some hold names of the winners.*, and some the sides left and right"),
+        ],
+    )
+    def test_the_words_of_all_processes_are_of_one_family(self, words, error, tmp_path, monkeypatch):
+        packed = []
+        for k, own in enumerate(words):
+            votes = pd.DataFrame({"model_a": ["x", "y"], "model_b": ["y", "x"], "winner": (own * 2)[:2]})
+            with monkeypatch.context() as patch:
+                patch.setattr("jaxeval.data.gathered_battles.gather", lambda pack: packed.append(pack()) or packed[-1:])
+                gather_battles(lambda votes=votes: Battles.from_pandas(votes))
+            assert len(packed) == k + 1
+        monkeypatch.setattr("jaxeval.data.gathered_battles.gather", lambda _: packed)
+        if error is None:
+            assert gather_battles(None).n_battles == 2 * len(words)
+            return
+        with pytest.raises(DataError, match=f"{error}. Say what they mean, labels=.*--labels 'A=model_a,...'"):
+            gather_battles(None)
+
     def test_a_lost_process_is_one_line_of_the_command(self, folder, monkeypatch):
         def lose(*_, **__):
             raise ProcessError("a process of this run was lost")

@@ -63,6 +63,8 @@ class TestWinProbability:
         assert "draws" in figure.axes[0].get_title(loc="left")
 
     def test_other_tables_are_refused(self, plain):
+        with pytest.raises(ValueError, match="this one is empty"):
+            plots.plot_win_probability(plain.fit.win_probability.iloc[:0, :0])
         with pytest.raises(ValueError, match="the same names for rows and columns"):
             plots.plot_win_probability(plain.fit.win_probability.iloc[:2])
         with pytest.raises(ValueError, match="values below 0 or above 1"):

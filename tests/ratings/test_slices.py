@@ -1,12 +1,14 @@
+import json
 import re
 
 import numpy as np
 import pandas as pd
 import pytest
+from arena_votes import FLAGS, arena_votes, flags_of
 from click.testing import CliRunner
 
 import jaxeval
-from jaxeval import Battles, DataError, bootstrap, leaderboard
+from jaxeval import Battles, DataError, arena_style, bootstrap, leaderboard
 from jaxeval.cli.main import main
 from jaxeval.ratings.leaderboard import shared_warnings
 from jaxeval.ratings.options import MOST_SLICES
@@ -194,3 +196,70 @@ class TestToldTogether:
             "part = 3: 4% of x",
             "part = 2: other",
         ]
+
+
+class TestOverlappingCategories:
+    """Battles in several slices: each slice is that of its battles alone."""
+
+    VOTES = arena_votes(400)
+    BATTLES = Battles.from_pandas(pd.DataFrame(VOTES))
+    MATH = np.array(["math" in flags_of(row) for row in VOTES])
+
+    def alone(self, which, **options):
+        """The battles of one category, as a slice by a plain column."""
+        votes = pd.DataFrame(self.VOTES)[which].assign(only="math")
+        return bootstrap(votes, 20, by="only", **options)["math"]
+
+    @pytest.mark.parametrize("options", [{"cluster": "evaluation_session_id"}, {"features": "arena"}])
+    def test_a_slice_is_its_battles_alone(self, options):
+        options = {**options, "features": arena_style()} if "features" in options else options
+        boards = bootstrap(self.BATTLES, 20, by="category_tag", **options)
+        assert list(boards) == ["overall", *sorted(FLAGS)]
+        whole = bootstrap(self.BATTLES, 20, **options)
+        np.testing.assert_allclose(boards["overall"].draws, whole.draws, rtol=1e-13)
+        if "features" not in options:  # whose means are those of all battles
+            np.testing.assert_allclose(boards["math"].draws, self.alone(self.MATH, **options).draws, rtol=1e-13)
+        n = sum(1 + len(flags_of(row)) for row in self.VOTES)
+        assert boards.told == (
+            f"categories of category_tag overlap: 400 battles count {n:,} times, in each category that they have and "
+            "in 'overall'"
+        )
+
+    def test_beside_another_column(self):
+        boards = bootstrap(self.BATTLES, 20, by=["language", "category_tag"], min_slice_battles=30)
+        by_language = bootstrap(self.BATTLES, 20, by="language")
+        for language, board in by_language.items():
+            np.testing.assert_allclose(boards[language, "overall"].draws, board.draws, rtol=1e-13)
+        polish = self.MATH & (self.BATTLES.column("language") == "pl").to_numpy()
+        assert int(boards["pl", "math"].fit.n_battles.sum()) == 2 * polish.sum()
+
+    def test_without_a_value(self):
+        votes = pd.DataFrame(self.VOTES)
+        votes["category_tag"] = votes["category_tag"].where(np.arange(400) % 10 > 0, None)
+        with pytest.raises(DataError, match="column 'category_tag' has 40 missing values"):
+            bootstrap(votes, 2, by="category_tag")
+        boards = bootstrap(votes, 2, by="category_tag", missing="drop")
+        assert boards.n_missing == 40
+        assert int(boards["overall"].fit.n_battles.sum()) == 2 * 360
+        boards = bootstrap(votes, 2, by="category_tag", missing="label")
+        assert [int(boards[name].fit.n_battles.sum()) for name in ("overall", "(missing)")] == [800, 80]
+
+    def test_merged_battles_count_as_often(self, tmp_path):
+        votes = pd.DataFrame(self.VOTES)[["model_a", "model_b", "winner", "category_tag"]]
+        battles = Battles.from_pandas(pd.concat([votes, votes]))
+        merged = Battles.from_pandas(votes.assign(n=2), count="n")
+        boards = [bootstrap(b, 20, by="category_tag") for b in (battles, merged)]
+        assert boards[0].told == boards[1].told
+        np.testing.assert_allclose(*(board["if"].draws for board in boards), rtol=1e-13)
+
+    def test_the_command(self, tmp_path):
+        path = tmp_path / "votes.jsonl"
+        path.write_text("\n".join(map(json.dumps, self.VOTES)))
+        result = run(path, "--by", "category_tag", "--out", tmp_path / "board.json", "--full")
+        assert result.exit_code == 0, result.output
+        assert "categories of category_tag overlap: 400 battles count" in " ".join(result.stdout.split())
+        rows = json.loads((tmp_path / "board.json").read_text())["rows"]
+        assert list(dict.fromkeys(row["category"] for row in rows)) == ["overall", *sorted(FLAGS)]
+        result = run(path, "--cluster", "category_tag")
+        assert result.exit_code == 1
+        assert "has overlapping categories" in result.stderr

@@ -1,0 +1,157 @@
+"""Which rows of a table are in which groups of a column; in several where the column holds lists, or flags."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.arrays import Bool
+from jaxeval.data.columns import Rows, factorize_sorted, reject_missing
+from jaxeval.data.nested_columns import arrow_of, is_nested
+from jaxeval.errors import DataError
+from jaxeval.wording import counted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: What becomes of battles that have no value where battles are grouped.
+MissingGroup = Literal["error", "drop", "label"]
+#: The group of battles without a value, if they are to have one.
+_MISSING = "(missing)"
+#: The group of all battles, beside overlapping categories.
+OVERALL = "overall"
+_ADVICE = "say missing='drop' or missing='label' (on the command line --missing), or fill them"
+
+
+class Members(NamedTuple):
+    """The groups of R rows, as E entries."""
+
+    row: NDArray[np.intp] | None  # (E,) sorted, of each entry; None: entry k is row k
+    codes: NDArray[np.intp]  # (E,) number of the group, -1 for none
+    groups: pd.Index
+    overlapping: tuple[str, ...] = ()  # columns with overlapping categories
+
+    def rows(self, entries: Any) -> NDArray[np.intp]:
+        """The rows of some entries."""
+        return np.arange(len(self.codes))[entries] if self.row is None else self.row[entries]
+
+
+def members_by(column: pd.Series, name: str, missing: MissingGroup | None, rows: Rows | None = None) -> Members:
+    """The sorted groups of a column.
+
+    A column of lists has overlapping categories: a row is in the group of everything in its list, and in "overall".
+    So has a column of objects with flags, such as ``{"math": {"math": true}, "code": {"code": false}}``, whose
+    categories are the names of the flags that are true.
+
+    Args:
+        column: (R,) values.
+        name: of the column, for errors.
+        missing: what to do about missing values: "error"; "drop", their rows are in no group; "label", they are a
+            group, the last one, named "(missing)". None is an error, of a caller that has no such choice.
+        rows: of the input that the rows stand for.
+
+    Raises:
+        DataError: values are missing, or of types that do not go together; there are objects without flags, or values
+            with the name of a group of the others.
+    """
+    overlapping = is_nested(column)
+    if overlapping:
+        none, row, categories = _categories(column, name)
+        of_entries = Rows(np.ones(len(row), np.int64), row) if rows is None else rows.of(row)
+        codes, values = factorize_sorted(categories, name, of_entries)
+    else:
+        codes, values = factorize_sorted(column, name, rows, may_miss=missing is not None)
+        none = codes < 0
+    if missing in (None, "error"):
+        reject_missing(none, name, rows, _ADVICE)
+    taken = [group for group in (_MISSING, OVERALL) if group in values]
+    if (missing == "label" and none.any() and _MISSING in taken) or (overlapping and OVERALL in taken):
+        what = "missing values" if _MISSING in taken else "overlapping categories"
+        raise DataError(f"column {name!r} has {what} and the value {taken[0]!r}: rename one of them")
+    if missing == "label" and none.any():
+        values = pd.Index([*values, _MISSING], dtype=object)
+    if not overlapping:
+        return Members(None, np.where(none, len(values) - 1, codes) if missing == "label" else codes, values)
+    labelled = np.flatnonzero(none & (missing == "label"))
+    whole = np.flatnonzero(~none | (missing == "label"))  # rows in a group
+    row = np.concatenate([row, labelled, whole])
+    codes = np.concatenate([codes + 1, np.full(len(labelled), len(values)), np.zeros(len(whole), np.intp)])
+    n_groups = len(values) + 1
+    row, codes = np.divmod(np.sort(pd.unique(row * n_groups + codes)), n_groups)  # twice in a list is once
+    return Members(row, codes, pd.Index([OVERALL, *values], dtype=object), (name,))
+
+
+def crossed(parts: Sequence[Members], names: Sequence[str], n_rows: int) -> Members:
+    """The groups of several columns of R rows together: one for each of their combinations that is there."""
+    row, joint, there = np.arange(n_rows), np.zeros(n_rows, np.intp), np.ones(n_rows, bool)
+    for part in parts:
+        n_own = np.bincount(part.rows(slice(None)), minlength=n_rows)
+        start, times = (np.cumsum(n_own) - n_own)[row], n_own[row]
+        before = np.repeat(np.arange(len(row)), times)  # entries so far, again for each of their own
+        own = start[before] + np.arange(len(before)) - np.repeat(np.cumsum(times) - times, times)
+        row, joint = row[before], joint[before] * len(part.groups) + part.codes[own]
+        there = there[before] & (part.codes[own] >= 0)
+    groups, found = np.unique(joint[there], return_inverse=True)
+    codes = np.full(len(row), -1, np.intp)
+    codes[there] = found
+    levels = np.unravel_index(groups, [len(part.groups) for part in parts])
+    index = pd.MultiIndex.from_arrays(
+        [part.groups[level] for part, level in zip(parts, levels, strict=True)], names=names
+    )
+    overlapping = tuple(name for part in parts for name in part.overlapping)
+    return Members(row if overlapping else None, codes, index, overlapping)
+
+
+def told_overlap(columns: Sequence[str], n_battles: int, n_counted: int) -> str:
+    """How often battles count where categories of ``columns`` overlap, in words; nothing if there are none."""
+    if not columns:
+        return ""
+    return (
+        f"categories of {' and '.join(columns)} overlap: {counted(n_battles, 'battle')} count {n_counted:,} times, "
+        f"in each category that they have and in {OVERALL!r}"
+    )
+
+
+def _categories(column: pd.Series, name: str) -> tuple[Bool, NDArray[np.intp], pd.Series]:
+    """(R,) which rows have no list or object; and, entry by entry (E,), the row and what its list or flags say."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    values = arrow_of(column).combine_chunks()
+    none = values.is_null().to_numpy(zero_copy_only=False)
+    if pa.types.is_struct(values.type):
+        flags = dict(_flags(values, ""))
+        if not flags:
+            fields = ", ".join(repr(f"{name}.{field.name}") for field in values.type)
+            raise DataError(
+                f"column {name!r} holds objects without flags (true or false) to make groups of: name a field of it, "
+                f"out of {fields}"
+            )
+        short = [path.rpartition("\0")[2] for path in flags]
+        names = [
+            one if short.count(one) == 1 else path.replace("\0", ".") for path, one in zip(flags, short, strict=True)
+        ]
+        are = [pc.fill_null(flag, False).to_numpy(zero_copy_only=False) for flag in flags.values()]
+        row, flag = np.nonzero(np.stack(are, 1))
+        return none, row, pd.Series(np.array(names, object)[flag])
+    if pa.types.is_map(values.type):
+        raise DataError(f"column {name!r} holds maps, which make no groups: make them lists of names")
+    row = pc.list_parent_indices(values).to_numpy().astype(np.intp)
+    return none, row, pc.list_flatten(values).to_pandas()
+
+
+def _flags(values: pa.StructArray, path: str) -> Iterator[tuple[str, pa.Array]]:
+    """The fields that are true or false, by the names that lead to them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for field in values.type:
+        own = pc.struct_field(values, [field.name])
+        if pa.types.is_struct(field.type):
+            yield from _flags(own, f"{path}{field.name}\0")
+        elif pa.types.is_boolean(field.type):
+            yield f"{path}{field.name}", own

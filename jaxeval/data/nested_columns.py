@@ -1,0 +1,169 @@
+"""Fields within columns of objects, by dotted paths such as conv_metadata.turns; Arrow calls such columns structs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from jaxeval.data.columns import frame_of
+from jaxeval.errors import DataError
+from jaxeval.wording import did_you_mean, named
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_MOST_FIELDS = 12
+_NESTED = (Mapping, list, tuple, set, frozenset, np.ndarray)
+
+
+def field_names(kind: Any) -> list[str]:
+    """Paths of all fields within the columns of a schema, or within the fields of a struct."""
+    import pyarrow as pa
+
+    structs = [field for field in kind if pa.types.is_struct(field.type)]
+    return [f"{field.name}.{name}" for field in structs for name in _names(field.type)]
+
+
+def _names(kind: Any) -> list[str]:
+    return [*dict.fromkeys(field.name for field in kind), *field_names(kind)]
+
+
+def keys_of(kind: Any, name: str) -> list[str]:
+    """The names, one within the other, that a path stands for in a schema or a struct; none if it leads nowhere.
+
+    A column or a field whose own name holds a dot comes before the path.
+    """
+    import pyarrow as pa
+
+    if name in [field.name for field in kind]:
+        return [name]
+    for field in kind:
+        if pa.types.is_struct(field.type) and name.startswith(f"{field.name}."):
+            rest = keys_of(field.type, name.removeprefix(f"{field.name}."))
+            if rest:
+                return [field.name, *rest]
+    return []
+
+
+def taken(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Columns of a table, and fields within them, in that order."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if all(name in table.column_names for name in names):
+        return table.select(names)
+    columns = {}
+    for name in names:
+        column, *fields = keys_of(table.schema, name)
+        columns[name] = pc.struct_field(table[column], fields) if fields else table[column]
+    return pa.table(columns)
+
+
+def told_fields(name: str, fields: Sequence[str]) -> str:
+    """Which ``fields`` the column has that a path begins with: "; within 'x' there are 'x.a', 'x.b'"; or nothing."""
+    parts = name.split(".")
+    for n in range(len(parts) - 1, 0, -1):
+        within = [field for field in fields if field.startswith(f"{'.'.join(parts[:n])}.")]
+        if within:
+            direct = [one for one in within if not any(one.startswith(f"{other}.") for other in within)]
+            return f"; within {'.'.join(parts[:n])!r} there are {named(list(map(repr, direct)), _MOST_FIELDS)}"
+    return ""
+
+
+def fields_of_rows(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """`field_names` of objects of JSON."""
+    return list(dict.fromkeys(path for row in rows for path in _paths(row)))
+
+
+def _paths(row: Mapping[str, Any]) -> Iterator[str]:
+    for key, value in row.items():
+        if isinstance(value, Mapping):
+            yield from (f"{key}.{name}" for name in [*value, *_paths(value)])
+
+
+def value_at(row: Mapping[str, Any], name: str) -> Any:
+    """The value that a path leads to in an object of JSON; None if it leads nowhere."""
+    if name in row:
+        return row[name]
+    within = (
+        value_at(value, name.removeprefix(f"{key}."))
+        for key, value in row.items()
+        if isinstance(value, Mapping) and name.startswith(f"{key}.")
+    )
+    return next((value for value in within if value is not None), None)
+
+
+def is_nested(column: pd.Series) -> bool:
+    """Whether a column holds objects or lists."""
+    import pyarrow as pa
+
+    if isinstance(column.dtype, pd.ArrowDtype):
+        return bool(pa.types.is_nested(column.dtype.pyarrow_dtype))
+    if column.dtype != object:
+        return False
+    return any(isinstance(value, _NESTED) for value in column[column.notna()].iloc[:1])
+
+
+def arrow_of(column: pd.Series) -> pa.ChunkedArray:
+    """A column that `is_nested`, as Arrow has it.
+
+    Raises:
+        DataError: its values are of several types.
+    """
+    import pyarrow as pa
+
+    name = column.name
+    try:
+        if not isinstance(column.dtype, pd.ArrowDtype):
+            column = pd.Series([_of_python(value) for value in column], dtype=object)
+        values = pa.array(column, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise DataError(f"column {name!r} mixes values of several types: {error}") from error
+    return values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
+
+
+def _of_python(value: Any) -> Any:
+    """A list that Arrow knows instead of a set, or of an array, which has a type even if it is empty."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return sorted(value) if isinstance(value, set | frozenset) else value
+
+
+def within(frame: pd.DataFrame, name: str) -> pd.Series | None:
+    """The field that a path leads to in a column of objects; None if the path begins with no such column.
+
+    Raises:
+        DataError: the column has no such field.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    fields: list[str] = []
+    for k, column in enumerate(frame.columns):
+        if not (isinstance(column, str) and name.startswith(f"{column}.") and is_nested(frame.iloc[:, k])):
+            continue
+        values = arrow_of(frame.iloc[:, k])
+        if not pa.types.is_struct(values.type):
+            continue
+        keys = keys_of(values.type, name.removeprefix(f"{column}."))
+        if keys:
+            found = pa.table({name: pc.struct_field(values, keys)})
+            return frame_of(found, nested=True)[name].set_axis(frame.index)
+        fields += [f"{column}.{path}" for path in _names(values.type)]
+    if fields:
+        raise DataError(f"no field {name!r} in the table{told_fields(name, fields)}{did_you_mean(name, fields)}")
+    return None
+
+
+def with_fields(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """The table with columns of those ``names`` that are paths to a field.
+
+    Raises:
+        DataError: a column that a path begins with has no such field.
+    """
+    found = {name: within(frame, name) for name in names if name not in frame.columns}
+    there = {name: field for name, field in found.items() if field is not None}
+    return frame.assign(**there) if there else frame
