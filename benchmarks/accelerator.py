@@ -14,7 +14,7 @@ The steps, in their order:
 * `S/1,000` to `L/10,000`: bootstraps of the boards of `bootstrap.py`: first call, median, time in compiled programs and
   outside of them, memory, and the work that was counted. `L/1,000, float32`: the same in single precision.
 * `profile`: a trace of L/1,000, and its longest operations. `other chunks`: how far draws move in chunks of another
-  size, and in another run. `chunk sweep`: L/1,000 in chunks of several sizes.
+  size, and in another run. `L/1,000 in chunks of 128`, and of more.
 * `arena`: 7,000,000 votes between 400 models in 29 categories, 10,000 resamples each. `soft-elo`: 25,000 battles of 55
   models; `soft-elo, large`: 1,000,000 of 300. `style control`: 2,000,000 rows with 4 covariates. `wide`: 200,000
   matches between 5,000 competitors.

@@ -112,12 +112,11 @@ def _draws(steps: dict[str, Any]) -> str:
 
 
 def _chunks(steps: dict[str, Any]) -> str:
-    found = steps.get("chunk sweep", {}).get("found", {})
-    sizes = {int(name): row for name, row in found.items() if name.isdigit()}
-    if not sizes:
+    rows = [row for step in steps.values() if "chunk_size" in (row := step.get("found", {}))]
+    if not rows:
         return ""
-    said = ", ".join(f"{_shown(row['seconds']['median'])} of {size:,}" for size, row in sorted(sizes.items()))
-    return f"{found['board']} with {found['resamples']:,} resamples in chunks of several sizes: {said}."
+    said = ", ".join(f"{_shown(row['seconds']['median'])} of {row['chunk_size']:,}" for row in rows)
+    return f"{rows[0]['board']} with {rows[0]['resamples']:,} resamples in chunks of several sizes: {said}."
 
 
 def _profile(steps: dict[str, Any]) -> str:

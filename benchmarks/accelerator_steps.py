@@ -334,15 +334,14 @@ def other_chunks(sizes: Sizes, folder: Path) -> Found:
     return found
 
 
-def chunk_sweep(sizes: Sizes, folder: Path) -> Found:
-    """The last board in chunks of several sizes."""
+def in_chunks(size: int, sizes: Sizes, folder: Path) -> Found:
+    """The last board in chunks of ``size`` lanes."""
     name, n_resamples = sizes.boards[-1], sizes.resamples[0]
-    found: Found = {"board": name, "resamples": n_resamples}
-    for size in sizes.chunks:
-        run = partial(jaxeval.bootstrap, board(name), n_resamples, chunk_size=size, progress=False)
-        _, first, later = first_and_later(run, min(sizes.repeats, 3))
-        found[str(size)] = {"first_call_seconds": first, "seconds": later}
-    return found
+    run = partial(jaxeval.bootstrap, board(name), n_resamples, chunk_size=size, progress=False)
+    _, first, later = first_and_later(run, min(sizes.repeats, 3))
+    return {
+        "board": name, "resamples": n_resamples, "chunk_size": size, "first_call_seconds": first, "seconds": later
+    }  # fmt: skip
 
 
 def profile(sizes: Sizes, folder: Path) -> Found:
@@ -389,6 +388,7 @@ def steps_of(sizes: Sizes) -> dict[str, Step]:
         for n in sizes.resamples:
             steps[f"{name}/{n:,}"] = Step(partial(refits, name, n), 15)
     last, n = sizes.boards[-1], sizes.resamples[0]
+    sweep = {f"{last}/{n:,} in chunks of {size:,}": Step(partial(in_chunks, size), 15) for size in sizes.chunks}
     return steps | {
         "profile": Step(profile, 15),
         "other chunks": Step(other_chunks, 20),
@@ -398,7 +398,7 @@ def steps_of(sizes: Sizes) -> dict[str, Step]:
         "style control": Step(style, 40),
         "wide": Step(wide, 40),
         f"{last}/{n:,}, float32": Step(partial(refits, last, n, dtype="float32"), 15),
-        "chunk sweep": Step(chunk_sweep, 40),
+        **sweep,
     }
 
 

@@ -74,6 +74,7 @@ def check(record, modules):
     assert set(record["limits"]) == {name for name in timed if name.startswith("S/")}
     section = modules.page.section(record)
     assert section.count("\n| ") == 2 + len(timed)  # heads and dashes
+    assert ("in chunks of several sizes" in section) == any("chunk_size" in row for row in found.values())
     assert "Without a result" not in section
 
 
