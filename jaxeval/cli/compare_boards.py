@@ -166,10 +166,10 @@ def _two(text: str, option: str) -> tuple[str, str]:
 def _for_votes(files: Sequence[FileName], shared: str | None) -> list[str]:
     """Columns of both files by which votes are compared: all, if equal rows are one vote; else those for a warning."""
     from jaxeval.data.columns import folded
-    from jaxeval.data.file_lists import local_file, names_of
+    from jaxeval.data.file_lists import names_of
     from jaxeval.data.table_files import head_names
 
-    first, second = (head_names(local_file(names_of(file)[0])) for file in files)
+    first, second = (head_names(names_of(file)[0]) for file in files)
     common = [name for name in first if name in second]
     return [name for name in common if shared == "rows" or (shared is None and folded(name) in _MAY_NAME_VOTES)]
 

@@ -30,20 +30,23 @@ def server(monkeypatch):
     ["leaderboard URL", "leaderboard FILE --rename URL", "leaderboard URL --state s.parquet", "rankings URL",
      "compare-boards FILE URL", "soft-elo URL", "soft-elo calibrate URL --out c.json", "soft-elo predict URL URL",
      "soft-elo REPLIES --one-order keep --human-labels URL", "judge --calibration URL --test URL", "anchored URL",
-     "meta URL --gold g", "meta --votes URL"],
+     "meta URL --gold g", "meta --votes URL", "agreement URL", "agreement FILE --families URL",
+     "agreement FILE --human-labels URL", "soft-elo merge URL", "soft-elo merge JUDGED --new URL",
+     "soft-elo merge JUDGED --votes URL"],
 )  # fmt: skip
 def test_every_command_asks_for_the_file(server, tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
     VOTES.to_csv("votes.csv")
     VOTES.assign(item=range(3_000), output="[[A]]").to_csv("replies.csv")
-    at = {"FILE": "votes.csv", "REPLIES": "replies.csv"}
+    VOTES.assign(scores_a=1, scores_b=2).rename(columns={"winner": "human"}).to_csv("judged.csv")
+    at = {"FILE": "votes.csv", "REPLIES": "replies.csv", "JUDGED": "judged.csv"}
     at["URL"] = f"{server.url.replace('//', '//me:geheim@')}/none.csv?token=geheim"
     result = CliRunner().invoke(main, [at.get(word, word) for word in command.split()])
     assert result.exit_code == 1
     assert f"no such file: http://***@127.0.0.1:{server.server_port}/none.csv?..." in result.stderr
     assert "geheim" not in result.output
     assert server.asked
-    assert {path.name for path in tmp_path.iterdir()} <= {"votes.csv", "replies.csv", ".s.parquet.lock"}
+    assert {path.name for path in tmp_path.iterdir()} <= {"votes.csv", "replies.csv", "judged.csv", ".s.parquet.lock"}
 
 
 def files_to_read(command):
