@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,6 +10,7 @@ from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.outputs import Findings, Outputs, check_outputs, present
 from jaxeval.cli.reading import LabelsOption, reply_options
 from jaxeval.cli.run_options import FILE, column_options, resampling_options, side_options
+from jaxeval.data.remote_names import FileName
 from jaxeval.wording import counted
 
 if TYPE_CHECKING:
@@ -45,13 +45,13 @@ _MEASURES = (
 @reply_options
 @resampling_options()
 def agreement(
-    file: Path,
+    file: FileName,
     *,
     judges: str | None,
     human_columns: str | None,
     length_a: str | None,
     length_b: str | None,
-    families: Path | None,
+    families: FileName | None,
     model_a: str,
     model_b: str,
     label_coding: Any,

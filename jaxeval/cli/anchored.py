@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +11,7 @@ from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.outputs import Findings, Outputs, present
 from jaxeval.cli.reading import labels_option
 from jaxeval.cli.run_options import FILE, choice_option, column_options, resampling_options, strata_option
-from jaxeval.data.remote_names import FileName
+from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.wording import counted
 
 if TYPE_CHECKING:
@@ -82,7 +81,6 @@ def anchored(
     from jaxeval.anchored.screening import screen_judges
     from jaxeval.cli.anchored_screen import anchored_screen
     from jaxeval.data.anchored_verdicts import read_anchored_verdicts
-    from jaxeval.data.file_lists import local_file
     from jaxeval.data.table_files import column_names, naming
     from jaxeval.execution.precision import versions
 
@@ -92,16 +90,15 @@ def anchored(
     warnings: list[str] = []
     further: dict[str, pd.DataFrame] = {}
     screen = None
-    path = local_file(file)
-    if _holds_counts(path, column_names(path), columns["verdict"]):
+    if _holds_counts(file, column_names(file), columns["verdict"]):
         if strata:
             raise click.UsageError("--strata is about prompts that are resampled, and a table of counts has none")
-        counts = _read_counts(path, by_task=by_task, **columns)
-        with naming(path):
+        counts = _read_counts(file, by_task=by_task, **columns)
+        with naming(file):
             scores = anchored_scores(counts, **options)
         notes.append(counted(len(counts), "row of counts", "rows of counts"))
     else:
-        verdicts = read_anchored_verdicts(path, **{**columns, "verdict": columns["verdict"] or "verdict"})
+        verdicts = read_anchored_verdicts(file, **{**columns, "verdict": columns["verdict"] or "verdict"})
         by = ["model", "judge", "anchor", *(["task"] if by_task else [])]
         scores = anchored_scores(verdicts, by, **options)
         notes.append(str(verdicts))
@@ -120,7 +117,7 @@ def anchored(
                 raise click.UsageError("--strata is about resamples of judges with repeated runs, and there is one run")
             warnings.append("one run only: the reliability of judges cannot be told (name the column of runs, --run)")
         further, unmade = method_tables(
-            verdicts, _direct_scores(path, columns), strong=[] if screen is None else screen.strong,
+            verdicts, _direct_scores(file, columns), strong=[] if screen is None else screen.strong,
             confidence=min_confidence, prior=prior, seed=drawn["seed"],
         )  # fmt: skip
         notes += unmade
@@ -161,20 +158,20 @@ def anchored(
     )
 
 
-def _holds_counts(file: Path, names: Sequence[str], verdict: str | None) -> bool:
+def _holds_counts(file: FileName, names: Sequence[str], verdict: str | None) -> bool:
     """Whether the file has counts; a column of verdicts beside them must be asked for."""
     from jaxeval.errors import DataError
 
     counts = {"wins", "losses"} <= set(names)
     if counts and verdict is None and "verdict" in names:
         raise DataError(
-            f"{file.name} has counts (columns 'wins' and 'losses') and a column 'verdict': rate the verdicts with "
-            "--verdict verdict, or drop that column to rate the counts"
+            f"{base_name(file)} has counts (columns 'wins' and 'losses') and a column 'verdict': rate the "
+            "verdicts with --verdict verdict, or drop that column to rate the counts"
         )
     return counts and verdict is None
 
 
-def _read_counts(file: Path, by_task: bool, missing: str, labels: Any, **columns: str | None) -> pd.DataFrame:
+def _read_counts(file: FileName, by_task: bool, missing: str, labels: Any, **columns: str | None) -> pd.DataFrame:
     """A table of counts, its columns of roles under their own names."""
     from jaxeval.data.columns import frame_of, require_column
     from jaxeval.data.table_files import naming, read_whole_table
@@ -185,7 +182,7 @@ def _read_counts(file: Path, by_task: bool, missing: str, labels: Any, **columns
     given_besides = {"--by-task": by_task, "--missing drop": missing == "drop", "--labels": labels is not None}
     rows_only += [name for name, given in given_besides.items() if given]
     if rows_only:
-        raise DataError(f"{file.name} holds counts (columns wins and losses), so {rows_only[0]} has no meaning")
+        raise DataError(f"{base_name(file)} holds counts (columns wins and losses), so {rows_only[0]} has no meaning")
     text = [str(named.get(role, role)) for role in ("model", "judge", "anchor", "task")]
     with naming(file):
         counts = frame_of(read_whole_table(file, text=text))
@@ -195,7 +192,7 @@ def _read_counts(file: Path, by_task: bool, missing: str, labels: Any, **columns
     return counts.drop(columns=shadowed).rename(columns={str(name): role for role, name in named.items()})
 
 
-def _direct_scores(file: Path, columns: dict[str, Any]) -> pd.DataFrame | None:
+def _direct_scores(file: FileName, columns: dict[str, Any]) -> pd.DataFrame | None:
     """The table with direct scores, if it has them, and verdicts in words; its roles under their own names."""
     from jaxeval.anchored.method_tables import DIRECT
     from jaxeval.data.anchored_verdicts import ROLES

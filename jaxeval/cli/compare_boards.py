@@ -14,8 +14,9 @@ from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.outputs import OutputFile, Outputs, check_outputs, present
 from jaxeval.cli.processes import first_goes_on
 from jaxeval.cli.reading import LabelsOption, Reading, reading_options
-from jaxeval.cli.run_options import choice_option, resampling_options, strata_option
+from jaxeval.cli.run_options import InputFile, choice_option, resampling_options, strata_option
 from jaxeval.cli.terminal import tell
+from jaxeval.data.remote_names import FileName
 
 if TYPE_CHECKING:
     from jaxeval.data.battles import Battles
@@ -31,7 +32,7 @@ _OF_BATTLES = ("model_a", "model_b", "target", "weight")
 
 
 @click.command("compare-boards", cls=CompilingCommand)
-@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.argument("files", nargs=-1, required=True, type=InputFile(exists=True, path_type=Path))
 @click.option("--names", metavar="A,B", help="What the boards are called. [a,b; or the slices]")
 @click.option("--id", multiple=True, metavar="COL",
               help="Column that names a vote: those of one name are one vote, drawn once for both boards, whatever "
@@ -71,7 +72,7 @@ _OF_BATTLES = ("model_a", "model_b", "target", "weight")
 @click.option("--plot", type=OutputFile((".png", ".svg", ".pdf")), help="Draw the boards and their differences.")
 def compare_boards(
     *,
-    files: tuple[Path, ...],
+    files: tuple[FileName, ...],
     names: str | None,
     slices: str | None,
     reading: Reading,
@@ -96,14 +97,13 @@ def compare_boards(
     option says which: --by and --slices, --where-a and --where-b, --winner-b or --target-b, or --features-b.
     """
     from jaxeval.cli.comparison_screen import comparison_findings
-    from jaxeval.data.file_lists import files_of
     from jaxeval.ratings.compare_boards import compare_boards as compared
 
     telling = {"--by": by, "--where-a": where_a, "--where-b": where_b, "--winner-b": winner_b, "--target-b": target_b,
                "--features-b": features_b}  # fmt: skip
     _check(len(files), {name for name, value in telling.items() if value is not None}, slices, options)
     pair = _two(slices, "--slices") if slices else None
-    check_outputs({"--out": outputs.out, "--plot": plot}, [*files_of(files), *reading.files])
+    check_outputs({"--out": outputs.out, "--plot": plot}, [*files, *reading.files])
     own, of_own = covariates_of(features, False, None, ())
     more, of_more = covariates_of(features_b, False, None, ())
     of_b = reading
@@ -163,19 +163,19 @@ def _two(text: str, option: str) -> tuple[str, str]:
     return parts[0], parts[1]
 
 
-def _for_votes(files: Sequence[Path], shared: str | None) -> list[str]:
+def _for_votes(files: Sequence[FileName], shared: str | None) -> list[str]:
     """Columns of both files by which votes are compared: all, if equal rows are one vote; else those for a warning."""
     from jaxeval.data.columns import folded
-    from jaxeval.data.file_lists import files_of
+    from jaxeval.data.file_lists import names_of
     from jaxeval.data.table_files import head_names
 
-    first, second = (head_names(files_of([file])[0]) for file in files)
+    first, second = (head_names(names_of(file)[0]) for file in files)
     common = [name for name in first if name in second]
     return [name for name in common if shared == "rows" or (shared is None and folded(name) in _MAY_NAME_VOTES)]
 
 
 def _read(
-    files: Sequence[Path], readings: tuple[Reading, Reading], keep: Sequence[str], where: Sequence[str | None]
+    files: Sequence[FileName], readings: tuple[Reading, Reading], keep: Sequence[str], where: Sequence[str | None]
 ) -> list[Battles]:
     """Both boards; one file is read once, so that its votes are known again, unless its results are read otherwise."""
     from jaxeval.data.conditions import columns_of

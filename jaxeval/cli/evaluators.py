@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from jaxeval.cli.tables import Printed, Study, estimate, number_cell, one_line_cell, pairs_cell, wide
-from jaxeval.data.remote_names import FileName
+from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.wording import counted
 
 if TYPE_CHECKING:
@@ -122,17 +122,15 @@ def study_evaluators(
 
 
 def _read_scores(
-    scores: FileName, gold: str | None, model: str | None, evaluators: Sequence[str]
+    file: FileName, gold: str | None, model: str | None, evaluators: Sequence[str]
 ) -> tuple[pd.DataFrame, list[str]]:
     """The gold column and those of evaluators, by model; and what was left out."""
     from pandas.api.types import is_numeric_dtype
 
     from jaxeval.data.columns import frame_of, require_column
-    from jaxeval.data.file_lists import local_file
     from jaxeval.data.table_files import column_names, naming, read_whole_table
     from jaxeval.errors import DataError
 
-    file = local_file(scores)
     names = column_names(file)
     if gold is None:
         raise DataError(f"which column has the gold scores? Name it with --gold; there are {', '.join(names)}")
@@ -145,7 +143,9 @@ def _read_scores(
     if not named:
         text = [name for name in frame if name not in numeric and name != gold]
         if not text:
-            raise DataError(f"{file.name} has no column of text: which one names the models? Name it with --model")
+            raise DataError(
+                f"{base_name(file)} has no column of text: which one names the models? Name it with --model"
+            )
         named = text[0]
     lacking = frame[named].isna()
     warnings = []
@@ -157,7 +157,7 @@ def _read_scores(
             raise DataError(f"column {column!r} is not numeric{_first_text(frame[column])}")
     chosen = list(dict.fromkeys(evaluators)) or [c for c in frame if c in numeric and c not in (gold, named)]
     if not chosen:
-        raise DataError(f"{file.name} has no column of numbers besides {gold!r}: there is no evaluator")
+        raise DataError(f"{base_name(file)} has no column of numbers besides {gold!r}: there is no evaluator")
     if gold in chosen:
         raise DataError(f"column {gold!r} is the gold one and cannot be an evaluator too")
     empty = [c for c in chosen if not (frame[c].notna() & frame[gold].notna()).any()]

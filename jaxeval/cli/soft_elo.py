@@ -427,7 +427,7 @@ def predict(
 @output_options
 @run_options
 def merge(
-    file: Path, *, new: Path | None, votes: Path | None, human: str | None, outputs: Outputs, **options: Any
+    file: FileName, *, new: FileName | None, votes: FileName | None, human: str | None, outputs: Outputs, **options: Any
 ) -> None:
     """Place new models on the board of human votes, from a judge's scores alone.
 

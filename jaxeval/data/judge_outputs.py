@@ -467,9 +467,9 @@ def _labels_given(
     columns = {role: roles[role] for role in ("item", "model_a", "model_b")}
     if table is not None:
         if isinstance(table, str | Path):
-            with naming(Path(table)):
+            with naming(table):
                 text = [str(columns["model_a"]), str(columns["model_b"])]
-                return human_labels_of(frame_of(read_whole_table(Path(table), text)), coding, columns)
+                return human_labels_of(frame_of(read_whole_table(table, text)), coding, columns)
         return human_labels_of(table, coding, columns)
     column = usual_column(frame, human or None, LABEL[:3])
     if column is None:

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from jaxeval.data.columns import factorize_sorted, folded, frame_of
+from jaxeval.data.file_lists import local_file
 from jaxeval.data.judge_outputs import JudgeOutputs, read_judge_outputs
 from jaxeval.data.judged_battles import DEFAULT_SCORES, DEFAULT_VERDICT, JudgedBattles
 from jaxeval.data.presentation_orders import JUDGE, OUTPUT, usual_column
+from jaxeval.data.remote_names import base_name
 from jaxeval.data.table_files import head_names, naming, read_whole_table
 from jaxeval.errors import DataError
 from jaxeval.execution.signatures import with_options_of
@@ -44,7 +46,7 @@ def read_judges(path: str | Path, *, only_judge: str | None = None, **columns: A
         >>> {name: battles.n_battles for name, battles in judges.items()}
         {'judge-1': 60, 'judge-2': 60}
     """
-    path = Path(path)
+    path = local_file(path)
     given = {name: value for name, value in columns.items() if value is not None}
     if given.get("one_order") == "error":
         del given["one_order"]
@@ -87,7 +89,7 @@ def read_judged_battles(path: str | Path, **columns: Any) -> JudgedBattles:
     judges = read_judges(path, **columns)
     if len(judges) > 1:
         raise DataError(
-            f"{Path(path).name} holds {len(judges):,} judges, {named(list(judges))}, and one is needed: name it with "
+            f"{base_name(path)} holds {len(judges):,} judges, {named(list(judges))}, and one is needed: name it with "
             "only_judge= (on the command line --only-judge)"
         )
     (battles,) = judges.values()

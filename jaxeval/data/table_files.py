@@ -23,7 +23,7 @@ from jaxeval.data.json_lines import json_tables
 from jaxeval.data.needed_columns import ALL_COLUMNS, NeededColumns
 from jaxeval.data.nested_columns import field_names, fields_of_rows, taken
 from jaxeval.data.remote_files import fetch_columns
-from jaxeval.data.remote_names import FileName
+from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.errors import DataError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class WiderType(Exception):  # noqa: N818
     """A CSV column does not hold what its first megabyte suggested: the file must be read again, with other types."""
 
 
-def read_whole_table(path: Path, text: Sequence[str]) -> pa.Table:
+def read_whole_table(name: FileName, text: Sequence[str]) -> pa.Table:
     """All columns of a file; ``text`` columns are read as strings.
 
     Raises:
@@ -56,6 +56,8 @@ def read_whole_table(path: Path, text: Sequence[str]) -> pa.Table:
         FileNotFoundError: there is no such file.
     """
     import pyarrow as pa
+
+    path = local_file(name)
 
     def whole(widened: dict[str, Any]) -> pa.Table:
         return pa.concat_tables(pieces(path, ALL_COLUMNS, text, widened), promote_options="permissive")
@@ -90,12 +92,12 @@ def column_names(name: FileName) -> list[str]:
 
 
 @contextmanager
-def naming(path: Path) -> Iterator[None]:
+def naming(name: FileName) -> Iterator[None]:
     """Errors about the content of a file begin with its name."""
     try:
         yield
     except DataError as error:
-        raise DataError(f"{path.name}: {error}") from error
+        raise DataError(f"{base_name(name)}: {error}") from error
 
 
 def with_types(path: Path, read: Callable[[dict[str, Any]], T]) -> T:
@@ -150,7 +152,7 @@ def pieces(
         done = position
 
 
-def head_names(path: Path) -> list[str]:
+def head_names(name: FileName) -> list[str]:
     """Names of the columns that the beginning of a file has; none of a file that `pieces` cannot read either."""
     return head_columns(path)[0]
 
@@ -161,6 +163,7 @@ def head_columns(path: Path) -> tuple[list[str], list[str]]:
     import pyarrow.parquet as pq
     from pyarrow import csv
 
+    path = local_file(name)
     with suppress(pa.ArrowException, OSError, ValueError, AttributeError, LookupError, DataError, RecursionError):
         form = format_of(path)
         if form.kind == Kind.PARQUET:

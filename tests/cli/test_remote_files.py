@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 
+import click
 import pandas as pd
 import pytest
 from click.testing import CliRunner
@@ -12,6 +13,7 @@ from served import REPOSITORY, TOKEN, served
 
 import jaxeval
 from jaxeval.cli.main import main
+from jaxeval.cli.run_options import InputFile
 
 VOTES = jaxeval.simulate_votes(3_000, 8)
 
@@ -26,19 +28,37 @@ def server(monkeypatch):
 @pytest.mark.parametrize(
     "command",
     ["leaderboard URL", "leaderboard FILE --rename URL", "leaderboard URL --state s.parquet", "rankings URL",
-     "soft-elo URL", "soft-elo calibrate URL --out c.json", "soft-elo predict URL URL", "anchored URL",
-     "judge --calibration URL --test URL", "meta URL --gold g", "meta --votes URL"],
+     "compare-boards FILE URL", "soft-elo URL", "soft-elo calibrate URL --out c.json", "soft-elo predict URL URL",
+     "soft-elo REPLIES --one-order keep --human-labels URL", "judge --calibration URL --test URL", "anchored URL",
+     "meta URL --gold g", "meta --votes URL", "agreement URL", "agreement FILE --families URL",
+     "agreement FILE --human-labels URL", "soft-elo merge URL", "soft-elo merge JUDGED --new URL",
+     "soft-elo merge JUDGED --votes URL"],
 )  # fmt: skip
 def test_every_command_asks_for_the_file(server, tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
     VOTES.to_csv("votes.csv")
-    at = {"URL": server.url.replace("//", "//me:geheim@") + "/none.csv?token=geheim", "FILE": "votes.csv"}
+    VOTES.assign(item=range(3_000), output="[[A]]").to_csv("replies.csv")
+    VOTES.assign(scores_a=1, scores_b=2).rename(columns={"winner": "human"}).to_csv("judged.csv")
+    at = {"FILE": "votes.csv", "REPLIES": "replies.csv", "JUDGED": "judged.csv"}
+    at["URL"] = f"{server.url.replace('//', '//me:geheim@')}/none.csv?token=geheim"
     result = CliRunner().invoke(main, [at.get(word, word) for word in command.split()])
     assert result.exit_code == 1
     assert f"no such file: http://***@127.0.0.1:{server.server_port}/none.csv?..." in result.stderr
     assert "geheim" not in result.output
     assert server.asked
-    assert {path.name for path in tmp_path.iterdir()} <= {"votes.csv", ".s.parquet.lock"}
+    assert {path.name for path in tmp_path.iterdir()} <= {"votes.csv", "replies.csv", "judged.csv", ".s.parquet.lock"}
+
+
+def files_to_read(command):
+    """The parameters of a command, and of those below it, that are files which must be there."""
+    below = [param for own in getattr(command, "commands", {}).values() for param in files_to_read(own)]
+    return below + [param for param in command.params if isinstance(param.type, click.Path) and param.type.exists]
+
+
+def test_every_file_that_a_command_reads_may_be_elsewhere():
+    found = files_to_read(main)
+    assert len(found) > 10
+    assert [param.name for param in found if not isinstance(param.type, InputFile)] == []
 
 
 def test_help_and_wrong_options_ask_for_nothing(server):

@@ -212,6 +212,12 @@ def test_every_reader_takes_them(server, tmp_path):
     assert "2 rows" in str(jaxeval.read_judged_battles(at["judged.csv"]).report)
 
 
+@pytest.mark.parametrize("name", [name for name in jaxeval.__all__ if name.startswith("read_")])
+def test_every_function_that_reads_asks_for_the_file(server, name):
+    with pytest.raises(FileNotFoundError, match=r"no such file: http://.*/none\.csv$"):
+        getattr(jaxeval, name)(f"{server.url}/none.csv")
+
+
 def test_what_was_saved_is_read_whole(server, tmp_path):
     battles = jaxeval.Battles.from_pandas(VOTES)
     battles.save(tmp_path / "state.parquet")
@@ -269,7 +275,7 @@ def test_a_file_that_changes_meanwhile_is_no_mixture(server, copies):
 
 
 def test_a_table_without_the_columns_is_told_before_they_are_fetched(server):
-    with pytest.raises(DataError, match=r"^votes\.parquet: no column 'left' in the file; its columns are"):
+    with pytest.raises(DataError, match=r"^votes\.parquet: no column 'left' in the (file|table); its columns are"):
         jaxeval.read_battles(f"{server.url}/votes.parquet", model_a="left")
     assert len(server.fetched) == 1
     damaged = PARQUET[:-2_000] + bytes(1_900) + PARQUET[-100:]
