@@ -56,11 +56,16 @@ def read_judges(path: str | Path, *, only_judge: str | None = None, **columns: A
         raise ValueError(
             f"{path.name} is read as {what}, for which {idle}= (--{idle.replace('_', '-')}) has no meaning"
         )
-    name = given.pop("judge_name", "judge")
+    name = given.pop("judge_name", None)
     given = {key: value for key, value in given.items() if key in known}
     judges = (_of_replies if of_replies else _of_table)(path, given)
-    if len(judges) == 1 and "judge" in judges:
-        judges = {name: replace(judges["judge"], judge_name=name)}
+    if name is not None:
+        if len(judges) > 1:
+            raise ValueError(
+                f"judge_name={name!r} (--judge-name) is for one judge, and {path.name} has {len(judges):,}"
+            )
+        (battles,) = judges.values()
+        judges = {name: replace(battles, judge_name=name)}
     if only_judge is not None:
         if only_judge not in judges:
             raise DataError(f"{path.name} has no judge {only_judge!r}; it has {named(list(judges))}")

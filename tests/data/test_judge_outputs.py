@@ -198,6 +198,8 @@ def test_human_labels_of_a_table_are_joined_by_item_and_pair(tmp_path):
     assert most.judged().human.tolist() == [0.0, 0.5]
     with pytest.raises(DataError, match="none of 4 human labels is of an item and a pair that was judged"):
         read(outputs, human_labels=people.assign(item="q"))
+    for kind in (float, str):
+        assert read(outputs, human_labels=people.astype({"item": kind}), people="drop").report.n_human == 3
     with pytest.raises(DataError, match="no column of the item"):
         read(outputs, human_labels=people.drop(columns="item"))
     with pytest.raises(DataError, match="numbers are never guessed"):
@@ -238,6 +240,8 @@ def test_usual_names_of_columns_are_recognised_and_told():
     )
     outputs = jaxeval.JudgeOutputs.from_pandas(frame)
     assert "column 'Model A': read as 'model_a'" in str(outputs.report)
+    with pytest.raises(DataError, match="2 columns named 'judge_output'"):
+        jaxeval.JudgeOutputs.from_pandas(pd.concat([frame, frame[["judge_output"]]], axis=1))
     with pytest.raises(DataError, match="no column of what the judge printed"):
         jaxeval.JudgeOutputs.from_pandas(frame.drop(columns="judge_output"))
 
