@@ -74,7 +74,7 @@ def anchored(
     with columns score and reference_score, direct scoring.
     """
     from jaxeval.anchored.diagnostics import diagnose_anchors
-    from jaxeval.anchored.method_tables import method_tables
+    from jaxeval.anchored.method_tables import DIRECT, method_tables
     from jaxeval.anchored.pooling import pooled_scores
     from jaxeval.anchored.scores import anchored_scores
     from jaxeval.anchored.screening import screen_judges
@@ -91,7 +91,8 @@ def anchored(
     further: dict[str, pd.DataFrame] = {}
     screen = None
     path = local_file(file)
-    if _holds_counts(path, column_names(path), columns["verdict"]):
+    names = column_names(path)
+    if _holds_counts(path, names, columns["verdict"]):
         if strata:
             raise click.UsageError("--strata is about prompts that are resampled, and a table of counts has none")
         counts = _read_counts(path, by_task=by_task, **columns)
@@ -118,7 +119,7 @@ def anchored(
                 raise click.UsageError("--strata is about resamples of judges with repeated runs, and there is one run")
             warnings.append("one run only: the reliability of judges cannot be told (name the column of runs, --run)")
         further, unmade = method_tables(
-            verdicts, _direct_scores(file, columns), strong=[] if screen is None else screen.strong,
+            verdicts, _direct_scores(path, columns) if set(DIRECT) <= set(names) else None, strong=[] if screen is None else screen.strong,
             confidence=min_confidence, prior=prior, seed=drawn["seed"],
         )  # fmt: skip
         notes += unmade
@@ -193,8 +194,7 @@ def _read_counts(file: Path, by_task: bool, missing: str, **columns: str | None)
 
 
 def _direct_scores(file: Path, columns: dict[str, Any]) -> pd.DataFrame | None:
-    """The table with direct scores, if it has them, and verdicts in words; its roles under their own names."""
-    from jaxeval.anchored.method_tables import DIRECT
+    """The rows of a table with direct scores that have verdicts in words, if any; its roles under their own names."""
     from jaxeval.data.anchored_verdicts import ROLES
     from jaxeval.data.columns import frame_of
     from jaxeval.data.table_files import read_whole_table
@@ -202,7 +202,7 @@ def _direct_scores(file: Path, columns: dict[str, Any]) -> pd.DataFrame | None:
     named = {columns[role]: role for role in ("verdict", *ROLES) if columns.get(role)}
     roles = [columns.get(role) or role for role in ROLES if role != "run"]
     frame = frame_of(read_whole_table(file, roles)).rename(columns=named)
-    if not {*DIRECT, "verdict", "model", "judge", "item"} <= set(frame.columns):
+    if not {"verdict", "model", "judge", "item"} <= set(frame.columns):
         return None
     words = frame["verdict"].isin(["win", "tie", "loss"])
     return frame[words].reset_index(drop=True) if words.any() else None

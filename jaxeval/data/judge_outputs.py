@@ -23,6 +23,7 @@ from jaxeval.data.columns import (
     require_column,
     told_renames,
 )
+from jaxeval.data.file_lists import whole_local_file
 from jaxeval.data.human_labels import LABEL, People, human_labels_of, joined_labels, targets_of, words_of
 from jaxeval.data.judge_calls import Calls, Confidence, ReplyRules, Unparsed, mean_score, read_calls, unread_error
 from jaxeval.data.judged_battles import JudgedBattles
@@ -467,9 +468,9 @@ def _labels_given(
     columns = {role: roles[role] for role in ("item", "model_a", "model_b")}
     if table is not None:
         if isinstance(table, str | Path):
-            with naming(Path(table)):
-                text = [str(columns["model_a"]), str(columns["model_b"])]
-                return human_labels_of(frame_of(read_whole_table(Path(table), text)), coding, columns)
+            path, text = whole_local_file(table), [str(columns["model_a"]), str(columns["model_b"])]
+            with naming(path):
+                return human_labels_of(frame_of(read_whole_table(path, text)), coding, columns)
         return human_labels_of(table, coding, columns)
     column = usual_column(frame, human or None, LABEL[:3])
     if column is None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxeval.data.columns import factorize_sorted, folded, frame_of
+from jaxeval.data.file_lists import whole_local_file
 from jaxeval.data.judge_outputs import JudgeOutputs, read_judge_outputs
 from jaxeval.data.judged_battles import DEFAULT_SCORES, DEFAULT_VERDICT, JudgedBattles
 from jaxeval.data.presentation_orders import JUDGE, OUTPUT, usual_column
@@ -44,7 +45,7 @@ def read_judges(path: str | Path, *, only_judge: str | None = None, **columns: A
         >>> {name: battles.n_battles for name, battles in judges.items()}
         {'judge-1': 60, 'judge-2': 60}
     """
-    path = Path(path)
+    path = whole_local_file(path)
     given = {name: value for name, value in columns.items() if value is not None}
     if given.get("one_order") == "error":
         del given["one_order"]
