@@ -118,10 +118,11 @@ def anchored(
             if strata:
                 raise click.UsageError("--strata is about resamples of judges with repeated runs, and there is one run")
             warnings.append("one run only: the reliability of judges cannot be told (name the column of runs, --run)")
+        direct = _direct_scores(path, columns) if set(DIRECT) <= set(names) else None
+        strong = [] if screen is None else screen.strong
         further, unmade = method_tables(
-            verdicts, _direct_scores(path, columns) if set(DIRECT) <= set(names) else None, strong=[] if screen is None else screen.strong,
-            confidence=min_confidence, prior=prior, seed=drawn["seed"],
-        )  # fmt: skip
+            verdicts, direct, strong=strong, confidence=min_confidence, prior=prior, seed=drawn["seed"]
+        )
         notes += unmade
     tables = {"scores": scores, **tables}
     warnings += scores.attrs["warnings"]

@@ -50,7 +50,7 @@ def read_judges(path: str | Path, *, only_judge: str | None = None, **columns: A
     if given.get("one_order") == "error":
         del given["one_order"]
     of_replies = "output" in given or _holds_replies(head_names(path), given)
-    known = {*(_OF_REPLIES if of_replies else _OF_TABLES), "judge", "judge_name"}
+    known = {*(_OF_REPLIES if of_replies else _OF_TABLES), "judge", "judge_name", "hard_label"}
     idle = next((name for name, value in given.items() if name not in known and value is not False), None)
     if idle is not None:
         what = "what judges printed" if of_replies else "a table of scores or verdicts"
@@ -107,11 +107,12 @@ def _holds_replies(names: Sequence[str], given: Mapping[str, Any]) -> bool:
     return not table and own.isdisjoint(DEFAULT_VERDICT) and any(folded(name) in own for name in OUTPUT)
 
 
-def _of_replies(path: Path, given: Mapping[str, Any]) -> dict[str, JudgedBattles]:
+def _of_replies(path: Path, given: dict[str, Any]) -> dict[str, JudgedBattles]:
+    hard_label = given.pop("hard_label", None)
     outputs = read_judge_outputs(path, **given)
     judges = {}
     for name in outputs.judges:
-        battles = outputs.judged(name)
+        battles = outputs.judged(name, hard_label=hard_label)
         told = (*str(outputs.report).splitlines(), *battles.report.read_as)
         judges[str(name)] = replace(battles, report=replace(battles.report, read_as=told))
     return judges
