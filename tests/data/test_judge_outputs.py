@@ -138,9 +138,11 @@ def test_options_resolve_odd_scores(odd, why, option, resolved):
 def test_confidence_in_per_cent():
     outputs = ['{"score": "A", "confidence": 80}', '{"score": "B", "confidence": 60}']
     assert read(outputs, confidence="percent").battles["confidence"].tolist() == [0.7]
-    assert read([o.replace("0}", '0%"}').replace(": 8", ': "8').replace(": 6", ': "6') for o in outputs]).battles[
-        "confidence"
-    ].tolist() == [0.7]
+    percent = [o.replace("80", '"80%"').replace("60", '"60%"') for o in outputs]
+    for stated in ("share", "percent"):
+        assert read(percent, confidence=stated).battles["confidence"].tolist() == [0.7]
+    with pytest.raises(DataError, match="none of 2 stated confidences is above 1: they are shares"):
+        read([o.replace("80", "0.8").replace("60", "0.6") for o in outputs], confidence="percent")
 
 
 def test_one_order_is_an_error_or_counted():
