@@ -75,7 +75,7 @@ def anchored(
     with columns score and reference_score, direct scoring.
     """
     from jaxeval.anchored.diagnostics import diagnose_anchors
-    from jaxeval.anchored.method_tables import method_tables
+    from jaxeval.anchored.method_tables import DIRECT, method_tables
     from jaxeval.anchored.pooling import pooled_scores
     from jaxeval.anchored.scores import anchored_scores
     from jaxeval.anchored.screening import screen_judges
@@ -90,7 +90,8 @@ def anchored(
     warnings: list[str] = []
     further: dict[str, pd.DataFrame] = {}
     screen = None
-    if _holds_counts(file, column_names(file), columns["verdict"]):
+    names = column_names(file)
+    if _holds_counts(file, names, columns["verdict"]):
         if strata:
             raise click.UsageError("--strata is about prompts that are resampled, and a table of counts has none")
         counts = _read_counts(file, by_task=by_task, **columns)
@@ -116,10 +117,11 @@ def anchored(
             if strata:
                 raise click.UsageError("--strata is about resamples of judges with repeated runs, and there is one run")
             warnings.append("one run only: the reliability of judges cannot be told (name the column of runs, --run)")
+        direct = _direct_scores(file, columns) if set(DIRECT) <= set(names) else None
+        strong = [] if screen is None else screen.strong
         further, unmade = method_tables(
-            verdicts, _direct_scores(file, columns), strong=[] if screen is None else screen.strong,
-            confidence=min_confidence, prior=prior, seed=drawn["seed"],
-        )  # fmt: skip
+            verdicts, direct, strong=strong, confidence=min_confidence, prior=prior, seed=drawn["seed"]
+        )
         notes += unmade
     tables = {"scores": scores, **tables}
     warnings += scores.attrs["warnings"]
@@ -193,8 +195,7 @@ def _read_counts(file: FileName, by_task: bool, missing: str, labels: Any, **col
 
 
 def _direct_scores(file: FileName, columns: dict[str, Any]) -> pd.DataFrame | None:
-    """The table with direct scores, if it has them, and verdicts in words; its roles under their own names."""
-    from jaxeval.anchored.method_tables import DIRECT
+    """The rows of a table with direct scores that have verdicts in words, if any; its roles under their own names."""
     from jaxeval.data.anchored_verdicts import ROLES
     from jaxeval.data.columns import frame_of
     from jaxeval.data.table_files import read_whole_table
@@ -202,7 +203,7 @@ def _direct_scores(file: FileName, columns: dict[str, Any]) -> pd.DataFrame | No
     named = {columns[role]: role for role in ("verdict", *ROLES) if columns.get(role)}
     roles = [columns.get(role) or role for role in ROLES if role != "run"]
     frame = frame_of(read_whole_table(file, roles)).rename(columns=named)
-    if not {*DIRECT, "verdict", "model", "judge", "item"} <= set(frame.columns):
+    if not {"verdict", "model", "judge", "item"} <= set(frame.columns):
         return None
     words = frame["verdict"].isin(["win", "tie", "loss"])
     return frame[words].reset_index(drop=True) if words.any() else None

@@ -86,7 +86,7 @@ def joined_labels(
         DataError: no label is of what was judged, or people contradict each other and ``people`` is "error".
     """
     tables = (battles, labels)
-    item = pd.factorize(np.concatenate([table["item"].astype(str) for table in tables]))[0]
+    item = pd.factorize(np.concatenate([_item_keys(table["item"]) for table in tables]))[0]
     a, b = (np.concatenate([table[side].astype(str) for table in tables]) for side in ("model_a", "model_b"))
     first, second = pd.factorize(np.concatenate([a, b]))[0].reshape(2, -1).astype(np.int32)
     pairs = pairs_of(item, first, second, int(max(first.max(), second.max())) + 1)
@@ -109,6 +109,13 @@ def joined_labels(
     label, disputed = agreed(used["_unit"].to_numpy(), targets_of(used["verdict"]), int(pairs.unit.max()) + 1, people)
     words = words_of(label[pairs.unit[:n]])
     return used.drop(columns="_unit").reset_index(drop=True), words, int((~seen).sum()), disputed
+
+
+def _item_keys(items: pd.Series) -> NDArray[Any]:
+    """(N,) items as text, by which those of two tables are compared: 7, 7.0 and "7" are one."""
+    if pd.api.types.is_float_dtype(items) and (items == items.round()).all():
+        items = items.astype(np.int64)
+    return items.astype(str).to_numpy(object)
 
 
 def agreed(unit: NDArray[np.intp], target: Float, n_units: int, people: People) -> tuple[Float, int]:

@@ -65,8 +65,7 @@ def read_calls(column: pd.Series, judge: NDArray[np.intp], rules: ReplyRules) ->
     wrong = np.array([reply.wrong for reply in replies], object)
     expected = _expected(replies, judge, rules.criteria)
     results = spoken_results([reply.word for reply in replies], rules.labels)
-    confidence = np.array([reply.confidence for reply in replies])
-    confidence = confidence / _PERCENT if rules.confidence == "percent" else confidence
+    confidence = _shares(replies, rules.confidence, column.name)
     names = sorted({name for own in expected if own for name in own})
     for row, (reply, result, number) in enumerate(zip(replies, results, judge, strict=True)):
         if not reply.wrong:
@@ -85,6 +84,19 @@ def read_calls(column: pd.Series, judge: NDArray[np.intp], rules: ReplyRules) ->
         wrong=wrong, repaired=np.array([reply.repaired for reply in replies]),
         strong=np.array([result is not None and result.weight != 1 for result in results]),
     )  # fmt: skip
+
+
+def _shares(replies: Sequence[Reply], stated: Confidence, name: Any) -> Float:
+    """(N,) confidence as it is meant to lie in [0, 1], NaN where there is none."""
+    confidence = np.array([reply.confidence for reply in replies])
+    signed = np.array([reply.in_percent for reply in replies])
+    bare = confidence[~signed & ~np.isnan(confidence)]
+    if stated == "percent" and len(bare) and bare.max() <= 1:
+        raise DataError(
+            f"column {name!r}: confidence='percent', but none of {counted(len(bare), 'stated confidence')} is above 1: "
+            "they are shares, and need no option"
+        )
+    return np.where(signed | (stated == "percent"), confidence / _PERCENT, confidence)
 
 
 def mean_score(scores: Float) -> Float:

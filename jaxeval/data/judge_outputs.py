@@ -23,9 +23,10 @@ from jaxeval.data.columns import (
     require_column,
     told_renames,
 )
+from jaxeval.data.file_lists import whole_local_file
 from jaxeval.data.human_labels import LABEL, People, human_labels_of, joined_labels, targets_of, words_of
 from jaxeval.data.judge_calls import Calls, Confidence, ReplyRules, Unparsed, mean_score, read_calls, unread_error
-from jaxeval.data.judged_battles import JudgedBattles
+from jaxeval.data.judged_battles import HardLabel, JudgedBattles
 from jaxeval.data.labels import Labels, check_labels
 from jaxeval.data.presentation_orders import (
     ITEM,
@@ -211,13 +212,15 @@ class JudgeOutputs(Shown):
         )  # fmt: skip
         return cls(table, battles, labelled, report)
 
-    def judged(self, judge: Any = None) -> JudgedBattles:
+    def judged(self, judge: Any = None, *, hard_label: HardLabel | None = None) -> JudgedBattles:
         """The battles of one judge, as `soft_elo` and others take them; items, runs and further columns are beside.
 
         Args:
             judge: which one; it may be left out where there is one.
+            hard_label: as in `JudgedBattles.from_pandas`.
 
         Raises:
+            DataError: the hard label cannot be made.
             ValueError: there is no such judge, or there are several and none is named.
         """
         if judge is None and len(self.judges) == 1:
@@ -243,7 +246,7 @@ class JudgeOutputs(Shown):
             table["human"] = targets_of(own["human"])
         return JudgedBattles.from_pandas(
             table, **{"verdict": False, "human": "human" if "human" in own else False, **given}, judge_name=str(judge),
-            label_coding="a_wins_1", one_order="keep",
+            label_coding="a_wins_1", one_order="keep", hard_label=hard_label,
         )  # fmt: skip
 
 

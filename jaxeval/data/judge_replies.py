@@ -34,6 +34,7 @@ _NAMED = re.compile(
 _TRAILING_COMMA = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")|,(?=\s*[}\]])', re.DOTALL)
 _STRAIGHT = str.maketrans("“”„", '"""')
 _LONGEST_WORD = 60
+_SAYS_NOTHING = "JSON without a verdict or scores"
 
 Criteria = dict[str, float]
 
@@ -42,7 +43,8 @@ class Reply(NamedTuple):
     """What one reply says."""
 
     word: str = ""  # the verdict, or the grade, as it was printed
-    confidence: float = nan
+    confidence: float = nan  # as it was printed
+    in_percent: bool = False  # whether a sign of per cent stood behind the confidence
     scores: tuple[Criteria, Criteria] | None = None  # of the sides shown first and second
     wrong: str = ""  # why it cannot be read
     repaired: bool = False  # commas before a closing bracket, or typographic quotes, were mended
@@ -56,7 +58,7 @@ def read_reply(value: Any) -> Reply:
     """What a reply says: text, or an object of JSON."""
     try:
         if isinstance(value, dict):
-            return _of_object(value) or Reply(wrong="an object without a verdict or scores")
+            return _of_object(value) or Reply(wrong=_SAYS_NOTHING)
         if value is None or (isinstance(value, float) and value != value) or not str(value).strip():
             return Reply(wrong="empty")
         text = str(value).strip()
@@ -94,21 +96,21 @@ def _of_json(text: str) -> tuple[Reply | None, str]:
         found = _object(text, at.start())
         if isinstance(found, str):
             return None, found
-        value, end, repaired = found
+        value, end, mended = found
         said = _of_object(value)
         if said is not None:
-            replies.append(said._replace(repaired=True) if repaired else said)
-        # A repaired text has other places: what follows it is not looked at.
-        at = None if repaired else _OBJECT.search(text, end)
+            replies.append(said if mended is None else said._replace(repaired=True))
+        text = text if mended is None else mended
+        at = _OBJECT.search(text, end)
     if len(replies) > 1 and len({repr(reply._replace(repaired=False)) for reply in replies}) > 1:
         raise _OddReply("several answers that differ")
-    return (replies[0] if replies else None), "JSON without a verdict or scores" if at is None and not replies else ""
+    return (replies[0] if replies else None), "" if replies else _SAYS_NOTHING
 
 
-def _object(text: str, start: int) -> tuple[Any, int, bool] | str:
-    """The object that begins at ``start``, where it ends, and whether it was mended; or why there is none."""
+def _object(text: str, start: int) -> tuple[Any, int, str | None] | str:
+    """The object that begins at ``start``, where it ends, and the text from there on if that was mended; or why not."""
     try:
-        return *_DECODER.raw_decode(text, start), False
+        return *_DECODER.raw_decode(text, start), None
     except _OddReply:
         raise
     except RecursionError:
@@ -119,7 +121,7 @@ def _object(text: str, start: int) -> tuple[Any, int, bool] | str:
     straight = _TRAILING_COMMA.sub(lambda found: found[1] or "", text[start:].translate(_STRAIGHT))
     for mended in dict.fromkeys((plain, straight)):
         try:
-            return *_DECODER.raw_decode(mended), True
+            return *_DECODER.raw_decode(mended), mended
         except _OddReply:
             raise
         except (ValueError, RecursionError):
@@ -155,7 +157,7 @@ def _of_object(value: dict[Any, Any]) -> Reply | None:
     word = next(iter(words.values()), "") or next((str(number) for number in given if not isinstance(number, str)), "")
     if not word and scores is None:
         return None
-    return Reply(word[: 2 * _LONGEST_WORD], _confidence(there.get("confidence")), scores)
+    return Reply(word[: 2 * _LONGEST_WORD], *_confidence(there.get("confidence")), scores)
 
 
 def _there(value: dict[Any, Any]) -> dict[str, Any]:
@@ -214,15 +216,15 @@ def _number(value: Any, name: str) -> float:
     return number
 
 
-def _confidence(value: Any) -> float:
-    """A stated confidence: a number, also as text, or text in per cent as a share."""
+def _confidence(value: Any) -> tuple[float, bool]:
+    """A stated confidence, a number, also as text; and whether it is followed by the sign of per cent."""
     if value is None:
-        return nan
+        return nan, False
     text = str(value).strip()
     try:
-        number = nan if isinstance(value, bool) else float(text[:-1]) / 100 if text.endswith("%") else float(text)
+        number = nan if isinstance(value, bool) else float(text.removesuffix("%"))
     except (ValueError, OverflowError):
         number = nan
     if not isfinite(number):
         raise _OddReply("a confidence that is no number")
-    return number
+    return number, text.endswith("%")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxeval.data.columns import factorize_sorted, folded, frame_of
-from jaxeval.data.file_lists import local_file
+from jaxeval.data.file_lists import whole_local_file
 from jaxeval.data.judge_outputs import JudgeOutputs, read_judge_outputs
 from jaxeval.data.judged_battles import DEFAULT_SCORES, DEFAULT_VERDICT, JudgedBattles
 from jaxeval.data.presentation_orders import JUDGE, OUTPUT, usual_column
@@ -46,23 +46,28 @@ def read_judges(path: str | Path, *, only_judge: str | None = None, **columns: A
         >>> {name: battles.n_battles for name, battles in judges.items()}
         {'judge-1': 60, 'judge-2': 60}
     """
-    path = local_file(path)
+    path = whole_local_file(path)
     given = {name: value for name, value in columns.items() if value is not None}
     if given.get("one_order") == "error":
         del given["one_order"]
     of_replies = "output" in given or _holds_replies(head_names(path), given)
-    known = {*(_OF_REPLIES if of_replies else _OF_TABLES), "judge", "judge_name"}
+    known = {*(_OF_REPLIES if of_replies else _OF_TABLES), "judge", "judge_name", "hard_label"}
     idle = next((name for name, value in given.items() if name not in known and value is not False), None)
     if idle is not None:
         what = "what judges printed" if of_replies else "a table of scores or verdicts"
         raise ValueError(
             f"{path.name} is read as {what}, for which {idle}= (--{idle.replace('_', '-')}) has no meaning"
         )
-    name = given.pop("judge_name", "judge")
+    name = given.pop("judge_name", None)
     given = {key: value for key, value in given.items() if key in known}
     judges = (_of_replies if of_replies else _of_table)(path, given)
-    if len(judges) == 1 and "judge" in judges:
-        judges = {name: replace(judges["judge"], judge_name=name)}
+    if name is not None:
+        if len(judges) > 1:
+            raise ValueError(
+                f"judge_name={name!r} (--judge-name) is for one judge, and {path.name} has {len(judges):,}"
+            )
+        (battles,) = judges.values()
+        judges = {name: replace(battles, judge_name=name)}
     if only_judge is not None:
         if only_judge not in judges:
             raise DataError(f"{path.name} has no judge {only_judge!r}; it has {named(list(judges))}")
@@ -103,11 +108,12 @@ def _holds_replies(names: Sequence[str], given: Mapping[str, Any]) -> bool:
     return not table and own.isdisjoint(DEFAULT_VERDICT) and any(folded(name) in own for name in OUTPUT)
 
 
-def _of_replies(path: Path, given: Mapping[str, Any]) -> dict[str, JudgedBattles]:
+def _of_replies(path: Path, given: dict[str, Any]) -> dict[str, JudgedBattles]:
+    hard_label = given.pop("hard_label", None)
     outputs = read_judge_outputs(path, **given)
     judges = {}
     for name in outputs.judges:
-        battles = outputs.judged(name)
+        battles = outputs.judged(name, hard_label=hard_label)
         told = (*str(outputs.report).splitlines(), *battles.report.read_as)
         judges[str(name)] = replace(battles, report=replace(battles.report, read_as=told))
     return judges

@@ -36,11 +36,11 @@ _OF_SWAPS = {"false", "true", "0", "1", "0.0", "1.0", "first", "second"}
 
 def usual_column(frame: pd.DataFrame, given: str | None, usual: Sequence[str]) -> str | None:
     """The column that is ``given``, or else the first of ``usual`` names that is there however spelled, or None."""
-    if given is not None:
-        require_column(frame, given)
-        return given
     by_name = {folded(column): column for column in reversed(frame.columns)}
-    return next((by_name[folded(name)] for name in usual if folded(name) in by_name), None)
+    found = given or next((by_name[folded(name)] for name in usual if folded(name) in by_name), None)
+    if found is not None:
+        require_column(frame, found)
+    return found
 
 
 class Pairs(NamedTuple):

@@ -283,3 +283,16 @@ def test_merge_places_new_models_on_the_board_of_votes(files, tmp_path):
     none = run("soft-elo", "merge", files / "known.csv", *options)
     assert none.exit_code == 1
     assert "none is new" in none.stderr
+
+
+@pytest.mark.parametrize("method", ["soft", "hard"])
+def test_a_calibration_of_replies_rates_new_models_by_replies(tmp_path, method):
+    raw = jaxeval.simulate_judge_outputs(1200, 12, judge_noise=[0], seed=4)
+    new = (raw["model_a"] == "model-03") | (raw["model_b"] == "model-03")
+    raw[~new].to_json(tmp_path / "known.jsonl", orient="records", lines=True)
+    raw[new].drop(columns="human").to_json(tmp_path / "new.jsonl", orient="records", lines=True)
+    made = run("soft-elo", "calibrate", tmp_path / "known.jsonl", "--out", tmp_path / "c.json")
+    assert made.exit_code == 0, made.output
+    rated = run("soft-elo", "predict", tmp_path / "c.json", tmp_path / "new.jsonl", "--level", 0.8, "--method", method)
+    assert rated.exit_code == 0, rated.output
+    assert "model-03 rates" in rated.stdout

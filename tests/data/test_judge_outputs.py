@@ -138,9 +138,11 @@ def test_options_resolve_odd_scores(odd, why, option, resolved):
 def test_confidence_in_per_cent():
     outputs = ['{"score": "A", "confidence": 80}', '{"score": "B", "confidence": 60}']
     assert read(outputs, confidence="percent").battles["confidence"].tolist() == [0.7]
-    assert read([o.replace("0}", '0%"}').replace(": 8", ': "8').replace(": 6", ': "6') for o in outputs]).battles[
-        "confidence"
-    ].tolist() == [0.7]
+    percent = [o.replace("80", '"80%"').replace("60", '"60%"') for o in outputs]
+    for stated in ("share", "percent"):
+        assert read(percent, confidence=stated).battles["confidence"].tolist() == [0.7]
+    with pytest.raises(DataError, match="none of 2 stated confidences is above 1: they are shares"):
+        read([o.replace("80", "0.8").replace("60", "0.6") for o in outputs], confidence="percent")
 
 
 def test_one_order_is_an_error_or_counted():
@@ -198,6 +200,8 @@ def test_human_labels_of_a_table_are_joined_by_item_and_pair(tmp_path):
     assert most.judged().human.tolist() == [0.0, 0.5]
     with pytest.raises(DataError, match="none of 4 human labels is of an item and a pair that was judged"):
         read(outputs, human_labels=people.assign(item="q"))
+    for kind in (float, str):
+        assert read(outputs, human_labels=people.astype({"item": kind}), people="drop").report.n_human == 3
     with pytest.raises(DataError, match="no column of the item"):
         read(outputs, human_labels=people.drop(columns="item"))
     with pytest.raises(DataError, match="numbers are never guessed"):
@@ -238,6 +242,8 @@ def test_usual_names_of_columns_are_recognised_and_told():
     )
     outputs = jaxeval.JudgeOutputs.from_pandas(frame)
     assert "column 'Model A': read as 'model_a'" in str(outputs.report)
+    with pytest.raises(DataError, match="2 columns named 'judge_output'"):
+        jaxeval.JudgeOutputs.from_pandas(pd.concat([frame, frame[["judge_output"]]], axis=1))
     with pytest.raises(DataError, match="no column of what the judge printed"):
         jaxeval.JudgeOutputs.from_pandas(frame.drop(columns="judge_output"))
 

@@ -69,6 +69,8 @@ def test_verdicts_and_grades_are_read(text, word):
         ('{"score": "A", "score": "B"}', "names a key twice"),
         ('{"Score": "A", "verdict": "B"}', "several verdicts that differ"),
         ('{"score": "A"} {"score": "B"}', "several answers that differ"),
+        ('{"score": "A",} or {"score": "B"}', "several answers that differ"),
+        ('{"score": "A",} or {“score”: "B",}', "several answers that differ"),
         ("[[A]] or [[B]]", "several verdicts in brackets"),
         ('{"score": "A", "confidence": NaN}', "NaN"),
         ('{"score": "A", "confidence": -Infinity}', "Infinity"),

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import jaxeval
-from jaxeval import DataError, JudgedBattles, read_judged_battles
+from jaxeval import DataError, JudgedBattles, read_judged_battles, read_judges
 from jaxeval.softelo.judge_biases import position_bias
 
 SCORES_A = [{"x": 8, "y": 6.5}, {"x": 5, "y": 5}, {"x": 2, "y": 3}, {"x": 9, "y": 9}]
@@ -342,3 +342,30 @@ def test_rows_that_share_a_prompt_by_chance_are_battles_of_their_own():
         JudgedBattles.from_pandas(twice, item="item")
     runs = JudgedBattles.from_pandas(twice.assign(run=[0] * 80 + [1] * 3), one_order="keep")
     assert runs.n_battles == 43
+
+
+def test_judges_of_a_table_are_told_apart(tmp_path):
+    _, rows = in_rows()
+    path = tmp_path / "judged.csv"
+    pd.concat([rows.assign(judge="p"), rows.head(40).assign(judge="q")]).to_csv(path, index=False)
+    judges = read_judges(path)
+    assert {name: (battles.n_battles, battles.judge_name) for name, battles in judges.items()} == {
+        "p": (40, "p"),
+        "q": (40, "q"),
+    }
+    assert judges["q"].orders is None
+    assert list(read_judges(path, only_judge="q")) == ["q"]
+    with pytest.raises(DataError, match="holds 2 judges, p, q, and one is needed"):
+        read_judged_battles(path)
+    with pytest.raises(DataError, match="has no judge 'r'; it has p, q"):
+        read_judged_battles(path, only_judge="r")
+    with pytest.raises(ValueError, match="is for one judge"):
+        read_judges(path, judge_name="one")
+    with pytest.raises(ValueError, match=r"scores or verdicts, for which unparsed= \(--unparsed\) has no meaning"):
+        read_judges(path, unparsed="drop")
+    broken = pd.concat([rows.assign(judge="p"), rows.assign(judge="q", scores_a="?")])
+    broken.to_csv(path, index=False)
+    with pytest.raises(
+        DataError, match=r"judged\.csv: judge 'p' \(80 rows, counted by themselves\): column 'scores_a'"
+    ):
+        read_judges(path)
