@@ -85,7 +85,7 @@ class JudgeAgreement(Shown):
         >>> votes["judge-1"] = ["model_a", "model_b", "model_a", "model_b"] * 30
         >>> found = jaxeval.judge_agreement(votes, judges=["judge-1"], n_resamples=100)
         >>> print(found.sentences[0])
-        judge-1 agrees with people on 67% [57, 75] of decided battles
+        judge-1 agrees with people on 67% [57, 75] of 90 decided battles
         >>> found.table.set_index("judge").loc["judge-1", ["agreement", "kappa", "all_agreement"]].round(2).to_dict()
         {'agreement': 0.67, 'kappa': 0.4, 'all_agreement': 0.5}
     """
@@ -215,7 +215,7 @@ def judge_agreement(
         reliability=reliability,
         raters=_raters(battles),
         error_correlation=correlation_table(battles, whole),
-        sentences=_sentences(battles, ends, joint, level),
+        sentences=_sentences(battles, table, ends, joint, level),
         notes=battles.notes,
         warnings=warnings,
         joint=joint,
@@ -378,8 +378,11 @@ def _raters(battles: LabelledVerdicts) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["rater", "other", "all_agreement", "all_kappa", "n_battles"])
 
 
-def _sentences(battles: LabelledVerdicts, ends: pd.DataFrame, joint: Draws, level: float) -> list[str]:
+def _sentences(
+    battles: LabelledVerdicts, table: pd.DataFrame, ends: pd.DataFrame, joint: Draws, level: float
+) -> list[str]:
     """What a manager can use: the answer, by the panel or the judge, and what the panel is worth."""
+    n_decided = table.set_index("judge")["n_decided"]
     several = len(battles.judges) > 1
     first = PANEL if several else battles.judges[0]
     order = sorted(battles.judges, key=lambda name: -_value(ends, "agreement", name))
@@ -390,7 +393,8 @@ def _sentences(battles: LabelledVerdicts, ends: pd.DataFrame, joint: Draws, leve
         if found is None:
             said.append(f"{who} and people chose a side on no common battle: there is no agreement to speak of")
             continue
-        said.append(f"{who} agrees with people on {found} of decided battles{_beside_people(ends, joint, name, level)}")
+        beside = _beside_people(ends, joint, name, level, in_full=name == first)
+        said.append(f"{who} agrees with people on {found} of {n_decided[name]:,} decided battles{beside}")
     worth = ("n_independent", PANEL)
     if worth in ends.index:
         row = ends.loc[worth]
@@ -427,18 +431,20 @@ def _difference(joint: Draws, name: Any, other: Any, level: float) -> tuple[floa
     return 100 * float(apart.estimate[0]), 100 * float(lower), 100 * float(upper)
 
 
-def _beside_people(ends: pd.DataFrame, joint: Draws, name: Any, level: float) -> str:
-    """How often people agree with each other, and whether the judge does so more or less often."""
+def _beside_people(ends: pd.DataFrame, joint: Draws, name: Any, level: float, *, in_full: bool) -> str:
+    """How far a judge is from people's agreement with each other; in full with how often they agree."""
     people = _percent(ends, "agreement", PEOPLE)
     if people is None:
         return ""
     value, lower, upper = _difference(joint, name, PEOPLE, level)
-    who = "the panel" if name == PANEL else "the judge"
     points = f"{abs(value):.0f} points [{{:.0f}}, {{:.0f}}]"
     if lower > 0:
-        told = f"{who} is {points.format(lower, upper)} above that"
+        told = f"{points.format(lower, upper)} above that"
     elif upper < 0:
-        told = f"{who} is {points.format(-upper, -lower)} below that"
+        told = f"{points.format(-upper, -lower)} below that"
     else:
-        told = "the data do not tell the two shares apart"
-    return f"; people agree with each other on {people}: {told}"
+        told = "not told apart from that"
+    if not in_full:
+        return ", " + told.replace("that", "people with each other")
+    who = "the panel" if name == PANEL else "the judge"
+    return f"; people agree with each other on {people}: {who} is {told}"

@@ -36,8 +36,8 @@ def plot_judge_agreement(found: JudgeAgreement, **labels: Unpack[Labels]) -> Fig
         if np.isfinite(people["agreement"]):
             ends = people["agreement_lower"], people["agreement_upper"]
             (axis.axvspan if axis is left else axis.axhspan)(*ends, color=GREY, alpha=0.25, linewidth=0)
-    known = "; band: people with each other" if np.isfinite(people["agreement"]) else ""
-    finish(left, x=f"agreement with people on decided battles{known}")
+    known = "\n(band: people with each other)" if np.isfinite(people["agreement"]) else ""
+    finish(left, x=f"agreement with people{known}")
     bins = found.by_gap[["gap_from", "gap_to"]].drop_duplicates().to_numpy()
     for k, (name, block) in enumerate(found.by_gap.groupby("judge", sort=False)):
         x = np.arange(len(bins)) + 0.06 * k

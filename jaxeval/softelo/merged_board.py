@@ -76,7 +76,7 @@ class MergedBoard(Shown):
     """
 
     table: pd.DataFrame
-    joint: Draws = field(repr=False)  # of all models; NaN for those that are not placed
+    joint: Draws = field(repr=False)  # of all models that have a place
     people: Bootstrap = field(repr=False)  # the board of the votes alone
     calibration: SoftEloCalibration = field(repr=False)
     predictions: pd.DataFrame = field(repr=False)  # of the new models, as `SoftEloCalibration.predict` gives them
@@ -147,16 +147,19 @@ def merge_boards(
         >>> board.table["rests_on"].value_counts().to_dict()
         {'both': 6, 'judge': 2}
     """
-    for name, given in {"judged": judged, "new": new or judged}.items():
+    source = judged if new is None else new
+    for name, given in {"judged": judged, "new": source}.items():
         if not isinstance(given, JudgedBattles):
-            raise TypeError(f"{name} must be JudgedBattles, got {type(given).__name__}: read_judged_battles reads them")
+            raise TypeError(
+                f"{name} must be JudgedBattles, got {type(given).__name__}: read_judged_battles reads them, "
+                "and the method judged() of JudgeOutputs gives them"
+            )
     votes = votes if votes is None or isinstance(votes, Bootstrap) else as_battles(votes)
     checked_integer("min_votes", min_votes, 1)
     checked_integer("min_anchors", min_anchors, 1)
     checked_integer("n_resamples", n_resamples, 2)
     rated = _rated_by_people(judged, votes, min_votes)
     known, unused = _calibrating(judged, rated)
-    source = judged if new is None else new
     calibration = SoftEloCalibration.fit(known, ridge, (method,), base, cluster=cluster)
     people = votes if isinstance(votes, Bootstrap) else None
     if people is None:
@@ -166,6 +169,9 @@ def merge_boards(
     models = calibration.methods[method].models
     share, lowered = chosen_level(level, len(models), "the merged board")
     predicted = calibration.predict(found.battles, share, method, human_votes=np.inf, cluster=cluster)
+    if predicted["lower"].isna().all():
+        doubts = [f"{row.model} ({row.flags})" for row in predicted.itertuples()]
+        raise DataError(f"no new model has an interval, so that none can be placed: {named(doubts)}")
     joint = _joint(known, found.battles, calibration, people, predicted, on_board=votes is None)
     board = leaderboard(people, level=float(share))
     notes = [*board.attrs["warnings"], *lowered, *found.sentences, *unused, *predicted.attrs["warnings"]]

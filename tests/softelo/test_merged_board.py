@@ -261,6 +261,9 @@ def test_clusters_are_drawn_whole_and_join_the_tables(known, new):
     merged = jaxeval.merge_boards(own, twice, n_resamples=50, cluster="prompt", method="hard")
     assert merged.table.attrs["settings"]["cluster"] == "prompt"
     assert merged.people.n_clusters == 60
+    alone = replace(twice, columns=pd.DataFrame({"prompt": np.zeros(twice.n_battles)}))
+    with pytest.raises(jaxeval.DataError, match=r"no new model has an interval.*its battles lie in one cluster"):
+        jaxeval.merge_boards(own, alone, n_resamples=50, cluster="prompt", method="hard")
     units = _units([own, twice], "prompt")
     assert units[0].max() == units[1].max() == 59
     assert (units[0] == own.columns["prompt"]).all()
