@@ -285,7 +285,8 @@ def _compared(found: _Resampled, asked: _Asked) -> BoardComparison:
     n = len(a.draws)
     order = [np.arange(n)] * 2
     if not found.pairing.together:  # the two may have used the same random numbers
-        later = int(digest_of((a.models, a.draws_logit)) < digest_of((b.models, b.draws_logit)))
+        one, other = ((digest_of((x.models, x.fit._board.cells)), digest_of(x.draws_logit)) for x in boards)
+        later = int(one < other)  # whoever is named first
         order[later] = np.roll(order[later], -1)
     ratings = [_on_scale(board, models, asked, rows) for board, rows in zip(boards, order, strict=True)]
     drawn = {name: getattr(a.settings, name) for name in ("n_resamples", "seed", "scheme", "cluster", "strata")}
