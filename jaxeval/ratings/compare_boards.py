@@ -13,6 +13,7 @@ import pandas as pd
 from jaxeval.arrays import Int
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles, as_battles
+from jaxeval.data.features import Feature
 from jaxeval.data.rankings import Rankings
 from jaxeval.data.readers import read_battles
 from jaxeval.data.shared_votes import SharedVotes, Sharing, look_equal, shared_votes
@@ -62,9 +63,9 @@ def compare_boards(
     `Battles`. With ``cluster=``, clusters that are on both boards are drawn once for both, too.
 
     Args:
-        a: `Battles`, a table with the standard columns, a file or a list of files; or a `Bootstrap`, such as a slice of
-            `bootstrap` with ``by=``, whose draws stay as they are: they are independent of those of the other board
-            (draw r of one then stands beside draw r + 1 of the other, as both may have used the same random numbers).
+        a: `Battles`, a table with the standard columns, a file or a list of files. Or a `Bootstrap`, such as a slice of
+            `bootstrap` with ``by=``: its draws stay as they are, and are independent of those of the other board.
+            Draw r of one then stands beside draw r + 1 of the other, as both may have used the same random numbers.
         b: the same of the other board.
         names: what the boards are called.
         id: column, or columns, that name a vote: those of the same name are one, whatever their results are, as of
@@ -158,10 +159,10 @@ def _checked_names(names: tuple[str, str]) -> tuple[str, str]:
 
 
 def _columns(options: Mapping[str, Any]) -> list[str]:
-    """Columns that options name."""
+    """Columns that options name; those of covariates that are computed are not known."""
     names = [options[name] for name in ("cluster", "strata") if options.get(name) is not None]
     for feature in options.get("features", ()):
-        names += [feature] if isinstance(feature, str) else [x for x in feature if isinstance(x, str)]
+        names += [feature] if isinstance(feature, str) else [] if isinstance(feature, Feature) else feature
     return list(dict.fromkeys(names))
 
 
@@ -263,6 +264,10 @@ def _compared(found: _Resampled, asked: _Asked) -> BoardComparison:
     if boards[0].settings.ties != boards[1].settings.ties:
         boards = tuple(x.expected_score if isinstance(x, ContextualBootstrap) else x for x in boards)  # type: ignore[assignment]
         told.append("the boards have ties by different models: they are compared by expected score, a tie half a win")
+    if boards[0].settings.link != boards[1].settings.link:
+        told.append(
+            "the boards have different links: their ratings are on scales that are about alike, and not the same"
+        )
     a, b = boards
     both = a.models.intersection(b.models)
     only = a.models.difference(b.models, sort=False), b.models.difference(a.models, sort=False)
@@ -285,7 +290,8 @@ def _compared(found: _Resampled, asked: _Asked) -> BoardComparison:
     n = len(a.draws)
     order = [np.arange(n)] * 2
     if not found.pairing.together:  # the two may have used the same random numbers
-        later = int(digest_of((a.models, a.draws_logit)) < digest_of((b.models, b.draws_logit)))
+        one, other = ((digest_of((x.models, x.fit._board.cells)), digest_of(x.draws_logit)) for x in boards)
+        later = int(one < other)  # whoever is named first
         order[later] = np.roll(order[later], -1)
     ratings = [_on_scale(board, models, asked, rows) for board, rows in zip(boards, order, strict=True)]
     drawn = {name: getattr(a.settings, name) for name in ("n_resamples", "seed", "scheme", "cluster", "strata")}

@@ -48,9 +48,9 @@ class Posed:
         return cls(battles, own, make_slices(battles, covariates, own), whole_board_rows(battles, covariates, own))
 
     @cached_property
-    def digest(self) -> str:
-        """A digest of what is fitted, which does not depend on the order of rows: it puts two boards in order."""
-        return digest_of((self.slices.boards, self.options.identity(self.slices.covariates.names)[0]))
+    def digest(self) -> tuple[str, str]:
+        """Digests of the data, whatever the order of rows, and of how they are fitted: they put two boards in order."""
+        return digest_of(self.slices.boards), digest_of(self.options.identity(self.slices.covariates.names)[0])
 
     def resampled(self, units: Members, how: RunOptions) -> Bootstrap:
         """The board refitted to draws of ``units``."""

@@ -121,6 +121,15 @@ def test_chunks_do_not_matter(weeks, together):
     np.testing.assert_allclose(first.difference.draws, together.difference.draws[:40], rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("shared", ["id", "none"])
+def test_options_do_not_change_what_is_drawn(weeks, together, apart, shared):
+    """A ridge that is nearly none gives nearly the same draws."""
+    found, how = (together, {"id": "vote"}) if shared == "id" else (apart, {"shared": "none"})
+    for ridge in (1e-6, 2e-6, 3e-6):
+        again = compare_boards(*weeks, n_resamples=B, ridge=ridge, **how)
+        np.testing.assert_allclose(again.difference.draws, found.difference.draws, rtol=0, atol=0.01)
+
+
 def test_a_checkpoint_keeps_both(weeks, together, tmp_path):
     for _ in range(2):
         found = compare_boards(*weeks, id="vote", n_resamples=B, checkpoint=tmp_path / "kept")
