@@ -200,6 +200,7 @@ def test_ratings_have_the_same_headings(width):
 def test_hostile_names_are_shown_and_not_obeyed(width):
     rng = np.random.default_rng(0)
     names = np.array([name for name in NAMES if name])
+    names = np.append(names, [f"model-{k}" for k in range(len(names), 50)])  # a board as large as the first above
     a = rng.integers(len(names), size=6000)
     b = (a + rng.integers(1, len(names), size=6000)) % len(names)
     votes = pd.DataFrame({"model_a": names[a], "model_b": names[b], "winner": rng.choice(["model_a", "model_b"], 6000)})

@@ -173,7 +173,7 @@ def test_additions_at_repeated_places_are_all_counted():
 @pytest.mark.parametrize("shortfall", [USUAL, TIGHT])
 def test_accelerators_draw_what_a_cpu_draws(strata, packing, shortfall):
     """They draw few lanes again at a time, here most of them, and leave out the zeros of the last step."""
-    own = make_units(SIZE, strata, shortfall, least_places=128)
+    own = make_units(SIZE, strata, shortfall, least_places=512)  # for all: one size is compiled
     arguments = own, MULTINOMIAL, packing, np.uint64(1), np.uint64(2), np.arange(500)
     with traced_for("tpu"):
         found = jax.jit(lambda own, *named: resample.draw(own, MULTINOMIAL, packing, *named))(own, *arguments[3:])
