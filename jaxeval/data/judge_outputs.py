@@ -23,7 +23,6 @@ from jaxeval.data.columns import (
     require_column,
     told_renames,
 )
-from jaxeval.data.file_lists import whole_local_file
 from jaxeval.data.human_labels import LABEL, People, human_labels_of, joined_labels, targets_of, words_of
 from jaxeval.data.judge_calls import Calls, Confidence, ReplyRules, Unparsed, mean_score, read_calls, unread_error
 from jaxeval.data.judged_battles import HardLabel, JudgedBattles
