@@ -199,15 +199,16 @@ def watched() -> Iterator[Watched]:
         yield seen
 
 
+def _waited(run: Callable[[], Any]) -> tuple[float, Watched]:
+    """Seconds of a call that waits for every program, and its programs."""
+    with watched() as seen:
+        return seconds(run, 1)["median"], seen
+
+
 def measured(run: Callable[[], Any], repeats: int) -> tuple[Any, Found, list[dict[str, Any]]]:
     """The result of ``run``, its times, and the arguments of its refits."""
     result, first, later = first_and_later(run, repeats)
-    fewest: tuple[float, Watched] | None = None
-    for _ in range(min(repeats, 3)):
-        with watched() as seen:
-            whole = seconds(run, 1)["median"]
-        fewest = min(fewest or (whole, seen), (whole, seen), key=lambda found: found[0])
-    whole, seen = fewest or (first, Watched({}, []))
+    whole, seen = min((_waited(run) for _ in range(min(repeats, 3))), key=lambda found: found[0])
     apart = {"in_programs": sum(seen.seconds.values()), "outside": whole - sum(seen.seconds.values())}
     times = {"first_call_seconds": first, "seconds": later, "waited_seconds": {**apart, "programs": seen.seconds}}
     return result, times, seen.refits
