@@ -22,6 +22,7 @@ READINGS = {
     "missing ones left out": {"winner": "some", "missing": "drop", "both_bad": "drop"},
     "names in another case": {"model_a": "MODEL_A", "model_b": "model b", "winner": "WINNER"},
     "counts": {"count": "n"},
+    "fields within columns": {"keep": ["metadata.deep.turns", "flags.hard"]},
     "a condition": {"where": "turns = 1 AND language <> 'German'", "both_bad": "drop"},
 }
 
@@ -51,6 +52,8 @@ def write_votes(path):
         "some": np.where(rng.random(n) < 0.1, rng.choice([None, "", " "], n), votes["winner"]),
         "n": rng.integers(3, size=n),
         "metadata": [{"deep": {"turns": int(k)}} for k in rng.integers(1, 4, n)],
+        "tags": [["math", "code"][k : k + 2] if k < 3 else None for k in rng.integers(4, size=n)],
+        "flags": [{"hard": bool(k & 1), "long": bool(k & 2)} for k in rng.integers(4, size=n)],
     }
     columns = {name: pa.array(votes[name]) for name in ("winner", "language")}
     columns |= {"Model A": pa.array(votes["model_a"]), "Model B": pa.array(votes["model_b"])}
@@ -89,11 +92,14 @@ def assert_same_cells(counted, read, rows, rows_read):
 
 
 def assert_same_draws(counted, read):
-    """Boards by slices and by clusters are equal bit for bit."""
-    slices = [jaxeval.bootstrap(battles, 16, by="language") for battles in (counted, read)]
-    assert list(slices[0]) == list(slices[1])
-    clusters = [jaxeval.bootstrap(battles, 16, cluster="voter") for battles in (counted, read)]
-    for one, other in [*((slices[0][name], slices[1][name]) for name in slices[0]), tuple(clusters)]:
+    """Boards by slices, by overlapping ones and by clusters are equal bit for bit."""
+    boards = []
+    for by in ("language", "tags", "flags"):
+        slices = [jaxeval.bootstrap(battles, 16, by=by, missing="label") for battles in (counted, read)]
+        assert list(slices[0]) == list(slices[1])
+        boards += [(slices[0][name], slices[1][name]) for name in slices[0]]
+    boards.append(tuple(jaxeval.bootstrap(battles, 16, cluster="voter") for battles in (counted, read)))
+    for one, other in boards:
         np.testing.assert_array_equal(one.draws, other.draws)
         pd.testing.assert_series_equal(one.fit.ratings, other.fit.ratings, check_exact=True)
         assert one.warnings == other.warnings

@@ -27,7 +27,7 @@ def count_battles(relation: Any, *, by: str | Sequence[str] | None = None, **col
 
     The engine counts the rows that are equal in all columns that are named, and only those counts are brought over.
     Words for results, missing values and errors are as in `read_battles`, and so are all ratings and draws, bit for
-    bit. Memory grows with the distinct rows. Names of columns may be paths into nested ones, as "metadata.turns". Times
+    bit. Memory grows with the distinct rows. Fields within columns are named by their paths, as "metadata.turns". Times
     with a zone are given in UTC. It needs the extra ``jaxeval[counting]``.
 
     Args:
@@ -55,15 +55,16 @@ def count_battles(relation: Any, *, by: str | Sequence[str] | None = None, **col
     needed, _ = needed_for(columns, keep)
     frame = _lazy(relation)
     with _errors_of(frame, "tell its columns"):
-        fields = list(_fields(frame))
-    spelled = needed.spelled([name for name, _ in fields])
-    field_of = {spelled.get(name, name): field for name, field in fields}
-    names = needed.choose([spelled.get(name, name) for name, _ in fields])
+        there, field_of = frame.columns, _fields(frame)
+    paths = [name for name in field_of if name not in there]
+    spelled = needed.spelled(there, paths)
+    names = needed.choose(*([spelled.get(name, name) for name in part] for part in (there, paths)))
+    field_of |= {own: field_of[name] for name, own in spelled.items()}
     with _errors_of(frame, f"count rows by {', '.join(map(repr, names))}"):
         counted = _counted(frame, [field_of[name] for name in names])
     times = counted[_TIMES].to_numpy().astype(np.int64)
     table = with_codes(counted.drop_columns(_TIMES).rename_columns(names))
-    battles = Battles.from_pandas(frame_of(table), rows=Rows(times, first=None), keep=keep, **columns)
+    battles = Battles.from_pandas(frame_of(table, nested=True), rows=Rows(times, first=None), keep=keep, **columns)
     read_as = (*told_renames(spelled), *battles.report.read_as)
     return replace(battles, report=replace(battles.report, read_as=read_as))
 
@@ -83,8 +84,8 @@ def _lazy(relation: Any) -> nw.LazyFrame[Any]:
         ) from error
 
 
-def _fields(frame: nw.LazyFrame[Any]) -> Iterator[tuple[str, nw.Expr]]:
-    """All columns by name, also two of one name, and what is nested in them by its path."""
+def _fields(frame: nw.LazyFrame[Any]) -> dict[str, nw.Expr]:
+    """All columns by name, and what is within them by its path; a column whose own name is a path goes first."""
     import narwhals.stable.v2 as nw
 
     def within(name: str, field: nw.Expr, kind: object) -> Iterator[tuple[str, nw.Expr]]:
@@ -94,8 +95,8 @@ def _fields(frame: nw.LazyFrame[Any]) -> Iterator[tuple[str, nw.Expr]]:
                 yield from within(f"{name}.{part.name}", field.struct.field(part.name), part.dtype)
 
     kinds = frame.collect_schema()
-    for name in frame.columns:
-        yield from within(name, nw.col(name), kinds[name])
+    found = dict(pair for name, kind in kinds.items() for pair in within(name, nw.col(name), kind))
+    return found | {name: nw.col(name) for name in kinds}
 
 
 def _counted(frame: nw.LazyFrame[Any], fields: Sequence[nw.Expr]) -> pa.Table:
