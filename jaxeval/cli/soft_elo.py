@@ -114,26 +114,7 @@ _FILE = click.argument("file", type=FILE)
 @output_options
 @run_options
 def report(
-    file: FileName,
-    *,
-    level: float | None,
-    splits: int,
-    methods: tuple[str, ...],
-    cluster: str | None,
-    strata: str | None,
-    by: str | None,
-    length_a: str | None,
-    length_b: str | None,
-    budget: bool,
-    smoothing: bool,
-    outputs: Outputs,
-    ridge: float,
-    n_resamples: int,
-    seed: int,
-    base: float,
-    checkpoint: Path | None,
-    memory_limit: int | None,
-    **columns: Any,
+    file: FileName, *, outputs: Outputs, checkpoint: Path | None, memory_limit: int | None, **options: Any
 ) -> None:
     """Hold every model in FILE out in turn: judge against human ratings, conformal intervals, diagnostics.
 
@@ -143,21 +124,18 @@ def report(
     from jaxeval.cli.soft_elo_screens import held_out_screen
     from jaxeval.data.judged_files import read_judges
 
-    judges = read_judges(file, **columns)
+    study = {name: options.pop(name) for name in _STUDY}
+    judges = read_judges(file, **options)
     for battles in judges.values():
-        for column in filter(None, (by, length_a, length_b)):
+        for column in filter(None, (study[name] for name in ("by", "length_a", "length_b"))):
             battles.column(column)  # which must be there, before anything is computed
-        for column in filter(None, (cluster, strata)):
+        for column in filter(None, (study["cluster"], study["strata"])):
             battles.codes(column)
 
     def found(judge: str, battles: JudgedBattles) -> HeldOut:
         folder = checkpoint if checkpoint is None or len(judges) == 1 else checkpoint / quote(judge, safe=" ")
         running: RunOptions = {"memory_limit": memory_limit, "checkpoint": folder, "progress": outputs.progress}
-        return held_out_findings(
-            battles, running, level=level, splits=splits, methods=methods, cluster=cluster, strata=strata, by=by,
-            length_a=length_a, length_b=length_b, budget=budget, smoothing=smoothing, ridge=ridge,
-            n_resamples=n_resamples, seed=seed, base=base,
-        )  # fmt: skip
+        return held_out_findings(battles, running, **study)
 
     each = {judge: found(judge, battles) for judge, battles in judges.items()}
     # The screen shows one judge in full: the only one, or the one closest to the humans.
@@ -167,7 +145,12 @@ def report(
     present(
         Findings(
             screen=lambda: held_out_screen(
-                shown.tables, notes, whole.warnings, splits, by, None if len(each) == 1 else whole.tables["summary"]
+                shown.tables,
+                notes,
+                whole.warnings,
+                study["splits"],
+                study["by"],
+                None if len(each) == 1 else whole.tables["summary"],
             ),
             tables=whole.tables,
             warnings=whole.warnings,
@@ -178,6 +161,13 @@ def report(
         ),
         outputs,
     )
+
+
+#: Options of the study of a judge.
+_STUDY = (
+    "level", "splits", "methods", "cluster", "strata", "by", "length_a", "length_b", "budget", "smoothing", "ridge",
+    "n_resamples", "seed", "base",
+)  # fmt: skip
 
 
 def _figures(tables: dict[str, pd.DataFrame]) -> dict[str, Figure]:

@@ -14,7 +14,6 @@ from jaxeval.arrays import Bool
 from jaxeval.checks import checked_finite
 from jaxeval.data.called_pairs import CalledPairs, Repeats, called_pairs, in_both_orders, without_repeats
 from jaxeval.data.columns import as_frame, frame_of, renames, told_renames
-from jaxeval.data.file_lists import whole_local_file
 from jaxeval.data.human_labels import LABEL, People, human_labels_of, joined_labels, targets_of, words_of
 from jaxeval.data.judge_calls import Calls, Confidence, ReplyRules, Unparsed, mean_score
 from jaxeval.data.judged_battles import HardLabel, JudgedBattles

@@ -154,10 +154,10 @@ def pieces(
 
 def head_names(name: FileName) -> list[str]:
     """Names of the columns that the beginning of a file has; none of a file that `pieces` cannot read either."""
-    return head_columns(path)[0]
+    return head_columns(name)[0]
 
 
-def head_columns(path: Path) -> tuple[list[str], list[str]]:
+def head_columns(name: FileName) -> tuple[list[str], list[str]]:
     """`head_names`, and the paths of the fields within those columns."""
     import pyarrow as pa
     import pyarrow.parquet as pq
