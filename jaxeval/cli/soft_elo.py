@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import click
@@ -33,12 +32,12 @@ from jaxeval.cli.run_options import (
 )
 from jaxeval.cli.terminal import tell
 from jaxeval.data.remote_names import FileName
-from jaxeval.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from jaxeval.cli.held_out import HeldOut
     from jaxeval.data.judged_battles import JudgedBattles
     from jaxeval.execution.runs import RunOptions
 
@@ -115,59 +114,43 @@ _FILE = click.argument("file", type=FILE)
 @output_options
 @run_options
 def report(
-    file: FileName,
-    *,
-    level: float | None,
-    splits: int,
-    methods: tuple[str, ...],
-    cluster: str | None,
-    strata: str | None,
-    by: str | None,
-    length_a: str | None,
-    length_b: str | None,
-    budget: bool,
-    smoothing: bool,
-    outputs: Outputs,
-    ridge: float,
-    n_resamples: int,
-    seed: int,
-    base: float,
-    checkpoint: Path | None,
-    memory_limit: int | None,
-    **columns: Any,
+    file: FileName, *, outputs: Outputs, checkpoint: Path | None, memory_limit: int | None, **options: Any
 ) -> None:
     """Hold every model in FILE out in turn: judge against human ratings, conformal intervals, diagnostics.
 
     FILE holds scores or verdicts of a judge, or what judges printed, in a column such as output.
     """
+    from jaxeval.cli.held_out import held_out_findings, of_several
     from jaxeval.cli.soft_elo_screens import held_out_screen
     from jaxeval.data.judged_files import read_judges
 
-    judges = read_judges(file, **columns)
+    study = {name: options.pop(name) for name in _STUDY}
+    judges = read_judges(file, **options)
     for battles in judges.values():
-        for column in filter(None, (by, length_a, length_b)):
+        for column in filter(None, (study[name] for name in ("by", "length_a", "length_b"))):
             battles.column(column)  # which must be there, before anything is computed
-        for column in filter(None, (cluster, strata)):
+        for column in filter(None, (study["cluster"], study["strata"])):
             battles.codes(column)
 
-    def found(judge: str, battles: JudgedBattles) -> _HeldOut:
+    def found(judge: str, battles: JudgedBattles) -> HeldOut:
         folder = checkpoint if checkpoint is None or len(judges) == 1 else checkpoint / quote(judge, safe=" ")
         running: RunOptions = {"memory_limit": memory_limit, "checkpoint": folder, "progress": outputs.progress}
-        return _held_out(
-            battles, running, level=level, splits=splits, methods=methods, cluster=cluster, strata=strata, by=by,
-            length_a=length_a, length_b=length_b, budget=budget, smoothing=smoothing, ridge=ridge,
-            n_resamples=n_resamples, seed=seed, base=base,
-        )  # fmt: skip
+        return held_out_findings(battles, running, **study)
 
     each = {judge: found(judge, battles) for judge, battles in judges.items()}
     # The screen shows one judge in full: the only one, or the one closest to the humans.
     best = min(each, key=lambda judge: each[judge].error)
-    shown, whole = each[best], each[best] if len(each) == 1 else _of_all(each)
+    shown, whole = each[best], each[best] if len(each) == 1 else of_several(each)
     notes = [f"{best}: {note}" if len(each) > 1 else note for note in shown.notes]
     present(
         Findings(
             screen=lambda: held_out_screen(
-                shown.tables, notes, whole.warnings, splits, by, None if len(each) == 1 else whole.tables["summary"]
+                shown.tables,
+                notes,
+                whole.warnings,
+                study["splits"],
+                study["by"],
+                None if len(each) == 1 else whole.tables["summary"],
             ),
             tables=whole.tables,
             warnings=whole.warnings,
@@ -180,118 +163,11 @@ def report(
     )
 
 
-class _HeldOut(NamedTuple):
-    """What holding models out told about a judge."""
-
-    tables: dict[str, pd.DataFrame]
-    warnings: list[str]
-    notes: list[str]
-    settings: dict[str, Any]
-
-    @property
-    def error(self) -> float:
-        """Mean error of the best method; infinite where no model could be rated."""
-        error = self.tables["summary"]["mae"].min()
-        return float(error) if error == error else float("inf")
-
-
-def _of_all(each: Mapping[str, _HeldOut]) -> _HeldOut:
-    """The findings about several judges, with a column that names them."""
-    import pandas as pd
-
-    names = dict.fromkeys(name for found in each.values() for name in found.tables)
-    tables = {
-        name: pd.concat(
-            [found.tables[name].assign(judge=judge) for judge, found in each.items() if name in found.tables],
-            ignore_index=True,
-        )
-        for name in names
-    }
-    tables = {name: table[["judge", *table.columns.drop("judge")]] for name, table in tables.items()}
-    said = {
-        kind: [f"{judge}: {text}" for judge, found in each.items() for text in getattr(found, kind)]
-        for kind in ("warnings", "notes")
-    }
-    return _HeldOut(tables, **said, settings={judge: found.settings for judge, found in each.items()})
-
-
-def _held_out(
-    battles: JudgedBattles,
-    running: RunOptions,
-    *,
-    level: float | None,
-    splits: int,
-    methods: tuple[str, ...],
-    cluster: str | None,
-    strata: str | None,
-    by: str | None,
-    length_a: str | None,
-    length_b: str | None,
-    budget: bool,
-    smoothing: bool,
-    ridge: float,
-    n_resamples: int,
-    seed: int,
-    base: float,
-) -> _HeldOut:
-    """Every model of one judge held out in turn."""
-    from dataclasses import asdict
-
-    from jaxeval.softelo.conformal_intervals import conformal_study, leave_one_out_intervals, width_decomposition
-    from jaxeval.softelo.judge_diagnostics import diagnose
-    from jaxeval.softelo.soft_elo import soft_elo
-
-    held_out = soft_elo(
-        battles, ridge, n_resamples, seed, methods or ("hard", "soft"), base=base, cluster=cluster, strata=strata,
-        **running,
-    )  # fmt: skip
-    found = diagnose(battles, held_out, length_a=length_a, length_b=length_b, ridge=ridge, cluster=cluster)
-    tables = {
-        "models": held_out.models,
-        "summary": held_out.summary.reset_index(),
-        "diagnostics": found.headline.reset_index(),
-        **found.tables,
-    }
-    warnings = [*held_out.warnings, *found.warnings]
-    drawn = counted(n_resamples, "resample") + (f" of {cluster}" if cluster else "")
-    drawn += f" within {strata}" if strata else ""
-    used = f"ridge {ridge:g}; {drawn}, seed {seed}"
-    try:
-        study = conformal_study(held_out, level, splits, seed=seed)
-        tables["conformal"], tables["conformal_splits"] = study.summary.reset_index(), study.splits
-        tables["intervals"] = leave_one_out_intervals(held_out, level)
-        widths = width_decomposition(held_out, level)
-        tables["widths"] = widths.reset_index()
-        warnings += [*study.warnings, *tables["intervals"].attrs["warnings"], *widths.attrs["warnings"]]
-        calibrating, tested = study.settings.n_calibration, study.settings.n_test
-        calibrate = counted(calibrating, "model calibrates", "models calibrate")
-        used += f"; level {study.settings.level:g}: {calibrate}, {tested} tested"
-    except ValueError as error:  # too few models: their ratings are shown all the same
-        warnings.append(f"no conformal intervals: {error}")
-
-    def within(name: str) -> RunOptions:
-        folder = running["checkpoint"]
-        return {**running, "checkpoint": None if folder is None else Path(folder) / name}
-
-    if by:
-        from jaxeval.softelo.annotation_budget import slice_ratings
-
-        tables["slices"] = slice_ratings(battles, by, ridge, **within("slices"))
-        warnings += tables["slices"].attrs["warnings"]
-    if budget:
-        from jaxeval.softelo.annotation_budget import budget_sweep
-
-        tables["budget"] = budget_sweep(battles, ridge=ridge, seed=seed, cluster=cluster, **within("budget"))
-        warnings += tables["budget"].attrs["warnings"]
-
-    if smoothing:
-        from jaxeval.softelo.soft_elo import label_smoothing_sweep
-
-        tables["smoothing"] = label_smoothing_sweep(battles, ridge=ridge)
-
-    notes = [str(battles.report), f"{used}; {held_out.settings.versions}"]
-    notes += [f"left out: {'; '.join(found.left_out)}"] if found.left_out else []
-    return _HeldOut(tables, warnings, notes, asdict(held_out.settings))
+#: Options of the study of a judge.
+_STUDY = (
+    "level", "splits", "methods", "cluster", "strata", "by", "length_a", "length_b", "budget", "smoothing", "ridge",
+    "n_resamples", "seed", "base",
+)  # fmt: skip
 
 
 def _figures(tables: dict[str, pd.DataFrame]) -> dict[str, Figure]:

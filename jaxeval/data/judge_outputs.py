@@ -5,49 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool
 from jaxeval.checks import checked_finite
-from jaxeval.data.columns import (
-    as_frame,
-    encode_models,
-    factorize_sorted,
-    frame_of,
-    plain,
-    renames,
-    require_column,
-    told_renames,
-)
+from jaxeval.data.called_pairs import CalledPairs, Repeats, called_pairs, in_both_orders, without_repeats
+from jaxeval.data.columns import as_frame, frame_of, renames, told_renames
 from jaxeval.data.human_labels import LABEL, People, human_labels_of, joined_labels, targets_of, words_of
-from jaxeval.data.judge_calls import Calls, Confidence, ReplyRules, Unparsed, mean_score, read_calls, unread_error
+from jaxeval.data.judge_calls import Calls, Confidence, ReplyRules, Unparsed, mean_score
 from jaxeval.data.judged_battles import HardLabel, JudgedBattles
 from jaxeval.data.labels import Labels, check_labels
-from jaxeval.data.presentation_orders import (
-    ITEM,
-    JUDGE,
-    OUTPUT,
-    RUN,
-    OneOrder,
-    one_order_text,
-    pairs_of,
-    rows_by_order,
-    second_side_first,
-    usual_column,
-)
+from jaxeval.data.presentation_orders import ITEM, JUDGE, OUTPUT, RUN, OneOrder, rows_by_order, usual_column
 from jaxeval.data.report import OutputsReport
 from jaxeval.data.table_files import naming, read_as, read_whole_table
 from jaxeval.errors import DataError
 from jaxeval.execution.signatures import with_options_of
 from jaxeval.tables.shown import ROWS_OF_DATA, Shown, View
-from jaxeval.wording import counted, named
-
-#: What becomes of further calls of a judge on a pair in the same order.
-Repeats = Literal["error", "first", "runs"]
+from jaxeval.wording import named
 
 #: Columns of the order shown, taken where none is named.
 SHOWN_FIRST = ("shown_first", "order", "swapped", "presentation_order")
@@ -188,10 +165,10 @@ class JudgeOutputs(Shown):
                 ("shown_first", shown_first, SHOWN_FIRST),
             )
         } | {"model_a": model_a, "model_b": model_b}  # fmt: skip
-        rows, calls = _rows(frame, roles, rules, unparsed)
+        rows, calls = called_pairs(frame, roles, rules, unparsed)
         told = [*told_renames(renamed), *rows.told]
-        rows, n_repeated = _without_repeats(rows, roles, repeats)
-        rows, n_one = _in_both_orders(rows, roles, one_order)
+        rows, n_repeated = without_repeats(rows, roles, repeats)
+        rows, n_one = in_both_orders(rows, roles, one_order)
         table = _calls_table(rows, calls)
         battles = _battles_table(table, rows)
         labelled, n_unused, n_disputed = None, 0, 0
@@ -272,124 +249,7 @@ def read_judge_outputs(path: str | Path, **columns: Any) -> JudgeOutputs:
     return read_as(JudgeOutputs.from_pandas, path, text, columns)
 
 
-class _Rows(NamedTuple):
-    """K calls that are used; each (item, pair) writes its models in one order."""
-
-    row: NDArray[np.intp]  # (K,) of the table
-    judge: NDArray[Any]  # (K,) names
-    item: NDArray[Any]
-    run: NDArray[Any]
-    unit: NDArray[np.intp]  # (K,) number of the item and pair
-    model_a: NDArray[Any]
-    model_b: NDArray[Any]
-    b_first: Bool
-    origin: NDArray[np.intp]  # (K,) row of the table of the first call on the item and pair
-    told: tuple[str, ...] = ()
-    n_self: int = 0
-
-    def take(self, which: Bool) -> _Rows:
-        return self._replace(**{name: getattr(self, name)[which] for name in self._fields[:9]})
-
-    @property
-    def battle(self) -> NDArray[np.intp]:
-        """(K,) number of each call's battle, in the order of their first calls."""
-        judge, run = (pd.factorize(names)[0] for names in (self.judge, self.run))
-        return pd.factorize((judge * (self.unit.max() + 1) + self.unit) * (run.max() + 1) + run)[0]
-
-
-def _rows(
-    frame: pd.DataFrame, roles: dict[str, str | None], rules: ReplyRules, unparsed: Unparsed
-) -> tuple[_Rows, Calls]:
-    """The calls that can be read, and what all of them say."""
-    output, a, b = roles["output"], str(roles["model_a"]), str(roles["model_b"])
-    if output is None:
-        have = ", ".join(map(repr, frame.columns))
-        raise DataError(
-            "no column of what the judge printed, such as 'output': name it with output= (on the command line "
-            f"--output); the table has {have}"
-        )
-    require_column(frame, a)
-    require_column(frame, b)
-    models, first, second = encode_models(frame, a, b)
-    judge, judges = _levels(frame, roles["judge"], ["judge"])
-    item, items = _levels(frame, roles["item"], range(len(frame)))
-    run, runs = _levels(frame, roles["run"], [0])
-    shown = roles["shown_first"]
-    b_first = np.zeros(len(frame), bool) if shown is None else second_side_first(frame[shown], models, first, second)
-    told = f"column {shown or a!r}: read as the side shown first"
-    is_self = first == second
-    calls = read_calls(frame[output], judge, rules)
-    if unparsed == "error" and (calls.unread & ~is_self).any():
-        raise unread_error(frame[output], calls.wrong, calls.unread & ~is_self)
-    kept = np.flatnonzero(~(calls.unread | is_self))
-    if len(kept) == 0:
-        raise DataError(
-            f"no call is left of {counted(len(frame), 'row')}: {calls.unread.sum():,} cannot be read, and "
-            f"{is_self.sum():,} are of a model against itself"
-        )
-    pairs = pairs_of(item[kept], first[kept], second[kept], len(models))
-    sides = np.asarray(models, object)[np.stack([first[kept], second[kept]])]
-    sides = np.where(pairs.flipped, sides[::-1], sides)
-    start = np.unique(pairs.unit, return_index=True)[1]
-    rows = _Rows(
-        row=kept, origin=kept[start][pairs.unit], unit=pairs.unit, judge=judges[judge[kept]],
-        item=items[item[kept]], run=runs[run[kept]],
-        model_a=sides[0], model_b=sides[1], b_first=b_first[kept] ^ pairs.flipped, told=(told,),
-        n_self=int(is_self.sum()),
-    )  # fmt: skip
-    return rows, calls
-
-
-def _levels(frame: pd.DataFrame, column: str | None, without: Sequence[Any]) -> tuple[NDArray[np.intp], NDArray[Any]]:
-    """(N,) number and (L,) names of the values of a column; or those of rows ``without`` one."""
-    if column is None:
-        number = np.arange(len(frame)) if len(without) == len(frame) else np.zeros(len(frame), np.intp)
-        return number, np.array(without, object)
-    number, names = factorize_sorted(frame[column], column)
-    return number, np.array([plain(name) for name in names], object)
-
-
-def _without_repeats(rows: _Rows, roles: dict[str, str | None], repeats: Repeats) -> tuple[_Rows, int]:
-    """The calls without those of an order that was judged before, or these as further runs; and how many they are."""
-    key = 2 * rows.battle + rows.b_first
-    times = pd.Series(key).groupby(key).cumcount().to_numpy()
-    n = int((times > 0).sum())
-    if n == 0 or repeats == "first":
-        return rows.take(times == 0), n
-    if repeats == "runs":
-        numbered = [f"{run}/{k}" if k else run for run, k in zip(rows.run, times, strict=True)]
-        return rows._replace(run=np.array(times if roles["run"] is None else numbered, object)), n
-    k = int((times > 0).argmax())
-    of = f"judge {rows.judge[k]!r}, item {rows.item[k]!r}, {rows.model_a[k]!r} and {rows.model_b[k]!r}"
-    hint = "" if roles["shown_first"] else "; without a column of the order (--shown-first) model_a is shown first"
-    raise DataError(
-        f"{counted(n, 'call repeats', 'calls repeat')} an order that the judge had judged (first in row {rows.row[k]}: "
-        f"{of}; rows count from 0){hint}; name the column of runs with run= (--run), keep the first calls with "
-        "repeats='first', or make runs of them with repeats='runs' (on the command line --repeats)"
-    )
-
-
-def _in_both_orders(rows: _Rows, roles: dict[str, str | None], one_order: OneOrder) -> tuple[_Rows, int]:
-    """The calls of the battles that count; and how many battles are judged in one order only."""
-    battle = rows.battle
-    one = np.bincount(battle) == 1
-    n = int(one.sum())
-    if n == 0 or one_order == "keep":
-        return rows, n
-    if one_order == "error":
-        k = int(one[battle].argmax())
-        hint = "" if roles["item"] else "; no column says of which item a call is: name it with item= (--item)"
-        raise DataError(
-            f"{one_order_text(n, len(one))} (first in row {rows.row[k]}: {rows.model_a[k]!r} and {rows.model_b[k]!r}, "
-            f"item {rows.item[k]!r}; rows count from 0){hint}; keep them with one_order='keep', or leave them out with "
-            "one_order='drop' (on the command line --one-order)"
-        )
-    if one.all():
-        raise DataError("no battle is judged in both orders, so that one_order='drop' leaves out all of them")
-    return rows.take(~one[battle]), n
-
-
-def _calls_table(rows: _Rows, calls: Calls) -> pd.DataFrame:
+def _calls_table(rows: CalledPairs, calls: Calls) -> pd.DataFrame:
     """`JudgeOutputs.calls`."""
     shown = calls.scores[rows.row]
     scores = np.where(rows.b_first[:, None, None], shown[:, ::-1], shown)
@@ -419,7 +279,7 @@ def _b_first(calls: pd.DataFrame) -> Bool:
     return (calls["shown_first"] == "model_b").to_numpy()
 
 
-def _battles_table(calls: pd.DataFrame, rows: _Rows) -> pd.DataFrame:
+def _battles_table(calls: pd.DataFrame, rows: CalledPairs) -> pd.DataFrame:
     """`JudgeOutputs.battles`, without human labels."""
     orders = rows_by_order(rows.battle, rows.b_first)
     absent = orders < 0
@@ -435,14 +295,14 @@ def _battles_table(calls: pd.DataFrame, rows: _Rows) -> pd.DataFrame:
     return battles
 
 
-def _with_further(battles: pd.DataFrame, frame: pd.DataFrame, rows: _Rows, read: list[Any]) -> pd.DataFrame:
+def _with_further(battles: pd.DataFrame, frame: pd.DataFrame, rows: CalledPairs, read: list[Any]) -> pd.DataFrame:
     """Battles with the columns of the table that were not ``read``."""
     names = [name for name in frame.columns if name not in read and name not in battles.columns]
     first = rows.origin[np.unique(rows.battle, return_index=True)[1]]
     return pd.concat([battles, frame[names].iloc[first].reset_index(drop=True)], axis=1)
 
 
-def _counts(calls: pd.DataFrame, battles: pd.DataFrame, rows: _Rows) -> dict[str, int]:
+def _counts(calls: pd.DataFrame, battles: pd.DataFrame, rows: CalledPairs) -> dict[str, int]:
     """Numbers of the report that the tables tell."""
     first, second = (targets_of(battles[f"verdict_{side}_first"]) for side in "ab")
     gap, verdict = (calls["score_a"] - calls["score_b"]).to_numpy(), targets_of(calls["verdict"])

@@ -52,8 +52,10 @@ def replied_grades(column: pd.Series, drop: bool) -> tuple[Float, Bool]:
     missing = column.isna().to_numpy()
     grade, wrong = np.full(len(column), np.nan), np.full(len(column), "", object)
     in_words = np.zeros(len(column), bool)
-    for row in np.flatnonzero(~missing):
-        reply = read_reply(column.iloc[row])
+    for row, value in enumerate(column):
+        if missing[row]:
+            continue
+        reply = read_reply(value)
         key = reply.word.strip("[] ").casefold()
         in_words[row] = key in _GRADES
         try:
