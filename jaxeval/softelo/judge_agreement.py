@@ -4,7 +4,8 @@ Every function takes battles with human labels (`verdict_disagreement` those wit
 ``attrs`` holds ``warnings`` (sentences) and ``settings`` (with the scalars that belong to the table). "Decisive"
 battles are those on which human and judge both chose a side. ``cluster`` names a column of battles that belong
 together, prompts or voters: errors and intervals then take clusters as independent in place of battles. With one
-battle a cluster they are the plain ones, bit for bit.
+battle a cluster they are the plain ones, bit for bit. `jaxeval.judge_agreement` compares verdicts alone, of several
+judges and several people; what both need is in `jaxeval.statistics`.
 """
 
 from __future__ import annotations

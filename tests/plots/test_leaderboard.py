@@ -1,9 +1,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_hex
 
 import jaxeval
-from jaxeval.plots.leaderboard import plot_leaderboard, save_leaderboard
+from jaxeval.plots.leaderboard import JUDGE_ALONE, plot_leaderboard, save_leaderboard
 
 
 @pytest.fixture(scope="module")
@@ -91,3 +92,10 @@ def test_unrated_models_and_infinite_bounds_can_be_drawn(tmp_path):
     save_leaderboard(table, tmp_path / "board.svg")
     text = (tmp_path / "board.svg").read_text()
     assert "<svg" in text
+
+
+def test_models_that_only_a_judge_has_seen_stand_out(table):
+    axis = plot_leaderboard(table.assign(rests_on=["people", "judge", "both", "judge"] * 2)).axes[0]
+    colours = [to_hex(colour) for colour in axis.collections[-1].get_facecolors()]
+    assert [colour == JUDGE_ALONE for colour in colours] == [False, True] * 4
+    assert "red: from a judge's scores alone" in axis.get_xlabel()
