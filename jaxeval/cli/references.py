@@ -12,6 +12,8 @@ from jaxeval.data.remote_names import FileName
 if TYPE_CHECKING:
     import pandas as pd
 
+    from jaxeval.data.labels import Labels
+
 
 DELTAS = (2.0, 5.0, 10.0, 20.0)
 
@@ -24,6 +26,7 @@ def study_references(
     deltas: Sequence[float] | None,
     few_pairs: bool,
     drawn: dict[str, Any],
+    labels: Labels | None = None,
     **options: Any,
 ) -> Study:
     """Reads the votes, and studies references on them; ``options`` are of `read_battles` and of `reference_study`."""
@@ -31,7 +34,7 @@ def study_references(
     from jaxeval.evaluators.few_pairs import FEW_PAIRS, hide_few_pairs
     from jaxeval.references.study import reference_study
 
-    columns = {name: options.pop(name) for name in ("model_a", "model_b", "winner", "labels", "both_bad")}
+    columns = {"labels": labels, **{name: options.pop(name) for name in ("model_a", "model_b", "winner", "both_bad")}}
     kept = [options[name] for name in ("item", "cluster", "strata") if options[name]]
     battles = read_battles(votes, keep=kept, **columns)
     few = 0 if few_pairs else FEW_PAIRS
