@@ -6,7 +6,7 @@ import contextlib
 import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from jaxeval.cli.board_options import GaugeOption, covariates_of, gauge_of, pair
 from jaxeval.cli.compare_boards import compare_boards
 from jaxeval.cli.compiling import CompilingCommand, kept_programs
 from jaxeval.cli.judge import judge
+from jaxeval.cli.judged_boards import Judged, judged_options
 from jaxeval.cli.meta import meta
 from jaxeval.cli.outputs import OutputFile, Outputs, check_outputs, output_options, present, quiet_option
 from jaxeval.cli.processes import first_goes_on, gather_files
@@ -137,6 +138,7 @@ main.add_command(compare_boards)
 @strata_option("battles")
 @choice_option("--scheme", "multinomial", "poisson", "bayesian")
 @reading_options
+@judged_options
 @click.option(
     "--features", metavar="A,B", help="Columns to control for: differences, side A less side B; or two columns as A:B."
 )
@@ -176,6 +178,7 @@ def leaderboard(
     state: Path | None,
     raw_features: bool,
     reading: Reading,
+    judge: Judged,
     **board: Any,
 ) -> None:
     """Rate the models in FILES or folders of votes (.parquet, .csv, .jsonl, .json, .feather, .xlsx, or - for a stream).
@@ -208,8 +211,9 @@ def leaderboard(
     if raw_features and not features:
         raise click.UsageError("--raw-features is about the columns of --features, and there are none")
     written = {"--out": board["outputs"].out, "--plot": board["plot"], "--effect": effect, "--state": state}
-    check_outputs(written, [*files, *reading.files])
-    keep = list(dict.fromkeys([*by, *(name for name in (cluster, strata) if name), *of_covariates]))
+    check_outputs(written, [*files, *reading.files, *judge.files])
+    groups = [*by, *(name for name in (cluster, strata) if name)]
+    keep = list(dict.fromkeys([*groups, *of_covariates, *judge.keep]))
 
     def read(paths: Sequence[FileName]) -> Battles:
         return reading.read(paths, keep)
@@ -217,6 +221,12 @@ def leaderboard(
     board |= {"missing": reading.missing if by else "error", "reading": reading}
     board |= {"features": covariates, "normalize": not raw_features}
     board |= {"by": list(by) or None, "cluster": cluster, "strata": strata, "scheme": scheme}
+    if judge.judged is not None:
+        if state is not None or effect is not None or n_sharing() > 1:
+            raise click.UsageError("--judged has no --state, no --effect and no --distributed")
+        human, verdicts = (reading.chosen(read(paths)) for paths in (files, [judge.judged]))
+        _rate(human, judge=lambda options: judge.boards(human, verdicts, options), **board)
+        return
     if n_sharing() > 1:
         if state is not None or effect is not None:
             raise click.UsageError("--distributed has no --state and no --effect")
@@ -332,12 +342,18 @@ def _rate(
     plot: Path | None,
     gauge: Gauge,
     reading: Reading | None = None,
+    judge: Callable[[dict[str, Any]], tuple[Any, dict[str, Any]]] | None = None,
     **options: Any,
 ) -> None:
+    """Print, write and draw the table of ``battles``, or of the boards that a ``judge`` makes of the options."""
     from jaxeval.cli.report import board_findings
     from jaxeval.ratings.leaderboard import leaderboard
 
-    table = leaderboard(battles, gauge=gauge_of(battles, gauge), progress=outputs.progress, **options)
+    given: Any = battles
+    options |= {"gauge": gauge_of(battles, gauge), "progress": outputs.progress}
+    if judge is not None:
+        given, options = judge(options)
+    table = leaderboard(given, **options)
     first_goes_on()
     if reading is not None:
         table = reading.with_metadata(table)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,6 +44,8 @@ def board_findings(table: pd.DataFrame, top: int | None) -> Findings:
     tables = {"leaderboard": table}
     if table.attrs.get("coefficients"):
         tables["coefficients"] = pd.DataFrame(table.attrs["coefficients"])
+    if table.attrs.get("judge"):
+        tables["judge"] = pd.DataFrame(table.attrs["judge"])
     return Findings(
         screen=lambda: leaderboard_screen(table, top),
         tables=tables,
@@ -64,7 +67,10 @@ def leaderboard_screen(table: pd.DataFrame, top: int | None = None) -> Screen:
     if table.attrs.get("coefficients"):
         grids.append(_coefficients(pd.DataFrame(table.attrs["coefficients"]), settings["link"]))
     return Screen(
-        answer=[_leader(title, block, settings["level"]) for title, block in blocks],
+        answer=[
+            *(_leader(title, block, settings["level"]) for title, block in blocks),
+            *(_worth(record, settings) for record in table.attrs.get("judge", [])),
+        ],
         grids=grids,
         notes=settings_lines(table),
         warnings=table.attrs["warnings"],
@@ -91,6 +97,16 @@ def _leader(title: str | None, block: pd.DataFrame, level: float) -> str:
     if len(alike):
         return f"{said}; the data do not tell it from {named(list(alike), 3)} at {sure}"
     return f"{said}; the data leave it ranks 1 to {first['rank_worst']:.0f} at {sure}"
+
+
+def _worth(judge: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
+    """What a judge's verdicts are worth."""
+    start = f"{slice_title(judge['category'], settings['by'])}: the" if "category" in judge else "The"
+    ends = f"[{judge['worth_lower']:,.0f}, {judge['worth_upper']:,.0f}]"
+    return (
+        f"{start} judge's {judge['n_judge_only']:,} verdicts are worth {judge['worth']:,.0f} {ends} votes, beside the "
+        f"{judge['n_human']:,} of people (weight lam {judge['lam']:.2f})"
+    )
 
 
 def _board(title: str | None, block: pd.DataFrame, top: int | None) -> Grid:

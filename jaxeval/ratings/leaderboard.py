@@ -23,6 +23,7 @@ from jaxeval.ratings.bootstrap_result import BoardInterval, Bootstrap, Bootstrap
 from jaxeval.ratings.contextual_bootstrap import ContextualBootstrap
 from jaxeval.ratings.options import BootstrapOptions, ResampleArguments
 from jaxeval.ratings.plackett_luce import PlackettLuceFit
+from jaxeval.ratings.prediction_powered import PredictionPoweredBoard, PredictionPoweredFit
 from jaxeval.ratings.slices import slice_name, slice_title
 from jaxeval.statistics.differences import MOST_COMPARISONS, MOST_NOT_FINITE
 from jaxeval.tables.table import Table
@@ -112,7 +113,8 @@ def leaderboard(
         missing, with a warning.
 
         ``attrs`` holds ``warnings`` (list of sentences), ``report`` (what was read and left out) and ``settings``; with
-        features or a tie model ``coefficients``, a list of records, the tie parameter among them.
+        features or a tie model ``coefficients``, a list of records, the tie parameter among them; of
+        `prediction_powered` boards ``judge``, a list of records of what the judge's verdicts are worth.
 
     Examples:
         >>> import jaxeval
@@ -166,10 +168,16 @@ def leaderboard(
         for record in board.coefficients(level).reset_index().to_dict("records")
     ]
     of_covariates = first.fit._contextual.covariates.told if isinstance(first, ContextualBootstrap) else ()
+    judge = [
+        {**({} if name is None else {"category": name}), **board.judge(level)}
+        for name, board in zip(names, boards.values(), strict=True)
+        if isinstance(board, PredictionPoweredBoard)
+    ]
     table.attrs = {
         "warnings": warnings,
         "report": "\n".join(filter(None, [str(first.fit.report), overlap, *of_covariates])),
         **({"coefficients": coefficients} if isinstance(first, ContextualBootstrap) else {}),
+        **({"judge": judge} if judge else {}),
         "settings": {
             **{name: value for name, value in asdict(first.settings).items() if value != ()},  # no covariates
             **shown,
@@ -241,7 +249,8 @@ def _few_battles(board: Bootstrap, interval: BoardInterval) -> list[str]:
     """A sentence on models whose intervals could be better."""
     options = board.settings
     few = board.models[board.fit.n_battles < FEW_BATTLES]
-    no_better = isinstance(board.fit, PlackettLuceFit) or (options.penalty == "firth" and interval == "wald")
+    others = PlackettLuceFit, PredictionPoweredFit  # which have no such penalty
+    no_better = isinstance(board.fit, others) or (options.penalty == "firth" and interval == "wald")
     if not len(few) or options.beside_firth or options.reweight or no_better:
         return []
     return [

@@ -155,6 +155,12 @@ class PredictionPoweredBoard(Bootstrap):
         lower, upper = interval_bounds(self.fit.n_human * (self._judge.gain - 1), level)
         return float(lower), float(upper)
 
+    def judge(self, level: float = 0.95) -> dict[str, float]:
+        """What the verdicts are worth, as a record: lam, worth and its interval, and the battles of both samples."""
+        lower, upper = self.worth_interval(level)
+        record = {"lam": self.lam, "worth": self.worth, "worth_lower": lower, "worth_upper": upper}
+        return {**record, "n_human": self.fit.n_human, "n_judge_only": self.fit.n_judge_only}
+
 
 class PredictionPoweredArguments(RunOptions, total=False):
     """What `prediction_powered` takes by name alone, as type checkers see it."""

@@ -1,0 +1,104 @@
+"""A leaderboard of few human votes and many verdicts of a judge: its options, and the boards that they ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jaxeval.cli.run_options import FILE, choice_option, several_options
+from jaxeval.data.remote_names import FileName
+
+if TYPE_CHECKING:
+    from jaxeval.data.battles import Battles
+    from jaxeval.data.verdict_rows import WithoutVerdict
+    from jaxeval.ratings.prediction_powered import Samples
+
+#: Options of `leaderboard` that such boards do not have, and what each is without.
+_WITHOUT: Mapping[str, Any] = {
+    "features": [], "feature_ridge": 0.0, "ties": "half", "link": "logit", "penalty": "none", "reweight": False,
+    "method": "auto", "strata": None,
+}  # fmt: skip
+_SHOWN = ("level", "interval", "min_battles", "simultaneous_ranks")
+_OF_BOARD = (
+    "n_resamples", "seed", "scheme", "cluster", "by", "ridge", "base", "max_slices", "min_slice_battles",
+    "memory_limit", "checkpoint",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """What the options say."""
+
+    judged: FileName | None
+    item: str | None
+    lam: float | None
+    samples: Samples
+    without_verdict: WithoutVerdict
+
+    @property
+    def files(self) -> list[FileName]:
+        """The file of verdicts, if any."""
+        return [] if self.judged is None else [self.judged]
+
+    @property
+    def keep(self) -> list[str]:
+        """The column of items, which both files must have.
+
+        Raises:
+            click.UsageError: there is a file of verdicts and no such column, or options without the file.
+        """
+        if self.judged is None:
+            if self.item is not None or self.lam is not None:
+                raise click.UsageError("--item and --lam are about the verdicts of --judged, and there are none")
+            return []
+        if self.item is None:
+            raise click.UsageError(
+                "--judged needs --item, the column by which a vote finds the judge's verdict on the same battle"
+            )
+        return [self.item]
+
+    def boards(self, human: Battles, verdicts: Battles, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """The resampled boards, and the options of their table.
+
+        Raises:
+            click.UsageError: an option that they do not have.
+        """
+        from jaxeval.data.verdict_rows import join_verdicts
+        from jaxeval.ratings.prediction_powered import prediction_powered
+
+        for name, without in _WITHOUT.items():
+            if options[name] != without:
+                given = "--" + name.replace("_", "-")
+                raise click.UsageError(f"{given} and --judged do not go together: leave one out")
+        samples = join_verdicts(human, verdicts, str(self.item), without_verdict=self.without_verdict)
+        own: Any = {name: options[name] for name in (*_OF_BOARD, "gauge", "progress", "missing")}
+        boards = prediction_powered(*samples, self.lam, **own, samples=self.samples)
+        return boards, {name: options[name] for name in _SHOWN}
+
+
+_OPTIONS = several_options(
+    click.option("--judged", type=FILE, metavar="FILE",
+                 help="A judge's verdicts on the same battles and on many others, read as FILES are: votes of people "
+                 "are few, and the verdicts make the errors smaller (prediction-powered)."),
+    click.option("--item", metavar="COL", help="With --judged: column of both, by which a vote finds its verdict."),
+    click.option("--lam", type=click.FloatRange(0, 1), metavar="L",
+                 help="With --judged: the judge's weight; by default the one of least variance."),
+    choice_option("--samples", "by pair", "pooled",
+                  text="With --judged: compare the votes with the verdicts pair by pair, or over all battles."),
+    choice_option("--without-verdict", "error", "drop", text="With --judged: votes that the judge did not judge."),
+)  # fmt: skip
+
+
+def judged_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options, as ``judge`` of the command."""
+    names = ("judged", "item", "lam", "samples", "without_verdict")
+
+    @wraps(command)
+    def gathered(*args: Any, **options: Any) -> Any:
+        return command(*args, judge=Judged(**{name: options.pop(name) for name in names}), **options)
+
+    return _OPTIONS(gathered)
