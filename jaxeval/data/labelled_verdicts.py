@@ -163,6 +163,12 @@ class _Reader:
                 found[:, k, 0] = self._labels(column)
                 found[:, k, 1:3] = self._in_order(found[:, k, 0], shown_first)
             return found
+        if "verdict" not in self.frame:
+            have = ", ".join(map(repr, self.frame.columns))
+            raise DataError(
+                "no column 'verdict' in the table: give it that name, or name a column of verdicts for each judge "
+                f"(judges=, --judges); its columns are {have}"
+            )
         verdict = self._labels("verdict")
         pair = np.stack([self._labels(name) for name in _ORDERS], axis=1) if _ORDERS[0] in self.frame else None
         pair = self._in_order(verdict, shown_first) if pair is None else pair
