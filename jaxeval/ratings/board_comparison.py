@@ -69,7 +69,7 @@ class BoardComparison(Shown):
         >>> week = votes.filter(lambda table: table.index < 2_000)
         >>> found = jaxeval.compare_boards(week, votes, names=("last week", "this week"), n_resamples=200)
         >>> print(found.answer[0])
-        no model of 4 moved at the 95% level; the largest difference is that of model-1: +6.7 (-3.9 to +16.4)
+        no model of 4 moved at the 95% level; the largest difference is that of model-1: +6.7 (-2.4 to +16.5)
         >>> found.table[["model_name", "rank_a", "rank_b"]].head(1).to_numpy().tolist()
         [['model-1', 1, 1]]
     """
