@@ -38,7 +38,8 @@ def by_platform(*arguments: Any, default: Callable[..., T], **branches: Callable
     kind = _kind.get()
     if kind is not None:
         return branches.get(kind, default)(*arguments)
-    of_jax = {name: branches[kind] for name in ("cpu", "cuda", "rocm", "tpu") for kind in [_KINDS.get(name, name)]
-              if kind in branches}  # fmt: skip
-    chosen: T = lax.platform_dependent(*arguments, default=default, **of_jax)
+    gpu = branches.pop("gpu", None)
+    if gpu is not None:
+        branches |= {"cuda": gpu, "rocm": gpu}
+    chosen: T = lax.platform_dependent(*arguments, default=default, **branches)
     return chosen

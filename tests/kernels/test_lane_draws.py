@@ -34,7 +34,7 @@ def test_draws(scheme, shortfall, dtype):
         elsewhere = jax.jit(partial(lane_draws.draw), static_argnums=(1, 2))(units, scheme, dtype, *NAMED)
     np.testing.assert_array_equal(elsewhere, found)
     assert found.dtype == dtype
-    twin = resample.draw(units, scheme, Packing(None), *NAMED)
+    twin = jax.jit(resample.draw, static_argnums=(1, 2))(units, scheme, Packing(None), *NAMED)
     np.testing.assert_allclose(found.T.reshape(twin.shape), twin, rtol=1e-12 if scheme == DrawScheme.BAYESIAN else 0)
     if scheme == DrawScheme.MULTINOMIAL:
         assert (found.sum(0, dtype=int) == units.strata.total[0]).all()

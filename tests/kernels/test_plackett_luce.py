@@ -1,5 +1,6 @@
 """The kernels of the Plackett-Luce model against naive sums over the orders of every ranking."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -107,11 +108,11 @@ class TestSolvers:
         choices, counts, weights, _ = lanes
         rated = all_rated()
         with double_precision():
-            end, matrix = plackett_luce.newton(choices, counts, rated, jnp.zeros((SIZE, LANES)), self.TERMS)
+            end, matrix = jax.jit(plackett_luce.newton)(choices, counts, rated, jnp.zeros((SIZE, LANES)), self.TERMS)
             inverse = np.linalg.pinv(matrix[0], rcond=1e-10, hermitian=True)
             base = plackett_luce.Base(end.theta[:, 0], jnp.asarray(inverse), jnp.diagonal(matrix[0]))
-            chord = plackett_luce.chord(choices, counts, rated, base, self.TERMS)
-            gradients = plackett_luce.newton_cg(choices, counts, rated, base, self.TERMS)
+            chord = jax.jit(plackett_luce.chord)(choices, counts, rated, base, self.TERMS)
+            gradients = jax.jit(plackett_luce.newton_cg)(choices, counts, rated, base, self.TERMS)
         for lane in range(LANES):
             naive = twins.plackett_luce(RANKED, M, weights[:, lane])
             np.testing.assert_allclose(end.theta[:M, lane], naive, atol=1e-6)
@@ -127,7 +128,8 @@ class TestSolvers:
         active[0, 1] = False
         with double_precision():
             base = plackett_luce.Base(jnp.zeros(SIZE), jnp.eye(SIZE) / 100, (jnp.arange(SIZE) < M).astype(float))
-            end = plackett_luce.chord(choices, counts, rated._replace(active=jnp.asarray(active)), base, self.TERMS)
+            rated = rated._replace(active=jnp.asarray(active))
+            end = jax.jit(plackett_luce.chord)(choices, counts, rated, base, self.TERMS)
         assert np.asarray(end.status).tolist()[1] == 1
         np.testing.assert_array_equal(end.theta[:, 1], 0)
 

@@ -126,6 +126,7 @@ def test_a_step_solves_the_newton_equation():
     noise = np.finfo(float).eps * opponent_sums(adjacency, lambda k: battles.n[k])
     one = jnp.ones(LANES)
 
+    @jax.jit
     def change(shrink):
         found, _ = sparse_solve.newton_step(
             adjacency, weights, grad, noise, Terms(0.3, 1e-11, 100), shrink=shrink * one, least=one, running=running
