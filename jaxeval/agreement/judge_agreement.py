@@ -121,7 +121,8 @@ def judge_agreement(
 
     Items are resampled whole, with all battles, judges and labels; draws of all measures are joint. Shares have
     Wilson's interval for as many independent battles as give their variance over resamples; other measures have
-    percentile intervals. With 120 items intervals of 95 % held .93 to .95 in simulations.
+    percentile intervals. With 120 items intervals of 95 % held .92 to .95 in simulations (alpha .91 to .94): of few
+    items they are a little short.
 
     Args:
         verdicts: what `read_judge_outputs` gives, or a table of pairwise verdicts. Either a row for each judge, item
