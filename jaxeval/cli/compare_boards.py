@@ -101,7 +101,7 @@ def compare_boards(
 
     telling = {"--by": by, "--where-a": where_a, "--where-b": where_b, "--winner-b": winner_b, "--target-b": target_b,
                "--features-b": features_b}  # fmt: skip
-    _check(len(files), {name for name, value in telling.items() if value is not None}, slices, options)
+    _check(len(files), {name for name, value in telling.items() if value is not None}, slices, id, options)
     pair = _two(slices, "--slices") if slices else None
     check_outputs({"--out": outputs.out, "--plot": plot}, [*files, *reading.files])
     own, of_own = covariates_of(features, False, None, ())
@@ -135,7 +135,7 @@ def compare_boards(
     present(comparison_findings(found, table, top), outputs)
 
 
-def _check(n_files: int, telling: set[str], slices: str | None, options: dict[str, Any]) -> None:
+def _check(n_files: int, telling: set[str], slices: str | None, id: tuple[str, ...], options: dict[str, Any]) -> None:
     """Usage errors of options that do not go together; ``telling`` are those given that tell two boards apart."""
     if n_files > 2:
         raise click.UsageError(f"two boards are compared, got {n_files} files: put those of a board into a folder")
@@ -146,8 +146,10 @@ def _check(n_files: int, telling: set[str], slices: str | None, options: dict[st
             "one file holds two boards where an option says which: --by COL --slices X,Y; --where-a and --where-b; "
             "--winner-b or --target-b; or --features-b. Else name a second file"
         )
-    if "--by" in telling and (n_files > 1 or len(telling) > 1 or options["shared"] is not None):
-        raise click.UsageError("--by takes two groups of one file: leave a second file, --shared and the like out")
+    if "--by" in telling and (n_files > 1 or len(telling) > 1 or options["shared"] is not None or id):
+        raise click.UsageError(
+            "--by takes two groups of one file: leave a second file, --id, --shared and the like out"
+        )
     if options["gauge"] == "votes":
         raise click.UsageError("--gauge votes weighs the models of each board otherwise: take mean, or MODEL=RATING")
     if options["cluster"] and options["scheme"] != "multinomial":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -117,15 +117,9 @@ class BoardComparison(Shown):
     def difference(self) -> Draws:
         """The ratings on board b less those on board a, draw by draw, Elo."""
         found = self.ratings[1] - self.ratings[0]
-        held = np.full(len(self.models), self.identical)
-        return Draws(
-            found.names,
-            found.estimate,
-            found.draws,
-            gauge=self.ratings[0].gauge,
-            anchored=held if found.anchored is None else held | found.anchored,
-            precision=found.precision,
-            settings=self.settings,
+        held = np.zeros(len(self.models), bool) if found.anchored is None else found.anchored
+        return replace(
+            found, gauge=self.ratings[0].gauge, anchored=held | self.identical, settings=self.settings, warnings=()
         )
 
     @cached_property

@@ -156,6 +156,11 @@ def test_models_and_names_that_one_board_has(votes, folder, tmp_path):
             "--slices takes two names X,Y, got 'English'",
         ),
         (["last.csv", "this.csv", "--by", "language", "--slices", "a,b"], 2, "--by takes two groups of one file"),
+        (
+            ["votes.parquet", "--by", "a", "--slices", "x,y", "--id", "vote_id"],
+            2,
+            "leave a second file, --id, --shared",
+        ),
         (["votes.parquet", "--by", "language", "--slices", "English,Germen"], 1, "no group 'Germen'"),
         (["votes.parquet", "--by", "tongue", "--slices", "a,b"], 1, "no column 'tongue'"),
         (["last.csv", "this.csv", "--id", "language"], 1, "share their name with others"),
