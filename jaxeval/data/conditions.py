@@ -40,7 +40,8 @@ def _references(condition: str) -> list[tuple[str, ...]]:
     found = json.loads(answer)
     if found["error"] or len(found["statements"]) != 1:
         raise DataError(
-            f"{condition!r} is no condition in SQL: {found.get('error_message', 'it is several statements')}"
+            f"{condition!r} is no condition in SQL: {found.get('error_message', 'it is several statements')} (names "
+            "with blanks or dots of their own stand in double quotes)"
         )
     return list(dict.fromkeys(_referred(found)))
 

@@ -151,8 +151,18 @@ def arena_style() -> list[Feature]:
 
 
 def arena_style_columns(names: Sequence[str]) -> list[str]:
-    """The columns that `arena_style` needs, in a file with columns of those ``names``."""
+    """The columns that `arena_style` needs, in a file with columns of those ``names``.
+
+    Raises:
+        DataError: they are not among them.
+    """
     counts = [columns.format(side) for columns in _ARENA_STYLE.values() for side in "ab"]
+    if names and _ARENA_OBJECT not in names and not set(counts) <= set(names):
+        raise DataError(
+            f"the Arena's covariates (--style arena) need its column {_ARENA_OBJECT!r}, or "
+            f"{', '.join(map(repr, counts))}; the table has {', '.join(map(repr, names))}: name its own covariates with "
+            "features= (--features)"
+        )
     return counts if set(counts) <= set(names) else [_ARENA_OBJECT]
 
 

@@ -153,6 +153,8 @@ class TestArenaStyle:
         np.testing.assert_array_equal(one.matrix, other.matrix)
         assert arena_style_columns(list(self.VOTES)) == ["conv_metadata"]
         assert len(arena_style_columns(list(flat))) == 8
+        with pytest.raises(DataError, match=r"--style arena\) need its column 'conv_metadata', or .*the table has 'x'"):
+            arena_style_columns(["x"])
 
     def test_merged_battles_count_as_often(self):
         twice = pd.concat([self.VOTES, self.VOTES[:100]])
