@@ -25,7 +25,7 @@ from jaxeval.data.columns import (
 )
 from jaxeval.data.judge_calls import Unparsed
 from jaxeval.data.nested_columns import with_fields
-from jaxeval.data.presentation_orders import OUTPUT
+from jaxeval.data.presentation_orders import ITEM, JUDGE, OUTPUT, RUN, usual_column
 from jaxeval.data.replied_columns import holds_text, replied_grades, usual_replies
 from jaxeval.data.report import AnswersReport, MissingJudgment
 from jaxeval.data.table_files import read_as
@@ -108,7 +108,8 @@ class JudgedAnswers(Shown):
             df: a row per item, model, judge and run, or per item, model and run with a column per judge.
             judgment: column of judgments, or a list of columns, one a judge: 0, 1, booleans, or scores; or what the
                 judge printed: Yes or No, a grade, or JSON with one of these; by default "judgment", "verdict", "output"
-                or another usual name of replies.
+                or another usual name of replies. Where replies are found so, the columns "model", "judge", "item" and
+                "run" (or other usual names) are taken, too, if there.
             label: column of human labels, 0 or 1; by default "human" or "label" if there. May have missing values.
             model: column that names the model; without it all answers belong to one.
             judge: column that names the judge, where ``judgment`` is one column.
@@ -148,6 +149,11 @@ class JudgedAnswers(Shown):
         renamed = renames(named, frame.columns)
         frame = with_fields(frame.rename(columns=renamed), [name for name in named if name not in defaults])
         judgments = _judgment_columns(frame, judgment)
+        if judgment is None and positive is None and holds_text(frame[judgments[0]]):
+            model, judge, item, run = (
+                usual_column(frame, own, usual)
+                for own, usual in ((model, ("model",)), (judge, JUDGE), (item, ITEM), (run, RUN))
+            )
         if judge is not None and len(judgments) > 1:
             raise ValueError(f"judge={judge!r} names the judges of one column of judgments, got {judgments}")
         label = label or next((c for c in DEFAULT_LABEL if c in frame.columns), None)

@@ -23,7 +23,7 @@ from jaxeval.data.columns import (
 from jaxeval.data.judge_scores import Scores, over_orders, score_differences, sign_labels
 from jaxeval.data.labels import Labels, Sides, check_labels, read_labels
 from jaxeval.data.nested_columns import with_fields, within
-from jaxeval.data.presentation_orders import OneOrder, orders_in_rows
+from jaxeval.data.presentation_orders import JUDGE, OneOrder, orders_in_rows, usual_column
 from jaxeval.data.report import JudgedReport
 from jaxeval.errors import DataError
 from jaxeval.tables.shown import ROWS_OF_DATA, Shown, View
@@ -186,6 +186,11 @@ class JudgedBattles(Shown):
             frame, scores_a, scores_b, scores_a_swapped, scores_b_swapped, score_difference, verdicts
         )
         n_rows = len(frame)
+        judges = usual_column(frame, None, JUDGE)
+        if judges is not None and (n_judges := frame[judges].nunique()) > 1:
+            told += (
+                f"column {judges!r} names {n_judges:,} judges, and all battles are read as one's: see read_judges",
+            )
         in_rows = None
         if len(each) == len(verdicts or each) == 1 and one_order != "separate":
             in_rows, sentence = orders_in_rows(frame, item, sides, one_order)

@@ -142,7 +142,7 @@ class OutputsReport(Shown):
     n_against_scores: int = 0  # calls whose verdict names the side that they score lower
     n_human: int = 0  # human labels
     n_battles_with_human: int = 0
-    n_human_unused: int = 0  # human labels of items and pairs that no judge saw
+    n_human_unused: int = 0  # human labels of items and pairs without a battle
     n_disputed: int = 0  # items and pairs on which people contradict each other
     read_as: tuple[str, ...] = ()  # how columns and replies were read
 
@@ -173,7 +173,10 @@ class OutputsReport(Shown):
                 f"{counted(self.n_against_scores, 'call')} with a verdict for the side scored lower",
             ),
             (self.n_human, f"{counted(self.n_human, 'human label')}; {labelled} one"),
-            (self.n_human_unused, f"{counted(self.n_human_unused, 'human label')} of what no judge saw, not used"),
+            (
+                self.n_human_unused,
+                f"{counted(self.n_human_unused, 'human label')} of items and pairs without a battle not used",
+            ),
             (self.n_disputed, f"people contradict each other on {counted(self.n_disputed, 'item')}"),
             *((True, sentence) for sentence in self.read_as),
         )

@@ -348,6 +348,9 @@ def test_judges_of_a_table_are_told_apart(tmp_path):
     _, rows = in_rows()
     path = tmp_path / "judged.csv"
     pd.concat([rows.assign(judge="p"), rows.head(40).assign(judge="q")]).to_csv(path, index=False)
+    assert "names 2 judges, and all battles are read as one's" in str(
+        JudgedBattles.from_pandas(pd.read_csv(path), one_order="separate").report
+    )
     judges = read_judges(path)
     assert {name: (battles.n_battles, battles.judge_name) for name, battles in judges.items()} == {
         "p": (40, "p"),

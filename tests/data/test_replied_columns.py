@@ -21,6 +21,17 @@ def test_yes_and_no_and_grades_are_judgments():
     assert answers(grades, threshold=7.5).judgment.ravel().tolist() == [0, 0, 1, 1]
 
 
+def test_replies_need_no_names_of_columns():
+    frame = pd.DataFrame(
+        {"question_id": [1, 1, 2, 2], "model": [*"xyxy"], "judge": [*"pppp"], "output": ["Yes", "No", "No", "Yes"]}
+    )
+    both = pd.concat([frame, frame.assign(judge="q", output="Yes")])
+    answers = JudgedAnswers.from_pandas(both)
+    assert answers.judgment[..., 0].tolist() == [[1, 0], [0, 1]]
+    assert list(answers.judges) == ["p", "q"]
+    assert JudgedAnswers.from_pandas(pd.concat([frame, frame]).assign(run=[1] * 4 + [2] * 4)).report.n_runs == 2
+
+
 def test_grades_that_cannot_be_read_are_an_error_or_counted():
     said = ["Yes", "I do not know whether it is, since the question cannot be answered at all.", "No", None]
     with pytest.raises(DataError, match=r"1 reply of 4 cannot be read: 1 prose without a verdict \(first in row 1\)"):
