@@ -160,8 +160,8 @@ def arena_style_columns(names: Sequence[str]) -> list[str]:
     if names and _ARENA_OBJECT not in names and not set(counts) <= set(names):
         raise DataError(
             f"the Arena's covariates (--style arena) need its column {_ARENA_OBJECT!r}, or "
-            f"{', '.join(map(repr, counts))}; the table has {', '.join(map(repr, names))}: name its own covariates with "
-            "features= (--features)"
+            f"{', '.join(map(repr, counts))}; the table has {', '.join(map(repr, names))}: name covariates of its own "
+            "with features= (--features)"
         )
     return counts if set(counts) <= set(names) else [_ARENA_OBJECT]
 
