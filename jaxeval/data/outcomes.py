@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
-from jaxeval.data.columns import Rows, count_rows, factorized, first_place, numbers, reject_values, whole_numbers
+from jaxeval.data.columns import Rows, count_rows, factorized, numbers, reject_values, whole_numbers
 from jaxeval.data.labels import STANDARD, LabelledResults, Labels, Sides, check_labels, read_labels
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, did_you_mean
@@ -242,9 +242,12 @@ def _one_hot_targets(frame: pd.DataFrame, rows: Rows | None) -> Float:
     values = np.stack([numbers(frame[c], c, rows) for c in ONE_HOT_COLUMNS])
     bad = ~(np.isin(values, (0, 1)).all(0) & (values.sum(0) == 1))
     if bad.any():
-        found = ", ".join(f"{v:g}" for v in values[:, int(bad.argmax())])
+        first = int(bad.argmax())
+        found = ", ".join(f"{v:g}" for v in values[:, first])
+        place = f"row {first}" if rows is None else rows.place(first)
         raise DataError(
             f"columns {', '.join(ONE_HOT_COLUMNS)} must hold one 1 and two 0s in each row; "
-            f"{counted(count_rows(bad, rows), 'row does', 'rows do')} not, as {found}{first_place(bad, rows)}"
+            f"{counted(count_rows(bad, rows), 'row does', 'rows do')} not"
+            f"{f' (rows count from 0; first {place}: {found})' if place else f', as {found}'}"
         )
     return values[0] + 0.5 * values[2]
