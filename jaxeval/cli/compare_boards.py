@@ -50,6 +50,8 @@ _OF_BATTLES = ("model_a", "model_b", "target", "weight")
               help="What the labels of board b mean, where they differ from --labels.")  # fmt: skip
 @click.option("--features", metavar="A,B", help="Columns that both boards control for, as of `leaderboard`.")
 @click.option("--features-b", metavar="A,B", help="Columns that board b controls for, and board a does not.")
+@click.option("--style-b", type=click.Choice(["arena"]),
+              help="Board b controls for the Arena's own four covariates, and board a does not.")  # fmt: skip
 @reading_options
 @click.option("--cluster", metavar="COL",
               help="Resample whole clusters: prompts, voters, sessions. Those on both boards are drawn once for "
@@ -78,6 +80,7 @@ def compare_boards(
     reading: Reading,
     features: str | None,
     features_b: str | None,
+    style_b: str | None,
     id: tuple[str, ...],
     drawn: dict[str, Any],
     outputs: Outputs,
@@ -94,18 +97,24 @@ def compare_boards(
     """Compare two boards: who moved, ranks on both, and how far they agree.
 
     FILES are two files or folders of votes, such as last week's and this week's. One file holds both boards where an
-    option says which: --by and --slices, --where-a and --where-b, --winner-b or --target-b, or --features-b.
+    option says which: --by and --slices, --where-a and --where-b, --winner-b or --target-b, --features-b or --style-b.
     """
     from jaxeval.cli.comparison_screen import comparison_findings
+    from jaxeval.data.features import arena_style, arena_style_columns
+    from jaxeval.data.file_lists import files_of
+    from jaxeval.data.table_files import head_names
     from jaxeval.ratings.compare_boards import compare_boards as compared
 
     telling = {"--by": by, "--where-a": where_a, "--where-b": where_b, "--winner-b": winner_b, "--target-b": target_b,
-               "--features-b": features_b}  # fmt: skip
+               "--features-b": features_b, "--style-b": style_b}  # fmt: skip
     _check(len(files), {name for name, value in telling.items() if value is not None}, slices, id, options)
     pair = _two(slices, "--slices") if slices else None
     check_outputs({"--out": outputs.out, "--plot": plot}, [*files, *reading.files])
     own, of_own = covariates_of(features, False, None, ())
     more, of_more = covariates_of(features_b, False, None, ())
+    if style_b is not None:
+        more += arena_style()
+        of_more += arena_style_columns(head_names(files_of(files)[0]))
     of_b = reading
     if winner_b or target_b:
         of_b = replace(reading, winner=winner_b, target=target_b)
@@ -144,7 +153,7 @@ def _check(n_files: int, telling: set[str], slices: str | None, id: tuple[str, .
     if n_files == 1 and not telling:
         raise click.UsageError(
             "one file holds two boards where an option says which: --by COL --slices X,Y; --where-a and --where-b; "
-            "--winner-b or --target-b; or --features-b. Else name a second file"
+            "--winner-b or --target-b; --features-b; or --style-b. Else name a second file"
         )
     if "--by" in telling and (n_files > 1 or len(telling) > 1 or options["shared"] is not None or id):
         raise click.UsageError(
@@ -218,14 +227,17 @@ def _slices(battles: Battles, by: str, pair: tuple[str, str], missing: Any, aske
     from jaxeval.ratings.compare_boards import compare_boards as compared
     from jaxeval.wording import did_you_mean, named
 
-    codes, values = battles.codes(by, missing)
-    groups = list(map(str, values))
+    found = battles.members(by, missing)
+    groups, values = list(map(str, found.groups)), found.groups
     for name in pair:
         if name not in groups:
             raise DataError(f"no group {name!r} of {by!r}; there are {named(groups)}{did_you_mean(name, groups)}")
     numbers = [groups.index(name) for name in pair]
+    if found.overlapping:  # votes may be in both, and are then drawn once
+        rows = np.arange(battles.n_rows)
+        one, other = (battles.filter(np.isin(rows, found.rows(found.codes == number))) for number in numbers)
+        return compared(one, other, **asked)
     shown = {name: asked.pop(name) for name in ("names", "gauge", "base", "level", "min_battles", "top")}
     asked.pop("shared")
-    boards: Bootstraps = bootstrap(battles.filter(np.isin(codes, numbers)), by=by, missing=missing, **asked)
-    one, other = (boards[values[number]] for number in numbers)
-    return compared(one, other, **shown)
+    boards: Bootstraps = bootstrap(battles.filter(np.isin(found.codes, numbers)), by=by, missing=missing, **asked)
+    return compared(*(boards[values[number]] for number in numbers), **shown)

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from arena_votes import arena_votes
 from click.testing import CliRunner
 
 import jaxeval
@@ -179,3 +180,35 @@ def test_errors(folder, monkeypatch, arguments, code, message):
     result = run(*arguments)
     assert result.exit_code == code, result.output
     assert message in " ".join(result.stderr.split())
+
+
+@pytest.fixture(scope="module")
+def arena(tmp_path_factory):
+    path = tmp_path_factory.mktemp("arena") / "votes.parquet"
+    pd.DataFrame(arena_votes(800)).to_parquet(path)
+    return path
+
+
+def test_overlapping_categories_are_drawn_once(arena, tmp_path):
+    names = {"math": "a", "creative_writing": "b"}
+    result = run(arena, "--by", "category_tag", "--slices", ",".join(names), "--out", tmp_path / "out.parquet")
+    battles = jaxeval.read_battles(arena, keep=["category_tag"])
+    members = battles.members("category_tag")
+    parts = [
+        battles.filter(np.isin(np.arange(battles.n_rows), members.rows(members.codes == members.groups.get_loc(name))))
+        for name in names
+    ]
+    expected = jaxeval.compare_boards(*parts, n_resamples=B, names=tuple(names))
+    check(written(result, tmp_path / "out.parquet"), expected.table)
+    both = len(set(members.row[members.codes == members.groups.get_loc("math")])
+               & set(members.row[members.codes == members.groups.get_loc("creative_writing")]))  # fmt: skip
+    assert both > 20
+    assert f"{both} of them on both" in " ".join(result.output.split())
+
+
+def test_the_arenas_style_on_one_board(arena, tmp_path):
+    result = run(arena, "--style-b", "arena", "--out", tmp_path / "out.parquet")
+    battles = jaxeval.read_battles(arena, keep=["conv_metadata"])
+    style = {"features": jaxeval.arena_style()}
+    expected = jaxeval.compare_boards(battles, battles, n_resamples=B, options_b=style)
+    check(written(result, tmp_path / "out.parquet"), expected.table)
