@@ -155,8 +155,8 @@ def simulate_verdicts(
     """
     if not 0 <= agreement <= 1:
         raise ValueError(f"agreement must lie in [0, 1], got {agreement}")
-    if not taste >= 0:
-        raise ValueError(f"taste must be >= 0, got {taste}")
+    if not 0 <= taste < np.inf:
+        raise ValueError(f"taste must be >= 0 and finite, got {taste}")
     n = checked_integer("n_human", n_human, 1) + checked_integer("n_unlabelled", n_unlabelled, 1)
     strengths = _given_or_drawn(options.get("strengths"), n_models, n, options.get("seed", 0))
     votes = simulate_votes(n, len(strengths), **{**options, "strengths": strengths})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,7 @@ from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells, count_by
 from jaxeval.data.columns import reject_missing, renumbered
+from jaxeval.data.report import DataReport
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, visible
 
@@ -70,6 +71,11 @@ class VerdictRows(Battles):
     verdict: Float = field(default_factory=lambda: np.zeros(0), repr=False)  # (R,) of the judge, for side A
     labelled: Bool = field(default_factory=lambda: np.zeros(0, bool), repr=False)  # (R,)
 
+    def has_votes(self, model: Any) -> bool:
+        """Whether people judged a battle of the ``model``."""
+        number = self.models.get_loc(model)
+        return bool((self.labelled & ((self.model_a == number) | (self.model_b == number))).any())
+
     def compress(self, rows: slice | NDArray[np.intp]) -> tuple[VerdictCells, NDArray[np.intp]]:
         """Cells of some rows, and the cell of each."""
         a, b, labelled = self.model_a[rows].astype(np.int64), self.model_b[rows], self.labelled[rows]
@@ -116,6 +122,7 @@ def verdict_rows(human: Battles, judged: Battles, unlabelled: Battles, keep: Seq
         _check_hard(name, sample)
     for name in ("human", "judged"):
         _check_all_rows(name, samples[name])
+    _check_names(human, judged, unlabelled)
     flipped = _same_battles(human, judged)
     models = pd.Index(sorted({*human.models, *unlabelled.models}, key=str), name="model")
     sides = [
@@ -170,20 +177,36 @@ def _check_hard(name: str, battles: Battles) -> None:
         raise DataError(f"{name}: battles gathered from several processes have lost the order of their rows")
 
 
+def _left_out(report: DataReport) -> int:
+    """Rows of the input that are no battles; those of a model against itself are none in any table."""
+    dropped = report.n_both_bad if report.both_bad == "drop" else 0
+    return report.n_missing + report.n_zero_weight + report.n_empty_rows + dropped
+
+
 def _check_all_rows(name: str, battles: Battles) -> None:
     """An error where rows of the input are not rows of the battles, one by one."""
-    report = battles.report
-    left_out = report.n_missing + report.n_zero_weight + report.n_empty_rows
-    left_out += report.n_both_bad if report.both_bad == "drop" else 0
-    if left_out:
+    if left_out := _left_out(battles.report):
         raise DataError(
             f"{name}: {counted(left_out, 'row was', 'rows were')} left out when it was read, so that its rows are no "
-            "longer beside those of the other table: leave the same rows out of both tables before they are read"
+            "longer beside those of the other table: join both by a column of items (join_verdicts), or leave the same "
+            "rows out of both before they are read"
         )
     if battles.count is not None and battles.rows is not None:
         raise DataError(
             f"{name}: equal rows were merged when it was read, so that rows are no longer battle by battle: read it "
             'with keep= a column that tells the battles apart, such as keep=["item"]'
+        )
+
+
+def _check_names(*samples: Battles) -> None:
+    """An error where a model is a number in one table, and text in another."""
+    names = {name for sample in samples for name in sample.models}
+    texts = pd.Series(sorted(names, key=str)).astype(str)
+    if (twice := texts.duplicated()).any():
+        name = texts[twice].iloc[0]
+        raise DataError(
+            f"the model {visible(name)} is a number in one table and text in another, and so are {int(twice.sum()):,} "
+            "in all: give models the same type in all tables"
         )
 
 
@@ -251,6 +274,8 @@ def join_verdicts(
     """
     if without_verdict not in get_args(WithoutVerdict):
         raise ValueError(f"without_verdict must be 'error' or 'drop', got {without_verdict!r}")
+    _check_names(human, judged)
+    human, judged = _found_by_item(human), _found_by_item(judged)
     keys = [_keys(battles, item) for battles in (human, judged)]
     found = pd.MultiIndex.from_frame(keys[1])
     wanted = pd.MultiIndex.from_frame(keys[0])
@@ -278,6 +303,18 @@ def join_verdicts(
         )
     people = human if not lost.any() else human.filter(~lost)
     return people, _rows_of(judged, place[~lost], people.count), judged.filter(~labelled)
+
+
+def _found_by_item(battles: Battles) -> Battles:
+    """The same, whose report tells what was left out in words: rows find each other whatever stood between them."""
+    report, n = battles.report, _left_out(battles.report)
+    told = f"{counted(n, 'row')} left out when they were read"
+    report = replace(
+        report, n_missing=0, n_zero_weight=0, n_empty_rows=0,
+        n_both_bad=0 if report.both_bad == "drop" else report.n_both_bad,
+        read_as=(*report.read_as, told) if n else report.read_as,
+    )  # fmt: skip
+    return replace(battles, report=report)
 
 
 def _keys(battles: Battles, item: str) -> pd.DataFrame:

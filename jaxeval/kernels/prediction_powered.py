@@ -64,7 +64,7 @@ class Tuning(NamedTuple):
     first: Int32[Array, "P"]  # model; any for a pair that pads
     second: Int32[Array, "P"]
     probability: Float[Array, "P"]  # of a win of the first
-    judge_mean: Float[Array, "P"]  # outcome that the judge gives on average
+    judge_mean: Float[Array, "P"]  # outcome that the judge gives on average, by its own strengths
     # K, whose product with a score says what it moves: the inverse information, or a row of it for one difference.
     moves: Float[Array, "D M"]
     worth: Float[Array, "P"]  # |K (e_first - e_second)|^2
@@ -111,9 +111,9 @@ def pair_sums(entries: Entries, draws: Num[Array, "units R"], n_pairs: int) -> P
 def powered(sums: PairSums, form: Form, tuning: Tuning, lam: Real[Array, ""]) -> Powered:
     """The sums that lanes are fitted to, with ``lam`` where it is no NaN, else the one of least variance.
 
-    With residuals e = y - p and d = f - c (c the judge's mean of the pair, or p if pooled), the variance of what K
-    moves is that of e - lam d in the labelled battles, and of lam r d in the others. It is a parabola in lam, whose
-    lowest point in [0, 1] is taken.
+    With residuals e = y - p and d = f - c (c the judge's mean by strengths of its own, or p if pooled), the variance of
+    what K moves is that of e - lam d in the labelled battles, and of lam r d in the others. It is a parabola in lam,
+    whose lowest point in [0, 1] is taken.
     """
     p = tuning.probability[:, None]
     centre = tuning.judge_mean[:, None] if form == Form.BY_PAIR else p
@@ -140,16 +140,18 @@ def powered(sums: PairSums, form: Form, tuning: Tuning, lam: Real[Array, ""]) ->
     def total(values: Array) -> Array:
         return jnp.sum(tuning.worth[:, None] * values, 0)
 
-    n, n_others = jnp.maximum(n, 1.0), jnp.maximum(n_others, 1.0)
-    of_e, of_d, of_others = moved(e), moved(d), moved(ratio * others)
-    without = total(ee) - jnp.sum(of_e**2, 0) / n
-    shared = total(ed) - jnp.sum(of_e * of_d, 0) / n
-    added_ = total(dd) - jnp.sum(of_d**2, 0) / n + total(ratio**2 * dd_others) - jnp.sum(of_others**2, 0) / n_others
-    best = jnp.clip(shared / jnp.where(added_ > 0, added_, jnp.inf), 0.0, 1.0)
+    without, shared, used = total(ee), total(ed), total(dd) + total(ratio**2 * dd_others)
+    if form == Form.POOLED:  # means of the samples do not vary; within pairs, what is off the model stays in both
+        of_e, of_d, of_others = moved(e), moved(d), moved(ratio * others)
+        n, n_others = jnp.maximum(n, 1.0), jnp.maximum(n_others, 1.0)
+        without -= jnp.sum(of_e**2, 0) / n
+        shared -= jnp.sum(of_e * of_d, 0) / n
+        used -= jnp.sum(of_d**2, 0) / n + jnp.sum(of_others**2, 0) / n_others
+    best = jnp.clip(shared / jnp.where(used > 0, used, jnp.inf), 0.0, 1.0)
     lam = jnp.where(jnp.isnan(lam), best, lam)
     points = sums.human + lam * jnp.where(known, ratio * sums.judge_others - sums.judge, 0.0)
     n_eff = sums.n if form == Form.BY_PAIR else (1 - lam) * sums.n + lam * ratio * sums.n_others
-    with_ = without - 2 * lam * shared + lam**2 * added_
+    with_ = without - 2 * lam * shared + lam**2 * used
     return Powered(n_eff, points, lam, jnp.where(without > 0, without / jnp.where(with_ > 0, with_, jnp.nan), jnp.nan))
 
 

@@ -324,7 +324,7 @@ def bootstrap_result(
     if options.ridge == 0:
         values = np.array([0.0, np.inf, -np.inf, np.nan])[standing[lost]]
         theta[lost] = np.where(standing[lost] == Standing.IDENTIFIED, theta[lost], values)
-        theta[:, ~board.active] = np.nan
+    theta[:, ~board.active] = np.nan
     theta[~refitted.converged] = np.nan
     names = {Standing.ABOVE: "undefeated", Standing.BELOW: "winless", Standing.INCOMPARABLE: "not_comparable"}
     made = vars(fit.settings) | {"by": list(options.by or []), "dtype": options.dtype}

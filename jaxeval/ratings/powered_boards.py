@@ -31,6 +31,8 @@ _MAX_NEWTON_STEPS = 200
 # lam and the strengths that it is chosen by are found in turn; it moves little after the first turn.
 _TURNS, _SETTLED = 20, 1e-9
 _FIRST_LAM = 0.5
+# Of the judge's own strengths, which all are finite by it.
+_JUDGE_RIDGE = 0.5
 
 
 class PoweredBoard(NamedTuple):
@@ -137,8 +139,7 @@ def fit_powered_board(
     given = np.nan if lam is None else lam
     now, probability, worth = _FIRST_LAM if lam is None else lam, np.full(n_pairs, 0.5), np.zeros(n_pairs)
     moves = np.zeros((size if difference is None else 1, size))
-    seen = np.asarray(sums.n_others[:, 0])
-    judge_mean = np.where(seen > 0, np.asarray(sums.judge_others[:, 0]) / np.maximum(seen, 1), 0.5)
+    judge_mean = _judge_mean(cells, sums, first, second, size)
 
     def tuning() -> Tuning:
         return Tuning(
@@ -164,19 +165,36 @@ def fit_powered_board(
         before, now = now, float(best.lam[0])
         if abs(now - before) < _SETTLED or board.status != Status.CONVERGED:
             break
-    flags = _flags(board, powered)
+    known = bool(np.asarray(sums.n).any())
     return PoweredBoard(
         board=board,
         cells=cells,
         form=form,
         tuning=tuning(),
-        lam=float(powered.lam[0]),
-        gain=float(best.gain[0]),
+        lam=float(powered.lam[0]) if known else np.nan,
+        gain=float(best.gain[0]) if known else np.nan,
         start=theta,
         inverse=inverse,
         information_diagonal=diagonal,
-        flags=flags,
+        flags=_flags(board),
     )
+
+
+def _judge_mean(cells: VerdictCells, sums: PairSums, first: NDArray[Any], second: NDArray[Any], size: int) -> Float:
+    """(P',) outcomes that the judge gives on average, by strengths of its own.
+
+    Means of the pairs themselves would lie too near to verdicts that are few in a pair, which then seem to vary less
+    than they do: lam and worth would come out too large.
+    """
+    n_real = len(cells.first)
+    n, points = (np.asarray(x)[:n_real, 0] for x in (sums.n + sums.n_others, sums.judge + sums.judge_others))
+    tables = np.zeros((2, size, size))
+    cells.fill_tables(n, points, *tables)
+    every = np.full(size, Standing.IDENTIFIED, np.int8)
+    terms = Terms.of(_JUDGE_RIDGE, TOLERANCE_LOGIT, _MAX_NEWTON_STEPS)
+    with double_precision(), one_blas_thread():
+        end, *_ = jax.device_get(fit_powered(*tables, every, np.ones(size, bool), terms))
+    return np.asarray(1 / (1 + np.exp(end.theta[second] - end.theta[first])))
 
 
 def _tuned(sums: PairSums, form: Form, tuning: Tuning, lam: float) -> Powered:
@@ -197,9 +215,10 @@ def _fitted(
     standing = pad(met.standing, (size,))
     standing[m:] = Standing.INCOMPARABLE
     terms = Terms.of(options.ridge, TOLERANCE_LOGIT, _MAX_NEWTON_STEPS)
-    end, found, inverse, diagonal = jax.device_get(fit_powered(*tables, standing, np.arange(size) < m, terms))
+    judged = cells.by_people(m) > 0
+    end, found, inverse, diagonal = jax.device_get(fit_powered(*tables, standing, pad(judged, (size,)), terms))
     standing = np.asarray(found)[:m]
-    active = (standing == Standing.IDENTIFIED) | (options.ridge > 0)
+    active = judged & ((standing == Standing.IDENTIFIED) | (options.ridge > 0))
     board = Board(
         models=models,
         cells=cells,
@@ -218,7 +237,7 @@ def _fitted(
     return board, inverse, diagonal
 
 
-def _flags(board: Board, powered: Powered) -> tuple[str, ...]:
+def _flags(board: Board) -> tuple[str, ...]:
     """What is told of points that no battles could give."""
     cells = board.cells
     outside = (board.wins < -1e-9) | (board.wins > board.n + 1e-9)

@@ -34,6 +34,8 @@ from jaxeval.wording import counted, did_you_mean, named
 
 Samples = Literal["by pair", "pooled"]
 _FORMS = {"by pair": Form.BY_PAIR, "pooled": Form.POOLED}
+#: Under so many votes of people lam and worth are hardly known.
+FEW_VOTES = 50
 #: The standing of models that only the judge saw.
 JUDGE_ONLY = "judge only"
 
@@ -101,6 +103,11 @@ class PredictionPoweredFit(BradleyTerryFit):
                 f"{counted(len(unseen), 'model has', 'models have')} verdicts of the judge alone, and no rating: "
                 f"{named(unseen)}. soft_elo (jaxeval soft-elo) places models without human votes"
             )
+        if 0 < self.n_human < FEW_VOTES:
+            messages.append(
+                f"the judge's weight and worth are told by {counted(self.n_human, 'vote')} of people, too few to know "
+                f"them well: under {FEW_VOTES} they are often too large"
+            )
         return messages
 
 
@@ -112,7 +119,7 @@ class PredictionPoweredBoard(Bootstrap):
         >>> import jaxeval
         >>> board = jaxeval.prediction_powered(*jaxeval.simulate_verdicts(400, 4_000, 4, seed=0), n_resamples=200)
         >>> print("between {:.0f} and {:.0f} human votes".format(*board.worth_interval()))
-        between 166 and 352 human votes
+        between 165 and 351 human votes
     """
 
     fit: PredictionPoweredFit
@@ -141,9 +148,12 @@ class PredictionPoweredBoard(Bootstrap):
 
         n (variance without the judge / variance with it - 1), of the sum over models, or of the difference that lam is
         best for. It takes battles as independent. It is a property of this n and N: with more verdicts it grows up to a
-        bound that the judge's agreement with people sets.
+        bound that the judge's agreement with people sets, and no judge is worth more than N votes.
         """
-        return self.fit.n_human * (self.fit._powered.gain - 1)
+        return float(self._worth(self.fit._powered.gain))
+
+    def _worth(self, gain: Any) -> Any:
+        return np.minimum(self.fit.n_human * (gain - 1), self.fit.n_judge_only)
 
     def worth_interval(self, level: float = 0.95) -> tuple[float, float]:
         """Percentile interval of `worth`, from lam chosen anew in every resample; its lower end may be 0.
@@ -152,7 +162,7 @@ class PredictionPoweredBoard(Bootstrap):
             ValueError: a level that is none.
         """
         assert self._judge is not None
-        lower, upper = interval_bounds(self.fit.n_human * (self._judge.gain - 1), level)
+        lower, upper = interval_bounds(self._worth(self._judge.gain), level)
         return float(lower), float(upper)
 
     def judge(self, level: float = 0.95) -> dict[str, float]:
@@ -210,8 +220,8 @@ def prediction_powered(
         samples: "by pair" compares the judge's verdicts on both samples within each pair of models, so that pairs may
             be more frequent in one of them. "pooled" compares them over all battles, as the papers do; the n battles
             must then be a random sample of all.
-        best_for: two models, whose difference lam and `worth` are then about; by default they are about the sum of the
-            variances of all ratings.
+        best_for: two models, whose difference lam and `worth` are then about; by default, and in slices without one of
+            the two, they are about the sum of the variances of all ratings.
         ridge: as in `bootstrap`, like ``gauge``, ``base``, ``max_slices``, ``min_slice_battles``, ``missing`` and the
             options of the run. ``min_slice_battles`` counts the battles of both samples.
         scheme: "multinomial" draws n and N battles with replacement; "poisson" and "bayesian" as in `bootstrap`.
@@ -222,7 +232,8 @@ def prediction_powered(
         TypeError: an option is of another type than it says.
         ValueError: a bad number, or an impossible gauge.
         DataError: the rows of ``human`` and ``judged`` are not the same battles; outcomes are soft or weighted; a
-            column is not there; ``best_for`` names no model.
+            column is not there; ``best_for`` names no model that people judged; models are numbers in one table and
+            text in another.
 
     Returns:
         A `PredictionPoweredBoard`, which `leaderboard` tables; with ``by`` a dict of them by group, which it takes too.
@@ -232,7 +243,7 @@ def prediction_powered(
         >>> human, judged, unlabelled = jaxeval.simulate_verdicts(400, 4_000, n_models=4, seed=0)
         >>> board = jaxeval.prediction_powered(human, judged, unlabelled, n_resamples=200)
         >>> board.ratings.round().tolist()
-        [1066.0, 986.0, 995.0, 953.0]
+        [1066.0, 986.0, 995.0, 952.0]
         >>> print(f"lam {board.lam:.2f}, worth {board.worth:.0f} human votes")
         lam 0.59, worth 248 human votes
     """
@@ -286,6 +297,8 @@ def _checked_models(best_for: Any, rows: VerdictRows) -> tuple[Any, Any]:
     for name in best_for:
         if name not in rows.models:
             raise DataError(f"best_for: no model {name!r} among the {rows.n_models:,}{did_you_mean(name, rows.models)}")
+        if not rows.has_votes(name):
+            raise DataError(f"best_for: no human judged a battle of {name!r}, so that it has no rating to be sure of")
     if first == second:
         raise ValueError(f"best_for takes two different models, got {first!r} twice")
     return first, second

@@ -88,12 +88,27 @@ def naive_by_pair(samples, lam):
     return newton(n, y + lam * shift)
 
 
+def naive_strengths(n, points, ridge):
+    """The maximum of the penalised likelihood, by a general optimizer."""
+
+    def loss(theta):
+        x = theta[:, None] - theta
+        p = 1 / (1 + np.exp(-x))
+        value = np.sum(n * np.logaddexp(0, x) - points * x) / 2 + ridge * theta @ theta
+        return value, (n * p - points).sum(1) + 2 * ridge * theta
+
+    return scipy.optimize.minimize(loss, np.zeros(M), jac=True, method="BFGS", options={"gtol": 1e-11}).x
+
+
 def naive_variance(samples, theta, lam, pooled, of=slice(None)):
     """The variance by lam, of the sum over models or of what rows ``of`` say, row by row."""
     (a, b, y), (_, _, f), (c, d, g) = map(by_row, samples)
-    n, n_others, *_, of_others = naive_sums(samples)
+    n, n_others, _, of_judge, of_others = naive_sums(samples)
     p = 1 / (1 + np.exp(theta - theta[:, None]))
-    centre = p if pooled else np.where(n_others > 0, of_others / np.maximum(n_others, 1), 0.5)
+    centre = p
+    if not pooled:
+        own = naive_strengths(n + n_others, of_judge + of_others, 0.5)
+        centre = 1 / (1 + np.exp(own - own[:, None]))
     ratio = np.full((M, M), len(y) / len(g)) if pooled else n / np.maximum(n_others, 1)
     n_eff = (1 - lam) * n + lam * ratio * n_others if pooled else n
     inverse = np.linalg.pinv(np.diag((n_eff * p * (1 - p)).sum(1)) - n_eff * p * (1 - p))
@@ -101,7 +116,7 @@ def naive_variance(samples, theta, lam, pooled, of=slice(None)):
     def scores(first, second, residual):
         moved = residual[:, None] * (inverse[first] - inverse[second])[:, of]
         moved = moved[:, :1] - moved[:, 1:] if moved.shape[1] == 2 else moved
-        return moved - moved.mean(0)
+        return moved - moved.mean(0) if pooled else moved
 
     def variance(weight):
         people = scores(a, b, y - p[a, b] - weight * (f - centre[a, b]))
@@ -252,6 +267,48 @@ class TestJudgeOnly:
         alone = prediction_powered(*(x.filter(models=keep) for x in samples), n_resamples=B)
         np.testing.assert_allclose(board.ratings[keep], alone.ratings, atol=1e-9)
 
+    def test_not_by_a_ridge_either(self, samples):
+        human, judged, unlabelled = samples
+        keep = ["model-1", "model-2", "model-3", "model-4"]
+        parts = human.filter(models=keep), judged.filter(models=keep), unlabelled
+        board = prediction_powered(*parts, n_resamples=16, ridge=0.5)
+        assert board.ratings[["model-5", "model-6"]].isna().all()
+        assert leaderboard(board).set_index("model_name")["rank"][["model-5", "model-6"]].isna().all()
+        with pytest.raises(DataError, match="no human judged a battle of 'model-5'"):
+            prediction_powered(*parts, best_for=("model-1", "model-5"))
+
+    def test_a_slice_without_votes_knows_no_weight(self):
+        human, judged, unlabelled = simulate_verdicts(300, 2_000, 4, seed=4)
+        some = human.to_pandas()["language"].to_numpy() != "German"
+        boards = prediction_powered(human.filter(some), judged.filter(some), unlabelled, by="language", n_resamples=8)
+        assert np.isnan(boards["German"].lam)
+        assert boards["German"].ratings.isna().all()
+
+
+class TestFewVerdicts:
+    """The judge's own mean must not be taken from the verdicts whose variance is told."""
+
+    @pytest.mark.parametrize("n", [1, 2, 20])
+    def test_they_are_worth_no_more_than_themselves(self, n):
+        board = prediction_powered(*simulate_verdicts(1000, n, 4, seed=3, agreement=0.9), n_resamples=16)
+        assert 0 <= board.worth <= n
+        assert board.worth_interval()[1] <= n
+        assert board.lam < 0.4
+
+    def test_the_board_is_not_worse_than_without(self):
+        strengths = jaxeval.simulate_strengths(10, seed=5)
+        errors = []
+        for seed in range(30):
+            samples = simulate_verdicts(300, 30, strengths=strengths, seed=seed, agreement=0.9)
+            boards = prediction_powered(*samples, n_resamples=1), prediction_powered(*samples, 0, n_resamples=1)
+            errors.append([np.mean((b.fit.theta - strengths) ** 2) for b in boards])
+        ours, alone = np.mean(errors, 0)
+        assert ours < 1.05 * alone
+
+    def test_few_votes_are_told(self):
+        board = prediction_powered(*simulate_verdicts(30, 500, 3, seed=1), n_resamples=8)
+        assert any("told by 30 votes of people, too few" in text for text in board.warnings)
+
 
 class TestNoOptimum:
     def test_a_model_that_lost_everything(self):
@@ -337,6 +394,26 @@ class TestJoin:
         joined = jaxeval.join_verdicts(*tables, "prompt")
         again = prediction_powered(*joined, n_resamples=B)
         np.testing.assert_allclose(again.draws, board.draws, atol=1e-9)
+
+    def test_what_was_left_out_does_not_matter(self, tables, board):
+        human, judged = (x.to_pandas() for x in tables)
+        words = np.array(["model_b", "tie", "model_a"])
+        human = human.assign(winner=words[(2 * human["target"]).astype(int)]).drop(columns="target")
+        holes = pd.concat([human, human.iloc[:3].assign(winner=None)]).sample(frac=1, random_state=1)
+        people = Battles.from_pandas(holes, missing="drop")
+        joined = jaxeval.join_verdicts(people, Battles.from_pandas(judged, target="target"), "prompt")
+        again = prediction_powered(*joined, n_resamples=B)
+        np.testing.assert_allclose(again.draws, board.draws, atol=1e-9)
+        assert "3 rows left out when they were read" in str(again.fit.report)
+
+    def test_numbers_and_text_are_told(self, tables):
+        human, judged = (x.to_pandas() for x in tables)
+        number = {f"model-{k}": k for k in range(1, 7)}
+        human = human.assign(**{side: human[side].astype(str).map(number) for side in ("model_a", "model_b")})
+        judged = judged.assign(**{side: judged[side].astype(str).str[-1] for side in ("model_a", "model_b")})
+        human, judged = (Battles.from_pandas(x, target="target") for x in (human, judged))
+        with pytest.raises(DataError, match="the model 1 is a number in one table and text in another"):
+            jaxeval.join_verdicts(human, judged, "prompt")
 
     def test_several_people_on_one_battle(self, tables):
         human, judged = tables
