@@ -245,7 +245,7 @@ def prediction_powered(
         >>> board.ratings.round().tolist()
         [1066.0, 986.0, 995.0, 952.0]
         >>> print(f"lam {board.lam:.2f}, worth {board.worth:.0f} human votes")
-        lam 0.59, worth 248 human votes
+        lam 0.59, worth 246 human votes
     """
     given = {**locals(), **options}
     human, judged, unlabelled = (as_battles(x) for x in (human, judged, unlabelled))
