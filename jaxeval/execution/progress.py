@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
+from jaxeval.wording import visible
+
 _DELAY_SECONDS = 0.7
 #: What JAX says when it hands a program to its compiler.
 _ABOUT_TO_COMPILE = "/jax/core/compile/jaxpr_to_mlir_module_duration"
@@ -28,7 +30,7 @@ def announce(sentence: str, enabled: bool | None) -> None:
         enabled: as of `progress_bar`; only None says it, where there is no terminal.
     """
     if enabled is None and not sys.stderr.isatty():
-        print(sentence, file=sys.stderr)
+        print(visible(sentence), file=sys.stderr)
 
 
 @contextmanager
