@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Unpack
 
 import numpy as np
@@ -58,6 +58,10 @@ class JudgeAgreement(Shown):
     - ``own_family``: in battles of the judge's family against another, the share of verdicts for its own;
       ``family_excess``: by how much more often it names its own than people do on the same battles;
     - ``calibration_error`` of stated confidence on decided battles, without the noise of the bins.
+
+    Rows decide different battles, so that their shares must not be subtracted. ``joint`` has the differences on the
+    battles that both decide: ``above_people``, a judge's agreement less that of people with each other, and
+    ``above_panel``, a judge's less the panel's. The sentences tell these.
 
     ``panel`` has a row a measure: the mean ``error_correlation`` of two judges where people chose a side, the number
     of independent judges that the panel is worth, K / (1 + (K - 1) rho), and Krippendorff's ``alpha`` of the judges
@@ -205,7 +209,7 @@ def judge_agreement(
         reliability=reliability,
         raters=by_raters(battles),
         error_correlation=correlation_table(battles, whole),
-        sentences=_sentences(battles, table, ends, joint, level),
+        sentences=_sentences(battles, table, ends, whole["common"][0]),
         notes=battles.notes,
         warnings=warnings,
         joint=joint,
@@ -284,14 +288,16 @@ def _panel(ends: pd.DataFrame) -> pd.DataFrame:
     return table.reset_index().replace({"judge": {PANEL: "judges"}}).rename(columns={"judge": "of"})
 
 
-def _sentences(
-    battles: LabelledVerdicts, table: pd.DataFrame, ends: pd.DataFrame, joint: Draws, level: float
-) -> list[str]:
-    """What a manager can use: the answer, by the panel or the judge, and what the panel is worth."""
+def _sentences(battles: LabelledVerdicts, table: pd.DataFrame, ends: pd.DataFrame, common: Float) -> list[str]:
+    """What a manager can use: the answer, by the panel or the judge, and what the panel is worth.
+
+    ``common`` (K, 2, 3) has the sums on battles that a judge decides and people, or the panel, decide, too.
+    """
     n_decided = table.set_index("judge")["n_decided"]
     several = len(battles.judges) > 1
     first = PANEL if several else battles.judges[0]
     order = sorted(battles.judges, key=lambda name: -_value(ends, "agreement", name))
+    place = {name: k for k, name in enumerate([*battles.judges, PANEL])}
     said = []
     for name in [first, *order] if several else [first]:
         found = _percent(ends, "agreement", name)
@@ -299,8 +305,9 @@ def _sentences(
         if found is None:
             said.append(f"{who} and people chose a side on no common battle: there is no agreement to speak of")
             continue
-        beside = _beside_people(ends, joint, name, level, in_full=name == first)
-        said.append(f"{who} agrees with people on {found} of {n_decided[name]:,} decided battles{beside}")
+        decides = _decides(battles, n_decided[name]) if name == PANEL else ""
+        beside = _beside_people(ends, name, common[place[name], 0], in_full=name == first)
+        said.append(f"{who} agrees with people on {found} of {n_decided[name]:,} decided battles{decides}{beside}")
     worth = ("n_independent", PANEL)
     if worth in ends.index:
         row = ends.loc[worth]
@@ -309,9 +316,22 @@ def _sentences(
             f"The errors of two judges correlate with {rho:.2f} on average: the {len(battles.judges):,} judges are "
             f"worth {row['value']:.1f} [{row['lower']:.1f}, {row['upper']:.1f}] independent ones"
         )
-    if several and _difference(joint, order[0], PANEL, level)[1] > 0:
-        said.append(f"{visible_line(order[0])} alone agrees with people more often than the panel does")
+    above = ("above_panel", order[0])
+    if above in ends.index and ends.loc[above, "lower"] > 0:
+        said.append(
+            f"{visible_line(order[0])} alone agrees with people more often than the panel does on the "
+            f"{common[place[order[0]], 1, 0]:,.0f} battles that both decide"
+        )
     return said
+
+
+def _decides(battles: LabelledVerdicts, n_decided: int) -> str:
+    """Of how many battles the panel decides how many: it leaves out those on which judges are split."""
+    sides, labels = (x.sum(1) for x in (np.isin(battles.human, (0.0, 1.0)), ~np.isnan(battles.human)))
+    judged = ~np.isnan(battles.verdict).all(1)
+    n_sides = round(float((sides / np.maximum(labels, 1))[judged].sum()))
+    told = f" (it decides {n_decided:,} of {n_sides:,} on which people chose a side)"
+    return told + ("; a panel of two has a majority only where both agree" if len(battles.judges) == 2 else "")
 
 
 def _value(ends: pd.DataFrame, measure: str, name: Any) -> float:
@@ -326,23 +346,14 @@ def _percent(ends: pd.DataFrame, measure: str, name: Any) -> str | None:
     return f"{value:.{decimals}f}% [{lower:.{decimals}f}, {upper:.{decimals}f}]"
 
 
-def _difference(joint: Draws, name: Any, other: Any, level: float) -> tuple[float, float, float]:
-    """By how many points a judge agrees more often with people than another row says, with its interval."""
-    places = joint.names.get_indexer([("agreement", name), ("agreement", other)])
-    if (places < 0).any():
-        return np.nan, np.nan, np.nan
-    one, two = (joint.take(places[k : k + 1]) for k in (0, 1))
-    apart = replace(one, names=two.names) - two
-    lower, upper = apart.interval(level).to_numpy()[0]
-    return 100 * float(apart.estimate[0]), 100 * float(lower), 100 * float(upper)
-
-
-def _beside_people(ends: pd.DataFrame, joint: Draws, name: Any, level: float, *, in_full: bool) -> str:
-    """How far a judge is from people's agreement with each other; in full with how often they agree."""
-    people = _percent(ends, "agreement", PEOPLE)
-    if people is None:
+def _beside_people(ends: pd.DataFrame, name: Any, common: Float, *, in_full: bool) -> str:
+    """How far a judge is from people's agreement with each other, on battles that both decide."""
+    if ("agreement", PEOPLE) not in ends.index:
         return ""
-    value, lower, upper = _difference(joint, name, PEOPLE, level)
+    who = "the panel" if name == PANEL else "the judge"
+    if ("above_people", name) not in ends.index:
+        return f"; {who} decides no battle on which two people chose a side" if in_full else ""
+    value, lower, upper = 100 * ends.loc[("above_people", name)].to_numpy(float)
     points = f"{abs(value):.0f} points [{{:.0f}}, {{:.0f}}]"
     if lower > 0:
         told = f"{points.format(lower, upper)} above that"
@@ -350,7 +361,8 @@ def _beside_people(ends: pd.DataFrame, joint: Draws, name: Any, level: float, *,
         told = f"{points.format(-upper, -lower)} below that"
     else:
         told = "not told apart from that"
+    n, _, others = common
+    both = f"the {n:,.0f} battles that both decide"
     if not in_full:
-        return ", " + told.replace("that", "people with each other")
-    who = "the panel" if name == PANEL else "the judge"
-    return f"; people agree with each other on {people}: {who} is {told}"
+        return ", " + told.replace("that", f"people with each other on {both}")
+    return f"; people agree with each other on {100 * others / n:.0f}% of {both}: {who} is {told}"

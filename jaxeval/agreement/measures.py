@@ -31,11 +31,13 @@ def columns_of(battles: LabelledVerdicts, families: Mapping[Any, str] | None) ->
     verdict, human = _codes(_with_panel(battles)), _codes(battles.human)
     seen, given = _one_hot(verdict), _one_hot(human)  # (N, J, 3), (N, R, 3)
     labels = given.sum(1)
-    n_labels = np.maximum(labels.sum(1), 1)
+    labels /= np.maximum(labels.sum(1, keepdims=True), 1)
+    people = _people(given, battles.raters is not None and len(battles.raters) == 2)
     columns = {
         # People's labels by rows, the judge's by columns; each battle weighs 1, whatever its number of labels.
-        "confusion": np.einsum("na,njb->njab", labels / n_labels[:, None], seen),
-        "people": _people(given, battles.raters is not None and len(battles.raters) == 2),
+        "confusion": np.einsum("na,njb->njab", labels, seen),
+        "people": people,
+        "common": _common(seen[..., _SIDES], labels[:, _SIDES], people[:, _SIDES[:, None], _SIDES]),
         "alpha": np.stack(
             [coincidences(label_counts(codes, _N_LABELS)) for codes in (_codes(battles.verdict), human)], axis=1
         ),
@@ -57,6 +59,10 @@ def measures(sums: Mapping[str, Float], judges: list[Any]) -> dict[tuple[str, An
         for measure, own in (("agreement", sides), ("all_agreement", table)):
             found[measure, name] = _ratio(np.einsum("baa->b", own), own.sum((1, 2)))
         found["kappa", name], found["all_kappa", name] = cohen_kappa(sides)[2], cohen_kappa(table)[2]
+    for k, name in enumerate(names):
+        for other, (n, own, others) in zip((PEOPLE, PANEL), np.moveaxis(sums["common"][:, k], 0, -1), strict=True):
+            if other in (PEOPLE, names[-1]) and name != other:
+                found[f"above_{other}", name] = _ratio(own - others, n)
     for k, name in enumerate([*names, PEOPLE]):
         found["longer_chosen", name] = _ratio(sums["longer"][:, k, 1], sums["longer"][:, k, 0])
     for k, name in enumerate(judges):
@@ -114,6 +120,20 @@ def _people(given: Float, are_two: bool) -> Float:
     labels = given.sum(1)
     pairs = labels[:, :, None] * labels[:, None, :] - labels[:, :, None] * np.eye(_N_LABELS)
     return np.asarray(pairs / np.maximum(pairs.sum((1, 2), keepdims=True), 1))
+
+
+def _common(seen: Float, labels: Float, people: Float) -> Float:
+    """(N, K, 2, 3) each judge beside people, and beside the last judge (the panel), on battles that both decide.
+
+    The weight of the battle, the judge's agreement with people, and the other's: people's with each other.
+    """
+    decided, agreed = np.einsum("na,njb->nj", labels, seen), np.einsum("na,nja->nj", labels, seen)
+    pairs = people.sum((1, 2))
+    share = _ratio(np.einsum("naa->n", people), pairs)
+    of_people = np.stack([decided, agreed, decided * np.nan_to_num(share)[:, None]], -1) * (pairs > 0)[:, None, None]
+    both = (decided > 0) & (decided[:, -1:] > 0)
+    of_panel = np.stack([decided, agreed, np.broadcast_to(agreed[:, -1:], agreed.shape)], -1) * both[..., None]
+    return np.stack([of_people, of_panel], axis=2)
 
 
 def _orders(orders: Float) -> Float:

@@ -234,7 +234,7 @@ def test_the_arena_gives_its_known_answers(data):
     gaps = found.by_gap[found.by_gap["judge"] == "gpt4_0125"]
     assert gaps["agreement"].is_monotonic_increasing
     assert gaps["n_battles"].sum() == 14_397
-    assert "gpt4_0125 alone agrees with people more often than the panel does" in found.sentences
+    assert found.sentences[-1].startswith("gpt4_0125 alone agrees with people more often than the panel does on the ")
     assert found.sentences[0].startswith("The panel of 3 judges (what most say) agrees with people on 80.2% [")
 
 
@@ -249,6 +249,48 @@ def test_three_raters_give_their_published_kappas(data):
     assert found.raters["all_kappa"].round(2).tolist() == [0.85, 0.88, 0.86]
     assert "people agree with each other on" in found.sentences[0]
     assert "] below that" in found.sentences[0]
+
+
+def test_judges_are_compared_on_battles_that_both_decide(frame, found):
+    number = {"model_a": 1, "tie": 0, "model_b": -1}
+    people, judge = frame[RATERS].map(number.get).to_numpy(), frame[JUDGES].map(number.get).to_numpy()
+    panel = np.array([number[majority(words)] for words in frame[JUDGES].itertuples(index=False)])
+    estimate = dict(zip(found.joint.names, found.joint.estimate, strict=True))
+    paired = (people != 0).all(1)
+    for name, verdict in [*zip(JUDGES, judge.T, strict=True), ("panel", panel)]:
+        both = paired & (verdict != 0)
+        above = (people[both] == verdict[both, None]).mean() - (people[both, 0] == people[both, 1]).mean()
+        assert estimate["above_people", name] == pytest.approx(above)
+        assert any(f"the {both.sum()} battles that both decide" in sentence for sentence in found.sentences)
+        if name == "panel":
+            continue
+        weight = (people != 0).mean(1) * (verdict != 0) * (panel != 0)
+        hits = [((people == side[:, None]) & (people != 0)).mean(1) for side in (verdict, panel)]
+        assert estimate["above_panel", name] == pytest.approx((weight > 0) @ (hits[0] - hits[1]) / weight.sum())
+
+
+def test_a_coin_beside_a_judge_makes_no_better_panel():
+    """A panel of two decides easy battles only: its share is higher, and it is no better on those battles."""
+    rng = np.random.default_rng(0)
+    frame = simulated(600, n_judges=1).assign(coin=WORDS[rng.choice([0, 2], 600)])
+    found = jaxeval.judge_agreement(frame, RATERS, judges=["judge-0", "coin"], n_resamples=50)
+    panel, sides = row(found, "panel"), (frame[RATERS] != "tie").mean(axis=1)
+    decided = sides @ ((frame["judge-0"] == frame["coin"]) & (frame["coin"] != "tie"))
+    assert panel["n_decided"] == np.rint(decided)
+    assert f"(it decides {decided:.0f} of {sides.sum():.0f} on which people chose a side)" in found.sentences[0]
+    assert "a panel of two has a majority only where both agree" in found.sentences[0]
+    above = found.joint.of(measure="above_panel")
+    assert (above.draws == 0).all()
+    assert not any("alone" in sentence for sentence in found.sentences)
+
+
+def test_people_and_judges_without_common_battles_are_not_compared():
+    frame = simulated(200)
+    twice = np.arange(200) < 100
+    frame["human-1"] = frame["human-1"].where(twice, None)
+    frame["judge-0"] = frame["judge-0"].where(~twice, "tie")
+    found = jaxeval.judge_agreement(frame, RATERS, judges=["judge-0"], n_resamples=50)
+    assert "the judge decides no battle on which two people chose a side" in found.sentences[0]
 
 
 def test_thin_data_are_flagged():
