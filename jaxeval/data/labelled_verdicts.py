@@ -101,6 +101,7 @@ class _Reader:
         self, human: Any, judges: Sequence[str] | None, shown_first: str | None, lengths: tuple[str, str] | None
     ) -> LabelledVerdicts:
         frame, n = self.frame, len(self.frame)
+        _refuse_columns_twice(judges, "judge", "judges=, --judges")
         items = np.arange(n) if self.item is None else factorize_sorted(frame[self.item], self.item)[0]
         if judges is not None:
             names, judge = list(judges), np.zeros(n, np.intp)
@@ -127,7 +128,7 @@ class _Reader:
         read = self._verdicts(judges, shown_first, unit, flipped, judge, len(names))
         longer = np.where(flipped, -1, 1)[start] * self._longer(lengths)[start]
         pairs = pd.DataFrame({"a": first[start], "b": second[start], "unit": np.arange(len(start))})
-        raters, labels = self._human(human, unit, flipped, pairs.assign(row=start))
+        raters, labels = self._human(human, unit, flipped, pairs.assign(row=start), judges or ["verdict"])
         whole = LabelledVerdicts(
             models=self.models, model_a=first[start].astype(np.intp), model_b=second[start].astype(np.intp),
             item=pd.factorize(items[start])[0], judges=names, raters=raters, verdict=read[..., 0],
@@ -213,7 +214,7 @@ class _Reader:
         return np.sign(a - b)
 
     def _human(
-        self, human: Any, unit: NDArray[np.intp], flipped: Bool, pairs: pd.DataFrame
+        self, human: Any, unit: NDArray[np.intp], flipped: Bool, pairs: pd.DataFrame, verdicts: Sequence[str]
     ) -> tuple[list[Any] | None, Float]:
         """Names of raters, and (N, R) their labels."""
         n = unit.max() + 1
@@ -223,6 +224,13 @@ class _Reader:
             return None, np.full((n, 0), np.nan)
         if isinstance(human, str) or (isinstance(human, Sequence) and all(isinstance(x, str) for x in human)):
             columns = [human] if isinstance(human, str) else list(human)
+            _refuse_columns_twice(columns, "rater", "human=, --human")
+            both = next((name for name in columns if name in verdicts), None)
+            if both is not None:
+                raise DataError(
+                    f"column {both!r} is taken for a judge's verdicts and for human labels: it would agree with "
+                    "itself. Name other columns of labels (human=, --human), or of verdicts (judges=, --judges)"
+                )
             labels = np.full((n, len(columns)), np.nan)
             for k, column in enumerate(columns):
                 own = self._labels(column)
@@ -279,6 +287,12 @@ class _Reader:
         labels = np.full((len(pairs), slot.max() + 1), np.nan)
         labels[cell, slot] = target
         return names, labels
+
+
+def _refuse_columns_twice(columns: Sequence[str] | None, role: str, option: str) -> None:
+    again = next((name for k, name in enumerate(columns or ()) if name in list(columns or ())[:k]), None)
+    if again is not None:
+        raise DataError(f"column {again!r} is named twice as a {role} ({option}): name it once")
 
 
 def _majority(labels: Float) -> Float:
