@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
-from jaxeval.data.judge_replies import Reply, read_reply, spelled
+from jaxeval.data.judge_replies import EMPTY, SEVERAL, Reply, read_reply, spelled
 from jaxeval.data.labels import spoken_results
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
@@ -52,6 +52,7 @@ class Calls(NamedTuple):
     wrong: NDArray[Any]  # (N,) why a call cannot be read, "" where it can
     repaired: Bool  # (N,) JSON that was mended
     strong: Bool  # (N,) a strong grade
+    reasoned: Bool  # (N,) the model's reasoning stood before the answer
 
     @property
     def unread(self) -> Bool:
@@ -65,11 +66,14 @@ def read_calls(column: pd.Series, judge: NDArray[np.intp], rules: ReplyRules) ->
     wrong = np.array([reply.wrong for reply in replies], object)
     expected = _expected(replies, judge, rules.criteria)
     results = spoken_results([reply.word for reply in replies], rules.labels)
+    seconds = spoken_results([reply.second for reply in replies], rules.labels)
     confidence = _shares(replies, rules.confidence, column.name)
     names = sorted({name for own in expected if own for name in own})
-    for row, (reply, result, number) in enumerate(zip(replies, results, judge, strict=True)):
+    for row, (reply, result, second, number) in enumerate(zip(replies, results, seconds, judge, strict=True)):
         if not reply.wrong:
             wrong[row] = _problem(reply, result is not None, expected[number], rules.criteria)
+        if not wrong[row] and reply.second and (second is None or result is None or second.target != result.target):
+            wrong[row] = SEVERAL
     outside = ~np.isnan(confidence) & ~((confidence >= 0) & (confidence <= 1))
     wrong[outside & (wrong == "")] = "confidence out of range"
     scores = _scores(replies, wrong == "", names)
@@ -83,6 +87,7 @@ def read_calls(column: pd.Series, judge: NDArray[np.intp], rules: ReplyRules) ->
         target=np.where(stated, named, sign), stated=stated, confidence=confidence, criteria=names, scores=scores,
         wrong=wrong, repaired=np.array([reply.repaired for reply in replies]),
         strong=np.array([result is not None and result.weight != 1 for result in results]),
+        reasoned=np.array([reply.reasoned for reply in replies]),
     )  # fmt: skip
 
 
@@ -120,8 +125,8 @@ def unread_error(column: pd.Series, wrong: NDArray[Any], which: Bool) -> DataErr
         parts.append(f"{times:,} {reason} (first in row {row})")
     others = sum(reasons.values()) - sum(times for _, times in reasons.most_common(_MOST_REASONS))
     parts += [f"{others:,} for other reasons"] if others else []
-    text = str(column.iloc[rows[0]])
-    shown = repr(text[:_MOST_SHOWN]) + ("..." if len(text) > _MOST_SHOWN else "")
+    text = "" if wrong[rows[0]] == EMPTY else str(column.iloc[rows[0]])
+    shown = (repr(text[:_MOST_SHOWN]) + ("..." if len(text) > _MOST_SHOWN else "")) if text else "an empty reply"
     advice = [sentence for word, sentence in _ADVICE.items() if any(word in reason for reason in reasons)]
     return DataError(
         f"column {column.name!r}: {counted(len(rows), 'reply', 'replies')} of {len(column):,} cannot be read: "

@@ -182,6 +182,7 @@ class JudgeOutputs(Shown):
         report = OutputsReport(
             **_counts(table, battles, rows), n_rows=len(frame), n_unparsed=int(calls.unread.sum()), one_order=one_order,
             n_repaired=int(calls.repaired[rows.row].sum()), n_strong=int(calls.strong[rows.row].sum()),
+            n_reasoned=int(calls.reasoned[rows.row].sum()),
             n_self_battles=rows.n_self, n_repeated=n_repeated, n_one_order=n_one,
             n_human=0 if labelled is None else len(labelled), n_human_unused=n_unused, n_disputed=n_disputed,
             read_as=tuple(told),

@@ -12,6 +12,7 @@ from math import isfinite, nan
 from typing import Any, NamedTuple
 
 from jaxeval.data.columns import folded
+from jaxeval.data.labels import unspaced
 
 #: Characters of a reply, at most: models stop far earlier, and what is longer is some other column.
 MOST_CHARACTERS = 1_000_000
@@ -34,6 +35,11 @@ _NAMED = re.compile(
 _TRAILING_COMMA = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")|,(?=\s*[}\]])', re.DOTALL)
 _STRAIGHT = str.maketrans("“”„", '"""')
 _LONGEST_WORD = 60
+#: Where a model's reasoning begins and ends.
+_THINKING = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
+EMPTY = "empty"
+#: Why a reply with two answers cannot be read.
+SEVERAL = "several answers that differ"
 _SAYS_NOTHING = "JSON without a verdict or scores"
 
 Criteria = dict[str, float]
@@ -48,6 +54,8 @@ class Reply(NamedTuple):
     scores: tuple[Criteria, Criteria] | None = None  # of the sides shown first and second
     wrong: str = ""  # why it cannot be read
     repaired: bool = False  # commas before a closing bracket, or typographic quotes, were mended
+    second: str = ""  # a verdict in brackets beside the one of JSON
+    reasoned: bool = False  # the model's reasoning stood before the answer, and was cut
 
 
 class _OddReply(ValueError):  # noqa: N818
@@ -60,24 +68,47 @@ def read_reply(value: Any) -> Reply:
         if isinstance(value, dict):
             return _of_object(value) or Reply(wrong=_SAYS_NOTHING)
         if value is None or (isinstance(value, float) and value != value) or not str(value).strip():
-            return Reply(wrong="empty")
+            return Reply(wrong=EMPTY)
         text = str(value).strip()
         if len(text) > MOST_CHARACTERS:
             return Reply(wrong=f"longer than {MOST_CHARACTERS:,} characters")
-        return _of_text(text)
+        answer = _without_reasoning(text)
+        if answer == text:
+            return _of_text(text)
+        return (_of_text(answer) if answer else Reply(wrong="reasoning without an answer"))._replace(reasoned=True)
     except _OddReply as odd:
         return Reply(wrong=str(odd))
 
 
+def _without_reasoning(text: str) -> str:
+    """A reply without the blocks of reasoning in it, and without what stands before an end that has no beginning.
+
+    Tags within JSON are text of the answer. Reasoning that begins the reply and has no end is all of it.
+    """
+    if text.startswith(("{", "```")):
+        return text
+    kept, at, begun = list[str](), 0, -1
+    for tag in _THINKING.finditer(text):
+        if tag[1]:
+            kept = kept if begun >= 0 else []
+            at, begun = tag.end(), -1
+        elif begun < 0:
+            kept.append(text[at : tag.start()])
+            at = begun = tag.start()
+    unfinished = begun >= 0 and not "".join(kept).strip()
+    return "".join(kept if unfinished else [*kept, text[at:]]).strip()
+
+
 def _of_text(text: str) -> Reply:
-    said, broken = _of_json(text) if "{" in text else (None, "")
-    if said is not None:
-        return said
-    words = {word.strip().casefold(): word.strip() for word in _BRACKETS.findall(text)}
+    said, broken, beside = _of_json(text) if "{" in text else (None, "", text)
+    words = {unspaced(word.strip().casefold()): word.strip() for word in _BRACKETS.findall(beside)}
     if len(words) > 1:
         raise _OddReply("several verdicts in brackets")
+    word = next(iter(words.values()), "")
+    if said is not None:
+        return said._replace(second=word) if said.word else said._replace(word=word)
     if words:
-        return Reply(word=next(iter(words.values())))
+        return Reply(word=word)
     if broken:
         raise _OddReply(broken)
     last = text[text.rfind("\n") + 1 :].strip().strip("*_`\"'. ")
@@ -88,23 +119,27 @@ def _of_text(text: str) -> Reply:
     return Reply(word=word)
 
 
-def _of_json(text: str) -> tuple[Reply | None, str]:
-    """What the objects in ``text`` say, None if nothing; and why one of them cannot be read, if that is so."""
-    replies: list[Reply] = []
+def _of_json(text: str) -> tuple[Reply | None, str, str]:
+    """What the objects in ``text`` say, None if nothing; why one of them cannot be read; and the text beside them.
+
+    Where they say nothing, all of the text is beside them.
+    """
+    replies, beside, last, whole = list[Reply](), list[str](), 0, text
     at = _OBJECT.search(text)
     while at is not None:
         found = _object(text, at.start())
         if isinstance(found, str):
-            return None, found
+            return None, found, whole
         value, end, mended = found
+        beside.append(text[last : at.start()])
         said = _of_object(value)
         if said is not None:
             replies.append(said if mended is None else said._replace(repaired=True))
-        text = text if mended is None else mended
+        text, last = text if mended is None else mended, end
         at = _OBJECT.search(text, end)
     if len(replies) > 1 and len({repr(reply._replace(repaired=False)) for reply in replies}) > 1:
-        raise _OddReply("several answers that differ")
-    return (replies[0] if replies else None), "" if replies else _SAYS_NOTHING
+        raise _OddReply(SEVERAL)
+    return (replies[0], "", "\n".join([*beside, text[last:]])) if replies else (None, _SAYS_NOTHING, whole)
 
 
 def _object(text: str, start: int) -> tuple[Any, int, str | None] | str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
@@ -74,6 +75,7 @@ SPOKEN: dict[str, Result] = {
        for word, result in _FAMILIES[f"the sides {name}"].items()},
     **_GRADES,
 }  # fmt: skip
+_SIGNS = re.compile(r"\s*([<>=]+)\s*")
 _NAMES = "names of the winners"
 #: Numbers that two codings read in opposite ways.
 _CODED = {-1.0, 0.0, 0.5, 1.0, 2.0}
@@ -199,7 +201,7 @@ def read_labels(
 def spoken_results(words: Sequence[str], labels: Mapping[Any, str] | None) -> list[Result | None]:
     """What each word that a judge printed says of the side shown first, by ``labels`` and then by `SPOKEN`, or None."""
     own = {_form(label): STANDARD[word] for label, word in (labels or {}).items()}
-    of_word = {word: own.get(_form(word)) or SPOKEN.get(_key(word)) for word in set(words)}
+    of_word = {word: own.get(_form(word)) or SPOKEN.get(unspaced(_key(word))) for word in set(words)}
     return [of_word[word] for word in words]
 
 
@@ -324,6 +326,11 @@ def _shown(label: Any) -> str:
 def _key(value: Any) -> str:
     """A label without case, blanks around it, and brackets as judges print them: "[[A]]"."""
     return str(value).strip().strip("[]").strip().casefold()
+
+
+def unspaced(word: str) -> str:
+    """A grade without blanks about its signs: "A >> B" is "A>>B"."""
+    return _SIGNS.sub(r"\1", word)
 
 
 def _form(label: Any) -> str | float:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Bool, Float
 from jaxeval.data.columns import finite_or_nan, folded, require_column
 from jaxeval.data.judge_calls import ReplyRules, read_calls, unread_error
-from jaxeval.data.judge_replies import read_reply
+from jaxeval.data.judge_replies import SEVERAL, read_reply
 from jaxeval.data.labels import SPOKEN
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
@@ -56,12 +56,14 @@ def replied_grades(column: pd.Series, drop: bool) -> tuple[Float, Bool]:
         if missing[row]:
             continue
         reply = read_reply(value)
-        key = reply.word.strip("[] ").casefold()
-        in_words[row] = key in _GRADES
-        try:
-            grade[row] = _GRADES[key] if in_words[row] else float(key or "nan")
-        except ValueError:
+        in_words[row] = _key(reply.word) in _GRADES
+        found = _grade(reply.word)
+        if found is None:
             wrong[row] = f"{reply.word[:40]!r} is no grade"
+        else:
+            grade[row] = found
+        if reply.second and _grade(reply.second) != grade[row]:
+            wrong[row], grade[row] = SEVERAL, np.nan
         if reply.wrong or not (np.isfinite(grade[row]) or wrong[row]):
             wrong[row], grade[row] = reply.wrong or "no grade", np.nan
     unread = wrong != ""
@@ -76,6 +78,18 @@ def replied_grades(column: pd.Series, drop: bool) -> tuple[Float, Bool]:
             f"({numbers.sum():,}): read one kind at a time"
         )
     return grade, unread
+
+
+def _key(word: str) -> str:
+    return word.strip("[] ").casefold()
+
+
+def _grade(word: str) -> float | None:
+    """The grade that a word is, NaN without one; None where it is no grade."""
+    try:
+        return _GRADES[_key(word)] if _key(word) in _GRADES else float(_key(word) or "nan")
+    except ValueError:
+        return None
 
 
 def replied_verdicts(

@@ -134,6 +134,7 @@ class OutputsReport(Shown):
     n_contradictions: int = 0  # of them, those whose orders name different sides
     n_unparsed: int = 0  # left out on request: cannot be read
     n_repaired: int = 0  # read once commas or quotes of their JSON were mended
+    n_reasoned: int = 0  # the model's reasoning stood before the answer, and was not read
     n_strong: int = 0  # strong grades, as A>>B, that count as others do
     n_self_battles: int = 0  # a model against itself: left out
     n_repeated: int = 0  # of an order that was judged before: left out, or made runs, on request
@@ -151,7 +152,9 @@ class OutputsReport(Shown):
 
     def __str__(self) -> str:
         done = "kept: a preference for a position is in them" if self.one_order == "keep" else "left out on request"
-        unread, mended = (counted(n, "reply", "replies") for n in (self.n_unparsed, self.n_repaired))
+        unread, mended, reasoned = (
+            counted(n, "reply", "replies") for n in (self.n_unparsed, self.n_repaired, self.n_reasoned)
+        )
         labelled = counted(self.n_battles_with_human, "battle has", "battles have")
         share = f" ({self.n_contradictions / self.n_both_orders:.1%})" if self.n_both_orders else ""
         return _lines(
@@ -165,6 +168,7 @@ class OutputsReport(Shown):
             (self.n_one_order, f"{counted(self.n_one_order, 'battle')} judged in one order only {done}"),
             (self.n_unparsed, f"{unread} that cannot be read left out on request"),
             (self.n_repaired, f"{mended} read after commas or quotes were mended"),
+            (self.n_reasoned, f"{reasoned} had reasoning before the answer, which is not read"),
             (self.n_strong, f"{counted(self.n_strong, 'strong grade')} counted like the others"),
             (self.n_self_battles, f"{counted(self.n_self_battles, 'call')} {_SELF}"),
             (self.n_repeated, f"{counted(self.n_repeated, 'call')} of an order judged before, treated as requested"),

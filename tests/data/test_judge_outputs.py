@@ -226,6 +226,56 @@ def test_further_columns_are_those_of_the_first_call():
     assert judged.column("length_a").tolist() == [10, 40]
 
 
+@pytest.mark.parametrize("last", ["Final: [[B]]", "[[B>>A]]", "[[who knows]]"])
+def test_a_verdict_in_brackets_that_contradicts_json_is_an_error(last):
+    json_first = '{"score": "A", "confidence": 0.9}\n'
+    for odd in (json_first + last, f"{last}\n{json_first}"):
+        with pytest.raises(DataError, match=r"1 reply of 2 cannot be read: 1 several answers that differ"):
+            read([odd, "B"])
+    for same in ("[[A]]", "[[A>>B]]", "[[ a ]]"):
+        assert read([json_first + same, "B"]).battles["verdict"].tolist() == ["model_a"]
+    own = {"labels": {"first": "model_a", "who knows": "model_a"}}
+    assert read(['{"score": "first"} [[A]]', '{"score": "B"}'], **own).battles["verdict"].tolist() == ["model_a"]
+
+
+def test_a_verdict_in_brackets_beside_scores_is_the_verdict():
+    outputs = read([scored(8, 6) + " [[B]]", scored(6, 8)])
+    assert outputs.calls["verdict"].tolist() == ["model_b", "model_a"]
+    assert outputs.report.n_against_scores == 1
+
+
+def test_grades_of_single_answers_with_two_answers_are_an_error():
+    def grades(*replies):
+        return jaxeval.JudgedAnswers.from_pandas(pd.DataFrame({"item": range(2), "output": replies}), item="item")
+
+    same = grades('{"correct": true} [[Yes]]', '{"correct": "no"} [[No]]')
+    assert same.judgment.ravel().tolist() == [1, 0]
+    with pytest.raises(DataError, match="1 several answers that differ"):
+        grades('{"correct": true} [[No]]', "No")
+
+
+def test_reasoning_is_counted():
+    outputs = read(["<think>[[B]]?</think>[[A]]", "Hm.</think>\nB", "A", "B"])
+    assert outputs.report.n_reasoned == 2
+    assert "2 replies had reasoning before the answer" in str(outputs.report)
+    assert "reasoning" not in str(read(["A", "B"]).report)
+
+
+def test_grades_with_blanks_are_read():
+    said = [("[[A >> B]]", "[[B > A]]"), ('{"score": "A >> B"}', "B>A"), ("[[ A = B ]]", "[[A=B]]")]
+    verdicts = [read(pair).battles["verdict"][0] for pair in said]
+    assert verdicts == ["model_a", "model_a", "tie"]
+    assert read(["A >> B. [[A >> B]] [[A>>B]]", "B"]).battles["verdict"].tolist() == ["model_a"]
+    odd = {"labels": {"A >> B": "model_b"}}
+    assert read(["[[A >> B]]", "A"], **odd).battles["verdict"].tolist() == ["model_b"]
+
+
+@pytest.mark.parametrize("nothing", [None, float("nan"), " \n", ""])
+def test_an_empty_reply_is_told_as_one(nothing):
+    with pytest.raises(DataError, match=r"The first of them: an empty reply\. Say"):
+        read([nothing, "B"])
+
+
 def test_what_was_done_is_reported():
     outputs = [scored(8, 6, preference="B"), scored(6, 8).replace("}}", ",}}"), "[[A]]", "A"]
     frame = calls(outputs, judge=["s", "s", "v", "v"])

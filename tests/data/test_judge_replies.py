@@ -30,6 +30,34 @@ def test_criteria_of_both_sides_are_read_however_they_are_wrapped(text):
     assert (reply.scores, reply.word, reply.wrong) == (SCORES, "A", "")
 
 
+@pytest.mark.parametrize(
+    ("text", "word", "wrong"),
+    [
+        ("<think>[[B]] is wordy, {so</think>\n[[A]]", "A", ""),
+        ("<THINKING>\n[[B]]?\n</THINKING>\n\nVerdict: A", "A", ""),
+        ('The prompt asks for {"score": "B"}.\n</think>\n{"score": "A"}', "A", ""),
+        ("<think>one [[B]]</think><think>two [[B]]</think> [[A]]", "A", ""),
+        ("<think>They ask me to think of <think>.</think> [[A]]", "A", ""),
+        ("<think>is it [[A]]", "", "reasoning without an answer"),
+        ("<think>it is [[A]]</think>\n", "", "reasoning without an answer"),
+        ("<think>" * 100_000, "", "reasoning without an answer"),
+    ],
+)
+def test_reasoning_before_the_answer_is_not_read(text, word, wrong):
+    reply = read_reply(text)
+    assert (reply.word, reply.wrong, reply.reasoned) == (word, wrong, True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"score": "A", "reason": "no </think> in it"}', "The answer leaks its <think> tag. [[A]]", "[[A]]",
+     '```json\n{"score": "A", "reason": "<think>oh</think>"}\n```'],
+)  # fmt: skip
+def test_tags_that_are_no_reasoning_stay(text):
+    assert read_reply(text)[:1] == ("A",)
+    assert not read_reply(text).reasoned
+
+
 def test_an_object_is_read_as_its_text_is():
     assert read_reply({**BOTH, "absent": None}) == read_reply(json.dumps(BOTH))
 
