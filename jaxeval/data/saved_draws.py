@@ -33,6 +33,7 @@ def save_draws(draws: Draws, path: str | Path) -> None:
     Raises:
         DataError: a name is neither text nor a number, or the settings are no mapping that JSON text can hold.
         OSError: the file cannot be written.
+        TypeError: these are no `Draws`: results such as a `Bootstrap` have theirs under ``joint``.
 
     Examples:
         >>> joint = Draws(pd.Index(["a", "b"]), np.array([0.5, 0.1]), np.array([[0.5, 0.2], [0.6, 0.1]]))
@@ -40,6 +41,7 @@ def save_draws(draws: Draws, path: str | Path) -> None:
         >>> read_draws("draws.npz").draws.tolist()
         [[0.5, 0.2], [0.6, 0.1]]
     """
+    _check_draws(draws)
     arrays: dict[str, Any] = {name: x for name in _ARRAYS if (x := getattr(draws, name)) is not None}
     if draws.limits is not None:
         arrays["limits"] = np.array([np.broadcast_to(x, len(draws.names)) for x in draws.limits], float)
@@ -61,6 +63,15 @@ def save_draws(draws: Draws, path: str | Path) -> None:
         raise DataError(f"quantities must be named by text or numbers to be saved: {error}") from error
     with whole_file(path) as file:
         np.savez_compressed(file, about=np.array(text), **arrays)
+
+
+def _check_draws(given: object) -> None:
+    if isinstance(given, Draws):
+        return
+    kind = type(given).__name__
+    has_joint = isinstance(getattr(given, "joint", None), Draws)
+    advice = f"give the {kind}'s joint draws, as save_draws(board.joint, path)" if has_joint else "give Draws"
+    raise TypeError(f"save_draws takes Draws, got {kind}: {advice}")
 
 
 def read_draws(path: str | Path) -> Draws:

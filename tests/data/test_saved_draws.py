@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import jaxeval
 from jaxeval import DataError, Draws, read_draws, save_draws
 
 
@@ -160,3 +161,12 @@ def test_pickled_code_is_never_run(tmp_path, monkeypatch):
     with pytest.raises(DataError, match="holds no draws, or is damaged"):
         read_draws("draws.npz")
     assert not (tmp_path / "harm").exists()
+
+
+def test_results_that_are_no_draws_say_where_their_draws_are(tmp_path):
+    board = jaxeval.bootstrap(jaxeval.simulate_battles(200, 4, seed=0), 10)
+    with pytest.raises(TypeError, match=r"takes Draws, got Bootstrap: .*save_draws\(board\.joint, path\)"):
+        save_draws(board, tmp_path / "draws.npz")
+    with pytest.raises(TypeError, match="takes Draws, got DataFrame: give Draws"):
+        save_draws(pd.DataFrame(), tmp_path / "draws.npz")
+    assert not list(tmp_path.iterdir())
