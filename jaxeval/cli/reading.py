@@ -210,7 +210,8 @@ reply_options = several_options(
         item="Prompts, by which the two orders of a battle are found. [item or question_id]",
         judge="Judges: each is read by itself. [judge]",
         run="Repeated runs. [run]",
-        shown_first="Which side was shown first. [shown_first, order or swapped; else model_a]",
+        shown_first="Which side was shown first. "
+        "[of replies shown_first, order or swapped, else model_a; of a table none]",
     ),
     click.option("--words", "labels", type=LabelsOption(), metavar="L=MEANING,...",
                  help="What other verdicts mean, as 1=model_a,2=model_b: model_a is the side shown first."),

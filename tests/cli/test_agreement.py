@@ -75,6 +75,13 @@ def test_what_judges_printed(tmp_path):
     assert "Flips" in text
 
 
+def test_help_says_that_only_replies_have_a_usual_order():
+    text = " ".join(run("--help").output.split())
+    assert (
+        "Which side was shown first. [of replies shown_first, order or swapped, else model_a; of a table none]" in text
+    )
+
+
 def test_bad_input_is_one_message(table, tmp_path):
     table.to_csv(tmp_path / "votes.csv", index=False)
     for options, message in [
