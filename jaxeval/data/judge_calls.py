@@ -62,7 +62,7 @@ class Calls(NamedTuple):
 
 def read_calls(column: pd.Series, judge: NDArray[np.intp], rules: ReplyRules) -> Calls:
     """What replies (N,) say, by the number of the judge (N,) of each, who scores by the same criteria throughout."""
-    replies = [read_reply(value) for value in column]
+    replies = [read_reply(None if none else value) for value, none in zip(column, column.isna(), strict=True)]
     wrong = np.array([reply.wrong for reply in replies], object)
     expected = _expected(replies, judge, rules.criteria)
     results = spoken_results([reply.word for reply in replies], rules.labels)

@@ -270,7 +270,7 @@ def test_grades_with_blanks_are_read():
     assert read(["[[A >> B]]", "A"], **odd).battles["verdict"].tolist() == ["model_b"]
 
 
-@pytest.mark.parametrize("nothing", [None, float("nan"), " \n", ""])
+@pytest.mark.parametrize("nothing", [None, float("nan"), pd.NA, " \n", ""])
 def test_an_empty_reply_is_told_as_one(nothing):
     with pytest.raises(DataError, match=r"The first of them: an empty reply\. Say"):
         read([nothing, "B"])
