@@ -162,6 +162,14 @@ def test_clusters_on_both_boards_are_drawn_together(weeks, apart):
     assert not alone.pairing.together
 
 
+@pytest.mark.parametrize("of", ["cluster", "strata"])
+def test_groups_of_two_types_are_an_error(weeks, of):
+    numbers, texts = weeks[0].assign(voter=1), weeks[1].assign(voter="1")
+    wanted = "column 'voter' has integer values on board a and string values on board b"
+    with pytest.raises(DataError, match=wanted):
+        compare_boards(numbers, texts, id="vote", n_resamples=20, **{of: "voter"})
+
+
 @pytest.mark.slow
 def test_with_and_without_style_control(battles):
     found = compare_boards(battles, battles, options_b={"features": ["length"]}, n_resamples=B)
