@@ -234,7 +234,14 @@ def _resampled_before(one: Battles | Bootstrap, other: Battles | Bootstrap, give
     if one.models.equals(other.models) and np.array_equal(one.draws_logit, other.draws_logit, equal_nan=True):
         return _Resampled((one, one), pairing._replace(together=True))
     told = []
-    if one.fit.n_battles.equals(other.fit.n_battles):
+    if columns := [name for name in one._overlapping if name in other._overlapping]:
+        told.append(
+            f"both boards are slices by {named(columns)}, whose categories overlap, and their draws are taken as "
+            "independent: where a battle is in both, intervals of differences are wrong. Pass two parts of one table "
+            "made by Battles.filter (on the command line --by and --slices, or --where-a and --where-b): they are then "
+            "drawn together"
+        )
+    elif one.fit.n_battles.equals(other.fit.n_battles):
         told.append(
             "both boards have as many battles of every model, and their draws are taken as independent: if they rest "
             "on the same votes, intervals of differences are too wide. Pass the battles themselves, with what board b "

@@ -198,6 +198,16 @@ def test_slices_keep_their_draws(votes):
     np.testing.assert_allclose(np.quantile(draws[:, 0] - draws[:, 1], 0.025), lower.iloc[0, 1], atol=1e-6)
 
 
+def test_slices_that_overlap_are_told(votes):
+    boards = bootstrap(votes.assign(tags=[["x"], ["x", "y"], ["y"]] * 400), 20, by="tags")
+    for pair in (("x", "y"), ("overall", "x")):
+        found = compare_boards(*(boards[name] for name in pair))
+        assert found.warnings[0].startswith("both boards are slices by tags, whose categories overlap")
+        assert "Battles.filter" in found.warnings[0]
+    parts = bootstrap(votes, 20, by="week")
+    assert not any("overlap" in text for text in compare_boards(parts[0], parts[1]).warnings)
+
+
 @pytest.fixture(scope="module")
 def uneven(votes):
     """Boards with models of their own, one without a rating, and one with few battles."""
