@@ -16,7 +16,7 @@ from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.features import Feature
 from jaxeval.data.rankings import Rankings
 from jaxeval.data.readers import read_battles
-from jaxeval.data.shared_votes import SharedVotes, Sharing, look_equal, shared_votes
+from jaxeval.data.shared_votes import SharedVotes, Sharing, columns_for_votes, look_equal, shared_votes
 from jaxeval.errors import DataError
 from jaxeval.execution.runs import digest_of, of_run
 from jaxeval.execution.signatures import spelled_out
@@ -116,6 +116,8 @@ def compare_boards(
     if unknown := [name for name in of_b if name not in _OF_ONE_BOARD]:
         raise ValueError(f"options_b takes {named(_OF_ONE_BOARD, 20)}, got {unknown[0]!r}: both boards are drawn alike")
     columns = [*ids, *_columns(options), *_columns(of_b)]
+    if not ids and _is_file(a) and _is_file(b):
+        columns += [name for name in columns_for_votes(a, b, shared) if name not in columns]
     one, other = _side(a, columns), _side(b, columns)
     if not (isinstance(one, Battles) and isinstance(other, Battles)):
         how = [*options, *(["options_b"] if of_b else []), *(["id"] if ids else []), *(["shared"] if shared else [])]
@@ -166,11 +168,16 @@ def _columns(options: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
+def _is_file(given: BoardLike) -> bool:
+    """Whether a board is named by a file, or by a list of them."""
+    return isinstance(given, str | Path) or (isinstance(given, list) and all(isinstance(x, str | Path) for x in given))
+
+
 def _side(given: BoardLike, columns: Sequence[str]) -> Battles | Bootstrap:
     """The battles of a board, or its draws; of a file the ``columns`` are read, too."""
     if isinstance(given, Bootstrap):
         return given
-    if isinstance(given, str | Path) or (isinstance(given, list) and all(isinstance(x, str | Path) for x in given)):
+    if _is_file(given):
         return read_battles(given, keep=columns)
     if isinstance(given, Rankings):
         raise TypeError("boards of rankings are compared by their draws: pass bootstrap(rankings) of each")

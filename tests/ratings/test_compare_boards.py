@@ -265,6 +265,15 @@ def test_who_moved(moved):
     assert set(moved.movers["model_name"]) == set(apart.index[apart])
 
 
+def test_rows_of_files_that_look_equal_are_told(weeks, tmp_path):
+    files = [tmp_path / name for name in ("a.csv", "b.csv")]
+    for file, week in zip(files, weeks, strict=True):
+        week.rename(columns={"vote": "vote_id"}).to_csv(file, index=False)
+    found = compare_boards(*files, n_resamples=B)
+    assert found.warnings[0].startswith("400 of the 800 rows of the smaller board look like rows of the other")
+    assert compare_boards(str(files[0]), [files[1]], shared="rows", n_resamples=20).pairing.n_shared == 400
+
+
 def test_rows_that_look_equal_are_told(weeks):
     found = compare_boards(*weeks, n_resamples=B)
     assert not found.pairing.together
