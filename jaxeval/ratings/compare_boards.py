@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias, Unpack
+from typing import Any, TypeAlias, TypeGuard, Unpack
 
 import numpy as np
 import pandas as pd
@@ -168,7 +168,7 @@ def _columns(options: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _is_file(given: BoardLike) -> bool:
+def _is_file(given: BoardLike) -> TypeGuard[str | Path | list[str | Path]]:
     """Whether a board is named by a file, or by a list of them."""
     return isinstance(given, str | Path) or (isinstance(given, list) and all(isinstance(x, str | Path) for x in given))
 
@@ -280,7 +280,8 @@ def _compared(found: _Resampled, asked: _Asked) -> BoardComparison:
         told.append("the boards have ties by different models: they are compared by expected score, a tie half a win")
     if boards[0].settings.link != boards[1].settings.link:
         told.append(
-            "the boards have different links: their ratings are on scales that are about alike, and not the same"
+            "the boards have different links: their ratings are on scales that are about alike, and not the same, so "
+            "that nobody is said to have moved"
         )
     a, b = boards
     both = a.models.intersection(b.models)
@@ -316,6 +317,7 @@ def _compared(found: _Resampled, asked: _Asked) -> BoardComparison:
         boards=(a, b),
         ratings=(ratings[0], ratings[1]),
         identical=a is b,
+        one_scale=a.settings.link == b.settings.link,
         pairing=found.pairing,
         only=only,
         left_out=left_out,

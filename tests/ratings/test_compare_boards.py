@@ -265,6 +265,20 @@ def test_who_moved(moved):
     assert set(moved.movers["model_name"]) == set(apart.index[apart])
 
 
+def test_other_links_tell_nobody_who_moved(votes):
+    found = compare_boards(votes, votes, shared="index", options_b={"link": "probit"}, n_resamples=B)
+    assert found.table["moved"].isna().all()
+    assert found.movers.empty
+    assert "so that nobody is said to have moved" in found.warnings[0]
+    assert found.answer[0].startswith("the links of the boards differ; the largest difference is")
+
+
+def test_all_models_are_no_top(weeks, together):
+    assert "of the first 5 are the same" in together.answer[1]
+    found = compare_boards(*weeks, id="vote", n_resamples=B, top=6)
+    assert "are the same" not in found.answer[1]
+
+
 def test_rows_of_files_that_look_equal_are_told(weeks, tmp_path):
     files = [tmp_path / name for name in ("a.csv", "b.csv")]
     for file, week in zip(files, weeks, strict=True):
