@@ -188,12 +188,18 @@ def _found(name: str) -> _Remote:
 
 def _opened(name: str) -> tuple[Any, str]:
     """The file system that a name is of, and what it calls the file."""
-    protocol = name.split(":", 1)[0]
+    protocol, *rest = name.split(":", 1)
+    protocol = protocol.lower()  # as in HTTP://
+    name = ":".join([protocol, *rest])
     if protocol not in PROTOCOLS or not name.startswith(f"{protocol}://"):
         raise DataError(
             f"{shown(name)}: names of files elsewhere begin with one of {', '.join(PROTOCOLS)}, and ://; a file "
             "here is named by its path"
         )
+    try:
+        urlsplit(name)
+    except ValueError as error:
+        raise DataError(f"{shown(name)} is no address: {error}") from None
     try:
         import fsspec
 

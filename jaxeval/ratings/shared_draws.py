@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Int
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells, count_by
-from jaxeval.data.columns import factorize_sorted
+from jaxeval.data.columns import factorize_sorted, plain
 from jaxeval.data.features import design
 from jaxeval.data.shared_votes import SharedVotes
 from jaxeval.errors import DataError
@@ -117,9 +117,10 @@ def _of_union(one: Posed, other: Posed, rows: Int, name: str) -> tuple[NDArray[n
     differ = (rows[0] >= 0) & (rows[1] >= 0) & (own != others)
     if differ.any():
         k = int(differ.argmax())
+        groups = [plain(values[code[k]]) for code in (own, others)]
         raise DataError(
             f"column {name!r} differs in {counted(int(differ.sum()), 'vote')} that both boards share (first in row "
-            f"{rows[0][k]} of a, {values[own[k]]!r}, and row {rows[1][k]} of b, {values[others[k]]!r}; rows count from "
+            f"{rows[0][k]} of a, {groups[0]!r}, and row {rows[1][k]} of b, {groups[1]!r}; rows count from "
             "0): a vote is drawn with one group"
         )
     return np.where(rows[0] >= 0, own, others), values

@@ -411,6 +411,17 @@ def test_a_path_is_no_address():
         jaxeval.read_battles(Path("hf://datasets/a/b/c.csv"))
 
 
+def test_protocols_in_capitals(server):
+    expected = jaxeval.Battles.from_pandas(VOTES)
+    same(jaxeval.read_battles(server.url.replace("http", "HTTP") + "/votes.csv"), expected)
+    same(jaxeval.read_battles(HUB.replace("hf", "HF") + "/data/*.csv"), expected)
+
+
+def test_an_address_that_is_none_is_named():
+    with pytest.raises(DataError, match=r"http://\[::1/a.csv is no address: Invalid IPv6 URL"):
+        jaxeval.read_battles("http://[::1/a.csv")
+
+
 def test_names_are_told_apart_and_shown_without_secrets():
     assert is_remote("hf://datasets/a/b/c.csv")
     assert is_remote("simplecache::s3://a/b")

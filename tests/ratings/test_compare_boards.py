@@ -162,6 +162,12 @@ def test_clusters_on_both_boards_are_drawn_together(weeks, apart):
     assert not alone.pairing.together
 
 
+def test_a_vote_in_two_clusters_is_an_error(weeks):
+    other = weeks[1].assign(prompt=lambda table: table["prompt"] + 1)
+    with pytest.raises(DataError, match=r"first in row \d+ of a, \d+, and row \d+ of b, \d+; rows count from 0"):
+        compare_boards(weeks[0], other, id="vote", cluster="prompt", n_resamples=20)
+
+
 @pytest.mark.parametrize("of", ["cluster", "strata"])
 def test_groups_of_two_types_are_an_error(weeks, of):
     numbers, texts = weeks[0].assign(voter=1), weeks[1].assign(voter="1")
