@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from jaxeval.ratings.board_comparison import BoardComparison
     from jaxeval.ratings.bootstrap_result import Bootstraps
 
-#: Columns that may name a vote, but for case, blanks and underscores: a warning looks at them, and nothing else does.
-_MAY_NAME_VOTES = {"id", "voteid", "battleid", "conversationid", "questionid", "uuid", "item", "tstamp", "timestamp",
-                   "time", "date", "judge", "voter", "user", "evaluationsessionid", "evaluationorder"}  # fmt: skip
 #: What conditions may be about besides columns that are read for them.
 _OF_BATTLES = ("model_a", "model_b", "target", "weight")
 
@@ -102,6 +99,7 @@ def compare_boards(
     from jaxeval.cli.comparison_screen import comparison_findings
     from jaxeval.data.features import arena_style, arena_style_columns
     from jaxeval.data.file_lists import files_of
+    from jaxeval.data.shared_votes import columns_for_votes
     from jaxeval.data.table_files import head_names
     from jaxeval.ratings.compare_boards import compare_boards as compared
 
@@ -124,7 +122,7 @@ def compare_boards(
     options["top"] = options.pop("overlap")
     groups = (by, options["cluster"], options["strata"])
     keep = [*id, *of_own, *of_more, *(name for name in groups if name)]
-    keep += _for_votes(files, options["shared"]) if len(files) > 1 and not id else []
+    keep += columns_for_votes(files[0], files[1], options["shared"]) if len(files) > 1 and not id else []
     boards = _chosen(reading, _read(files, (reading, of_b), keep, (where_a, where_b)))
     named = _two(names, "--names") if names else pair or ("a", "b")
     asked = {**options, **drawn, "features": own, "names": named, "gauge": gauge_of(boards[0], options["gauge"])}
@@ -174,17 +172,6 @@ def _two(text: str, option: str) -> tuple[str, str]:
     return parts[0], parts[1]
 
 
-def _for_votes(files: Sequence[FileName], shared: str | None) -> list[str]:
-    """Columns of both files by which votes are compared: all, if equal rows are one vote; else those for a warning."""
-    from jaxeval.data.columns import folded
-    from jaxeval.data.file_lists import names_of
-    from jaxeval.data.table_files import head_names
-
-    first, second = (head_names(names_of(file)[0]) for file in files)
-    common = [name for name in first if name in second]
-    return [name for name in common if shared == "rows" or (shared is None and folded(name) in _MAY_NAME_VOTES)]
-
-
 def _read(
     files: Sequence[FileName], readings: tuple[Reading, Reading], keep: Sequence[str], where: Sequence[str | None]
 ) -> list[Battles]:
@@ -194,7 +181,7 @@ def _read(
     of_conditions = [name for text in where if text for name in columns_of(text)]
     columns = list(dict.fromkeys([*keep, *(name for name in of_conditions if name not in _OF_BATTLES)]))
     first = readings[0].read(files[:1], columns)
-    again = len(files) > 1 or readings[0] is not readings[1]
+    again = files[0] != files[-1] or readings[0] is not readings[1]
     boards = [first, readings[1].read(files[-1:], columns) if again else first]
     return [board.filter(text) if text else board for board, text in zip(boards, where, strict=True)]
 

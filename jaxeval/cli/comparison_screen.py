@@ -59,7 +59,7 @@ def comparison_screen(found: BoardComparison, table: pd.DataFrame, top: int | No
     more = [name for name in table if name not in found.table]
     columns = [
         Column("Model", list(map(visible_line, table["model_name"])), right=False, folds=True),
-        Column("Moved", [str(row["moved"]) for row in rows], right=False, order=1, style="yellow"),
+        Column("Moved", [str(row["moved"] or "") for row in rows], right=False, order=1, style="yellow"),
         Column("Difference", [f"{x:+.1f}" for x in value]),
         Column("Interval", [_interval(row) for row in rows], right=False, order=2),
         Column("", bars(value, lower, upper), right=False, order=9, style="cyan"),

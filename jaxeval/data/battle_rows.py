@@ -89,7 +89,9 @@ def read_battle_rows(frame: pd.DataFrame, how: HowToRead, rows: Rows | None) -> 
     n_rows = count_rows(np.ones(len(frame), bool), rows)
     n_excluded = n_missing = 0
     if how.where is not None:
-        met = rows_where(frame, how.where)
+        met = rows_where(
+            frame, how.where, counted=count is not None or (rows is not None and bool((rows.times > 1).any()))
+        )
         n_excluded = count_rows(~met, rows)
         if n_excluded == n_rows:
             raise NoRowsError(f"no battle is left of {counted(n_rows, 'row')}: none meets the condition {how.where!r}")

@@ -376,7 +376,7 @@ class Battles(Shown):
     def _meeting(self, where: str | Callable[[pd.DataFrame], Any] | NDArray[Any]) -> Bool:
         """(R,) which rows meet a condition."""
         if isinstance(where, str):
-            return rows_where(self.to_pandas(), where)
+            return rows_where(self.to_pandas(), where, counted=self.count is not None and bool((self.count > 1).any()))
         found = np.asarray(where(self.to_pandas()) if callable(where) else where)
         if found.dtype != bool or found.shape != (self.n_rows,):
             got = f"{found.dtype} of shape {found.shape}"

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _ROW = "number of the row, for jaxeval"
+#: Functions of chance and of the time.
+_OTHER_EACH_TIME = {
+    "random", "setseed", "uuid", "uuidv4", "uuidv7", "gen_random_uuid", "nextval", "currval", "txid_current", "now",
+    "today", "transaction_timestamp", "get_current_time", "get_current_timestamp", "current_date", "current_time",
+    "current_timestamp", "current_localtime", "current_localtimestamp",
+}  # fmt: skip
 
 
 def columns_of(condition: str) -> tuple[str, ...]:
@@ -29,11 +35,11 @@ def columns_of(condition: str) -> tuple[str, ...]:
         DataError: it is no condition in SQL.
         ImportError: DuckDB is not installed.
     """
-    return tuple(map(".".join, _references(condition)))
+    return tuple(map(".".join, _references(_parsed(condition))))
 
 
-def _references(condition: str) -> list[tuple[str, ...]]:
-    """The columns in a condition, each once: its name, and those of fields within each other."""
+def _parsed(condition: str) -> list[dict[str, Any]]:
+    """The expressions in a condition, as DuckDB parses it."""
     with _connection() as connection:
         query = f"SELECT ({condition}\n) FROM battles"  # the line's end ends a comment
         ((answer,),) = connection.execute("SELECT json_serialize_sql(?)", [query]).fetchall()
@@ -43,21 +49,46 @@ def _references(condition: str) -> list[tuple[str, ...]]:
             f"{condition!r} is no condition in SQL: {found.get('error_message', 'it is several statements')} (names "
             "with blanks or dots of their own stand in double quotes)"
         )
-    return list(dict.fromkeys(_referred(found)))
+    parts = [part for part in _parts(found) if "class" in part]
+    for part in parts:
+        if part["class"] == "FUNCTION" and part["function_name"].casefold() in _OTHER_EACH_TIME:
+            raise DataError(
+                f"condition {condition!r}: {part['function_name']}() says something else each time, whatever the seed: "
+                "write down its value, or make it a column of the table"
+            )
+    return parts
 
 
-def rows_where(frame: pd.DataFrame, condition: str) -> Bool:
+def _references(parts: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
+    """The columns in a condition, each once: its name, and those of fields within each other."""
+    return list(dict.fromkeys(tuple(part["column_names"]) for part in parts if part["class"] == "COLUMN_REF"))
+
+
+def rows_where(frame: pd.DataFrame, condition: str, counted: bool = False) -> Bool:
     """(N,) which rows meet a condition such as ``language = 'en' AND turn = 1``; NULL does not.
 
+    Args:
+        frame: the table.
+        condition: in SQL.
+        counted: whether rows stand for several equal ones, which a condition about other rows would take for one.
+
     Raises:
-        DataError: it is no condition in SQL, or about columns that are not there.
+        DataError: it is no condition in SQL, about columns that are not there, or about other rows where they are
+            ``counted``; or it says something else each time.
         ImportError: DuckDB is not installed.
     """
     import duckdb
     import pyarrow as pa
 
     columns: dict[str, Any] = {_ROW: np.arange(len(frame))}
-    for names in sorted(_references(condition), key=len):  # a whole column comes before its fields
+    parts = _parsed(condition)
+    if counted and any(part["class"] == "WINDOW" for part in parts):
+        raise DataError(
+            f"condition {condition!r} looks at other rows (OVER), and a row stands for several equal battles here, "
+            "which it would take for one: choose the rows before they are counted, in the relation or by a column of "
+            "the file"
+        )
+    for names in sorted(_references(parts), key=len):  # a whole column comes before its fields
         _place(columns, names, _values(".".join(names), frame, condition))
     table = pa.table({name: _arrow(values) for name, values in columns.items()})
     with _connection() as connection:
@@ -133,12 +164,11 @@ def _connection() -> duckdb.DuckDBPyConnection:
     return duckdb.connect(":memory:", config={"enable_external_access": "false", "threads": "2"})
 
 
-def _referred(node: Any) -> Iterator[tuple[str, ...]]:
-    """The columns in a parsed query."""
+def _parts(node: Any) -> Iterator[dict[str, Any]]:
+    """The objects in a parsed query."""
     if isinstance(node, dict):
-        if node.get("class") == "COLUMN_REF":
-            yield tuple(node["column_names"])
+        yield node
         node = list(node.values())
     if isinstance(node, list):
         for part in node:
-            yield from _referred(part)
+            yield from _parts(part)

@@ -133,25 +133,15 @@ def fetch_columns(copy: Path, columns: Sequence[str] | None = None, progress: bo
     missing = [part for part in wanted if part not in there]
     if not missing:
         return
-    done, most = 0, sum(end - start for start, end in missing)
-    with (
-        _whole_or_none(copy),
-        copy.open("r+b") as file,
-        _told(remote, most, progress) as advance,
-        _reaching(remote.name, done=lambda: (done, most)),
-        _source(remote, cache_type="none") as source,
-    ):
-        for start, end in missing:
-            file.seek(start)
-            for begin in range(start, end, _PIECE_BYTES):
-                piece = _read(source, begin, min(begin + _PIECE_BYTES, end))
-                file.write(piece)
-                done += len(piece)
-                advance(done)
     with _whole_or_none(copy):
+        comes_whole = not _fetch_parts(remote, copy, missing, progress)
+        if comes_whole:
+            _fetch_whole(remote, copy, progress)
         if _found(remote.name).version != remote.version:  # its end may belong to other columns
             raise DataError(f"{shown(remote.name)} was changed while it was fetched: read it again")
     there.update(missing)
+    if comes_whole:
+        del _PARTIAL[copy]
 
 
 def remote_files(name: str) -> list[str]:
@@ -198,12 +188,18 @@ def _found(name: str) -> _Remote:
 
 def _opened(name: str) -> tuple[Any, str]:
     """The file system that a name is of, and what it calls the file."""
-    protocol = name.split(":", 1)[0]
+    protocol, *rest = name.split(":", 1)
+    protocol = protocol.lower()  # as in HTTP://
+    name = ":".join([protocol, *rest])
     if protocol not in PROTOCOLS or not name.startswith(f"{protocol}://"):
         raise DataError(
             f"{shown(name)}: names of files elsewhere begin with one of {', '.join(PROTOCOLS)}, and ://; a file "
             "here is named by its path"
         )
+    try:
+        urlsplit(name)
+    except ValueError as error:
+        raise DataError(f"{shown(name)} is no address: {error}") from None
     try:
         import fsspec
 
@@ -249,12 +245,34 @@ def _fetch_whole(remote: _Remote, copy: Path, progress: bool | None) -> None:
         raise DataError(f"{shown(remote.name)} is a web page, and no file: name the file itself{hint}")
 
 
+def _fetch_parts(remote: _Remote, copy: Path, parts: Sequence[tuple[int, int]], progress: bool | None) -> bool:
+    """Fetch parts of a file into their places; False if its server sends whole files only."""
+    done, most = 0, sum(end - start for start, end in parts)
+    with (
+        copy.open("r+b") as file,
+        _told(remote, most, progress) as advance,
+        _reaching(remote.name, done=lambda: (done, most)),
+        _source(remote, cache_type="none") as source,
+    ):
+        for start, end in parts:
+            file.seek(start)
+            for begin in range(start, end, _PIECE_BYTES):
+                try:
+                    piece = _read(source, begin, min(begin + _PIECE_BYTES, end))
+                except ValueError:  # fsspec's, where a server sends no parts
+                    return False
+                file.write(piece)
+                done += len(piece)
+                advance(done)
+    return True
+
+
 def _fetch_end(remote: _Remote, copy: Path) -> bool:
-    """Make a file with the end of a Parquet file; False if that cannot be told, or cannot be fetched alone."""
+    """Make a file with the end of a Parquet file, or all of a small one; False if no end can be told, or fetched."""
     if not remote.size or not remote.has_parts:
         return False
     size = remote.size
-    with _reaching(remote.name):
+    with _reaching(remote.name, done=lambda: (0, size)):
         try:
             with _source(remote, cache_type="none") as source:
                 end = _read(source, max(size - _END_BYTES, 0), size)
@@ -270,7 +288,8 @@ def _fetch_end(remote: _Remote, copy: Path) -> bool:
         file.truncate(size)
         file.seek(size - len(end))
         file.write(end)
-    _PARTIAL[copy] = _Partial(remote, set())
+    if len(end) < size:
+        _PARTIAL[copy] = _Partial(remote, set())
     return True
 
 
@@ -419,7 +438,9 @@ def _explained(
         what = "the connection broke"
     if done is not None:
         here, size = done()
-        what = f"{what} after {here:,} of {'an unknown number of' if size is None else f'{size:,}'} bytes"
+        of = "an unknown number of" if size is None else f"{size:,}"
+        # More may have come of a piece that is lost.
+        what += f" after at least {here:,} of {of} bytes" if here else f" before all of {of} bytes were here"
     return DataError(f"{where} cannot be fetched: {what}; nothing of it is kept: try again, or fetch it otherwise")
 
 

@@ -24,12 +24,12 @@ def is_remote(name: FileName) -> bool:
 
 def is_web(name: str) -> bool:
     """Whether it is the address of a page or a file of the web."""
-    return name.startswith(tuple(f"{protocol}://" for protocol in _WEB))
+    return name.lower().startswith(tuple(f"{protocol}://" for protocol in _WEB))
 
 
 def is_hub(name: str) -> bool:
     """Whether it names a file of the Hugging Face hub."""
-    return name.startswith("hf://")
+    return name.lower().startswith("hf://")
 
 
 def shown(name: FileName) -> str:

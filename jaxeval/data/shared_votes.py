@@ -6,7 +6,7 @@ Nothing is guessed. Where nothing tells, no vote is shared, and `look_equal` cou
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,10 @@ from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Int
 from jaxeval.data.battles import Battles
-from jaxeval.data.columns import reject_missing
+from jaxeval.data.columns import folded, reject_missing
+from jaxeval.data.file_lists import names_of
+from jaxeval.data.published_formats import published_format
+from jaxeval.data.table_files import head_names
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, named
 
@@ -24,6 +27,11 @@ Sharing = Literal["rows", "index", "none"]
 Pair: TypeAlias = tuple[pd.Series, pd.Series]
 #: Rows of a table, at most: two numbers make one.
 _MOST_ROWS = 2**31
+
+
+#: Columns that may name a vote, but for case, blanks and underscores: a warning looks at them, and nothing else does.
+_MAY_NAME_VOTES = {"id", "voteid", "battleid", "conversationid", "questionid", "uuid", "item", "tstamp", "timestamp",
+                   "time", "date", "judge", "voter", "user", "evaluationsessionid", "evaluationorder"}  # fmt: skip
 
 
 class SharedVotes(NamedTuple):
@@ -106,6 +114,17 @@ def look_equal(a: Battles, b: Battles) -> int:
         return 0
     alone = [code[np.bincount(code)[code] == 1] for code in _codes([*columns, *_results(a, b)], names)]
     return len(np.intersect1d(alone[0], alone[1], assume_unique=True))
+
+
+def columns_for_votes(a: Any, b: Any, sharing: Sharing | None) -> list[str]:
+    """Columns of two files, or lists, by which votes are compared: all if equal rows are one; else for a warning."""
+    if sharing not in (None, "rows"):
+        return []
+    first, second = (head_names(names_of(file)[0]) for file in (a, b))
+    if published_format(first) or published_format(second):
+        return []  # columns that they name otherwise, or do not read
+    common = [name for name in first if name in second]
+    return [name for name in common if sharing == "rows" or folded(name) in _MAY_NAME_VOTES]
 
 
 def joint_codes(pair: Pair, name: str) -> tuple[tuple[NDArray[np.intp], NDArray[np.intp]], pd.Index]:

@@ -86,6 +86,7 @@ class BoardComparison(Shown):
     settings: Mapping[str, Any]
     notes: tuple[str, ...]  # what was read and done
     told: tuple[str, ...] = field(default=(), repr=False)  # warnings of the comparison itself
+    one_scale: bool = True  # False with different links, whose differences do not tell who moved
 
     def _shown(self) -> View:
         title = f"BoardComparison: {' and '.join(self.names)}, {counted(len(self.models), 'model')} on both"
@@ -128,18 +129,20 @@ class BoardComparison(Shown):
 
         ``rating_a`` and ``rating_b`` (Elo, in one gauge), ``difference`` and ``rank_change`` (rank on b less rank on a:
         negative is up) have the ends ``_lower`` and ``_upper`` of a percentile interval of each model by itself.
-        ``moved`` is "up" or "down" where the difference is not 0 for all models at once (`Draws.apart_from`), else "".
+        ``moved`` is "up" or "down" where the difference is not 0 for all models at once (`Draws.apart_from`), else "";
+        it is missing where the boards have different links.
         ``rank_best_a`` to ``rank_worst_a`` are the ranks that the draws leave open on board a, among the models
         compared, as are ``rank_best_b`` to ``rank_worst_b``. ``vote_count_a`` and ``vote_count_b`` count all votes of a
         model. ``attrs`` holds ``warnings`` and ``settings``.
         """
         difference, (a, b) = self.difference, self.ratings
-        apart = difference.apart_from(0.0, self.level).to_numpy()
+        apart = difference.apart_from(0.0, self.level).to_numpy() & self.one_scale
         columns: dict[str, Any] = {"model_name": self.models.to_numpy()}
         for name, own in (("difference", difference), ("rating_a", a), ("rating_b", b)):
             ends = own.interval(self.level)
             columns |= {name: own.estimate, **{f"{name}_{end}": ends[end].to_numpy() for end in ("lower", "upper")}}
-        columns["moved"] = np.where(apart, np.where(difference.estimate > 0, "up", "down"), "")
+        moved = np.where(apart, np.where(difference.estimate > 0, "up", "down"), "")
+        columns["moved"] = moved if self.one_scale else np.full(len(moved), None)
         for side, own in (("a", a), ("b", b)):
             ranks = own.ranks(self.level)
             columns |= {f"{name}_{side}": ranks[name].array for name in ("rank", "rank_best", "rank_worst")}
@@ -157,7 +160,7 @@ class BoardComparison(Shown):
     @property
     def movers(self) -> pd.DataFrame:
         """The rows of `table` of models that moved."""
-        return self.table[self.table["moved"] != ""]
+        return self.table[self.table["moved"].isin(["up", "down"])]
 
     @cached_property
     def agreement(self) -> pd.DataFrame:
@@ -192,12 +195,14 @@ class BoardComparison(Shown):
         else:
             row = _records(table.loc[[table["difference"].abs().idxmax()]])[0]
             largest = f"the largest difference is that of {row['model_name']}: {_with_ends(row)}"
-            sentences = [f"no model of {n:,} moved at the {level}; {largest}"]
+            first = f"no model of {n:,} moved at the {level}" if self.one_scale else "the links of the boards differ"
+            sentences = [f"{first}; {largest}"]
         values = self.agreement
         tau = [values.loc["kendall_tau", name] for name in ("value", "lower", "upper")]
         if np.isfinite(tau[0]):
             overlap = values.loc["top_overlap", "value"]
-            first = f"; {overlap:.0%} of the first {self.top} are the same" if np.isfinite(overlap) else ""
+            tells = np.isfinite(overlap) and self.top < n  # all models are the first n on both
+            first = f"; {overlap:.0%} of the first {self.top} are the same" if tells else ""
             sentences.append(f"Kendall's tau between the boards is {tau[0]:.3f} ({tau[1]:.3f} to {tau[2]:.3f}){first}")
         return sentences
 

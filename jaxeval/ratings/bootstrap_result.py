@@ -83,6 +83,7 @@ class Bootstrap(Shown):
     settings: BootstrapSettings
     n_by_slower_solvers: int = field(repr=False)  # resamples that needed the slower solvers for sparse boards
     _context: ContextDraws | None = field(default=None, repr=False)  # with covariates or a tie model
+    _overlapping: tuple[str, ...] = field(default=(), repr=False)  # columns by which other slices have battles of it
 
     def _shown(self) -> View:
         table, what = self.fit._best_first(), f"{counted(len(self.draws), 'resample')} of {self.fit._how_many()}"
@@ -282,7 +283,8 @@ class Bootstraps(Shown, dict[Hashable, Bootstrap]):
     """
 
     def __init__(self, boards: Iterable[tuple[Hashable, Bootstrap]], slices: Slices, options: BootstrapOptions) -> None:
-        super().__init__(boards)
+        own = slices.overlapping
+        super().__init__((group, replace(x, _overlapping=own) if own else x) for group, x in boards)
         self.by, self.left_out, self.n_missing, self.told = slices.by, slices.left_out, slices.n_missing, slices.told
         self._least = options.min_slice_battles
 

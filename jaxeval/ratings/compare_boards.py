@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias, Unpack
+from typing import Any, TypeAlias, TypeGuard, Unpack
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.features import Feature
 from jaxeval.data.rankings import Rankings
 from jaxeval.data.readers import read_battles
-from jaxeval.data.shared_votes import SharedVotes, Sharing, look_equal, shared_votes
+from jaxeval.data.shared_votes import SharedVotes, Sharing, columns_for_votes, look_equal, shared_votes
 from jaxeval.errors import DataError
 from jaxeval.execution.runs import digest_of, of_run
 from jaxeval.execution.signatures import spelled_out
@@ -116,6 +116,8 @@ def compare_boards(
     if unknown := [name for name in of_b if name not in _OF_ONE_BOARD]:
         raise ValueError(f"options_b takes {named(_OF_ONE_BOARD, 20)}, got {unknown[0]!r}: both boards are drawn alike")
     columns = [*ids, *_columns(options), *_columns(of_b)]
+    if not ids and _is_file(a) and _is_file(b):
+        columns += [name for name in columns_for_votes(a, b, shared) if name not in columns]
     one, other = _side(a, columns), _side(b, columns)
     if not (isinstance(one, Battles) and isinstance(other, Battles)):
         how = [*options, *(["options_b"] if of_b else []), *(["id"] if ids else []), *(["shared"] if shared else [])]
@@ -166,11 +168,16 @@ def _columns(options: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
+def _is_file(given: BoardLike) -> TypeGuard[str | Path | list[str | Path]]:
+    """Whether a board is named by a file, or by a list of them."""
+    return isinstance(given, str | Path) or (isinstance(given, list) and all(isinstance(x, str | Path) for x in given))
+
+
 def _side(given: BoardLike, columns: Sequence[str]) -> Battles | Bootstrap:
     """The battles of a board, or its draws; of a file the ``columns`` are read, too."""
     if isinstance(given, Bootstrap):
         return given
-    if isinstance(given, str | Path) or (isinstance(given, list) and all(isinstance(x, str | Path) for x in given)):
+    if _is_file(given):
         return read_battles(given, keep=columns)
     if isinstance(given, Rankings):
         raise TypeError("boards of rankings are compared by their draws: pass bootstrap(rankings) of each")
@@ -234,7 +241,14 @@ def _resampled_before(one: Battles | Bootstrap, other: Battles | Bootstrap, give
     if one.models.equals(other.models) and np.array_equal(one.draws_logit, other.draws_logit, equal_nan=True):
         return _Resampled((one, one), pairing._replace(together=True))
     told = []
-    if one.fit.n_battles.equals(other.fit.n_battles):
+    if columns := [name for name in one._overlapping if name in other._overlapping]:
+        told.append(
+            f"both boards are slices by {named(columns)}, whose categories overlap, and their draws are taken as "
+            "independent: where a battle is in both, intervals of differences are wrong. Pass two parts of one table "
+            "made by Battles.filter (on the command line --by and --slices, or --where-a and --where-b): they are then "
+            "drawn together"
+        )
+    elif one.fit.n_battles.equals(other.fit.n_battles):
         told.append(
             "both boards have as many battles of every model, and their draws are taken as independent: if they rest "
             "on the same votes, intervals of differences are too wide. Pass the battles themselves, with what board b "
@@ -266,7 +280,8 @@ def _compared(found: _Resampled, asked: _Asked) -> BoardComparison:
         told.append("the boards have ties by different models: they are compared by expected score, a tie half a win")
     if boards[0].settings.link != boards[1].settings.link:
         told.append(
-            "the boards have different links: their ratings are on scales that are about alike, and not the same"
+            "the boards have different links: their ratings are on scales that are about alike, and not the same, so "
+            "that nobody is said to have moved"
         )
     a, b = boards
     both = a.models.intersection(b.models)
@@ -302,6 +317,7 @@ def _compared(found: _Resampled, asked: _Asked) -> BoardComparison:
         boards=(a, b),
         ratings=(ratings[0], ratings[1]),
         identical=a is b,
+        one_scale=a.settings.link == b.settings.link,
         pairing=found.pairing,
         only=only,
         left_out=left_out,

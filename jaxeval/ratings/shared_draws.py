@@ -7,6 +7,8 @@ adds up its own cells. So they are drawn together whatever their models, results
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,7 +19,7 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Int
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells, count_by
-from jaxeval.data.columns import factorize_sorted
+from jaxeval.data.columns import factorize_sorted, plain
 from jaxeval.data.features import design
 from jaxeval.data.shared_votes import SharedVotes
 from jaxeval.errors import DataError
@@ -109,14 +111,16 @@ def _union(a: Battles, b: Battles, votes: SharedVotes) -> Int:
 def _of_union(one: Posed, other: Posed, rows: Int, name: str) -> tuple[NDArray[np.intp], pd.Index]:
     """(U,) the group of every vote of the union by a column, and the sorted groups."""
     columns = [x.battles.column(name) for x in (one, other)]
-    codes, values = factorize_sorted(pd.concat(columns, ignore_index=True), name)
+    with _comparing(one.battles, other.battles, name):
+        codes, values = factorize_sorted(pd.concat(columns, ignore_index=True), name)
     own, others = codes[rows[0]], codes[len(columns[0]) + rows[1]]
     differ = (rows[0] >= 0) & (rows[1] >= 0) & (own != others)
     if differ.any():
         k = int(differ.argmax())
+        groups = [plain(values[code[k]]) for code in (own, others)]
         raise DataError(
             f"column {name!r} differs in {counted(int(differ.sum()), 'vote')} that both boards share (first in row "
-            f"{rows[0][k]} of a, {values[own[k]]!r}, and row {rows[1][k]} of b, {values[others[k]]!r}; rows count from "
+            f"{rows[0][k]} of a, {groups[0]!r}, and row {rows[1][k]} of b, {groups[1]!r}; rows count from "
             "0): a vote is drawn with one group"
         )
     return np.where(rows[0] >= 0, own, others), values
@@ -124,4 +128,18 @@ def _of_union(one: Posed, other: Posed, rows: Int, name: str) -> tuple[NDArray[n
 
 def common_groups(a: Battles, b: Battles, name: str) -> int:
     """How many groups by a column are on both boards."""
-    return len(np.intersect1d(*(x.codes(name)[1].to_numpy() for x in (a, b))))
+    with _comparing(a, b, name):
+        return len(np.intersect1d(*(x.codes(name)[1].to_numpy() for x in (a, b))))
+
+
+@contextmanager
+def _comparing(a: Battles, b: Battles, name: str) -> Iterator[None]:
+    """An error about both boards if their values of a column, each board's fine by itself, cannot be compared."""
+    try:
+        yield
+    except (TypeError, DataError) as error:
+        kinds = [pd.api.types.infer_dtype(x.codes(name)[1]) for x in (a, b)]
+        raise DataError(
+            f"column {name!r} has {kinds[0]} values on board a and {kinds[1]} values on board b, which cannot be "
+            "compared: make them one type, as by .astype(str)"
+        ) from error

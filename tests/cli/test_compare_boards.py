@@ -78,6 +78,10 @@ class TestBoards:
         said = run(folder / "last.csv", folder / "this.csv", "--shared", "none")
         assert "look like rows" not in " ".join(said.stdout.split())
 
+    def test_one_file_twice(self, folder):
+        result = run(folder / "last.csv", folder / "last.csv")
+        assert "no model of 6 moved: the boards hold the same votes, rated alike" in " ".join(result.stdout.split())
+
     def test_slices_with_the_draws_of_leaderboard(self, votes, folder, tmp_path):
         out = tmp_path / "out.parquet"
         slices = "--by", "language", "--slices", "English,Chinese"

@@ -1,10 +1,11 @@
 """Battles chosen by conditions and models, and models under other names."""
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pytest
 
-from jaxeval import Battles, read_battles
+from jaxeval import Battles, count_battles, read_battles
 from jaxeval.data.conditions import columns_of, rows_where
 from jaxeval.errors import DataError
 
@@ -57,6 +58,9 @@ class TestConditions:
             ("unnest([true, false])", "does not say yes or no once for each row"),
             ("EXISTS (SELECT 1 FROM read_csv('/etc/passwd'))", "Permission Error"),
             ("(SELECT count(*) FROM votes) > 0", "Catalog Error"),
+            ("Random() < 0.5", r"random\(\) says something else each time, whatever the seed: write down its value"),
+            ("turn = 1 OR length(CAST(uuid() AS VARCHAR)) > 3", r"uuid\(\) says something else each time"),
+            ("today() > DATE '2020-01-01'", r"today\(\) says something else each time"),
             ("__import__('os').system('true') = 0", "is no condition in SQL|Catalog Error|no column"),
         ],
     )
@@ -66,7 +70,24 @@ class TestConditions:
             rows_where(VOTES, condition)
 
 
+WINDOW = "count(*) OVER (PARTITION BY model_a) > 1"
+
+
 class TestReading:
+    def test_rows_that_stand_for_several_battles_are_not_looked_at_beside_each_other(self, monkeypatch, tmp_path):
+        monkeypatch.setattr("jaxeval.data.equal_rows._PIECE_ROWS", 10)  # files of millions of rows are merged
+        votes, path = pd.concat([KNOWN] * 1000), tmp_path / "votes.csv"
+        votes.to_csv(path, index=False)
+        for read in (
+            lambda: Battles.from_pandas(KNOWN.assign(n=2), count="n", where=WINDOW),
+            lambda: count_battles(duckdb.from_df(votes), where=WINDOW),
+            lambda: read_battles(path, where=WINDOW),
+            lambda: read_battles(path).filter(WINDOW),
+        ):
+            with pytest.raises(DataError, match=r"looks at other rows \(OVER\), and a row stands for several"):
+                read()
+        assert Battles.from_pandas(votes, where=WINDOW).n_battles == 5000
+
     def test_a_condition_comes_before_labels_are_read(self):
         battles = Battles.from_pandas(VOTES, where="winner <> '?'")
         assert (battles.n_battles, battles.report.n_rows, battles.report.n_excluded) == (5, 6, 1)

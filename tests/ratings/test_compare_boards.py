@@ -162,6 +162,20 @@ def test_clusters_on_both_boards_are_drawn_together(weeks, apart):
     assert not alone.pairing.together
 
 
+def test_a_vote_in_two_clusters_is_an_error(weeks):
+    other = weeks[1].assign(prompt=lambda table: table["prompt"] + 1)
+    with pytest.raises(DataError, match=r"first in row \d+ of a, \d+, and row \d+ of b, \d+; rows count from 0"):
+        compare_boards(weeks[0], other, id="vote", cluster="prompt", n_resamples=20)
+
+
+@pytest.mark.parametrize("of", ["cluster", "strata"])
+def test_groups_of_two_types_are_an_error(weeks, of):
+    numbers, texts = weeks[0].assign(voter=1), weeks[1].assign(voter="1")
+    wanted = "column 'voter' has integer values on board a and string values on board b"
+    with pytest.raises(DataError, match=wanted):
+        compare_boards(numbers, texts, id="vote", n_resamples=20, **{of: "voter"})
+
+
 @pytest.mark.slow
 def test_with_and_without_style_control(battles):
     found = compare_boards(battles, battles, options_b={"features": ["length"]}, n_resamples=B)
@@ -188,6 +202,16 @@ def test_slices_keep_their_draws(votes):
     lower = boards[2].difference_interval()[0]
     draws = found.ratings[1].draws
     np.testing.assert_allclose(np.quantile(draws[:, 0] - draws[:, 1], 0.025), lower.iloc[0, 1], atol=1e-6)
+
+
+def test_slices_that_overlap_are_told(votes):
+    boards = bootstrap(votes.assign(tags=[["x"], ["x", "y"], ["y"]] * 400), 20, by="tags")
+    for pair in (("x", "y"), ("overall", "x")):
+        found = compare_boards(*(boards[name] for name in pair))
+        assert found.warnings[0].startswith("both boards are slices by tags, whose categories overlap")
+        assert "Battles.filter" in found.warnings[0]
+    parts = bootstrap(votes, 20, by="week")
+    assert not any("overlap" in text for text in compare_boards(parts[0], parts[1]).warnings)
 
 
 @pytest.fixture(scope="module")
@@ -245,6 +269,29 @@ def test_who_moved(moved):
     assert moved.answer[1].startswith("Kendall's tau between the boards is ")
     apart = moved.difference.apart_from(0, 0.95)
     assert set(moved.movers["model_name"]) == set(apart.index[apart])
+
+
+def test_other_links_tell_nobody_who_moved(votes):
+    found = compare_boards(votes, votes, shared="index", options_b={"link": "probit"}, n_resamples=B)
+    assert found.table["moved"].isna().all()
+    assert found.movers.empty
+    assert "so that nobody is said to have moved" in found.warnings[0]
+    assert found.answer[0].startswith("the links of the boards differ; the largest difference is")
+
+
+def test_all_models_are_no_top(weeks, together):
+    assert "of the first 5 are the same" in together.answer[1]
+    found = compare_boards(*weeks, id="vote", n_resamples=B, top=6)
+    assert "are the same" not in found.answer[1]
+
+
+def test_rows_of_files_that_look_equal_are_told(weeks, tmp_path):
+    files = [tmp_path / name for name in ("a.csv", "b.csv")]
+    for file, week in zip(files, weeks, strict=True):
+        week.rename(columns={"vote": "vote_id"}).to_csv(file, index=False)
+    found = compare_boards(*files, n_resamples=B)
+    assert found.warnings[0].startswith("400 of the 800 rows of the smaller board look like rows of the other")
+    assert compare_boards(str(files[0]), [files[1]], shared="rows", n_resamples=20).pairing.n_shared == 400
 
 
 def test_rows_that_look_equal_are_told(weeks):
