@@ -8,11 +8,10 @@ that are needed into their places.
 from __future__ import annotations
 
 import atexit
-import errno
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -20,11 +19,12 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from jaxeval.data.file_formats import has_known_ending
-from jaxeval.data.remote_names import PROTOCOLS, base_name, is_hub, is_web, shown, without_secrets
+from jaxeval.data.remote_errors import reaching
+from jaxeval.data.remote_names import PROTOCOLS, base_name, is_hub, is_web, shown
 from jaxeval.errors import DataError
 from jaxeval.execution.file_locks import try_lock
 from jaxeval.execution.progress import Advance, announce, progress_bar
-from jaxeval.wording import did_you_mean, named
+from jaxeval.wording import named
 
 _SECONDS_TO_CONNECT, _SECONDS_SILENT = 30.0, 60.0
 _MEGABYTE = 1_000_000
@@ -155,7 +155,7 @@ def remote_files(name: str) -> list[str]:
     system, path = _opened(name)
     if not any(sign in (urlsplit(name).path if is_web(name) else path) for sign in "*["):
         return [name]
-    with _reaching(name, system, path):
+    with reaching(name, system, path):
         found = sorted(system.glob(path))
     if not found:
         raise FileNotFoundError(f"no file matches {shown(name)}")
@@ -166,7 +166,7 @@ def remote_files(name: str) -> list[str]:
 def _found(name: str) -> _Remote:
     """The file of that name, as its server has it now."""
     system, path = _opened(name)
-    with _reaching(name, system, path):
+    with reaching(name, system, path):
         about = system.info(path)
         is_folder = about.get("type") == "directory"
         within = system.find(path) if is_folder else []
@@ -229,7 +229,7 @@ def _fetch_whole(remote: _Remote, copy: Path, progress: bool | None) -> None:
     with (
         copy.open("wb") as file,
         _told(remote, size, progress) as advance,
-        _reaching(remote.name, done=lambda: (done, size)),
+        reaching(remote.name, done=lambda: (done, size)),
         _source(remote, block_size=0) as source,
     ):
         while piece := source.read(_PIECE_BYTES):
@@ -251,7 +251,7 @@ def _fetch_parts(remote: _Remote, copy: Path, parts: Sequence[tuple[int, int]], 
     with (
         copy.open("r+b") as file,
         _told(remote, most, progress) as advance,
-        _reaching(remote.name, done=lambda: (done, most)),
+        reaching(remote.name, done=lambda: (done, most)),
         _source(remote, cache_type="none") as source,
     ):
         for start, end in parts:
@@ -272,7 +272,7 @@ def _fetch_end(remote: _Remote, copy: Path) -> bool:
     if not remote.size or not remote.has_parts:
         return False
     size = remote.size
-    with _reaching(remote.name, done=lambda: (0, size)):
+    with reaching(remote.name, done=lambda: (0, size)):
         try:
             with _source(remote, cache_type="none") as source:
                 end = _read(source, max(size - _END_BYTES, 0), size)
@@ -373,87 +373,3 @@ def _whole_or_none(copy: Path) -> Iterator[None]:
         _PARTIAL.pop(copy, None)
         shutil.rmtree(copy.parent, ignore_errors=True)
         raise
-
-
-@contextmanager
-def _reaching(
-    name: str, system: Any = None, path: str = "", done: Callable[[], tuple[int, int | None]] | None = None
-) -> Iterator[None]:
-    """What goes wrong on the way to a file, as errors that say where, and no password.
-
-    Args:
-        name: of the file.
-        system: its file system, and ``path`` there: to tell near misses of a file that is not there.
-        path: see ``system``.
-        done: of a download, the bytes that are here and those of the whole.
-    """
-    try:
-        yield
-    except (DataError, ImportError):
-        raise
-    except Exception as error:
-        # What caused it may hold a password: it is not shown beside.
-        raise _explained(error, name, system, path, done) from None
-
-
-def _explained(
-    error: Exception, name: str, system: Any, path: str, done: Callable[[], tuple[int, int | None]] | None
-) -> Exception:
-    chain: list[BaseException] = []
-    cause: BaseException | None = error
-    while cause is not None and cause not in chain:
-        chain.append(cause)
-        cause = cause.__cause__ or cause.__context__
-    kinds = {type(one).__name__ for one in chain}
-    statuses = [getattr(getattr(one, "response", one), "status_code", getattr(one, "status", None)) for one in chain]
-    status = next((code for code in statuses if code and isinstance(code, int)), None)
-    where = shown(name)
-    login = "log in by `hf auth login` (once `huggingface-cli login`), or set HF_TOKEN"
-    if "OfflineModeIsEnabled" in kinds:
-        return DataError(f"{where} cannot be fetched: HF_HUB_OFFLINE is set")
-    if "GatedRepoError" in kinds:
-        return DataError(f"{where} is gated: accept its conditions on its page, and {login}")
-    if "RepositoryNotFoundError" in kinds:
-        return FileNotFoundError(f"no such repository: {where}; if it is private, {login}")
-    if "RevisionNotFoundError" in kinds:
-        return FileNotFoundError(f"no such revision: {where}")
-    if status in (401, 403) or isinstance(error, PermissionError):
-        hint = login if is_hub(name) else "put user and password in ~/.netrc, or log in as its service asks"
-        code = f" ({status})" if status else ""
-        return DataError(f"{where} cannot be fetched: its server asks who you are, or refuses you{code}: {hint}")
-    if status in (404, 410) or (status is None and isinstance(error, FileNotFoundError) and error.__cause__ is None):
-        return FileNotFoundError(f"no such file: {where}{_near(system, path)}")
-    text = without_secrets(str(chain[-1] if isinstance(error, FileNotFoundError) else error)).strip()
-    if status is not None:
-        what = f"its server answers {status}"
-    elif "TooManyRedirects" in kinds:
-        what = "its server sends from one address to another without end"
-    elif any("timeout" in kind.lower() for kind in kinds):
-        what = "its server does not answer in time"
-    elif done is None:
-        what = f"its server cannot be reached ({text or type(error).__name__})"
-    elif isinstance(error, OSError) and error.errno == errno.ENOSPC:
-        what = f"no space is left in {_folder().parent}, and TMPDIR names another folder,"
-    else:
-        what = "the connection broke"
-    if done is not None:
-        here, size = done()
-        of = "an unknown number of" if size is None else f"{size:,}"
-        # More may have come of a piece that is lost.
-        what += f" after at least {here:,} of {of} bytes" if here else f" before all of {of} bytes were here"
-    return DataError(f"{where} cannot be fetched: {what}; nothing of it is kept: try again, or fetch it otherwise")
-
-
-def _near(system: Any, path: str) -> str:
-    """Files beside one that is not there, as the end of an error."""
-    if system is None or is_web(path):
-        return ""
-    folder, _, last = path.rpartition("/")
-    beside: list[str] = []
-    while not beside and "/" in folder:
-        with suppress(Exception):  # no such folder either, or one that cannot be listed
-            beside = [file.removeprefix(f"{folder}/") for file in system.ls(folder, detail=False)]
-            break
-        folder = folder.rpartition("/")[0]
-    near = did_you_mean(last, beside)
-    return near or (f"; there are {named(beside)}" if beside else "")
