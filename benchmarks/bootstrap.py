@@ -28,8 +28,8 @@ from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch
 from jaxeval.ratings.boards import fit_boards
 from jaxeval.ratings.dense_refits import dense_refits
-from jaxeval.ratings.drawn_votes import VoteGroups
 from jaxeval.ratings.options import BootstrapOptions
+from jaxeval.ratings.vote_groups import VoteGroups
 
 N_RESAMPLES = 1000
 BUDGET_SECONDS = 4.0

@@ -26,8 +26,8 @@ from jaxeval.kernels import batch
 from jaxeval.ratings.contextual_boards import fit_contextual_boards
 from jaxeval.ratings.contextual_refits import contextual_refits
 from jaxeval.ratings.contextual_rows import compress
-from jaxeval.ratings.drawn_votes import VoteGroups
 from jaxeval.ratings.options import BootstrapOptions
+from jaxeval.ratings.vote_groups import VoteGroups
 
 VOTES, MODELS, RESAMPLES = 135_634, 53, 1000
 FEATURES = ["length", "headers", "lists", "bold"]

@@ -18,8 +18,8 @@ from jaxeval.kernels import batch
 from jaxeval.kernels.platforms import by_platform, traced_for
 from jaxeval.ratings.boards import fit_boards
 from jaxeval.ratings.dense_refits import dense_refits
-from jaxeval.ratings.drawn_votes import VoteGroups
 from jaxeval.ratings.options import SCHEMES, BootstrapOptions
+from jaxeval.ratings.vote_groups import VoteGroups
 
 PRODUCTS = {"dot", "einsum", "inner", "matmul", "outer", "tensordot", "vdot", "vecdot"}
 

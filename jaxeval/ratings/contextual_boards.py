@@ -26,8 +26,9 @@ from jaxeval.kernels.solve import Terms
 from jaxeval.kernels.tie_models import NO_TIES, Response, TieModel
 from jaxeval.ratings.boards import TOLERANCE_LOGIT, Board, battle_weights, fit_boards, strength_slopes
 from jaxeval.ratings.contextual_rows import ContextualCells, counts_by_row, make_rows
-from jaxeval.ratings.drawn_votes import Members, VoteGroups, unit_members
+from jaxeval.ratings.drawn_votes import unit_members
 from jaxeval.ratings.options import FitOptions, Ties
+from jaxeval.ratings.vote_groups import Members, VoteGroups
 from jaxeval.wording import counted
 
 #: Of Newton's method.

@@ -15,8 +15,8 @@ from jaxeval.checks import checked_number
 from jaxeval.data.report import DataReport
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
 from jaxeval.ratings.contextual_boards import ContextualBoard, Likelihood
-from jaxeval.ratings.drawn_votes import VoteGroups
 from jaxeval.ratings.options import FitOptions, Ties
+from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.statistics.quantiles import normal_quantile
 from jaxeval.tables.table import Table
 from jaxeval.wording import did_you_mean

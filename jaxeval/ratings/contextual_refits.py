@@ -19,9 +19,10 @@ from jaxeval.ratings.boards import main_battles
 from jaxeval.ratings.contextual_boards import ContextualBoard, unit_coefficients
 from jaxeval.ratings.contextual_rows import make_rows, unit_columns
 from jaxeval.ratings.dense_refits import pair_problems, table_words
-from jaxeval.ratings.drawn_votes import VoteGroups, is_secure_board, unit_members
+from jaxeval.ratings.drawn_votes import is_secure_board, unit_members
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import BoardRefits, Refitted
+from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.resampling.draw import unit_draw
 from jaxeval.resampling.units import pad
 

@@ -13,7 +13,7 @@ from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells, count_by
 from jaxeval.execution.shapes import UNIT_ROWS, battle_blocks, padded_units
 from jaxeval.kernels import battle_rows
-from jaxeval.ratings.drawn_votes import Members
+from jaxeval.ratings.vote_groups import Members
 
 
 @dataclass(frozen=True, eq=False)

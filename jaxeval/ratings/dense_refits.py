@@ -18,9 +18,10 @@ from jaxeval.execution.threads import in_threads
 from jaxeval.kernels import batch
 from jaxeval.kernels.tie_models import TieModel
 from jaxeval.ratings.boards import Board, battles_per_model, inverse_information, main_battles
-from jaxeval.ratings.drawn_votes import VoteGroups, drawn_entries, is_secure_board
+from jaxeval.ratings.drawn_votes import drawn_entries, is_secure_board
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import BoardRefits, refit_form
+from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.resampling.units import pad, stacked
 
 _MAX_STEPS = {batch.Solver.CHORD: 40, batch.Solver.NEWTON_CG: 60, batch.Solver.NEWTON: 200, batch.Solver.FIRTH: 200}

@@ -1,25 +1,23 @@
-"""Votes as units of a bootstrap: which of them are drawn together, and what each draw adds to."""
+"""Votes as units of a bootstrap: where they stand on a grid, and what each draw adds to."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Int, as_leaf
-from jaxeval.data.battles import Battles
-from jaxeval.data.cells import Cells, count_by
+from jaxeval.data.cells import Cells
 from jaxeval.execution.shapes import UNIT_ROWS, entry_rows, padded_columns
 from jaxeval.kernels.pair_tables import Layout
 from jaxeval.kernels.resample import DrawScheme, Packing, Units
 from jaxeval.ratings.boards import Board
 from jaxeval.ratings.connectivity import is_secure
+from jaxeval.ratings.vote_groups import ClusterRows, Members, StratumRows, VoteGroups
 from jaxeval.resampling.draw import UnitDraw, unit_draw
-from jaxeval.resampling.strata import checked_strata, stratum_of_groups
 from jaxeval.resampling.units import pad
 
 # Battles of a pair, of which a resample has less than 2**20: twice their score takes less than a third of 64 bits.
@@ -54,132 +52,6 @@ class Entries(NamedTuple):
         if self.unit is None:
             return self.row * self.units.shape[1] + self.column
         return self.unit % UNIT_ROWS * self.units.shape[1] + self.unit // UNIT_ROWS
-
-
-class ClusterRows(NamedTuple):
-    """Whose battles are drawn together: distinct (cluster, cell), sorted, whatever rows the battles were in."""
-
-    cluster: Int  # (R,) from 0 to K - 1
-    cell: Int  # (R,)
-    times: Int  # (R,) battles
-    size: Int  # (K,) battles of each cluster
-
-    @property
-    def repeats(self) -> bool:
-        """Whether some cluster holds several battles."""
-        return bool((self.size > 1).any())
-
-
-def cluster_rows(cluster: NDArray[np.intp], cell_of_row: NDArray[np.intp], count: Int | None) -> ClusterRows:
-    """The battles of rows by cluster and cell; rows stand for ``count`` battles each, None for one."""
-    names, number = np.unique(cluster, return_inverse=True)
-    n_cells = int(cell_of_row.max()) + 1
-    keys, row = np.unique(number * n_cells + cell_of_row, return_inverse=True)
-    times = count_by(row, count, len(keys))
-    cluster, cell = np.divmod(keys, n_cells)
-    return ClusterRows(cluster, cell, times, count_by(cluster, times, len(names)))
-
-
-class StratumRows(NamedTuple):
-    """Within what votes are drawn: distinct (stratum, cell), sorted, whatever rows the votes were in."""
-
-    stratum: Int  # (R,) from 0 to S - 1
-    cell: Int  # (R,)
-    alone: Int  # (R,) votes that are drawn one by one: those of clusters of several are not
-    size: Int  # (S,) votes, or clusters, of each stratum
-    of_cluster: Int | None  # (K,) stratum of each cluster
-
-
-class Members(NamedTuple):
-    """Units on a grid, and the battles that each draws: ``times`` (E,) battles of ``cell`` (E,) for ``unit`` (E,)."""
-
-    units: Int  # (UNIT_ROWS, C) battles, or clusters, in each unit
-    unit: Int  # unit number, column * UNIT_ROWS + row
-    cell: Int
-    times: Int
-    stratum: Int | None  # (C,) of each column of units; None where there is one
-    cluster: Int | None  # (K,) unit numbers of the clusters of several battles, -1 of the others
-
-    def of_cells(self, number: Int) -> Members:
-        """The same units with the battles of another table of cells: ``number`` (C,) of each cell, -1 for none."""
-        cell = number[self.cell]
-        order = np.argsort(cell, kind="stable")
-        there = order[cell[order] >= 0]
-        return self._replace(unit=self.unit[there], cell=cell[there], times=self.times[there])
-
-
-class VoteGroups(NamedTuple):
-    """Which votes of a slice are drawn together, and within which strata."""
-
-    clusters: ClusterRows | None = None
-    strata: StratumRows | None = None  # None for one, too
-    shared: Members | None = None  # the units of a draw from more votes than the slice's own, which other boards share
-
-    @property
-    def repeating(self) -> ClusterRows | None:
-        """The clusters, where some hold several votes."""
-        return self.clusters if self.clusters is not None and self.clusters.repeats else None
-
-    @property
-    def together(self) -> bool:
-        """Whether units are drawn that are not single votes of the slice."""
-        return self.repeating is not None or self.shared is not None
-
-
-class GroupCodes(NamedTuple):
-    """The clusters and strata of rows of votes, by number; None for none."""
-
-    cluster: NDArray[np.intp] | None = None  # (R,)
-    names: pd.Index = pd.Index([])  # of the clusters
-    stratum: NDArray[np.intp] | None = None  # (R,)
-    strata: str = ""  # the column of strata
-
-    def groups(self, rows: slice | NDArray[np.intp], cell: NDArray[np.intp], count: Int | None) -> VoteGroups:
-        """Those of some ``rows``, from the cell of each and how many votes it stands for (None: one).
-
-        Raises:
-            DataError: a cluster lies in several strata.
-        """
-        clusters = None if self.cluster is None else cluster_rows(self.cluster[rows], cell, count)
-        stratum = None if self.stratum is None else checked_strata(self.stratum[rows])
-        if stratum is None:
-            return VoteGroups(clusters)
-        if self.cluster is None:
-            return VoteGroups(None, _stratum_rows(stratum, cell, count))
-        found, number = np.unique(self.cluster[rows], return_inverse=True)
-        by_cluster = stratum_of_groups(stratum, number, self.names[found], self.strata)
-        times = np.ones(len(cell), np.int64) if count is None else count
-        alone = count_by(number, times, len(found))[number] == 1
-        own = _stratum_rows(stratum, cell, np.where(alone, times, 0))
-        return VoteGroups(clusters, own._replace(size=np.bincount(by_cluster), of_cluster=by_cluster))
-
-
-#: The groups of some rows of battles, from those rows and the cell of each.
-GroupsOf = Callable[[slice | NDArray[np.intp], NDArray[np.intp]], VoteGroups]
-
-
-def vote_groups(battles: Battles, cluster: str | None, strata: str | None) -> GroupsOf:
-    """What tells the clusters and strata of any rows of ``battles``, by the columns of those names.
-
-    Raises:
-        DataError: there is no such column, values are missing, or a cluster lies in several strata.
-    """
-    of_cluster, names = (None, pd.Index([])) if cluster is None else battles.codes(cluster)
-    codes = GroupCodes(of_cluster, names, None if strata is None else battles.codes(strata)[0], strata or "")
-
-    def groups_of(rows: slice | NDArray[np.intp], cell: NDArray[np.intp]) -> VoteGroups:
-        return codes.groups(rows, cell, None if battles.count is None else battles.count[rows])
-
-    return groups_of
-
-
-def _stratum_rows(stratum: Int, cell_of_row: NDArray[np.intp], times: Int | None) -> StratumRows:
-    """The strata of rows whose votes, ``times`` each (None: one), are drawn one by one."""
-    n_cells = int(cell_of_row.max()) + 1
-    keys, row = np.unique(stratum * n_cells + cell_of_row, return_inverse=True)
-    of_row, cell = np.divmod(keys, n_cells)
-    size = count_by(stratum, times, int(stratum.max()) + 1)
-    return StratumRows(stratum=of_row, cell=cell, alone=count_by(row, times, len(keys)), size=size, of_cluster=None)
 
 
 class DrawnEntries(NamedTuple):

@@ -11,11 +11,11 @@ from jaxeval.data.features import design
 from jaxeval.data.rankings import RankingCells, Rankings, as_rankings
 from jaxeval.data.report import DataReport
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
-from jaxeval.ratings.drawn_votes import VoteGroups
 from jaxeval.ratings.gauge import Gauge
 from jaxeval.ratings.options import FitOptions
 from jaxeval.ratings.ranking_boards import RankingBoard, fit_ranking_board
 from jaxeval.ratings.slices import whole_board
+from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.wording import counted
 
 #: Options of a fit that are about battles, and what each is without.

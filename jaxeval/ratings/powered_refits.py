@@ -18,10 +18,11 @@ from jaxeval.kernels.prediction_powered import Entries
 from jaxeval.kernels.resample import DrawScheme
 from jaxeval.ratings.connectivity import per_model
 from jaxeval.ratings.drawn_votes import Entries as DrawnTo
-from jaxeval.ratings.drawn_votes import VoteGroups, is_secure_board, vote_draws
+from jaxeval.ratings.drawn_votes import is_secure_board, vote_draws
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.powered_boards import PoweredBoard
 from jaxeval.ratings.refits import BoardRefits
+from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.resampling.units import pad
 
 # In turn, each for the lanes that those before it left; and their limits of steps.

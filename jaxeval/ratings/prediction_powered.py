@@ -22,13 +22,13 @@ from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.prediction_powered import Form
 from jaxeval.ratings.bootstrap_result import Bootstrap, BootstrapSettings, bootstrap_result
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
-from jaxeval.ratings.drawn_votes import VoteGroups
 from jaxeval.ratings.gauge import Gauge
 from jaxeval.ratings.options import BootstrapOptions, Scheme
 from jaxeval.ratings.powered_boards import PoweredBoard, fit_powered_board
 from jaxeval.ratings.powered_refits import powered_refits
 from jaxeval.ratings.refits import RESULT_BYTES, Refitted, refit
 from jaxeval.ratings.slices import make_slices
+from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.statistics.quantiles import interval_bounds
 from jaxeval.wording import counted, did_you_mean, named
 

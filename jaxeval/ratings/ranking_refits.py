@@ -14,10 +14,11 @@ from jaxeval.execution.shapes import CONTEXTUAL_REFITS, UNIT_ROWS, padded_cells,
 from jaxeval.kernels import batch
 from jaxeval.kernels.batch.plackett_luce import RankingForm, RankingProblem, refit_rankings
 from jaxeval.kernels.resample import DrawScheme, Packing
-from jaxeval.ratings.drawn_votes import VoteGroups, unit_members
+from jaxeval.ratings.drawn_votes import unit_members
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.ranking_boards import RankingBoard, padded_use
 from jaxeval.ratings.refits import BoardRefits
+from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.resampling.draw import unit_draw
 from jaxeval.resampling.units import pad
 

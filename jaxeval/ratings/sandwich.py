@@ -9,7 +9,7 @@ import scipy
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Float, Int
-from jaxeval.ratings.drawn_votes import VoteGroups
+from jaxeval.ratings.vote_groups import VoteGroups
 
 
 def score_squares(scores: scipy.sparse.csr_array, count: Int, drawn: VoteGroups) -> Float:

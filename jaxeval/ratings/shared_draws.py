@@ -27,9 +27,10 @@ from jaxeval.execution.processes import together
 from jaxeval.execution.runs import RunOptions, digest_of
 from jaxeval.ratings.bootstrap import resampled
 from jaxeval.ratings.bootstrap_result import Bootstrap
-from jaxeval.ratings.drawn_votes import GroupCodes, Members, unit_members
+from jaxeval.ratings.drawn_votes import unit_members
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.slices import Slices, make_slices, whole_board_rows
+from jaxeval.ratings.vote_groups import GroupCodes, Members
 from jaxeval.wording import counted
 
 

@@ -20,8 +20,8 @@ from jaxeval.data.groups import OVERALL, told_overlap
 from jaxeval.errors import DataError
 from jaxeval.execution.threads import in_threads
 from jaxeval.ratings.contextual_rows import compress
-from jaxeval.ratings.drawn_votes import GroupsOf, VoteGroups, vote_groups
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
+from jaxeval.ratings.vote_groups import GroupsOf, VoteGroups, vote_groups
 
 
 class Slices(NamedTuple):

@@ -13,10 +13,11 @@ from jaxeval.execution.shapes import SPARSE_REFITS, side_by_side
 from jaxeval.kernels import batch
 from jaxeval.kernels.adjacency import SLOTS
 from jaxeval.ratings.boards import Board, battles_per_model, main_battles
-from jaxeval.ratings.drawn_votes import VoteGroups, drawn_entries
+from jaxeval.ratings.drawn_votes import drawn_entries
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import BoardRefits, Refitted, refit_form
 from jaxeval.ratings.sparse_boards import recentred
+from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.resampling.units import pad
 
 _MAX_STEPS = 200

@@ -25,8 +25,8 @@ from jaxeval.ratings.connectivity import analyse
 from jaxeval.ratings.contextual_boards import MAX_STEPS, ContextualBoard, fit_contextual_boards
 from jaxeval.ratings.contextual_fit import ContextualFit
 from jaxeval.ratings.contextual_rows import ContextualCells, compress, counts_by_row
-from jaxeval.ratings.drawn_votes import VoteGroups
 from jaxeval.ratings.options import FitOptions, Ties
+from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.tables.table import Table
 
 

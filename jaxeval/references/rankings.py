@@ -22,7 +22,8 @@ from jaxeval.execution.shapes import REFERENCES, held_numbers, padded_columns, p
 from jaxeval.kernels import batch
 from jaxeval.kernels.references import Pools, SharedItems, Votes
 from jaxeval.kernels.solve import Terms
-from jaxeval.ratings.drawn_votes import ClusterRows, Entries, vote_draws, vote_groups
+from jaxeval.ratings.drawn_votes import Entries, vote_draws
+from jaxeval.ratings.vote_groups import ClusterRows, vote_groups
 from jaxeval.resampling.units import pad, stream_number
 from jaxeval.wording import counted
 

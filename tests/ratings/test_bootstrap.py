@@ -21,8 +21,8 @@ from jaxeval.ratings import dense_refits as dense_module
 from jaxeval.ratings import drawn_votes as votes_module
 from jaxeval.ratings.boards import fit_boards
 from jaxeval.ratings.dense_refits import dense_refits
-from jaxeval.ratings.drawn_votes import vote_groups
 from jaxeval.ratings.options import BootstrapOptions
+from jaxeval.ratings.vote_groups import vote_groups
 
 ELO_PER_LOGIT = 400 / np.log(10)
 B = 1000

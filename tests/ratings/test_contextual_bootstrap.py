@@ -16,8 +16,8 @@ from jaxeval.ratings import contextual_refits as contextual_module
 from jaxeval.ratings.contextual_boards import fit_contextual_boards
 from jaxeval.ratings.contextual_refits import contextual_refits
 from jaxeval.ratings.contextual_rows import compress
-from jaxeval.ratings.drawn_votes import vote_groups
 from jaxeval.ratings.options import BootstrapOptions
+from jaxeval.ratings.vote_groups import vote_groups
 
 ELO = 400 / np.log(10)
 

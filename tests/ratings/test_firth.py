@@ -16,9 +16,9 @@ from jaxeval.cli.main import main
 from jaxeval.kernels import batch, firth
 from jaxeval.ratings.boards import fit_boards
 from jaxeval.ratings.dense_refits import dense_refits
-from jaxeval.ratings.drawn_votes import VoteGroups
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.ratings.options import BootstrapOptions
+from jaxeval.ratings.vote_groups import VoteGroups
 
 
 def battles_of(wins, names=None):

@@ -16,8 +16,8 @@ from jaxeval.cli.main import main
 from jaxeval.kernels import batch
 from jaxeval.ratings.boards import fit_boards
 from jaxeval.ratings.dense_refits import dense_refits
-from jaxeval.ratings.drawn_votes import VoteGroups
 from jaxeval.ratings.options import BootstrapOptions
+from jaxeval.ratings.vote_groups import VoteGroups
 
 #: Elo per probit.
 UNIT = 1.702 * 400 / np.log(10)

@@ -23,11 +23,11 @@ from jaxeval.kernels.pair_tables import unpacked
 from jaxeval.plots.leaderboard import plot_leaderboard
 from jaxeval.ratings.boards import fit_boards
 from jaxeval.ratings.dense_refits import dense_refits
-from jaxeval.ratings.drawn_votes import vote_groups
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import Refitted
 from jaxeval.ratings.sparse_boards import SPARSE_MODELS, resolved
 from jaxeval.ratings.sparse_refits import SparseRefits, sparse_refits
+from jaxeval.ratings.vote_groups import vote_groups
 from jaxeval.statistics.comparison import MOST_SQUARE
 
 # Both methods stop within 1e-8 logits of the maximum of a resample.
