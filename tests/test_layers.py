@@ -31,6 +31,7 @@ LAYERS = [
     "anchored",
     "evaluators",
     "references",
+    "audit",
     "plots",
     "cli",
     "__main__",
