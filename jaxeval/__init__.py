@@ -18,6 +18,8 @@ _HOMES = {
     "anchored.icc": ["Icc3", "icc3"],
     "anchored.scores": ["anchored_scores", "joint_scores"],
     "anchored.screening": ["JudgeScreen", "screen_judges"],
+    "audits.audit": ["audit"],
+    "audits.audit_result": ["Audit"],
     "data.anchored_verdicts": ["AnchoredVerdicts", "read_anchored_verdicts"],
     "data.battles": ["Battles"],
     "data.counted_battles": ["count_battles"],

@@ -192,6 +192,7 @@ RESULTS = {
     "ReferenceStudy": study,
     "ItemScores": items,
     "ModelScores": lambda: align_scores(evaluators(), GOLD),
+    "Audit": lambda: jaxeval.audit(battles(), n_resamples=20, parts=["board"], progress=False),
     "Table": lambda: jaxeval.leaderboard(slices()),
 }
 

@@ -31,8 +31,8 @@ LAYERS = [
     "anchored",
     "evaluators",
     "references",
-    "audit",
     "plots",
+    "audits",
     "cli",
     "__main__",
     "",  # the package itself

@@ -67,6 +67,7 @@ def agreement(
     """
     from jaxeval.agreement.judge_agreement import judge_agreement
     from jaxeval.data.columns import frame_of
+    from jaxeval.data.model_tables import read_families
     from jaxeval.data.table_files import naming, read_whole_table
 
     if (length_a is None) != (length_b is None):
@@ -78,7 +79,7 @@ def agreement(
     labels: Any = None if human_columns is None else [name.strip() for name in human_columns.split(",")]
     if labels_file is not None:
         labels = frame_of(read_whole_table(labels_file, [model_a, model_b]))
-    family_of = None if families is None else _families(frame_of(read_whole_table(families, ["name"])))
+    family_of = None if families is None else read_families(families)
     columns: dict[str, Any] = {"model_a": model_a, "model_b": model_b, "label_coding": label_coding}
     given = {name: value for name, value in replies.items() if value is not None and name != "human_labels"}
     read = None
@@ -152,14 +153,6 @@ def _table(frame: pd.DataFrame, given: dict[str, Any]) -> tuple[pd.DataFrame, di
     called = {given[name]: name for name in ("judge", "run") if name in given}
     own: dict[str, Any] = {name: given[name] for name in ("item", "shown_first") if name in given}
     return frame.rename(columns=called), own
-
-
-def _families(table: pd.DataFrame) -> dict[str, str]:
-    from jaxeval.data.columns import require_column
-
-    for name in ("name", "family"):
-        require_column(table, name)
-    return dict(zip(table["name"].astype(str), table["family"], strict=True))
 
 
 def _figures(found: JudgeAgreement) -> dict[str, Figure]:

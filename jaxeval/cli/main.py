@@ -15,6 +15,7 @@ import click
 from jaxeval._version import __version__
 from jaxeval.cli.agreement import agreement
 from jaxeval.cli.anchored import anchored
+from jaxeval.cli.audit import audit
 from jaxeval.cli.board_options import GaugeOption, covariates_of, gauge_of, pair_options, response_options
 from jaxeval.cli.compare_boards import compare_boards
 from jaxeval.cli.compiling import CompilingCommand, kept_programs
@@ -130,6 +131,7 @@ main.add_command(judge)
 main.add_command(anchored)
 main.add_command(meta)
 main.add_command(compare_boards)
+main.add_command(audit)
 
 
 @main.command(cls=CompilingCommand)

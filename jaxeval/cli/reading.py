@@ -78,7 +78,7 @@ def labels_option(argument: str, what: str = "labels", example: str = "A=model_a
     )
 
 
-class _Pair(click.ParamType):  # type: ignore[type-arg]
+class ColumnPair(click.ParamType):  # type: ignore[type-arg]
     """Two columns, A:B."""
 
     name = "columns"
@@ -169,7 +169,8 @@ _OPTIONS = several_options(
     labels_option("labels"),
     click.option("--winner-model", metavar="COL", help="Column of the model that won; there are no ties then."),
     click.option("--loser-model", metavar="COL", help="Column of the model that lost."),
-    click.option("--scores", type=_Pair(), metavar="A:B", help="Columns of the scores of both sides: the larger wins."),
+    click.option("--scores", type=ColumnPair(), metavar="A:B",
+                 help="Columns of the scores of both sides: the larger wins."),
     click.option("--tie-within", default=0.0, type=click.FloatRange(0), metavar="D",
                  help="With --scores: the largest difference that is a tie."),
     choice_option("--both-bad", "half", "drop", text="Both-bad votes: count as ties, or leave out."),

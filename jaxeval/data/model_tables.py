@@ -7,10 +7,10 @@ from typing import Any
 
 import pandas as pd
 
-from jaxeval.data.columns import as_frame, reject_missing, renames, require_column
+from jaxeval.data.columns import as_frame, frame_of, reject_missing, renames, require_column
 from jaxeval.data.file_lists import local_file
 from jaxeval.data.remote_names import FileName
-from jaxeval.data.table_files import naming, read_as
+from jaxeval.data.table_files import naming, read_as, read_whole_table
 from jaxeval.errors import DataError
 from jaxeval.wording import named
 
@@ -35,6 +35,19 @@ def read_names(name: FileName) -> dict[str, str]:
                     raise DataError(f"the name of {odd!r} must be text, got {found[odd]!r}")
                 return found
     return read_as(_names, path, ("model", "name"), {})
+
+
+def read_families(name: FileName) -> dict[str, str]:
+    """The family of models, or of judges, by their names: from a table with the columns name and family.
+
+    Raises:
+        DataError: a column is missing.
+        FileNotFoundError: there is no such file.
+    """
+    table = frame_of(read_whole_table(name, ["name"]))
+    for column in ("name", "family"):
+        require_column(table, column)
+    return dict(zip(table["name"].astype(str), table["family"], strict=True))
 
 
 def _names(table: pd.DataFrame) -> dict[str, str]:

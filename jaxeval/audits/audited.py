@@ -1,0 +1,121 @@
+"""What is audited: the battles, what their columns mean, and the fit that all parts of an audit share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, Self
+
+from jaxeval.checks import checked_integer
+from jaxeval.data.battles import Battles, as_battles
+from jaxeval.data.features import FeatureLike
+from jaxeval.execution.runs import RunOptions, digest_of, of_run
+from jaxeval.ratings.bootstrap import bootstrap
+from jaxeval.ratings.bootstrap_result import Bootstrap
+from jaxeval.ratings.bradley_terry import fit_bradley_terry
+from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
+from jaxeval.ratings.options import Ties
+from jaxeval.ratings.vote_groups import cluster_rows
+from jaxeval.statistics.quantiles import checked_level
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditOptions:
+    """What an audit is asked for, besides how it runs: columns by name, the model, and what is resampled."""
+
+    voter: str | None = None
+    cluster: str | None = None
+    by: str | Sequence[str] | None = None
+    time: str | None = None
+    lengths: tuple[str, str] | None = None
+    families: Mapping[Any, str] | None = None
+    ties: Ties = "half"
+    features: Sequence[FeatureLike] = ()
+    level: float = 0.95
+    n_resamples: int = 500
+    seed: int = 0
+
+    def checked(self, battles: Battles) -> Self:
+        """The same with numbers and lists of Python's.
+
+        Raises:
+            TypeError: an option is of another type than it says.
+            ValueError: a bad number.
+            DataError: there is no such column, or it has missing values where it may have none.
+        """
+        by = [self.by] if isinstance(self.by, str) else list(self.by or [])
+        for name in (self.voter, self.cluster):
+            if name is not None:
+                battles.codes(name)
+        for name in (*by, self.time, *(self.lengths or ())):
+            if name is not None:
+                battles.column(name)
+        return replace(
+            self,
+            by=by,
+            features=tuple(self.features),
+            level=checked_level(self.level),
+            n_resamples=checked_integer("n_resamples", self.n_resamples, 20),
+            seed=checked_integer("seed", self.seed),
+        )
+
+
+class AuditArguments(RunOptions, total=False):
+    """The same, and `RunOptions`, as type checkers see them: what `audit` and its parts take by name."""
+
+    voter: str | None
+    cluster: str | None
+    by: str | Sequence[str] | None
+    time: str | None
+    lengths: tuple[str, str] | None
+    families: Mapping[Any, str] | None
+    ties: Ties
+    features: Sequence[FeatureLike]
+    level: float
+    n_resamples: int
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class Audited:
+    """A board that is audited. All parts of an audit get the same one, so that each thing is computed once."""
+
+    battles: Battles
+    options: AuditOptions
+    running: RunOptions
+
+    @classmethod
+    def of(cls, battles: Battles | Any, arguments: Mapping[str, Any]) -> Self:
+        """The battles, or a table of them, with the ``arguments`` (`AuditArguments`) of a call, checked."""
+        own = as_battles(battles)
+        asked = {f.name: arguments[f.name] for f in fields(AuditOptions) if f.name in arguments}
+        return cls(own, AuditOptions(**asked).checked(own), of_run(arguments))
+
+    @cached_property
+    def fit(self) -> BradleyTerryFit:
+        """The board, fitted to all battles; its sandwich errors take ``cluster`` as independent, else battles."""
+        return fit_bradley_terry(self.battles, **self._model)
+
+    @cached_property
+    def resampled(self) -> Bootstrap:
+        """The joint draws of the board, by clusters where there are any."""
+        own = self.options
+        return bootstrap(self.battles, own.n_resamples, own.seed, **self._model, **self.running)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The options, covariates by their names."""
+        return vars(self.options) | {"features": list(self.fit.settings.features)}
+
+    @cached_property
+    def digest(self) -> str:
+        """A digest of the votes: how often each result came out between any two models, in all and for each voter."""
+        cells, number = self.battles.compress(slice(None))
+        names = [name for name in (self.options.voter, self.options.cluster) if name is not None]
+        groups = [cluster_rows(self.battles.codes(name)[0], number, self.battles.count) for name in names]
+        return digest_of([self.battles.models, cells, groups])
+
+    @property
+    def _model(self) -> dict[str, Any]:
+        return {name: getattr(self.options, name) for name in ("features", "ties", "cluster")}

@@ -1,0 +1,62 @@
+"""The board that is audited: its models, and by how much the first leads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from jaxeval.audits.audited import Audited
+from jaxeval.audits.findings import Finding, Severity
+from jaxeval.audits.parts import PartResult
+from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
+from jaxeval.tables.shown import View, settings_line
+from jaxeval.wording import counted, named, visible_line
+
+_PART = "board"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AuditedBoard(PartResult):
+    """The models of an audited board, best first, with intervals from the errors of the fit."""
+
+    table: pd.DataFrame
+    fit: BradleyTerryFit = field(repr=False)
+    level: float
+
+    def _shown(self) -> View:
+        title = f"AuditedBoard: {counted(len(self.table), 'model')}"
+        return View(title, self.table, settings_line(self.fit.settings), self.fit.warnings)
+
+    def findings(self) -> list[Finding]:
+        """How large the board is, by how much the first model leads, and which models have no rating."""
+        fit, table = self.fit, self.table
+        votes = f"{counted(int(fit.n_battles.sum()) // 2, 'vote')} between {counted(len(table), 'model')}"
+        if len(table) - table["rank"].isna().sum() < 2:
+            return [Finding(_PART, Severity.SERIOUS, f"No two models of {votes} have comparable ratings.")]
+        first, second = table["model_name"][:2]
+        gap = fit.ratings[first] - fit.ratings[second]
+        error = fit.difference_standard_errors.loc[first, second]
+        lead = f"{visible_line(first)} leads {visible_line(second)} by {gap:.1f} Elo (standard error {error:.1f})"
+        found = [Finding(_PART, Severity.NOTE, f"Of {votes}, {lead}.")]
+        outside = table.loc[table["rank"].isna(), "model_name"]
+        if len(outside):
+            text = f"{counted(len(outside), 'model has', 'models have')} no finite rating, and no part rates them: "
+            found.append(Finding(_PART, Severity.CAUTION, f"{text}{named(list(map(visible_line, outside)))}."))
+        return found
+
+
+def audited_board(audited: Audited) -> AuditedBoard:
+    """The ``rank``, ``rating``, interval and votes of each model, best first; models without a rating come last."""
+    fit, level = audited.fit, audited.options.level
+    finite = fit.ratings.where(np.isfinite(fit.ratings))
+    table = pd.DataFrame({
+        "rank": finite.rank(ascending=False, method="min").astype("Int64").to_numpy(),
+        "model_name": fit.ratings.index,
+        "rating": fit.ratings.to_numpy(),
+        **{f"rating_{end}": column.to_numpy() for end, column in fit.interval(level).items()},
+        "vote_count": fit.n_battles.to_numpy(),
+    })  # fmt: skip
+    table = table.sort_values(["rank", "rating"], ascending=[True, False], kind="stable", ignore_index=True)
+    return AuditedBoard(table, fit, level)

@@ -1,0 +1,66 @@
+"""The parts of an audit: each answers one question, by a function and a result of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+import pandas as pd
+
+from jaxeval.audits.audited import Audited
+from jaxeval.audits.findings import Finding
+from jaxeval.errors import DataError
+from jaxeval.tables.shown import Shown
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class PartResult(Shown):
+    """What a part of an audit found. A part's own class has ``table``, and says in words what it means."""
+
+    table: pd.DataFrame
+
+    def findings(self) -> list[Finding]:
+        """What it found, in sentences, each with its number."""
+        raise NotImplementedError
+
+    @property
+    def tables(self) -> Mapping[str, pd.DataFrame]:
+        """All tables, by what is added to the part's name; the first one has no name of its own."""
+        return {"": self.table}
+
+    def figures(self) -> dict[str, Figure]:
+        """Figures by what is added to the part's name; none by default."""
+        return {}
+
+
+class NotAnsweredError(ValueError):
+    """A question that these battles, or this model of them, do not answer; the message says why."""
+
+
+class Absent(NamedTuple):
+    """A part of an audit without an answer."""
+
+    reason: str
+    asked: bool = True  # False where a column that it needs was not named
+
+
+class Part(NamedTuple):
+    """One question of an audit."""
+
+    name: str  # that of its function
+    question: str
+    run: Callable[[Audited], PartResult]
+    needs: tuple[str, ...] = ()  # options of an audit without which there is nothing to answer
+
+    def answer(self, audited: Audited) -> PartResult | Absent:
+        """What the part finds, or why it finds nothing."""
+        lacking = [name for name in self.needs if not getattr(audited.options, name)]
+        if lacking:
+            names = " and ".join(f"{name}= (on the command line --{name})" for name in lacking)
+            return Absent(f"it needs a column that nobody named: say {names}", asked=False)
+        try:
+            return self.run(audited)
+        except (NotAnsweredError, DataError) as error:
+            return Absent(str(error))

@@ -1,0 +1,98 @@
+"""The command line of audits: ``jaxeval audit FILE``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jaxeval.cli.board_options import covariates_of
+from jaxeval.cli.compiling import CompilingCommand
+from jaxeval.cli.outputs import Findings, Outputs, check_outputs, present
+from jaxeval.cli.reading import ColumnPair, Reading, reading_options
+from jaxeval.cli.run_options import FILE, InputFile, choice_option, resampling_options
+from jaxeval.data.remote_names import FileName
+
+if TYPE_CHECKING:
+    from jaxeval.audits.audit_result import Audit
+    from jaxeval.cli.screens import Screen
+
+
+@click.command(cls=CompilingCommand)
+@click.argument("files", nargs=-1, required=True, type=InputFile(exists=True, path_type=Path))
+@click.option("--voter", metavar="COL", help="Column that names who voted.")
+@click.option("--cluster", metavar="COL",
+              help="Resample whole clusters (prompts, voters, sessions), and take them as independent.")  # fmt: skip
+@click.option("--by", multiple=True, metavar="COL", help="Column of groups of votes, as languages; may be repeated.")
+@click.option("--time", metavar="COL", help="Column of the time of each vote: dates, or numbers.")
+@click.option("--lengths", type=ColumnPair(), metavar="A:B", help="Columns of the lengths of both answers.")
+@click.option("--families", type=FILE, metavar="FILE", help="A table with the columns name and family of models.")
+@click.option("--parts", metavar="A,B", help="The parts of the audit to run. [all]")
+@click.option(
+    "--features", metavar="A,B", help="Columns to control for: differences, side A less side B; or two columns as A:B."
+)
+@choice_option("--ties", "half", "davidson", "rao_kupper", text="Ties: half a win, or a model of their own.")
+@reading_options
+@resampling_options(500, fewest=20)
+def audit(
+    *,
+    files: tuple[FileName, ...],
+    by: tuple[str, ...],
+    families: FileName | None,
+    parts: str | None,
+    features: str | None,
+    reading: Reading,
+    drawn: dict[str, Any],
+    outputs: Outputs,
+    **options: Any,
+) -> None:
+    """Can the leaderboard of the votes in FILES be believed? A verdict in words, and a table for each question.
+
+    A part whose column is not named says so. --out FOLDER writes one page to read (audit.md, audit.html), audit.json, a
+    table for each question, and figures.
+    """
+    from jaxeval.audits.audit import audit as audited
+    from jaxeval.data.model_tables import read_families
+
+    check_outputs({"--out": outputs.out}, [*files, *reading.files, *([families] if families else [])])
+    covariates, of_covariates = covariates_of(features, False, None, ())
+    columns = [options["voter"], options["cluster"], options["time"], *by, *(options["lengths"] or ()), *of_covariates]
+    battles = reading.chosen(reading.read(files, list(dict.fromkeys(name for name in columns if name))))
+    found = audited(
+        battles,
+        by=by,
+        families=None if families is None else read_families(families),
+        parts=None if parts is None else [name.strip() for name in parts.split(",")],
+        features=covariates,
+        **options,
+        **drawn,
+    )
+    present(_findings(found), outputs)
+
+
+def _findings(found: Audit) -> Findings:
+    """What the command writes and prints."""
+    return Findings(
+        screen=lambda: _screen(found),
+        tables={"verdict": found.table, **found.tables},
+        warnings=found.warnings,
+        title="Verdict",
+        notes=found.rests_on,
+        figures=found.figures,
+        texts=found.texts,
+        settings=found.settings,
+    )
+
+
+def _screen(found: Audit) -> Screen:
+    """The verdict, then a table for each question."""
+    from jaxeval.cli.screens import Screen, grid_of
+    from jaxeval.cli.tables import one_line_cell
+
+    titles = {name: found.questions.get(name, name.replace("_", " ").capitalize()) for name in found.tables}
+    grids = {name: grid_of(table, titles[name], one_line_cell) for name, table in found.tables.items() if len(table)}
+    first = [grid for name, grid in grids.items() if name in found.questions]
+    more = [grid for name, grid in grids.items() if name not in found.questions]
+    absent = [f"{found.questions[name]} No answer: {reason}" for name, reason in found.absent.items()]
+    return Screen(found.verdict, first, more, advice=absent, notes=found.rests_on, warnings=found.warnings)
