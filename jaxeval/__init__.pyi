@@ -86,6 +86,12 @@ from jaxeval.ratings.style_effect import style_effect as style_effect
 from jaxeval.ratings.tie_comparison import compare_tie_models as compare_tie_models
 from jaxeval.references.study import ReferenceStudy as ReferenceStudy
 from jaxeval.references.study import reference_study as reference_study
+from jaxeval.scores.compare_scores import ScoreComparison as ScoreComparison
+from jaxeval.scores.compare_scores import compare_scores as compare_scores
+from jaxeval.scores.compare_scores import compare_with_baseline as compare_with_baseline
+from jaxeval.scores.score_leaderboard import score_leaderboard as score_leaderboard
+from jaxeval.scores.trials import pass_at_k as pass_at_k
+from jaxeval.scores.trials import pass_hat_k as pass_hat_k
 from jaxeval.softelo.calibration import SoftEloCalibration as SoftEloCalibration
 from jaxeval.softelo.conformal import conformal_quantile as conformal_quantile
 from jaxeval.softelo.merged_board import MergedBoard as MergedBoard

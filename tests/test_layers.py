@@ -28,6 +28,7 @@ LAYERS = [
     "agreement",
     "softelo",
     "accuracy",
+    "scores",
     "anchored",
     "evaluators",
     "references",

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Float
-from jaxeval.data.columns import as_frame, factorize_sorted, numbers_or_nan, reject_infinite, require_column
+from jaxeval.data.columns import as_frame, factorize_sorted, numbers_or_nan, plain, reject_infinite, require_column
 from jaxeval.errors import DataError
 from jaxeval.tables.shown import ROWS_OF_DATA, Shown, View
 from jaxeval.tables.table import PropertyTable
@@ -24,6 +24,21 @@ class ItemColumn(NamedTuple):
     levels: pd.Index
     item: NDArray[np.intp]  # (R,)
     number: NDArray[np.intp]  # (R,)
+
+
+class ItemGroups(NamedTuple):
+    """What each item belongs to, a cluster or a benchmark."""
+
+    column: str
+    names: pd.Index  # (G,)
+    number: NDArray[np.intp]  # (I,)
+
+
+class Trials(NamedTuple):
+    """Every single score, where a model may have several on an item."""
+
+    cell: NDArray[np.intp]  # (R,) flat positions in the (I, E, M) scores
+    score: Float  # (R,)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,6 +59,12 @@ class ItemScores(Shown):
     evaluators: pd.Index
     models: pd.Index
     columns: Mapping[str, ItemColumn] = field(default_factory=dict, repr=False)
+    trials: Trials | None = field(default=None, repr=False)  # None where the column of trials was not named
+    cluster: ItemGroups | None = field(default=None, repr=False)
+    benchmark: ItemGroups | None = field(default=None, repr=False)  # the items then have the levels benchmark, item
+    weight: Float | None = field(default=None, repr=False)  # (I,) of the items
+    n_repeated: int = 0  # rows beyond the first of their model and item (and evaluator), without a column of trials
+    n_missing: int = 0  # rows without a score
 
     def _shown(self) -> View:
         sizes = {"item": self.items, "evaluator": self.evaluators, "model": self.models}
@@ -59,10 +80,16 @@ class ItemScores(Shown):
         score: str = "score",
         evaluator: str | None = None,
         keep: Sequence[str] = (),
+        *,
+        trial: str | None = None,
+        cluster: str | None = None,
+        benchmark: str | None = None,
+        weight: str | None = None,
     ) -> ItemScores:
-        """Scores from a table with a row per model and item (and evaluator, if that column is named).
+        """Scores from a table with a row per model and item (and evaluator, and trial, if those columns are named).
 
-        Several scores of a model on an item, as repeated runs give, are averaged. Missing scores are left out.
+        Several scores of a model on an item are averaged. With ``trial`` each of them is kept as well; without, they
+        are counted as repeated, and what cannot do with repeated rows refuses them. Missing scores are left out.
 
         Args:
             frame: the table.
@@ -70,35 +97,59 @@ class ItemScores(Shown):
             item: column of items.
             score: column of scores.
             evaluator: column of evaluators.
-            keep: further columns of items, for ``strata=`` of measures.
+            keep: further columns of items, for ``strata=`` of measures and for slices.
+            trial: column that tells the runs of a model on an item apart, such as a seed or the number of the run.
+            cluster: column of groups of items that belong together, such as questions on one text.
+            benchmark: column of benchmarks. Items of two benchmarks are different items, also with the same name.
+            weight: column of weights of items, each above 0.
 
         Raises:
-            DataError: a column is missing, holds missing names, or is not numeric; or no score is left.
+            DataError: a column is missing, holds missing names, or is not numeric; no score is left; a model has two
+                scores in one trial; an item lies in two clusters, or has two weights.
         """
         frame = as_frame(frame)
-        columns = [model, item, score, *([] if evaluator is None else [evaluator]), *keep]
-        for column in columns:
+        further = [name for name in (evaluator, trial, cluster, benchmark, weight) if name is not None]
+        for column in [model, item, score, *further, *keep]:
             require_column(frame, column)
         values = numbers_or_nan(frame[score], score)
         reject_infinite(np.isinf(values), f"column {score!r}", "score")
-        if np.isnan(values).all():
+        there = ~np.isnan(values)
+        if not there.any():
             raise DataError(f"column {score!r} has no score at all")
         m, models = factorize_sorted(frame[model], model)
         i, items = factorize_sorted(frame[item], item)
+        of_benchmark = None
+        if benchmark is not None:
+            g, names = factorize_sorted(frame[benchmark], benchmark)
+            both, i = np.unique(g * len(items) + i, return_inverse=True)
+            of_item, own = np.divmod(both, len(items))
+            items = pd.MultiIndex.from_arrays([names[of_item], items[own]], names=[benchmark, item])
+            of_benchmark = ItemGroups(benchmark, names, of_item)
         e, evaluators = (
             (np.zeros(len(frame), np.intp), pd.Index([score]))
             if evaluator is None
             else factorize_sorted(frame[evaluator], evaluator)
         )
-        there = ~np.isnan(values)
         shape = len(items), len(evaluators), len(models)
         cell = np.ravel_multi_index((i[there], e[there], m[there]), shape)
         size = int(np.prod(shape))
         times = np.bincount(cell, minlength=size)
         total = np.bincount(cell, values[there], size)
         mean = np.where(times > 0, total / np.maximum(times, 1), np.nan)
-        kept = {name: _item_column(frame[name], name, i) for name in keep}
-        return cls(mean.reshape(shape), items, evaluators, models, kept)
+        names = items, evaluators, models
+        if trial is not None:
+            _reject_repeated(cell, frame[trial][there], trial, names, shape)
+        return cls(
+            mean.reshape(shape),
+            *names,
+            columns={name: _item_column(frame[name], name, i) for name in keep},
+            trials=None if trial is None else Trials(cell, values[there]),
+            cluster=None if cluster is None else _groups(frame[cluster], cluster, i, items),
+            benchmark=of_benchmark,
+            weight=None if weight is None else _weights(frame[weight], weight, i, items),
+            n_repeated=0 if trial is not None else int((times[times > 0] - 1).sum()),
+            n_missing=int((~there).sum()),
+        )
 
     def column(self, name: str) -> ItemColumn:
         """A column that was kept.
@@ -138,6 +189,50 @@ def _item_column(column: pd.Series, name: str, item: NDArray[np.intp]) -> ItemCo
     number, levels = factorize_sorted(column, name)
     pairs = np.unique(item * len(levels) + number)
     return ItemColumn(levels, *np.divmod(pairs, len(levels)))
+
+
+def _reject_repeated(
+    cell: NDArray[np.intp], trial: pd.Series, name: str, names: tuple[pd.Index, ...], shape: tuple[int, ...]
+) -> None:
+    """Raise DataError if two rows are of one cell and one trial."""
+    number, _ = factorize_sorted(trial, name)
+    again = pd.DataFrame({"cell": cell, "trial": number}).duplicated().to_numpy()
+    if again.any():
+        i, _, m = np.unravel_index(cell[again][0], shape)
+        raise DataError(
+            f"{counted(int(again.sum()), 'row repeats', 'rows repeat')} a trial of a model on an item (first model "
+            f"{plain(names[2][m])!r}, item {plain(names[0][i])!r}, trial {plain(trial[again].iloc[0])!r}): number "
+            f"the trials in column {name!r}, or drop the copies"
+        )
+
+
+def _groups(column: pd.Series, name: str, item: NDArray[np.intp], items: pd.Index) -> ItemGroups:
+    number, names = factorize_sorted(column, name)
+    return ItemGroups(name, names, _one_each(number, name, item, items))
+
+
+def _weights(column: pd.Series, name: str, item: NDArray[np.intp], items: pd.Index) -> Float:
+    weight = numbers_or_nan(column, name)
+    bad = ~(weight > 0) | np.isinf(weight)
+    if bad.any():
+        raise DataError(
+            f"column {name!r} of weights has {counted(int(bad.sum()), 'row')} without a finite number above 0 (the "
+            f"first is {column[bad].iloc[0]!r}): drop those rows, or give them a weight"
+        )
+    return _one_each(weight, name, item, items)
+
+
+def _one_each(values: NDArray[Any], name: str, item: NDArray[np.intp], items: pd.Index) -> NDArray[Any]:
+    """(I,) the value of each item, of which all rows must have the same."""
+    of_item = np.zeros(len(items), values.dtype)
+    of_item[item] = values
+    several = np.unique(item[of_item[item] != values])
+    if len(several):
+        raise DataError(
+            f"{counted(len(several), 'item has', 'items have')} several values of {name!r}, of "
+            f"{counted(len(items), 'item')} (the first is {plain(items[several[0]])!r}): an item needs one"
+        )
+    return of_item
 
 
 def step_of_means(scores: Float) -> np.float64:

@@ -1,0 +1,1 @@
+"""Scores of models on items: leaderboards, paired comparisons and repeated trials."""

@@ -1,0 +1,276 @@
+"""Paired comparisons of the scores of two models, and of many with one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from jaxeval.checks import checked_integer
+from jaxeval.data.columns import plain
+from jaxeval.data.item_scores import ItemScores
+from jaxeval.errors import DataError
+from jaxeval.scores.estimates import ScoreEstimates, estimate_scores, student_quantile, unit_parts
+from jaxeval.scores.paired_tests import Alternative, FlipTest, holm, mcnemar, sign_flips, student_p
+from jaxeval.scores.score_leaderboard import FEW_ITEMS, as_item_scores
+from jaxeval.statistics.quantiles import checked_level
+from jaxeval.tables.shown import Shown, View, settings_line
+from jaxeval.tables.table import Table
+from jaxeval.wording import counted, did_you_mean
+
+_NO_VARIANCE = "no observed variance of the difference"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ScoreComparison(Shown):
+    """The score of one model less that of another on the items that both have.
+
+    Examples:
+        >>> import jaxeval
+        >>> import pandas as pd
+        >>> right = {"x": [1, 1, 1, 0] * 50, "y": [1, 1, 0, 0] * 50}
+        >>> table = pd.DataFrame(right).rename_axis("item").reset_index()
+        >>> found = jaxeval.compare_scores(table.melt("item", var_name="model", value_name="score"), "x", "y")
+        >>> print(f"{found.difference:.2f} [{found.lower:.2f}, {found.upper:.2f}], p {found.p_mcnemar:.1g}")
+        0.25 [0.19, 0.31], p 2e-15
+    """
+
+    a: Any
+    b: Any
+    difference: float  # score of a less that of b
+    lower: float  # NaN without observed variance
+    upper: float
+    standard_error: float  # NaN without observed variance
+    p_mcnemar: float  # exact; NaN unless all scores are 0 or 1 and items are drawn by themselves
+    p_sign_flip: float
+    p_student: float
+    n_flips: int  # random flips behind ``p_sign_flip``; 0 where it is exact
+    p_non_inferior: float  # that a is worse than b by the margin or more; NaN without a margin
+    p_equivalent: float  # that they differ by the margin or more; NaN without a margin
+    only_a: int  # items on which a has the higher score
+    only_b: int
+    n_items: int  # that both have
+    n_left_out: int  # items that one of the two lacks
+    status: tuple[str, ...]  # what is not there, and why
+    settings: dict[str, Any] = field(repr=False)
+
+    def _shown(self) -> View:
+        names = ("difference", "lower", "upper", "p_mcnemar", "p_sign_flip", "p_student", "only_a", "only_b", "n_items")
+        table = pd.DataFrame({name: [getattr(self, name)] for name in names})
+        title = f"ScoreComparison: {self.a} less {self.b}"
+        return View(title, table, settings_line(self.settings), self.status)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is to be said of the comparison; the same as ``status``."""
+        return self.status
+
+
+def compare_scores(
+    scores: ItemScores | Any,
+    a: Any,
+    b: Any,
+    *,
+    margin: float | None = None,
+    alternative: Alternative = "two-sided",
+    level: float = 0.95,
+    seed: int = 0,
+) -> ScoreComparison:
+    """The paired difference of two models' scores, with its interval and exact tests.
+
+    The items that both models have are compared; with several trials of an item their mean. The interval is that of
+    Student's t over the differences of items, or of clusters (the null of all tests is about them). McNemar's exact
+    test is for right and wrong answers; sign flips are for all scores, and for right and wrong ones the same test.
+
+    Args:
+        scores: `ItemScores`, or a table as for `score_leaderboard`.
+        a: a model.
+        b: the model that it is compared with.
+        margin: above 0, in points of the score: the difference that would matter. It gives the p-values that a is not
+            worse than b by it (non-inferiority), and that the two differ by less (equivalence, two one-sided tests).
+        alternative: "two-sided", or that the score of a is "greater" or "less". The interval is two-sided.
+        level: of the interval.
+        seed: of random sign flips, where there are too many for all.
+
+    Raises:
+        DataError: a model is not there, or is compared with itself; fewer than two items are shared; the table cannot
+            be read.
+        ValueError: an option that is none.
+
+    Examples:
+        >>> import jaxeval
+        >>> import pandas as pd
+        >>> right = {"x": [1, 1, 1, 1, 0, 1], "y": [1, 0, 0, 0, 0, 1]}
+        >>> table = pd.DataFrame(right).rename_axis("item").reset_index()
+        >>> found = jaxeval.compare_scores(table.melt("item", var_name="model", value_name="score"), "x", "y")
+        >>> found.p_mcnemar, found.p_sign_flip, found.only_a, found.only_b
+        (0.25, 0.25, 3, 0)
+    """
+    given = as_item_scores(scores)
+    _check_options(margin, alternative, level, seed)
+    places = [_place(given, model) for model in (a, b)]
+    if places[0] == places[1]:
+        raise DataError(f"{plain(a)!r} is compared with itself: name two models")
+    return _compare(given, places, margin, alternative, level, seed)
+
+
+def compare_with_baseline(
+    scores: ItemScores | Any,
+    baseline: Any,
+    *,
+    margin: float | None = None,
+    alternative: Alternative = "two-sided",
+    level: float = 0.95,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Every model beside a baseline: paired differences, with p-values adjusted for their number by Holm's steps.
+
+    Args:
+        scores: `ItemScores`, or a table as for `score_leaderboard`.
+        baseline: the model that all others are compared with.
+        margin: as in `compare_scores`.
+        alternative: as in `compare_scores`.
+        level: of each interval by itself.
+        seed: as in `compare_scores`.
+
+    Returns:
+        One row a model, the largest difference first: ``model_name``, ``difference``, ``lower``, ``upper``,
+        ``standard_error``, ``p`` (McNemar's where it is defined, else that of sign flips), ``p_holm``, with a margin
+        ``p_non_inferior`` and ``p_equivalent``, ``only_model``, ``only_baseline``, ``n_items``, ``flags``.
+
+    Raises:
+        DataError, ValueError: as by `compare_scores`.
+
+    Examples:
+        >>> import jaxeval
+        >>> import pandas as pd
+        >>> right = {"x": [1, 1, 1, 0] * 5, "y": [1, 1, 0, 0] * 5, "z": [1, 0, 0, 0] * 5}
+        >>> table = pd.DataFrame(right).rename_axis("item").reset_index()
+        >>> long = table.melt("item", var_name="model", value_name="score")
+        >>> jaxeval.compare_with_baseline(long, "z")[["model_name", "difference", "p", "p_holm"]].round(4)
+          model_name  difference       p  p_holm
+        0          x        0.50  0.0020  0.0039
+        1          y        0.25  0.0625  0.0625
+    """
+    given = as_item_scores(scores)
+    _check_options(margin, alternative, level, seed)
+    beside = _place(given, baseline)
+    if len(given.models) < 2:
+        raise DataError(f"{plain(baseline)!r} is the only model: there is none to compare it with")
+    found = [
+        _compare(given, [m, beside], margin, alternative, level, seed) for m in range(len(given.models)) if m != beside
+    ]
+    p = np.array([x.p_sign_flip if np.isnan(x.p_mcnemar) else x.p_mcnemar for x in found])
+    rows: dict[str, Any] = {
+        "model_name": [x.a for x in found],
+        **{name: [getattr(x, name) for x in found] for name in ("difference", "lower", "upper", "standard_error")},
+        "p": p,
+        "p_holm": holm(p),
+    }
+    if margin is not None:
+        rows |= {name: [getattr(x, name) for x in found] for name in ("p_non_inferior", "p_equivalent")}
+    rows |= {"only_model": [x.only_a for x in found], "only_baseline": [x.only_b for x in found]}
+    rows |= {"n_items": [x.n_items for x in found]}
+    rows |= {"flags": [_NO_VARIANCE if np.isnan(x.standard_error) else "" for x in found]}
+    table = pd.DataFrame(rows).sort_values("difference", ascending=False, ignore_index=True, kind="stable")
+    settings = {"baseline": plain(baseline), "alternative": alternative, "level": float(level), "seed": seed}
+    left_out = max(x.n_left_out for x in found)
+    text = f"up to {counted(left_out, 'item')} that the model or the baseline lacks are left out of a comparison"
+    table.attrs = {"warnings": [text] if left_out else [], "settings": settings}
+    title = f"{counted(len(table), 'model')} beside {baseline}"
+    return Table.of(table, title, ("model_name", "difference", "lower", "upper", "p", "p_holm"))
+
+
+def _check_options(margin: float | None, alternative: str, level: float, seed: int) -> None:
+    checked_level(level)
+    checked_integer("seed", seed)
+    if alternative not in ("two-sided", "greater", "less"):
+        raise ValueError(f"alternative must be 'two-sided', 'greater' or 'less', got {alternative!r}")
+    if margin is not None and not (isinstance(margin, int | float) and np.isfinite(margin) and margin > 0):
+        raise ValueError(f"margin must be a finite number above 0, got {margin!r}")
+
+
+def _place(scores: ItemScores, model: Any) -> int:
+    if model not in scores.models:
+        raise DataError(
+            f"no model is called {model!r}, of {counted(len(scores.models), 'model')}"
+            f"{did_you_mean(model, scores.models)}"
+        )
+    return int(scores.models.get_loc(model))
+
+
+def _compare(
+    given: ItemScores, places: list[int], margin: float | None, alternative: Alternative, level: float, seed: int
+) -> ScoreComparison:
+    a, b = (plain(given.models[place]) for place in places)
+    pair = given.scores[:, 0][:, places]
+    n_lacking = np.isnan(pair).sum(1)
+    shared, one = np.asarray(n_lacking == 0), n_lacking == 1
+    if shared.sum() < 2:
+        raise DataError(
+            f"{a!r} and {b!r} share {counted(int(shared.sum()), 'item')}, of {len(pair):,}: a comparison needs two or "
+            "more"
+        )
+    apart = np.where(shared, pair[:, 0] - pair[:, 1], np.nan)
+    differences = ItemScores(
+        apart[:, None, None], given.items, given.evaluators, pd.Index(["difference"]),
+        cluster=given.cluster, benchmark=given.benchmark, weight=given.weight,
+    )  # fmt: skip
+    found = estimate_scores(differences, shared)
+    difference, error, dof = float(found.score[0]), float(found.standard_errors[0]), float(found.dof[0])
+    half = float(student_quantile(level, dof)) * error
+    flips = sign_flips(unit_parts(differences, shared)[:, 0], seed, alternative)
+    only_a, only_b = int((apart > 0).sum()), int((apart < 0).sum())
+    graded = not np.isin(pair[shared], (0.0, 1.0)).all()
+    alone = not graded and given.cluster is None and given.weight is None
+    status = _status(found, graded, alone, flips, int(one.sum()))
+    non_inferior, below = np.nan, np.nan
+    if margin is not None:
+        non_inferior = student_p(difference + margin, error, dof, "greater")
+        below = student_p(difference - margin, error, dof, "less")
+    return ScoreComparison(
+        a=a,
+        b=b,
+        difference=difference,
+        lower=difference - half,
+        upper=difference + half,
+        standard_error=error,
+        p_mcnemar=float(mcnemar(only_a, only_b, alternative)) if alone else np.nan,
+        p_sign_flip=flips.p,
+        p_student=student_p(difference, error, dof, alternative),
+        n_flips=flips.n_flips,
+        p_non_inferior=non_inferior,
+        p_equivalent=max(non_inferior, below),
+        only_a=only_a,
+        only_b=only_b,
+        n_items=int(shared.sum()),
+        n_left_out=int(one.sum()),
+        status=tuple(status),
+        settings={
+            "unit": found.unit,
+            "margin": margin,
+            "alternative": alternative,
+            "level": float(level),
+            "seed": seed,
+        },
+    )
+
+
+def _status(found: ScoreEstimates, graded: bool, alone: bool, flips: FlipTest, n_left_out: int) -> list[str]:
+    """What a comparison does not have, and why; what is left out; what is approximate."""
+    texts = []
+    if n_left_out:
+        texts.append(f"{counted(n_left_out, 'item')} that one of the two lacks: left out")
+    if graded:
+        texts.append("no McNemar test: it is for right and wrong answers, and some scores are neither 0 nor 1")
+    elif not alone:
+        texts.append("no McNemar test: it takes items as independent and alike, and there are clusters or weights")
+    if np.isnan(found.standard_errors[0]):
+        texts.append(f"{_NO_VARIANCE}: no interval")
+    if found.n_units < FEW_ITEMS:
+        texts.append(f"only {counted(found.n_units, found.unit)}: rely on the exact tests more than on the interval")
+    if flips.n_flips:
+        texts.append(f"the p-value of sign flips is of {flips.n_flips:,} random ones")
+    return texts

@@ -1,0 +1,321 @@
+"""Mean scores of models, and what each unit that another sample would draw anew adds to their errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+import scipy
+from numpy.typing import NDArray
+
+from jaxeval.arrays import Bool, Float, Int
+from jaxeval.data.columns import plain
+from jaxeval.data.item_scores import ItemScores
+from jaxeval.errors import DataError
+from jaxeval.wording import counted, did_you_mean, named
+
+MissingScores = Literal["error", "complete", "available"]
+#: Benchmarks under which "new benchmarks like these" is refused: Student's interval is then as wide as the scale.
+FEWEST_BENCHMARKS = 5
+#: Standard errors relative to the largest score that are the rounding of equal scores.
+_ROUNDING = 1e-13
+
+
+class DrawnAnew(Enum):
+    """What another evaluation would draw anew, and so what intervals are about."""
+
+    ITEMS = "items"
+    """New items like these: items (or their clusters) within the same benchmarks."""
+    TRIALS = "trials"
+    """These very items, new runs of the models on them."""
+    BENCHMARKS = "benchmarks"
+    """New benchmarks like these."""
+
+    @classmethod
+    def of(cls, population: Any) -> DrawnAnew:
+        """The member of that value.
+
+        Raises:
+            ValueError: there is none.
+        """
+        values = [member.value for member in cls]
+        if population not in values:
+            raise ValueError(f"population must be one of {', '.join(map(repr, values))}, got {population!r}")
+        return cls(population)
+
+    @property
+    def sentence(self) -> str:
+        """What the intervals cover, in words."""
+        words = {"items": "new items like these", "trials": "these very items, new trials"}
+        return words.get(self.value, "new benchmarks like these")
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreEstimates:
+    """Scores of M models over I items, and the influence of U units on them.
+
+    A unit is an item, a cluster of items, or a benchmark: what another sample draws anew. Unit u moves the score of
+    model m by ``influence[u, m]``. The influences of a stratum sum to 0, and their squares sum to the variance of the
+    score: those of n units in a stratum are scaled by sqrt(n / (n - 1)). A stratum of one unit has no variance.
+
+    Where trials are drawn anew, models have trials of their own, and ``influence`` is None.
+    """
+
+    models: pd.Index
+    score: Float  # (M,)
+    influence: Float | None  # (U, M)
+    stratum: Int  # (U,) of the units, from 0
+    variance: Float  # (M,) of the scores
+    dof: Float  # (M,) degrees of freedom of the variance (Satterthwaite)
+    n_items: Int  # (M,) items with a score
+    unit: str  # what a unit is called
+    n_units: int
+    binary: bool  # all scores are 0 or 1, and count alike: a score is a share of items
+    plain: bool  # binary, and each item is a unit: a score is a binomial share
+
+    @property
+    def standard_errors(self) -> Float:
+        """(M,) NaN where there is no observed variance."""
+        return np.sqrt(np.where(self.variance > 0, self.variance, np.nan))
+
+    def difference_errors(self) -> Float:
+        """(M, M) standard errors of differences; NaN where the difference has no observed variance."""
+        if self.influence is None:
+            variance = self.variance[:, None] + self.variance
+        else:
+            products = self.influence.T @ self.influence
+            own = products.diagonal()
+            variance = own[:, None] + own - 2 * products
+            rounding = 1e-12 * (own[:, None] + own)  # of equal columns
+            variance = np.where(variance > rounding, variance, 0.0)
+        return np.sqrt(np.where(variance > 0, variance, np.nan))
+
+
+def kept_items(scores: ItemScores, missing: MissingScores) -> tuple[Bool, list[str]]:
+    """(I,) items that take part, and sentences on those that do not.
+
+    Raises:
+        DataError: scores are missing, and ``missing`` is "error"; no item is left.
+    """
+    if missing not in ("error", "complete", "available"):
+        raise ValueError(f"missing must be 'error', 'complete' or 'available', got {missing!r}")
+    there = ~np.isnan(scores.scores[:, 0])
+    lacking = ~there.all(1)
+    if not lacking.any():
+        return np.ones(len(there), bool), []
+    of_model = (~there).sum(0)
+    worst = int(of_model.argmax())
+    found = (
+        f"{counted(int((of_model > 0).sum()), 'model lacks', 'models lack')} scores of "
+        f"{counted(int(lacking.sum()), 'item')}, of {len(there):,} (most of all {plain(scores.models[worst])!r}, "
+        f"{counted(int(of_model[worst]), 'item')})"
+    )
+    if missing == "error":
+        raise DataError(
+            f"{found}: missing='complete' (--missing complete) compares models on the {int((~lacking).sum()):,} items "
+            "that all have, missing='available' scores each model on its own items"
+        )
+    if missing == "available":
+        return np.asarray(there.any(1)), [
+            f"{found}: each model is scored on its own items, which are not the same for all"
+        ]
+    if lacking.all():
+        raise DataError(f"{found}: no item has a score of every model; leave out models, or use missing='available'")
+    return np.asarray(~lacking), [
+        f"{found}: left out are {counted(int(lacking.sum()), 'item')} that not all models have"
+    ]
+
+
+def estimate_scores(
+    scores: ItemScores,
+    items: Bool,
+    drawn: DrawnAnew = DrawnAnew.ITEMS,
+    benchmark_weights: Literal["equal", "items"] | Mapping[Any, float] = "equal",
+) -> ScoreEstimates:
+    """Weighted mean scores of the chosen ``items`` (I,) mask, averaged over benchmarks, with the influence of units.
+
+    The score of model m is sum_g W_g (sum_{i in g} w_i s_im) / (sum_{i in g} w_i), over the items of benchmark g that
+    the model has.
+
+    Raises:
+        DataError: what is to be drawn anew is not there, or too little of it; a model has no score in a benchmark.
+        ValueError: weights of benchmarks that are none.
+    """
+    s, there, group, of_group, _, share = _shares(scores, items, benchmark_weights)
+    value = np.where(there, s, 0.0)
+    mean = _sums(share * value, group) / of_group[:, None]  # (G, M)
+    estimate = of_group @ mean
+    binary = bool(np.isin(s[there], (0.0, 1.0)).all() and np.ptp(share[share > 0]) <= 1e-12 * share.max())
+    common = {"models": scores.models, "score": estimate, "n_items": there.sum(0), "binary": binary}
+    if drawn is DrawnAnew.TRIALS:
+        variance, dof = _of_trials(scores, items, share)
+        return ScoreEstimates(
+            influence=None, stratum=np.zeros(0, np.int64), variance=variance, dof=dof, unit="trial",
+            n_units=int(there.sum()), plain=False, **common,
+        )  # fmt: skip
+    if drawn is DrawnAnew.BENCHMARKS:
+        if len(of_group) < FEWEST_BENCHMARKS:
+            raise DataError(
+                f"{counted(len(of_group), 'benchmark')}: what new benchmarks would give is not told from fewer than "
+                f"{FEWEST_BENCHMARKS}; draw items anew (--population items), or name more benchmarks"
+            )
+        units, unit = of_group[:, None] * (mean - estimate), "benchmark"
+        stratum = np.zeros(len(units), np.int64)
+    else:
+        units, unit, stratum = _by_unit(share * (value - mean[group]), group, scores, items)
+    size = np.bincount(stratum)
+    lone = size[stratum] == 1
+    scale = np.sqrt(size / np.maximum(size - 1, 1))[stratum]
+    influence = np.where(lone[:, None], 0.0, units * scale[:, None])
+    constant = (influence**2).sum(0) <= (_ROUNDING * np.abs(value).max(0)) ** 2
+    influence[:, constant] = 0.0
+    own = influence**2
+    by_stratum = _sums(own, stratum)  # (S, M)
+    variance = own.sum(0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        dof = variance**2 / (by_stratum**2 / np.maximum(size - 1, 1)[:, None]).sum(0)
+    return ScoreEstimates(
+        influence=influence, stratum=stratum, variance=variance, unit=unit, n_units=len(units),
+        dof=np.where(variance > 0, dof, np.nan), plain=binary and unit == "item" and len(size) == 1, **common,
+    )  # fmt: skip
+
+
+def unit_parts(scores: ItemScores, items: Bool) -> Float:
+    """(U, M) what each item, or cluster of items, adds to the scores, which are the sums."""
+    s, there, group, _, _, share = _shares(scores, items, "equal")
+    return _by_unit(share * np.where(there, s, 0.0), group, scores, items)[0]
+
+
+def student_quantile(level: float, dof: Float | float) -> Float:
+    """Two-sided quantiles of Student's t; infinite degrees give the normal ones."""
+    p = (1 + level) / 2
+    return np.where(np.isinf(dof), scipy.special.ndtri(p), scipy.special.stdtrit(np.minimum(dof, 1e10), p))
+
+
+def _sums(values: Float, group: NDArray[np.intp]) -> Float:
+    """(G, M) sums of the rows of (N, M) values by group."""
+    n = len(group)
+    member = scipy.sparse.csr_array((np.ones(n), (group, np.arange(n))), shape=(int(group.max(initial=-1)) + 1, n))
+    return np.asarray(member @ values)
+
+
+class _Shares(NamedTuple):
+    score: Float  # (N, M)
+    there: NDArray[np.bool_]  # (N, M)
+    group: NDArray[np.intp]  # (N,) benchmarks, from 0
+    of_group: Float  # (G,) weights of benchmarks
+    total: Float  # (G, M) weight of the items that a model has
+    share: Float  # (N, M) of every score in the estimate; 0 where there is none
+
+
+def _shares(
+    scores: ItemScores, items: Bool, benchmark_weights: Literal["equal", "items"] | Mapping[Any, float]
+) -> _Shares:
+    s = scores.scores[items, 0]
+    there = ~np.isnan(s)
+    weight = np.ones(len(s)) if scores.weight is None else scores.weight[items]
+    group = np.zeros(len(s), np.intp)
+    if scores.benchmark is not None:
+        _, group = np.unique(scores.benchmark.number[items], return_inverse=True)
+    of_group = _weights_of_benchmarks(scores, items, group, benchmark_weights)
+    w = np.where(there, weight[:, None], 0.0)
+    total = _sums(w, group)
+    if (total == 0).any():
+        g, m = np.argwhere(total == 0)[0]
+        name = "the chosen items" if scores.benchmark is None else f"benchmark {_benchmarks(scores, items)[g]!r}"
+        raise DataError(f"model {plain(scores.models[m])!r} has no score in {name}: leave it out")
+    return _Shares(s, there, group, of_group, total, w * (of_group[:, None] / total)[group])
+
+
+def _by_unit(
+    values: Float, group: NDArray[np.intp], scores: ItemScores, items: Bool
+) -> tuple[Float, str, NDArray[np.intp]]:
+    """(U, M) sums of (N, M) values of items by what is drawn, what that is called, and the benchmark of each."""
+    if scores.cluster is None:
+        return values, "item", group
+    clusters, number = np.unique(scores.cluster.number[items], return_inverse=True)
+    return _sums(values, number), "cluster", _strata_of(group, number, clusters, scores)
+
+
+def _benchmarks(scores: ItemScores, items: Bool) -> pd.Index:
+    assert scores.benchmark is not None
+    return scores.benchmark.names[np.unique(scores.benchmark.number[items])]
+
+
+def _weights_of_benchmarks(
+    scores: ItemScores, items: Bool, group: NDArray[np.intp], given: str | Mapping[Any, float]
+) -> Float:
+    """(G,) weights that sum to 1."""
+    if isinstance(given, str):
+        if given not in ("equal", "items"):
+            raise ValueError(f"benchmark_weights must be 'equal', 'items' or a mapping of weights, got {given!r}")
+        size = np.bincount(group).astype(float)
+        weight = np.ones(len(size)) if given == "equal" else size
+        return weight / weight.sum()
+    if scores.benchmark is None:
+        raise ValueError("benchmark_weights are of benchmarks, and no column of benchmarks was named (benchmark=)")
+    names = _benchmarks(scores, items)
+    unknown, lacking = [x for x in given if x not in names], [x for x in names if x not in given]
+    if unknown:
+        raise ValueError(f"no benchmark is called {unknown[0]!r}{did_you_mean(unknown[0], names)}")
+    if lacking:
+        raise ValueError(f"{counted(len(lacking), 'benchmark has', 'benchmarks have')} no weight: {named(lacking)}")
+    weight = np.array([given[name] for name in names], float)
+    if not (np.isfinite(weight).all() and (weight > 0).all()):
+        raise ValueError(f"weights of benchmarks must be finite and above 0, got {dict(given)!r}")
+    return weight / weight.sum()
+
+
+def _strata_of(group: NDArray[np.intp], cluster: NDArray[np.intp], present: Int, scores: ItemScores) -> Int:
+    """(U,) benchmark of each cluster, which must lie in one."""
+    stratum = np.zeros(len(present), np.int64)
+    stratum[cluster] = group
+    crossing = np.unique(cluster[stratum[cluster] != group])
+    if len(crossing):
+        assert scores.cluster is not None
+        first = plain(scores.cluster.names[present[crossing[0]]])
+        raise DataError(
+            f"{counted(len(crossing), 'cluster lies', 'clusters lie')} in several benchmarks (the first is {first!r}): "
+            "a cluster is drawn whole within its benchmark; give clusters names of their own in each, or leave out "
+            "the benchmarks"
+        )
+    return stratum
+
+
+def _of_trials(scores: ItemScores, items: Bool, share: Float) -> tuple[Float, Float]:
+    """(M,) variances of scores over new trials of the same items, and their degrees of freedom.
+
+    An item with k trials adds the square of its share times s^2 / k, s^2 the unbiased variance of its trials.
+    """
+    if scores.trials is None:
+        raise DataError("no column of trials was named (trial=, --trial): new trials need several of an item")
+    n, variance = trial_variances(scores)
+    n, variance = n[items], variance[items]
+    lone = (n == 1) & (share > 0)
+    if lone.any():
+        i, m = np.argwhere(lone)[0]
+        raise DataError(
+            f"{counted(int(lone.sum()), 'pair of a model and an item has', 'pairs of a model and an item have')} one "
+            f"trial only (the first is of model {plain(scores.models[m])!r}, item {plain(scores.items[items][i])!r}): "
+            "what new trials would give is told from two or more"
+        )
+    each = np.where(share > 0, share**2 * np.nan_to_num(variance) / np.maximum(n, 1), 0.0)
+    total = each.sum(0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return total, total**2 / (each**2 / np.maximum(n - 1, 1)).sum(0)
+
+
+def trial_variances(scores: ItemScores) -> tuple[Int, Float]:
+    """(I, M) numbers of trials of each item and model, and their unbiased variances; NaN with fewer than two."""
+    assert scores.trials is not None
+    cell, value = scores.trials
+    shape = scores.scores[:, 0].shape
+    n = np.bincount(cell, minlength=scores.scores.size).reshape(scores.scores.shape)[:, 0]
+    away = value - scores.scores.reshape(-1)[cell]
+    square = np.bincount(cell, away**2, minlength=scores.scores.size).reshape(shape)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return n, np.where(n > 1, square / (n - 1), np.nan)

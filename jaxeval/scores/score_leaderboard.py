@@ -1,0 +1,316 @@
+"""Leaderboards of scores: mean scores of models on items, with intervals, ranks and tiers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Unpack
+
+import numpy as np
+import pandas as pd
+
+from jaxeval.arrays import Bool, Float
+from jaxeval.checks import checked_integer
+from jaxeval.data.item_scores import ItemScores, step_of_means
+from jaxeval.errors import DataError
+from jaxeval.execution.runs import Identity, RunOptions, open_run
+from jaxeval.execution.signatures import spelled_out
+from jaxeval.resampling.items import resampled_sums
+from jaxeval.resampling.units import stream_number
+from jaxeval.scores.estimates import (
+    DrawnAnew,
+    MissingScores,
+    ScoreEstimates,
+    estimate_scores,
+    kept_items,
+    student_quantile,
+)
+from jaxeval.scores.families import ENOUGH_FOR_DRAWS, StudentDifferences
+from jaxeval.statistics.clusters import FEW_CLUSTERS
+from jaxeval.statistics.differences import MOST_COMPARISONS
+from jaxeval.statistics.draws import Draws
+from jaxeval.statistics.quantiles import checked_level, wilson
+from jaxeval.tables.table import Table
+from jaxeval.wording import counted, named
+
+#: Fewer units than that give intervals that rest on how scores are distributed.
+FEW_ITEMS = 30
+_SHOWN_FIRST = ("category", "rank", "model_name", "score", "score_lower", "score_upper", "standard_error", "tier")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ScoreBoard:
+    """Scores of a board's models, and joint draws of them."""
+
+    estimates: ScoreEstimates
+    joint: Draws = field(repr=False)
+    warnings: tuple[str, ...]
+
+    def interval(self, level: float) -> pd.DataFrame:
+        """Columns ``lower`` and ``upper``; NaN without observed variance, unless scores are shares."""
+        own = self.estimates
+        if own.binary and own.unit != "benchmark" and own.influence is not None:
+            return self._wilson(level)
+        half = student_quantile(level, own.dof) * own.standard_errors
+        low, high = (0.0, 1.0) if own.binary else (-np.inf, np.inf)
+        ends = {"lower": np.maximum(own.score - half, low), "upper": np.minimum(own.score + half, high)}
+        return pd.DataFrame(ends, own.models)
+
+    def _wilson(self, level: float) -> pd.DataFrame:
+        """Wilson's interval of as many independent items as give a share its variance; of few clusters, with t."""
+        own = self.estimates
+        n = own.n_items.astype(float)
+        if not own.plain:
+            spread = own.score * (1 - own.score)
+            known = (own.variance > 0) & (spread > 0)
+            units = np.minimum(n, own.n_units)
+            n = np.where(known, spread / np.where(known, own.variance, 1.0) * (1 - 1 / units), units)
+            quantile = student_quantile(level, own.n_units - 1.0)
+            n = n * (student_quantile(level, np.inf) / quantile) ** 2
+        lower, upper = wilson(own.score, n, level)
+        return pd.DataFrame({"lower": np.maximum(lower, 0.0), "upper": np.minimum(upper, 1.0)}, own.models)
+
+    def ranks(self, level: float, simultaneous: bool) -> pd.DataFrame:
+        """Columns ``rank_best, rank_worst, tier``: by draws of all pairs at once; of few items by Student's t."""
+        own = self.estimates
+        known = own.dof[np.isfinite(own.dof)]
+        if len(known) and known.min() < ENOUGH_FOR_DRAWS:
+            rounded = np.round(own.score / self.joint.precision) if self.joint.precision else own.score
+            return StudentDifferences(rounded * (self.joint.precision or 1.0), own.difference_errors(), own.dof).ranks(
+                level, simultaneous, own.models
+            )
+        if not self.joint.differences().within_reach:
+            return pd.DataFrame(pd.NA, own.models, ["rank_best", "rank_worst", "tier"], "Int64")
+        sets = self.joint.rank_sets(level, simultaneous)
+        return sets.assign(tier=self.joint.tiers(level)).astype("Int64")
+
+
+@spelled_out()
+def score_leaderboard(
+    scores: ItemScores | Any,
+    *,
+    by: str | None = None,
+    population: Literal["items", "trials", "benchmarks"] = "items",
+    benchmark_weights: Literal["equal", "items"] | Mapping[Any, float] = "equal",
+    missing: MissingScores = "error",
+    level: float = 0.95,
+    simultaneous_ranks: bool = False,
+    n_resamples: int = 1000,
+    seed: int = 0,
+    **running: Unpack[RunOptions],
+) -> pd.DataFrame:
+    """Mean scores of models with intervals, sets of ranks and tiers, best first.
+
+    A score is the weighted mean over items; with benchmarks, the mean over benchmarks of the means over their items.
+    Items, or clusters of items, are resampled jointly for all models and within benchmarks, so that models are compared
+    on the same items. Standard errors and intervals are closed forms of the same sampling: Wilson's interval for right
+    and wrong answers (DOI 10.1080/01621459.1927.10502953), Student's t for other scores.
+
+    Args:
+        scores: `ItemScores`, or a table with the columns "model", "item" and "score", and where they are there "trial",
+            "cluster", "benchmark" and "weight".
+        by: a kept column (``keep=``) whose values have a board each.
+        population: what another evaluation would draw anew, and so what intervals are about. "items": new items like
+            these. "trials": these very items, and new runs; every item needs two trials or more. "benchmarks": new
+            benchmarks like these, by Student's t; five or more.
+        benchmark_weights: "equal", by number of "items", or weights by benchmark.
+        missing: where models lack scores of items: "error"; "complete" takes the items that all models have;
+            "available" scores each model on its own items.
+        level: of the intervals, of the sets of ranks, and simultaneously of all differences for the tiers.
+        simultaneous_ranks: the sets of ranks hold all true ranks at once.
+        n_resamples: at least 2. Ranks and tiers depend on it; scores, intervals and errors do not.
+        seed: the same seed gives the same draws.
+        chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`.
+
+    Returns:
+        One row a model (and category, with ``by``), best first: ``model_name``, ``score``, ``score_lower``,
+        ``score_upper``, ``standard_error``, ``n_items``, ``rank``, ``rank_best``, ``rank_worst``, ``tier``, ``flags``
+        (what makes a row worth less than it seems), and ``category`` with ``by``. ``attrs`` holds ``warnings`` and
+        ``settings``. The error and the interval of a score without observed variance are NaN, but shares have Wilson's
+        interval.
+
+        With fewer than 100 units sets of ranks and tiers come from Student's t and Holm's steps, see
+        `jaxeval.scores.families`; with more from the largest difference of the draws (max-t).
+
+    Raises:
+        DataError: a table that cannot be read; repeated rows without a column of trials; scores of several evaluators;
+            missing scores; fewer than two items; what ``population`` needs is not there.
+        ValueError: an option that is none.
+
+    Examples:
+        >>> import jaxeval
+        >>> import pandas as pd
+        >>> right = {"x": [1, 1, 1, 0] * 50, "y": [1, 1, 0, 0] * 50, "z": [1, 0, 0, 0] * 50}
+        >>> table = pd.DataFrame(right).rename_axis("item").reset_index()
+        >>> long = table.melt("item", var_name="model", value_name="score")
+        >>> board = jaxeval.score_leaderboard(long, n_resamples=200)
+        >>> board[["model_name", "score", "score_lower", "score_upper", "rank", "tier"]].round(2)
+          model_name  score  score_lower  score_upper  rank  tier
+        0          x   0.75         0.69         0.80     1     1
+        1          y   0.50         0.43         0.57     2     2
+        2          z   0.25         0.20         0.31     3     3
+    """
+    given = as_item_scores(scores)
+    options = {
+        "population": DrawnAnew.of(population).value,
+        "benchmark_weights": benchmark_weights if isinstance(benchmark_weights, str) else dict(benchmark_weights),
+        "missing": missing,
+    }
+    checked_level(level)
+    checked_integer("n_resamples", n_resamples, 2)
+    checked_integer("seed", seed)
+    chosen = {None: np.ones(len(given.items), bool)} if by is None else _slices(given, by)
+
+    def identity() -> Identity:
+        data = [given.scores, given.weight, given.cluster, given.benchmark, given.trials, list(chosen.values())]
+        shown = {"n_resamples": n_resamples, "level": level}
+        return Identity({"seed": seed, "by": by, **options}, data, shown, noun="scores")
+
+    boards: dict[Any, ScoreBoard] = {}
+    with open_run(identity, n_resamples * len(chosen), "resamples", **running) as run:
+        for part, (name, items) in enumerate(chosen.items()):
+            boards[name] = _board(given, items, options, n_resamples, seed, name, part, run)
+    tables, warnings = [], list(_of_data(given))
+    for name, board in boards.items():
+        table = _table(board, level, simultaneous_ranks)
+        if name is not None:
+            table.insert(0, "category", name)
+        tables.append(table)
+        warnings += [text if name is None else f"{name}: {text}" for text in board.warnings]
+    found = pd.concat(tables, ignore_index=True)
+    unit = next(iter(boards.values())).estimates.unit
+    found.attrs = {
+        "warnings": warnings,
+        "settings": {
+            **options, "resampled": f"{unit}s", "level": float(level), "simultaneous_ranks": bool(simultaneous_ranks),
+            "n_resamples": n_resamples, "seed": seed,
+        },
+    }  # fmt: skip
+    return Table.of(found, f"Scores of {counted(len(given.models), 'model')}", _SHOWN_FIRST)
+
+
+def as_item_scores(scores: ItemScores | Any) -> ItemScores:
+    """`ItemScores` of one evaluator, or of a table with the standard columns.
+
+    Raises:
+        DataError: the table cannot be read; there are several evaluators; rows repeat a model and an item.
+    """
+    if not isinstance(scores, ItemScores):
+        named_so = {name: name for name in ("trial", "cluster", "benchmark", "weight") if name in scores}
+        scores = ItemScores.from_pandas(scores, **named_so)
+    if len(scores.evaluators) > 1:
+        raise DataError(
+            f"scores of {counted(len(scores.evaluators), 'evaluator')}: {named(scores.evaluators)}; a board is of one: "
+            "choose the rows of one evaluator"
+        )
+    if scores.n_repeated:
+        raise DataError(
+            f"{counted(scores.n_repeated, 'row repeats', 'rows repeat')} a model and an item: name the column of "
+            "trials (trial=, --trial), or of benchmarks whose items have the same names (benchmark=, --benchmark), or "
+            "drop the copies"
+        )
+    return scores
+
+
+def _slices(scores: ItemScores, by: str) -> dict[Any, Bool]:
+    """(I,) items of each value of a kept column."""
+    column = scores.column(by)
+    masks = np.zeros((len(column.levels), len(scores.items)), bool)
+    masks[column.number, column.item] = True
+    return dict(zip(column.levels, masks, strict=True))
+
+
+def _of_data(scores: ItemScores) -> list[str]:
+    if not scores.n_missing:
+        return []
+    return [f"{counted(scores.n_missing, 'row has', 'rows have')} no score: left out"]
+
+
+def _board(
+    scores: ItemScores, items: Bool, options: Mapping[str, Any], n_resamples: int, seed: int, name: Any, part: int,
+    run: Any,
+) -> ScoreBoard:  # fmt: skip
+    chosen, warnings = kept_items(_only(scores, items), options["missing"])
+    own = items.copy()
+    own[items] = chosen
+    drawn = DrawnAnew(options["population"])
+    found = estimate_scores(scores, own, drawn, options["benchmark_weights"])
+    if found.n_units < 2:
+        raise DataError(
+            f"one {found.unit} only{'' if name is None else f' in {name!r}'}: an interval needs two or more"
+        )
+    warnings += _few_units(found)
+    draws = _draws(found, n_resamples, seed, "" if name is None else str(name), part, run)
+    joint = Draws(
+        found.models.rename("model"),
+        found.score,
+        draws,
+        precision=float(2 * step_of_means(scores.scores)),
+        limits=(0.0, 1.0) if found.binary else None,
+        settings={**options, "n_resamples": n_resamples, "seed": seed},
+    )
+    if found.influence is not None and not joint.differences().within_reach:
+        warnings.append(
+            f"no tiers and no sets of ranks: {joint.differences().n_comparisons:,} differences, of all pairs of models "
+            f"in all resamples, are more than the {MOST_COMPARISONS:,} that are compared; take fewer resamples"
+        )
+    return ScoreBoard(found, joint, tuple(warnings))
+
+
+def _only(scores: ItemScores, items: Bool) -> ItemScores:
+    """The scores of some items, for what looks at them alone."""
+    return ItemScores(scores.scores[items], scores.items[items], scores.evaluators, scores.models)
+
+
+def _draws(found: ScoreEstimates, n: int, seed: int, slice_name: str, part: int, run: Any) -> Float:
+    """(B, M) joint draws, whose variance is that of the estimates."""
+    if found.influence is None:
+        rng = np.random.default_rng([seed, stream_number(f"trials {slice_name}")])
+        return found.score + rng.standard_normal((n, len(found.score))) * np.sqrt(found.variance)
+    stream = f"scores {slice_name}".strip()
+    if found.plain:  # sums of right answers are exact in single precision, which is twice as fast
+        right = (found.influence > 0).astype(np.float64)
+        sums = resampled_sums(right, n, seed, stream, run=run, part=part)
+        size = len(right)
+        return found.score + (sums / size - found.score) * np.sqrt(size / (size - 1))
+    strata = found.stratum if found.stratum.any() else None
+    return found.score + resampled_sums(found.influence, n, seed, stream, run=run, strata=strata, part=part)
+
+
+def _few_units(found: ScoreEstimates) -> list[str]:
+    limit = FEW_CLUSTERS if found.unit == "cluster" else FEW_ITEMS
+    texts = []
+    if found.unit in ("cluster", "item") and found.n_units < limit:
+        texts.append(
+            f"only {counted(found.n_units, found.unit)}: intervals of fewer than {limit} rest on how scores are "
+            "distributed, and sets of ranks are wide"
+        )
+    if found.unit in ("cluster", "item"):
+        size = np.bincount(found.stratum)
+        lone = int((size == 1).sum())
+        if lone:
+            texts.append(
+                f"{counted(lone, 'benchmark has', 'benchmarks have')} one {found.unit} only, so the intervals leave "
+                "out what they contribute"
+            )
+    return texts
+
+
+def _table(board: ScoreBoard, level: float, simultaneous: bool) -> pd.DataFrame:
+    own = board.estimates
+    ends, ranks = board.interval(level), board.ranks(level, simultaneous)
+    table = pd.DataFrame(
+        {
+            "model_name": own.models.to_numpy(),
+            "score": own.score,
+            "score_lower": ends["lower"].to_numpy(),
+            "score_upper": ends["upper"].to_numpy(),
+            "standard_error": own.standard_errors,
+            "n_items": own.n_items,
+            "rank": board.joint.rank().array,
+            **{name: ranks[name].array for name in ranks},
+            "flags": np.where(own.variance > 0, "", "no observed variance"),
+        }
+    )
+    order = np.lexsort([table["model_name"].astype(str), table["rank"].to_numpy(float)])
+    return table.iloc[order].reset_index(drop=True)

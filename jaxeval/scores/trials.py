@@ -1,0 +1,125 @@
+"""Repeated trials: how often k runs of a model solve an item at least once, or every time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from jaxeval.arrays import Float, Int
+from jaxeval.checks import checked_integer
+from jaxeval.data.item_scores import ItemScores
+from jaxeval.errors import DataError
+from jaxeval.scores.estimates import estimate_scores, kept_items, student_quantile, trial_variances
+from jaxeval.scores.score_leaderboard import as_item_scores
+from jaxeval.statistics.quantiles import checked_level
+from jaxeval.tables.table import Table
+from jaxeval.wording import counted, named
+
+_SHOWN_FIRST = ("model_name", "score", "score_lower", "score_upper", "standard_error", "n_items", "fewest_trials")
+
+
+def pass_at_k(scores: ItemScores | Any, k: int, *, missing: str = "error", level: float = 0.95) -> pd.DataFrame:
+    """The probability that at least one of k trials solves an item, averaged over items (pass@k).
+
+    An item with c successes in n trials counts 1 - C(n - c, k) / C(n, k), which is unbiased for every n >= k (Chen et
+    al. 2021, arXiv:2107.03374). Intervals are of new items like these, by Student's t over items or their clusters.
+
+    Args:
+        scores: `ItemScores` with a column of trials, of scores 0 and 1; or a table with the columns "model", "item",
+            "trial" and "score".
+        k: at most the number of trials of every item.
+        missing: as in `score_leaderboard`.
+        level: of the intervals.
+
+    Returns:
+        One row a model, best first: ``model_name``, ``score``, ``score_lower``, ``score_upper``, ``standard_error``,
+        ``n_items``, ``fewest_trials`` (of an item).
+
+    Raises:
+        DataError: there is no column of trials, a score is neither 0 nor 1, or an item has fewer than k trials.
+        ValueError: a k or a level that is none.
+
+    Examples:
+        >>> import jaxeval
+        >>> import pandas as pd
+        >>> solved = [[0, 1, 0, 1], [1, 1, 1, 1], [0, 0, 0, 0], [1, 0, 0, 0]]
+        >>> rows = [("x", i, t, s) for i, item in enumerate(solved) for t, s in enumerate(item)]
+        >>> table = pd.DataFrame(rows, columns=["model", "item", "trial", "score"])
+        >>> [jaxeval.pass_at_k(table, k)["score"].round(3).item() for k in (1, 2, 4)]
+        [0.438, 0.583, 0.75]
+    """
+    return _of_k(scores, k, missing, level, every=False)
+
+
+def pass_hat_k(scores: ItemScores | Any, k: int, *, missing: str = "error", level: float = 0.95) -> pd.DataFrame:
+    """The probability that k trials all solve an item, averaged over items (pass^k).
+
+    An item with c successes in n trials counts C(c, k) / C(n, k), which is unbiased (Yao et al. 2024,
+    arXiv:2406.12045). Arguments, columns and errors are those of `pass_at_k`.
+
+    Examples:
+        >>> import jaxeval
+        >>> import pandas as pd
+        >>> solved = [[0, 1, 0, 1], [1, 1, 1, 1], [0, 0, 0, 0], [1, 0, 0, 0]]
+        >>> rows = [("x", i, t, s) for i, item in enumerate(solved) for t, s in enumerate(item)]
+        >>> table = pd.DataFrame(rows, columns=["model", "item", "trial", "score"])
+        >>> [jaxeval.pass_hat_k(table, k)["score"].round(3).item() for k in (1, 2, 4)]
+        [0.438, 0.292, 0.25]
+    """
+    return _of_k(scores, k, missing, level, every=True)
+
+
+def chance_that_none(successes: Int, n: Int, k: int) -> Float:
+    """C(n - c, k) / C(n, k): the chance that k of the n trials, drawn without replacement, hold none of c successes."""
+    chance = np.ones(np.broadcast_shapes(successes.shape, n.shape))
+    for drawn in range(k):
+        chance = chance * np.clip((n - successes - drawn) / np.maximum(n - drawn, 1), 0.0, 1.0)
+    return chance
+
+
+def _of_k(scores: ItemScores | Any, k: int, missing: Any, level: float, every: bool) -> pd.DataFrame:
+    given = as_item_scores(scores)
+    k = checked_integer("k", k, 1)
+    checked_level(level)
+    if given.trials is None:
+        raise DataError("no column of trials was named (trial=, --trial): k trials need several of an item")
+    if not np.isin(given.trials.score, (0.0, 1.0)).all():
+        odd = given.trials.score[~np.isin(given.trials.score, (0.0, 1.0))]
+        raise DataError(
+            f"{counted(len(odd), 'score is', 'scores are')} neither 0 nor 1 (the first is {odd[0]:g}): say from which "
+            "score on a trial is a success, and make the scores 0 and 1"
+        )
+    n, _ = trial_variances(given)
+    few = (n < k) & (n > 0)
+    if few.any():
+        of_model = given.models[few.any(0)]
+        raise DataError(
+            f"k = {k} is beyond the trials of {counted(int(few.sum()), 'pair')} of a model and an item: the fewest are "
+            f"{n[n > 0].min()} ({named(of_model)}); take a smaller k, or drop those items"
+        )
+    successes = np.rint(np.nan_to_num(given.scores[:, 0]) * n).astype(int)
+    none = chance_that_none(n - successes if every else successes, n, k)
+    value = np.where(n > 0, none if every else 1 - none, np.nan)
+    items, warnings = kept_items(given, missing)
+    own = ItemScores(
+        value[:, None], given.items, given.evaluators, given.models,
+        cluster=given.cluster, benchmark=given.benchmark, weight=given.weight,
+    )  # fmt: skip
+    found = estimate_scores(own, items)
+    half = student_quantile(level, found.dof) * found.standard_errors
+    table = pd.DataFrame(
+        {
+            "model_name": found.models.to_numpy(),
+            "score": found.score,
+            "score_lower": np.maximum(found.score - half, 0.0),
+            "score_upper": np.minimum(found.score + half, 1.0),
+            "standard_error": found.standard_errors,
+            "n_items": found.n_items,
+            "fewest_trials": np.where(n > 0, n, np.iinfo(n.dtype).max).min(0),
+        }
+    ).sort_values(["score", "model_name"], ascending=[False, True], ignore_index=True)
+    name = f"pass^{k}" if every else f"pass@{k}"
+    table.attrs = {"warnings": warnings, "settings": {"measure": name, "level": float(level), "missing": missing}}
+    return Table.of(table, f"{name} of {counted(len(table), 'model')}", _SHOWN_FIRST)

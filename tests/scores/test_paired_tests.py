@@ -1,0 +1,77 @@
+import itertools
+
+import numpy as np
+import pytest
+import scipy
+from numpy.testing import assert_allclose
+
+from jaxeval.scores.paired_tests import N_FLIPS, holm, mcnemar, sign_flips, student_p
+
+
+@pytest.mark.parametrize(("a", "b"), [(0, 0), (3, 0), (0, 1), (10, 10), (25, 9), (400, 353)])
+@pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
+def test_mcnemar_is_the_binomial_test(a, b, alternative):
+    expected = scipy.stats.binomtest(a, a + b, 0.5, alternative).pvalue if a + b else 1.0
+    assert_allclose(mcnemar(a, b, alternative), expected, rtol=1e-12)
+
+
+def test_mcnemar_takes_arrays():
+    assert_allclose(mcnemar(np.array([3, 5]), np.array([0, 5])), [0.25, 1.0])
+
+
+def test_lm_evaluation_harness_3868():
+    """The table of its pull request: 37 against 18 discordant items give p of .008 or so with the correction."""
+    only_a, only_b = 37, 17
+    assert mcnemar(only_a, only_b) == pytest.approx(0.0091, abs=2e-4)
+
+
+@pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
+def test_few_differences_are_flipped_in_all_ways(alternative):
+    x = np.array([0.3, -0.1, 0.7, 0.0, 0.2, 0.45])
+    sums = np.array([np.dot(s, x) for s in itertools.product([-1, 1], repeat=6)])
+    total = x.sum()
+    beyond = {"two-sided": abs(sums) >= abs(total) - 1e-12, "greater": sums >= total - 1e-12,
+              "less": sums <= total + 1e-12}[alternative]  # fmt: skip
+    assert sign_flips(x, 0, alternative) == (pytest.approx(beyond.mean(), abs=1e-15), 0)
+
+
+@pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
+def test_flips_of_right_and_wrong_are_mcnemar_to_1e15(alternative):
+    x = np.r_[np.ones(31), -np.ones(17), np.zeros(100)]
+    found = sign_flips(x / len(x), 0, alternative)
+    assert found.n_flips == 0
+    assert_allclose(found.p, mcnemar(31, 17, alternative), atol=1e-15)
+
+
+def test_random_flips_agree_with_exact_ones_and_with_the_seed():
+    """Integers of several sizes: the exact distribution of the sum is a convolution."""
+    rng = np.random.default_rng(0)
+    size = rng.integers(1, 4, 60)
+    x = size * rng.choice([-1, 1], 60, p=[0.35, 0.65])
+    chance = np.ones(1)
+    for step in size:
+        chance = np.convolve(chance, np.bincount([0, 2 * step]) / 2)
+    sums = np.arange(len(chance)) - size.sum()
+    exact = chance[abs(sums) >= abs(x.sum())].sum()
+    found = sign_flips(x.astype(float), 1)
+    assert found == sign_flips(x.astype(float), 1)
+    assert found.n_flips == N_FLIPS
+    assert abs(found.p - exact) < 4 * np.sqrt(exact * (1 - exact) / N_FLIPS)
+
+
+def test_without_a_difference_p_is_1():
+    assert sign_flips(np.zeros(5), 0) == (1.0, 0)
+
+
+def test_student():
+    rng = np.random.default_rng(0)
+    x = rng.normal(0.2, 1, 40)
+    for alternative in ("two-sided", "greater", "less"):
+        expected = scipy.stats.ttest_1samp(x, 0, alternative=alternative).pvalue
+        assert_allclose(student_p(x.mean(), x.std(ddof=1) / np.sqrt(40), 39, alternative), expected, rtol=1e-10)
+    assert np.isnan(student_p(0.1, 0.0, 10))
+
+
+def test_holm():
+    p = np.array([0.01, np.nan, 0.04, 0.03, 0.005])
+    assert_allclose(holm(p), [0.03, np.nan, 0.06, 0.06, 0.02])
