@@ -35,6 +35,7 @@ _HOMES = {
     "data.readers": ["read_battles"],
     "data.report": ["DataReport"],
     "data.saved_draws": ["read_draws", "save_draws"],
+    "data.score_files": ["read_scores"],
     "data.simulate": [
         "simulate_battles",
         "simulate_judge_outputs",
@@ -67,7 +68,7 @@ _HOMES = {
     "ratings.tie_comparison": ["compare_tie_models"],
     "references.study": ["ReferenceStudy", "reference_study"],
     "scores.compare_scores": ["ScoreComparison", "compare_scores", "compare_with_baseline"],
-    "scores.score_leaderboard": ["score_leaderboard"],
+    "scores.score_leaderboard": ["score_draws", "score_leaderboard"],
     "scores.trials": ["pass_at_k", "pass_hat_k"],
     "softelo.calibration": ["SoftEloCalibration"],
     "softelo.conformal": ["conformal_quantile"],

@@ -47,6 +47,7 @@ from jaxeval.data.readers import read_battles as read_battles
 from jaxeval.data.report import DataReport as DataReport
 from jaxeval.data.saved_draws import read_draws as read_draws
 from jaxeval.data.saved_draws import save_draws as save_draws
+from jaxeval.data.score_files import read_scores as read_scores
 from jaxeval.data.simulate import simulate_battles as simulate_battles
 from jaxeval.data.simulate import simulate_judge_outputs as simulate_judge_outputs
 from jaxeval.data.simulate import simulate_judged_battles as simulate_judged_battles
@@ -89,6 +90,7 @@ from jaxeval.references.study import reference_study as reference_study
 from jaxeval.scores.compare_scores import ScoreComparison as ScoreComparison
 from jaxeval.scores.compare_scores import compare_scores as compare_scores
 from jaxeval.scores.compare_scores import compare_with_baseline as compare_with_baseline
+from jaxeval.scores.score_leaderboard import score_draws as score_draws
 from jaxeval.scores.score_leaderboard import score_leaderboard as score_leaderboard
 from jaxeval.scores.trials import pass_at_k as pass_at_k
 from jaxeval.scores.trials import pass_hat_k as pass_hat_k

@@ -36,6 +36,7 @@ from jaxeval.cli.run_options import (
     several_options,
     strata_option,
 )
+from jaxeval.cli.scores import compare_scores, scores
 from jaxeval.cli.soft_elo import soft_elo_commands
 from jaxeval.cli.terminal import tell
 from jaxeval.data.remote_files import remove_copies
@@ -132,6 +133,8 @@ main.add_command(anchored)
 main.add_command(meta)
 main.add_command(compare_boards)
 main.add_command(audit)
+main.add_command(scores)
+main.add_command(compare_scores)
 
 
 @main.command(cls=CompilingCommand)

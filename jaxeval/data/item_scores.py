@@ -65,6 +65,7 @@ class ItemScores(Shown):
     weight: Float | None = field(default=None, repr=False)  # (I,) of the items
     n_repeated: int = 0  # rows beyond the first of their model and item (and evaluator), without a column of trials
     n_missing: int = 0  # rows without a score
+    notes: tuple[str, ...] = ()  # how files were read
 
     def _shown(self) -> View:
         sizes = {"item": self.items, "evaluator": self.evaluators, "model": self.models}

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data.columns import plain
-from jaxeval.data.item_scores import ItemScores
+from jaxeval.data.item_scores import ItemScores, Trials
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, did_you_mean, named
 
@@ -128,6 +128,23 @@ def kept_items(scores: ItemScores, missing: MissingScores) -> tuple[Bool, list[s
     return np.asarray(~lacking), [
         f"{found}: left out are {counted(int(lacking.sum()), 'item')} that not all models have"
     ]
+
+
+def of_items(scores: ItemScores, items: Bool) -> ItemScores:
+    """The scores of some items; columns that were kept are left out."""
+    of_cell = np.flatnonzero(np.broadcast_to(items[:, None, None], scores.scores.shape))
+    trials = scores.trials
+    if trials is not None:
+        there = np.isin(trials.cell, of_cell)
+        trials = Trials(np.searchsorted(of_cell, trials.cell[there]), trials.score[there])
+    groups = [
+        None if own is None else own._replace(number=own.number[items]) for own in (scores.cluster, scores.benchmark)
+    ]
+    return ItemScores(
+        scores.scores[items], scores.items[items], scores.evaluators, scores.models, trials=trials, cluster=groups[0],
+        benchmark=groups[1], weight=None if scores.weight is None else scores.weight[items],
+        n_repeated=scores.n_repeated, n_missing=scores.n_missing, notes=scores.notes,
+    )  # fmt: skip
 
 
 def estimate_scores(

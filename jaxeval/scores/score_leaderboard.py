@@ -45,6 +45,7 @@ class ScoreBoard:
     estimates: ScoreEstimates
     joint: Draws = field(repr=False)
     warnings: tuple[str, ...]
+    notes: tuple[str, ...]  # on the table, whatever the slice
 
     def interval(self, level: float) -> pd.DataFrame:
         """Columns ``lower`` and ``upper``; NaN without observed variance, unless scores are shares."""
@@ -150,12 +151,56 @@ def score_leaderboard(
         1          y   0.50         0.43         0.57     2     2
         2          z   0.25         0.20         0.31     3     3
     """
+    asked = {"by": by, "population": population, "benchmark_weights": benchmark_weights, "missing": missing}
+    boards = score_boards(scores, **asked, level=level, n_resamples=n_resamples, seed=seed, **running)  # type: ignore[arg-type]
+    return leaderboard_of(boards, level, simultaneous_ranks)
+
+
+@spelled_out()
+def score_draws(
+    scores: ItemScores | Any,
+    *,
+    population: Literal["items", "trials", "benchmarks"] = "items",
+    benchmark_weights: Literal["equal", "items"] | Mapping[Any, float] = "equal",
+    missing: MissingScores = "error",
+    n_resamples: int = 1000,
+    seed: int = 0,
+    **running: Unpack[RunOptions],
+) -> Draws:
+    """The joint draws behind `score_leaderboard`: for tiers, differences, figures and files of any `Draws`.
+
+    Arguments and errors are those of `score_leaderboard`.
+
+    Examples:
+        >>> import jaxeval
+        >>> import pandas as pd
+        >>> right = {"x": [1, 1, 1, 0] * 50, "y": [1, 1, 0, 0] * 50}
+        >>> table = pd.DataFrame(right).rename_axis("item").reset_index()
+        >>> draws = jaxeval.score_draws(table.melt("item", var_name="model", value_name="score"), n_resamples=200)
+        >>> draws.beat_share.loc["x", "y"].item()
+        1.0
+    """
+    asked = {"population": population, "benchmark_weights": benchmark_weights, "missing": missing}
+    boards = score_boards(scores, by=None, **asked, level=0.95, n_resamples=n_resamples, seed=seed, **running)  # type: ignore[arg-type]
+    return boards[None].joint
+
+
+def score_boards(
+    scores: ItemScores | Any,
+    *,
+    by: str | None,
+    population: str,
+    benchmark_weights: Literal["equal", "items"] | Mapping[Any, float],
+    missing: MissingScores,
+    level: float,
+    n_resamples: int,
+    seed: int,
+    **running: Unpack[RunOptions],
+) -> dict[Any, ScoreBoard]:
+    """A board for each value of the column ``by``, or one called None; see `score_leaderboard`."""
     given = as_item_scores(scores)
-    options = {
-        "population": DrawnAnew.of(population).value,
-        "benchmark_weights": benchmark_weights if isinstance(benchmark_weights, str) else dict(benchmark_weights),
-        "missing": missing,
-    }
+    weights = benchmark_weights if isinstance(benchmark_weights, str) else dict(benchmark_weights)
+    options = {"population": DrawnAnew.of(population).value, "benchmark_weights": weights, "missing": missing}
     checked_level(level)
     checked_integer("n_resamples", n_resamples, 2)
     checked_integer("seed", seed)
@@ -166,11 +211,16 @@ def score_leaderboard(
         shown = {"n_resamples": n_resamples, "level": level}
         return Identity({"seed": seed, "by": by, **options}, data, shown, noun="scores")
 
-    boards: dict[Any, ScoreBoard] = {}
     with open_run(identity, n_resamples * len(chosen), "resamples", **running) as run:
-        for part, (name, items) in enumerate(chosen.items()):
-            boards[name] = _board(given, items, options, n_resamples, seed, name, part, run)
-    tables, warnings = [], list(_of_data(given))
+        return {
+            name: _board(given, items, options, n_resamples, seed, name, part, run)
+            for part, (name, items) in enumerate(chosen.items())
+        }
+
+
+def leaderboard_of(boards: Mapping[Any, ScoreBoard], level: float, simultaneous_ranks: bool) -> pd.DataFrame:
+    """The table of `score_leaderboard`."""
+    tables, warnings = [], []
     for name, board in boards.items():
         table = _table(board, level, simultaneous_ranks)
         if name is not None:
@@ -178,15 +228,15 @@ def score_leaderboard(
         tables.append(table)
         warnings += [text if name is None else f"{name}: {text}" for text in board.warnings]
     found = pd.concat(tables, ignore_index=True)
-    unit = next(iter(boards.values())).estimates.unit
+    first = next(iter(boards.values()))
     found.attrs = {
-        "warnings": warnings,
+        "warnings": [*first.notes, *warnings],
         "settings": {
-            **options, "resampled": f"{unit}s", "level": float(level), "simultaneous_ranks": bool(simultaneous_ranks),
-            "n_resamples": n_resamples, "seed": seed,
+            "resampled": f"{first.estimates.unit}s", **first.joint.settings, "level": float(level),
+            "simultaneous_ranks": bool(simultaneous_ranks),
         },
     }  # fmt: skip
-    return Table.of(found, f"Scores of {counted(len(given.models), 'model')}", _SHOWN_FIRST)
+    return Table.of(found, f"Scores of {counted(len(first.estimates.models), 'model')}", _SHOWN_FIRST)
 
 
 def as_item_scores(scores: ItemScores | Any) -> ItemScores:
@@ -221,9 +271,8 @@ def _slices(scores: ItemScores, by: str) -> dict[Any, Bool]:
 
 
 def _of_data(scores: ItemScores) -> list[str]:
-    if not scores.n_missing:
-        return []
-    return [f"{counted(scores.n_missing, 'row has', 'rows have')} no score: left out"]
+    missing = f"{counted(scores.n_missing, 'row has', 'rows have')} no score: left out"
+    return [*scores.notes, *([missing] if scores.n_missing else [])]
 
 
 def _board(
@@ -254,7 +303,7 @@ def _board(
             f"no tiers and no sets of ranks: {joint.differences().n_comparisons:,} differences, of all pairs of models "
             f"in all resamples, are more than the {MOST_COMPARISONS:,} that are compared; take fewer resamples"
         )
-    return ScoreBoard(found, joint, tuple(warnings))
+    return ScoreBoard(found, joint, tuple(warnings), tuple(_of_data(scores)))
 
 
 def _only(scores: ItemScores, items: Bool) -> ItemScores:

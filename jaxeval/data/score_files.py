@@ -1,0 +1,337 @@
+"""Scores of models on items in files: long and wide tables, and what evaluation harnesses write."""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from jaxeval.data.columns import frame_of, require_column
+from jaxeval.data.file_lists import names_of, whole_local_file
+from jaxeval.data.item_scores import ItemScores
+from jaxeval.data.needed_columns import ALL_COLUMNS, NeededColumns
+from jaxeval.data.remote_names import FileName, base_name
+from jaxeval.data.table_files import head_names, naming, pieces, with_types
+from jaxeval.errors import DataError
+from jaxeval.wording import counted, did_you_mean, named
+
+#: Columns of the samples of lm-evaluation-harness that are no metric.
+_LM_EVAL = {
+    "doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics", "doc_hash", "prompt_hash",
+    "target_hash",
+}  # fmt: skip
+#: What Inspect writes for scores that are no numbers.
+_INSPECT_VALUES = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, True: 1.0, False: 0.0, "yes": 1.0, "no": 0.0}
+#: Names of columns of a long table that are taken where no other is named.
+_USUAL = ("trial", "cluster", "benchmark", "weight")
+_MOST_BYTES = 2**30  # of a JSON document that is read at once
+
+
+class ScoreColumns(NamedTuple):
+    """Which columns hold what, as far as it was said."""
+
+    model: str | None = None
+    item: str | None = None
+    score: str | None = None
+    trial: str | None = None
+    cluster: str | None = None
+    benchmark: str | None = None
+    weight: str | None = None
+    keep: Sequence[str] = ()
+    wide: bool = False
+    output_filter: str | None = None
+
+
+def read_scores(
+    path: FileName | Sequence[FileName],
+    *,
+    model: str | None = None,
+    item: str | None = None,
+    score: str | None = None,
+    trial: str | None = None,
+    cluster: str | None = None,
+    benchmark: str | None = None,
+    weight: str | None = None,
+    keep: Sequence[str] = (),
+    wide: bool = False,
+    output_filter: str | None = None,
+) -> ItemScores:
+    """Scores of models on items from files of evaluations, which are told by what they hold.
+
+    - Long tables: a row for each model and item (and trial), with the columns "model", "item" and "score", or those
+      that are named. Where no column of models is named or there, each file is a model, by its name.
+    - Wide tables (``wide=True``): a row an item, and a column of scores for each model.
+    - Samples of lm-evaluation-harness (samples_TASK_DATE.jsonl): a folder is a model, a task a benchmark. ``score``
+      chooses the metric and ``output_filter`` the filter, where there are several.
+    - Logs of Inspect (.json, and .eval archives): epochs are trials, tasks benchmarks; ``score`` chooses the scorer.
+      Letters count as Inspect counts them: C 1, P 1/2, I and N 0.
+    - Every Eval Ever's instance-level JSON lines: evaluations are benchmarks.
+    - Reports of SWE-bench (resolved_ids and the ids of what was not): a file, or the folder it is in, is a model.
+    - Results of tau-bench (a list with task_id, trial and reward) and tau2-bench (simulations).
+
+    Args:
+        path: a file, a folder, a glob or a list of those. Several files are put together.
+        model: column of models.
+        item: column of items.
+        score: column of scores; or the metric or scorer of a harness.
+        trial: column of trials; "trial" if it is there.
+        cluster: column of clusters of items; "cluster" if it is there.
+        benchmark: column of benchmarks; "benchmark" if it is there.
+        weight: column of weights of items; "weight" if it is there.
+        keep: further columns of items, for slices.
+        wide: a table has a column of scores for each model.
+        output_filter: of lm-evaluation-harness, such as "strict-match".
+
+    Raises:
+        DataError: a file is in none of these forms, or its scores cannot be read; the error begins with its name.
+        FileNotFoundError: there is no such file.
+
+    Examples:
+        >>> import jaxeval
+        >>> import pandas as pd
+        >>> rows = {"model": [*"xxyy"], "item": [1, 2, 1, 2], "score": [1, 0, 1, 1]}
+        >>> pd.DataFrame(rows).to_csv("scores.csv", index=False)
+        >>> jaxeval.read_scores("scores.csv").means["score"].to_dict()
+        {'x': 0.5, 'y': 1.0}
+    """
+    asked = ScoreColumns(model, item, score, trial, cluster, benchmark, weight, keep, wide, output_filter)
+    files = names_of(path)
+    tables = []
+    for name in files:
+        with naming(name):
+            tables.append(_table_of(whole_local_file(name), name, asked))
+    reports = [table for table in tables if table.attrs.get("resolved")]
+    tables = [table for table in tables if not table.attrs.get("resolved")]
+    notes = _complete(reports)
+    frame = pd.concat([*tables, *reports], ignore_index=True)
+    further = {role: role for role in _USUAL if role in frame}
+    label = base_name(path) if isinstance(path, str | Path) else f"{base_name(files[0])} and others"
+    with naming(label):
+        return replace(ItemScores.from_pandas(frame, keep=keep, **further), notes=tuple(notes))
+
+
+def _table_of(path: Path, name: FileName, asked: ScoreColumns) -> pd.DataFrame:
+    """The long table of a file: "model", "item", "score", and what it has besides."""
+    if zipfile.is_zipfile(path) and path.suffix.lower() not in (".xlsx", ".parquet"):
+        return _inspect_archive(path, asked)
+    document = _document(path)
+    if isinstance(document, dict):
+        return _of_document(document, name, asked)
+    names = head_names(path)
+    if "doc_id" in names and {"filtered_resps", "resps"} & set(names):
+        return _lm_eval(path, name, names, asked)
+    if {"evaluation_name", "sample_id", "model_id", "evaluation"} <= set(names):
+        return _every_eval_ever(path, asked)
+    if {"task_id", "reward"} <= set(names):
+        own = _columns_of(path, ["task_id", "reward"], ["trial", "model"])
+        return _with_model(own.rename(columns={"task_id": "item", "reward": "score"}), name)
+    return _plain_table(path, name, names, asked)
+
+
+def _columns_of(path: Path, named_columns: Sequence[str], beside: Sequence[str] = ()) -> pd.DataFrame:
+    needed = NeededColumns(named=tuple(named_columns), results=(), beside=tuple(beside))
+    return with_types(path, partial(_pieces, path, needed))
+
+
+def _pieces(path: Path, needed: NeededColumns, widened: dict[str, Any]) -> pd.DataFrame:
+    return pd.concat([frame_of(piece, nested=True) for piece in pieces(path, needed, (), widened)], ignore_index=True)
+
+
+def _plain_table(path: Path, name: FileName, names: Sequence[str], asked: ScoreColumns) -> pd.DataFrame:
+    if asked.wide:
+        return _wide_table(path, asked)
+    roles = {"model": asked.model, "item": asked.item, "score": asked.score}
+    wanted = {role: own or role for role, own in roles.items()}
+    lone = asked.model is None and "model" not in names
+    named_columns = [own for role, own in wanted.items() if not (lone and role == "model")]
+    further = [own for own in (getattr(asked, role) for role in _USUAL) if own is not None]
+    usual = [role for role in _USUAL if getattr(asked, role) is None]
+    frame = _columns_of(path, [*named_columns, *further, *asked.keep], usual)
+    renamed = {own: role for role, own in wanted.items()}
+    renamed |= {own: role for role in _USUAL if (own := getattr(asked, role)) is not None}
+    frame = frame.rename(columns={own: role for own, role in renamed.items() if own not in asked.keep})
+    for own, role in renamed.items():  # a column that slices are told by, too
+        if own in asked.keep and own in frame:
+            frame[role] = frame[own]
+    return _with_model(frame, name) if lone else frame
+
+
+def _wide_table(path: Path, asked: ScoreColumns) -> pd.DataFrame:
+    frame = with_types(path, partial(_pieces, path, ALL_COLUMNS))
+    item = asked.item or ("item" if "item" in frame else None)
+    about = [x for x in (item, asked.cluster, asked.benchmark, asked.weight, *asked.keep) if x is not None]
+    about += [x for x in ("cluster", "benchmark", "weight") if x in frame and x not in about]
+    for column in about:
+        require_column(frame, column)
+    models = [x for x in frame if x not in about and pd.api.types.is_numeric_dtype(frame[x])]
+    texts = [x for x in frame if x not in about and x not in models]
+    if texts:
+        raise DataError(
+            f"{counted(len(texts), 'column holds', 'columns hold')} no numbers, and no role was named for it: "
+            f"{named(texts)}; name the columns of items and slices (item=, keep=), or drop it"
+        )
+    if item is None:
+        frame, about, item = frame.assign(item=np.arange(len(frame))), ["item", *about], "item"
+    long = frame.melt(about, models, var_name="model", value_name="score")
+    roles = {own: role for role in ("item", *_USUAL) if (own := getattr(asked, role)) is not None}
+    return long.rename(columns=roles)
+
+
+def _with_model(frame: pd.DataFrame, name: FileName) -> pd.DataFrame:
+    """The table, and its model, which is the name of the file, where none is there."""
+    if "model" in frame:
+        return frame
+    return frame.assign(model=re.sub(r"(\.\w+)+$", "", base_name(name)))
+
+
+def _lm_eval(path: Path, name: FileName, names: Sequence[str], asked: ScoreColumns) -> pd.DataFrame:
+    metrics = [x for x in names if x not in _LM_EVAL]
+    metric = asked.score or (metrics[0] if len(metrics) == 1 else None)
+    if metric is None or metric not in names:
+        wrong = "" if metric is None else f"no metric {metric!r}; "
+        hint = "" if metric is None else did_you_mean(metric, metrics)
+        raise DataError(f"{wrong}samples with the metrics {named(metrics)}{hint}: name one (score=, --score)")
+    frame = _columns_of(path, ["doc_id", metric], ["filter"]).rename(columns={"doc_id": "item", metric: "score"})
+    if "filter" in frame:
+        filters = frame["filter"].dropna().unique()
+        if asked.output_filter is not None:
+            if asked.output_filter not in filters:
+                raise DataError(
+                    f"no filter {asked.output_filter!r}; there are {named(filters)}"
+                    f"{did_you_mean(asked.output_filter, filters)}"
+                )
+            frame = frame[frame["filter"] == asked.output_filter]
+        elif len(filters) > 1:
+            raise DataError(f"samples by the filters {named(filters)}: name one (output_filter=, --filter)")
+        frame = frame.drop(columns="filter")
+    task = re.fullmatch(r"samples_(.+?)(_\d{4}-\d{2}-\d{2}T.*)?", Path(base_name(name)).stem)
+    folder = Path(str(name)).parent.name
+    return frame.assign(model=folder or "model", benchmark=task[1] if task else Path(base_name(name)).stem)
+
+
+def _every_eval_ever(path: Path, asked: ScoreColumns) -> pd.DataFrame:
+    columns = {"model_id": "model", "sample_id": "item", "evaluation_name": "benchmark", "evaluation.score": "score"}
+    return _columns_of(path, [*columns, *asked.keep]).rename(columns=columns)
+
+
+def _document(path: Path) -> Any:
+    """What a JSON file holds that is one object on several lines, or that no table is; else None."""
+    if path.suffix.lower() != ".json" or path.stat().st_size > _MOST_BYTES:
+        return None
+    with path.open("rb") as file:
+        text = file.read()
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None  # lines, or damaged: told where tables are read
+    return found if isinstance(found, dict) else None
+
+
+def _of_document(document: dict[str, Any], name: FileName, asked: ScoreColumns) -> pd.DataFrame:
+    if isinstance(document.get("eval"), dict) and "samples" in document:
+        return _inspect(document["eval"], document["samples"] or [], asked)
+    if isinstance(document.get("simulations"), list):
+        return _tau2(document, name)
+    if "resolved_ids" in document or "resolved" in document:
+        return _swe_bench(document, name)
+    if {"item", "score"} <= document.keys() or {asked.item, asked.score} <= document.keys():
+        return _with_model(pd.DataFrame([document]), name)
+    raise DataError(
+        f"a JSON object with the keys {named(list(document))}, which no known harness writes: expected a log of "
+        "Inspect (eval, samples), a report of SWE-bench (resolved_ids), results of tau2-bench (simulations), or a table"
+    )
+
+
+def _inspect(run: Mapping[str, Any], samples: Sequence[Any], asked: ScoreColumns) -> pd.DataFrame:
+    rows, scorers = [], set()
+    for sample in samples:
+        scores = (sample.get("scores") or {}) if isinstance(sample, dict) else {}
+        scorers |= set(scores)
+        rows += [(sample.get("id"), sample.get("epoch", 1), scorer, own.get("value")) for scorer, own in scores.items()]
+    chosen = asked.score or (next(iter(scorers)) if len(scorers) == 1 else None)
+    if chosen is None or chosen not in scorers:
+        if not scorers:
+            raise DataError("the log has no scores of samples")
+        hint = did_you_mean(chosen, scorers) if chosen else ""
+        raise DataError(f"the log has scores by {named(sorted(scorers))}{hint}: name one (score=, --score)")
+    own = [(item, epoch, _inspect_value(value)) for item, epoch, scorer, value in rows if scorer == chosen]
+    frame = pd.DataFrame(own, columns=["item", "trial", "score"])
+    return frame.assign(item=frame["item"].astype(str), model=run.get("model"), benchmark=run.get("task"))
+
+
+def _inspect_value(value: Any) -> float:
+    if isinstance(value, dict | list):
+        raise DataError("a score of the log has several values: only scorers with one are read")
+    if value is None:
+        return np.nan
+    if isinstance(value, str | bool) and value in _INSPECT_VALUES:
+        return _INSPECT_VALUES[value]
+    try:
+        return float(value)
+    except ValueError as error:
+        raise DataError(f"a score of the log is {value!r}, which is no number, nor C, I, P or N") from error
+
+
+def _inspect_archive(path: Path, asked: ScoreColumns) -> pd.DataFrame:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+            if "header.json" not in names:
+                raise DataError("a zip archive without header.json: it is no finished log of Inspect")
+            if sum(entry.file_size for entry in archive.infolist()) > _MOST_BYTES:
+                raise DataError("the log is beyond 1 GiB: write its scores as a table (inspect_ai.analysis.samples_df)")
+            header = json.loads(archive.read("header.json"))
+            samples = [json.loads(archive.read(x)) for x in names if x.startswith("samples/") and x.endswith(".json")]
+    except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
+        raise DataError(f"the log cannot be read: {error}; write it as JSON (inspect log convert --to json)") from error
+    return _inspect(header.get("eval", {}), samples, asked)
+
+
+def _tau2(document: Mapping[str, Any], name: FileName) -> pd.DataFrame:
+    rows = [
+        (own.get("task_id"), own.get("trial", 0), (own.get("reward_info") or {}).get("reward"))
+        for own in document["simulations"]
+    ]
+    frame = pd.DataFrame(rows, columns=["item", "trial", "score"]).astype({"item": str, "score": float})
+    agent = ((document.get("info") or {}).get("agent_info") or {}).get("llm")
+    return _with_model(frame if agent is None else frame.assign(model=agent), name)
+
+
+def _swe_bench(document: Mapping[str, Any], name: FileName) -> pd.DataFrame:
+    """Ids that a report names are its items; see `_complete` on those that it does not name."""
+    resolved = document.get("resolved_ids", document.get("resolved"))
+    lists = [own for key, own in document.items() if isinstance(own, list) and all(isinstance(x, str) for x in own)]
+    if not isinstance(resolved, list):
+        raise DataError("resolved is no list of ids: the report has numbers only")
+    items = pd.Index(sorted({x for own in lists for x in own}))
+    frame = pd.DataFrame({"item": items, "score": items.isin(resolved).astype(float)})
+    path = Path(str(name))
+    stem = path.parent.parent.name if path.parent.name == "results" else path.parent.name
+    frame = frame.assign(model=stem) if path.stem in ("results", "report") else _with_model(frame, name)
+    frame.attrs["resolved"] = True
+    return frame
+
+
+def _complete(reports: list[pd.DataFrame]) -> list[str]:
+    """Give every report the items that another one names, as not resolved; and say how many."""
+    items = sorted(set().union(*(report["item"] for report in reports)))
+    added = 0
+    for number, report in enumerate(reports):
+        lacking = pd.Index(items).difference(report["item"])
+        added += len(lacking)
+        rest = pd.DataFrame({"item": lacking, "score": 0.0, "model": report["model"].iloc[0]})
+        reports[number] = pd.concat([report, rest], ignore_index=True)
+    if not reports:
+        return []
+    return [
+        f"reports of SWE-bench name {counted(len(items), 'item')}; {counted(added, 'score')} of items that a report "
+        "does not name count as not resolved, and items that no report names do not count"
+    ]

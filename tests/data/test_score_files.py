@@ -1,0 +1,191 @@
+import json
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import jaxeval
+from jaxeval import DataError, read_scores
+
+LONG = pd.DataFrame({"model": [*"xxyy"], "item": [1, 2, 1, 2], "score": [1.0, 0.0, 1.0, 1.0]})
+
+
+def lines(path, rows):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return path
+
+
+def means(scores):
+    return scores.means.iloc[:, 0].to_dict()
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "jsonl"])
+def test_long_tables(tmp_path, ending):
+    path = tmp_path / f"scores.{ending}"
+    write = {"csv": lambda: LONG.to_csv(path, index=False), "parquet": lambda: LONG.to_parquet(path),
+             "jsonl": lambda: lines(path, LONG.to_dict("records"))}  # fmt: skip
+    write[ending]()
+    assert means(read_scores(path)) == {"x": 0.5, "y": 1.0}
+
+
+def test_columns_by_other_names(tmp_path):
+    frame = LONG.rename(columns={"model": "system", "item": "id", "score": "acc"}).assign(part="p", seed=0, topic="t")
+    frame.to_csv(tmp_path / "own.csv", index=False)
+    found = read_scores(
+        tmp_path / "own.csv",
+        model="system",
+        item="id",
+        score="acc",
+        benchmark="part",
+        trial="seed",
+        keep=["topic", "part"],
+    )
+    assert means(found) == {"x": 0.5, "y": 1.0}
+    assert set(found.columns) == {"topic", "part"}
+    assert found.benchmark.names.tolist() == ["p"]
+    assert len(found.trials.score) == 4
+
+
+def test_a_file_is_a_model_where_none_is_named(tmp_path):
+    for model, own in LONG.groupby("model"):
+        own.drop(columns="model").to_csv(tmp_path / f"{model}.csv", index=False)
+    assert means(read_scores(tmp_path)) == {"x": 0.5, "y": 1.0}
+
+
+def test_wide_tables(tmp_path):
+    pd.DataFrame({"id": [1, 2], "x": [1, 0], "y": [1, 1]}).to_csv(tmp_path / "wide.csv", index=False)
+    assert means(read_scores(tmp_path / "wide.csv", wide=True, item="id")) == {"x": 0.5, "y": 1.0}
+    pd.DataFrame({"id": ["a", "b"], "x": [1, 0]}).to_csv(tmp_path / "wide.csv", index=False)
+    with pytest.raises(DataError, match=r"1 column holds no numbers.*id"):
+        read_scores(tmp_path / "wide.csv", wide=True)
+
+
+def samples(metrics, filters=("none",)):
+    return [
+        {"doc_id": i, "doc": {"q": "?"}, "target": "A", "arguments": [["p", "A"]], "resps": [["A"]], "filter": f,
+         "filtered_resps": ["A"], "doc_hash": "h", **{name: value[i] for name, value in metrics.items()}}
+        for f in filters for i in range(2)
+    ]  # fmt: skip
+
+
+def test_samples_of_lm_evaluation_harness(tmp_path):
+    stamp = "2026-01-02T03-04-05.678901"
+    for model, acc in (("org__x", [1.0, 0.0]), ("org__y", [1.0, 1.0])):
+        lines(tmp_path / model / f"samples_arc_easy_{stamp}.jsonl", samples({"acc": acc, "acc_norm": [0.0, 0.0]}))
+        lines(tmp_path / model / f"samples_gsm8k_{stamp}.jsonl", samples({"acc": acc}))
+    found = read_scores(tmp_path, score="acc")
+    assert means(found) == {"org__x": 0.5, "org__y": 1.0}
+    assert found.benchmark.names.tolist() == ["arc_easy", "gsm8k"]
+    assert len(found.items) == 4  # doc 0 of two tasks is two items
+    with pytest.raises(DataError, match=r"samples_arc_easy.*acc, acc_norm: name one"):
+        read_scores(tmp_path)
+
+
+def test_filters_of_lm_evaluation_harness(tmp_path):
+    path = lines(tmp_path / "m" / "samples_gsm8k.jsonl", samples({"exact_match": [1.0, 0.0]}, ("strict", "flexible")))
+    with pytest.raises(DataError, match="strict, flexible: name one"):
+        read_scores(path)
+    with pytest.raises(DataError, match=r"no filter 'strickt'.*did you mean 'strict'"):
+        read_scores(path, output_filter="strickt")
+    assert means(read_scores(path, output_filter="strict")) == {"m": 0.5}
+
+
+def inspect_log(values, scorers=("match",)):
+    rows = [
+        {"id": k // 2, "epoch": 1 + k % 2, "scores": {s: {"value": v} for s in scorers}} for k, v in enumerate(values)
+    ]
+    return {"version": 2, "eval": {"task": "tasks/gpqa", "model": "openai/gpt"}, "samples": rows}
+
+
+@pytest.mark.parametrize("archive", [False, True])
+def test_logs_of_inspect(tmp_path, archive):
+    log = inspect_log(["C", "I", "P", 1, "C", None])
+    path = tmp_path / ("log.eval" if archive else "log.json")
+    if archive:
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+            file.writestr("header.json", json.dumps({"eval": log["eval"]}))
+            for k, sample in enumerate(log["samples"]):
+                file.writestr(f"samples/{k}.json", json.dumps(sample))
+    else:
+        path.write_text(json.dumps(log, indent=1))
+    found = read_scores(path)
+    assert means(found) == {"openai/gpt": pytest.approx((0.5 + 0.75 + 1) / 3)}
+    assert found.n_missing == 1
+    assert len(found.trials.score) == 5
+
+
+def test_scorers_of_inspect(tmp_path):
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps(inspect_log(["C", "I"], ("match", "model_graded"))))
+    with pytest.raises(DataError, match="match, model_graded: name one"):
+        read_scores(path)
+    assert means(read_scores(path, score="match")) == {"openai/gpt": 0.5}
+    path.write_text(json.dumps(inspect_log(["fine"])))
+    with pytest.raises(DataError, match="'fine', which is no number"):
+        read_scores(path)
+
+
+def test_every_eval_ever(tmp_path):
+    rows = [
+        {"schema_version": "0.2.1", "evaluation_id": "e", "model_id": model, "evaluation_name": name,
+         "sample_id": str(i), "interaction_type": "single_turn", "input": {"raw": "?", "reference": ["A"]},
+         "output": {"raw": ["A"]}, "answer_attribution": [], "evaluation": {"score": score, "is_correct": bool(score)}}
+        for model, score in (("x", 0.0), ("y", 1.0))
+        for name in ("a", "b")
+        for i in range(3)
+    ]  # fmt: skip
+    found = read_scores(lines(tmp_path / "instances.jsonl", rows))
+    assert means(found) == {"x": 0.0, "y": 1.0}
+    assert found.benchmark.names.tolist() == ["a", "b"]
+
+
+def test_reports_of_swe_bench(tmp_path):
+    for model, resolved, not_resolved in (("x", ["a", "b"], ["c"]), ("y", ["a"], ["d"])):
+        report = {"total_instances": 4, "resolved_ids": resolved, "unresolved_ids": not_resolved, "error_ids": []}
+        (tmp_path / f"{model}.run.json").write_text(json.dumps(report))
+    found = read_scores([tmp_path / "x.run.json", tmp_path / "y.run.json"])
+    assert means(found) == {"x": 0.5, "y": 0.25}
+    assert "3 scores of items that a report does not name" in found.notes[0]
+    old = tmp_path / "20240101_agent" / "results" / "results.json"
+    old.parent.mkdir(parents=True)
+    old.write_text(json.dumps({"no_generation": ["c"], "no_logs": [], "resolved": ["a", "b"]}))
+    assert means(read_scores(old)) == {"20240101_agent": pytest.approx(2 / 3)}
+
+
+def test_results_of_tau_bench(tmp_path):
+    path = tmp_path / "gpt-4o.json"
+    rewards = [{"task_id": t, "trial": k, "reward": float(t <= k), "info": {}} for t in (0, 1) for k in (0, 1)]
+    path.write_text(json.dumps(rewards))
+    found = read_scores(path)
+    assert means(found) == {"gpt-4o": 0.75}
+    assert jaxeval.pass_hat_k(found, 2)["score"].item() == 0.5
+    runs = [
+        {"task_id": "a", "trial": 0, "reward_info": {"reward": 1.0}},
+        {"task_id": "b", "trial": 0, "reward_info": None},
+    ]
+    path.write_text(json.dumps({"info": {"agent_info": {"llm": "claude"}}, "simulations": runs}))
+    found = read_scores(path)
+    assert means(found) == {"claude": 1.0}
+    assert found.n_missing == 1
+
+
+def test_other_documents_are_refused(tmp_path):
+    path = tmp_path / "odd.json"
+    path.write_text(json.dumps({"results": {"arc": 0.5}}))
+    with pytest.raises(DataError, match=r"odd.json: .*keys results, which no known harness writes"):
+        read_scores(path)
+    path = tmp_path / "odd.zip"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("a.txt", "?")
+    with pytest.raises(DataError, match="no finished log of Inspect"):
+        read_scores(path)
+    LONG.drop(columns="score").to_csv(tmp_path / "none.csv", index=False)
+    with pytest.raises(DataError, match=r"none.csv: no column 'score'"):
+        read_scores(tmp_path / "none.csv")
+
+
+def test_missing_scores_stay_missing(tmp_path):
+    LONG.assign(score=[1.0, np.nan, 1.0, 1.0]).to_csv(tmp_path / "s.csv", index=False)
+    assert read_scores(tmp_path / "s.csv").n_missing == 1
