@@ -1,0 +1,185 @@
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from scored import answers, wide
+
+import jaxeval
+from jaxeval import DataError, ItemScores, score_draws, score_leaderboard
+from jaxeval.scores.families import StudentDifferences
+from jaxeval.scores.score_leaderboard import score_boards
+from jaxeval.statistics.quantiles import wilson
+
+
+@pytest.fixture(scope="module")
+def table():
+    return answers(240, [0.9, 0.7, 0.7, 0.3])
+
+
+@pytest.fixture(scope="module")
+def board(table):
+    return score_leaderboard(table, n_resamples=400, progress=False)
+
+
+def test_columns_and_closed_forms(table, board):
+    own = wide(table)[board["model_name"]]
+    assert board["rank"].tolist() == [1, 2, 3, 4]
+    assert_allclose(board["score"], own.mean())
+    assert_allclose(board["standard_error"], own.sem())
+    lower, upper = wilson(own.mean(), 240, 0.95)
+    assert_allclose(board[["score_lower", "score_upper"]], np.column_stack([lower, upper]))
+    assert board["tier"].tolist() == [1, 2, 2, 3]
+    assert board[["rank_best", "rank_worst"]].to_numpy().tolist() == [[1, 1], [2, 3], [2, 3], [4, 4]]
+
+
+def test_draws_are_paired_and_have_the_closed_errors(table):
+    draws = score_draws(table, n_resamples=4000, progress=False)
+    covariance = np.cov(wide(table).to_numpy().T) / 240
+    assert_allclose(np.cov(draws.draws.T), covariance, atol=5 * np.abs(covariance).max() / np.sqrt(4000))
+
+
+@pytest.mark.parametrize("population", ["items", "benchmarks", "trials"])
+def test_errors_do_not_depend_on_resamples(population):
+    frame = pd.concat([answers(60, [0.9, 0.6], seed).assign(trial=seed) for seed in range(2)])
+    frame["benchmark"] = frame["item"] % 6
+    few, many = (
+        score_leaderboard(frame, population=population, n_resamples=n, progress=False) for n in (50, 200)
+    )  # fmt: skip
+    names = ["score", "score_lower", "score_upper", "standard_error"]
+    pd.testing.assert_frame_equal(pd.DataFrame(few[names]), pd.DataFrame(many[names]))
+
+
+def test_order_of_rows_and_names_do_not_matter(table, board):
+    again = score_leaderboard(table.sample(frac=1, random_state=1), n_resamples=400, progress=False)
+    pd.testing.assert_frame_equal(pd.DataFrame(again), pd.DataFrame(board))
+
+
+def test_slices_are_boards_of_their_own(table):
+    frame = table.assign(topic=np.where(table["item"] % 2 == 0, "even", "odd"))
+    scores = ItemScores.from_pandas(frame, keep=["topic"])
+    boards = score_leaderboard(scores, by="topic", n_resamples=100, progress=False)
+    assert boards["category"].tolist() == ["even"] * 4 + ["odd"] * 4
+    own = score_leaderboard(frame[frame["topic"] == "odd"], n_resamples=100, progress=False)
+    names = ["model_name", "score", "score_lower", "standard_error", "rank"]
+    pd.testing.assert_frame_equal(
+        pd.DataFrame(boards[boards["category"] == "odd"][names].reset_index(drop=True)), pd.DataFrame(own[names])
+    )
+    with pytest.raises(DataError, match=r"no column 'topics' was kept"):
+        score_leaderboard(scores, by="topics")
+
+
+def test_clusters_make_intervals_wider(table):
+    frame = table.assign(cluster=table["item"] // 24, score=(table["item"] // 24 % 2).astype(float))
+    alone = score_leaderboard(frame.drop(columns="cluster"), n_resamples=50, progress=False)
+    together = score_leaderboard(frame, n_resamples=50, progress=False)
+    width = [(x["score_upper"] - x["score_lower"]).iloc[0] for x in (alone, together)]
+    assert width[1] > 4 * width[0]
+    assert "only 10 clusters" in together.attrs["warnings"][0]
+
+
+def test_few_items_by_student():
+    board = score_leaderboard(answers(25, [0.95, 0.6, 0.1]), n_resamples=100, progress=False)
+    again = score_leaderboard(answers(25, [0.95, 0.6, 0.1]), n_resamples=300, seed=5, progress=False)
+    pd.testing.assert_frame_equal(pd.DataFrame(board), pd.DataFrame(again))  # by closed forms, ranks too
+    assert board["tier"].tolist() == [1, 2, 3]
+
+
+def test_graded_scores_have_students_interval():
+    rng = np.random.default_rng(0)
+    x = rng.normal(5, 1, 40)
+    frame = pd.DataFrame({"item": range(40), "model": "a", "score": x})
+    board = score_leaderboard(frame, n_resamples=50, progress=False)
+    from scipy import stats
+
+    assert_allclose(
+        board[["score_lower", "score_upper"]].to_numpy()[0], stats.t.interval(0.95, 39, x.mean(), stats.sem(x))
+    )
+
+
+def test_a_reference_without_variance_is_flagged():
+    frame = answers(120, [0.8])
+    frame = pd.concat([frame, frame.assign(model="reference", score=0.25)])
+    board = score_leaderboard(frame, n_resamples=50, progress=False).set_index("model_name")
+    assert board.loc["reference", "flags"] == "no observed variance"
+    assert np.isnan(board.loc["reference", ["standard_error", "score_lower"]].to_numpy(float)).all()
+    assert board["tier"].tolist() == [1, 2]
+
+
+def test_identical_models_share_their_rank():
+    frame = answers(200, [0.8, 0.3])
+    frame = pd.concat([frame, frame[frame["model"] == "m0"].assign(model="twin")])
+    board = score_leaderboard(frame, n_resamples=100, progress=False)
+    assert board["rank"].tolist() == [1, 1, 3]
+    assert board["tier"].tolist() == [1, 1, 2]
+
+
+def test_what_is_refused(table):
+    with pytest.raises(DataError, match=r"240 rows repeat a model and an item.*trial="):
+        score_leaderboard(pd.concat([table, table[table["model"] == "m0"]]))
+    with pytest.raises(DataError, match="one item only"):
+        score_leaderboard(table[table["item"] == 0])
+    with pytest.raises(ValueError, match="population must be one of 'items', 'trials', 'benchmarks', got 'models'"):
+        score_leaderboard(table, population="models")
+    both = pd.concat([table.assign(judge="j"), table.assign(judge="k")])
+    with pytest.raises(DataError, match="scores of 2 evaluators: j, k"):
+        score_leaderboard(ItemScores.from_pandas(both, evaluator="judge"))
+    with pytest.raises(ValueError, match="benchmark_weights are of benchmarks"):
+        score_leaderboard(table, benchmark_weights={"a": 1.0})
+    own = table.assign(benchmark=np.where(table["item"] < 100, "arc", "gsm8k"))
+    with pytest.raises(ValueError, match=r"no benchmark is called 'gsmk'.*did you mean 'gsm8k'"):
+        score_leaderboard(own, benchmark_weights={"arc": 1.0, "gsmk": 1.0})
+    with pytest.raises(ValueError, match="1 benchmark has no weight: gsm8k"):
+        score_leaderboard(own, benchmark_weights={"arc": 1.0})
+
+
+def test_checkpoints(table, tmp_path):
+    asked = {"n_resamples": 60, "progress": False}
+    first = score_leaderboard(table, **asked, checkpoint=tmp_path / "kept")
+    again = score_leaderboard(table, **asked, checkpoint=tmp_path / "kept")
+    pd.testing.assert_frame_equal(pd.DataFrame(first), pd.DataFrame(again))
+    with pytest.raises(DataError, match="another"):
+        score_leaderboard(table, **asked, seed=1, checkpoint=tmp_path / "kept")
+
+
+def test_student_families_naively():
+    rng = np.random.default_rng(0)
+    x = rng.normal([0, 0.1, 1.5, 1.6], 1, (20, 4))
+    error = (x[:, :, None] - x[:, None]).std(0, ddof=1) / np.sqrt(20)
+    error[np.eye(4) == 1] = np.nan
+    found = StudentDifferences(x.mean(0), error, np.full(4, 19.0))
+    from scipy import stats
+
+    assert_allclose(found.p_values[0, 2], stats.ttest_rel(x[:, 0], x[:, 2]).pvalue)
+    tier = found.tiers(0.95)
+    assert sorted(tier) == [1, 1, 2, 2]
+    best, worst = found.rank_sets(0.95)
+    assert_allclose(np.column_stack([best, worst])[np.argsort(-x.mean(0))], [[1, 2], [1, 2], [3, 4], [3, 4]])
+    wide, _ = found.rank_sets(0.95, simultaneous=True)
+    assert (wide <= best).all()
+
+
+@pytest.mark.slow
+def test_ten_equal_models_are_seldom_told_apart():
+    """Of ten equal models on 40 items some two are told apart on fewer than 5 % of the boards, at four errors."""
+    rng, apart, n = np.random.default_rng(0), 0, 300
+    for _ in range(n):
+        values = (rng.random((40, 10)) < 0.6).astype(float)
+        scores = ItemScores(values[:, None], pd.RangeIndex(40), pd.Index(["s"]), pd.RangeIndex(10))
+        asked = {"by": None, "population": "items", "benchmark_weights": "equal", "missing": "error"}
+        (own,) = score_boards(scores, **asked, level=0.95, n_resamples=2, seed=0, progress=False).values()
+        apart += own.ranks(0.95, True)["tier"].max() > 1
+    assert apart / n < 0.05 + 4 * np.sqrt(0.05 * 0.95 / n)
+
+
+def test_alpaca_eval_2(data):
+    """The published win rates and standard errors of 57 models, to the digits that are there."""
+    votes = pd.read_parquet(data / "alpacaeval_item_preferences.parquet")
+    own = votes[votes["annotator"] == "weighted_alpaca_eval_gpt4_turbo"].assign(score=votes["preference"] - 1)
+    published = pd.read_parquet(data / "alpacaeval_leaderboards.parquet")
+    published = published[published["board"] == "alpacaeval2"].set_index("model")
+    board = jaxeval.score_leaderboard(own, missing="available", n_resamples=20, progress=False).set_index("model_name")
+    shared = board.index.intersection(published.index)
+    assert len(shared) == 57
+    assert_allclose(100 * board.loc[shared, "score"], published.loc[shared, "win_rate"], rtol=0, atol=2e-5)
+    error = 100 * board.loc[shared, "standard_error"].fillna(0.0)
+    assert_allclose(error, published.loc[shared, "standard_error"], rtol=0, atol=2e-5)

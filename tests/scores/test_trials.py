@@ -1,0 +1,64 @@
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy
+from numpy.testing import assert_allclose
+
+from jaxeval import DataError, ItemScores, pass_at_k, pass_hat_k
+
+
+def runs(successes, n=4):
+    """A long table of n trials of items with so many successes."""
+    rows = [("m", i, t, int(t < c)) for i, c in enumerate(successes) for t in range(n)]
+    return pd.DataFrame(rows, columns=["model", "item", "trial", "score"])
+
+
+def test_tau_bench_57():
+    """50 tasks of 4 trials, of which 14, 12, 10, 4 and 10 have 0 to 4 successes: pass^k .420 .273 .220 .200."""
+    table = runs(np.repeat(range(5), [14, 12, 10, 4, 10]))
+    found = [round(pass_hat_k(table, k)["score"].item(), 3) for k in (1, 2, 3, 4)]
+    assert found == [0.420, 0.273, 0.220, 0.200]
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 5])
+def test_naively_over_all_subsets_of_trials(k):
+    rng = np.random.default_rng(0)
+    table = runs(rng.integers(0, 6, 8), 5)
+    x = table["score"].to_numpy().reshape(8, 5)
+    subsets = [x[:, list(chosen)] for chosen in combinations(range(5), k)]
+    some, every = np.mean([s.any(1) for s in subsets], axis=0), np.mean([s.all(1) for s in subsets], axis=0)
+    for found, value in ((pass_at_k(table, k), some), (pass_hat_k(table, k), every)):
+        assert found["score"].item() == pytest.approx(value.mean())
+        assert found["standard_error"].item() == pytest.approx(scipy.stats.sem(value)) or np.ptp(value) == 0
+
+
+def test_numbers_of_trials_may_differ():
+    table = pd.concat([runs([2, 1], 3), runs([4], 6).assign(item=9)])
+    found = pass_at_k(table, 3)
+    assert found["score"].item() == pytest.approx((1 + 1 + 1) / 3)
+    assert found["fewest_trials"].item() == 3
+
+
+def test_intervals_are_of_items():
+    table = runs([0, 4, 4, 2, 1, 3])
+    found = pass_at_k(table, 1)
+    x = np.array([0, 4, 4, 2, 1, 3]) / 4
+    lower, upper = scipy.stats.t.interval(0.9, 5, x.mean(), scipy.stats.sem(x))
+    found = pass_at_k(table, 1, level=0.9)
+    assert_allclose(found[["score_lower", "score_upper"]].to_numpy()[0], [max(lower, 0), min(upper, 1)])
+
+
+def test_what_is_refused():
+    table = runs([1, 2, 3])
+    with pytest.raises(DataError, match=r"k = 5 is beyond the trials of 3 pairs .* the fewest are 4 \(m\)"):
+        pass_at_k(table, 5)
+    with pytest.raises(DataError, match="no column of trials"):
+        pass_at_k(table[table["trial"] == 0].drop(columns="trial"), 1)
+    with pytest.raises(DataError, match=r"12 scores are neither 0 nor 1 \(the first is 3.5\)"):
+        pass_at_k(table.assign(score=table["score"] * 2 + 1.5), 1)
+    with pytest.raises(DataError, match="1 row repeats a trial of a model on an item"):
+        ItemScores.from_pandas(pd.concat([table, table.iloc[:1]]), trial="trial")
+    with pytest.raises(ValueError, match="k must be"):
+        pass_at_k(table, 0)
