@@ -68,6 +68,8 @@ _HOMES = {
     "ratings.tie_comparison": ["compare_tie_models"],
     "references.study": ["ReferenceStudy", "reference_study"],
     "scores.compare_scores": ["ScoreComparison", "compare_scores", "compare_with_baseline"],
+    "scores.item_report": ["item_report"],
+    "scores.plan_scores": ["plan_scores"],
     "scores.score_leaderboard": ["score_draws", "score_leaderboard"],
     "scores.trials": ["pass_at_k", "pass_hat_k"],
     "softelo.calibration": ["SoftEloCalibration"],

@@ -90,6 +90,8 @@ from jaxeval.references.study import reference_study as reference_study
 from jaxeval.scores.compare_scores import ScoreComparison as ScoreComparison
 from jaxeval.scores.compare_scores import compare_scores as compare_scores
 from jaxeval.scores.compare_scores import compare_with_baseline as compare_with_baseline
+from jaxeval.scores.item_report import item_report as item_report
+from jaxeval.scores.plan_scores import plan_scores as plan_scores
 from jaxeval.scores.score_leaderboard import score_draws as score_draws
 from jaxeval.scores.score_leaderboard import score_leaderboard as score_leaderboard
 from jaxeval.scores.trials import pass_at_k as pass_at_k

@@ -42,7 +42,7 @@ class LabelsOption(click.ParamType):  # type: ignore[type-arg]
         return {label.strip(): meaning.strip() for label, _, meaning in pairs}
 
 
-class _Scale(click.ParamType):  # type: ignore[type-arg]
+class Scale(click.ParamType):  # type: ignore[type-arg]
     """LOW:HIGH."""
 
     name = "scale"
@@ -217,7 +217,7 @@ reply_options = several_options(
     click.option("--words", "labels", type=LabelsOption(), metavar="L=MEANING,...",
                  help="What other verdicts mean, as 1=model_a,2=model_b: model_a is the side shown first."),
     click.option("--criteria", type=_Names(), metavar="NAME,...", help="Criteria that count. [those of most replies]"),
-    click.option("--scale", type=_Scale(), metavar="LOW:HIGH", help="Of a criterion's scores. [1:10]"),
+    click.option("--scale", type=Scale(), metavar="LOW:HIGH", help="Of a criterion's scores. [1:10]"),
     click.option("--confidence", type=click.Choice(["share", "percent"]), help="How confidence is stated. [share]"),
     click.option("--unparsed", type=click.Choice(["error", "drop"]), help="Replies that cannot be read. [error]"),
     click.option("--one-order", type=click.Choice(["error", "keep", "drop", "separate"]),

@@ -10,6 +10,7 @@ import click
 
 from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.outputs import Findings, Outputs, output_options, present
+from jaxeval.cli.reading import Scale
 from jaxeval.cli.run_options import (
     SHARE,
     Command,
@@ -66,6 +67,9 @@ def score_columns(command: Command) -> Command:
               help="Also: the chance that one of K trials solves an item; may be repeated.")  # fmt: skip
 @click.option("--pass-hat", multiple=True, type=click.IntRange(1), metavar="K",
               help="Also: the chance that K trials all solve an item; may be repeated.")  # fmt: skip
+@click.option("--items", "with_items", is_flag=True,
+              help="Also: every item, with what it tells; items that all or none solve, and those that look "
+              "wrong.")  # fmt: skip
 @resampling_options(drawn="Of items, clusters or benchmarks.")
 @click.option("--top", type=click.IntRange(1), metavar="K",
               help="Print the first K models; by default as many as a screen holds.")  # fmt: skip
@@ -78,6 +82,7 @@ def scores(
     simultaneous_ranks: bool,
     pass_at: Sequence[int],
     pass_hat: Sequence[int],
+    with_items: bool,
     missing: Any,
     drawn: dict[str, Any],
     outputs: Outputs,
@@ -90,6 +95,7 @@ def scores(
     lm-evaluation-harness, logs of Inspect, Every Eval Ever, reports of SWE-bench, results of tau-bench. Items are
     resampled for all models together, so that models are compared on the same items.
     """
+    from jaxeval.scores.item_report import item_report
     from jaxeval.scores.score_leaderboard import leaderboard_of, score_boards
     from jaxeval.scores.trials import pass_at_k, pass_hat_k
 
@@ -101,6 +107,10 @@ def scores(
     tables = {"scores": table}
     for measure, ks, what in ((pass_at_k, pass_at, "pass_at"), (pass_hat_k, pass_hat, "pass_hat")):
         tables |= {f"{what}_{k}": measure(given, k, missing=missing, level=drawn["level"]) for k in dict.fromkeys(ks)}
+    warnings = list(table.attrs["warnings"])
+    if with_items:
+        tables["items"] = item_report(given, level=drawn["level"])
+        warnings += tables["items"].attrs["warnings"]
     notes = [_what_was_read(given), _how(table.attrs["settings"])]
 
     def figures() -> dict[str, Figure]:
@@ -110,9 +120,9 @@ def scores(
 
     present(
         Findings(
-            screen=lambda: _screen(tables, notes, top),
+            screen=lambda: _screen(tables, notes, warnings, top),
             tables=tables,
-            warnings=table.attrs["warnings"],
+            warnings=warnings,
             title="Scores",
             notes=notes,
             figures=figures,
@@ -131,6 +141,9 @@ def scores(
               help="A difference that would matter: tests that A is not worse than B by it, and that both are within "
               "it.")  # fmt: skip
 @choice_option("--alternative", "two-sided", "greater", "less", text="Of the tests: A differs, is above, is below.")
+@click.option("--bounds", type=Scale(), metavar="LOW:HIGH",
+              help="The least and the greatest score, for a p-value that holds at every look. [0:1 where all are "
+              "within]")  # fmt: skip
 @click.option("--level", default=0.95, type=SHARE, metavar="L", help="Level of the intervals.")
 @click.option("--seed", default=0, type=click.IntRange(0), metavar="S", help="Of random sign flips.")
 @output_options
@@ -141,6 +154,7 @@ def compare_scores(
     *,
     margin: float | None,
     alternative: Any,
+    bounds: tuple[float, float] | None,
     level: float,
     seed: int,
     missing: str,
@@ -163,7 +177,7 @@ def compare_scores(
         table = compare_with_baseline(given, one, **options)
         answer, warnings = [_of_many(table, one, level)], table.attrs["warnings"]
     else:
-        found = compared(given, one, named_model(given.models, b), **options)
+        found = compared(given, one, named_model(given.models, b), bounds=bounds, **options)
         table, answer, warnings = _row(found), _sentences(found), list(found.status)
     notes = [_what_was_read(given), f"{100 * level:g}% intervals, tests {alternative}, seed {seed}"]
     present(
@@ -226,7 +240,7 @@ def _cell(name: Any, value: Any) -> str:
     return f"{value:.2g}" if str(name).startswith("p") and not str(name).startswith("pass") else f"{value:.{_POINTS}f}"
 
 
-def _screen(tables: dict[str, pd.DataFrame], notes: list[str], top: int | None) -> Screen:
+def _screen(tables: dict[str, pd.DataFrame], notes: list[str], warnings: list[str], top: int | None) -> Screen:
     from jaxeval.cli.screens import Screen, grid_of
     from jaxeval.tables.boards import rank_spread
 
@@ -241,10 +255,11 @@ def _screen(tables: dict[str, pd.DataFrame], notes: list[str], top: int | None) 
     shown = shown[[*first, *(x for x in shown if x not in (*first, *empty))]]
     main = grid_of(shown, "Scores", _cell, rows="model", kept=("model_name", "score"), least=("n_items",))
     grids = [main._replace(top=top) if top else main]
+    others = {name.replace("_at_", "@").replace("_hat_", "^"): own for name, own in tables.items() if name != "scores"}
     more = [
-        grid_of(own.drop(columns="fewest_trials"), name.replace("_at_", "@").replace("_hat_", "^"), _cell, rows="model")
-        for name, own in tables.items() if name != "scores"
-    ]  # fmt: skip
+        grid_of(own.drop(columns="fewest_trials", errors="ignore"), name.capitalize(), _cell, rows="row")
+        for name, own in others.items()
+    ]
     best = table.iloc[0]
     answer = f"{best['model_name']} is first with {best['score']:.{_POINTS}f}"
     tied = int((table["tier"] == 1).sum()) - 1 if "category" not in table else 0
@@ -252,7 +267,7 @@ def _screen(tables: dict[str, pd.DataFrame], notes: list[str], top: int | None) 
         from jaxeval.wording import counted
 
         answer += f"; {counted(tied, 'other is', 'others are')} not told apart from it"
-    return Screen([answer], [*grids, *more], notes=notes, warnings=table.attrs["warnings"])
+    return Screen([answer], [*grids, *more], notes=notes, warnings=warnings)
 
 
 def _row(found: ScoreComparison) -> pd.DataFrame:

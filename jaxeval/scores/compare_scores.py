@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from jaxeval.arrays import Float
 from jaxeval.checks import checked_integer
 from jaxeval.data.columns import plain
 from jaxeval.data.item_scores import ItemScores
 from jaxeval.errors import DataError
 from jaxeval.scores.estimates import ScoreEstimates, estimate_scores, student_quantile, unit_parts
-from jaxeval.scores.paired_tests import Alternative, FlipTest, holm, mcnemar, sign_flips, student_p
+from jaxeval.scores.paired_tests import Alternative, FlipTest, anytime_p, holm, mcnemar, sign_flips, student_p
 from jaxeval.scores.score_leaderboard import FEW_ITEMS, as_item_scores
 from jaxeval.statistics.quantiles import checked_level
 from jaxeval.tables.shown import Shown, View, settings_line
@@ -46,6 +47,7 @@ class ScoreComparison(Shown):
     p_mcnemar: float  # exact; NaN unless all scores are 0 or 1 and items are drawn by themselves
     p_sign_flip: float
     p_student: float
+    p_anytime: float  # valid at every look at growing data; NaN for scores without bounds
     n_flips: int  # random flips behind ``p_sign_flip``; 0 where it is exact
     p_non_inferior: float  # that a is worse than b by the margin or more; NaN without a margin
     p_equivalent: float  # that they differ by the margin or more; NaN without a margin
@@ -75,6 +77,7 @@ def compare_scores(
     *,
     margin: float | None = None,
     alternative: Alternative = "two-sided",
+    bounds: tuple[float, float] | None = None,
     level: float = 0.95,
     seed: int = 0,
 ) -> ScoreComparison:
@@ -91,6 +94,8 @@ def compare_scores(
         margin: above 0, in points of the score: the difference that would matter. It gives the p-values that a is not
             worse than b by it (non-inferiority), and that the two differ by less (equivalence, two one-sided tests).
         alternative: "two-sided", or that the score of a is "greater" or "less". The interval is two-sided.
+        bounds: the least and the greatest score that there can be, for ``p_anytime``; 0 and 1 by default, where all
+            scores lie between them.
         level: of the interval.
         seed: of random sign flips, where there are too many for all.
 
@@ -110,10 +115,10 @@ def compare_scores(
     """
     given = as_item_scores(scores)
     _check_options(margin, alternative, level, seed)
-    places = [_place(given, model) for model in (a, b)]
+    places = [place_of(given, model) for model in (a, b)]
     if places[0] == places[1]:
         raise DataError(f"{plain(a)!r} is compared with itself: name two models")
-    return _compare(given, places, margin, alternative, level, seed)
+    return _compare(given, places, margin, alternative, level, seed, bounds)
 
 
 def compare_with_baseline(
@@ -156,7 +161,7 @@ def compare_with_baseline(
     """
     given = as_item_scores(scores)
     _check_options(margin, alternative, level, seed)
-    beside = _place(given, baseline)
+    beside = place_of(given, baseline)
     if len(given.models) < 2:
         raise DataError(f"{plain(baseline)!r} is the only model: there is none to compare it with")
     found = [
@@ -192,7 +197,12 @@ def _check_options(margin: float | None, alternative: str, level: float, seed: i
         raise ValueError(f"margin must be a finite number above 0, got {margin!r}")
 
 
-def _place(scores: ItemScores, model: Any) -> int:
+def place_of(scores: ItemScores, model: Any) -> int:
+    """The position of a model.
+
+    Raises:
+        DataError: there is none of that name.
+    """
     if model not in scores.models:
         raise DataError(
             f"no model is called {model!r}, of {counted(len(scores.models), 'model')}"
@@ -202,7 +212,13 @@ def _place(scores: ItemScores, model: Any) -> int:
 
 
 def _compare(
-    given: ItemScores, places: list[int], margin: float | None, alternative: Alternative, level: float, seed: int
+    given: ItemScores,
+    places: list[int],
+    margin: float | None,
+    alternative: Alternative,
+    level: float,
+    seed: int,
+    bounds: tuple[float, float] | None = None,
 ) -> ScoreComparison:
     a, b = (plain(given.models[place]) for place in places)
     pair = given.scores[:, 0][:, places]
@@ -221,7 +237,10 @@ def _compare(
     found = estimate_scores(differences, shared)
     difference, error, dof = float(found.score[0]), float(found.standard_errors[0]), float(found.dof[0])
     half = float(student_quantile(level, dof)) * error
-    flips = sign_flips(unit_parts(differences, shared)[:, 0], seed, alternative)
+    parts = unit_parts(differences, shared)[:, 0]
+    weighted = given.weight is not None or given.benchmark is not None
+    flips = sign_flips(parts, seed, alternative)
+    anytime = _anytime(parts, found, pair[shared], bounds, alternative, weighted)
     only_a, only_b = int((apart > 0).sum()), int((apart < 0).sum())
     graded = not np.isin(pair[shared], (0.0, 1.0)).all()
     alone = not graded and given.cluster is None and given.weight is None
@@ -240,6 +259,7 @@ def _compare(
         p_mcnemar=float(mcnemar(only_a, only_b, alternative)) if alone else np.nan,
         p_sign_flip=flips.p,
         p_student=student_p(difference, error, dof, alternative),
+        p_anytime=anytime,
         n_flips=flips.n_flips,
         p_non_inferior=non_inferior,
         p_equivalent=max(non_inferior, below),
@@ -256,6 +276,24 @@ def _compare(
             "seed": seed,
         },
     )
+
+
+def _anytime(
+    parts: Float,
+    found: ScoreEstimates,
+    pair: Float,
+    bounds: tuple[float, float] | None,
+    alternative: Alternative,
+    weighted: bool,
+) -> float:
+    """The p-value that holds at every look; NaN without bounds, or where units do not count alike."""
+    low, high = (0.0, 1.0) if bounds is None else bounds
+    inside = pair.min() >= low and pair.max() <= high
+    if not high > low or (bounds is not None and not inside):
+        raise ValueError(f"bounds must hold all scores, from {pair.min():g} to {pair.max():g}, got {bounds!r}")
+    if not inside or found.unit != "item" or weighted:
+        return float("nan")
+    return anytime_p(parts * len(parts) / (high - low), alternative)
 
 
 def _status(found: ScoreEstimates, graded: bool, alone: bool, flips: FlipTest, n_left_out: int) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any, Literal, Unpack
 import numpy as np
 import pandas as pd
 
+from jaxeval.accuracy.judge_accuracy import JudgeAccuracy
 from jaxeval.arrays import Bool, Float
 from jaxeval.checks import checked_integer
 from jaxeval.data.item_scores import ItemScores, step_of_means
@@ -26,6 +27,7 @@ from jaxeval.scores.estimates import (
     student_quantile,
 )
 from jaxeval.scores.families import ENOUGH_FOR_DRAWS, StudentDifferences
+from jaxeval.scores.judged_board import judged_leaderboard
 from jaxeval.statistics.clusters import FEW_CLUSTERS
 from jaxeval.statistics.differences import MOST_COMPARISONS
 from jaxeval.statistics.draws import Draws
@@ -88,9 +90,11 @@ class ScoreBoard:
 
 @spelled_out()
 def score_leaderboard(
-    scores: ItemScores | Any,
+    scores: ItemScores | JudgeAccuracy | Any,
     *,
     by: str | None = None,
+    judge: str | None = None,
+    estimator: str = "ppi_plus_plus",
     population: Literal["items", "trials", "benchmarks"] = "items",
     benchmark_weights: Literal["equal", "items"] | Mapping[Any, float] = "equal",
     missing: MissingScores = "error",
@@ -109,8 +113,12 @@ def score_leaderboard(
 
     Args:
         scores: `ItemScores`, or a table with the columns "model", "item" and "score", and where they are there "trial",
-            "cluster", "benchmark" and "weight".
+            "cluster", "benchmark" and "weight". Or what `judge_accuracy` gives: scores by a judge, corrected by human
+            labels; its joint draws, level and slices hold, and no option but the next two and
+            ``simultaneous_ranks``.
         by: a kept column (``keep=``) whose values have a board each.
+        judge: of judge accuracies, which judge's scores; by default the only one's.
+        estimator: of judge accuracies, which correction: a name in the column "estimator" of its table.
         population: what another evaluation would draw anew, and so what intervals are about. "items": new items like
             these. "trials": these very items, and new runs; every item needs two trials or more. "benchmarks": new
             benchmarks like these, by Student's t; five or more.
@@ -151,6 +159,8 @@ def score_leaderboard(
         1          y   0.50         0.43         0.57     2     2
         2          z   0.25         0.20         0.31     3     3
     """
+    if isinstance(scores, JudgeAccuracy):
+        return judged_leaderboard(scores, judge, estimator, simultaneous_ranks)
     asked = {"by": by, "population": population, "benchmark_weights": benchmark_weights, "missing": missing}
     boards = score_boards(scores, **asked, level=level, n_resamples=n_resamples, seed=seed, **running)  # type: ignore[arg-type]
     return leaderboard_of(boards, level, simultaneous_ranks)

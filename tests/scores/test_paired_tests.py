@@ -5,7 +5,7 @@ import pytest
 import scipy
 from numpy.testing import assert_allclose
 
-from jaxeval.scores.paired_tests import N_FLIPS, holm, mcnemar, sign_flips, student_p
+from jaxeval.scores.paired_tests import N_FLIPS, anytime_p, holm, mcnemar, sign_flips, student_p
 
 
 @pytest.mark.parametrize(("a", "b"), [(0, 0), (3, 0), (0, 1), (10, 10), (25, 9), (400, 353)])
@@ -78,3 +78,26 @@ def test_student():
 def test_holm():
     p = np.array([0.01, np.nan, 0.04, 0.03, 0.005])
     assert_allclose(holm(p), [0.03, np.nan, 0.06, 0.06, 0.02])
+
+
+def test_a_fair_game_naively():
+    x = np.random.default_rng(0).uniform(-1, 1, 30) * 0.5 + 0.3
+    x = np.clip(x, -1, 1)
+    share = (np.arange(100) + 0.5) / 100
+    wealth = np.mean([np.prod(1 + s * x) for s in (*-share, *share)])
+    assert anytime_p(x) == pytest.approx(1 / wealth)
+    assert anytime_p(x, "greater") < anytime_p(x) < anytime_p(x, "less") == 1.0
+    assert anytime_p(np.zeros(4)) == 1.0
+
+
+def test_a_hundred_looks_raise_few_false_alarms():
+    """At some of 100 looks at equal models p is under .05 seldom enough; Student's p is so far too often."""
+    rng = np.random.default_rng(1)
+    x = rng.choice([-1.0, 0.0, 1.0], (300, 1000), p=[0.2, 0.6, 0.2])
+    looks = np.arange(10, 1001, 10)
+    alarms = np.mean([any(anytime_p(own[:n]) <= 0.05 for n in looks) for own in x])
+    assert alarms < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 300)
+    fixed = np.mean([any(mcnemar((own[:n] > 0).sum(), (own[:n] < 0).sum()) <= 0.05 for n in looks) for own in x])
+    assert fixed > 0.15
+    moved = np.clip(x + rng.choice([0.0, 1.0], x.shape, p=[0.85, 0.15]), -1, 1)
+    assert np.mean([anytime_p(own) <= 0.05 for own in moved]) > 0.9

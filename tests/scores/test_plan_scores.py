@@ -1,0 +1,59 @@
+import numpy as np
+import pandas as pd
+import pytest
+import scipy
+from scored import answers, wide
+
+from jaxeval import DataError, plan_scores
+
+
+@pytest.fixture(scope="module")
+def table():
+    return answers(200, [0.8, 0.7, 0.4])
+
+
+def test_neighbours_and_formula(table):
+    plan = plan_scores(table, difference=0.05, power=0.9, level=0.9)
+    assert plan[["model_a", "model_b"]].to_numpy().tolist() == [["m0", "m1"], ["m1", "m2"]]
+    x = wide(table)
+    sd = (x["m0"] - x["m1"]).std()
+    z, z_power = scipy.stats.norm.ppf(0.95), scipy.stats.norm.ppf(0.9)
+    first = plan.iloc[0]
+    assert first["smallest_difference"] == pytest.approx((z + z_power) * sd / np.sqrt(200))
+    assert first["items_needed"] == int(np.ceil(((z + z_power) * sd / 0.05) ** 2))
+    shift = 0.05 / (sd / np.sqrt(200))
+    assert first["power"] == pytest.approx(scipy.stats.norm.cdf(shift - z) + scipy.stats.norm.cdf(-shift - z))
+
+
+def test_power_by_simulation(table):
+    """The smallest difference is found as often as the power says, at four standard errors."""
+    sd = plan_scores(table, [("m0", "m1")])["sd_between"].item()
+    delta = plan_scores(table, [("m0", "m1")], n_items=300)["smallest_difference"].item()
+    rng = np.random.default_rng(0)
+    x = rng.normal(delta, sd, (2000, 300))
+    found = np.mean(np.abs(x.mean(1)) > 1.96 * x.std(1, ddof=1) / np.sqrt(300))
+    assert abs(found - 0.8) < 4 * np.sqrt(0.16 / 2000)
+
+
+def test_trials_take_the_noise_within_items():
+    rng = np.random.default_rng(0)
+    chance = rng.beta(2, 2, (2000, 2))
+    runs = (rng.random((4, 2000, 2)) < chance).astype(float)
+    t, i, m = (x.reshape(-1) for x in np.indices(runs.shape))
+    frame = pd.DataFrame({"model": m, "item": i, "trial": t, "score": runs.reshape(-1)})
+    plan = plan_scores(frame, [(0, 1)], n_trials=[1, 4, 16])
+    within = np.sqrt(2 * (0.25 - 0.05))  # of Beta(2, 2): mean .5, variance .05
+    assert plan["sd_within"].tolist() == pytest.approx([within] * 3, rel=0.03)
+    assert plan["sd_between"].tolist() == pytest.approx([np.sqrt(0.1)] * 3, rel=0.06)
+    assert plan["smallest_difference"].is_monotonic_decreasing
+
+
+def test_what_is_refused(table):
+    with pytest.raises(DataError, match=r"plans of 3 trials need the spread of trials"):
+        plan_scores(table, n_trials=[3])
+    with pytest.raises(ValueError, match=r"power must be between 0 and 1, got 2"):
+        plan_scores(table, power=2)
+    with pytest.raises(ValueError, match=r"difference must be a finite number above 0"):
+        plan_scores(table, difference=0.0)
+    with pytest.raises(DataError, match="one model only"):
+        plan_scores(table[table["model"] == "m0"])
