@@ -191,6 +191,7 @@ RESULTS = {
     "RatingSystems": lambda: RatingSystems(*2 * [pd.DataFrame({"model": HOSTILE})]),
     "ReferenceStudy": study,
     "ItemScores": items,
+    "ScoreComparison": lambda: jaxeval.compare_scores(items(), *HOSTILE[:2]),
     "ModelScores": lambda: align_scores(evaluators(), GOLD),
     "Audit": lambda: jaxeval.audit(battles(), n_resamples=20, parts=["board"], progress=False),
     "Table": lambda: jaxeval.leaderboard(slices()),

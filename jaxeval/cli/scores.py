@@ -243,6 +243,7 @@ def _cell(name: Any, value: Any) -> str:
 def _screen(tables: dict[str, pd.DataFrame], notes: list[str], warnings: list[str], top: int | None) -> Screen:
     from jaxeval.cli.screens import Screen, grid_of
     from jaxeval.tables.boards import rank_spread
+    from jaxeval.wording import counted, visible_line
 
     table = tables["scores"]
     shown = table.assign(spread=[rank_spread(row) for row in table.to_dict("records")]).drop(
@@ -261,11 +262,9 @@ def _screen(tables: dict[str, pd.DataFrame], notes: list[str], warnings: list[st
         for name, own in others.items()
     ]
     best = table.iloc[0]
-    answer = f"{best['model_name']} is first with {best['score']:.{_POINTS}f}"
+    answer = f"{visible_line(str(best['model_name']))} is first with {best['score']:.{_POINTS}f}"
     tied = int((table["tier"] == 1).sum()) - 1 if "category" not in table else 0
     if tied > 0:
-        from jaxeval.wording import counted
-
         answer += f"; {counted(tied, 'other is', 'others are')} not told apart from it"
     return Screen([answer], [*grids, *more], notes=notes, warnings=warnings)
 
@@ -282,15 +281,18 @@ def _row(found: ScoreComparison) -> pd.DataFrame:
 
 def _sentences(found: ScoreComparison) -> list[str]:
     """The answer in words."""
+    from jaxeval.wording import visible_line
+
+    a, b = visible_line(str(found.a)), visible_line(str(found.b))
     p, test = (found.p_mcnemar, "McNemar's exact test")
     if p != p:
         p, test = found.p_sign_flip, "sign flips"
     side = "above" if found.difference > 0 else "below" if found.difference < 0 else "equal to"
     ends = "" if found.lower != found.lower else f" [{found.lower:+.{_POINTS}f}, {found.upper:+.{_POINTS}f}]"
     told = [
-        f"{found.a} is {side} {found.b} by {abs(found.difference):.{_POINTS}f}: difference "
-        f"{found.difference:+.{_POINTS}f}{ends}, p {p:.2g} by {test} ({found.only_a:,} items for {found.a}, "
-        f"{found.only_b:,} for {found.b}, of {found.n_items:,})"
+        f"{a} is {side} {b} by {abs(found.difference):.{_POINTS}f}: difference "
+        f"{found.difference:+.{_POINTS}f}{ends}, p {p:.2g} by {test} ({found.only_a:,} items for {a}, "
+        f"{found.only_b:,} for {b}, of {found.n_items:,})"
     ]
     margin = found.settings["margin"]
     if margin is not None:
@@ -300,11 +302,12 @@ def _sentences(found: ScoreComparison) -> list[str]:
 
 
 def _of_many(table: pd.DataFrame, baseline: Any, level: float) -> str:
+    from jaxeval.wording import visible_line
+
     apart = table[table["p_holm"] <= 1 - level]
     above, below = int((apart["difference"] > 0).sum()), int((apart["difference"] < 0).sum())
-    return (
-        f"of {len(table):,} models {above:,} are above {baseline} and {below:,} below it, by Holm's steps at {level:g}"
-    )
+    told = f"of {len(table):,} models {above:,} are above {visible_line(str(baseline))} and {below:,} below it"
+    return f"{told}, by Holm's steps at {level:g}"
 
 
 def _comparison_screen(table: pd.DataFrame, answer: list[str], notes: list[str], warnings: list[str]) -> Screen:

@@ -19,7 +19,7 @@ from jaxeval.scores.score_leaderboard import FEW_ITEMS, as_item_scores
 from jaxeval.statistics.quantiles import checked_level
 from jaxeval.tables.shown import Shown, View, settings_line
 from jaxeval.tables.table import Table
-from jaxeval.wording import counted, did_you_mean
+from jaxeval.wording import counted, did_you_mean, visible_line
 
 _NO_VARIANCE = "no observed variance of the difference"
 
@@ -61,7 +61,7 @@ class ScoreComparison(Shown):
     def _shown(self) -> View:
         names = ("difference", "lower", "upper", "p_mcnemar", "p_sign_flip", "p_student", "only_a", "only_b", "n_items")
         table = pd.DataFrame({name: [getattr(self, name)] for name in names})
-        title = f"ScoreComparison: {self.a} less {self.b}"
+        title = f"ScoreComparison: {visible_line(str(self.a))} less {visible_line(str(self.b))}"
         return View(title, table, settings_line(self.settings), self.status)
 
     @property
@@ -184,7 +184,7 @@ def compare_with_baseline(
     left_out = max(x.n_left_out for x in found)
     text = f"up to {counted(left_out, 'item')} that the model or the baseline lacks are left out of a comparison"
     table.attrs = {"warnings": [text] if left_out else [], "settings": settings}
-    title = f"{counted(len(table), 'model')} beside {baseline}"
+    title = f"{counted(len(table), 'model')} beside {visible_line(str(plain(baseline)))}"
     return Table.of(table, title, ("model_name", "difference", "lower", "upper", "p", "p_holm"))
 
 

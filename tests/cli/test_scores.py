@@ -1,0 +1,70 @@
+import json
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from scored import answers
+
+from jaxeval import score_leaderboard
+from jaxeval.cli.main import main
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("scores") / "scores.csv"
+    runs = [answers(120, [0.9, 0.6, 0.58], seed=seed).assign(trial=seed, topic="t") for seed in range(2)]
+    pd.concat(runs).to_csv(path, index=False)
+    return path
+
+
+def call(*arguments):
+    found = CliRunner().invoke(main, [str(x) for x in arguments])
+    assert found.exit_code == 0, found.output
+    return found.output
+
+
+def test_a_board(file):
+    printed = call("scores", file, "--resamples", 60)
+    assert "m0 is first with 0." in printed
+    assert "95% intervals of new items like these, 60 resamples of items" in printed
+    assert "3 models, 120 items, 720 trials" in printed
+
+
+def test_tables_are_those_of_the_library(file, tmp_path):
+    call("scores", file, "--resamples", 60, "--pass-at", 2, "--pass-hat", 2, "--items", "--out", tmp_path / "out/")
+    written = pd.read_csv(tmp_path / "out" / "scores.csv")
+    own = score_leaderboard(pd.read_csv(file), n_resamples=60, progress=False)
+    assert written["model_name"].tolist() == own["model_name"].tolist()
+    assert written["score"].tolist() == pytest.approx(own["score"].tolist())
+    assert {"pass_at_2.csv", "pass_hat_2.csv", "items.csv"} <= {x.name for x in (tmp_path / "out").iterdir()}
+
+
+@pytest.mark.parametrize("population", ["items", "trials"])
+def test_populations_and_slices(file, population):
+    printed = call("scores", file, "--by", "topic", "--population", population, "--resamples", 30)
+    assert "Category" in printed
+
+
+def test_json_on_standard_output(file):
+    found = json.loads(call("scores", file, "--resamples", 30, "--out", "-", "--format", "json"))
+    assert "m0" in json.dumps(found)
+
+
+def test_two_models(file):
+    printed = call("compare-scores", "m1", "m2", file, "--margin", 0.1)
+    assert "by sign flips" in printed  # means of two trials
+    assert "with a margin of 0.1: not worse p" in printed
+
+
+def test_a_baseline(file):
+    assert "of 2 models 0 are above m0 and 2 below it, by Holm's steps" in call("compare-scores", "m0", "all", file)
+
+
+def test_errors_name_the_option(file, tmp_path):
+    pd.read_csv(file).drop(columns="trial").to_csv(tmp_path / "twice.csv", index=False)
+    found = CliRunner().invoke(main, ["scores", str(tmp_path / "twice.csv")])
+    assert found.exit_code == 1
+    assert "--trial" in found.output
+    found = CliRunner().invoke(main, ["compare-scores", "m0", "m7", str(file)])
+    assert found.exit_code == 1
+    assert "no model is called 'm7'" in found.output
