@@ -162,7 +162,7 @@ def differences(n: int, kind: str, n_boards: int, seed: int) -> dict[str, Any]:
 
 def main() -> None:
     """Prints the table; a whole run writes it."""
-    asked = asked_sizes(__doc__, boards=4000, seed=0)
+    asked = asked_sizes(__doc__, boards=1000, seed=0)
     rows = []
     for number, (row, make) in enumerate(cases()):
         rng = np.random.default_rng([asked.seed, number])
@@ -185,7 +185,7 @@ def main() -> None:
             rows.append(differences(n, kind, asked.boards // 2, asked.seed))
             print(rows[-1], flush=True)
     print(pd.DataFrame(rows).to_string(index=False, float_format="{:.3f}".format))
-    if asked.boards >= 4000:
+    if asked.boards >= 1000:
         save("score_coverage", {"level": LEVEL, "rows": rows})
 
 
