@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 #: Options of `leaderboard` that such boards do not have, and what each is without.
 _WITHOUT: Mapping[str, Any] = {
     "features": [], "feature_ridge": 0.0, "ties": "half", "link": "logit", "penalty": "none", "reweight": False,
-    "method": "auto", "strata": None, "ridge": 0.0, "memory_limit": None, "checkpoint": None,
+    "method": "auto", "strata": None, "ridge": 0.0, "scheme": "multinomial", "memory_limit": None,
+    "checkpoint": None,
 }  # fmt: skip
 _SHOWN = ("level", "interval", "min_battles", "simultaneous_ranks")
 _OF_BOARD = ("n_resamples", "seed", "cluster", "gauge", "base", "max_slices", "min_slice_battles", "missing")
@@ -24,12 +25,14 @@ _OF_BOARD = ("n_resamples", "seed", "cluster", "gauge", "base", "max_slices", "m
 borrow_options = several_options(
     click.option("--borrow", is_flag=True,
                  help="With --by: boards of small groups borrow from the other battles as much as their own ask for."),
-    click.option("--prior-spread", default=100.0, type=click.FloatRange(0, min_open=True), metavar="ELO",
-                 help="With --borrow: the scale of how far ratings may differ from group to group."),
+    click.option("--prior-spread", type=click.FloatRange(0, min_open=True), metavar="ELO",
+                 help="With --borrow: the scale of how far ratings may differ from group to group; by default 100."),
 )  # fmt: skip
 
 
-def borrowed_boards(battles: Battles, prior_spread: float, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+def borrowed_boards(
+    battles: Battles, prior_spread: float | None, options: dict[str, Any]
+) -> tuple[Any, dict[str, Any]]:
     """The boards of all groups, and the options of their table.
 
     Raises:
@@ -40,8 +43,8 @@ def borrowed_boards(battles: Battles, prior_spread: float, options: dict[str, An
     if options["by"] is None:
         raise click.UsageError("--borrow is about the groups of --by, and there are none")
     check_without("--borrow", _WITHOUT, options)
-    if options["scheme"] != "multinomial":
-        raise click.UsageError("--borrow resamples nothing: leave --scheme out")
     own: Any = {name: options[name] for name in _OF_BOARD}
-    boards = small_categories(battles, options["by"], prior_spread=prior_spread, **own)
+    if prior_spread is not None:
+        own["prior_spread"] = prior_spread
+    boards = small_categories(battles, options["by"], **own)
     return boards, {name: options[name] for name in _SHOWN}

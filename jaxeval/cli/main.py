@@ -184,7 +184,7 @@ def leaderboard(
     reading: Reading,
     judge: Judged,
     borrow: bool,
-    prior_spread: float,
+    prior_spread: float | None,
     **board: Any,
 ) -> None:
     """Rate the models in FILES or folders of votes (.parquet, .csv, .jsonl, .json, .feather, .xlsx, or - for a stream).
@@ -214,6 +214,8 @@ def leaderboard(
         raise click.UsageError("--eval-results writes one value for each model: it has no --by")
     if reading.missing == "label" and not by:
         raise click.UsageError("--missing label is about groups of --by, and there are none: say drop")
+    if prior_spread is not None and not borrow:
+        raise click.UsageError("--prior-spread is about --borrow: say both")
     if raw_features and not features:
         raise click.UsageError("--raw-features is about the columns of --features, and there are none")
     written = {"--out": board["outputs"].out, "--plot": board["plot"], "--effect": effect, "--state": state}

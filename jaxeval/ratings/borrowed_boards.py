@@ -118,7 +118,7 @@ def borrowed_boards(
         ValueError: too many models for tables of all pairs.
     """
     m = len(whole.theta)
-    check_square(m, MOST_MODELS, "the tables of borrowing categories", "the battles of the models that you compare")
+    check_square(m, MOST_MODELS, "the table of a category that borrows", "the battles of the models that you compare")
     categories = [_on_all_models(whole.models, *board) for board in slices.boards]
     of_whole = _squares(whole, whole.cells, whole_drawn)
     common = _factor(of_whole, (0.0, 0.0, 0.0))
@@ -231,7 +231,7 @@ def _mixed(whole: Board, cells: Cells, factor: float, prior: Prior, belief: Beli
 
 
 def _draws(mean: Float, covariance: Float, drawn: Int, active: Int, normal: Float) -> Float:
-    """(B, M) strengths of the ``active`` models at the spreads ``drawn`` (B,), from (B, M) standard ``normal`` numbers."""
+    """(B, M) strengths of the ``active`` models at the spreads ``drawn`` (B,), from (B, M) ``normal`` numbers."""
     draws = np.zeros((len(normal), mean.shape[1]))
     for k in np.unique(drawn) if len(active) else ():
         own = covariance[k][np.ix_(active, active)]

@@ -30,6 +30,9 @@ from jaxeval.statistics.quantiles import interval_bounds
 from jaxeval.tables.shown import View, settings_line
 from jaxeval.wording import counted
 
+#: Beyond, strengths would be tried that no computer can tell from infinite ones.
+_LARGEST_PRIOR = 1_000
+
 
 @dataclass(frozen=True, kw_only=True)
 class CategorySettings(BootstrapSettings):
@@ -49,7 +52,7 @@ class CategoryFit(BradleyTerryFit):
         >>> import jaxeval
         >>> boards = jaxeval.small_categories(jaxeval.simulate_votes(2_000, 4, seed=0), by="language", n_resamples=200)
         >>> boards["German"].fit.standard_errors.round().tolist()
-        [16.0, 14.0, 14.0, 14.0]
+        [20.0, 22.0, 21.0, 18.0]
     """
 
     @property
@@ -87,9 +90,9 @@ class CategoryBoard(Bootstrap):
         >>> boards = jaxeval.small_categories(jaxeval.simulate_votes(2_000, 4, seed=0), by="language", n_resamples=200)
         >>> board = boards["German"]
         >>> print(f"{board.borrowed_share:.0%} borrowed, spread {board.spread:.0f} Elo")
-        78% borrowed, spread 14 Elo
+        44% borrowed, spread 40 Elo
         >>> board.interval().round().loc["model-1"].tolist()
-        [1068.0, 1126.0]
+        [1063.0, 1135.0]
     """
 
     fit: CategoryFit
@@ -134,9 +137,14 @@ class CategoryBoards(Bootstraps):
     Examples:
         >>> import jaxeval
         >>> boards = jaxeval.small_categories(jaxeval.simulate_votes(2_000, 4, seed=0), by="language", n_resamples=200)
-        >>> boards.table()[["n_battles", "borrowed"]].round(2)
+        >>> boards.table()[["n_battles", "borrowed"]].round(2)  # doctest: +NORMALIZE_WHITESPACE
                   n_battles  borrowed
         language
+        Chinese         316      0.58
+        English        1086      0.31
+        German          191      0.44
+        Japanese        172      0.49
+        Russian         235      0.59
     """
 
     def __getitem__(self, group: Hashable) -> CategoryBoard:
@@ -186,8 +194,8 @@ def small_categories(
 
     The draws are of what is believed of the ratings after the battles: a spread as probable as the battles make it,
     then strengths of the normal distribution about their mode at this spread. They hold what is not known of the
-    spread. Nothing is resampled, so that there is no checkpoint. Intervals of ratings that take one spread for certain
-    are too short: see docs/small-categories.md.
+    spread: intervals that take the most probable spread for certain are too short. Nothing is resampled, so that there
+    is no checkpoint. See docs/small-categories.md.
 
     Ties are half a win. Outcomes then vary less than wins and losses do: the likelihood is divided by the variance
     factor, the sum of squared residuals divided by what it would be of wins and losses. With ``cluster`` residuals are
@@ -201,7 +209,7 @@ def small_categories(
         n_resamples: B, draws.
         seed: any integer from 0 to 2**63 - 1. Draw r of a category depends on its name, the seed and r alone.
         prior_spread: Elo, the scale of what is believed of spreads before the battles: the right half of a normal
-            distribution about 0. It matters where a category's battles say little about its spread.
+            distribution about 0, at most 1,000. It matters where a category's battles say little about its spread.
         gauge: as in `fit_bradley_terry`, like ``base``.
         cluster: column of the clusters (prompts, voters, sessions), whose battles vary together.
         max_slices: as in `bootstrap`, like ``min_slice_battles`` and ``missing``. Battles without a category, and those
@@ -220,19 +228,26 @@ def small_categories(
         >>> import jaxeval
         >>> boards = jaxeval.small_categories(jaxeval.simulate_votes(2_000, 4, seed=0), by="language", n_resamples=200)
         >>> boards["German"].fit.ratings.round().tolist()
-        [1097.0, 992.0, 969.0, 942.0]
+        [1099.0, 967.0, 984.0, 950.0]
         >>> table = jaxeval.leaderboard(boards)
         >>> table.loc[table["category"] == "German", ["model_name", "rating", "borrowed"]].round(2)
+           model_name   rating  borrowed
+        8     model-1  1099.12      0.49
+        9     model-3   983.92      0.46
+        10    model-2   967.36      0.42
+        11    model-4   949.61      0.42
     """
     given = {**locals(), **options}
     battles = as_battles(battles)
     scale = checked_positive("prior_spread", prior_spread)
+    if scale > _LARGEST_PRIOR:
+        raise ValueError(f"prior_spread must be at most {_LARGEST_PRIOR:,} Elo, got {prior_spread!r}")
     if by is None:
         raise TypeError("by= takes the name of a column or a list of names, got None")
     asked = replace(BootstrapOptions.of(given), method="dense").checked(battles)
-    check_room(asked.n_resamples, RESULT_BYTES * battles.n_models)
     no_covariates = design(battles, (), True)
     slices = make_slices(battles, no_covariates, asked)
+    check_room(asked.n_resamples, RESULT_BYTES * battles.n_models * len(slices.boards))
     cells, drawn = whole_board(battles, no_covariates, asked)
     (whole,) = fit_boards([(battles.models, cells)], asked)
     prior = Prior(scale / ELO_PER_LOGIT)

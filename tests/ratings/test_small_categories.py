@@ -1,5 +1,8 @@
 """Categories that borrow: what their boards are made of, and simulated truths."""
 
+from importlib import import_module
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -183,6 +186,7 @@ def test_the_leaderboard_has_the_shares(boards):
         ({"by": "tongue"}, DataError, "no column 'tongue'"),
         ({"by": "language", "prior_spread": 0}, ValueError, "prior_spread"),
         ({"by": "language", "prior_spread": np.inf}, ValueError, "prior_spread"),
+        ({"by": "language", "prior_spread": 1_001}, ValueError, "at most 1,000 Elo"),
         ({"by": "language", "max_slices": 2}, DataError, "max_slices"),
         ({"by": "language", "min_slice_battles": 10**6}, DataError, "min_slice_battles"),
         ({"by": "language", "ridge": 1}, TypeError, "ridge"),
@@ -196,19 +200,10 @@ def test_what_is_refused(votes, options, error, told):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("n_own", "least", "most"), [(200, 0.97, 1.0), (1_000, 0.93, 0.99), (4_000, 0.91, 0.97)])
-def test_intervals_hold(n_own, least, most):
-    """With the spread integrated over; see benchmarks/small_categories.py for what taking one for certain costs."""
-    inside = []
-    for seed in range(40):
-        theta = jaxeval.simulate_strengths(53, seed=seed)
-        own = theta + np.random.default_rng([seed, n_own]).normal(0, 0.11, 53)
-        parts = [
-            jaxeval.simulate_votes(60_000, strengths=theta, seed=2 * seed).assign(kind=None),
-            jaxeval.simulate_votes(n_own, strengths=own, seed=2 * seed + 1).assign(kind="own"),
-        ]
-        board = small_categories(pd.concat(parts), "kind", seed=seed, missing="drop")["own"]
-        truth = 1000 + ELO_PER_LOGIT * (own - own.mean())[board.models]
-        ends = board.interval()
-        inside.append(((ends["lower"] <= truth) & (truth <= ends["upper"])).mean())
-    margin = 2 * np.std(inside) / np.sqrt(len(inside))
-    assert least - margin < np.mean(inside) < most + margin
+def test_intervals_hold(n_own, least, most, monkeypatch):
+    """Where the spread is integrated over, of 53 models and a spread of 19 Elo."""
+    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "benchmarks")
+    found = import_module("small_categories").coverage(n_own, 30, 0.11)
+    margin = 3 * found["standard_error"]
+    assert least - margin < found["coverage"] < most + margin
+    assert found["plug_in"] < found["coverage"]
