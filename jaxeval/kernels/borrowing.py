@@ -82,7 +82,7 @@ def _belief(
     chosen = jnp.where(active, jnp.eye(m), 0.0)
     slopes = jnp.concatenate([chosen, spread * chosen])
     spanned, log_det = solved_and_log_det(table, slopes)
-    covariance = _centred_table(slopes.T @ spanned, active)
+    covariance = _centred_table(jnp.matmul(slopes.T, spanned, precision="highest"), active)
     log_likelihood = likelihood.log_likelihood(Link.LOGIT, of_own, split.own, jnp.zeros(()))
     log_likelihood += likelihood.log_likelihood(Link.LOGIT, of_others, split.others, jnp.zeros(()))
     n_active = jnp.maximum(jnp.sum(active), 2)

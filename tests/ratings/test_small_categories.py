@@ -81,7 +81,7 @@ def test_a_draw_depends_on_its_number_the_seed_and_the_name_alone(votes, boards)
         np.testing.assert_array_equal(more[group].draws[:B], boards[group].draws)
     others = small_categories(votes.assign(language=votes["language"].where(votes["language"] == "German")),
                               "language", B, missing="drop")  # fmt: skip
-    np.testing.assert_allclose(others["German"].draws, boards["German"].draws, atol=1e-6)
+    np.testing.assert_allclose(others["German"].draws, boards["German"].draws, atol=1e-9)
     reseeded = small_categories(votes, "language", B, seed=1)
     assert not np.allclose(reseeded["German"].draws, boards["German"].draws)
     np.testing.assert_array_equal(reseeded["German"].fit.ratings, boards["German"].fit.ratings)
@@ -153,7 +153,7 @@ def test_overlapping_categories_and_their_overall(votes):
     assert "overlap" in boards.told
     math = votes.assign(kind=["math" if "math" in t else None for t in tags])
     alone = small_categories(math, "kind", B, missing="drop")["math"]
-    np.testing.assert_allclose(boards["math"].draws, alone.draws, atol=1e-6)
+    np.testing.assert_allclose(boards["math"].draws, alone.draws, atol=1e-9)
 
 
 def test_repeated_votes_in_clusters_are_no_more_than_the_votes(votes):
@@ -177,6 +177,11 @@ def test_the_leaderboard_has_the_shares(boards):
     pd.testing.assert_frame_equal(records, boards.table(), check_names=False)
     assert not any("firth" in text for text in table.attrs["warnings"])
     assert boards["German"].joint.tiers().notna().all()
+
+
+def test_they_are_not_compared_as_independent(boards):
+    with pytest.raises(TypeError, match="pass the battles of both categories"):
+        jaxeval.compare_boards(boards["German"], boards["English"])
 
 
 @pytest.mark.parametrize(
