@@ -64,6 +64,7 @@ _HOMES = {
     "ratings.plackett_luce": ["PlackettLuceFit", "fit_plackett_luce"],
     "ratings.prediction_powered": ["PredictionPoweredBoard", "PredictionPoweredFit", "prediction_powered"],
     "ratings.saved_ratings": ["read_ratings"],
+    "ratings.small_categories": ["CategoryBoard", "CategoryBoards", "CategoryFit", "small_categories"],
     "ratings.style_effect": ["style_effect"],
     "ratings.tie_comparison": ["compare_tie_models"],
     "references.study": ["ReferenceStudy", "reference_study"],

@@ -83,6 +83,10 @@ from jaxeval.ratings.prediction_powered import PredictionPoweredBoard as Predict
 from jaxeval.ratings.prediction_powered import PredictionPoweredFit as PredictionPoweredFit
 from jaxeval.ratings.prediction_powered import prediction_powered as prediction_powered
 from jaxeval.ratings.saved_ratings import read_ratings as read_ratings
+from jaxeval.ratings.small_categories import CategoryBoard as CategoryBoard
+from jaxeval.ratings.small_categories import CategoryBoards as CategoryBoards
+from jaxeval.ratings.small_categories import CategoryFit as CategoryFit
+from jaxeval.ratings.small_categories import small_categories as small_categories
 from jaxeval.ratings.style_effect import style_effect as style_effect
 from jaxeval.ratings.tie_comparison import compare_tie_models as compare_tie_models
 from jaxeval.references.study import ReferenceStudy as ReferenceStudy

@@ -56,10 +56,20 @@ def powered():
 
 
 @cache
-def slices():
+def sliced_votes():
     own = votes()
     own = own.assign(**{"<b>": np.where(np.arange(len(own)) % 2, "$a", "\x1b[2J")})
-    return jaxeval.bootstrap(jaxeval.Battles.from_pandas(own), 60, by="<b>", progress=False)
+    return jaxeval.Battles.from_pandas(own)
+
+
+@cache
+def slices():
+    return jaxeval.bootstrap(sliced_votes(), 60, by="<b>", progress=False)
+
+
+@cache
+def categories():
+    return jaxeval.small_categories(sliced_votes(), "<b>", 60)
 
 
 @cache
@@ -161,6 +171,9 @@ RESULTS = {
     "PredictionPoweredFit": lambda: powered().fit,
     "ContextualBootstrap": lambda: jaxeval.bootstrap(battles(), 30, ties="davidson", progress=False),
     "Bootstraps": slices,
+    "CategoryBoards": categories,
+    "CategoryBoard": lambda: categories()["$a"],
+    "CategoryFit": lambda: categories()["$a"].fit,
     "BoardComparison": compared_boards,
     "Draws": lambda: board().joint,
     "JudgedBattles": judged_battles,

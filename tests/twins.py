@@ -407,3 +407,36 @@ def plackett_luce(rankings, n_items, weight=None, ridge=0.0):
 
     found = minimize(loss, np.zeros(n_items), method="BFGS", options={"gtol": 1e-9}).x
     return found - found.mean()
+
+
+# Categories that borrow.
+
+
+def borrowed_belief(own, others, spread):
+    """Mean, covariance, log evidence and borrowed shares of a category, from (M, M) wins, at a spread over 0.
+
+    In the parameters theta, without that of the first model, and d = theta_c - theta; as in section 2 of
+    arXiv:2409.00696.
+    """
+    m = len(own)
+    slope = np.eye(m)[:, 1:]  # of theta
+    of_own = np.hstack([slope, np.eye(m)])  # of theta_c
+    of_others = np.hstack([slope, np.zeros((m, m))])
+
+    def derivatives(wins, theta):
+        n = wins + wins.T
+        p = expit(theta[:, None] - theta)
+        v = n * p * (1 - p)
+        return np.sum(wins * np.log(p)), wins.sum(1) - (n * p).sum(1), np.diag(v.sum(1)) - v
+
+    x = np.zeros(2 * m - 1)
+    for _ in range(50):
+        l_own, g_own, h_own = derivatives(own, of_own @ x)
+        l_others, g_others, h_others = derivatives(others, of_others @ x)
+        prior = np.r_[np.zeros(m - 1), np.full(m, spread**-2)]
+        h = of_own.T @ h_own @ of_own + of_others.T @ h_others @ of_others + np.diag(prior)
+        x = x + np.linalg.solve(h, of_own.T @ g_own + of_others.T @ g_others - prior * x)
+    centre = np.eye(m) - 1 / m
+    covariance = centre @ of_own @ np.linalg.inv(h) @ of_own.T @ centre
+    evidence = l_own + l_others - prior @ x**2 / 2 - m * np.log(spread) - np.linalg.slogdet(h)[1] / 2
+    return centre @ of_own @ x, covariance, evidence, 1 - np.diag(covariance @ h_own) * m / (m - 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -50,6 +50,17 @@ response_options = several_options(
     choice_option("--link", "logit", "probit",
                   text="From strengths to the probability of a win: Bradley and Terry's, or Thurstone's (Case V)."),
 )  # fmt: skip
+
+
+def check_without(flag: str, without: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+    """Refuse options of `leaderboard` that boards of ``flag`` do not have, by what each is ``without`` it.
+
+    Raises:
+        click.UsageError: one was given.
+    """
+    for name, value in without.items():
+        if options[name] != value:
+            raise click.UsageError(f"--{name.replace('_', '-')} and {flag} do not go together: leave one out")
 
 
 def covariates_of(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jaxeval.cli.board_options import check_without
 from jaxeval.cli.run_options import FILE, choice_option, several_options
 from jaxeval.data.remote_names import FileName
 
@@ -70,10 +71,7 @@ class Judged:
         from jaxeval.data.verdict_rows import join_verdicts
         from jaxeval.ratings.prediction_powered import prediction_powered
 
-        for name, without in _WITHOUT.items():
-            if options[name] != without:
-                given = "--" + name.replace("_", "-")
-                raise click.UsageError(f"{given} and --judged do not go together: leave one out")
+        check_without("--judged", _WITHOUT, options)
         samples = join_verdicts(human, verdicts, str(self.item), without_verdict=self.without_verdict)
         own: Any = {name: options[name] for name in (*_OF_BOARD, "gauge", "progress", "missing")}
         boards = prediction_powered(*samples, self.lam, **own, samples=self.samples)

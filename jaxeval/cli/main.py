@@ -17,6 +17,7 @@ from jaxeval.cli.agreement import agreement
 from jaxeval.cli.anchored import anchored
 from jaxeval.cli.audit import audit
 from jaxeval.cli.board_options import GaugeOption, covariates_of, gauge_of, pair_options, response_options
+from jaxeval.cli.borrowed_boards import borrow_options, borrowed_boards
 from jaxeval.cli.compare_boards import compare_boards
 from jaxeval.cli.compiling import CompilingCommand, kept_programs
 from jaxeval.cli.judge import judge
@@ -144,6 +145,7 @@ main.add_command(compare_scores)
 @choice_option("--scheme", "multinomial", "poisson", "bayesian")
 @reading_options
 @judged_options
+@borrow_options
 @click.option(
     "--features", metavar="A,B", help="Columns to control for: differences, side A less side B; or two columns as A:B."
 )
@@ -184,6 +186,8 @@ def leaderboard(
     raw_features: bool,
     reading: Reading,
     judge: Judged,
+    borrow: bool,
+    prior_spread: float | None,
     **board: Any,
 ) -> None:
     """Rate the models in FILES or folders of votes (.parquet, .csv, .jsonl, .json, .feather, .xlsx, or - for a stream).
@@ -213,6 +217,8 @@ def leaderboard(
         raise click.UsageError("--eval-results writes one value for each model: it has no --by")
     if reading.missing == "label" and not by:
         raise click.UsageError("--missing label is about groups of --by, and there are none: say drop")
+    if prior_spread is not None and not borrow:
+        raise click.UsageError("--prior-spread is about --borrow: say both")
     if raw_features and not features:
         raise click.UsageError("--raw-features is about the columns of --features, and there are none")
     written = {"--out": board["outputs"].out, "--plot": board["plot"], "--effect": effect, "--state": state}
@@ -227,14 +233,14 @@ def leaderboard(
     board |= {"features": covariates, "normalize": not raw_features}
     board |= {"by": list(by) or None, "cluster": cluster, "strata": strata, "scheme": scheme}
     if judge.judged is not None:
-        if state is not None or effect is not None or n_sharing() > 1:
-            raise click.UsageError("--judged has no --state, no --effect and no --distributed")
+        if state is not None or effect is not None or n_sharing() > 1 or borrow:
+            raise click.UsageError("--judged has no --state, no --effect, no --borrow and no --distributed")
         human, verdicts = (reading.chosen(read(paths)) for paths in (files, [judge.judged]))
-        _rate(human, judge=lambda options: judge.boards(human, verdicts, options), **board)
+        _rate(human, boards=lambda options: judge.boards(human, verdicts, options), **board)
         return
     if n_sharing() > 1:
-        if state is not None or effect is not None:
-            raise click.UsageError("--distributed has no --state and no --effect")
+        if state is not None or effect is not None or borrow:
+            raise click.UsageError("--distributed has no --state, no --effect and no --borrow")
         _rate(reading.chosen(gather_files(files, read)), **board)
         return
     with contextlib.nullcontext() if state is None else State.opened(state, files) as opened:
@@ -242,7 +248,8 @@ def leaderboard(
         if opened is not None:
             battles = opened.with_added(battles)
         chosen = reading.chosen(battles)
-        _rate(chosen, **board)
+        made = (lambda options: borrowed_boards(chosen, prior_spread, options)) if borrow else None
+        _rate(chosen, boards=made, **board)
         if effect is not None:
             _draw_effect(chosen, effect, board)
         if opened is not None:
@@ -347,17 +354,17 @@ def _rate(
     plot: Path | None,
     gauge: Gauge,
     reading: Reading | None = None,
-    judge: Callable[[dict[str, Any]], tuple[Any, dict[str, Any]]] | None = None,
+    boards: Callable[[dict[str, Any]], tuple[Any, dict[str, Any]]] | None = None,
     **options: Any,
 ) -> None:
-    """Print, write and draw the table of ``battles``, or of the boards that a ``judge`` makes of the options."""
+    """Print, write and draw the table of ``battles``, or of the ``boards`` that somebody makes of the options."""
     from jaxeval.cli.report import board_findings
     from jaxeval.ratings.leaderboard import leaderboard
 
     given: Any = battles
     options |= {"gauge": gauge_of(battles, gauge), "progress": outputs.progress}
-    if judge is not None:
-        given, options = judge(options)
+    if boards is not None:
+        given, options = boards(options)
     table = leaderboard(given, **options)
     first_goes_on()
     if reading is not None:

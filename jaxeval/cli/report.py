@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_float_dtype
 
-from jaxeval.cli.boards import board_grid, plus_minus
+from jaxeval.cli.boards import board_grid, plus_minus, whole
 from jaxeval.cli.outputs import Findings
-from jaxeval.cli.screens import Column, Grid, Screen, print_screen
+from jaxeval.cli.screens import Column, Grid, Screen, grid_of, print_screen
 from jaxeval.cli.terminal import plain_cell
 from jaxeval.ratings.slices import slice_title
 from jaxeval.tables.boards import more_columns, rank_spread, row_notes
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import Console
 
+_BORROWING = "share from the other battles; spread: how far ratings differ from theirs, Elo"
 _TIE_SCALES = {
     "davidson": "Davidson: ratings are log-odds of decisive battles",
     "rao_kupper": "Rao and Kupper: ratings are log-odds of a win if the slightest advantage decided",
@@ -44,8 +45,9 @@ def board_findings(table: pd.DataFrame, top: int | None) -> Findings:
     tables = {"leaderboard": table}
     if table.attrs.get("coefficients"):
         tables["coefficients"] = pd.DataFrame(table.attrs["coefficients"])
-    if table.attrs.get("judge"):
-        tables["judge"] = pd.DataFrame(table.attrs["judge"])
+    for name in ("judge", "categories"):
+        if table.attrs.get(name):
+            tables[name] = pd.DataFrame(table.attrs[name])
     return Findings(
         screen=lambda: leaderboard_screen(table, top),
         tables=tables,
@@ -66,6 +68,9 @@ def leaderboard_screen(table: pd.DataFrame, top: int | None = None) -> Screen:
     grids = [_board(title, block, top) for title, block in blocks]
     if table.attrs.get("coefficients"):
         grids.append(_coefficients(pd.DataFrame(table.attrs["coefficients"]), settings["link"]))
+    borrowing = pd.DataFrame(table.attrs.get("categories", []))
+    if len(borrowing):
+        grids.insert(0, grid_of(borrowing, "What categories borrow", _of_category, meaning=_BORROWING, rows="category"))
     return Screen(
         answer=[
             *(_leader(title, block, settings["level"]) for title, block in blocks),
@@ -153,6 +158,13 @@ def _coefficients(table: pd.DataFrame, link: str) -> Grid:
     )  # fmt: skip
 
 
+def _of_category(name: str, value: Any) -> str:
+    """A cell of what a category borrows."""
+    if name in ("category", "n_battles") or pd.isna(value):
+        return whole(value) if name == "n_battles" else "" if name != "category" else visible_line(value)
+    return f"{value:.0%}" if name == "borrowed" else f"{value:.2f}" if name == "variance_factor" else f"{value:,.0f}"
+
+
 def _besides(value: Any) -> str:
     """A cell of what was joined to the board, or asked for besides."""
     return "" if pd.isna(value) else f"{value:.3f}" if isinstance(value, float) else plain_cell(value)
@@ -184,9 +196,12 @@ def settings_lines(table: pd.DataFrame) -> list[str]:
     cluster = f" of {settings['cluster']}" if settings["cluster"] else ""
     cluster += f" within {settings['strata']}" if settings["strata"] else ""
     few = f"; models under {settings['min_battles']:,} votes take no rank" if settings["min_battles"] else ""
+    draw = f"{settings['scheme']} resample"
+    if "prior_spread" in settings:
+        draw, weights = "draw", f"; spreads about {settings['prior_spread']:g} Elo or less before the battles"
     return [
         table.attrs["report"],
-        f"{counted(settings['n_resamples'], settings['scheme'] + ' resample')}{cluster}, seed {settings['seed']}; "
+        f"{counted(settings['n_resamples'], draw)}{cluster}, seed {settings['seed']}; "
         f"{100 * settings['level']:g}% {settings['interval']} intervals; ridge {settings['ridge']:g}{weights}; "
         f"gauge: {settings['gauge']}",
         f"rank spread: by differences to all other models, {100 * settings['level']:g}% "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, NamedTuple, TypeVar, get_args
+from typing import ClassVar, Literal, NamedTuple, TypeVar, get_args
 
 import jax
 import numpy as np
@@ -82,11 +82,12 @@ class Bootstrap(Shown):
     degenerate: pd.DataFrame  # (M, 3) resamples in which a model is undefeated, winless, not comparable
     settings: BootstrapSettings
     n_by_slower_solvers: int = field(repr=False)  # resamples that needed the slower solvers for sparse boards
+    _draw: ClassVar[str] = "resample"  # what one of the draws is called
     _context: ContextDraws | None = field(default=None, repr=False)  # with covariates or a tie model
     _overlapping: tuple[str, ...] = field(default=(), repr=False)  # columns by which other slices have battles of it
 
     def _shown(self) -> View:
-        table, what = self.fit._best_first(), f"{counted(len(self.draws), 'resample')} of {self.fit._how_many()}"
+        table, what = self.fit._best_first(), f"{counted(len(self.draws), self._draw)} of {self.fit._how_many()}"
         ends = self._in_gauge.interval().loc[table.index]
         for name in ("upper", "lower"):
             table.insert(2, f"rating_{name}", ends[name])

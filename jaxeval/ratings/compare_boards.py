@@ -29,6 +29,7 @@ from jaxeval.ratings.leaderboard import LeaderboardOptions, too_few_draws
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import TOLERANCE_LOGIT
 from jaxeval.ratings.shared_draws import Posed, common_groups, shared_units
+from jaxeval.ratings.small_categories import CategoryBoard
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import checked_level
 from jaxeval.wording import counted, named
@@ -230,6 +231,11 @@ def _resampled_before(one: Battles | Bootstrap, other: Battles | Bootstrap, give
     """Boards whose draws are there."""
     if not (isinstance(one, Bootstrap) and isinstance(other, Bootstrap)):
         raise TypeError("one board has draws and the other has none: pass the battles of both, or bootstrap() of both")
+    if isinstance(one, CategoryBoard) or isinstance(other, CategoryBoard):
+        raise TypeError(
+            "boards of small_categories borrow from each other, so that their draws are not independent: pass the "
+            "battles of both categories"
+        )
     if given:
         raise TypeError(f"the resamples are there: pass {', '.join(given)} to bootstrap(), which made them")
     if len(one.draws) != len(other.draws):

@@ -25,6 +25,7 @@ from jaxeval.ratings.options import BootstrapOptions, ResampleArguments
 from jaxeval.ratings.plackett_luce import PlackettLuceFit
 from jaxeval.ratings.prediction_powered import PredictionPoweredBoard, PredictionPoweredFit
 from jaxeval.ratings.slices import slice_name, slice_title
+from jaxeval.ratings.small_categories import CategoryBoard, CategoryFit
 from jaxeval.statistics.differences import MOST_COMPARISONS, MOST_NOT_FINITE
 from jaxeval.tables.table import Table
 from jaxeval.wording import counted, named
@@ -105,6 +106,7 @@ def leaderboard(
           is told apart from nobody, with a warning: it adds a place above and one below to the set of each other model;
         - ``tier``: models that the data cannot tell from their tier's leader share its tier;
         - ``p_rank_<k>``, with ``rank_at_most``;
+        - ``borrowed``, of `small_categories`: the share of what is known of a model that is from other categories;
         - ``component`` (1 = the largest group of models that met), ``standing`` ("undefeated", "winless", "not
           comparable", "too few battles", or empty), ``preliminary`` (under 300 votes), ``degenerate_share`` (share of
           resamples in which the model has no comparable rating).
@@ -114,7 +116,8 @@ def leaderboard(
 
         ``attrs`` holds ``warnings`` (list of sentences), ``report`` (what was read and left out) and ``settings``; with
         features or a tie model ``coefficients``, a list of records, the tie parameter among them; of
-        `prediction_powered` boards ``judge``, a list of records of what the judge's verdicts are worth.
+        `prediction_powered` boards ``judge``, a list of records of what the judge's verdicts are worth; of
+        `small_categories` ``categories``, a list of records of what they borrow.
 
     Examples:
         >>> import jaxeval
@@ -173,11 +176,17 @@ def leaderboard(
         for name, board in zip(names, boards.values(), strict=True)
         if isinstance(board, PredictionPoweredBoard)
     ]
+    borrowing = [
+        {"category": name, **board.category(level)}
+        for name, board in zip(names, boards.values(), strict=True)
+        if isinstance(board, CategoryBoard)
+    ]
     table.attrs = {
         "warnings": warnings,
         "report": "\n".join(filter(None, [str(first.fit.report), overlap, *of_covariates])),
         **({"coefficients": coefficients} if isinstance(first, ContextualBootstrap) else {}),
         **({"judge": judge} if judge else {}),
+        **({"categories": borrowing} if borrowing else {}),
         "settings": {
             **{name: value for name, value in asdict(first.settings).items() if value != ()},  # no covariates
             **shown,
@@ -249,7 +258,7 @@ def _few_battles(board: Bootstrap, interval: BoardInterval) -> list[str]:
     """A sentence on models whose intervals could be better."""
     options = board.settings
     few = board.models[board.fit.n_battles < FEW_BATTLES]
-    others = PlackettLuceFit, PredictionPoweredFit  # which have no such penalty
+    others = PlackettLuceFit, PredictionPoweredFit, CategoryFit  # which have no such penalty
     no_better = isinstance(board.fit, others) or (options.penalty == "firth" and interval == "wald")
     if not len(few) or options.beside_firth or options.reweight or no_better:
         return []
@@ -304,6 +313,7 @@ def _table(
             "preliminary": fit.n_battles.to_numpy() < PRELIMINARY_VOTES,
             "degenerate_share": board.degenerate_share.to_numpy(),
             **_expected_scores(board, level, interval),
+            **({"borrowed": board.fit.borrowed.to_numpy()} if isinstance(board, CategoryBoard) else {}),
         }
     )
     order = np.lexsort([table["model_name"].astype(str), -np.nan_to_num(strength), ~rated, few])
