@@ -19,7 +19,7 @@ from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.judge_panel import Contests, Sizes, Verdicts
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.solve import Solution, Status, Terms
-from jaxeval.ratings.boards import MOST_INVERTED, TOLERANCE_LOGIT, Board, strength_slopes
+from jaxeval.ratings.boards import MOST_INVERTED, TOLERANCE_LOGIT, Board
 from jaxeval.ratings.connectivity import Connectivity, analyse
 from jaxeval.ratings.options import FitOptions
 from jaxeval.resampling.units import pad
@@ -27,6 +27,8 @@ from jaxeval.statistics.comparison import check_square
 from jaxeval.wording import counted, named
 
 _MAX_NEWTON_STEPS = 200
+# Judges whose discrimination is so many standard errors above 0 hold the scale: logarithms of others may be anything.
+_SURELY_ABOVE = 3.0
 # Eigenvalues of the design's correlations under this are those of directions that the verdicts do not see.
 _UNSEEN = 1e-9
 
@@ -41,8 +43,12 @@ class Panel(NamedTuple):
     """Parameters of the model; 0 for what is not fitted."""
 
     theta: Float  # (M,)
-    g: Float  # (K,) discriminations, of mean 1 among those that are fitted
+    g: Float  # (K,) discriminations
     b: Float  # (K,) side biases, logits
+
+    def scaled(self, scale: float) -> Panel:
+        """The same model, with strengths ``scale`` times as large."""
+        return Panel(self.theta * scale, self.g / scale, self.b)
 
 
 class PanelBoard(NamedTuple):
@@ -54,6 +60,8 @@ class PanelBoard(NamedTuple):
     fitted: Panel
     moves: Bool  # (P,) what is fitted: log-strengths, discriminations, side biases
     used: Bool  # (contests,) whose verdicts are used
+    holds: Bool  # (K,) judges whose discriminations have the geometric mean 1
+    scale: float  # strengths of `fitted`, over those at which all discriminations have the mean 1
     status: list[str]  # of each judge: why there are no figures of it, or empty
     confounded: bool
     flags: tuple[str, ...]  # what the verdicts cannot say
@@ -72,13 +80,20 @@ class PanelBoard(NamedTuple):
         return self.moves[m : m + k]
 
     def inverse_information(self) -> Float:
-        """(P, P) inverse of the information, in the gauge: strengths of mean 0, discriminations of mean 1.
+        """(P, P) inverse of the information, with a mean of 0 of strengths and the geometric mean of discriminations.
 
         The information is the observed one, so that sandwich errors hold if the model is wrong.
         """
-        m, k = len(self.board.theta), len(self.judges)
-        slopes, (n, points) = _slopes(self.cells, self.fitted), self.sums
-        p = scipy.special.expit(_predictor(self.cells, self.fitted))
+        return self.inverse(self.fitted, np.where(self.holds, 1 / np.where(self.holds, self.fitted.g, 1.0), 0.0))
+
+    def inverse(self, at: Panel, weights: Float) -> Float:
+        """(P, P) inverse of the information at the maximum ``at``, with fixed means of strengths and discriminations.
+
+        ``weights`` (K,) are those of the discriminations.
+        """
+        m, k = len(at.theta), len(at.g)
+        slopes, (n, points) = _slopes(self.cells, at), self.sums
+        p = scipy.special.expit(_predictor(self.cells, at))
         information = (slopes.T @ slopes.multiply((n * p * (1 - p))[:, None])).toarray()
         residual = points - n * p
         cross = np.zeros((m, k))
@@ -88,7 +103,7 @@ class PanelBoard(NamedTuple):
         information[m : m + k, :m] -= cross.T
         information[:m, :m] += 2 * self.board.ridge * np.eye(m)
         gauge = np.zeros((2, m + 2 * k))
-        gauge[0, :m] = gauge[1, m : m + k] = 1.0
+        gauge[0, :m], gauge[1, m : m + k] = 1.0, weights
         own = np.flatnonzero(self.moves)
         inverse = np.zeros(information.shape)
         if len(own):
@@ -156,7 +171,7 @@ def fit_panel_board(
     m, k = len(models), len(judges)
     check_square(m + 2 * k, MOST_INVERTED, "the information of a panel", "the verdicts on the models that you compare")
     n, points = cells.pair_sums()
-    status = np.full(k, "", object)
+    status, end = np.full(k, "", object), None
     while True:
         kept = status == ""
         own = kept[cells.judge]
@@ -175,8 +190,7 @@ def fit_panel_board(
             status[kept] = NOT_TOLD
             moves[:] = active[:] = False
             found = found._replace(standing=np.full(m, Standing.INCOMPARABLE, np.int8))
-            end = Solution(*map(np.asarray, (np.r_[np.zeros(m), np.zeros(2 * k)], Status.CONVERGED, 0, 0.0)))
-            panel = Panel(np.zeros(m), np.zeros(k), np.zeros(k))
+            end, panel = None, Panel(np.zeros(m), np.zeros(k), np.zeros(k))
             break
         end, panel = _fitted(cells, np.where(used, n, 0.0), np.where(used, points, 0.0), moves, m, options)
         separated = [] if end.status == Status.CONVERGED else _separated(cells, used, n, points, panel, side_bias)
@@ -192,23 +206,38 @@ def fit_panel_board(
         connectivity=found,
         active=active,
         theta=panel.theta,
-        status=int(end.status),
-        n_steps=int(end.n_steps),
-        grad_norm=float(end.grad_norm),
+        status=Status.CONVERGED if end is None else int(end.status),
+        n_steps=0 if end is None else int(end.n_steps),
+        grad_norm=0.0 if end is None else float(end.grad_norm),
         ridge=options.ridge,
         link=Link.LOGIT,
     )
-    return PanelBoard(
+    fit = PanelBoard(
         board=board,
         cells=cells,
         judges=judges,
         fitted=panel,
         moves=moves,
         used=used,
+        holds=np.zeros(k, bool),
+        scale=1.0,
         status=list(status),
         confounded=bool(flags),
         flags=tuple(flags),
     )
+    return _in_gauge(fit) if moves.any() else fit
+
+
+def _in_gauge(fit: PanelBoard) -> PanelBoard:
+    """The same fit with a geometric mean of 1 of the discriminations of the judges who surely follow the ratings."""
+    m, k = len(fit.fitted.theta), len(fit.judges)
+    g, free = fit.fitted.g, fit.judged
+    variance = np.diag(fit.inverse(fit.fitted, free.astype(float)))[m : m + k]
+    sureness = np.where(free, g / np.sqrt(np.maximum(variance, 1e-300)), -np.inf)
+    holds = free & ((sureness > _SURELY_ABOVE) | (sureness == sureness.max()))
+    scale = float(np.exp(np.log(g[holds]).mean())) if (g[holds] > 0).all() else 1.0
+    panel = fit.fitted.scaled(scale)
+    return fit._replace(fitted=panel, holds=holds, scale=scale, board=fit.board._replace(theta=panel.theta))
 
 
 def _connectivity(cells: PanelCells, n: Float, points: Float, m: int) -> Connectivity:

@@ -34,6 +34,8 @@ from jaxeval.wording import counted, named
 
 #: The standing of models where side biases, or discriminations, cannot be told from ratings.
 CONFOUNDED = "confounded"
+#: Flags of judges.
+NEAR_ZERO, AGAINST = "may not follow the ratings at all", "goes against the ratings"
 SHARED_TASTE = (
     "no interval of a panel knows of a taste that all its judges share: it covers what these judges would say of more "
     "verdicts, not what people prefer; nor need a panel's ranks be nearer to people's than those of its best judge"
@@ -65,7 +67,7 @@ class PanelSettings(BootstrapSettings):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class JudgePanelFit(BradleyTerryFit):
-    """Fitted strengths, and how far and to which side each judge follows them: what a `BradleyTerryFit` has, and judges.
+    """Fitted strengths, and how far and to which side judges follow them: what a `BradleyTerryFit` has, and judges.
 
     ``n_battles`` counts verdicts. ``win_probability`` is that of a judge of discrimination 1 without a side bias. Where
     side biases cannot be told from ratings, all models have the standing "confounded", and no rating.
@@ -86,7 +88,10 @@ class JudgePanelFit(BradleyTerryFit):
 
     @property
     def discriminations(self) -> pd.Series:
-        """(K,) g: how sharply each judge tells models apart; their mean is 1. NaN without a figure."""
+        """(K,) g: how sharply each judge tells models apart. NaN without a figure.
+
+        Their geometric mean is 1, that of the judges whose g is surely above 0 (by three standard errors).
+        """
         return self._of_judges(self._panel.fitted.g, 0, "discrimination")
 
     @property
@@ -158,7 +163,7 @@ class JudgePanel(Bootstrap):
         measures = {"discrimination": (fit.discriminations, self._judges.discrimination)}
         if self.settings.side_bias:
             measures["side_bias"] = fit.side_biases, self._judges.side_bias
-        alone = fit._panel.judged & (fit._panel.judged.sum() == 1)  # whose discrimination is 1
+        alone = fit._panel.holds & (fit._panel.holds.sum() == 1)  # whose discrimination is 1
         return Draws(
             pd.MultiIndex.from_product([measures, fit._panel.judges], names=["measure", "judge"]),
             np.concatenate([own.to_numpy() for own, _ in measures.values()]),
@@ -188,21 +193,24 @@ class JudgePanel(Bootstrap):
         table = pd.DataFrame(columns, pd.Index(fit._panel.judges, name="judge"))
         flags = fit.judge_status.to_numpy(object)
         lower, upper = table["discrimination_lower"], table["discrimination_upper"]
-        flags = np.where((lower <= 0) & (upper >= 0), "may not follow the ratings at all", flags)
-        flags = np.where(upper < 0, "goes against the ratings", flags)
+        flags = np.where((lower <= 0) & (upper >= 0), NEAR_ZERO, flags)
+        flags = np.where(upper < 0, AGAINST, flags)
         return Table.of(table.assign(flags=flags), "Judges")
 
     @property
     def warnings(self) -> list[str]:
         """What the verdicts or the computation leave open, in words."""
         table = self.judges()
-        doubted = table.index[table["flags"].str.startswith("may not")]
-        against = table.index[table["flags"].str.startswith("goes against")]
+        doubted, against = (table.index[table["flags"] == flag] for flag in (NEAR_ZERO, AGAINST))
+        apart = self.fit.discriminations.notna().to_numpy() & ~self.fit._panel.holds
         messages = super().warnings
         if len(against):
             messages.append(f"{named(against)}: the verdicts go against the ratings, as if sides were mixed up")
         if len(doubted):
             messages.append(f"{named(doubted)}: the verdicts may not follow the ratings at all (discrimination near 0)")
+        if apart.any():
+            others = named(table.index[apart])
+            messages.append(f"the scale of ratings is held by the judges who surely follow them, without {others}")
         return messages
 
 
@@ -242,8 +250,8 @@ def fit_judge_panel(
     Judge k takes model i, on side A, over model j with probability s(g_k (theta_i - theta_j) + b_k): the discrimination
     g_k says how sharply the judge tells models apart (arXiv:2601.21817), and b_k favours side A. Ties are half a win.
     All are estimated together by maximum likelihood, so that judges count for as much as they agree with what the panel
-    says. The discriminations have a mean of 1, and ratings are those before a judge of this mean. (A geometric mean of
-    1, which others take, has no value where a judge goes against the panel, and near 0 it blows up all ratings.)
+    says. The discriminations have a geometric mean of 1, and ratings are those before such a judge. (It is the mean of
+    the judges whose g is above 0 by three standard errors: the logarithm of others may be anything.)
 
     Judges err together on an item, and so items are drawn whole where a column tells them. In simulations with ten
     judges who share .7 of their noise, intervals of 95 % held .91 by items and .60 by verdicts.

@@ -14,8 +14,9 @@ from jaxeval.execution.shapes import REFITS
 from jaxeval.kernels import batch
 from jaxeval.kernels.batch.judge_panel import PanelEntries, PanelForm, PanelProblem, refit_panels
 from jaxeval.kernels.resample import DrawScheme
+from jaxeval.kernels.solve import Status
 from jaxeval.ratings.connectivity import per_model
-from jaxeval.ratings.drawn_votes import is_secure_board, vote_draws
+from jaxeval.ratings.drawn_votes import vote_draws
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.panel_boards import PanelBoard, padded_contests, padded_panel, sizes_of
 from jaxeval.ratings.refits import BoardRefits, Refitted
@@ -30,17 +31,16 @@ _PER_ENTRY, _PER_CONTEST = 2, 10
 
 @dataclass(frozen=True, eq=False)
 class PanelRefits(BoardRefits):
-    """Refits of one slice by chord steps, where no resample leaves a model without a strength, and Newton."""
+    """Refits of one slice by chord steps and Newton."""
 
     problem: PanelProblem
     form: PanelForm  # of chord steps
-    secure: bool
     fitted: PanelBoard
 
     def solvers(self) -> list[Solver]:
         """The fastest first."""
         return [
-            Solver(code, name, self._task(code, max_steps), np.array([self.secure or code != batch.Solver.CHORD]))
+            Solver(code, name, self._task(code, max_steps), np.array([True]))
             for code, (name, max_steps) in _SOLVERS.items()
         ]
 
@@ -48,7 +48,7 @@ class PanelRefits(BoardRefits):
         p = len(self.problem.start)
         drawn = self.problem.units.size.size + self.problem.entries.weight.size
         entries = _PER_ENTRY * drawn + _PER_CONTEST * len(self.problem.contests.first)
-        tables = 4 * p**2 if solver == batch.Solver.NEWTON else 0
+        tables = (4 * p**2) if solver == batch.Solver.NEWTON else 2 * self.form.sizes.models**2
         form = self.form._replace(solver=solver)
         return Task(
             self.program(refit_panels, self.problem, form, self.options.ridge, max_steps),
@@ -59,11 +59,18 @@ class PanelRefits(BoardRefits):
         )
 
     def on_board(self, refitted: Refitted) -> Refitted:
-        """The parameters without padding."""
+        """The parameters without padding, on the scale of the fit.
+
+        A resample has none in which a judge who holds the scale does not follow the ratings.
+        """
         m, k, sizes = len(self.fitted.board.theta), len(self.fitted.judges), self.form.sizes
         theta, g, b = np.split(refitted.parameters, [sizes.models, sizes.models + sizes.judges], axis=1)
-        parameters = np.concatenate([theta[:, :m], g[:, :k], b[:, :k]], axis=1)
-        return refitted._replace(parameters=parameters, standing=refitted.standing[:, :m])
+        g, held = g[:, :k], g[:, :k][:, self.fitted.holds]
+        lost = ~np.all(held > 0, axis=1)
+        scale = np.exp(np.log(np.where(lost[:, None], 1.0, held)).mean(1))[:, None]
+        parameters = np.concatenate([theta[:, :m] * scale, g / scale, b[:, :k]], axis=1)
+        status = np.where(lost & refitted.converged, Status.NON_FINITE, refitted.status).astype(np.int8)
+        return refitted._replace(parameters=parameters, standing=refitted.standing[:, :m], status=status)
 
 
 def panel_refits(fitted: PanelBoard, label: str, drawn: VoteGroups, options: BootstrapOptions) -> PanelRefits:
@@ -80,7 +87,8 @@ def panel_refits(fitted: PanelBoard, label: str, drawn: VoteGroups, options: Boo
         target=as_leaf(own.on_grid(cells.target[own.cell]), np.float64),
         contest=as_leaf(own.pair, np.int32),
     )
-    inverse = fitted.inverse_information()
+    at = fitted.fitted.scaled(1 / fitted.scale)
+    inverse = fitted.inverse(at, fitted.judged.astype(float))
     places = padded_panel(np.arange(1, len(inverse) + 1), sizes, m)
     there = places > 0
     wide = np.zeros((len(places), len(places)))
@@ -91,12 +99,11 @@ def panel_refits(fitted: PanelBoard, label: str, drawn: VoteGroups, options: Boo
         entries=entries,
         contests=contests,
         stream=as_leaf(draws.stream, np.uint64),
-        start=as_leaf(padded_panel(np.concatenate(fitted.fitted), sizes, m), np.float64),
+        start=as_leaf(padded_panel(np.concatenate(at), sizes, m), np.float64),
         inverse=as_leaf(wide, np.float64),
         moves=as_leaf(padded_panel(fitted.moves, sizes, m), np.bool_),
         main_verdicts=as_leaf(pad(np.where(board.active, main, 0.0), (sizes.models,)), np.float64),
     )
     count_dtype: Any = np.float64 if options.drawn == DrawScheme.BAYESIAN else np.int32
     form = PanelForm(options.drawn, count_dtype, sizes, batch.Solver.CHORD)
-    secure = is_secure_board(board, drawn.repeating)
-    return PanelRefits(options, on_device(problem), form, secure, fitted)
+    return PanelRefits(options, on_device(problem), form, fitted)

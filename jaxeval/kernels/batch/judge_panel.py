@@ -13,7 +13,7 @@ from jaxeval.kernels.batch.programs import program
 from jaxeval.kernels.batch.refits import Refits, Solver, rated
 from jaxeval.kernels.judge_panel import Contests, Sizes, Verdicts
 from jaxeval.kernels.kinds import Bool, Float, Int32, Integer, UInt64
-from jaxeval.kernels.solve import Solution, Terms
+from jaxeval.kernels.solve import Solution, Status, Terms
 
 
 class PanelEntries(NamedTuple):
@@ -75,22 +75,24 @@ def _verdicts(
 def refit_panels(
     problem: PanelProblem, form: PanelForm, mesh: Mesh, seed: Integer[Array, ""], terms: Terms, chunks: Chunks
 ) -> Refits:
-    """Refit resamples of one slice, as `refit` does. What is not fitted of a judge is NaN."""
+    """Refit resamples of one slice, as `refit` does; every solver looks for separated models first.
+
+    What is not fitted of a judge is NaN. Chord steps leave resamples that do not rate what the full data rate.
+    """
 
     def chunk(numbers: Array, problem: PanelProblem, seed: Array, terms: Terms) -> Refits:
         contests, sizes = problem.contests, form.sizes
         verdicts = _verdicts(problem, form, seed, numbers)
+        tables = judge_panel.pair_tables(contests, verdicts, sizes)
+        standing = jax.vmap(lambda n, wins: connectivity.standing(n, wins, problem.main_verdicts))(*tables)
+        found = rated(standing, terms.ridge).T & problem.moves[: sizes.models, None]
+        verdicts, moves = judge_panel.among(contests, verdicts, found, problem.moves, sizes)
         if form.solver == Solver.CHORD:
-            everyone = jnp.ones((sizes.models, len(numbers)), bool)
-            verdicts, moves = judge_panel.among(contests, verdicts, everyone, problem.moves, sizes)
-            end = judge_panel.chord(contests, verdicts, problem.start, problem.inverse, sizes, terms)
-            standing = jnp.zeros(everyone.T.shape, jnp.int8)
+            alike = jnp.all(moves == problem.moves[:, None], 0)  # other lanes, without verdicts, end at once
+            own = Verdicts(*(jnp.where(alike, x, 0.0) for x in verdicts))
+            end = judge_panel.chord(contests, own, problem.start, problem.inverse, sizes, terms)
+            end = end._replace(status=jnp.where(alike, end.status, Status.STEP_LIMIT).astype(jnp.int8))
         else:
-            tables = judge_panel.pair_tables(contests, verdicts, sizes)
-            standing = jax.vmap(lambda n, wins: connectivity.standing(n, wins, problem.main_verdicts))(*tables)
-            verdicts, moves = judge_panel.among(
-                contests, verdicts, rated(standing, terms.ridge).T, problem.moves, sizes
-            )
             end = judge_panel.newton(contests, verdicts, problem.start[:, None], moves, sizes, terms)
         fitted = moves | (jnp.arange(len(moves)) < sizes.models)[:, None]
         theta = jnp.where(fitted, end.theta, jnp.nan)
