@@ -11,7 +11,8 @@ from pandas.api.types import is_float_dtype
 
 from jaxeval.cli.boards import board_grid, plus_minus
 from jaxeval.cli.outputs import Findings
-from jaxeval.cli.screens import Column, Grid, Screen, print_screen
+from jaxeval.cli.screens import Column, Grid, Screen, grid_of, print_screen
+from jaxeval.cli.tables import one_line_cell
 from jaxeval.cli.terminal import plain_cell
 from jaxeval.ratings.slices import slice_title
 from jaxeval.tables.boards import more_columns, rank_spread, row_notes
@@ -46,6 +47,8 @@ def board_findings(table: pd.DataFrame, top: int | None) -> Findings:
         tables["coefficients"] = pd.DataFrame(table.attrs["coefficients"])
     if table.attrs.get("judge"):
         tables["judge"] = pd.DataFrame(table.attrs["judge"])
+    if table.attrs.get("judges"):
+        tables["judges"] = pd.DataFrame(table.attrs["judges"])
     return Findings(
         screen=lambda: leaderboard_screen(table, top),
         tables=tables,
@@ -66,6 +69,8 @@ def leaderboard_screen(table: pd.DataFrame, top: int | None = None) -> Screen:
     grids = [_board(title, block, top) for title, block in blocks]
     if table.attrs.get("coefficients"):
         grids.append(_coefficients(pd.DataFrame(table.attrs["coefficients"]), settings["link"]))
+    if table.attrs.get("judges"):
+        grids.append(_judges(pd.DataFrame(table.attrs["judges"])))
     return Screen(
         answer=[
             *(_leader(title, block, settings["level"]) for title, block in blocks),
@@ -151,6 +156,22 @@ def _coefficients(table: pd.DataFrame, link: str) -> Grid:
         ],
         rows="covariate",
     )  # fmt: skip
+
+
+def _judges(table: pd.DataFrame) -> Grid:
+    """The judges of a panel."""
+
+    def cell(name: Any, value: Any) -> str:
+        return "" if pd.isna(value) else f"{value:.2f}" if isinstance(value, float) else one_line_cell(name, value)
+
+    return grid_of(
+        table.drop(columns=[name for name in table if str(name).endswith("_standard_error")]),
+        "Judges",
+        cell,
+        meaning="discrimination: how sharply a judge follows the ratings, 1 on average; side bias: logits for side A",
+        rows="judge",
+        kept=("judge", "discrimination"),
+    )
 
 
 def _besides(value: Any) -> str:

@@ -98,7 +98,7 @@ def panel_rows(verdicts: Any, where: PanelColumns) -> PanelRows:
     Raises:
         DataError: no column names the judges; a column is not there; verdicts cannot be read, or there are none.
     """
-    battles = verdicts if isinstance(verdicts, Battles) else _read(verdicts, where)
+    battles = panel_battles(verdicts, where)
     name = usual_column(battles.columns, where.judge, JUDGE)
     if name is None:
         have = ", ".join(map(repr, battles.columns.columns)) or "none"
@@ -113,8 +113,10 @@ def panel_rows(verdicts: Any, where: PanelColumns) -> PanelRows:
     return PanelRows(**vars(battles), judge=number, judges=judges, item=item)
 
 
-def _read(verdicts: Any, where: PanelColumns) -> Battles:
-    """Battles of what is no `Battles` yet, with the column of judges beside them."""
+def panel_battles(verdicts: Any, where: PanelColumns) -> Battles:
+    """The verdicts as `Battles`, with the column of judges beside them; as `panel_rows` otherwise."""
+    if isinstance(verdicts, Battles):
+        return verdicts
     if isinstance(verdicts, JudgeOutputs):
         further = verdicts.battles.columns.difference(verdicts.calls.columns, sort=False)
         keys = ["judge", "item", "model_a", "model_b", "run"]
