@@ -51,6 +51,7 @@ from jaxeval.data.score_files import read_scores as read_scores
 from jaxeval.data.simulate import simulate_battles as simulate_battles
 from jaxeval.data.simulate import simulate_judge_outputs as simulate_judge_outputs
 from jaxeval.data.simulate import simulate_judged_battles as simulate_judged_battles
+from jaxeval.data.simulate import simulate_panel as simulate_panel
 from jaxeval.data.simulate import simulate_strengths as simulate_strengths
 from jaxeval.data.simulate import simulate_verdicts as simulate_verdicts
 from jaxeval.data.simulate import simulate_votes as simulate_votes
@@ -77,6 +78,9 @@ from jaxeval.ratings.compare_boards import compare_boards as compare_boards
 from jaxeval.ratings.contextual_bootstrap import ContextualBootstrap as ContextualBootstrap
 from jaxeval.ratings.contextual_fit import ContextualFit as ContextualFit
 from jaxeval.ratings.leaderboard import leaderboard as leaderboard
+from jaxeval.ratings.panel_ratings import JudgePanel as JudgePanel
+from jaxeval.ratings.panel_ratings import JudgePanelFit as JudgePanelFit
+from jaxeval.ratings.panel_ratings import fit_judge_panel as fit_judge_panel
 from jaxeval.ratings.plackett_luce import PlackettLuceFit as PlackettLuceFit
 from jaxeval.ratings.plackett_luce import fit_plackett_luce as fit_plackett_luce
 from jaxeval.ratings.prediction_powered import PredictionPoweredBoard as PredictionPoweredBoard

@@ -24,6 +24,7 @@ from jaxeval.cli.judge import judge
 from jaxeval.cli.judged_boards import Judged, judged_options
 from jaxeval.cli.meta import meta
 from jaxeval.cli.outputs import OutputFile, Outputs, check_outputs, output_options, present, quiet_option
+from jaxeval.cli.panel_options import PanelReading, panel_options
 from jaxeval.cli.processes import first_goes_on, gather_files
 from jaxeval.cli.publishing import Publishing, publishing_options
 from jaxeval.cli.reading import Reading, reading_options
@@ -295,6 +296,41 @@ def rankings(
     columns: Any = {"ranking": ranking, "item": item, "rank": rank, "weight": weight, "count": count}
     found = read_rankings(files, **{name: column for name, column in columns.items() if column is not None})
     _rate(found.rows, by=list(by) or None, **board)
+
+
+@main.command(cls=CompilingCommand)
+@click.argument("files", nargs=-1, required=True, type=InputFile(exists=True, path_type=Path))
+@panel_options
+@_group_options
+@strata_option("verdicts")
+@choice_option("--scheme", "multinomial", "poisson", "bayesian")
+@reading_options
+@_board_options
+def panel(
+    *,
+    files: tuple[FileName, ...],
+    by: tuple[str, ...],
+    cluster: str | None,
+    strata: str | None,
+    reading: Reading,
+    panel: PanelReading,
+    **board: Any,
+) -> None:
+    """Rate the models in FILES by a panel of judges without gold labels, and say how far each judge follows them.
+
+    FILES have a row for each verdict, with the columns judge, item, model_a, model_b and verdict; or a row for each
+    battle and a column of verdicts for each of --judges; or scores; or what judges printed, in a column such as output.
+    Items are resampled whole. Side A is the one that was shown first.
+    """
+    if cluster and panel.rows:
+        raise click.UsageError("--rows resamples verdicts one by one, and --cluster whole clusters: leave one")
+    if by and board["publishing"].eval_results:
+        raise click.UsageError("--eval-results writes one value for each model: it has no --by")
+    check_outputs({"--out": board["outputs"].out, "--plot": board["plot"]}, [*files, *reading.files])
+    verdicts = reading.chosen(panel.read(files, reading, [*by, *(name for name in (cluster, strata) if name)]))
+    board |= {"missing": reading.missing if by else "error", "reading": reading}
+    board |= {"by": list(by) or None, "cluster": cluster, "strata": strata}
+    _rate(verdicts, judge=lambda options: panel.panels(verdicts, options), **board)
 
 
 def _draw_effect(battles: Battles, path: Path, board: dict[str, Any]) -> None:

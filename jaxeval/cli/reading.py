@@ -205,7 +205,7 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 #: How what judges printed is read, in the words of `JudgeOutputs.from_pandas`; nothing is given by default.
-reply_options = several_options(
+call_options = several_options(
     column_options(
         output="What the judge printed: JSON, fenced or not, or text. [output or reply, if there are no scores]",
         item="Prompts, by which the two orders of a battle are found. [item or question_id]",
@@ -214,8 +214,6 @@ reply_options = several_options(
         shown_first="Which side was shown first. "
         "[of replies shown_first, order or swapped, else model_a; of a table none]",
     ),
-    click.option("--words", "labels", type=LabelsOption(), metavar="L=MEANING,...",
-                 help="What other verdicts mean, as 1=model_a,2=model_b: model_a is the side shown first."),
     click.option("--criteria", type=_Names(), metavar="NAME,...", help="Criteria that count. [those of most replies]"),
     click.option("--scale", type=Scale(), metavar="LOW:HIGH", help="Of a criterion's scores. [1:10]"),
     click.option("--confidence", type=click.Choice(["share", "percent"]), help="How confidence is stated. [share]"),
@@ -224,6 +222,13 @@ reply_options = several_options(
                  help="Battles judged in one order only; separate takes each row of a table as a battle. [error]"),
     click.option("--repeats", type=click.Choice(["error", "first", "runs"]),
                  help="An order that is judged twice: keep the first call, or make runs of them. [error]"),
+)  # fmt: skip
+
+#: The same, with words of verdicts and labels of people beside them.
+reply_options = several_options(
+    call_options,
+    click.option("--words", "labels", type=LabelsOption(), metavar="L=MEANING,...",
+                 help="What other verdicts mean, as 1=model_a,2=model_b: model_a is the side shown first."),
     click.option("--human-labels", type=FILE, metavar="FILE",
                  help="A table of human labels, joined by item and pair: item, model_a, model_b, winner, and rater."),
     click.option("--people", type=click.Choice(["error", "majority", "drop"]),

@@ -12,6 +12,7 @@ from pandas.api.types import is_float_dtype
 from jaxeval.cli.boards import board_grid, plus_minus, whole
 from jaxeval.cli.outputs import Findings
 from jaxeval.cli.screens import Column, Grid, Screen, grid_of, print_screen
+from jaxeval.cli.tables import one_line_cell
 from jaxeval.cli.terminal import plain_cell
 from jaxeval.ratings.slices import slice_title
 from jaxeval.tables.boards import more_columns, rank_spread, row_notes
@@ -45,7 +46,7 @@ def board_findings(table: pd.DataFrame, top: int | None) -> Findings:
     tables = {"leaderboard": table}
     if table.attrs.get("coefficients"):
         tables["coefficients"] = pd.DataFrame(table.attrs["coefficients"])
-    for name in ("judge", "categories"):
+    for name in ("judge", "judges", "categories"):
         if table.attrs.get(name):
             tables[name] = pd.DataFrame(table.attrs[name])
     return Findings(
@@ -71,6 +72,8 @@ def leaderboard_screen(table: pd.DataFrame, top: int | None = None) -> Screen:
     borrowing = pd.DataFrame(table.attrs.get("categories", []))
     if len(borrowing):
         grids.insert(0, grid_of(borrowing, "What categories borrow", _of_category, meaning=_BORROWING, rows="category"))
+    if table.attrs.get("judges"):
+        grids.append(_judges(pd.DataFrame(table.attrs["judges"])))
     return Screen(
         answer=[
             *(_leader(title, block, settings["level"]) for title, block in blocks),
@@ -163,6 +166,22 @@ def _of_category(name: str, value: Any) -> str:
     if name in ("category", "n_battles") or pd.isna(value):
         return whole(value) if name == "n_battles" else "" if name != "category" else visible_line(value)
     return f"{value:.0%}" if name == "borrowed" else f"{value:.2f}" if name == "variance_factor" else f"{value:,.0f}"
+
+
+def _judges(table: pd.DataFrame) -> Grid:
+    """The judges of a panel."""
+
+    def cell(name: Any, value: Any) -> str:
+        return "" if pd.isna(value) else f"{value:.2f}" if isinstance(value, float) else one_line_cell(name, value)
+
+    return grid_of(
+        table.drop(columns=[name for name in table if str(name).endswith("_standard_error")]),
+        "Judges",
+        cell,
+        meaning="discrimination: how sharply a judge follows the ratings, 1 on average; side bias: logits for side A",
+        rows="judge",
+        kept=("judge", "discrimination"),
+    )
 
 
 def _besides(value: Any) -> str:

@@ -172,6 +172,66 @@ def simulate_verdicts(
     return Battles.from_pandas(votes[labelled]), judged.filter(labelled), judged.filter(~labelled)
 
 
+def simulate_panel(
+    n_items: int = 1_000,
+    n_models: int = 8,
+    *,
+    discriminations: Sequence[float] = (0.5, 1.0, 2.0),
+    side_biases: Sequence[float] | None = None,
+    together: float = 0.0,
+    strengths: pd.Series | None = None,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Verdicts of a panel: each judge chooses a side of each item's two models, as `fit_judge_panel` takes them.
+
+    Judge k takes side A with probability s(g_k (theta_a - theta_b) + b_k). There are no ties.
+
+    Args:
+        n_items: items, each of two models that are chosen at random, as is the side of each.
+        n_models: M.
+        discriminations: (K,) g.
+        side_biases: (K,) b, logits; none by default.
+        together: probability that a judge decides an item by the chance that all such judges share.
+        strengths: log-strengths by model name (logits); `simulate_strengths` (n_models, seed=seed) by default.
+        seed: of the random numbers.
+
+    Returns:
+        A row for each judge and item: judge, item, model_a, model_b, verdict.
+
+    Raises:
+        ValueError: a share that is none, or numbers of judges that differ.
+
+    Examples:
+        >>> import jaxeval
+        >>> jaxeval.simulate_panel(2, 3, discriminations=[1.0, 2.0], seed=0)[["judge", "item"]].to_numpy().tolist()
+        [['judge-1', 0], ['judge-1', 1], ['judge-2', 0], ['judge-2', 1]]
+    """
+    if not 0 <= together <= 1:
+        raise ValueError(f"together must lie in [0, 1], got {together}")
+    g = np.asarray(discriminations, float)
+    b = np.zeros(len(g)) if side_biases is None else np.asarray(side_biases, float)
+    if g.shape != b.shape or g.ndim != 1 or len(g) == 0:
+        raise ValueError(f"every judge has a discrimination and a side bias, got {len(g)} and {len(b)} of them")
+    n = checked_integer("n_items", n_items, 1)
+    own = _given_or_drawn(strengths, n_models, n, seed)
+    rng = np.random.default_rng([checked_integer("seed", seed), 4])
+    m = len(own)
+    a = rng.integers(0, m, n)
+    other = (a + rng.integers(1, m, n)) % m
+    theta = own.to_numpy(float)
+    p = 1 / (1 + np.exp(-(g[:, None] * (theta[a] - theta[other]) + b[:, None])))
+    u = np.where(rng.random((len(g), n)) < together, rng.random(n), rng.random((len(g), n)))
+    return pd.DataFrame(
+        {
+            "judge": np.repeat([f"judge-{k + 1}" for k in range(len(g))], n),
+            "item": np.tile(np.arange(n), len(g)),
+            "model_a": np.tile(own.index[a], len(g)),
+            "model_b": np.tile(own.index[other], len(g)),
+            "verdict": np.where(u < p, "model_a", "model_b").ravel(),
+        }
+    )
+
+
 def simulate_judged_battles(
     n_battles: int = 25_000,
     n_models: int = 55,

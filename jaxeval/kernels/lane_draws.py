@@ -4,13 +4,15 @@ A draw is that of `resample`, to the bit. Here a unit's constants and table serv
 CPU takes a seventh of the time of a lane after the other, and nothing is transposed afterwards.
 """
 
+from collections.abc import Sequence
 from functools import partial
 
 import jax.numpy as jnp
 from jax import Array
 
 from jaxeval.kernels import resample, squares
-from jaxeval.kernels.kinds import Int32, Integer, Num, UInt64
+from jaxeval.kernels.additions import added
+from jaxeval.kernels.kinds import Float, Int32, Integer, Num, UInt64
 from jaxeval.kernels.resample import DrawScheme, Units
 
 
@@ -37,6 +39,35 @@ def draw(
     if scheme == DrawScheme.POISSON:
         return _poisson(units, dtype, squares.stream_key(seed, stream, numbers[:, None], 0))
     return _multinomial(units, dtype, seed, stream, numbers)
+
+
+def sums(
+    draws: Num[Array, "units R"],
+    unit: Int32[Array, "rows columns"] | None,
+    of_column: Int32[Array, "columns"],
+    size: int,
+    weights: Sequence[Float[Array, "rows columns"]],
+) -> list[Float[Array, "{size} R"]]:
+    """Sums of the draws that entries on a grid get, by what each column is of: one for each of the ``weights``.
+
+    Args:
+        draws: of all units.
+        unit: flat number of the unit that draws an entry; None where units are entries.
+        of_column: what the column is of, under ``size``.
+        size: of the sums.
+        weights: what a draw of an entry adds.
+    """
+    drawn = draws if unit is None else draws.at[unit.reshape(-1)].get(mode="promise_in_bounds")
+    drawn = drawn.reshape(*weights[0].shape, draws.shape[-1])
+
+    def by_column(weight: Array) -> Array:
+        # Row by row, which XLA on the CPU vectorises.
+        columns = sum(
+            (weight[row, :, None] * drawn[row] for row in range(1, len(drawn))), weight[0, :, None] * drawn[0]
+        )
+        return added(jnp.zeros((size, draws.shape[-1])), (of_column, columns))
+
+    return [by_column(weight) for weight in weights]
 
 
 def _poisson(units: Units, dtype: type, key: UInt64[Array, "R S"]) -> Num[Array, "K*Q R"]:

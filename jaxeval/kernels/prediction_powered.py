@@ -19,6 +19,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
+from jaxeval.kernels import lane_draws
 from jaxeval.kernels.additions import added
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.kinds import Float, Int8, Int32, Num, Real
@@ -81,20 +82,10 @@ class Powered(NamedTuple):
 
 def pair_sums(entries: Entries, draws: Num[Array, "units R"], n_pairs: int) -> PairSums:
     """Sums by pair of the ``draws`` of all units."""
-    drawn = draws if entries.unit is None else draws.at[entries.unit.reshape(-1)].get(mode="promise_in_bounds")
-    drawn = drawn.reshape(*entries.times.shape, draws.shape[-1])
-    y, f = entries.human, entries.judge
-
-    def by_pair(values: Array) -> Array:
-        # Row by row, which XLA on the CPU vectorises.
-        weights = entries.times * values
-        columns = sum(
-            (weights[row, :, None] * drawn[row] for row in range(1, len(drawn))), weights[0, :, None] * drawn[0]
-        )
-        return added(jnp.zeros((2 * n_pairs, draws.shape[-1])), (entries.pair, columns))
-
-    n, human, judge = by_pair(jnp.ones_like(y)), by_pair(y), by_pair(f)
-    squared_human, product, squared_judge = by_pair(y**2), by_pair(y * f), by_pair(f**2)
+    y, f, times = entries.human, entries.judge, entries.times
+    values = jnp.ones_like(y), y, f, y**2, y * f, f**2
+    found = lane_draws.sums(draws, entries.unit, entries.pair, 2 * n_pairs, [times * value for value in values])
+    n, human, judge, squared_human, product, squared_judge = found
     return PairSums(
         n=n[:n_pairs],
         human=human[:n_pairs],

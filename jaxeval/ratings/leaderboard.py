@@ -22,6 +22,7 @@ from jaxeval.ratings.bootstrap import bootstrap
 from jaxeval.ratings.bootstrap_result import BoardInterval, Bootstrap, Bootstraps
 from jaxeval.ratings.contextual_bootstrap import ContextualBootstrap
 from jaxeval.ratings.options import BootstrapOptions, ResampleArguments
+from jaxeval.ratings.panel_ratings import JudgePanel, JudgePanelFit
 from jaxeval.ratings.plackett_luce import PlackettLuceFit
 from jaxeval.ratings.prediction_powered import PredictionPoweredBoard, PredictionPoweredFit
 from jaxeval.ratings.slices import slice_name, slice_title
@@ -117,7 +118,7 @@ def leaderboard(
         ``attrs`` holds ``warnings`` (list of sentences), ``report`` (what was read and left out) and ``settings``; with
         features or a tie model ``coefficients``, a list of records, the tie parameter among them; of
         `prediction_powered` boards ``judge``, a list of records of what the judge's verdicts are worth; of
-        `small_categories` ``categories``, a list of records of what they borrow.
+        `small_categories` ``categories``, what they borrow; of `fit_judge_panel` boards ``judges``, a list of records.
 
     Examples:
         >>> import jaxeval
@@ -181,12 +182,19 @@ def leaderboard(
         for name, board in zip(names, boards.values(), strict=True)
         if isinstance(board, CategoryBoard)
     ]
+    judges = [
+        {**({} if name is None else {"category": name}), **record}
+        for name, board in zip(names, boards.values(), strict=True)
+        if isinstance(board, JudgePanel)
+        for record in board.judges(level).reset_index().to_dict("records")
+    ]
     table.attrs = {
         "warnings": warnings,
         "report": "\n".join(filter(None, [str(first.fit.report), overlap, *of_covariates])),
         **({"coefficients": coefficients} if isinstance(first, ContextualBootstrap) else {}),
         **({"judge": judge} if judge else {}),
         **({"categories": borrowing} if borrowing else {}),
+        **({"judges": judges} if judges else {}),
         "settings": {
             **{name: value for name, value in asdict(first.settings).items() if value != ()},  # no covariates
             **shown,
@@ -258,7 +266,7 @@ def _few_battles(board: Bootstrap, interval: BoardInterval) -> list[str]:
     """A sentence on models whose intervals could be better."""
     options = board.settings
     few = board.models[board.fit.n_battles < FEW_BATTLES]
-    others = PlackettLuceFit, PredictionPoweredFit, CategoryFit  # which have no such penalty
+    others = JudgePanelFit, PlackettLuceFit, PredictionPoweredFit, CategoryFit  # which have no such penalty
     no_better = isinstance(board.fit, others) or (options.penalty == "firth" and interval == "wald")
     if not len(few) or options.beside_firth or options.reweight or no_better:
         return []

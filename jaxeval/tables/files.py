@@ -39,13 +39,14 @@ def write_table(
     that matches ``^'+[=+\-@\uff1d\uff0b\uff0d\uff20\t\r\n]`` to get it back, or write ``raw_names``.
 
     JSON: an object of ``settings`` (among them the seed, versions, the report on what was read and the warnings),
-    ``coefficients`` if there are any, ``rows``, a record each, and a ``digest`` that tells damage. It is the SHA-256 of
-    the object without it as ``json.dumps(..., sort_keys=True, separators=(",", ":"))`` writes it. Numbers that are
-    missing or infinite are null, so that a bound is null where an interval has no end, or where there is no interval;
-    Parquet and CSV tell the two apart.
+    ``coefficients`` and ``judges`` if there are any, ``rows``, a record each, and a ``digest`` that tells damage. It is
+    the SHA-256 of the object without it as ``json.dumps(..., sort_keys=True, separators=(",", ":"))`` writes it.
+    Numbers that are missing or infinite are null, so that a bound is null where an interval has no end, or where there
+    is no interval; Parquet and CSV tell the two apart.
 
     Args:
-        table: ``attrs`` may hold ``settings``, ``report``, ``warnings`` and ``coefficients``, as of `leaderboard`.
+        table: ``attrs`` may hold ``settings``, ``report``, ``warnings``, ``coefficients`` and ``judges``, as of
+            `leaderboard`.
         path: where to write it.
         format: "csv", "parquet", "json", "md", "tex" or "html", whatever the ending is.
         title: of documents.
@@ -121,8 +122,8 @@ def table_bytes(
         from jaxeval.tables.records import json_table
 
         about = {name: attrs[name] for name in ("report", "warnings") if name in attrs}
-        coefficients = {"coefficients": attrs["coefficients"]} if attrs.get("coefficients") else {}
-        return json_table(rows, {"settings": {**attrs.get("settings", {}), **about}, **coefficients}).encode()
+        besides = {name: attrs[name] for name in ("coefficients", "judges") if attrs.get(name)}
+        return json_table(rows, {"settings": {**attrs.get("settings", {}), **about}, **besides}).encode()
     else:
         return _document(rows, format, title, _notes(attrs) if notes is None else list(notes)).encode()
     return file.getvalue()

@@ -1,0 +1,161 @@
+"""How verdicts of panels are read from files: options, and the verdicts that they ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jaxeval.cli.reading import Reading, call_options
+from jaxeval.cli.run_options import several_options
+from jaxeval.data.remote_names import FileName
+
+if TYPE_CHECKING:
+    from jaxeval.data.battles import Battles
+
+#: Options of `leaderboard` that `fit_judge_panel` has too.
+_OF_BOARD = (
+    "n_resamples", "seed", "scheme", "by", "strata", "ridge", "base", "gauge", "max_slices", "min_slice_battles",
+    "memory_limit", "checkpoint", "missing", "progress",
+)  # fmt: skip
+_SHOWN = ("level", "interval", "min_battles", "simultaneous_ranks")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PanelReading:
+    """What the options say; all but the first three are of what judges printed."""
+
+    judges: str | None
+    rows: bool
+    side_bias: bool
+    item: str | None
+    judge: str | None
+    shown_first: str | None
+    output: str | None
+    run: str | None
+    criteria: tuple[str, ...] | None
+    scale: tuple[float, float] | None
+    confidence: str | None
+    unparsed: str | None
+    one_order: str | None
+    repeats: str | None
+
+    def read(self, files: Sequence[FileName], reading: Reading, keep: Sequence[str]) -> Battles:
+        """The verdicts in files, each with its judge: rows, columns of verdicts, scores, or what judges printed.
+
+        Raises:
+            click.UsageError: options of another form of files.
+        """
+        from jaxeval.data.file_lists import files_of
+        from jaxeval.data.judged_battles import DEFAULT_SCORES
+        from jaxeval.data.panel_verdicts import ORDERS, PanelColumns, panel_battles
+        from jaxeval.data.presentation_orders import ITEM, JUDGE, OUTPUT
+        from jaxeval.data.table_files import head_names
+
+        paths = files_of(files)
+        names = head_names(paths[0])
+        given = {name: getattr(self, name) for name in _OF_CALLS if getattr(self, name) is not None}
+        is_table = self.judges is not None or reading.winner is not None or {"verdict", "winner"} & {*names}
+        if "output" in given or (not is_table and _there(names, OUTPUT)):
+            return panel_battles(*self._outputs(paths, reading, given))
+        if given:
+            odd = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+            raise click.UsageError(f"{odd}: about what judges printed, and these files are tables of verdicts")
+        if not is_table and set(DEFAULT_SCORES) <= {*names}:
+            return panel_battles(self._scored(paths, reading), PanelColumns(item=self.item))
+        where = PanelColumns(
+            judge=self.judge, item=self.item, label_coding=reading.labels, shown_first=self.shown_first,
+            judges=None if self.judges is None else [name.strip() for name in self.judges.split(",")],
+            model_a=reading.model_a, model_b=reading.model_b,
+        )  # fmt: skip
+        if self.judges is not None or self.shown_first is not None or set(ORDERS) <= {*names}:
+            return panel_battles(_table(paths, reading), where)
+        if reading.winner is None and "verdict" in names:
+            reading = replace(reading, winner="verdict")
+        kept = [name for name in (self.judge or _there(names, JUDGE), self.item or _there(names, ITEM)) if name]
+        return panel_battles(reading.read(files, list(dict.fromkeys([*keep, *kept]))), where)
+
+    def _outputs(self, paths: Sequence[FileName], reading: Reading, given: dict[str, Any]) -> tuple[Any, Any]:
+        """What judges printed."""
+        from jaxeval.data.judge_outputs import JudgeOutputs
+        from jaxeval.data.panel_verdicts import PanelColumns
+
+        columns = {"item": self.item, "judge": self.judge, "shown_first": self.shown_first, "labels": reading.labels}
+        columns = {name: value for name, value in columns.items() if value is not None} | given
+        table = _table(paths, reading)
+        options = {"human": False, "one_order": "keep", **columns}
+        found = JudgeOutputs.from_pandas(table, model_a=reading.model_a, model_b=reading.model_b, **options)
+        return found, PanelColumns()
+
+    def _scored(self, paths: Sequence[FileName], reading: Reading) -> dict[str, Any]:
+        """Tables of scores, by judge."""
+        from jaxeval.data.judged_files import read_judges
+
+        if len(paths) > 1:
+            raise click.UsageError("tables of scores are read one at a time: give one FILE")
+        sides: Any = {"model_a": reading.model_a, "model_b": reading.model_b, "label_coding": reading.labels}
+        (path,) = paths
+        return read_judges(path, judge=self.judge, item=self.item, **sides)
+
+    def panels(self, verdicts: Battles, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """The resampled boards, and the options of their table."""
+        from jaxeval.ratings.panel_ratings import fit_judge_panel
+
+        own: Any = {name: options[name] for name in _OF_BOARD}
+        own["cluster"] = False if self.rows else options["cluster"]
+        # What judges printed is read into columns of usual names.
+        judge, item = (name if name in verdicts.columns else None for name in (self.judge, self.item))
+        boards = fit_judge_panel(verdicts, judge=judge, item=item, side_bias=self.side_bias, **own)
+        return boards, {name: options[name] for name in _SHOWN}
+
+
+_NAMES = tuple(field.name for field in fields(PanelReading))
+_OF_CALLS = _NAMES[_NAMES.index("output") :]
+
+
+def _there(names: Sequence[str], usual: Sequence[str]) -> str | None:
+    """The first of ``usual`` names among those of a table."""
+    from jaxeval.data.columns import folded
+
+    by_name = {folded(name): name for name in reversed(names)}
+    return next((by_name[folded(name)] for name in usual if folded(name) in by_name), None)
+
+
+def _table(paths: Sequence[FileName], reading: Reading) -> Any:
+    """Whole files, one after the other."""
+    import pandas as pd
+
+    from jaxeval.data.columns import frame_of
+    from jaxeval.data.table_files import read_whole_table
+
+    for option in ("where", "winner_model", "loser_model", "scores", "count", "weight", "target"):
+        if getattr(reading, option) is not None:
+            raise click.UsageError(
+                f"--{option.replace('_', '-')} is for files with a row for each verdict of a judge, as columns of a "
+                "judge and of a winner"
+            )
+    text = [reading.model_a, reading.model_b]
+    frames = [frame_of(read_whole_table(path, text)) for path in paths]
+    return frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
+
+
+_OPTIONS = several_options(
+    click.option("--judges", metavar="A,B", help="Columns of verdicts, where each judge has its own. [a row each]"),
+    click.option("--rows", is_flag=True,
+                 help="Resample verdicts one by one, as if judges erred independently; by default items."),
+    click.option("--side-bias/--no-side-bias", default=True, help="Whether judges may favour a side."),
+    call_options,
+)  # fmt: skip
+
+
+def panel_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options, as ``panel`` of the command."""
+
+    @wraps(command)
+    def gathered(*args: Any, **options: Any) -> Any:
+        return command(*args, panel=PanelReading(**{name: options.pop(name) for name in _NAMES}), **options)
+
+    return _OPTIONS(gathered)

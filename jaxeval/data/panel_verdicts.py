@@ -1,0 +1,253 @@
+"""Verdicts of a panel of judges: rows of battles with the judge of each, from every form that verdicts come in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.arrays import Bool, Float, Int
+from jaxeval.data.battles import Battles
+from jaxeval.data.cells import Cells, count_by
+from jaxeval.data.columns import as_frame, encode_models, reject_missing, require_column
+from jaxeval.data.human_labels import targets_of
+from jaxeval.data.judge_outputs import JudgeOutputs
+from jaxeval.data.judged_battles import DEFAULT_VERDICT, JudgedBattles
+from jaxeval.data.labels import Labels, Sides, read_labels
+from jaxeval.data.presentation_orders import ITEM, JUDGE, second_side_first, usual_column
+from jaxeval.errors import DataError
+from jaxeval.wording import counted
+
+#: Columns of the verdicts of a table that were given with either side shown first.
+ORDERS = ("verdict_a_first", "verdict_b_first")
+#: The column that tells the rows of a table apart, where a row holds the verdicts of several judges on one battle.
+ROW = "(row)"
+_TARGET = "(target)"
+
+
+class PanelColumns(NamedTuple):
+    """Where a table says who judged what."""
+
+    judge: str | None = None
+    item: str | None = None
+    judges: Sequence[str] | None = None  # columns of verdicts
+    label_coding: Labels | None = None
+    shown_first: str | None = None
+    model_a: str = "model_a"
+    model_b: str = "model_b"
+
+
+@dataclass(frozen=True, eq=False)
+class PanelCells(Cells):
+    """Verdicts compressed: equal ones of one contest are a cell. A contest is a judge and two models on their sides.
+
+    ``first`` and ``second`` are those on side A and B, and a target says that side A wins. Two models may have many
+    contests. Sorted by judge, then side A, side B, target and weight.
+    """
+
+    judge: Int  # (P,) number of the judge of each contest
+
+    @cached_property
+    def pooled(self) -> Cells:
+        """The same cells, whose pairs are two models whatever their judges and sides."""
+        low, high = np.minimum(self.first, self.second), np.maximum(self.first, self.second)
+        pairs, number = np.unique(np.stack([low, high]), axis=1, return_inverse=True)
+        target = np.where((self.first > self.second)[self.pair], 1 - self.target, self.target)
+        return Cells(pairs[0], pairs[1], number.reshape(-1)[self.pair], target, self.weight, self.count)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PanelRows(Battles):
+    """Verdicts as rows that are grouped, drawn and compressed as battles are."""
+
+    judge: Int = field(default_factory=lambda: np.zeros(0, np.int64), repr=False)  # (R,) number of the judge
+    judges: pd.Index = field(default_factory=lambda: pd.Index([]), repr=False)  # (K,)
+    item: str | None = None  # the column of items, if there is one
+
+    def compress(self, rows: slice | NDArray[np.intp]) -> tuple[PanelCells, NDArray[np.intp]]:
+        """Cells of some rows, and the cell of each."""
+        a, b, target = self.model_a[rows].astype(np.int64), self.model_b[rows], self.target[rows]
+        weight = np.ones(len(a)) if self.weight is None else self.weight[rows]
+        contest = (self.judge[rows] * self.n_models + a) * self.n_models + b
+        values, label = np.unique(np.stack([target, weight]), axis=1, return_inverse=True)
+        n_values = values.shape[1]
+        keys, cell_of_row = np.unique(contest * n_values + label.reshape(-1), return_inverse=True)
+        contests, pair = np.unique(keys // n_values, return_inverse=True)
+        judge, sides = np.divmod(contests, self.n_models**2)
+        first, second = (x.astype(np.int32) for x in np.divmod(sides, self.n_models))
+        target, weight = values[:, keys % n_values]
+        count = count_by(cell_of_row, None if self.count is None else self.count[rows], len(keys))
+        cells = PanelCells(
+            first=first, second=second, pair=pair, target=target, weight=weight, count=count, judge=judge
+        )
+        return cells, cell_of_row
+
+
+def panel_rows(verdicts: Any, where: PanelColumns) -> PanelRows:
+    """The verdicts as rows, with the judge of each.
+
+    Args:
+        verdicts: `Battles`, a table, `JudgeOutputs`, or `JudgedBattles` of each judge, as `fit_judge_panel` takes them.
+        where: columns.
+
+    Raises:
+        DataError: no column names the judges; a column is not there; verdicts cannot be read, or there are none.
+    """
+    battles = panel_battles(verdicts, where)
+    name = usual_column(battles.columns, where.judge, JUDGE)
+    if name is None:
+        have = ", ".join(map(repr, battles.columns.columns)) or "none"
+        raise DataError(
+            "no column says which judge gave each verdict: name it (judge=, --judge), or name a column of verdicts for "
+            f"each judge (judges=, --judges); besides models and results there are the columns {have}"
+        )
+    number, judges = battles.codes(name)
+    item = usual_column(battles.columns, where.item, ITEM)
+    if item is None and ROW in battles.columns:
+        item = ROW
+    return PanelRows(**vars(battles), judge=number, judges=judges, item=item)
+
+
+def panel_battles(verdicts: Any, where: PanelColumns) -> Battles:
+    """The verdicts as `Battles`, with the column of judges beside them; as `panel_rows` otherwise."""
+    if isinstance(verdicts, Battles):
+        return verdicts
+    if isinstance(verdicts, JudgeOutputs):
+        further = verdicts.battles.columns.difference(verdicts.calls.columns, sort=False)
+        keys = ["judge", "item", "model_a", "model_b", "run"]
+        calls = verdicts.calls.merge(verdicts.battles[[*keys, *further.difference(ORDERS)]], how="left", on=keys)
+        parts = [(None, targets_of(calls["verdict"]), (calls["shown_first"] == "model_b").to_numpy())]
+        battles = _rows_of(calls, ("model_a", "model_b"), parts, "judge")
+        return _told(battles, *str(verdicts.report).splitlines())
+    if isinstance(verdicts, JudgedBattles):
+        verdicts = {verdicts.judge_name: verdicts}
+    if isinstance(verdicts, Mapping):
+        return _of_judged(verdicts)
+    frame = as_frame(verdicts).reset_index(drop=True)
+    if len(frame) == 0:
+        raise DataError("the table of verdicts has no rows")
+    return _of_table(frame, where)
+
+
+def _of_judged(judged: Mapping[Any, JudgedBattles]) -> Battles:
+    """Battles of several judges, each in a table of its own."""
+    frames, told = [], []
+    for name, own in judged.items():
+        if not isinstance(own, JudgedBattles):
+            raise TypeError(f"a mapping of judges holds JudgedBattles by the judges' names, got {type(own).__name__}")
+        sides = {"model_a": own.models[own.model_a], "model_b": own.models[own.model_b]}
+        frame = own.columns.drop(columns=list(sides), errors="ignore").reset_index(drop=True).assign(**sides)
+        for target, b_first in _orders_of(own):
+            swapped = np.full(len(frame), b_first)
+            frames.append(_long(frame, ("model_a", "model_b"), target, swapped).assign(**{JUDGE[0]: str(name)}))
+        told += [f"{name}: {line}" for line in str(own.report).splitlines()]
+    if not frames:
+        raise DataError("the mapping of judges is empty")
+    table = pd.concat(frames, ignore_index=True)
+    return _told(Battles.from_pandas(table, target=_TARGET), *told)
+
+
+def _orders_of(own: JudgedBattles) -> Iterator[tuple[Float, bool]]:
+    """Targets that A wins, and whether B was shown first: in each order where both are known, else once."""
+    if own.verdict_orders is not None and own.hard_label == "verdict":
+        both = own.verdict_orders
+    elif own.orders is not None:
+        both = np.where(np.isnan(own.orders), np.nan, (1 + np.sign(own.orders)) / 2)
+    else:
+        yield own.hard, False
+        return
+    yield both[:, 0], False
+    yield both[:, 1], True
+
+
+def _of_table(frame: pd.DataFrame, where: PanelColumns) -> Battles:
+    """Battles of a long table, with a row for each verdict, or of a wide one, with a column for each judge."""
+    sides = where.model_a, where.model_b
+    for name in sides:
+        require_column(frame, name)
+    reader = _Reader(frame, where)
+    if where.judges is not None:
+        names = [where.judges] if isinstance(where.judges, str) else list(where.judges)
+        again = next((name for k, name in enumerate(names) if name in names[:k]), None)
+        if again is not None:
+            raise DataError(f"column {again!r} is named twice as a judge (judges=, --judges): name it once")
+        if not names:
+            raise DataError("judges= names no column of verdicts")
+        parts = [(name, reader.targets(name), reader.b_first) for name in names]
+        judge = JUDGE[0]
+        rest = frame.drop(columns=[name for name in (*names, judge) if name in frame]).assign(**{ROW: frame.index})
+        return _told(_rows_of(rest, sides, parts, judge), *reader.told)
+    if set(ORDERS) <= set(frame.columns):
+        n = len(frame)
+        parts_of = [(None, reader.targets(name), np.full(n, k == 1)) for k, name in enumerate(ORDERS)]
+        return _told(_rows_of(frame, sides, parts_of, where.judge), *reader.told)
+    column = usual_column(frame, None, (*DEFAULT_VERDICT, "winner"))
+    if column is None:  # one-hot columns, scores, counts
+        return Battles.from_pandas(frame, model_a=sides[0], model_b=sides[1])
+    return _told(_rows_of(frame, sides, [(None, reader.targets(column), reader.b_first)], where.judge), *reader.told)
+
+
+class _Reader:
+    """A table, and how its verdicts are read."""
+
+    def __init__(self, frame: pd.DataFrame, where: PanelColumns) -> None:
+        self.frame, self.where, self.told = frame, where, list[str]()
+        self.sides = Sides(*encode_models(frame, where.model_a, where.model_b))
+
+    @cached_property
+    def b_first(self) -> Bool:
+        """(N,) whether side B was shown first."""
+        column = self.where.shown_first
+        if column is None or column == self.where.model_a:
+            return np.zeros(len(self.frame), bool)
+        require_column(self.frame, column)
+        return second_side_first(self.frame[column], *self.sides)
+
+    def targets(self, column: str) -> Float:
+        """(N,) targets that side A wins; NaN where there is no verdict."""
+        require_column(self.frame, column)
+        read = read_labels(
+            self.frame[column], self.where.label_coding, self.sides, may_miss=True, option="label_coding"
+        )
+        self.told += [read.told] if read.told else []
+        return read.target
+
+
+#: A judge (None: the table says), targets that side A wins, and whether side B was shown first.
+_Part = tuple[str | None, Float, Bool]
+
+
+def _rows_of(frame: pd.DataFrame, sides: tuple[str, str], parts: Sequence[_Part], judge: str | None) -> Battles:
+    """Battles of a table whose rows hold one verdict or several."""
+    frames = []
+    for name, target, b_first in parts:
+        own = _long(frame, sides, target, b_first)
+        frames.append(own if name is None else own.assign(**{judge or JUDGE[0]: name}))
+    table = pd.concat(frames, ignore_index=True)
+    if len(table) == 0:
+        raise DataError(f"no verdict in {counted(len(frame), 'row')} of the table")
+    column = usual_column(table, judge, JUDGE)
+    if column is not None:
+        reject_missing(table[column].isna().to_numpy(), column)
+    battles = Battles.from_pandas(table, model_a=sides[0], model_b=sides[1], target=_TARGET)
+    lacking = sum(int(np.isnan(target).sum()) for _, target, _ in parts)
+    return _told(battles, *([f"{counted(lacking, 'verdict')} missing: left out"] if lacking else []))
+
+
+def _long(frame: pd.DataFrame, sides: tuple[str, str], target: Float, b_first: Bool) -> pd.DataFrame:
+    """The rows with a verdict, side A being the one that was shown first."""
+    a, b = (frame[name].to_numpy() for name in sides)
+    columns = {sides[0]: np.where(b_first, b, a), sides[1]: np.where(b_first, a, b)}
+    columns[_TARGET] = np.where(b_first, 1 - target, target)
+    return frame.drop(columns=["winner", "target"], errors="ignore").assign(**columns)[~np.isnan(target)]
+
+
+def _told(battles: Battles, *sentences: str) -> Battles:
+    """The same, whose report tells how they were read."""
+    report = replace(battles.report, target=None, read_as=(*battles.report.read_as, *sentences))
+    return replace(battles, report=report)

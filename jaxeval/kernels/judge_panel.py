@@ -1,0 +1,175 @@
+"""Panels of judges: strengths, and how far and to which side each judge follows them, for many resamples at once.
+
+A judge k takes model i, on side A, with probability s(g_k (theta_i - theta_j) + b_k) (arXiv:2601.21817; the side
+biases b are an addition). Parameters are stacked: M strengths, K discriminations g, K side biases b. The common shift
+of strengths, and the scale that strengths and discriminations share, are left where the start has them.
+
+Lanes are the last axis.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array, nn
+
+from jaxeval.kernels.additions import added
+from jaxeval.kernels.kinds import Bool, Float, Int32
+from jaxeval.kernels.solve import Solution, Terms, capped, iterate, solved
+
+
+class Contests(NamedTuple):
+    """Judges and two models on their sides; those that pad have no verdicts."""
+
+    first: Int32[Array, "C"]  # model on side A
+    second: Int32[Array, "C"]
+    judge: Int32[Array, "C"]
+
+
+class Verdicts(NamedTuple):
+    """What the verdicts of each contest say."""
+
+    n: Float[Array, "C R"]  # their weight
+    points: Float[Array, "C R"]  # of side A
+
+
+class Sizes(NamedTuple):
+    """Numbers of models and judges, with padding. Static."""
+
+    models: int
+    judges: int
+
+
+class _Moments(NamedTuple):
+    """What a contest says of the linear predictor, and its parts."""
+
+    difference: Float[Array, "C R"]  # of the strengths
+    discrimination: Float[Array, "C R"]
+    residual: Float[Array, "C R"]
+    information: Float[Array, "C R"]
+
+
+def _moments(contests: Contests, verdicts: Verdicts, phi: Float[Array, "P R"], sizes: Sizes) -> _Moments:
+    theta, g, b = jnp.split(phi, [sizes.models, sizes.models + sizes.judges])
+    difference = theta[contests.first] - theta[contests.second]
+    discrimination = g[contests.judge]
+    p = nn.sigmoid(discrimination * difference + b[contests.judge])
+    return _Moments(difference, discrimination, verdicts.points - verdicts.n * p, verdicts.n * p * (1 - p))
+
+
+def _places(contests: Contests, sizes: Sizes) -> tuple[Array, ...]:
+    """Rows of the parameters that a contest depends on: two strengths, a discrimination, a side bias."""
+    g = sizes.models + contests.judge
+    return contests.first, contests.second, g, g + sizes.judges
+
+
+def _gradient(
+    contests: Contests, at: _Moments, phi: Float[Array, "P R"], sizes: Sizes, ridge: Float[Array, ""]
+) -> Float[Array, "P R"]:
+    """Derivatives of the log-likelihood less ridge ||theta||^2."""
+    first, second, g, b = _places(contests, sizes)
+    of_strength = at.discrimination * at.residual
+    parts = (first, of_strength), (second, -of_strength), (g, at.difference * at.residual), (b, at.residual)
+    return added(jnp.zeros(phi.shape), *parts).at[: sizes.models].add(-2 * ridge * phi[: sizes.models])
+
+
+def _information(
+    contests: Contests, at: _Moments, phi: Float[Array, "P R"], sizes: Sizes, ridge: Float[Array, ""]
+) -> Float[Array, "R P P"]:
+    """The expected information, that of the ridge included."""
+    places, p = _places(contests, sizes), len(phi)
+    slopes = at.discrimination, -at.discrimination, at.difference, jnp.ones_like(at.difference)
+    parts = [
+        (places[j] * p + places[k], at.information * slopes[j] * slopes[k]) for j in range(4) for k in range(j + 1)
+    ]
+    half = added(jnp.zeros((p * p, phi.shape[1])), *parts).T.reshape(-1, p, p)
+    diagonal = jnp.diagonal(half, axis1=-2, axis2=-1)
+    own = jnp.where(jnp.arange(p) < sizes.models, 2 * ridge, 0.0) - diagonal
+    return half + jnp.swapaxes(half, -1, -2) + own[..., None] * jnp.eye(p)
+
+
+def gauge(moves: Bool[Array, "*lanes P"], sizes: Sizes) -> Float[Array, "*lanes 2 P"]:
+    """Unit vectors of what no step changes: the sums of the strengths and of the discriminations that move."""
+    number = jnp.arange(moves.shape[-1])
+    blocks = jnp.stack([number < sizes.models, (number >= sizes.models) & (number < sizes.models + sizes.judges)])
+    own = (moves[..., None, :] & blocks).astype(float)
+    return own / jnp.sqrt(jnp.maximum(jnp.sum(own, -1, keepdims=True), 1.0))
+
+
+def newton(
+    contests: Contests,
+    verdicts: Verdicts,
+    start: Float[Array, "P #R"],
+    moves: Bool[Array, "P R"],
+    sizes: Sizes,
+    terms: Terms,
+) -> Solution:
+    """Steps by each lane's own expected information, in all parameters that ``moves`` at once.
+
+    ``verdicts`` are those between models that move, of judges that move. Alternating between strengths and judges would
+    take many more steps, as they depend on each other.
+    """
+    fixed = gauge(moves.T, sizes)
+    both = moves.T[:, :, None] & moves.T[:, None, :]
+
+    def within(x: Array) -> Array:
+        """``x`` (R, P, ...) without its part along the gauge."""
+        return x - jnp.einsum("rup,ruq->rpq", fixed, jnp.einsum("rup,rpq->ruq", fixed, x, precision="highest"),
+                              precision="highest")  # fmt: skip
+
+    def step(phi: Array) -> tuple[Array, Array]:
+        at = _moments(contests, verdicts, phi, sizes)
+        grad = jnp.where(moves, _gradient(contests, at, phi, sizes, terms.ridge), 0.0)
+        matrix = jnp.where(both, _information(contests, at, phi, sizes, terms.ridge), 0.0)
+        # The information has units of its own for each parameter, and the gauge none.
+        scale = jnp.sum(jnp.diagonal(matrix, axis1=-2, axis2=-1), -1) / jnp.maximum(jnp.sum(moves, 0), 1)
+        scale = jnp.where(scale > 0, scale, 1.0)[:, None, None]
+        along = jnp.einsum("rup,ruq->rpq", fixed, fixed, precision="highest")
+        matrix = within(jnp.swapaxes(within(matrix), -1, -2)) + scale * along
+        matrix += jnp.where(moves.T, 0.0, 1.0)[..., None] * jnp.eye(len(phi))
+        right = within(grad.T[..., None])[..., 0]
+        change = within(solved(matrix, right)[..., None])[..., 0].T
+        return capped(jnp.where(moves, change, 0.0)), right.T
+
+    return iterate(step, jnp.broadcast_to(start, moves.shape), terms.tolerance, terms.max_steps)
+
+
+def chord(
+    contests: Contests,
+    verdicts: Verdicts,
+    start: Float[Array, "P"],
+    inverse: Float[Array, "P P"],
+    sizes: Sizes,
+    terms: Terms,
+) -> Solution:
+    """Steps by the ``inverse`` of the full data's information, for resamples whose information is not far from it.
+
+    The inverse is that within the gauge, so that no step leaves it.
+    """
+
+    def step(phi: Array) -> tuple[Array, Array]:
+        grad = _gradient(contests, _moments(contests, verdicts, phi, sizes), phi, sizes, terms.ridge)
+        return jnp.matmul(inverse, grad, precision="highest"), grad
+
+    lanes = verdicts.n.shape[1]
+    return iterate(step, jnp.broadcast_to(start[:, None], (len(start), lanes)), terms.tolerance, terms.max_steps)
+
+
+def pair_tables(
+    contests: Contests, verdicts: Verdicts, sizes: Sizes
+) -> tuple[Float[Array, "R M M"], Float[Array, "R M M"]]:
+    """Weight of the verdicts on two models, and what the row's took, whatever the judge and the side."""
+    m, (n, points) = sizes.models, verdicts
+    there, back = contests.first * m + contests.second, contests.second * m + contests.first
+    zero = jnp.zeros((m * m, n.shape[1]))
+    tables = added(zero, (there, n), (back, n)), added(zero, (there, points), (back, n - points))
+    return tables[0].T.reshape(-1, m, m), tables[1].T.reshape(-1, m, m)
+
+
+def among(
+    contests: Contests, verdicts: Verdicts, rated: Bool[Array, "M R"], moves: Bool[Array, "P"], sizes: Sizes
+) -> tuple[Verdicts, Bool[Array, "P R"]]:
+    """The verdicts between ``rated`` models, and what moves in each lane: a judge without verdicts does not."""
+    used = rated[contests.first] & rated[contests.second]
+    own = Verdicts(jnp.where(used, verdicts.n, 0.0), jnp.where(used, verdicts.points, 0.0))
+    seen = added(jnp.zeros((sizes.judges, rated.shape[1])), (contests.judge, own.n)) > 0
+    return own, moves[:, None] & jnp.concatenate([rated, seen, seen])

@@ -1,0 +1,362 @@
+"""Boards of panels of judges: which judges and models can be told from the verdicts, and the fit of those."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import pandas as pd
+import scipy
+
+from jaxeval.arrays import Bool, Float, as_leaf
+from jaxeval.data.panel_verdicts import PanelCells
+from jaxeval.execution.blas import one_blas_thread
+from jaxeval.execution.precision import double_precision
+from jaxeval.execution.shapes import padded_columns, padded_few, padded_size
+from jaxeval.kernels.batch.judge_panel import fit_panel
+from jaxeval.kernels.connectivity import Standing
+from jaxeval.kernels.judge_panel import Contests, Sizes, Verdicts
+from jaxeval.kernels.links import Link
+from jaxeval.kernels.solve import Solution, Status, Terms
+from jaxeval.ratings.boards import MOST_INVERTED, TOLERANCE_LOGIT, Board
+from jaxeval.ratings.connectivity import Connectivity, analyse
+from jaxeval.ratings.options import FitOptions
+from jaxeval.resampling.units import pad
+from jaxeval.statistics.comparison import check_square
+from jaxeval.wording import counted, named
+
+_MAX_NEWTON_STEPS = 200
+# Judges whose discrimination is so many standard errors above 0 hold the scale: logarithms of others may be anything.
+_SURELY_ABOVE = 3.0
+# Eigenvalues of the design's correlations under this are those of directions that the verdicts do not see.
+_UNSEEN = 1e-9
+
+NO_VERDICTS = "no verdicts between rated models"
+ONE_SIDE = "all verdicts for one side: no finite side bias; left out"
+ONE_CONTEST = "too few different pairs to tell its discrimination from its side bias; left out"
+SEPARATED = "its verdicts follow the ratings without exception: no finite discrimination; left out"
+NOT_TOLD = "cannot be told from the ratings"
+
+
+class Panel(NamedTuple):
+    """Parameters of the model; 0 for what is not fitted."""
+
+    theta: Float  # (M,)
+    g: Float  # (K,) discriminations
+    b: Float  # (K,) side biases, logits
+
+    def scaled(self, scale: float) -> Panel:
+        """The same model, with strengths ``scale`` times as large."""
+        return Panel(self.theta * scale, self.g / scale, self.b)
+
+
+class PanelBoard(NamedTuple):
+    """One fitted slice; M' and K' are the numbers of models and judges with padding, P' = M' + 2 K'."""
+
+    board: Board
+    cells: PanelCells
+    judges: pd.Index
+    fitted: Panel
+    moves: Bool  # (P,) what is fitted: log-strengths, discriminations, side biases
+    used: Bool  # (contests,) whose verdicts are used
+    holds: Bool  # (K,) judges whose discriminations have the geometric mean 1
+    scale: float  # strengths of `fitted`, over those at which all discriminations have the mean 1
+    status: list[str]  # of each judge: why there are no figures of it, or empty
+    confounded: bool
+    flags: tuple[str, ...]  # what the verdicts cannot say
+    features: tuple[str, ...] = ()  # of a likelihood: names of covariates, here none
+
+    @property
+    def sums(self) -> tuple[Float, Float]:
+        """(contests,) weight of the verdicts that are used, and points of side A."""
+        n, points = self.cells.pair_sums()
+        return np.where(self.used, n, 0.0), np.where(self.used, points, 0.0)
+
+    @property
+    def judged(self) -> Bool:
+        """(K,) judges whose discriminations are fitted."""
+        m, k = len(self.board.theta), len(self.judges)
+        return self.moves[m : m + k]
+
+    def inverse_information(self) -> Float:
+        """(P, P) inverse of the information, with a mean of 0 of strengths and the geometric mean of discriminations.
+
+        The information is the observed one, so that sandwich errors hold if the model is wrong.
+        """
+        return self.inverse(self.fitted, np.where(self.holds, 1 / np.where(self.holds, self.fitted.g, 1.0), 0.0))
+
+    def inverse(self, at: Panel, weights: Float) -> Float:
+        """(P, P) inverse of the information at the maximum ``at``, with fixed means of strengths and discriminations.
+
+        ``weights`` (K,) are those of the discriminations.
+        """
+        m, k = len(at.theta), len(at.g)
+        slopes, (n, points) = _slopes(self.cells, at), self.sums
+        p = scipy.special.expit(_predictor(self.cells, at))
+        information = (slopes.T @ slopes.multiply((n * p * (1 - p))[:, None])).toarray()
+        residual = points - n * p
+        cross = np.zeros((m, k))
+        np.add.at(cross, (self.cells.first, self.cells.judge), residual)
+        np.add.at(cross, (self.cells.second, self.cells.judge), -residual)
+        information[:m, m : m + k] -= cross
+        information[m : m + k, :m] -= cross.T
+        information[:m, :m] += 2 * self.board.ridge * np.eye(m)
+        gauge = np.zeros((2, m + 2 * k))
+        gauge[0, :m], gauge[1, m : m + k] = 1.0, weights
+        own = np.flatnonzero(self.moves)
+        inverse = np.zeros(information.shape)
+        if len(own):
+            with one_blas_thread():
+                basis = scipy.linalg.null_space(gauge[:, own])
+                within = basis.T @ information[np.ix_(own, own)] @ basis
+                inverse[np.ix_(own, own)] = basis @ np.linalg.solve(within, basis.T)
+        return inverse
+
+    def scores(self) -> scipy.sparse.csr_array:
+        """(C, P) derivatives of the log-likelihood of one verdict of each cell."""
+        pair = self.cells.pair
+        p = scipy.special.expit(_predictor(self.cells, self.fitted))[pair]
+        residual = np.where(self.used[pair], self.cells.weight * (self.cells.target - p), 0.0)
+        return scipy.sparse.csr_array(_slopes(self.cells, self.fitted)[pair].multiply(residual[:, None] * self.moves))
+
+    def score_variance(self) -> Float:
+        """(P, P) variance of the sum of all scores if the model is right and verdicts are independent."""
+        pair, cells = self.cells.pair, self.cells
+        p = scipy.special.expit(_predictor(self.cells, self.fitted))[pair]
+        weight = np.where(self.used[pair], cells.count * cells.weight**2 * p * (1 - p), 0.0)
+        slopes = _slopes(self.cells, self.fitted)[pair].multiply(self.moves)
+        return np.asarray((slopes.T @ slopes.multiply(weight[:, None])).toarray())
+
+    def log_likelihood(self) -> float:
+        """Of the verdicts that are used."""
+        n, points = self.sums
+        z = _predictor(self.cells, self.fitted)
+        return float(points @ z - n @ np.logaddexp(0, z))
+
+    def expected(self, difference: Float) -> Float:
+        """Probabilities of a win, a tie counting half, before a judge of discrimination 1 without a side bias."""
+        return self.board.expected(difference)
+
+
+def sizes_of(n_models: int, n_judges: int) -> Sizes:
+    """Numbers of models and judges with padding."""
+    return Sizes(padded_size(n_models), max(padded_few(n_judges), 4))
+
+
+def padded_panel(values: Any, sizes: Sizes, n_models: int) -> Any:
+    """(P',) ``values`` (P,) of strengths, discriminations and side biases, with zeros for padding."""
+    parts = np.split(values, [n_models, (len(values) + n_models) // 2])
+    return np.concatenate(
+        [pad(x, (n,)) for x, n in zip(parts, (sizes.models, sizes.judges, sizes.judges), strict=True)]
+    )
+
+
+def padded_contests(cells: PanelCells) -> Contests:
+    """The contests with padding, which has no verdicts."""
+    size = (padded_columns(len(cells.first) + 1),)
+    return Contests(*(as_leaf(pad(x, size), np.int32) for x in (cells.first, cells.second, cells.judge)))
+
+
+def fit_panel_board(
+    models: pd.Index, cells: PanelCells, judges: pd.Index, options: FitOptions, side_bias: bool
+) -> PanelBoard:
+    """Fit one slice: its models and cells, and all judges of the panel, of whom some may have no verdicts here.
+
+    Judges of whom the verdicts say too little, or of whom they say what no finite number can, are left out.
+
+    Raises:
+        ValueError: too many models for tables of all pairs.
+    """
+    m, k = len(models), len(judges)
+    check_square(m + 2 * k, MOST_INVERTED, "the information of a panel", "the verdicts on the models that you compare")
+    n, points = cells.pair_sums()
+    status, end = np.full(k, "", object), None
+    while True:
+        kept = status == ""
+        own = kept[cells.judge]
+        found = _connectivity(cells, np.where(own, n, 0.0), np.where(own, points, 0.0), m)
+        active = (found.standing == Standing.IDENTIFIED) | (options.ridge > 0)
+        used = own & active[cells.first] & active[cells.second]
+        speechless = _speechless(cells, np.where(used, n, 0.0), points, kept, side_bias)
+        if speechless:
+            for judge, why in speechless.items():
+                status[judge] = why
+            continue
+        active &= np.bincount(cells.first[used], minlength=m) + np.bincount(cells.second[used], minlength=m) > 0
+        moves = np.concatenate([active, kept, kept & side_bias])
+        flags = _confounded(models, judges, cells, used, found, side_bias)
+        if flags or not used.any():
+            status[kept] = NOT_TOLD
+            moves[:] = active[:] = False
+            found = found._replace(standing=np.full(m, Standing.INCOMPARABLE, np.int8))
+            end, panel = None, Panel(np.zeros(m), np.zeros(k), np.zeros(k))
+            break
+        end, panel = _fitted(cells, np.where(used, n, 0.0), np.where(used, points, 0.0), moves, m, options)
+        separated = [] if end.status == Status.CONVERGED else _separated(cells, used, n, points, panel, side_bias)
+        if not separated or kept.sum() == 1:
+            break
+        status[separated] = SEPARATED
+    board = Board(
+        models=models,
+        cells=cells.pooled,
+        n=np.zeros(1),
+        wins=np.zeros(1),
+        pair_weight=None,
+        connectivity=found,
+        active=active,
+        theta=panel.theta,
+        status=Status.CONVERGED if end is None else int(end.status),
+        n_steps=0 if end is None else int(end.n_steps),
+        grad_norm=0.0 if end is None else float(end.grad_norm),
+        ridge=options.ridge,
+        link=Link.LOGIT,
+    )
+    fit = PanelBoard(
+        board=board,
+        cells=cells,
+        judges=judges,
+        fitted=panel,
+        moves=moves,
+        used=used,
+        holds=np.zeros(k, bool),
+        scale=1.0,
+        status=list(status),
+        confounded=bool(flags),
+        flags=tuple(flags),
+    )
+    return _in_gauge(fit) if moves.any() else fit
+
+
+def _in_gauge(fit: PanelBoard) -> PanelBoard:
+    """The same fit with a geometric mean of 1 of the discriminations of the judges who surely follow the ratings."""
+    m, k = len(fit.fitted.theta), len(fit.judges)
+    g, free = fit.fitted.g, fit.judged
+    variance = np.diag(fit.inverse(fit.fitted, free.astype(float)))[m : m + k]
+    sureness = np.where(free, g / np.sqrt(np.maximum(variance, 1e-300)), -np.inf)
+    holds = free & ((sureness > _SURELY_ABOVE) | (sureness == sureness.max()))
+    scale = float(np.exp(np.log(g[holds]).mean())) if (g[holds] > 0).all() else 1.0
+    panel = fit.fitted.scaled(scale)
+    return fit._replace(fitted=panel, holds=holds, scale=scale, board=fit.board._replace(theta=panel.theta))
+
+
+def _connectivity(cells: PanelCells, n: Float, points: Float, m: int) -> Connectivity:
+    tables = np.zeros((2, m, m))
+    for table, there, back in zip(tables, (n, points), (n, n - points), strict=True):
+        np.add.at(table, (cells.first, cells.second), there)
+        np.add.at(table, (cells.second, cells.first), back)
+    return analyse(*tables)
+
+
+def _speechless(cells: PanelCells, n: Float, points: Float, kept: Bool, side_bias: bool) -> dict[int, str]:
+    """Judges of those ``kept`` who say too little by themselves, and why."""
+    k = len(kept)
+    total, of_a = np.bincount(cells.judge, n, k), np.bincount(cells.judge, np.where(n > 0, points, 0.0), k)
+    found = {}
+    for judge in np.flatnonzero(kept).tolist():
+        own = np.flatnonzero((cells.judge == judge) & (n > 0))
+        if total[judge] == 0:
+            found[judge] = NO_VERDICTS
+        elif side_bias and (of_a[judge] == 0 or of_a[judge] == total[judge]):
+            found[judge] = ONE_SIDE
+        elif side_bias and len(own) == 1 and kept.sum() > 1:
+            found[judge] = ONE_CONTEST
+    return found
+
+
+def _slopes(cells: PanelCells, at: Panel) -> scipy.sparse.csr_array:
+    m, k, n = len(at.theta), len(at.g), len(cells.first)
+    first, second, judge = cells.first, cells.second, cells.judge.astype(np.int64)
+    g, places = at.g[judge], np.stack([first, second, m + judge, m + k + judge], 1)
+    values = np.stack([g, -g, at.theta[first] - at.theta[second], np.ones(n)], 1)
+    return scipy.sparse.csr_array((values.ravel(), places.ravel(), np.arange(0, 4 * n + 1, 4)), (n, m + 2 * k))
+
+
+def _predictor(cells: PanelCells, at: Panel) -> Float:
+    return np.asarray(at.g[cells.judge] * (at.theta[cells.first] - at.theta[cells.second]) + at.b[cells.judge])
+
+
+def _confounded(
+    models: pd.Index, judges: pd.Index, cells: PanelCells, used: Bool, found: Connectivity, side_bias: bool
+) -> list[str]:
+    """A sentence where the design leaves more open than the gauge does, whatever the verdicts say.
+
+    The rank of the design is that at parameters in general position.
+    """
+    rated = found.standing == Standing.IDENTIFIED
+    own = np.flatnonzero(used & rated[cells.first] & rated[cells.second])
+    rng, m, k = np.random.default_rng(0), len(models), len(judges)
+    at = Panel(rng.normal(size=m), np.exp(rng.normal(size=k)), np.zeros(k))
+    slopes = _slopes(cells, at)[own]
+    if _n_unseen(slopes[:, : m + 2 * k if side_bias else m + k]) <= 2:
+        return []
+    if not side_bias or _n_unseen(slopes[:, : m + k]) > 2:
+        return [
+            "the judges' discriminations cannot be compared, and so nobody is rated: judges share too few models and "
+            "pairs. Rate the judges of each part of the panel on their own (filter)"
+        ]
+    on_a, on_b = np.bincount(cells.first[own], minlength=m) > 0, np.bincount(cells.second[own], minlength=m) > 0
+    always = [f"{named(models[x & ~y])} {'is' if (x & ~y).sum() == 1 else 'are'} always on side {side}"
+              for x, y, side in ((on_a, on_b, "A"), (on_b, on_a, "B")) if (x & ~y).any()]  # fmt: skip
+    why = f": {' and '.join(always)}" if always else ""
+    return [
+        f"side biases cannot be told from ratings, and so nobody is rated{why}. Have both orders judged, or leave side "
+        "biases out of the model (side_bias=False, --no-side-bias), if the judges have none"
+    ]
+
+
+def _n_unseen(slopes: scipy.sparse.csr_array) -> int:
+    """Directions of the parameters with entries of which the rows see nothing."""
+    gram = (slopes.T @ slopes).toarray()
+    there = np.flatnonzero(np.diag(gram))
+    root = np.sqrt(np.diag(gram)[there])
+    return int((np.linalg.eigvalsh(gram[np.ix_(there, there)] / root[:, None] / root) < _UNSEEN).sum())
+
+
+def _fitted(
+    cells: PanelCells, n: Float, points: Float, moves: Bool, m: int, options: FitOptions
+) -> tuple[Solution, Panel]:
+    """The maximum of the likelihood for ``m`` models, with a mean of 1 of the discriminations."""
+    k = (len(moves) - m) // 2
+    sizes, contests = sizes_of(m, k), padded_contests(cells)
+    start = np.concatenate([_first_strengths(cells, n, points, m), moves[m : m + k], np.zeros(k)])
+    verdicts = Verdicts(*(as_leaf(pad(x, np.shape(contests.first))[:, None], np.float64) for x in (n, points)))
+    terms = Terms.of(options.ridge, TOLERANCE_LOGIT, _MAX_NEWTON_STEPS)
+    with double_precision(), one_blas_thread():
+        end: Solution = jax.device_get(
+            fit_panel(contests, verdicts, *(padded_panel(x, sizes, m) for x in (start, moves)), sizes, terms)
+        )
+    theta, g, b = np.split(np.asarray(end.theta), [sizes.models, sizes.models + sizes.judges])
+    return end, Panel(*(np.where(own, x[: len(own)], 0.0)
+                        for x, own in zip((theta, g, b), np.split(moves, [m, m + k]), strict=True)))  # fmt: skip
+
+
+def _first_strengths(cells: PanelCells, n: Float, points: Float, m: int) -> Float:
+    """(M,) log-strengths near those of the pooled verdicts, to start from: shrunk log-odds of the points of models."""
+    own = np.bincount(cells.first, points, m) + np.bincount(cells.second, n - points, m)
+    total = np.bincount(cells.first, n, m) + np.bincount(cells.second, n, m)
+    found = np.where(total > 0, np.log((own + 1) / (total - own + 1)), 0.0)
+    return np.asarray(found - found[total > 0].mean() * (total > 0))
+
+
+def _separated(cells: PanelCells, used: Bool, n: Float, points: Float, panel: Panel, side_bias: bool) -> list[int]:
+    """Judges who chose a side by the order of the strengths alone."""
+    difference = panel.theta[cells.first] - panel.theta[cells.second]
+    found = []
+    for judge in np.unique(cells.judge[used]).tolist():
+        own = used & (cells.judge == judge) & (n > 0)
+        won, lost = difference[own & (points > 0)], difference[own & (points < n)]
+        if not side_bias:
+            won, lost = np.r_[won, -lost], np.r_[lost, -won]
+        if len(won) and len(lost) and (lost.max() <= won.min() or won.max() <= lost.min()):
+            found.append(judge)
+    return found
+
+
+def messages_of(fit: PanelBoard) -> list[str]:
+    """Sentences on judges without figures."""
+    by_why: dict[str, list[Any]] = {}
+    for name, why in zip(fit.judges, fit.status, strict=True):
+        if why and not (why == NOT_TOLD and fit.confounded):
+            by_why.setdefault(why, []).append(name)
+    return [f"{counted(len(names), 'judge')} ({named(names)}): {why}" for why, names in by_why.items()]

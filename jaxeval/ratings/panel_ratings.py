@@ -1,0 +1,382 @@
+"""Leaderboards of panels of judges without gold labels: ratings, and how far each judge follows them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple, Unpack
+
+import numpy as np
+import pandas as pd
+
+from jaxeval.arrays import Float
+from jaxeval.checks import check_room
+from jaxeval.data.features import design
+from jaxeval.data.groups import MissingGroup
+from jaxeval.data.labels import Labels
+from jaxeval.data.panel_verdicts import ROW, PanelCells, PanelColumns, PanelRows, panel_rows
+from jaxeval.execution.runs import Identity, RunOptions, of_run, open_run
+from jaxeval.execution.signatures import spelled_out
+from jaxeval.kernels.batch import Solver
+from jaxeval.kernels.solve import Status
+from jaxeval.ratings.bootstrap_result import Bootstrap, BootstrapSettings, bootstrap_result
+from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
+from jaxeval.ratings.gauge import Gauge
+from jaxeval.ratings.options import BootstrapOptions, Scheme
+from jaxeval.ratings.panel_boards import PanelBoard, fit_panel_board, messages_of
+from jaxeval.ratings.panel_refits import panel_refits
+from jaxeval.ratings.refits import RESULT_BYTES, Refitted, refit
+from jaxeval.ratings.slices import make_slices
+from jaxeval.ratings.vote_groups import VoteGroups
+from jaxeval.statistics.draws import Draws
+from jaxeval.tables.table import Table
+from jaxeval.wording import counted, named
+
+#: The standing of models where side biases, or discriminations, cannot be told from ratings.
+CONFOUNDED = "confounded"
+#: Flags of judges.
+NEAR_ZERO, AGAINST = "may not follow the ratings at all", "goes against the ratings"
+SHARED_TASTE = (
+    "no interval of a panel knows of a taste that all its judges share: it covers what these judges would say of more "
+    "verdicts, not what people prefer; nor need a panel's ranks be nearer to people's than those of its best judge"
+)
+NO_ITEMS = (
+    "no column tells which verdicts are on the same item, and they are drawn one by one: judges who err together on an "
+    "item make such intervals too narrow, the more judges the more (.60 in place of .95 with ten judges). Name the "
+    "column (item=, --item)"
+)
+BY_ROW = (
+    "verdicts are drawn one by one, as if judges erred independently on an item: if they do not, intervals are too "
+    "narrow"
+)
+
+
+class _Judges(NamedTuple):
+    """What the draws say of the judges, (B, K) each; NaN where there is no figure."""
+
+    discrimination: Float
+    side_bias: Float
+
+
+@dataclass(frozen=True, kw_only=True)
+class PanelSettings(BootstrapSettings):
+    """What made a `JudgePanel`: the options of its bootstrap, and its model of a judge."""
+
+    side_bias: bool
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class JudgePanelFit(BradleyTerryFit):
+    """Fitted strengths, and how far and to which side judges follow them: what a `BradleyTerryFit` has, and judges.
+
+    ``n_battles`` counts verdicts. ``win_probability`` is that of a judge of discrimination 1 without a side bias. Where
+    side biases cannot be told from ratings, all models have the standing "confounded", and no rating.
+
+    Examples:
+        >>> import jaxeval
+        >>> verdicts = jaxeval.simulate_panel(400, 4, discriminations=[0.5, 1.0, 2.0], seed=0)
+        >>> fit = jaxeval.fit_judge_panel(verdicts, n_resamples=100).fit
+        >>> fit.discriminations.round(1).to_dict()
+        {'judge-1': 0.5, 'judge-2': 0.9, 'judge-3': 2.1}
+    """
+
+    @property
+    def _panel(self) -> PanelBoard:
+        fitted = self._likelihood
+        assert isinstance(fitted, PanelBoard)
+        return fitted
+
+    @property
+    def discriminations(self) -> pd.Series:
+        """(K,) g: how sharply each judge tells models apart. NaN without a figure.
+
+        Their geometric mean is 1, that of the judges whose g is surely above 0 (by three standard errors).
+        """
+        return self._of_judges(self._panel.fitted.g, 0, "discrimination")
+
+    @property
+    def side_biases(self) -> pd.Series:
+        """(K,) b, logits: above 0 for a judge who favours side A, which was shown first. NaN without a figure."""
+        return self._of_judges(self._panel.fitted.b, 1, "side_bias")
+
+    @property
+    def judge_status(self) -> pd.Series:
+        """(K,) why a judge has no figures; empty for one who has."""
+        fitted = self._panel
+        return pd.Series(fitted.status, fitted.judges, name="status", dtype=object)
+
+    @property
+    def n_verdicts(self) -> pd.Series:
+        """(K,) verdicts of each judge."""
+        cells = self._panel.cells
+        count = np.bincount(cells.judge[cells.pair], cells.count, len(self._panel.judges)).astype(np.int64)
+        return pd.Series(count, self._panel.judges, name="n_verdicts")
+
+    def _of_judges(self, values: Float, block: int, name: str) -> pd.Series:
+        fitted = self._panel
+        m, k = len(fitted.board.theta), len(fitted.judges)
+        there = fitted.moves[m + block * k : m + (block + 1) * k]
+        return pd.Series(np.where(there, values, np.nan), fitted.judges, name=name)
+
+    def _how_many(self) -> str:
+        n = counted(int(self.n_battles.sum()) // 2, "verdict")
+        return f"{n} of {counted(len(self._panel.judges), 'judge')} on {counted(len(self.ratings), 'model')}"
+
+    @property
+    def warnings(self) -> list[str]:
+        """As of `BradleyTerryFit`, and what the verdicts do not say of judges."""
+        return [*super().warnings, *messages_of(self._panel)]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class JudgePanel(Bootstrap):
+    """A board of a panel of judges, resampled: what a `Bootstrap` has, and the judges.
+
+    Examples:
+        >>> import jaxeval
+        >>> verdicts = jaxeval.simulate_panel(400, 4, discriminations=[0.5, 1.0, 2.0], seed=0)
+        >>> panel = jaxeval.fit_judge_panel(verdicts, n_resamples=100)
+        >>> panel.judges()[["discrimination", "discrimination_lower", "discrimination_upper"]].round(1).loc["judge-1"]
+        discrimination          0.5
+        discrimination_lower    0.4
+        discrimination_upper    0.7
+        Name: judge-1, dtype: object
+        >>> joint = panel.joint_judges.of(measure="discrimination")
+        >>> joint.tiers().to_dict()
+        {'judge-1': 3, 'judge-2': 2, 'judge-3': 1}
+    """
+
+    fit: JudgePanelFit
+    settings: PanelSettings
+    _judges: _Judges | None = field(default=None, repr=False)
+
+    @property
+    def ratings(self) -> pd.Series:
+        """(M,) Elo: a difference d is odds of 10^(d / 400) before a judge of discrimination 1."""
+        return self.fit.ratings
+
+    @property
+    def joint_judges(self) -> Draws:
+        """Discriminations and side biases as joint draws; their names have the levels ``measure`` and ``judge``."""
+        assert self._judges is not None
+        fit = self.fit
+        measures = {"discrimination": (fit.discriminations, self._judges.discrimination)}
+        if self.settings.side_bias:
+            measures["side_bias"] = fit.side_biases, self._judges.side_bias
+        alone = fit._panel.holds & (fit._panel.holds.sum() == 1)  # whose discrimination is 1
+        return Draws(
+            pd.MultiIndex.from_product([measures, fit._panel.judges], names=["measure", "judge"]),
+            np.concatenate([own.to_numpy() for own, _ in measures.values()]),
+            np.concatenate([draws for _, draws in measures.values()], axis=1),
+            converged=self.converged,
+            anchored=np.concatenate([alone, np.zeros(len(alone) * (len(measures) - 1), bool)]),
+            settings=self.settings,
+        )
+
+    def judges(self, level: float = 0.95) -> pd.DataFrame:
+        """A row for each judge: verdicts, discrimination and side bias with standard errors and intervals, and flags.
+
+        Flags tell judges who do not follow the ratings (the interval of the discrimination holds 0), who go against
+        them (it lies under 0), and who have no figures. Their verdicts count in the fit for as much as they follow it.
+
+        Raises:
+            ValueError: a level that is none.
+        """
+        joint, fit = self.joint_judges, self.fit
+        errors, ends = joint.standard_errors, joint.interval(level)
+        columns: dict[str, Any] = {"n_verdicts": fit.n_verdicts}
+        for measure in joint.names.unique(0):
+            columns[measure] = pd.Series(joint.estimate, joint.names).loc[measure]
+            columns[f"{measure}_standard_error"] = errors.loc[measure]
+            for end in ("lower", "upper"):
+                columns[f"{measure}_{end}"] = ends[end].loc[measure]
+        table = pd.DataFrame(columns, pd.Index(fit._panel.judges, name="judge"))
+        flags = fit.judge_status.to_numpy(object)
+        lower, upper = table["discrimination_lower"], table["discrimination_upper"]
+        flags = np.where((lower <= 0) & (upper >= 0), NEAR_ZERO, flags)
+        flags = np.where(upper < 0, AGAINST, flags)
+        return Table.of(table.assign(flags=flags), "Judges")
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the verdicts or the computation leave open, in words."""
+        table = self.judges()
+        doubted, against = (table.index[table["flags"] == flag] for flag in (NEAR_ZERO, AGAINST))
+        apart = self.fit.discriminations.notna().to_numpy() & ~self.fit._panel.holds
+        messages = super().warnings
+        if len(against):
+            messages.append(f"{named(against)}: the verdicts go against the ratings, as if sides were mixed up")
+        if len(doubted):
+            messages.append(f"{named(doubted)}: the verdicts may not follow the ratings at all (discrimination near 0)")
+        if apart.any():
+            others = named(table.index[apart])
+            messages.append(f"the scale of ratings is held by the judges who surely follow them, without {others}")
+        return messages
+
+
+class JudgePanelArguments(RunOptions, total=False):
+    """What `fit_judge_panel` takes by name alone, as type checkers see it."""
+
+    ridge: float
+    gauge: Gauge
+    base: float
+    scheme: Scheme
+    strata: str | None
+    max_slices: int
+    min_slice_battles: int
+    missing: MissingGroup
+
+
+@spelled_out(BootstrapOptions)
+def fit_judge_panel(
+    verdicts: Any,
+    n_resamples: int = 1000,
+    seed: int = 0,
+    *,
+    judge: str | None = None,
+    item: str | None = None,
+    judges: Sequence[str] | None = None,
+    cluster: str | Literal[False] | None = None,
+    by: str | Sequence[str] | None = None,
+    side_bias: bool = True,
+    label_coding: Labels | None = None,
+    shown_first: str | None = None,
+    model_a: str = "model_a",
+    model_b: str = "model_b",
+    **options: Unpack[JudgePanelArguments],
+) -> JudgePanel | dict[Hashable, JudgePanel]:
+    """Ratings by a panel of judges without gold labels, and how far each judge follows them.
+
+    Judge k takes model i, on side A, over model j with probability s(g_k (theta_i - theta_j) + b_k): the discrimination
+    g_k says how sharply the judge tells models apart (arXiv:2601.21817), and b_k favours side A. Ties are half a win.
+    All are estimated together by maximum likelihood, so that judges count for as much as they agree with what the panel
+    says. The discriminations have a geometric mean of 1, and ratings are those before such a judge. (It is the mean of
+    the judges whose g is above 0 by three standard errors: the logarithm of others may be anything.)
+
+    Judges err together on an item, and so items are drawn whole where a column tells them. In simulations with ten
+    judges who share .7 of their noise, intervals of 95 % held .91 by items and .60 by verdicts.
+
+    No interval knows of a taste that all judges share. Nor need the ranks be nearer to people's than those of the best
+    judge: on the Arena's 27,000 votes the ratings of three judges together have smaller errors than those of each, and
+    their order is not better than that of the best one.
+
+    Args:
+        verdicts: a table with a row for each verdict and a column of judges; a table with a row for each battle and a
+            column of verdicts for each of ``judges``; what `read_judge_outputs` gives, where each call is a verdict;
+            a dict of `JudgedBattles` by judge, as `read_judges` gives, where each order is a verdict; or `Battles` that
+            keep a column of judges. A table with the columns "verdict_a_first" and "verdict_b_first" has two verdicts
+            in a row. Verdicts that are missing are left out, and the report counts them.
+        n_resamples: B.
+        seed: any integer from 0 to 2**63 - 1.
+        judge: column of the judges; "judge" or another usual name by default.
+        item: column of the items (prompts); "item" or another usual name by default. Without one, each row of a table
+            with ``judges`` is an item.
+        judges: columns of verdicts, where each judge has its own.
+        cluster: column of what is drawn whole; by default that of items. False draws verdicts one by one.
+        by: a column, or several, whose groups are rated each on its own.
+        side_bias: whether judges may favour a side. False leaves the b_k out.
+        label_coding: what verdicts mean, where they do not say so, as in `JudgedBattles.from_pandas`.
+        shown_first: column of the side that was shown first, where that is not always ``model_a``. Side A is the one
+            shown first.
+        model_a: column of the first model.
+        model_b: column of the second model.
+        ridge: as in `bootstrap`, like ``gauge``, ``base``, ``scheme``, ``strata``, ``max_slices``,
+            ``min_slice_battles``, ``missing`` and the options of the run. ``min_slice_battles`` counts verdicts. The
+            ridge holds strengths at which the discriminations have the mean 1.
+
+    Raises:
+        TypeError: an option is of another type than it says.
+        ValueError: a bad number, or an impossible gauge.
+        DataError: no column tells the judges; a column is not there; verdicts cannot be read, or there are none.
+
+    Returns:
+        A `JudgePanel`, which `leaderboard` tables; with ``by`` a dict of them by group, which it takes too.
+
+    Examples:
+        >>> import jaxeval
+        >>> verdicts = jaxeval.simulate_panel(400, 4, discriminations=[0.5, 1.0, 2.0], side_biases=[0.8, 0, 0], seed=0)
+        >>> panel = jaxeval.fit_judge_panel(verdicts, n_resamples=100)
+        >>> panel.ratings.round().tolist()
+        [1166.0, 1004.0, 958.0, 872.0]
+        >>> panel.judges()[["discrimination", "side_bias"]].round(1).to_numpy().tolist()
+        [[0.6, 0.8], [0.9, -0.1], [2.1, 0.1]]
+    """
+    where = PanelColumns(
+        judge=judge, item=item, judges=judges, label_coding=label_coding, shown_first=shown_first, model_a=model_a,
+        model_b=model_b,
+    )  # fmt: skip
+    rows = panel_rows(verdicts, where)
+    rows, drawn_by, told = _clusters(rows, cluster, str(options.get("scheme", "multinomial")))
+    given = {**locals(), **options, "cluster": drawn_by}
+    asked = BootstrapOptions.of(given).checked(rows)
+    slices = make_slices(rows, design(rows, (), True), asked)
+    check_room(asked.n_resamples, RESULT_BYTES * sum(len(models) + 2 * len(rows.judges) for models, _ in slices.boards))
+
+    def identity() -> Identity:
+        deciding, shown = asked.identity(())
+        data = slices.labels, slices.boards, slices.drawn, rows.judges
+        return Identity({**deciding, "side_bias": side_bias}, data, shown, noun="verdicts")
+
+    n_lanes = len(slices.boards) * asked.n_resamples
+    with open_run(identity, n_lanes, "refitting resamples", **of_run(options)) as run:
+        panels = []
+        for s, (models, cells) in enumerate(slices.boards):
+            assert isinstance(cells, PanelCells)
+            with slices.naming(s):
+                fitted = fit_panel_board(models, cells, rows.judges, asked, side_bias)
+                fitted = fitted._replace(flags=(*fitted.flags, *told, SHARED_TASTE))
+                fit = _fit(fitted, slices.drawn[s], rows, asked)
+                if fitted.moves.any():
+                    problem = panel_refits(fitted, slices.labels[s], slices.drawn[s], asked)
+                    (refitted,) = refit(problem, run, f"slice {s}", [len(models)])
+                else:
+                    refitted = _nothing(fitted, asked.n_resamples)
+                    run.advance(asked.n_resamples)
+                panels.append(_panel(fit, refitted, asked, side_bias))
+    if slices.groups is None:
+        return panels[0]
+    return dict(zip(slices.groups, panels, strict=True))
+
+
+def _clusters(
+    rows: PanelRows, cluster: str | Literal[False] | None, scheme: str
+) -> tuple[PanelRows, str | None, list[str]]:
+    """The column that is drawn by, and what is told of it."""
+    if cluster is False or (cluster is None and scheme in ("poisson", "bayesian")):
+        return rows, None, [BY_ROW]
+    if cluster is not None:
+        return rows, cluster, []
+    if rows.item is None:
+        return rows, None, [NO_ITEMS]
+    told = "each row of the table is taken as an item" if rows.item == ROW else f"items: column {rows.item!r}"
+    report = replace(rows.report, read_as=(*rows.report.read_as, told))
+    return replace(rows, report=report), rows.item, []
+
+
+def _fit(fitted: PanelBoard, drawn: VoteGroups, rows: PanelRows, options: BootstrapOptions) -> JudgePanelFit:
+    """The public face of a fitted board."""
+    fit = fit_result(JudgePanelFit, fitted, drawn, rows.report, options)
+    return replace(fit, standing=fit.standing.where(False, CONFOUNDED)) if fitted.confounded else fit
+
+
+def _nothing(fitted: PanelBoard, n_resamples: int) -> Refitted:
+    """Resamples of a slice of which nothing can be fitted."""
+    m, p = len(fitted.board.theta), len(fitted.moves)
+    return Refitted(
+        parameters=np.full((n_resamples, p), np.nan),
+        status=np.full(n_resamples, Status.CONVERGED, np.int8),
+        n_steps=np.zeros(n_resamples, np.int32),
+        grad_norm=np.zeros(n_resamples),
+        standing=np.zeros((n_resamples, m), np.int8),
+        solver=np.full(n_resamples, Solver.NEWTON, np.int8),
+    )
+
+
+def _panel(fit: JudgePanelFit, refitted: Refitted, options: BootstrapOptions, side_bias: bool) -> JudgePanel:
+    """The draws of one slice."""
+    m, k = len(fit.ratings), len(fit._panel.judges)
+    there = refitted.converged[:, None] & fit._panel.moves[m:]
+    own = np.where(there, refitted.parameters[:, m:], np.nan)
+    found = bootstrap_result(JudgePanel, fit, refitted, options)
+    settings = PanelSettings.of(vars(found.settings) | {"side_bias": side_bias})
+    return replace(found, settings=settings, _judges=_Judges(own[:, :k], own[:, k:]))
