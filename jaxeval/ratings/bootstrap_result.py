@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar, Literal, NamedTuple, TypeVar, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, get_args
 
 import jax
 import numpy as np
@@ -153,6 +153,10 @@ class Bootstrap(Shown):
     def standard_errors(self) -> pd.Series:
         """Standard deviation of each model's finite draws, Elo (ddof = 1); NaN if those are equal."""
         return self._in_gauge.standard_errors
+
+    def beside(self, level: float = 0.95) -> dict[str, list[dict[str, Any]]]:
+        """Records that a leaderboard keeps beside its table, by what they are of; none of a plain board."""
+        return {}
 
     def interval(self, level: float = 0.95, kind: BoardInterval = "percentile") -> pd.DataFrame:
         """Confidence intervals of the ratings, Elo: columns ``lower`` and ``upper``.

@@ -74,6 +74,10 @@ class ContextualBootstrap(Bootstrap):
             messages.append(f"{without:.1%} of the resamples have no ties: the tie parameter is at its limit in them")
         return messages
 
+    def beside(self, level: float = 0.95) -> dict[str, list[dict[str, Any]]]:
+        """The `coefficients`, as records."""
+        return {"coefficients": self.coefficients(level).reset_index().to_dict("records")}
+
     def coefficients(self, level: float = 0.95) -> pd.DataFrame:
         """A row per covariate: the full-data estimate, errors and percentile intervals of the draws.
 

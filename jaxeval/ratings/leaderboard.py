@@ -22,9 +22,9 @@ from jaxeval.ratings.bootstrap import bootstrap
 from jaxeval.ratings.bootstrap_result import BoardInterval, Bootstrap, Bootstraps
 from jaxeval.ratings.contextual_bootstrap import ContextualBootstrap
 from jaxeval.ratings.options import BootstrapOptions, ResampleArguments
-from jaxeval.ratings.panel_ratings import JudgePanel, JudgePanelFit
+from jaxeval.ratings.panel_ratings import JudgePanelFit
 from jaxeval.ratings.plackett_luce import PlackettLuceFit
-from jaxeval.ratings.prediction_powered import PredictionPoweredBoard, PredictionPoweredFit
+from jaxeval.ratings.prediction_powered import PredictionPoweredFit
 from jaxeval.ratings.slices import slice_name, slice_title
 from jaxeval.ratings.small_categories import CategoryBoard, CategoryFit
 from jaxeval.statistics.differences import MOST_COMPARISONS, MOST_NOT_FINITE
@@ -165,36 +165,16 @@ def leaderboard(
     if interval != "wald":
         warnings += too_few_draws(len(first.draws), level)
     table = pd.concat(tables, ignore_index=True)
-    coefficients = [
-        {**({} if name is None else {"category": name}), **record}
-        for name, board in zip(names, boards.values(), strict=True)
-        if isinstance(board, ContextualBootstrap)
-        for record in board.coefficients(level).reset_index().to_dict("records")
-    ]
     of_covariates = first.fit._contextual.covariates.told if isinstance(first, ContextualBootstrap) else ()
-    judge = [
-        {**({} if name is None else {"category": name}), **board.judge(level)}
-        for name, board in zip(names, boards.values(), strict=True)
-        if isinstance(board, PredictionPoweredBoard)
-    ]
-    borrowing = [
-        {"category": name, **board.category(level)}
-        for name, board in zip(names, boards.values(), strict=True)
-        if isinstance(board, CategoryBoard)
-    ]
-    judges = [
-        {**({} if name is None else {"category": name}), **record}
-        for name, board in zip(names, boards.values(), strict=True)
-        if isinstance(board, JudgePanel)
-        for record in board.judges(level).reset_index().to_dict("records")
-    ]
+    beside: dict[str, list[dict[str, Any]]] = {}
+    for name, board in zip(names, boards.values(), strict=True):
+        for kind, records in board.beside(level).items():
+            own = {} if name is None else {"category": name}
+            beside.setdefault(kind, []).extend({**own, **record} for record in records)
     table.attrs = {
         "warnings": warnings,
         "report": "\n".join(filter(None, [str(first.fit.report), overlap, *of_covariates])),
-        **({"coefficients": coefficients} if isinstance(first, ContextualBootstrap) else {}),
-        **({"judge": judge} if judge else {}),
-        **({"categories": borrowing} if borrowing else {}),
-        **({"judges": judges} if judges else {}),
+        **beside,
         "settings": {
             **{name: value for name, value in asdict(first.settings).items() if value != ()},  # no covariates
             **shown,

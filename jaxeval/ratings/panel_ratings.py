@@ -173,6 +173,10 @@ class JudgePanel(Bootstrap):
             settings=self.settings,
         )
 
+    def beside(self, level: float = 0.95) -> dict[str, list[dict[str, Any]]]:
+        """The `judges`, as records."""
+        return {"judges": self.judges(level).reset_index().to_dict("records")}
+
     def judges(self, level: float = 0.95) -> pd.DataFrame:
         """A row for each judge: verdicts, discrimination and side bias with standard errors and intervals, and flags.
 

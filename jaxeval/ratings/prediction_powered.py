@@ -165,6 +165,10 @@ class PredictionPoweredBoard(Bootstrap):
         lower, upper = interval_bounds(self._worth(self._judge.gain), level)
         return float(lower), float(upper)
 
+    def beside(self, level: float = 0.95) -> dict[str, list[dict[str, Any]]]:
+        """What the verdicts are worth, see `judge`."""
+        return {"judge": [dict(self.judge(level))]}
+
     def judge(self, level: float = 0.95) -> dict[str, float]:
         """What the verdicts are worth, as a record: lam, worth and its interval, and the battles of both samples."""
         lower, upper = self.worth_interval(level)

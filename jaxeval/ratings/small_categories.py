@@ -114,6 +114,10 @@ class CategoryBoard(Bootstrap):
         """(B,) the spread of each draw, Elo."""
         return ELO_PER_LOGIT * self.fit._borrowed.spread_draws
 
+    def beside(self, level: float = 0.95) -> dict[str, list[dict[str, Any]]]:
+        """What the category borrows, see `category`."""
+        return {"categories": [dict(self.category(level))]}
+
     def category(self, level: float = 0.95) -> dict[str, float]:
         """What the category borrows, as a record.
 
