@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -26,6 +26,9 @@ from jaxeval.statistics.quantiles import normal_quantile
 from jaxeval.statistics.winner import Winner, winner
 from jaxeval.tables.shown import View, settings_line
 from jaxeval.wording import counted, named, visible_line
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _PART = "rank_evidence"
 #: The chance that enough votes tell a pair apart, if its models differ by as much as they seem to.
@@ -54,12 +57,21 @@ class RankEvidence(PartResult):
     presumes independent votes, and is a little too large where ties count as half.
 
     ``winner`` is what is known of the first model, which the data chose for being first, see
-    `jaxeval.statistics.winner.winner`. Its interval is that of the rating in the board's gauge.
+    `jaxeval.statistics.winner.winner`. Its interval is that of the rating in the board's gauge. ``joint`` has the draws
+    of all ratings.
 
     ``families`` has a row for each family with several models. ``gain`` is how much the best of them is rated too high
     on average if all are equally good: the mean of the largest of their errors. ``variants`` says what a provider gains
     that tries so many variants in private, each with as many votes as one of the newest models, and publishes the best:
     the mean of the largest of n errors.
+
+    Examples:
+        >>> import jaxeval
+        >>> found = jaxeval.rank_evidence(jaxeval.simulate_battles(2_000, 4, seed=0), n_resamples=200)
+        >>> found.winner.name, found.joint.gauge
+        ('model-1', 'mean rating 1000')
+        >>> found.variants.round().astype(int).to_numpy().tolist()
+        [[2, 5], [5, 11], [10, 15], [27, 19]]
     """
 
     table: pd.DataFrame
@@ -67,7 +79,7 @@ class RankEvidence(PartResult):
     winner: Winner | None
     families: pd.DataFrame
     variants: pd.DataFrame
-    gauge: str
+    joint: Draws = field(repr=False)
     level: float
     settings: Any = field(repr=False)
     warnings: tuple[str, ...] = ()
@@ -79,6 +91,12 @@ class RankEvidence(PartResult):
         found = {"": self.table, "neighbours": self.neighbours, "winner": best, "families": self.families,
                  "variants": self.variants}  # fmt: skip
         return {name: table for name, table in found.items() if len(table)}
+
+    def figures(self) -> dict[str, Figure]:
+        """The ranks that are left open, tiers shaded."""
+        from jaxeval.plots.draws import plot_ranks
+
+        return {"ranks": plot_ranks(self.joint, self.level)}
 
     def _shown(self) -> View:
         title = f"RankEvidence: {counted(len(self.table), 'model')}, {self._told_neighbours()}"
@@ -123,7 +141,7 @@ class RankEvidence(PartResult):
         wider = (best.upper - best.lower) / (best.naive_upper - best.naive_lower)
         text = (
             f"{visible_line(best.name)} was chosen for being first: its interval is {best.lower:.0f} to "
-            f"{best.upper:.0f} ({self.gauge}), {wider:.2f} times as wide as that of a model named before, and whoever "
+            f"{best.upper:.0f} ({self.joint.gauge}), {wider:.2f} times as wide as that of a model named before, and whoever "
             f"is first on a board like this is rated {max(best.bias, 0):.1f} Elo too high on average."
         )
         return [(Severity.CAUTION if best.bias > best.error / 2 else Severity.NOTE, text)]
@@ -250,7 +268,7 @@ def evidence_of_ranks(audited: Audited, n_newest: int = 5) -> RankEvidence:
         winner=winner(joint, level),
         families=_families(joint, options.families, ranked, finite),
         variants=_variants(errors[rests_on["newest"].to_numpy() & ranked]),
-        gauge=joint.gauge,
+        joint=joint,
         level=level,
         settings=board.settings,
         warnings=tuple(board.warnings),
