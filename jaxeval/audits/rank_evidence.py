@@ -141,8 +141,8 @@ class RankEvidence(PartResult):
         wider = (best.upper - best.lower) / (best.naive_upper - best.naive_lower)
         text = (
             f"{visible_line(best.name)} was chosen for being first: its interval is {best.lower:.0f} to "
-            f"{best.upper:.0f} ({self.joint.gauge}), {wider:.2f} times as wide as that of a model named before, and whoever "
-            f"is first on a board like this is rated {max(best.bias, 0):.1f} Elo too high on average."
+            f"{best.upper:.0f} ({self.joint.gauge}), {wider:.2f} times as wide as that of a model named before, and "
+            f"whoever is first on a board like this is rated {max(best.bias, 0):.1f} Elo too high on average."
         )
         return [(Severity.CAUTION if best.bias > best.error / 2 else Severity.NOTE, text)]
 

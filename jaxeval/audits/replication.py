@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
@@ -26,6 +27,8 @@ from jaxeval.audits.simulated_boards import (
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles
 from jaxeval.execution.blas import one_blas_thread
+from jaxeval.execution.progress import Advance
+from jaxeval.execution.runs import Identity, open_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.ratings.boards import Board
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
@@ -36,7 +39,7 @@ from jaxeval.wording import counted, named
 
 _PART = "replication"
 #: Beyond that, tables of all pairs of all boards take minutes.
-_MOST_MODELS = 1_000
+_MOST_MODELS = 500
 #: Coverage this far below what is promised is told, if it is no accident of the simulation.
 _SHORT = 0.01
 _HALVES, _SIMULATED = "two random halves of the votes", "two simulated boards"
@@ -166,9 +169,12 @@ def replicated(audited: Audited, n_boards: int = 200, n_splits: int = 100, top: 
     n_boards, n_splits = checked_integer("n_boards", n_boards, 20), checked_integer("n_splits", n_splits, 20)
     top, options, fit = checked_integer("top", top, 1), audited.options, audited.fit
     _check(fit)
-    with one_blas_thread():  # the products of each board are small, and waiting threads in the way of others
-        boards = _Simulated.of(fit, options.level, options.seed, n_boards)
-        halves = _halves(fit, options.seed, n_splits)
+    settings = audited.settings | {"n_boards": n_boards, "n_splits": n_splits, "n_resamples": None}
+    identity = partial(Identity, settings, audited.digest, noun="battles")
+    with open_run(identity, n_boards + 2 * n_splits, "simulated boards", **audited.running) as run, one_blas_thread():
+        # One thread: the products of each board are small, and waiting threads in the way of others.
+        boards = _Simulated.of(fit, options.level, options.seed, n_boards, run.advance)
+        halves = _halves(fit, options.seed, n_splits, run.advance)
     theta = boards.theta[: n_boards // 2 * 2]
     rankings = {_HALVES: halves, _SIMULATED: (theta[::2], theta[1::2])}
     top = min(top, max(int(boards.compared.sum()) // 2, 1))
@@ -180,7 +186,7 @@ def replicated(audited: Audited, n_boards: int = 200, n_splits: int = 100, top: 
         agreement=agreement.reset_index(drop=True),
         models=boards.models(fit),
         level=options.level,
-        settings=audited.settings | {"n_boards": n_boards, "n_splits": n_splits, "top": top, "n_resamples": None},
+        settings=settings | {"top": top},
         warnings=(*fit.warnings, *_few_votes(thin)),
     )
 
@@ -223,7 +229,7 @@ class _Simulated:
     held: list[Held]
 
     @classmethod
-    def of(cls, fit: BradleyTerryFit, level: float, seed: int, n_boards: int) -> _Simulated:
+    def of(cls, fit: BradleyTerryFit, level: float, seed: int, n_boards: int, advance: Advance) -> _Simulated:
         found = outcomes(fit)
         truth = np.where(np.isfinite(fit.ratings), fit.theta, np.nan)
         compared = np.isfinite(truth) & (separated_chances(found, len(truth)) <= MOST_NOT_FINITE)
@@ -239,6 +245,7 @@ class _Simulated:
             for board, own in zip(boards, sandwiches(boards), strict=True):
                 theta.append(np.where(board.active, board.theta, np.nan))
                 held.append(true.held(theta[-1], own))
+            advance(len(boards))
         return cls(compared, np.stack(theta), held)
 
     def table(self, level: float) -> pd.DataFrame:
@@ -287,13 +294,15 @@ def _mean(values: Float, axis: int) -> Float:
         return np.asarray(np.where(known, values, 0.0).sum(axis) / known.sum(axis))
 
 
-def _halves(fit: BradleyTerryFit, seed: int, n_splits: int) -> tuple[Float, Float]:
+def _halves(fit: BradleyTerryFit, seed: int, n_splits: int, advance: Advance) -> tuple[Float, Float]:
     """(S, M) strengths of both halves of S splits of the votes; NaN without a rating."""
     cells = fit._likelihood.board.cells
     counts = (half for number in range(n_splits) for half in half_counts(cells, fit._drawn, seed, number))
-    boards = [board for some in refitted(fit, cells, counts, 2 * n_splits) for board in some]
-    theta = np.stack([np.where(board.active, board.theta, np.nan) for board in boards])
-    return theta[::2], theta[1::2]
+    theta: list[Float] = []
+    for boards in refitted(fit, cells, counts, 2 * n_splits):
+        theta += [np.where(board.active, board.theta, np.nan) for board in boards]
+        advance(len(boards))
+    return np.stack(theta[::2]), np.stack(theta[1::2])
 
 
 def _agreement(boards: str, one: Float, other: Float, top: int) -> pd.DataFrame:
