@@ -147,17 +147,17 @@ class RankEvidence(PartResult):
         return [(Severity.CAUTION if best.bias > best.error / 2 else Severity.NOTE, text)]
 
     def _of_families(self) -> list[tuple[Severity, str]]:
-        if len(self.families):
-            most = self.families.loc[self.families["gain"].idxmax()]
-            text = (
-                f"Were the {most['n_models']:,} models of {visible_line(most['family'])} equally good, the best of them"
-            )
-            return [(Severity.NOTE, f"{text} would be rated {most['gain']:.1f} Elo too high by chance alone.")]
-        if len(self.variants) == 0:
+        if len(self.families) == 0:
             return []
-        most = self.variants.iloc[-1]
-        text = f"Whoever tries {most['n_variants']:.0f} equally good variants in private and publishes the best gains"
-        return [(Severity.NOTE, f"{text} {most['gain']:.0f} Elo by chance, at the votes of the newest models here.")]
+        most = self.families.loc[self.families["gain"].idxmax()]
+        text = (
+            f"Were the {most['n_models']:,} models of {visible_line(most['family'])} equally good, the best of them "
+            f"would be rated {most['gain']:.1f} Elo too high by chance alone"
+        )
+        if len(self.variants):
+            private = self.variants.iloc[-1]
+            text += f"; the best of {private['n_variants']:.0f} private variants, {private['gain']:.0f} Elo"
+        return [(Severity.NOTE, f"{text}.")]
 
     def _of_sampling(self) -> list[tuple[Severity, str]]:
         votes, against = (self.table.set_index("model_name")[name] for name in ("vote_count", "opponent_rating"))
