@@ -57,6 +57,7 @@ class Replication(PartResult):
 
     ``agreement`` says how alike two rankings are: of random halves of the votes (of whole clusters, where the audit has
     some), and of two simulated boards as large as this one. ``lower`` and ``upper`` hold the middle 95 % of the splits.
+    What one half has too much the other lacks: two models that are even on all votes lead in one half each.
 
     ``models`` has a row for each model: how often its interval and its set of ranks held, and how often it was first.
     Models that win or lose all votes on more than 1 % of the boards are told apart from nobody, and are never first.
