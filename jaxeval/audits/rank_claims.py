@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
 from jaxeval.ratings.gauge import Scale
@@ -126,9 +127,7 @@ class TrueBoard:
         holds = _share((best <= true_best) & (true_worst <= worst), truth)
         return holds, np.where(np.isnan(truth), np.nan, worst - best + 1)
 
-    def _tier_starts(
-        self, theta: Float, statistic: Float, comparable: Bool
-    ) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
+    def _tier_starts(self, theta: Float, statistic: Float, comparable: Bool) -> NDArray[np.intp]:
         """The first models of all tiers, from the top down; see `Differences.tiers`."""
         models = np.flatnonzero(comparable)
         models = models[np.argsort(-theta[models], kind="stable")]
