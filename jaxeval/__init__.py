@@ -20,6 +20,8 @@ _HOMES = {
     "anchored.screening": ["JudgeScreen", "screen_judges"],
     "audits.audit": ["audit"],
     "audits.audit_result": ["Audit"],
+    "audits.rank_evidence": ["RankEvidence", "rank_evidence"],
+    "audits.replication": ["Replication", "replication"],
     "data.anchored_verdicts": ["AnchoredVerdicts", "read_anchored_verdicts"],
     "data.battles": ["Battles"],
     "data.counted_battles": ["count_battles"],

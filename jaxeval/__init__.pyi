@@ -23,6 +23,10 @@ from jaxeval.anchored.screening import JudgeScreen as JudgeScreen
 from jaxeval.anchored.screening import screen_judges as screen_judges
 from jaxeval.audits.audit import audit as audit
 from jaxeval.audits.audit_result import Audit as Audit
+from jaxeval.audits.rank_evidence import RankEvidence as RankEvidence
+from jaxeval.audits.rank_evidence import rank_evidence as rank_evidence
+from jaxeval.audits.replication import Replication as Replication
+from jaxeval.audits.replication import replication as replication
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts as AnchoredVerdicts
 from jaxeval.data.anchored_verdicts import read_anchored_verdicts as read_anchored_verdicts
 from jaxeval.data.battles import Battles as Battles

@@ -206,6 +206,8 @@ RESULTS = {
     "ItemScores": items,
     "ScoreComparison": lambda: jaxeval.compare_scores(items(), *HOSTILE[:2]),
     "ModelScores": lambda: align_scores(evaluators(), GOLD),
+    "RankEvidence": lambda: jaxeval.rank_evidence(battles(), n_resamples=60, progress=False),
+    "Replication": lambda: jaxeval.replication(battles(), n_boards=20, n_splits=20, n_resamples=60),
     "Audit": lambda: jaxeval.audit(battles(), n_resamples=20, parts=["board"], progress=False),
     "Table": lambda: jaxeval.leaderboard(slices()),
 }

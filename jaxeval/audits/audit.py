@@ -10,6 +10,8 @@ from jaxeval.audits.audit_result import Audit
 from jaxeval.audits.audited import AuditArguments, Audited, AuditOptions
 from jaxeval.audits.board import audited_board
 from jaxeval.audits.parts import Part
+from jaxeval.audits.rank_evidence import evidence_of_ranks
+from jaxeval.audits.replication import replicated
 from jaxeval.data.battles import Battles
 from jaxeval.execution.precision import versions
 from jaxeval.execution.runs import Identity, open_run
@@ -17,7 +19,11 @@ from jaxeval.execution.signatures import spelled_out
 from jaxeval.wording import did_you_mean, named
 
 #: The parts of an audit, in the order in which they are run and told.
-PARTS = (Part("board", "What is audited?", audited_board),)
+PARTS = (
+    Part("board", "What is audited?", audited_board),
+    Part("rank_evidence", "What can the ranks carry?", evidence_of_ranks),
+    Part("replication", "Would it hold again?", replicated),
+)
 
 
 @spelled_out(AuditOptions)

@@ -1,0 +1,357 @@
+"""What the ranks of a board can carry: which neighbours differ, who may be first, and what each rating rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
+import pandas as pd
+import scipy
+
+from jaxeval.arrays import Bool, Float
+from jaxeval.audits.audited import AuditArguments, Audited, AuditOptions
+from jaxeval.audits.findings import Finding, Severity
+from jaxeval.audits.parts import NotAnsweredError, PartResult
+from jaxeval.audits.sampling import first_votes, newest, opponents
+from jaxeval.checks import checked_integer
+from jaxeval.data.battles import Battles
+from jaxeval.errors import DataError
+from jaxeval.execution.signatures import spelled_out
+from jaxeval.ratings.bootstrap_result import Bootstrap
+from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
+from jaxeval.statistics.draws import Draws
+from jaxeval.statistics.quantiles import normal_quantile
+from jaxeval.statistics.winner import Winner, winner
+from jaxeval.tables.shown import View, settings_line
+from jaxeval.wording import counted, named, visible_line
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_PART = "rank_evidence"
+#: The chance that enough votes tell a pair apart, if its models differ by as much as they seem to.
+_POWER = 0.8
+#: Private variants that a provider may try before it publishes the best; one tried 27 (arXiv:2504.20879).
+_VARIANTS = (2, 5, 10, 27)
+#: Times as many votes of one model as of another that are told.
+_UNEVEN = 2
+#: A rating with so large a share of its votes against one model rests on that one.
+_MOSTLY = 0.5
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RankEvidence(PartResult):
+    """What the ranks of a board can carry. All ratings and gaps are in Elo.
+
+    ``table`` has a row for each model, best first: its rating, interval and set of ranks, as `Bootstrap.rank_sets`
+    gives it, and what the rating rests on. That is the number of votes, of opponents, and of opponents that would be
+    met equally often (``n_effective``); the mean rating of its opponents; and which one it met most. ``newest`` says
+    whether it is among the newest models. A model that is not ``comparable`` has no finite rating in more than 1 % of
+    the resamples, and is told apart from nobody.
+
+    ``neighbours`` has a row for each two models that follow each other. ``told_apart`` holds for all pairs of models at
+    once, as tiers do; ``told_apart_alone`` is a test of this pair alone. ``votes_needed`` is how many more votes
+    between the two tell them apart alone with a probability of .8, if they differ by as much as they seem to. It
+    presumes independent votes, and is a little too large where ties count as half.
+
+    ``winner`` is what is known of the first model, which the data chose for being first, see
+    `jaxeval.statistics.winner.winner`. Its interval is that of the rating in the board's gauge. ``joint`` has the draws
+    of all ratings.
+
+    ``families`` has a row for each family with several models. ``gain`` is how much the best of them is rated too high
+    on average if all are equally good: the mean of the largest of their errors. ``variants`` says what a provider gains
+    that tries so many variants in private, each with as many votes as one of the newest models, and publishes the best:
+    the mean of the largest of n errors.
+
+    Examples:
+        >>> import jaxeval
+        >>> found = jaxeval.rank_evidence(jaxeval.simulate_battles(2_000, 4, seed=0), n_resamples=200)
+        >>> found.winner.name, found.joint.gauge
+        ('model-1', 'mean rating 1000')
+        >>> found.variants.round().astype(int).to_numpy().tolist()
+        [[2, 5], [5, 11], [10, 15], [27, 19]]
+    """
+
+    table: pd.DataFrame
+    neighbours: pd.DataFrame
+    winner: Winner | None
+    families: pd.DataFrame
+    variants: pd.DataFrame
+    joint: Draws = field(repr=False)
+    level: float
+    settings: Any = field(repr=False)
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def tables(self) -> Mapping[str, pd.DataFrame]:
+        """All tables, by what is added to the part's name."""
+        best = pd.DataFrame([] if self.winner is None else [self.winner])
+        found = {"": self.table, "neighbours": self.neighbours, "winner": best, "families": self.families,
+                 "variants": self.variants}  # fmt: skip
+        return {name: table for name, table in found.items() if len(table)}
+
+    def figures(self) -> dict[str, Figure]:
+        """The ranks that are left open, tiers shaded."""
+        from jaxeval.plots.draws import plot_ranks
+
+        return {"ranks": plot_ranks(self.joint, self.level)}
+
+    def _shown(self) -> View:
+        title = f"RankEvidence: {counted(len(self.table), 'model')}, {self._told_neighbours()}"
+        return View(title, self.table, settings_line(self.settings), self.warnings)
+
+    def _told_neighbours(self) -> str:
+        apart = self.neighbours["told_apart"]
+        return (
+            f"{(~apart).sum():,} of {counted(len(apart), 'pair of neighbours', 'pairs of neighbours')} not told apart"
+        )
+
+    def findings(self) -> list[Finding]:
+        """What it found, in sentences, each with its number."""
+        parts = self._of_neighbours, self._of_first, self._of_winner, self._of_families, self._of_sampling
+        return [Finding(_PART, *found) for part in (*parts, self._of_newest, self._of_planning) for found in part()]
+
+    def _of_neighbours(self) -> list[tuple[Severity, str]]:
+        apart, alone = self.neighbours["told_apart"], self.neighbours["told_apart_alone"]
+        if apart.all():
+            text = f"All {counted(len(apart), 'pair of neighbours', 'pairs of neighbours')} on the board are told apart"
+            return [(Severity.REASSURING, f"{text} at {self.level:.0%} for all pairs at once.")]
+        severity = Severity.CAUTION if apart.mean() < 0.5 else Severity.NOTE
+        text = f"{(~apart).sum():,} of {len(apart):,} neighbours on the board cannot be told apart"
+        return [(severity, f"{text} at {self.level:.0%} for all pairs at once ({(~alone).sum():,} one by one).")]
+
+    def _of_first(self) -> list[tuple[Severity, str]]:
+        may = self.table[(self.table["rank_best"] == 1).fillna(False)]
+        names, n_few = list(may.loc[may["comparable"], "model_name"].map(visible_line)), int((~may["comparable"]).sum())
+        few = f"; {counted(n_few, 'model more has', 'models more have')} too few votes to say" if n_few else ""
+        if not names:
+            return [
+                (Severity.SERIOUS, f"{counted(n_few, 'model has', 'models have')} too few votes to say who is first.")
+            ]
+        if len(names) == 1:
+            return [(Severity.REASSURING, f"Only 1 model may be first at {self.level:.0%}: {names[0]}{few}.")]
+        return [(Severity.CAUTION, f"{len(names):,} models may be first at {self.level:.0%}: {named(names)}{few}.")]
+
+    def _of_winner(self) -> list[tuple[Severity, str]]:
+        best = self.winner
+        if best is None:
+            return []
+        wider = (best.upper - best.lower) / (best.naive_upper - best.naive_lower)
+        text = (
+            f"{visible_line(best.name)} was chosen for being first: its interval is {best.lower:.0f} to "
+            f"{best.upper:.0f} ({self.joint.gauge}), {wider:.2f} times as wide as that of a model named before, and "
+            f"whoever is first on a board like this is rated {max(best.bias, 0):.1f} Elo too high on average."
+        )
+        return [(Severity.CAUTION if best.bias > best.error / 2 else Severity.NOTE, text)]
+
+    def _of_families(self) -> list[tuple[Severity, str]]:
+        if len(self.families) == 0:
+            return []
+        most = self.families.loc[self.families["gain"].idxmax()]
+        text = (
+            f"Were the {most['n_models']:,} models of {visible_line(most['family'])} equally good, the best of them "
+            f"would be rated {most['gain']:.1f} Elo too high by chance alone"
+        )
+        if len(self.variants):
+            private = self.variants.iloc[-1]
+            text += f"; the best of {private['n_variants']:.0f} private variants, {private['gain']:.0f} Elo"
+        return [(Severity.NOTE, f"{text}.")]
+
+    def _of_sampling(self) -> list[tuple[Severity, str]]:
+        votes, against = (self.table.set_index("model_name")[name] for name in ("vote_count", "opponent_rating"))
+        if votes.max() < _UNEVEN * votes.min():
+            return []
+        most, least = visible_line(votes.idxmax()), visible_line(votes.idxmin())
+        text = (
+            f"{most} has {votes.max():,} votes, {_two_digits(votes.max() / votes.min())} times as many as {least} "
+            f"({votes.min():,}); mean ratings of opponents lie from {against.min():.0f} "
+            f"({visible_line(against.idxmin())}) to {against.max():.0f} ({visible_line(against.idxmax())})."
+        )
+        return [(Severity.NOTE, text)]
+
+    def _of_newest(self) -> list[tuple[Severity, str]]:
+        table = self.table[self.table["newest"]]
+        if len(table) == 0 or len(self.table) == 2:  # of two models each has but one opponent
+            return []
+        worst = table.loc[table["n_effective"].idxmin()]
+        one, many = "the newest model", f"one of the {len(table):,} newest models"
+        if "first_vote" not in table:
+            one, many = "the model with the fewest votes", f"one of the {len(table):,} models with the fewest votes"
+        among = one if len(table) == 1 else many
+        text = (
+            f"The rating of {visible_line(worst['model_name'])}, {among}, rests on "
+            f"{counted(worst['vote_count'], 'vote')} against {counted(worst['n_opponents'], 'opponent')}, "
+            f"{worst['main_share']:.0%} of them against {visible_line(worst['main_opponent'])}."
+        )
+        alone, mostly = worst["n_opponents"] <= 1, worst["main_share"] >= _MOSTLY
+        return [(Severity.SERIOUS if alone else Severity.CAUTION if mostly else Severity.NOTE, text)]
+
+    def _of_planning(self) -> list[tuple[Severity, str]]:
+        lacking = self.neighbours[~self.neighbours["told_apart_alone"] & np.isfinite(self.neighbours["votes_needed"])]
+        if len(lacking) == 0:
+            return []
+        first, least = lacking.iloc[0], lacking.loc[lacking["votes_needed"].idxmin()]
+
+        def told(row: Any) -> str:
+            pair = f"{visible_line(row['above'])} from {visible_line(row['below'])} ({row['gap']:.1f} Elo)"
+            return f"{pair} takes some {_two_digits(row['votes_needed'])} more votes between the two"
+
+        text = f"To tell {told(first)} with power {_POWER:g}"
+        if least.name != first.name:
+            text += f"; the cheapest of such pairs is the next: to tell {told(least)}"
+        return [(Severity.NOTE, f"{text}.")]
+
+
+def _two_digits(number: float) -> str:
+    """A number of which two digits are meant."""
+    return f"{float(f'{number:.2g}'):,.10g}"
+
+
+@spelled_out(AuditOptions)
+def rank_evidence(battles: Battles | Any, *, n_newest: int = 5, **options: Unpack[AuditArguments]) -> RankEvidence:
+    """What the ranks of a board can carry: how much of the order would come out again, and what it rests on.
+
+    Args:
+        battles: `Battles`, or a table with the standard columns.
+        n_newest: models, at most a quarter of all, that count as the newest: those whose first vote is latest by
+            ``time``, or, without it, those with the fewest votes.
+        **options: of `jaxeval.audit`. ``cluster`` says what is resampled; ``families`` (a mapping) names the family of
+            each model, ``time`` the column of dates.
+
+    Raises:
+        TypeError, ValueError: an option is none; there are too many models to compare all pairs.
+        DataError: a column is not there, or ``families`` knows none of the models.
+
+    Examples:
+        >>> import jaxeval
+        >>> found = jaxeval.rank_evidence(jaxeval.simulate_battles(2_000, 4, seed=0), n_resamples=200)
+        >>> found.neighbours[["above", "below", "told_apart"]].to_numpy().tolist()
+        [['model-1', 'model-2', True], ['model-2', 'model-3', False], ['model-3', 'model-4', False]]
+        >>> found.table[["model_name", "rank_best", "rank_worst", "vote_count"]].head(2).to_numpy().tolist()
+        [['model-1', 1, 1, 806], ['model-2', 2, 2, 1254]]
+        >>> print(found.findings()[1].text)
+        Only 1 model may be first at 95%: model-1.
+    """
+    return evidence_of_ranks(Audited.of(battles, options), n_newest)
+
+
+def evidence_of_ranks(audited: Audited, n_newest: int = 5) -> RankEvidence:
+    """`rank_evidence` of a board that is audited."""
+    n_newest = checked_integer("n_newest", n_newest)
+    board, options = audited.resampled, audited.options
+    level, joint, fit = options.level, board.joint, board.fit
+    ranked = board.ranked().to_numpy()
+    if ranked.sum() < 2:
+        raise NotAnsweredError("fewer than two models have a finite rating: there are no ranks")
+    if not board.differences().within_reach:
+        raise NotAnsweredError(
+            f"ranks of {counted(int(ranked.sum()), 'model')} in {counted(len(board.draws), 'resample')} are beyond "
+            "what is compared in seconds: leave out models with few battles (Battles.filter), or take fewer n_resamples"
+        )
+    rests_on = opponents(fit)
+    rests_on.insert(0, "comparable", np.isin(np.arange(len(ranked)), board.differences().models))
+    first = None if options.time is None else first_votes(audited.battles, options.time)
+    rests_on.insert(0, "newest", newest(rests_on, n_newest, first))
+    if first is not None:
+        rests_on.insert(1, "first_vote", first.array)
+    ends = joint.interval(level).add_prefix("rating_")
+    table = pd.concat(
+        [board.contrasts.ranks(level), pd.Series(joint.estimate, joint.names, name="rating"), ends, rests_on], axis=1
+    )
+    finite = np.asarray(np.isfinite(joint.draws[:, ranked]).all(1))
+    errors = joint.standard_errors.to_numpy()
+    return RankEvidence(
+        table=_best_first(table),
+        neighbours=_neighbours(board, level),
+        winner=winner(joint, level),
+        families=_families(joint, options.families, ranked, finite),
+        variants=_variants(errors[rests_on["newest"].to_numpy() & ranked]),
+        joint=joint,
+        level=level,
+        settings=board.settings,
+        warnings=tuple(board.warnings),
+    )
+
+
+def _best_first(table: pd.DataFrame) -> pd.DataFrame:
+    table = table.sort_values(["rank", "rating"], ascending=[True, False], kind="stable", na_position="last")
+    table.insert(1, "model_name", table.index)
+    return table.reset_index(drop=True)
+
+
+def _neighbours(board: Bootstrap, level: float) -> pd.DataFrame:
+    """Pairs of models that follow each other among those that take a rank."""
+    contrasts, compared = board.contrasts, board.differences()
+    ranked = np.flatnonzero(board.ranked())
+    order = ranked[np.argsort(-contrasts.estimate[ranked], kind="stable")]
+    above, below = order[:-1], order[1:]
+    with np.errstate(invalid="ignore"):  # both infinite
+        drawn = pd.DataFrame(contrasts.draws[:, above] - contrasts.draws[:, below])
+    error = drawn.where(np.isfinite(drawn)).std().to_numpy()
+    error = np.where(error > contrasts.precision, error, np.nan)  # else it is rounding
+    gap = contrasts.estimate[above] - contrasts.estimate[below]
+    comparable = np.isin(above, compared.models) & np.isin(below, compared.models)
+    return pd.DataFrame(
+        {
+            "above": board.models[above],
+            "below": board.models[below],
+            "gap": gap,
+            "standard_error": error,
+            "told_apart": comparable & (gap > compared.critical(level) * error),
+            "told_apart_alone": comparable & (gap > normal_quantile(level) * error),
+            "votes_needed": _votes_needed(board.fit, gap, error, level),
+        }
+    )
+
+
+def _votes_needed(fit: BradleyTerryFit, gap: Float, error: Float, level: float) -> Float:
+    """Further votes between two models at which a ``gap`` is told from 0, by itself; infinite for equal models.
+
+    A vote adds F'(d)^2 / F(d) F(-d) to the information 1 / error^2 of the difference d.
+    """
+    unit = fit.scale.unit
+    d, step = gap / unit, 1e-4
+    up, down, p = (fit._likelihood.expected(d + x) for x in (step, -step, 0.0))
+    information = ((up - down) / (2 * step)) ** 2 / (p * (1 - p))
+    wanted = normal_quantile(level) + scipy.special.ndtri(_POWER)
+    with np.errstate(divide="ignore"):  # equal models
+        return np.asarray(np.maximum(((wanted / d) ** 2 - (unit / error) ** 2) / information, 0.0))
+
+
+def _families(joint: Draws, families: Mapping[Any, str] | None, ranked: Bool, finite: Bool) -> pd.DataFrame:
+    """What the best of each family gains by chance, over the draws in which all ranked models are ``finite`` (B,)."""
+    columns = ["family", "n_models", "best", "rating", "standard_error", "gain"]
+    if families is None:
+        return pd.DataFrame(columns=columns)
+    family = pd.Series([families.get(model) for model in joint.names], dtype=object)
+    if family.isna().all():
+        raise DataError(
+            f"families knows none of the {counted(len(family), 'model')}, which are {named(joint.names)}: it maps the "
+            "name of each model to its family"
+        )
+    noise = joint.draws[finite] - joint.estimate
+    rows = []
+    for name, members in family[ranked].groupby(family[ranked]).groups.items():
+        own = np.asarray(members)
+        if len(own) < 2 or not finite.any():
+            continue
+        best = own[joint.estimate[own].argmax()]
+        gain = noise[:, own].max(1).mean() - noise[:, own].mean()
+        found = joint.names[best], joint.estimate[best], joint.standard_errors.iloc[best], gain
+        rows.append((name, len(own), *found))
+    return pd.DataFrame(rows, columns=columns).sort_values("gain", ascending=False, ignore_index=True)
+
+
+def _variants(errors: Float) -> pd.DataFrame:
+    """What the best of n equally good variants gains by chance, at the median of the ``errors``."""
+    error = float(np.median(errors[np.isfinite(errors)])) if np.isfinite(errors).any() else np.nan
+    if np.isnan(error):
+        return pd.DataFrame({"n_variants": [], "gain": []})
+    return pd.DataFrame({"n_variants": _VARIANTS, "gain": [error * _largest_normal(n) for n in _VARIANTS]})
+
+
+def _largest_normal(n: int) -> float:
+    """Expected value of the largest of ``n`` independent standard normal numbers."""
+    return float(scipy.integrate.quad(lambda x: 1 - scipy.special.ndtr(x) ** n - scipy.special.ndtr(-x) ** n, 0, 10)[0])
