@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Unpack
 
+from jaxeval.audits import fewest_votes
 from jaxeval.audits.audit_result import Audit
 from jaxeval.audits.audited import AuditArguments, Audited, AuditOptions
 from jaxeval.audits.board import audited_board
@@ -17,7 +18,10 @@ from jaxeval.execution.signatures import spelled_out
 from jaxeval.wording import did_you_mean, named
 
 #: The parts of an audit, in the order in which they are run and told.
-PARTS = (Part("board", "What is audited?", audited_board),)
+PARTS = (
+    Part("board", "What is audited?", audited_board),
+    Part("fewest_votes", "How few votes decide?", fewest_votes.of_audited),
+)
 
 
 @spelled_out(AuditOptions)
