@@ -56,6 +56,11 @@ def powered():
 
 
 @cache
+def fewest_votes():
+    return jaxeval.fewest_votes(battles(), n_resamples=20, top=[1, 3], progress=False)
+
+
+@cache
 def slices():
     own = votes()
     own = own.assign(**{"<b>": np.where(np.arange(len(own)) % 2, "$a", "\x1b[2J")})
@@ -192,6 +197,7 @@ RESULTS = {
     "ReferenceStudy": study,
     "ItemScores": items,
     "ModelScores": lambda: align_scores(evaluators(), GOLD),
+    "FewestVotes": fewest_votes,
     "Audit": lambda: jaxeval.audit(battles(), n_resamples=20, parts=["board"], progress=False),
     "Table": lambda: jaxeval.leaderboard(slices()),
 }
@@ -265,6 +271,7 @@ FIGURES = {
     "plot_subsamples": lambda: (
         pd.DataFrame({"n": [10, 20], "empirical": [2.0, 1], "theoretical": 1.5, "corrected": 1.0, "adjusted": 0.9}),
     ),
+    "plot_fewest_votes": lambda: (fewest_votes().table,),
     "plot_boards": lambda: tuple(history().values()),
     "plot_comparison": lambda: (compared_boards(),),
     "plot_history": lambda: (history(),),

@@ -57,7 +57,7 @@ class Audit(Shown):
         return View(title, table, settings_line(self.settings), self.warnings)
 
     def _number(self, part: str, kind: Severity) -> int:
-        return sum((finding.part, finding.severity) == (part, kind) for finding in self.findings)
+        return sum((finding.part, finding.severity) == (part, kind) for finding in self._findings)
 
     def __getitem__(self, name: str) -> PartResult:
         """The result of a part.
@@ -91,9 +91,12 @@ class Audit(Shown):
         """Why parts have no answer, by name."""
         return {name: found.reason for name, found in self.parts.items() if isinstance(found, Absent)}
 
-    @cached_property
     def findings(self) -> list[Finding]:
         """All sentences of all parts, the most serious first, and then in the order of the parts."""
+        return list(self._findings)
+
+    @cached_property
+    def _findings(self) -> list[Finding]:
         found = [sentence for part in self.answers.values() for sentence in part.findings()]
         return sorted(found, key=lambda finding: -finding.severity)
 
@@ -103,15 +106,15 @@ class Audit(Shown):
 
         The most serious sentence of each part has a place, and the most serious of the others fill the rest.
         """
-        first = [next(f for f in self.findings if f.part == part) for part in {f.part: 0 for f in self.findings}]
-        others = [finding for finding in self.findings if finding not in first]
+        first = [next(f for f in self._findings if f.part == part) for part in {f.part: 0 for f in self._findings}]
+        others = [finding for finding in self._findings if finding not in first]
         chosen = [*first, *others][:_MOST_SENTENCES]
-        return [finding.text for finding in self.findings if finding in chosen]
+        return [finding.text for finding in self._findings if finding in chosen]
 
     @property
     def table(self) -> pd.DataFrame:
-        """All `findings`: how serious each is, the part that found it, and its sentence."""
-        rows = [(finding.severity.name.lower(), finding.part, finding.text) for finding in self.findings]
+        """All `findings`, how serious each is, the part that found it, and its sentence."""
+        rows = [(finding.severity.name.lower(), finding.part, finding.text) for finding in self._findings]
         return pd.DataFrame(rows, columns=["severity", "part", "finding"])
 
     @property
@@ -142,7 +145,7 @@ class Audit(Shown):
             "read": list(self.notes),
             "warnings": list(self.warnings),
             "verdict": self.verdict,
-            "findings": [{**f._asdict(), "severity": f.severity.name.lower()} for f in self.findings],
+            "findings": [{**f._asdict(), "severity": f.severity.name.lower()} for f in self._findings],
             "parts": {name: self._record(name) for name in self.parts},
         })  # fmt: skip
         content["digest"] = json_digest(content)

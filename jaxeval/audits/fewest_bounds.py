@@ -151,6 +151,8 @@ class _Problem(NamedTuple):
     def terms(self, pull: Float) -> Float:
         """(T, V) by how much a vote of each term closes the gaps at first order, at most."""
         toward = (pull[:, self.first] - pull[:, self.second]) * self.score
+        if not self.reach.any():
+            return toward
         return toward + np.abs(pull - _centre(pull))[:, self.first] * self.reach
 
 

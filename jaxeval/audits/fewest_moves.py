@@ -28,7 +28,7 @@ class FewestMoves(NamedTuple):
 
     number: Float  # (T,) moves after which the models are swapped; NaN where none were found
     first_order: Float  # (T,) what the first order says, infinite where all moves together do not reach
-    at: Int  # (T, K) the moves that were chosen from,
+    move: Int  # (T, K) the moves that were chosen from,
     times: Float  # (T, K) and how often each is made
 
 
@@ -54,7 +54,7 @@ def fewest_moves(boards: ChangedBoards, moves: Moves, pairs: Int, section: str) 
         found = boards.refit(entries, lanes.theta, pairs, open_, f"{section}-{number}")
         own = np.arange(len(pairs))
         lanes.look(open_, found.theta[own, pairs[:, 0]] - found.theta[own, pairs[:, 1]], found, moves)
-    return FewestMoves(np.where(lanes.crossed, lanes.high, np.nan), first_order, lanes.at, lanes.best)
+    return FewestMoves(np.where(np.isfinite(lanes.high), lanes.high, np.nan), first_order, lanes.at, lanes.best)
 
 
 def _needed(gain: Float, capacity: Float, gap: Float) -> Float:
@@ -73,48 +73,38 @@ def _needed(gain: Float, capacity: Float, gap: Float) -> Float:
 
 
 class _Lanes:
-    """Where the search stands: moves that do not swap the models yet (``low``), and a number that does (``high``)."""
+    """Where the search stands: ``low`` moves that do not swap the models yet, and ``high`` ones that do."""
 
     def __init__(
         self, at: Int, gain: Float, capacity: Float, gap: Float, theta: Float, pull: Float, fixed: bool
     ) -> None:
         t = len(at)
-        self.at, self.gain, self.capacity, self.fixed = at, gain, capacity, fixed
-        self.theta, self.pull = theta, pull  # of the moves made so far
+        self.at, self.gain, self.capacity, self.fixed = at, gain, capacity.copy(), fixed
+        self.theta, self.pull = theta, pull  # after the moves made so far
         self.made = np.zeros(at.shape)  # (T, K) moves so far, which do not swap the models
-        self.gap = gap.copy()  # that they leave
-        self.low, self.high = np.zeros(t), np.full(t, np.inf)
-        self.behind = np.zeros(t)  # the gap at ``high``, which is negative
-        self.crossed = np.zeros(t, bool)  # whether ``high`` swaps the models: else it just has no finite fit
-        self.stuck = np.zeros(t, bool)  # no move is left that helps
-        self.best = np.zeros(at.shape)
-        self.trial = np.zeros(at.shape)
+        self.gap, self.low = gap.copy(), np.zeros(t)  # that they leave; how many they are
+        self.best = np.zeros(at.shape)  # the moves that do,
+        self.high, self.behind = np.full(t, np.inf), np.zeros(t)  # how many, and the gap then, which is negative
+        self.longest = np.full(t, np.inf)  # so many moves at once, as more of them left a model without a rating
+        self.trial, self.foremost = np.zeros(at.shape), np.zeros(t, np.int64)
 
     def take(self, half: bool) -> Int:
         """Choose the next moves of all lanes that are open, and return these."""
         room = np.where(self.gain > 0, self.capacity - self.made, 0.0)
         order = np.argsort(-np.where(room > 0, self.gain, -np.inf), 1, kind="stable")
-        room_in_order, gain = np.take_along_axis(room, order, 1), np.take_along_axis(self.gain, order, 1)
-        needed = _needed(gain, room_in_order, self.gap)
-        total = room_in_order.sum(1)
+        self.foremost = order[:, 0]
+        room, gain = np.take_along_axis(room, order, 1), np.take_along_axis(self.gain, order, 1)
+        total, needed = room.sum(1), _needed(gain, room, self.gap)
         step = np.where(np.isfinite(needed), needed, total)
-        if half:
-            step = np.ceil(step / 2)
-        with np.errstate(invalid="ignore"):
-            between = np.ceil((self.high - self.low) * self.gap / (self.gap - self.behind))
-        bracketed = np.isfinite(self.high)
-        step = np.where(
-            bracketed & self.crossed, between, np.where(bracketed, np.ceil((self.high - self.low) / 2), step)
-        )
-        step = np.minimum(np.clip(step, 1, np.maximum(self.high - self.low - 1, 0)), total)
-        self.stuck |= step < 1
-        open_ = np.flatnonzero((self.high - self.low > 1) & ~self.stuck)
-        before = np.cumsum(room_in_order, 1) - room_in_order
-        with np.errstate(invalid="ignore"):
-            taken = np.clip(step[:, None] - before, 0, room_in_order)
-        self.trial = self.made.copy()
-        np.put_along_axis(self.trial, order, np.take_along_axis(self.made, order, 1) + np.nan_to_num(taken), 1)
-        return open_
+        step = np.ceil(step / 2) if half else step
+        known = np.isfinite(self.high)
+        most = np.where(known, self.high, 0.0) - self.low
+        step = np.where(known, np.ceil(most * self.gap / (self.gap - self.behind)), step)
+        most = np.where(known, most - 1, np.inf)
+        step = np.minimum(np.maximum(step, 1), np.minimum(np.minimum(most, total), self.longest))
+        taken = np.clip(step[:, None] - (np.cumsum(room, 1) - room), 0, room)
+        np.put_along_axis(self.trial, order, np.take_along_axis(self.made, order, 1) + taken, 1)
+        return np.flatnonzero(step >= 1)
 
     def look(self, open_: Int, gap: Float, found: Refitted, moves: Moves) -> None:
         """Take in what the refits of the lanes ``open_`` say."""
@@ -124,13 +114,14 @@ class _Lanes:
         swapped = of_open & found.converged & (gap < -SWAPPED_BY)
         failed = of_open & ~found.converged
         ahead = of_open & ~swapped & ~failed
-        self.high = np.where(swapped | failed, number, self.high)
-        self.crossed = np.where(swapped, True, np.where(failed, False, self.crossed))
-        self.behind = np.where(swapped, gap, self.behind)
-        self.best = np.where(swapped[:, None], self.trial, self.best)
+        self.high, self.behind = np.where(swapped, number, self.high), np.where(swapped, gap, self.behind)
+        self.best[swapped] = self.trial[swapped]
         self.low, self.gap = np.where(ahead, number, self.low), np.where(ahead, gap, self.gap)
-        self.made = np.where(ahead[:, None], self.trial, self.made)
-        self.theta = np.where(ahead[:, None], found.theta, self.theta)
-        self.pull = np.where(ahead[:, None], found.pull, self.pull)
+        self.made[ahead] = self.trial[ahead]
+        self.theta[ahead], self.pull[ahead] = found.theta[ahead], found.pull[ahead]
+        alone = np.flatnonzero(failed & (number - self.low <= 1))  # a move that may not be made now
+        self.capacity[alone, self.foremost[alone]] = self.made[alone, self.foremost[alone]]
+        self.longest = np.where(failed, np.maximum(np.floor((number - self.low) / 2), 1), self.longest)
+        self.longest = np.where(ahead, np.inf, self.longest)
         if not self.fixed and ahead.any():
             self.gain[ahead] = moves.gains(self.theta[ahead], self.pull[ahead], self.at[ahead])

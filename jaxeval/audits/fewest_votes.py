@@ -15,7 +15,7 @@ from jaxeval.arrays import Float, Int
 from jaxeval.audits.audited import AuditArguments, Audited, AuditOptions
 from jaxeval.audits.changed_boards import ChangedBoards, Entries
 from jaxeval.audits.fewest_bounds import Change, surely_needed
-from jaxeval.audits.fewest_moves import fewest_moves
+from jaxeval.audits.fewest_moves import FewestMoves, fewest_moves
 from jaxeval.audits.findings import Finding, Severity
 from jaxeval.audits.parts import NotAnsweredError, PartResult
 from jaxeval.audits.vote_moves import Moves, VoteMoves, VoterMoves
@@ -55,9 +55,9 @@ class FewestVotes(PartResult):
         >>> import jaxeval
         >>> found = jaxeval.fewest_votes(jaxeval.simulate_battles(2_000, 4, seed=0), progress=False)
         >>> found.table[["above", "below", "dropped", "flipped", "added"]].to_numpy().tolist()[1]
-        []
-        >>> found.borders[["border", "dropped"]].to_numpy().tolist()[0]
-        []
+        ['model-2', 'model-3', 47, 24, 47]
+        >>> found.borders[["border", "dropped", "dropped_for"]].to_numpy().tolist()[0]
+        ['#1', 204, 'model-2']
     """
 
     table: pd.DataFrame
@@ -71,6 +71,9 @@ class FewestVotes(PartResult):
     models: pd.DataFrame
     """A row for each model that is ``removed`` with all its votes: ``first``, who is #1 then; ``swapped``, how many
     pairs of the other models change their order; ``moved`` and ``rank_change`` of the model that moves most."""
+    changes: pd.DataFrame
+    """Which votes these are, for neighbours: ``votes`` with the ``result`` of ``model_a`` against ``model_b`` (1, 1/2,
+    0; of flipped ones before that), of the ``change`` that puts ``below`` ahead of ``above``."""
     n_votes: int
     settings: Mapping[str, Any] = field(repr=False)
 
@@ -80,8 +83,8 @@ class FewestVotes(PartResult):
 
     @property
     def tables(self) -> Mapping[str, pd.DataFrame]:
-        """The neighbours, the borders, and the models removed."""
-        return {"": self.table, "borders": self.borders, "models": self.models}
+        """The neighbours, the borders, the models removed, and the votes that are changed."""
+        return {"": self.table, "borders": self.borders, "models": self.models, "changes": self.changes}
 
     def findings(self) -> list[Finding]:
         """How few votes change #1 and other places, and what any one model decides."""
@@ -141,17 +144,17 @@ class FewestVotes(PartResult):
 
     def _of_models(self) -> list[Finding]:
         known = self.models.dropna(subset=["swapped"])
+        if not len(known):
+            return []
         other = known[
             (known["first"] != self.table["above"].iloc[0]) & (known["removed"] != self.table["above"].iloc[0])
         ]
         swaps = int((known["swapped"] > 0).sum())
-        text = (
-            f"Without the votes of one model, others change their order for {swaps:,} of {counted(len(known), 'model')}"
-        )
+        text = f"Each model removed by itself: others change their order in {swaps:,} of {counted(len(known), 'case')}"
         if len(other):
             names = f"{visible_line(other['removed'].iloc[0])}, {visible_line(other['first'].iloc[0])} is #1"
             return [Finding(_PART, Severity.CAUTION, f"{text}; without {names}.")]
-        return [Finding(_PART, Severity.NOTE, f"{text}; #1 stays.")]
+        return [Finding(_PART, Severity.NOTE if swaps else Severity.REASSURING, f"{text}; #1 stays.")]
 
 
 @spelled_out(AuditOptions)
@@ -182,7 +185,7 @@ def fewest_votes(
         >>> import jaxeval
         >>> found = jaxeval.fewest_votes(jaxeval.simulate_battles(500, 3, seed=0), top=[1], progress=False)
         >>> found.table[["above", "below", "dropped"]].to_numpy().tolist()
-        []
+        [['model-1', 'model-2', 76], ['model-2', 'model-3', 27]]
     """
     return of_audited(Audited.of(battles, options), top)
 
@@ -211,10 +214,13 @@ def of_audited(audited: Audited, top: Sequence[int] = (1, 3, 5, 10)) -> FewestVo
         asked = _Asked.of(board, boards.inverse, order, borders)
         counts: dict[str, Float] = {}
         least: dict[str, Float] = {}
+        changes = []
         for kind in kinds:
             moves: Moves = _voter_moves(audited) if kind == "voters" else getattr(VoteMoves, kind)(board)
-            counts[kind] = fewest_moves(boards, moves, asked.pairs, f"{_PART}-{kind}").number
+            found = fewest_moves(boards, moves, asked.pairs, f"{_PART}-{kind}")
+            counts[kind] = found.number
             if isinstance(moves, VoteMoves):
+                changes.append(_changes(moves, found, asked.pairs[: len(order) - 1], board.models).assign(change=kind))
                 least[kind] = surely_needed(board, boards.inverse, moves, Change(kind), asked.pairs[: len(order) - 1])
             run.advance(1)
         without, removed = _without_models(boards, order)
@@ -233,6 +239,7 @@ def of_audited(audited: Audited, top: Sequence[int] = (1, 3, 5, 10)) -> FewestVo
         ),
         borders=_border_table(borders, asked, counts, names),
         models=removed,
+        changes=Table.of(pd.concat(changes, ignore_index=True), "Votes that are changed"),
         n_votes=int(audited.fit.n_battles.sum()) // 2,
         settings=audited.settings,
     )
@@ -293,6 +300,21 @@ def _border_table(
     return Table.of(
         table.assign(**{kind: _whole(table[kind].to_numpy()) for kind in counts}), "Fewest votes at borders"
     )
+
+
+def _changes(moves: VoteMoves, found: FewestMoves, pairs: Int, names: pd.Index) -> pd.DataFrame:
+    """The votes that swap each of the ``pairs``."""
+    pair, k = np.nonzero(found.times[: len(pairs)])
+    move = found.move[pair, k]
+    return pd.DataFrame({
+        "above": names[pairs[pair, 0]],
+        "below": names[pairs[pair, 1]],
+        "change": "",
+        "model_a": names[moves.first[move]],
+        "model_b": names[moves.second[move]],
+        "result": moves.target[move],
+        "votes": found.times[pair, k].astype(np.int64),
+    })  # fmt: skip
 
 
 def _voter_moves(audited: Audited) -> VoterMoves:

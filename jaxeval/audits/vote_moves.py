@@ -55,6 +55,7 @@ class VoteMoves:
     second: Int
     weight: Float  # (V,) what the votes between both get more
     points: Float  # (V,) what the first model gets more of it
+    target: Float  # (V,) the first model's result, of a flipped vote before that
     capacity: Float
     fixed: bool = field(default=False, init=False)
 
@@ -75,7 +76,7 @@ class VoteMoves:
         winner, loser = (x.reshape(-1) for x in np.meshgrid(rated, rated, indexing="ij"))
         other = winner != loser
         one = np.ones(int(other.sum()))
-        return cls(winner[other], loser[other], one, one, one * MOST_ADDED)
+        return cls(winner[other], loser[other], one, one, one, one * MOST_ADDED)
 
     @classmethod
     def _of_cells(cls, board: Board, weight: float, points: Float) -> Self:
@@ -88,7 +89,7 @@ class VoteMoves:
         first, second = (x[pair].astype(np.int64) for x in (cells.first, cells.second))
         changed = own[counts]
         capacity = cells.count[counts].astype(float)
-        return cls(first, second, weight * changed, points[counts] * changed, capacity)
+        return cls(first, second, weight * changed, points[counts] * changed, cells.target[counts], capacity)
 
     def gains(self, theta: Float, pull: Float, at: Int | None = None) -> Float:
         """As of `Moves`."""

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from jaxeval.plots.labels import Labels, Takes, figure_of
-from jaxeval.plots.style import COLOURS, one_axis, plain, shown_name
+from jaxeval.plots.style import COLOURS, legend_above, one_axis, plain, shown_name
 from jaxeval.wording import counted
 
 _WAYS = ("dropped", "flipped", "added")
@@ -37,7 +37,7 @@ def plot_fewest_votes(table: pd.DataFrame, top: int = 30, **labels: Unpack[Label
     axis.set_ylim(max(len(shown), 1) - 0.5, -0.5)
     hidden = len(table) - len(shown)
     more = f"; {counted(hidden, 'more pair')} not shown" if hidden else ""
-    axis.set_xlabel(f"votes (found, and to the left what is surely needed){more}", fontsize=8.5)
-    axis.legend(frameon=False, fontsize=8)
+    axis.set_xlabel(f"votes; lines begin at what is surely needed{more}", fontsize=8.5)
+    legend_above(figure, *axis.get_legend_handles_labels())
     plain(axis)
     return figure

@@ -51,7 +51,7 @@ def test_the_most_serious_sentence_of_each_part_has_a_place():
     b = Told((Severity.NOTE, "b0"), (Severity.CAUTION, "b1"))
     found = told(a=a, b=b)
     assert found.verdict == [*(f"a{k}" for k in range(9)), "b1"]
-    assert len(found.findings) == 14
+    assert len(found.findings()) == 14
 
 
 def test_a_part_without_an_answer_says_why(votes, monkeypatch):
