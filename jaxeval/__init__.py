@@ -20,6 +20,7 @@ _HOMES = {
     "anchored.screening": ["JudgeScreen", "screen_judges"],
     "audits.audit": ["audit"],
     "audits.audit_result": ["Audit"],
+    "audits.fewest_votes": ["FewestVotes", "fewest_votes"],
     "audits.rank_evidence": ["RankEvidence", "rank_evidence"],
     "audits.replication": ["Replication", "replication"],
     "data.anchored_verdicts": ["AnchoredVerdicts", "read_anchored_verdicts"],

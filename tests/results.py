@@ -56,6 +56,11 @@ def powered():
 
 
 @cache
+def fewest_votes():
+    return jaxeval.fewest_votes(battles(), n_resamples=20, top=[1, 3], progress=False)
+
+
+@cache
 def sliced_votes():
     own = votes()
     own = own.assign(**{"<b>": np.where(np.arange(len(own)) % 2, "$a", "\x1b[2J")})
@@ -208,6 +213,7 @@ RESULTS = {
     "ModelScores": lambda: align_scores(evaluators(), GOLD),
     "RankEvidence": lambda: jaxeval.rank_evidence(battles(), n_resamples=60, progress=False),
     "Replication": lambda: jaxeval.replication(battles(), n_boards=20, n_splits=20, n_resamples=60),
+    "FewestVotes": fewest_votes,
     "Audit": lambda: jaxeval.audit(battles(), n_resamples=20, parts=["board"], progress=False),
     "Table": lambda: jaxeval.leaderboard(slices()),
 }
@@ -281,6 +287,7 @@ FIGURES = {
     "plot_subsamples": lambda: (
         pd.DataFrame({"n": [10, 20], "empirical": [2.0, 1], "theoretical": 1.5, "corrected": 1.0, "adjusted": 0.9}),
     ),
+    "plot_fewest_votes": lambda: (fewest_votes().table,),
     "plot_boards": lambda: tuple(history().values()),
     "plot_comparison": lambda: (compared_boards(),),
     "plot_history": lambda: (history(),),

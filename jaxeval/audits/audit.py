@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Unpack
 
+from jaxeval.audits import fewest_votes
 from jaxeval.audits.audit_result import Audit
 from jaxeval.audits.audited import AuditArguments, Audited, AuditOptions
 from jaxeval.audits.board import audited_board
@@ -21,6 +22,7 @@ from jaxeval.wording import did_you_mean, named
 #: The parts of an audit, in the order in which they are run and told.
 PARTS = (
     Part("board", "What is audited?", audited_board),
+    Part("fewest_votes", "How few votes decide?", fewest_votes.of_audited),
     Part("rank_evidence", "What can the ranks carry?", evidence_of_ranks),
     Part("replication", "Would it hold again?", replicated),
 )

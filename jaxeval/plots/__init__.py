@@ -14,6 +14,7 @@ _HOMES = {
     ],
     "agreement": ["plot_judge_agreement"],
     "anchored": ["plot_anchor_swap", "plot_anchored", "plot_pooling", "plot_screen", "plot_subsamples"],
+    "audits": ["plot_fewest_votes"],
     "boards": ["plot_boards", "plot_comparison", "plot_history"],
     "draws": ["plot_draw_differences", "plot_draws", "plot_ranks"],
     "evaluators": ["plot_agreement", "plot_rank_change", "plot_tau_delta"],

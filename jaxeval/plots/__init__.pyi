@@ -11,6 +11,7 @@ from jaxeval.plots.anchored import plot_anchored as plot_anchored
 from jaxeval.plots.anchored import plot_pooling as plot_pooling
 from jaxeval.plots.anchored import plot_screen as plot_screen
 from jaxeval.plots.anchored import plot_subsamples as plot_subsamples
+from jaxeval.plots.audits import plot_fewest_votes as plot_fewest_votes
 from jaxeval.plots.boards import plot_boards as plot_boards
 from jaxeval.plots.boards import plot_comparison as plot_comparison
 from jaxeval.plots.boards import plot_history as plot_history

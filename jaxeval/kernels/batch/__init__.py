@@ -5,6 +5,7 @@ a chunk's lanes as the last axis of their arrays. Chunks run one after the other
 chunks of a call are spread over the devices.
 """
 
+from jaxeval.kernels.batch.changed_votes import refit_changed
 from jaxeval.kernels.batch.chunks import Chunks
 from jaxeval.kernels.batch.contextual import (
     ContextualFit,
@@ -66,6 +67,7 @@ __all__ = [
     "rate",
     "reference_study",
     "refit",
+    "refit_changed",
     "refit_contextual",
     "refit_sparse",
     "temperatures",

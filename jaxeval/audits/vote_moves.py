@@ -1,0 +1,157 @@
+"""What may be done to votes: drop one, flip it, add one, or drop all votes of a voter; and what each does to a gap."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol, Self
+
+import numpy as np
+import scipy
+from scipy.special import expit
+
+from jaxeval.arrays import Float, Int
+from jaxeval.audits.changed_boards import Entries
+from jaxeval.ratings.boards import Board, battle_weights
+from jaxeval.ratings.vote_groups import ClusterRows
+
+#: Logits by which a model that passed another is to be ahead: a hundred times what a refit may be off by, and 2e-5 Elo.
+SWAPPED_BY = 1e-7
+#: Votes that may be added to a pair of models: as many as anybody wants.
+MOST_ADDED = 1e12
+#: Gains that are computed at once.
+_BLOCK = 2**22
+
+
+class Moves(Protocol):
+    """V moves, each of which may be made as often as its ``capacity`` (V,) says."""
+
+    @property
+    def capacity(self) -> Float:
+        """(V,)."""
+        ...
+
+    @property
+    def fixed(self) -> bool:
+        """Whether gains are those at the full board all the way."""
+        ...
+
+    def gains(self, theta: Float, pull: Float, at: Int | None = None) -> Float:
+        """(L, V) how much each move closes the gap of each lane, at first order; of the moves ``at`` (L, K), (L, K).
+
+        ``theta`` is (M,) or (L, M) log-strengths, ``pull`` (L, M) the inverse information times above less below.
+        """
+        ...
+
+    def entries(self, at: Int, times: Float) -> Entries:
+        """What the moves ``at`` (L, K) change, each made so many ``times`` (L, K)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class VoteMoves:
+    """Moves of single votes: each changes one pair of models."""
+
+    first: Int  # (V,) models
+    second: Int
+    weight: Float  # (V,) what the votes between both get more
+    points: Float  # (V,) what the first model gets more of it
+    target: Float  # (V,) the first model's result, of a flipped vote before that
+    capacity: Float
+    fixed: bool = field(default=False, init=False)
+
+    @classmethod
+    def dropped(cls, board: Board) -> Self:
+        """A vote is dropped."""
+        return cls._of_cells(board, -1.0, -board.cells.target)
+
+    @classmethod
+    def flipped(cls, board: Board) -> Self:
+        """The winner of a vote swaps; a tie has none."""
+        return cls._of_cells(board, 0.0, 1 - 2 * board.cells.target)
+
+    @classmethod
+    def added(cls, board: Board) -> Self:
+        """A vote between any two rated models is added, which one of them wins. A tie would do less."""
+        rated = np.flatnonzero(board.active)
+        winner, loser = (x.reshape(-1) for x in np.meshgrid(rated, rated, indexing="ij"))
+        other = winner != loser
+        one = np.ones(int(other.sum()))
+        return cls(winner[other], loser[other], one, one, one, one * MOST_ADDED)
+
+    @classmethod
+    def _of_cells(cls, board: Board, weight: float, points: Float) -> Self:
+        cells = board.cells
+        own = battle_weights(board, cells)
+        counts = own > 0
+        if weight == 0:
+            counts &= points != 0
+        pair = cells.pair[counts]
+        first, second = (x[pair].astype(np.int64) for x in (cells.first, cells.second))
+        changed = own[counts]
+        capacity = cells.count[counts].astype(float)
+        return cls(first, second, weight * changed, points[counts] * changed, cells.target[counts], capacity)
+
+    def gains(self, theta: Float, pull: Float, at: Int | None = None) -> Float:
+        """As of `Moves`."""
+        if at is None:
+            expected = expit(theta[self.first] - theta[self.second])
+            score = self.points - self.weight * expected
+            return (pull[:, self.second] - pull[:, self.first]) * score
+        i, j = self.first[at], self.second[at]
+        expected = expit(np.take_along_axis(theta, i, 1) - np.take_along_axis(theta, j, 1))
+        toward = np.take_along_axis(pull, j, 1) - np.take_along_axis(pull, i, 1)
+        return toward * (self.points[at] - self.weight[at] * expected)
+
+    def entries(self, at: Int, times: Float) -> Entries:
+        """As of `Moves`."""
+        return Entries(self.first[at], self.second[at], self.weight[at] * times, self.points[at] * times)
+
+
+@dataclass(frozen=True, eq=False)
+class VoterMoves:
+    """Moves of voters: all votes of one are dropped."""
+
+    votes: VoteMoves  # of every cell, dropped
+    times: scipy.sparse.csr_array  # (V, C) votes of each voter
+    capacity: Float
+    fixed: bool = field(default=True, init=False)
+
+    @classmethod
+    def of(cls, board: Board, voters: ClusterRows) -> Self:
+        """The voters of a board; unrated models' votes count for nothing."""
+        counts = battle_weights(board, board.cells) > 0
+        shape = len(voters.size), len(counts)
+        times = scipy.sparse.csr_array((voters.times.astype(float), (voters.cluster, voters.cell)), shape)[:, counts]
+        return cls(VoteMoves.dropped(board), times, np.ones(shape[0]))
+
+    def gains(self, theta: Float, pull: Float, at: Int | None = None) -> Float:
+        """As of `Moves`."""
+        if at is not None:
+            raise NotImplementedError("gains of voters are those at the full board")
+        return np.asarray((self.times @ self.votes.gains(theta, pull).T).T)
+
+    def entries(self, at: Int, times: Float) -> Entries:
+        """As of `Moves`: the cells of all voters of a lane, summed."""
+        lanes = np.repeat(np.arange(len(at)), at.shape[1])
+        chosen = scipy.sparse.csr_array((times.reshape(-1), (lanes, at.reshape(-1))), (len(at), len(self.capacity)))
+        votes = scipy.sparse.csr_array(chosen @ self.times)
+        n_entries = np.diff(votes.indptr)
+        width = max(int(n_entries.max(initial=0)), 1)
+        place = np.arange(width) < n_entries[:, None]
+        cell, count = np.zeros((len(at), width), np.int64), np.zeros((len(at), width))
+        cell[place], count[place] = votes.indices, votes.data
+        return self.votes.entries(cell, count)
+
+
+def most_promising(moves: Moves, theta: Float, pull: Float, n: int) -> tuple[Int, Float]:
+    """The ``n`` moves of most gain for each of L lanes, best first, and their gains: (L, K) each."""
+    found = []
+    n = min(n, len(moves.capacity))
+    for some in np.array_split(pull, max(len(pull) * len(moves.capacity) // _BLOCK, 1)):
+        gains = moves.gains(theta, some)
+        best = np.argpartition(-gains, n - 1, 1)[:, :n] if n < gains.shape[1] else np.argsort(-gains, 1)
+        own = np.take_along_axis(gains, best, 1)
+        order = np.argsort(-own, 1, kind="stable")
+        found.append((np.take_along_axis(best, order, 1), np.take_along_axis(own, order, 1)))
+    at, gain = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return at, gain

@@ -1,0 +1,75 @@
+"""A board refitted with some votes changed: dropped, flipped or added. One problem at a time."""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+
+from jaxeval.kernels import dense_solve, likelihood
+from jaxeval.kernels.kinds import Float, Int8, Int32
+from jaxeval.kernels.links import Link
+from jaxeval.kernels.pair_tables import PairTable, row_sums
+from jaxeval.kernels.solve import Status, Terms, newton_cg_step
+
+#: Models of which less weight than this is left have no votes: sums of weights come with rounding errors.
+_NO_VOTES = 1e-9
+
+
+class FullBoard(NamedTuple):
+    """The votes of a board as they are, and what its fit knows."""
+
+    n: Float[Array, "M M"]  # weight of the votes between the models that are rated
+    score: Float[Array, "M"]  # what each took of it
+    inverse: Float[Array, "M M"]  # pseudo-inverse of the information
+
+
+class Change(NamedTuple):
+    """What is changed: K entries, which add up; those of no weight are padding."""
+
+    first: Int32[Array, "... K"]  # models of each entry
+    second: Int32[Array, "... K"]
+    weight: Float[Array, "... K"]  # that the votes between both get more
+    points: Float[Array, "... K"]  # that the first model gets more of it
+    start: Float[Array, "... M"]  # log-strengths that the refit starts from
+    above: Int32[Array, "..."]  # two models, whose difference is asked for
+    below: Int32[Array, "..."]
+
+
+class Changed(NamedTuple):
+    """The refit of a changed board."""
+
+    theta: Float[Array, "... M"]
+    status: Int8[Array, "..."]  # a `Status`; `TOO_FEW` where one of the two models has no votes left
+    n_steps: Int32[Array, "..."]
+    grad_norm: Float[Array, "..."]
+    pull: Float[Array, "... M"]  # inverse information times (above - below): what a vote's score is multiplied by
+
+
+def refit(board: FullBoard, change: Change, terms: Terms, newton: bool) -> Changed:
+    """The board with the change: by steps of the full board's information, or by Newton's own.
+
+    The pull comes from a few conjugate gradients: it chooses which votes are changed next, and no result rests on it.
+    """
+    i, j = change.first, change.second
+    n = board.n.at[i, j].add(change.weight).at[j, i].add(change.weight)
+    score = board.score.at[i].add(change.points).at[j].add(change.weight - change.points)
+    table = PairTable(n, score)
+    active = row_sums(n) > _NO_VOTES
+    if newton:
+        found = dense_solve.newton(Link.LOGIT, table, active, terms, change.start)
+    else:
+        gradient = partial(likelihood.gradient, Link.LOGIT, ridge=terms.ridge)
+        found = dense_solve.chord(gradient, table, change.start, board.inverse, terms)
+    difference = jnp.zeros_like(found.theta).at[change.above].add(1.0).at[change.below].add(-1.0)
+    v = likelihood.curvature(Link.LOGIT, found.theta, table)
+    diagonal = row_sums(v)
+    pull = newton_cg_step(
+        lambda p: diagonal * p - jnp.matmul(v, p, precision="highest"),
+        lambda r: jnp.matmul(board.inverse, r, precision="highest"),
+        diagonal,
+        difference,
+    )
+    rated = active[change.above] & active[change.below]
+    status = jnp.where(rated, found.status, jnp.int8(Status.TOO_FEW))
+    return Changed(found.theta, status, found.n_steps, found.grad_norm, pull)

@@ -1,0 +1,50 @@
+"""A board refitted with changed votes, against one problem at a time in NumPy."""
+
+import jax
+import numpy as np
+import pytest
+
+from jaxeval.kernels.changed_votes import Change, FullBoard, refit
+from jaxeval.kernels.solve import Status, Terms
+
+
+def newton(n, wins, start):
+    theta = start.copy()
+    for _ in range(50):
+        p = 1 / (1 + np.exp(theta - theta[:, None]))
+        w = n * p * (1 - p)
+        h = np.diag(w.sum(1)) - w
+        theta += np.linalg.lstsq(h, wins.sum(1) - (n * p).sum(1), rcond=None)[0]
+    return theta, np.linalg.pinv(h)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("by_newton", [False, True])
+def test_a_changed_board_is_that_of_the_changed_votes(by_newton):
+    rng = np.random.default_rng(0)
+    wins = np.triu(rng.integers(20, 60, (8, 8)).astype(float), 1)
+    wins = wins + np.triu(rng.integers(20, 60, (8, 8)), 1).T
+    theta, inverse = newton(wins + wins.T, wins, np.zeros(8))
+    board = FullBoard(wins + wins.T, wins.sum(1), inverse)
+    first, second = np.array([0, 3, 0, 0], np.int32), np.array([1, 2, 1, 0], np.int32)  # a pair twice, and padding
+    weight, points = np.array([-3.0, 4.0, -2.0, 0.0]), np.array([-3.0, 4.0, 0.0, 0.0])
+    other = wins.copy()
+    np.add.at(other, (first, second), points)
+    np.add.at(other, (second, first), weight - points)
+    change = Change(first, second, weight, points, theta, np.int32(0), np.int32(1))
+    found = jax.jit(refit, static_argnums=3)(board, change, Terms.of(0.0, 1e-10, 60), by_newton)
+    expected, own_inverse = newton(other + other.T, other, theta)
+    assert found.status == Status.CONVERGED
+    np.testing.assert_allclose(found.theta, expected - expected.mean(), atol=1e-8)
+    np.testing.assert_allclose(found.pull, own_inverse[0] - own_inverse[1], atol=2e-3 * np.abs(own_inverse).max())
+
+
+@pytest.mark.usefixtures("x64")
+def test_a_model_without_votes_is_not_compared():
+    wins = np.full((8, 8), 10.0) - 10 * np.eye(8)
+    _, inverse = newton(wins + wins.T, wins, np.zeros(8))
+    board = FullBoard(wins + wins.T, wins.sum(1), inverse)
+    nobody = np.zeros(8, np.int32), np.arange(8, dtype=np.int32), -20.0 * (np.arange(8) > 0), -10.0 * (np.arange(8) > 0)
+    for above, status in ((0, Status.TOO_FEW), (2, Status.CONVERGED)):
+        change = Change(*nobody, np.zeros(8), np.int32(above), np.int32(1))
+        assert jax.jit(refit, static_argnums=3)(board, change, Terms.of(0.0, 1e-9, 60), True).status == status
