@@ -20,6 +20,7 @@ _HOMES = {
     "anchored.screening": ["JudgeScreen", "screen_judges"],
     "audits.audit": ["audit"],
     "audits.audit_result": ["Audit"],
+    "audits.goodness_of_fit": ["GoodnessOfFit", "goodness_of_fit"],
     "data.anchored_verdicts": ["AnchoredVerdicts", "read_anchored_verdicts"],
     "data.battles": ["Battles"],
     "data.counted_battles": ["count_battles"],
