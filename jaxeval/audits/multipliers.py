@@ -22,6 +22,7 @@ from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.resampling.units import stream_number
 
 _NUMBERS_AT_ONCE = 2**23
+_MOST_LEVERAGE = 0.95
 
 
 class SignedMisfit(NamedTuple):
@@ -42,49 +43,61 @@ class Multipliers:
     taken: scipy.sparse.csr_array  # (P, K) change of the expected points by the parameters
     scores: scipy.sparse.csr_array  # (C, K)
     inverse: Float  # (K, K)
-    count: Int  # (C,)
-    clusters: scipy.sparse.csr_array | None  # (U, C) votes of each cluster in each cell; None where each is alone
+    times: scipy.sparse.csr_array | None  # (U, C) votes of each cluster in each cell; None where each vote is alone
+    count: Int  # (C,) votes
+    stretch: Float  # (C,) of single votes, as below
 
     @classmethod
     def of(cls, fitted: Likelihood, response: Responses, drawn: VoteGroups) -> Multipliers:
-        """Those of a ``fitted`` board, whose units are the clusters ``drawn`` together, or single votes."""
+        """Those of a ``fitted`` board, whose units are the clusters ``drawn`` together, or single votes.
+
+        The fit follows the votes, and so takes a share of a unit's residuals, its leverage h; their variance is what it
+        was in units of 1 / (1 - h) (DOI 10.1016/0304-4076(85)90158-7). For a cluster h is that of its votes on a pair.
+        """
         cells = fitted.board.cells
         p, c = len(cells.first), len(cells.count)
-        weight = battle_weights(fitted.board, cells)
+        weight, inverse = battle_weights(fitted.board, cells), fitted.inverse_information()
         by_pair = scipy.sparse.csr_array((np.ones(c), (cells.pair, np.arange(c))), (p, c))
-        clusters, table = drawn.repeating, None
+        own = inverse.diagonal()
+        spread = own[cells.first] + own[cells.second] - 2 * inverse[cells.first, cells.second]
+        leverage = (weight * response.expected * (1 - response.expected)) * spread[cells.pair]  # of a vote
+        clusters, times = drawn.repeating, None
         if clusters is not None:
-            entries = clusters.times.astype(float), (clusters.cluster, clusters.cell)
-            table = scipy.sparse.csr_array(entries, (len(clusters.size), c))
+            key, place = np.unique(clusters.cluster * p + cells.pair[clusters.cell], return_inverse=True)
+            of_pair = np.bincount(place, clusters.times * leverage[clusters.cell], len(key))[place]
+            entries = clusters.times * _stretch(of_pair), (clusters.cluster, clusters.cell)
+            times = scipy.sparse.csr_array(entries, (len(clusters.size), c))
         return cls(
             residuals=by_pair * (weight * (cells.target - response.expected))[None],
             taken=scipy.sparse.csr_array((by_pair * (weight * cells.count)[None]) @ response.slopes),
             scores=fitted.scores(),
-            inverse=fitted.inverse_information(),
+            inverse=inverse,
+            times=times,
             count=cells.count,
-            clusters=table,
+            stretch=_stretch(leverage),
         )
 
     @property
     def squares(self) -> Float:
         """(P,) sum over units of the squared residuals of each pair."""
-        if self.clusters is None:
-            return np.asarray(self.residuals.power(2) @ self.count)
-        return np.asarray((self.clusters @ self.residuals.T.tocsr()).power(2).sum(0))
+        if self.times is None:
+            return np.asarray(self.residuals.power(2) @ (self.count * self.stretch**2))
+        return np.asarray((self.times @ self.residuals.T.tocsr()).power(2).sum(0))
 
     def signed(self, n_resamples: int, seed: int) -> Iterator[Float]:
         """Residuals of the pairs, (P, some lanes) at a time, in ``n_resamples`` lanes in all."""
-        n_units = len(self.count) if self.clusters is None else self.clusters.shape[0]
+        n_units = len(self.count) if self.times is None else self.times.shape[0]
         n_lanes = max(_NUMBERS_AT_ONCE // max(n_units, len(self.count)), 1)
-        of_cells = None if self.clusters is None else self.clusters.T.tocsr()
+        of_cells = None if self.times is None else self.times.T.tocsr()
         of_parameters = self.scores.T.tocsr()
+        stream = stream_number("signs")
         for start in range(0, n_resamples, n_lanes):
             lanes = range(start, min(start + n_lanes, n_resamples))
             signs = np.empty((n_units, len(lanes)))
             for column, r in enumerate(lanes):
-                rng = np.random.default_rng([seed, stream_number("signs"), r])
+                rng = np.random.default_rng([seed, stream, r])
                 if of_cells is None:  # the sum of as many signs as a cell has votes
-                    signs[:, column] = 2 * rng.binomial(self.count, 0.5) - self.count
+                    signs[:, column] = self.stretch * (2 * rng.binomial(self.count, 0.5) - self.count)
                 else:
                     signs[:, column] = 2 * rng.integers(0, 2, n_units, dtype=np.int8) - 1
             times = signs if of_cells is None else of_cells @ signs
@@ -100,8 +113,9 @@ class Multipliers:
         share = votes.expected / np.where(votes.n > 0, votes.n, 1.0)
         steep = np.where(votes.met, votes.n * share * (1 - share), np.inf)
         steep = np.where(steep > 0, steep, np.inf)
-        error = np.sqrt(self.squares)
-        error = np.where(error > 1e-9 * np.sqrt(votes.variance), error, np.inf)
+        # Errors of a few units are small by luck; what hangs together varies more than what does not.
+        error = np.sqrt(np.maximum(self.squares, votes.variance))
+        error = np.where(error > 0, error, np.inf)
         around = _Circles(triads, len(share))
         drawn = list(self.signed(n_resamples, seed))
         pearson = np.concatenate([(e**2 / variance[:, None]).sum(0) for e in drawn])
@@ -113,6 +127,11 @@ class Multipliers:
         residual = votes.points - votes.expected
         of_triads = around.of((residual / steep)[:, None])[:, 0] / spread
         return SignedMisfit(pearson, residual / error, pairs, of_triads, largest)
+
+
+def _stretch(leverage: Float) -> Float:
+    """What brings residuals back to the variance that they had before the fit."""
+    return np.asarray(1 / np.sqrt(1 - np.clip(leverage, 0.0, _MOST_LEVERAGE)))
 
 
 class _Circles:

@@ -8,7 +8,7 @@ import numpy as np
 import scipy
 
 from jaxeval.arrays import Bool, Float, Int
-from jaxeval.execution.elementwise import evaluate_compiled
+from jaxeval.execution.elementwise import evaluate, evaluate_compiled
 from jaxeval.kernels import misfit, tie_models
 from jaxeval.kernels.tie_models import Response
 from jaxeval.ratings.boards import battle_weights
@@ -18,6 +18,7 @@ from jaxeval.ratings.contextual_boards import ContextualBoard, Likelihood
 MOST_IN_TRIADS = 100
 #: Votes of each pair of a triad, below which its log-odds say too little.
 FEWEST_IN_TRIADS = 20
+_FAR = 60.0  # logarithm of odds
 
 
 class PairVotes(NamedTuple):
@@ -89,7 +90,7 @@ def pair_votes(fitted: Likelihood, expected: Float) -> PairVotes:
         total = by_pair(rated * weight)
         share = points / np.where(total > 0, total, 1.0)
         odds = tie_odds(share, votes, tied)
-        spread = spread - by_pair(squares) * np.asarray(misfit.shares_of_ties(share, votes, tied, odds)) / 4
+        spread = spread - by_pair(squares) * evaluate(misfit.shares_of_ties, share, votes, tied, odds) / 4
     elif spread.sum() > 0:
         spread = spread * (squares @ (cells.target - expected) ** 2) / spread.sum()
     return PairVotes(
@@ -106,18 +107,17 @@ def pair_votes(fitted: Likelihood, expected: Float) -> PairVotes:
 
 def tie_odds(expected: Float, n: Float, ties: Float) -> float:
     """The odds of Davidson's model that expect as many ``ties`` in all as there were, at ``expected`` shares (P,)."""
-    total = ties.sum()
-    inside = (expected > 0) & (expected < 1)
+    total = float(ties.sum())
 
     def more(log_odds: float) -> float:
-        return float(n[inside] @ np.asarray(misfit.tie_share(expected[inside], np.exp(log_odds))) - total)
+        return float(n @ evaluate(misfit.tie_share, expected, np.exp(log_odds)) - total)
 
-    if total == 0:
-        return 0.0
-    far = 30.0
-    if more(far) <= 0:
-        return float(np.exp(far))
-    return float(np.exp(scipy.optimize.brentq(more, -far, far))) if more(-far) < 0 else float(np.exp(-far))
+    # Where there are no ties, or nothing else, the odds are nearly zero, or large.
+    ends = [-_FAR, _FAR]
+    at_ends = [more(end) for end in ends]
+    if at_ends[0] >= 0 or at_ends[1] <= 0:
+        return float(np.exp(ends[0] if at_ends[0] >= 0 else ends[1]))
+    return float(np.exp(scipy.optimize.brentq(more, *ends)))
 
 
 def triads_of(votes: PairVotes, n_models: int) -> Int:

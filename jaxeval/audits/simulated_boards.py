@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Bool, Float, Int, as_leaf
 from jaxeval.audits.pair_votes import PairVotes, tie_odds
 from jaxeval.execution.blas import one_blas_thread
+from jaxeval.execution.elementwise import evaluate
 from jaxeval.execution.lanes import LaneRun, Solver, Task, device_mesh
 from jaxeval.execution.precision import double_precision, on_device
 from jaxeval.execution.shapes import REFITS, padded_columns, padded_pairs
@@ -28,6 +29,7 @@ _RIDGE = 1e-6
 _TOLERANCE_LOGIT = 1e-6
 _MAX_STEPS = {batch.Solver.CHORD: 40, batch.Solver.NEWTON: 200}
 _NAMES = {batch.Solver.CHORD: "chord", batch.Solver.NEWTON: "newton"}
+_DRAWS_OF_A_THREAD = 2**17
 # Tables that a lane works on, and bytes that it takes for each number of them.
 _TABLES, _BYTES_PER_WORD = {batch.Solver.CHORD: 2, batch.Solver.NEWTON: 4}, 10
 
@@ -80,7 +82,7 @@ def simulated_boards(board: Board, votes: PairVotes, triads: Int, n_resamples: i
     size = inverse.shape[-1]
     share = np.where(votes.met, votes.expected / np.where(votes.met, votes.votes, 1.0), 0.5)
     odds = tie_odds(share, votes.votes, votes.ties)
-    tied = np.asarray(misfit.shares_of_ties(share, votes.votes, votes.ties, odds))
+    tied = evaluate(misfit.shares_of_ties, share, votes.votes, votes.ties, odds)
     variance = share * (1 - share) - tied / 4
     weight = votes.votes * (share * (1 - share)) ** 2 / np.where(variance > 0, variance, np.inf)
     q, n_pairs = len(share), padded_pairs(len(share) + 1, size)
@@ -103,12 +105,15 @@ def simulated_boards(board: Board, votes: PairVotes, triads: Int, n_resamples: i
     chance = np.clip(np.where(tied < 1, (share - tied / 2) / np.where(tied < 1, 1 - tied, 1.0), 0.5), 0.0, 1.0)
     wins, ties = np.zeros((2, n_resamples, n_pairs), np.int32)
 
-    def draw(r: int) -> None:
-        rng = np.random.default_rng([seed, stream_number("simulated boards"), r])
-        ties[r, :q] = rng.binomial(n, tied)
-        wins[r, :q] = rng.binomial(n - ties[r, :q], chance)
+    stream = stream_number("simulated boards")
 
-    in_threads(draw, range(n_resamples))
+    def draw(lanes: Int) -> None:
+        for r in lanes:
+            rng = np.random.default_rng([seed, stream, r])
+            ties[r, :q] = rng.binomial(n, tied)
+            wins[r, :q] = rng.binomial(n - ties[r, :q], chance)
+
+    in_threads(draw, np.array_split(np.arange(n_resamples), -(-n_resamples * q // _DRAWS_OF_A_THREAD) or 1))
     start, active = pad(board.theta, (size,)), pad(board.active, (size,))
     secure = is_secure_board(board, None)
     moved = on_device((design, wins, ties, start, inverse[0], active))
@@ -118,19 +123,17 @@ def simulated_boards(board: Board, votes: PairVotes, triads: Int, n_resamples: i
 def measured(simulated: SimulatedBoards, votes: PairVotes) -> Measures:
     """What the votes themselves say, beside their fit; without padding."""
     size = simulated.wins.shape[1]
+    points, ties = pad(votes.points, (size,)), pad(votes.ties.astype(np.int32), (size,))
     with double_precision():
-        found = jax.device_get(
-            batch.measure(
-                simulated.design, pad(votes.points, (size,)), pad(votes.ties.astype(np.int32), (size,)), simulated.start
-            )
-        )
-    return found
+        found: Measures = jax.device_get(batch.measure(simulated.design, points, ties, simulated.start))
+        return found
 
 
 def refitted(simulated: SimulatedBoards, run: LaneRun) -> Misfit:
     """Misfit of the simulated boards, (B,) each."""
     with one_blas_thread():
-        return run.solve(simulated, "simulated boards").results
+        found: Misfit = run.solve(simulated, "simulated boards").results
+        return found
 
 
 def _laplacian_inverse(votes: PairVotes, weight: Float, active: Bool) -> Float:

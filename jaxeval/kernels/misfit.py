@@ -5,7 +5,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from jaxeval.kernels.kinds import Float, Int8, Int32, Num, Real
+from jaxeval.kernels.kinds import Float, Int8, Int32, Num
 from jaxeval.kernels.pair_tables import row_sums
 
 #: Votes at the rate of ties that the strengths suggest, which a pair's own rate is an average with.
@@ -19,7 +19,7 @@ class Design(NamedTuple):
     second: Int32[Array, "Q"]
     position: Int32[Array, "M M"]  # the pair of (i, j) and (j, i); one without votes where they never met
     n: Float[Array, "Q"]  # votes; 0 for padding
-    tie_odds: Real[Array, ""]  # of Davidson's model: squared ties over wins times losses
+    tie_odds: Float[Array, ""]  # of Davidson's model, > 0: squared ties over wins times losses
     weight: Float[Array, "Q"]  # of a pair's log-odds in the split: one over their variance
     gradient: Float[Array, "M M"]  # pseudo-inverse of the Laplacian of the weights
     triads: Int32[Array, "3 T"]  # pairs of (i, j), (j, k) and (i, k) for i < j < k; one without votes for padding
@@ -50,23 +50,26 @@ class Misfit(NamedTuple):
     status: Int8[Array, "..."]  # of the refit
 
 
-def tie_share(expected: Float[Array, "*shape"], odds: Real[Array, ""]) -> Float[Array, "*shape"]:
-    """The share of ties in Davidson's model where the first model takes the ``expected`` share of points."""
+# The next three compute arrays of NumPy, too.
+
+
+def tie_share(expected: Float[Array, "*shape"], odds: Float[Array, "*odds"]) -> Float[Array, "*shape"]:
+    """The share of ties in Davidson's model where the first model takes the ``expected`` share of points; odds > 0."""
     product = expected * (1 - expected)
-    root = jnp.sqrt(odds**2 / 4 + (4 - odds) * odds * product)
-    return jnp.where(odds > 0, 2 * odds * product / jnp.where(odds > 0, odds / 2 + root, 1.0), 0.0)
+    return 2 * odds * product / (odds / 2 + (odds**2 / 4 + (4 - odds) * odds * product) ** 0.5)
 
 
 def shares_of_ties(
-    expected: Float[Array, "*shape"], n: Num[Array, "*shape"], ties: Num[Array, "*shape"], odds: Real[Array, ""]
+    expected: Float[Array, "*shape"], n: Num[Array, "*shape"], ties: Num[Array, "*shape"], odds: Float[Array, "*odds"]
 ) -> Float[Array, "*shape"]:
     """Each pair's own share of ties, which of few votes is drawn to what its ``expected`` share of points suggests."""
     own = (ties + TIE_PRIOR * tie_share(expected, odds)) / (n + TIE_PRIOR)
-    return jnp.minimum(own, 2 * jnp.minimum(expected, 1 - expected))
+    most = 1 - abs(2 * expected - 1)
+    return (own + most - abs(own - most)) / 2  # the lesser one
 
 
 def vote_variance(
-    expected: Float[Array, "*shape"], n: Num[Array, "*shape"], ties: Num[Array, "*shape"], odds: Real[Array, ""]
+    expected: Float[Array, "*shape"], n: Num[Array, "*shape"], ties: Num[Array, "*shape"], odds: Float[Array, "*odds"]
 ) -> Float[Array, "*shape"]:
     """Variance of the points of one vote: p (1 - p) without ties, which take a quarter of their share off."""
     return expected * (1 - expected) - shares_of_ties(expected, n, ties, odds) / 4
