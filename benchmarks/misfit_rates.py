@@ -130,7 +130,7 @@ def main() -> None:
             rng = np.random.default_rng([0, number, k])
             battles = jaxeval.Battles.from_pandas(draw(rng))
             found = jaxeval.goodness_of_fit(battles, cluster=cluster, n_resamples=199, seed=k, progress=False)
-            circle = found.triads[["first", "second", "third"]].isin(["0", "1", "2"]).all(axis=1)
+            circle = found.triads[["model_1", "model_2", "model_3"]].isin(["0", "1", "2"]).all(axis=1)
             rows.append(
                 (
                     found.p_value,
@@ -138,7 +138,7 @@ def main() -> None:
                     found.pairs["p_value"].min(),
                     found.triads["p_value"].min() if len(found.triads) else np.nan,
                     found.triads.loc[circle, "p_value"].min() if "planted" in name else np.nan,
-                    found.dependence["p_value"].iloc[0],
+                    found.table["p_value"].iloc[2],
                 )
             )
         cells = []

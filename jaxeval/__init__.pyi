@@ -23,8 +23,8 @@ from jaxeval.anchored.screening import JudgeScreen as JudgeScreen
 from jaxeval.anchored.screening import screen_judges as screen_judges
 from jaxeval.audits.audit import audit as audit
 from jaxeval.audits.audit_result import Audit as Audit
-from jaxeval.audits.goodness_of_fit import GoodnessOfFit as GoodnessOfFit
 from jaxeval.audits.goodness_of_fit import goodness_of_fit as goodness_of_fit
+from jaxeval.audits.goodness_result import GoodnessOfFit as GoodnessOfFit
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts as AnchoredVerdicts
 from jaxeval.data.anchored_verdicts import read_anchored_verdicts as read_anchored_verdicts
 from jaxeval.data.battles import Battles as Battles

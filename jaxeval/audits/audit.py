@@ -9,6 +9,7 @@ from typing import Any, Unpack
 from jaxeval.audits.audit_result import Audit
 from jaxeval.audits.audited import AuditArguments, Audited, AuditOptions
 from jaxeval.audits.board import audited_board
+from jaxeval.audits.goodness_of_fit import audited_goodness_of_fit
 from jaxeval.audits.parts import Part
 from jaxeval.data.battles import Battles
 from jaxeval.execution.precision import versions
@@ -17,7 +18,10 @@ from jaxeval.execution.signatures import spelled_out
 from jaxeval.wording import did_you_mean, named
 
 #: The parts of an audit, in the order in which they are run and told.
-PARTS = (Part("board", "What is audited?", audited_board),)
+PARTS = (
+    Part("board", "What is audited?", audited_board),
+    Part("goodness_of_fit", "Does one number per model fit?", audited_goodness_of_fit),
+)
 
 
 @spelled_out(AuditOptions)

@@ -16,11 +16,12 @@ import scipy
 
 from jaxeval.arrays import Float
 from jaxeval.data.battles import Battles
-from jaxeval.data.features import FeatureLike, design, position_advantage
+from jaxeval.data.features import Feature, FeatureLike, design, position_advantage
 from jaxeval.errors import DataError
 from jaxeval.ratings.boards import Board
 
-_COLUMNS = ("of", "effect", "standard_error", "statistic", "dof", "p_value")
+_COLUMNS = ("test", "statistic", "dof", "p_value", "effect", "standard_error")
+_POSITION = "position"
 _RANK = 1e-9
 
 
@@ -36,9 +37,14 @@ class _Rows(NamedTuple):
 
 
 def dependence(
-    battles: Battles, board: Board, features: Sequence[FeatureLike], time: str | None, cluster: str | None
+    battles: Battles,
+    board: Board,
+    features: Sequence[FeatureLike],
+    lengths: tuple[str, str] | None,
+    time: str | None,
+    cluster: str | None,
 ) -> pd.DataFrame:
-    """A row for the side, for each of the ``features``, and for ``time``.
+    """A row for the side, for the difference of ``lengths``, for each of the ``features``, and for ``time``.
 
     ``effect`` is in logits: of being side A, of one unit of the feature, as it would be fitted beside the strengths, to
     first order. Time may move every model on its own: its row has no effect, and tests a common slope of zero.
@@ -47,17 +53,19 @@ def dependence(
         DataError: a column is not there, or is not numeric or a date.
     """
     rows = _rows(battles, board, cluster)
-    found = design(battles, [position_advantage(), *features], normalize=True)
+    more = [x for x in ([lengths] if lengths else []) if x not in features]
+    own = [x for x in features if not (isinstance(x, Feature) and x.name == _POSITION)]
+    found = design(battles, [position_advantage(), *more, *own], normalize=True)
     table = []
     for name, x, factor in zip(found.names, found.matrix.T, found.factor, strict=True):
         score, information, variance = _test(rows, scipy.sparse.csr_array(x[:, None]))
         told = factor / information[0, 0] if information[0, 0] > _RANK * rows.information.sum() else np.nan
         effect, error = score[0] * told, np.sqrt(variance[0, 0]) * told
-        table.append((name, effect, error, *_chi_square(score, variance)))
+        table.append(("side A" if name == _POSITION else name, *_chi_square(score, variance), effect, error))
     if time is not None:
         when = scipy.sparse.csr_array(rows.models * _times(battles, time)[:, None])
         score, _, variance = _test(rows, when)
-        table.append((time, np.nan, np.nan, *_chi_square(score, variance)))
+        table.append((time, *_chi_square(score, variance), np.nan, np.nan))
     return pd.DataFrame(table, columns=list(_COLUMNS))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,16 +13,22 @@ from jaxeval.arrays import Float
 from jaxeval.audits.pair_votes import PairVotes, pair_votes, responses
 from jaxeval.data.battles import Battles
 from jaxeval.data.features import design
-from jaxeval.errors import DataError
 from jaxeval.ratings.boards import Board, fit_boards
 from jaxeval.ratings.contextual_boards import ContextualBoard, Likelihood, fit_slices
 from jaxeval.ratings.gauge import ELO_PER_UNIT
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
 from jaxeval.ratings.sandwich import score_squares
-from jaxeval.ratings.slices import make_slices, whole_board
+from jaxeval.ratings.slices import Slices, make_slices, whole_board
 from jaxeval.ratings.vote_groups import VoteGroups
 
 _TIE_MODELS = ("davidson", "rao_kupper")
+
+
+class Explained(NamedTuple):
+    """What other boards leave of the misfit."""
+
+    table: pd.DataFrame
+    no_slices: str  # why there are no slices, in words
 
 
 def n_free(fitted: Likelihood) -> int:
@@ -32,15 +39,16 @@ def n_free(fitted: Likelihood) -> int:
 
 def explained(
     battles: Battles, plain: PairVotes, board: Board, options: FitOptions, by: str | Sequence[str] | None
-) -> pd.DataFrame:
+) -> Explained:
     """Pearson's X2 of one number per model, and of what else might fit.
 
     That is a board with the features of ``options``, boards with a model of ties, and boards of each slice of ``by`` on
     its own. ``removed`` is the share of the first row's excess of X2 over its degrees of freedom that a row has not:
     slices have the excess of all votes, if pairs are as odd in each, and none, if mixing slices made it.
+    Overlapping slices, in which votes would count twice, have no row.
 
     Raises:
-        DataError: the slices overlap, so that votes would count twice; or as in `fit_bradley_terry`.
+        DataError: as in `bootstrap`.
     """
     found = [("one number per model", float(plain.pearson.sum()), int(plain.met.sum()) - n_free(board))]
     others = {}
@@ -53,24 +61,29 @@ def explained(
         (fitted,) = fit_slices([(battles.models, whole_board(battles, covariates, own)[0])], covariates, own)
         votes = pair_votes(fitted, responses(fitted).expected)
         found.append((name, float(votes.pearson.sum()), int(votes.met.sum()) - n_free(fitted)))
-    if by is not None:
+    no_slices = ""
+    if by is None:
+        no_slices = "no column of slices was named"
+    else:
         sliced = BootstrapOptions(by=by).checked(battles)
         slices = make_slices(battles, design(battles, (), True), sliced)
         if slices.overlapping:
-            raise DataError(
-                f"the slices by {', '.join(slices.overlapping)} overlap: {slices.told}; misfit is compared between "
-                "slices that have no vote in common"
-            )
-        boards = fit_boards(slices.boards, FitOptions())
-        each = [pair_votes(own, responses(own).expected) for own in boards]
-        statistic = float(sum(votes.pearson.sum() for votes in each))
-        dof = sum(int(votes.met.sum()) - n_free(own) for votes, own in zip(each, boards, strict=True))
-        found.append((f"{len(boards):,} slices by {', '.join(slices.by)}", statistic, dof))
+            no_slices = f"the slices by {', '.join(slices.overlapping)} overlap: {slices.told}"
+        else:
+            found.append(_of_slices(slices))
     table = pd.DataFrame(found, columns=["board", "statistic", "dof"])
     table["excess"] = table["statistic"] - table["dof"]
     first = table["excess"].iloc[0]
     table["removed"] = 1 - table["excess"] / first if first > 2 * np.sqrt(2 * table["dof"].iloc[0]) else np.nan
-    return table
+    return Explained(table, no_slices)
+
+
+def _of_slices(slices: Slices) -> tuple[str, float, int]:
+    boards = fit_boards(slices.boards, FitOptions())
+    each = [pair_votes(own, responses(own).expected) for own in boards]
+    dof = sum(int(votes.met.sum()) - n_free(own) for votes, own in zip(each, boards, strict=True))
+    statistic = float(sum(votes.pearson.sum() for votes in each))
+    return f"{len(boards):,} boards of slices by {', '.join(slices.by)}", statistic, dof
 
 
 def rank_errors(models: pd.Index, board: Board, votes: PairVotes, drawn: VoteGroups) -> pd.DataFrame:

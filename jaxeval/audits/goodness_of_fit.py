@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
 
 from jaxeval.arrays import Int
+from jaxeval.audits.audited import Audited
 from jaxeval.audits.chance import Chance, share_above, signed_chance, simulated_chance
 from jaxeval.audits.dependence import dependence
 from jaxeval.audits.explained import explained, n_free, rank_errors
-from jaxeval.audits.findings import Finding, Severity
+from jaxeval.audits.goodness_result import GoodnessOfFit
 from jaxeval.audits.pair_votes import PairVotes, pair_votes, responses, triads_of
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles, as_battles
@@ -27,64 +28,14 @@ from jaxeval.ratings.options import FitOptions, Ties
 from jaxeval.ratings.slices import whole_board
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.statistics.clusters import few_clusters_text
-from jaxeval.statistics.quantiles import checked_level, normal_quantile
-from jaxeval.tables.shown import Shown, View, settings_line
+from jaxeval.statistics.quantiles import checked_level
 from jaxeval.wording import counted, visible_line
 
-_PART = "goodness of fit"
 # Of the pairs, this share must expect so many points on both sides for the deviance, which else rejects honest boards.
 _DENSE_SHARE, _DENSE_POINTS = 0.8, 5.0
 #: Votes of the median pair, below which nobody can tell what share of the log-odds goes in circles.
 _FEWEST_FOR_CYCLES = 20
-PRESUMES = "it presumes independent votes"
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class GoodnessOfFit(Shown):
-    """How well one number per model fits, and where it does not.
-
-    ``statistic`` is Pearson's X2 of the pairs' points, on ``dof`` degrees of freedom; ``p_value`` is the share of
-    simulated boards with as much. ``deviance`` is that from a board on which each pair has its own share of points, and
-    ``deviance_p_value`` is NaN where it would mislead; ``reasons`` tell why.
-
-    ``pairs`` has a row per pair, those that stick out most first: ``votes``, ``share`` of the points of the first
-    model and the ``expected`` one, ``z``, and ``p_value``, which holds for all pairs at once. ``triads`` has one per
-    triad: ``cycle``, its log-odds around (0 where one number per model fits), ``z``, ``p_value`` for all triads at once,
-    and ``circular``, whether each of three beats the next.
-
-    ``cyclic_share`` is the share of the squared log-odds of pairs that no strengths explain (Hodge's split, DOI
-    10.1007/s10107-010-0419-x), less what chance alone gives, ``cyclic_floor``; ``cyclic_error`` is the standard
-    deviation of chance.
-
-    ``dependence`` has a row per test of what results should not hang on: side, features, time. ``explained`` tells how
-    much of the misfit other boards remove. ``ranks`` has a row per pair of neighbours: the errors of their gap.
-    """
-
-    statistic: float
-    dof: int
-    p_value: float
-    deviance: float
-    deviance_p_value: float
-    pairs: pd.DataFrame
-    triads: pd.DataFrame
-    cyclic_share: float
-    cyclic_floor: float
-    cyclic_error: float
-    dependence: pd.DataFrame
-    explained: pd.DataFrame
-    ranks: pd.DataFrame
-    method: str  # how the p-values were found, in words
-    reasons: Mapping[str, str]  # by the name of what is not told
-    warnings: list[str]
-    settings: Mapping[str, Any] = field(repr=False)
-
-    def _shown(self) -> View:
-        shown = self.pairs[["model_a", "model_b", "votes", "share", "expected", "z", "p_value"]]
-        return View(f"GoodnessOfFit: {_fit_text(self)}", shown, settings_line(self.settings), self.warnings)
-
-    def findings(self) -> list[Finding]:
-        """What it says in words, the test first."""
-        return _findings(self)
+_PRESUMES = "it presumes independent votes"
 
 
 @spelled_out()
@@ -96,6 +47,7 @@ def goodness_of_fit(
     features: Sequence[FeatureLike] = (),
     by: str | Sequence[str] | None = None,
     time: str | None = None,
+    lengths: tuple[str, str] | None = None,
     level: float = 0.95,
     n_resamples: int = 500,
     seed: int = 0,
@@ -118,10 +70,11 @@ def goodness_of_fit(
         cluster: column of who votes, or of the prompts. Without it votes are taken as independent.
         ties: "half" tests ratings that take a tie as half a win; "davidson" or "rao_kupper" those of a model of ties,
             by the points that it expects.
-        features: as in `fit_bradley_terry`. The test is of the board that controls for them; ``dependence`` says how
-            much hangs on each, and ``explained`` what they remove.
+        features: as in `fit_bradley_terry`. The test is of the board that controls for them; ``table`` says how much
+            hangs on each, and ``explained`` what they remove.
         by: columns of slices, for ``explained``: how much of the misfit is gone within slices.
-        time: column of numbers or dates, for ``dependence``: whether models drift.
+        time: column of numbers or dates: whether models drift.
+        lengths: columns of the lengths of both answers, of side A and of side B: whether results hang on them.
         level: pairs, triads and tests are told of where p is at most 1 - ``level``.
         n_resamples: simulated boards, at least 19.
         seed: the same seed gives the same boards.
@@ -170,24 +123,30 @@ def goodness_of_fit(
         chance = signed_chance(fitted, response, votes, triads, drawn, n_resamples, seed)
     else:
         chance = simulated_chance(plain, votes, triads, n_resamples, seed, running)
-    reasons = _reasons(votes, chance, drawn, by, time)
+    others = explained(battles, plain_votes, plain, replace(options, ties="half"), by)
+    reasons = _reasons(votes, chance) | ({"slices": others.no_slices} if others.no_slices else {})
     settings = {"n_resamples": n_resamples, "seed": seed, "level": float(level), "cluster": cluster, "ties": ties}
     floor, share, error = _cyclic(votes, chance, dof)
     statistic = float(votes.pearson.sum())
+    p_value = float(share_above(statistic, chance.pearson))
     told = "deviance" not in reasons and chance.deviances is not None
+    deviance_p = float(share_above(chance.deviance, chance.deviances)) if told else np.nan
+    tests = [("Pearson's X2", statistic, dof, p_value), ("deviance", chance.deviance, dof, deviance_p)]
+    hangs = dependence(battles, plain, options.features, lengths, time, cluster)
+    table = pd.concat([pd.DataFrame(tests, columns=["test", "statistic", "dof", "p_value"]), hangs], ignore_index=True)
     return GoodnessOfFit(
+        table=table,
         statistic=statistic,
         dof=dof,
-        p_value=float(share_above(statistic, chance.pearson)),
+        p_value=p_value,
         deviance=chance.deviance,
-        deviance_p_value=float(share_above(chance.deviance, chance.deviances)) if told else np.nan,
+        deviance_p_value=deviance_p,
         pairs=_pair_table(battles.models, votes, chance),
         triads=_triad_table(battles.models, votes, triads, chance),
         cyclic_share=np.nan if "cyclic_share" in reasons else share,
         cyclic_floor=floor,
         cyclic_error=error,
-        dependence=dependence(battles, plain, options.features, time, cluster),
-        explained=explained(battles, plain_votes, plain, replace(options, ties="half"), by),
+        explained=others.table,
         ranks=rank_errors(battles.models, plain, plain_votes, plain_drawn),
         method=_method(signs, cluster),
         reasons=reasons,
@@ -203,12 +162,10 @@ def _method(signs: bool, cluster: str | None) -> str:
             if signs
             else "by simulated boards of one vote a cluster"
         )
-    return f"by random signs of votes; {PRESUMES}" if signs else f"by simulated boards; {PRESUMES}"
+    return f"by random signs of votes; {_PRESUMES}" if signs else f"by simulated boards; {_PRESUMES}"
 
 
-def _reasons(
-    votes: PairVotes, chance: Chance, drawn: VoteGroups, by: str | Sequence[str] | None, time: str | None
-) -> dict[str, str]:
+def _reasons(votes: PairVotes, chance: Chance) -> dict[str, str]:
     """Why something is not told, by its name."""
     least = np.minimum(votes.expected, votes.n - votes.expected)[votes.met]
     dense, median = float((least >= _DENSE_POINTS).mean()), float(np.median(votes.votes[votes.met]))
@@ -228,10 +185,6 @@ def _reasons(
         reasons["cyclic_share"] = (
             f"the median pair has {median:g} votes; of fewer than {_FEWEST_FOR_CYCLES} chance makes most of it"
         )
-    if by is None:
-        reasons["slices"] = "no columns of slices are named (by=)"
-    if time is None:
-        reasons["time"] = "no column of times is named (time=)"
     return reasons
 
 
@@ -272,9 +225,9 @@ def _triad_table(models: pd.Index, votes: PairVotes, triads: Int, chance: Chance
     )
     return pd.DataFrame(
         {
-            "first": models[votes.first[a]],
-            "second": models[second],
-            "third": models[third],
+            "model_1": models[votes.first[a]],
+            "model_2": models[second],
+            "model_3": models[third],
             "cycle": np.abs(cycle),
             "z": np.abs(chance.triad[order]),
             "p_value": share_above(np.abs(chance.triad[order]), chance.largest_triad),
@@ -296,97 +249,10 @@ def _warnings(board: Board, drawn: VoteGroups, chance: Chance) -> list[str]:
     return warnings
 
 
-def _fit_text(found: GoodnessOfFit) -> str:
-    fits = "fits" if found.p_value > 1 - found.settings["level"] else "does not fit"
-    return (
-        f"one number per model {fits} the votes: Pearson's X2 is {found.statistic:,.0f} on "
-        f"{counted(found.dof, 'degree', 'degrees')} of freedom (p = {_p(found.p_value)}, {found.method})"
-    )
-
-
-def _p(value: float) -> str:
-    return f"{value:.2f}" if value >= 0.095 else f"{value:.3f}"
-
-
-def _findings(found: GoodnessOfFit) -> list[Finding]:
-    alpha = 1 - found.settings["level"]
-    misfit = found.p_value <= alpha
-    said: list[tuple[Severity, str]] = []
-    text = _fit_text(found)
-    severity = (
-        Severity.REASSURING if not misfit else Severity.SERIOUS if found.statistic > 2 * found.dof else Severity.CAUTION
-    )
-    said.append((severity, text[0].upper() + text[1:]))
-    if np.isfinite(found.deviance_p_value) and (found.deviance_p_value <= alpha) != misfit:
-        said.append(
-            (Severity.NOTE, f"The deviance says otherwise: {found.deviance:,.0f} with p = {_p(found.deviance_p_value)}")
-        )
-    odd = found.pairs[found.pairs["p_value"] <= alpha]
-    if len(odd):
-        row = odd.iloc[0]
-        said.append(
-            (
-                Severity.CAUTION,
-                f"{counted(len(odd), 'pair sticks', 'pairs stick')} out of {len(found.pairs):,}, most of all "
-                f"{_name(row.model_a)} against {_name(row.model_b)}: {_name(row.model_a)} took {100 * row.share:.1f}% of "
-                f"{counted(row.votes, 'vote')}, and its rating says {100 * row.expected:.1f}% (p = {_p(row.p_value)} among all pairs)",
-            )
-        )
-    if np.isfinite(found.cyclic_share):
-        clear = found.cyclic_share > 2 * found.cyclic_error
-        said.append(
-            (
-                Severity.CAUTION if misfit and clear and found.cyclic_share > 0.1 else Severity.NOTE,
-                f"{100 * found.cyclic_share:.1f}% of the squared log-odds of pairs go in circles, beyond the "
-                f"{100 * found.cyclic_floor:.1f}% that chance gives (give or take {100 * found.cyclic_error:.1f} points)",
-            )
-        )
-    circles = found.triads[found.triads["p_value"] <= alpha]
-    if len(circles):
-        row = circles.iloc[0]
-        said.append(
-            (
-                Severity.CAUTION,
-                f"{counted(len(circles), 'triad of models does', 'triads of models do')} not add up of "
-                f"{len(found.triads):,}, {int(circles.circular.sum()):,} of them full circles; the clearest is "
-                f"{_name(row['first'])} over {_name(row.second)} over {_name(row.third)} over {_name(row['first'])}, "
-                f"with {row.cycle:.2f} logits around (p = {_p(row.p_value)} among all triads)",
-            )
-        )
-    tests = found.dependence
-    for row in tests[tests["p_value"] * len(tests) <= alpha].itertuples():
-        if np.isnan(row.effect):
-            told = f"The strengths of models drift with {_name(row.of)}: chi-square {row.statistic:,.0f} on {counted(row.dof, 'degree', 'degrees')} of freedom"
-        else:
-            what = "who stands on side A" if row.of == "position" else _name(row.of)
-            told = (
-                f"Results hang on {what}: {row.effect:+.3f} logits, with a standard error of {row.standard_error:.3f}"
-            )
-        said.append((Severity.CAUTION, f"{told} (p = {_p(row.p_value)})"))
-    for row in found.explained.iloc[1:].itertuples() if misfit else ():
-        if np.isfinite(row.removed):
-            said.append((Severity.NOTE, f"A board {_board(row.board)} removes {100 * row.removed:.0f}% of the misfit"))
-    if misfit:
-        z = normal_quantile(found.settings["level"])
-        apart = {
-            name: int((found.ranks["gap"] > z * found.ranks[name]).sum()) for name in ("model_error", "opponents_error")
-        }
-        ratio = float((found.ranks["opponents_error"] / found.ranks["model_error"]).median())
-        lost = apart["opponents_error"] < apart["model_error"]
-        said.append(
-            (
-                Severity.CAUTION if lost else Severity.NOTE,
-                f"With other opponents ratings would vary more: errors of gaps are {ratio:.2f} times those of the "
-                f"model in the median, and {apart['opponents_error']} instead of {apart['model_error']} of "
-                f"{counted(len(found.ranks), 'pair')} of neighbours are told apart",
-            )
-        )
-    return [Finding(_PART, severity, text) for severity, text in said]
-
-
-def _name(name: Any) -> str:
-    return visible_line(name)
-
-
-def _board(name: str) -> str:
-    return name if name.startswith("with ") else f"of {name}" if "slices by" in name else f"with {name}"
+def audited_goodness_of_fit(audited: Audited) -> GoodnessOfFit:
+    """The same as a part of an audit."""
+    own = audited.options
+    return goodness_of_fit(
+        audited.battles, cluster=own.cluster, ties=own.ties, features=own.features, by=own.by or None, time=own.time,
+        lengths=own.lengths, level=own.level, n_resamples=own.n_resamples, seed=own.seed, **audited.running,
+    )  # fmt: skip
