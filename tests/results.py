@@ -147,6 +147,11 @@ def rankings():
     )
 
 
+@cache
+def goodness():
+    return jaxeval.goodness_of_fit(battles(), n_resamples=99, progress=False)
+
+
 #: Results and data by the name of their class.
 RESULTS = {
     "Battles": battles,
@@ -192,6 +197,7 @@ RESULTS = {
     "ReferenceStudy": study,
     "ItemScores": items,
     "ModelScores": lambda: align_scores(evaluators(), GOLD),
+    "GoodnessOfFit": goodness,
     "Audit": lambda: jaxeval.audit(battles(), n_resamples=20, parts=["board"], progress=False),
     "Table": lambda: jaxeval.leaderboard(slices()),
 }
@@ -279,6 +285,8 @@ FIGURES = {
     "plot_slices": lambda: (jaxeval.leaderboard(slices()),),
     "plot_win_probability": lambda: (board(),),
     "plot_leaderboard": lambda: (jaxeval.leaderboard(slices()),),
+    "plot_pair_fit": lambda: (goodness().pairs,),
+    "plot_pair_residuals": lambda: (goodness().pairs,),
     "plot_reference_budgets": lambda: (study(),),
     "plot_reference_tiers": lambda: (study(),),
     "plot_references": lambda: (study(),),

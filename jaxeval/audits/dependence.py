@@ -8,7 +8,8 @@ or not the board fits.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -25,15 +26,43 @@ _POSITION = "position"
 _RANK = 1e-9
 
 
-class _Rows(NamedTuple):
-    """Rows of votes beside a plain board; those of models without a rating weigh nothing."""
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """R rows of votes beside a plain board of M models; those of models without a rating weigh nothing."""
 
     models: scipy.sparse.csr_array  # (R, M) 1 for side A, -1 for side B
     residual: Float  # (R,) weighted, of one vote
     information: Float  # (R,) of all votes of the row
-    count: Float  # (R,)
-    units: scipy.sparse.csr_array | None  # (U, R) clusters
+    times: Float  # (R,) votes
+    units: scipy.sparse.csr_array | None  # (U, R) clusters; None where votes are alone
     inverse: Float  # (M, M)
+
+    def pulls(self, x: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
+        """(U, K) what each unit adds to the scores of covariates ``x`` (R, K), but for signs where votes are alone."""
+        if self.units is None:
+            return scipy.sparse.csr_array(x * (self.residual * np.sqrt(self.times))[:, None])
+        return scipy.sparse.csr_array(self.units @ (x * (self.residual * self.times)[:, None]))
+
+    @cached_property
+    def of_models(self) -> tuple[scipy.sparse.csr_array, Float]:
+        """(U, M) pulls on the strengths, and (M, M) their squares."""
+        pulls = self.pulls(self.models)
+        return pulls, _product(pulls, pulls)
+
+    def test(self, x: scipy.sparse.csr_array) -> tuple[Float, Float, Float]:
+        """Score (K,), its information and its variance (K, K) for covariates ``x`` (R, K), the strengths free."""
+        informed = scipy.sparse.csr_array(x * self.information[:, None])
+        cross = _product(self.models, informed)
+        taken = self.inverse @ cross
+        (of_models, squares), own = self.of_models, self.pulls(x)
+        both = _product(own, of_models) @ taken
+        variance = _product(own, own) - both - both.T + taken.T @ squares @ taken
+        score = np.asarray(x.T @ (self.residual * self.times))
+        return score, _product(x, informed) - cross.T @ taken, variance
+
+
+def _product(a: scipy.sparse.csr_array, b: scipy.sparse.csr_array) -> Float:
+    return np.asarray((a.T.tocsr() @ b).toarray())
 
 
 def dependence(
@@ -58,13 +87,13 @@ def dependence(
     found = design(battles, [position_advantage(), *more, *own], normalize=True)
     table = []
     for name, x, factor in zip(found.names, found.matrix.T, found.factor, strict=True):
-        score, information, variance = _test(rows, scipy.sparse.csr_array(x[:, None]))
+        score, information, variance = rows.test(scipy.sparse.csr_array(x[:, None]))
         told = factor / information[0, 0] if information[0, 0] > _RANK * rows.information.sum() else np.nan
         effect, error = score[0] * told, np.sqrt(variance[0, 0]) * told
         table.append(("side A" if name == _POSITION else name, *_chi_square(score, variance), effect, error))
     if time is not None:
         when = scipy.sparse.csr_array(rows.models * _times(battles, time)[:, None])
-        score, _, variance = _test(rows, when)
+        score, _, variance = rows.test(when)
         table.append((time, *_chi_square(score, variance), np.nan, np.nan))
     return pd.DataFrame(table, columns=list(_COLUMNS))
 
@@ -84,28 +113,10 @@ def _rows(battles: Battles, board: Board, cluster: str | None) -> _Rows:
         models=scipy.sparse.csr_array((*entries, np.arange(0, 2 * r + 1, 2)), (r, m)),
         residual=weight * (battles.target - expected),
         information=count * weight * expected * (1 - expected),
-        count=count,
+        times=count,
         units=units,
         inverse=board.inverse_information(),
     )
-
-
-def _test(rows: _Rows, x: scipy.sparse.csr_array) -> tuple[Float, Float, Float]:
-    """Score (K,), its information and its variance (K, K) for covariates ``x`` (R, K), the strengths free."""
-    informed = rows.models * rows.information[:, None]
-    cross = np.asarray((informed.T @ x).todense())
-    taken = rows.inverse @ cross
-    own = np.asarray((x.T @ (x * rows.information[:, None])).todense())
-    if rows.units is None:  # votes of a row are independent
-        scale = rows.residual * np.sqrt(rows.count)
-        a, b = x * scale[:, None], rows.models * scale[:, None]
-    else:
-        scale = rows.residual * rows.count
-        a, b = (scipy.sparse.csr_array(rows.units @ (z * scale[:, None])) for z in (x, rows.models))
-    score = np.asarray(x.T @ (rows.residual * rows.count))
-    ab = np.asarray((a.T @ b).todense()) @ taken
-    variance = np.asarray((a.T @ a).todense()) - ab - ab.T + taken.T @ np.asarray((b.T @ b).todense()) @ taken
-    return score, own - cross.T @ taken, variance
 
 
 def _chi_square(score: Float, variance: Float) -> tuple[float, int, float]:

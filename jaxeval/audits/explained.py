@@ -16,12 +16,12 @@ from jaxeval.data.features import design
 from jaxeval.ratings.boards import Board, fit_boards
 from jaxeval.ratings.contextual_boards import ContextualBoard, Likelihood, fit_slices
 from jaxeval.ratings.gauge import ELO_PER_UNIT
-from jaxeval.ratings.options import BootstrapOptions, FitOptions
+from jaxeval.ratings.options import BootstrapOptions, FitOptions, Ties
 from jaxeval.ratings.sandwich import score_squares
 from jaxeval.ratings.slices import Slices, make_slices, whole_board
 from jaxeval.ratings.vote_groups import VoteGroups
 
-_TIE_MODELS = ("davidson", "rao_kupper")
+_TIE_MODELS: dict[str, Ties] = {"Davidson's model of ties": "davidson", "Rao and Kupper's model of ties": "rao_kupper"}
 
 
 class Explained(NamedTuple):
@@ -53,9 +53,9 @@ def explained(
     found = [("one number per model", float(plain.pearson.sum()), int(plain.met.sum()) - n_free(board))]
     others = {}
     if options.features:
-        others["with " + ", ".join(design(battles, options.features, options.normalize).names)] = options
+        others["control for " + ", ".join(design(battles, options.features, options.normalize).names)] = options
     if 0 < plain.ties.sum() < plain.votes.sum() and board.cells.hard:
-        others |= {f"ties by {name}": replace(options, features=(), ties=name) for name in _TIE_MODELS}
+        others |= {name: replace(options, features=(), ties=ties) for name, ties in _TIE_MODELS.items()}
     for name, own in others.items():
         covariates = design(battles, own.features, own.normalize)
         (fitted,) = fit_slices([(battles.models, whole_board(battles, covariates, own)[0])], covariates, own)
@@ -83,7 +83,7 @@ def _of_slices(slices: Slices) -> tuple[str, float, int]:
     each = [pair_votes(own, responses(own).expected) for own in boards]
     dof = sum(int(votes.met.sum()) - n_free(own) for votes, own in zip(each, boards, strict=True))
     statistic = float(sum(votes.pearson.sum() for votes in each))
-    return f"{len(boards):,} boards of slices by {', '.join(slices.by)}", statistic, dof
+    return f"a rating for each of {len(boards):,} slices by {', '.join(slices.by)}", statistic, dof
 
 
 def rank_errors(models: pd.Index, board: Board, votes: PairVotes, drawn: VoteGroups) -> pd.DataFrame:
@@ -97,13 +97,13 @@ def rank_errors(models: pd.Index, board: Board, votes: PairVotes, drawn: VoteGro
     order = rated[np.argsort(-board.theta[rated], kind="stable")]
     above, below = order[:-1], order[1:]
     residual = np.where(votes.met, votes.points - votes.expected, 0.0)
-    slopes = np.zeros((len(residual), len(board.theta)))
-    slopes[np.arange(len(residual)), votes.first], slopes[np.arange(len(residual)), votes.second] = residual, -residual
+    odd = np.zeros((len(board.theta),) * 2)
+    odd[votes.first, votes.second] = odd[votes.second, votes.first] = residual**2
     n_pairs = int(votes.met.sum())
     middles = {
         "model_error": None,
         "sandwich_error": score_squares(board.scores(), board.cells.count, drawn),
-        "opponents_error": slopes.T @ slopes * n_pairs / max(n_pairs - len(rated) + 1, 1),
+        "opponents_error": (np.diag(odd.sum(1)) - odd) * n_pairs / max(n_pairs - len(rated) + 1, 1),
     }
 
     def error(middle: Float | None) -> Float:

@@ -110,11 +110,9 @@ def goodness_of_fit(
             "one number per model fits whatever the votes are; more pairs must meet"
         )
     signs = drawn.repeating is not None or options.contextual or not cells.hard
-    if not options.contextual:
-        plain, plain_votes, plain_drawn = fitted.board, votes, drawn
-    else:
-        bare = replace(options, features=(), ties="half")
-        nothing = design(battles, (), True)
+    plain, plain_votes, plain_drawn = fitted.board, votes, drawn
+    if options.contextual:  # what results hang on, and what removes misfit, is asked of ratings without more
+        bare, nothing = replace(options, features=(), ties="half"), design(battles, (), True)
         plain_cells, plain_drawn = whole_board(battles, nothing, bare)
         plain = fit_slices([(battles.models, plain_cells)], nothing, bare)[0].board
         plain_votes = pair_votes(plain, responses(plain).expected)
@@ -129,8 +127,9 @@ def goodness_of_fit(
     floor, share, error = _cyclic(votes, chance, dof)
     statistic = float(votes.pearson.sum())
     p_value = float(share_above(statistic, chance.pearson))
-    told = "deviance" not in reasons and chance.deviances is not None
-    deviance_p = float(share_above(chance.deviance, chance.deviances)) if told else np.nan
+    deviance_p = np.nan
+    if "deviance" not in reasons and chance.deviances is not None:
+        deviance_p = float(share_above(chance.deviance, chance.deviances))
     tests = [("Pearson's X2", statistic, dof, p_value), ("deviance", chance.deviance, dof, deviance_p)]
     hangs = dependence(battles, plain, options.features, lengths, time, cluster)
     table = pd.concat([pd.DataFrame(tests, columns=["test", "statistic", "dof", "p_value"]), hangs], ignore_index=True)
@@ -156,13 +155,10 @@ def goodness_of_fit(
 
 
 def _method(signs: bool, cluster: str | None) -> str:
-    if cluster is not None:
-        return (
-            f"by random signs of clusters by {visible_line(cluster)}"
-            if signs
-            else "by simulated boards of one vote a cluster"
-        )
-    return f"by random signs of votes; {_PRESUMES}" if signs else f"by simulated boards; {_PRESUMES}"
+    if cluster is None:
+        return f"by {'random signs of votes' if signs else 'simulated boards'}; {_PRESUMES}"
+    name = visible_line(cluster)
+    return f"by random signs of clusters by {name}" if signs else f"by simulated boards, as each {name} has one vote"
 
 
 def _reasons(votes: PairVotes, chance: Chance) -> dict[str, str]:

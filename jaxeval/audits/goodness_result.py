@@ -110,20 +110,20 @@ class GoodnessOfFit(PartResult):
         yield from self._of_tests()
         if self._misfit:
             for row in self.explained.iloc[1:].itertuples():
+                share = f"{100 * min(abs(row.removed), 1):.0f}%"
+                told = f"removes {share} of the misfit" if row.removed >= 0 else f"adds {share} to the misfit"
                 if np.isfinite(row.removed):
-                    share = f"{100 * abs(row.removed):.0f}% of the misfit"
-                    told = f"removes {share}" if row.removed >= 0 else f"has {share} more"
-                    yield Severity.NOTE, f"what else was fitted, {visible_line(row.board)}, {told}"
+                    yield Severity.NOTE, f"{visible_line(row.board)} {told}"
             yield self._of_ranks()
 
     def _of_pairs(self) -> Iterator[tuple[Severity, str]]:
         odd = self.pairs[self.pairs["p_value"] <= self._alpha]
         for row in odd.head(1).itertuples():
             a, b = visible_line(row.model_a), visible_line(row.model_b)
-            number = counted(len(odd), "pair sticks out", "pairs stick out")
+            number = f"{len(odd):,} of {counted(len(self.pairs), 'pair')} {'sticks' if len(odd) == 1 else 'stick'} out"
             yield (
                 Severity.CAUTION,
-                f"{number} of {len(self.pairs):,}, most of all {a} against {b}: {a} took {100 * row.share:.1f}% of "
+                f"{number}, most of all {a} against {b}: {a} took {100 * row.share:.1f}% of "
                 f"the points in {counted(row.votes, 'vote')}, where ratings expect {100 * row.expected:.1f}% "
                 f"({_p(row.p_value)} among all pairs)",
             )
@@ -138,11 +138,13 @@ class GoodnessOfFit(PartResult):
             )
         odd = self.triads[self.triads["p_value"] <= self._alpha]
         for row in odd.head(1).itertuples():
-            number = counted(len(odd), "triad of models does not add up", "triads of models do not add up")
+            number = (
+                f"{len(odd):,} of {counted(len(self.triads), 'triad')} of models {'does' if len(odd) == 1 else 'do'}"
+            )
             names = " over ".join(map(visible_line, (row.model_1, row.model_2, row.model_3, row.model_1)))
             yield (
                 Severity.CAUTION,
-                f"{number} of {len(self.triads):,}, {int(odd['circular'].sum()):,} of them with each beating the next; "
+                f"{number} not add up, {int(odd['circular'].sum()):,} of them with each beating the next; "
                 f"the clearest, {names}, has {row.cycle:.2f} logits too many ({_p(row.p_value)} among all triads)",
             )
 

@@ -77,7 +77,7 @@ def pair_votes(fitted: Likelihood, expected: Float) -> PairVotes:
     """
     cells, p = fitted.board.cells, len(fitted.board.cells.first)
     weight = battle_weights(fitted.board, cells)
-    rated = cells.count * (weight > 0)
+    rated = cells.count.astype(float) * (weight > 0)
 
     def by_pair(x: Float) -> Float:
         return np.asarray(np.bincount(cells.pair, x, p), np.float64)

@@ -42,21 +42,21 @@ def refit_misfit(
     Results have the leading axes (devices, T, R).
     """
 
-    def one(number: Array, design: Design, wins: Array, ties: Array, terms: Terms) -> Misfit:
-        own_ties = ties[number]
-        points = wins[number] + own_ties / 2
+    def chunk(numbers: Array, design: Design, wins: Array, ties: Array, terms: Terms) -> Misfit:
         i = jnp.arange(len(start))
         n = design.n[design.position]
-        first = points[design.position]
-        table = PairTable(n, row_sums(jnp.where(i[:, None] < i, first, n - first)))
-        if solver == Solver.CHORD:
-            gradient = partial(likelihood.gradient, Link.LOGIT, ridge=terms.ridge)
-            end = dense_solve.chord(gradient, table, start, inverse, terms)
-        else:
-            end = dense_solve.newton(Link.LOGIT, table, active, terms)
-        return misfit.misfit(misfit.measures(design, points, own_ties, end.theta), end.status)
 
-    def chunk(numbers: Array, *shared: Array) -> Misfit:
-        return jax.vmap(lambda number: one(number, *shared))(numbers)
+        def one(number: Array) -> Misfit:
+            points = wins[number] + ties[number] / 2
+            first = points[design.position]
+            table = PairTable(n, row_sums(jnp.where(i[:, None] < i, first, n - first)))
+            if solver == Solver.CHORD:
+                gradient = partial(likelihood.gradient, Link.LOGIT, ridge=terms.ridge)
+                end = dense_solve.chord(gradient, table, start, inverse, terms)
+            else:
+                end = dense_solve.newton(Link.LOGIT, table, active, terms)
+            return misfit.misfit(misfit.measures(design, points, ties[number], end.theta), end.status)
+
+        return jax.vmap(one)(numbers)
 
     return over_lanes(chunk, mesh, chunks, (design, wins, ties, terms))
