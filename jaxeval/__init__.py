@@ -21,6 +21,8 @@ _HOMES = {
     "audits.audit": ["audit"],
     "audits.audit_result": ["Audit"],
     "audits.fewest_votes": ["FewestVotes", "fewest_votes"],
+    "audits.goodness_of_fit": ["goodness_of_fit"],
+    "audits.goodness_result": ["GoodnessOfFit"],
     "audits.rank_evidence": ["RankEvidence", "rank_evidence"],
     "audits.replication": ["Replication", "replication"],
     "data.anchored_verdicts": ["AnchoredVerdicts", "read_anchored_verdicts"],

@@ -25,6 +25,8 @@ from jaxeval.audits.audit import audit as audit
 from jaxeval.audits.audit_result import Audit as Audit
 from jaxeval.audits.fewest_votes import FewestVotes as FewestVotes
 from jaxeval.audits.fewest_votes import fewest_votes as fewest_votes
+from jaxeval.audits.goodness_of_fit import goodness_of_fit as goodness_of_fit
+from jaxeval.audits.goodness_result import GoodnessOfFit as GoodnessOfFit
 from jaxeval.audits.rank_evidence import RankEvidence as RankEvidence
 from jaxeval.audits.rank_evidence import rank_evidence as rank_evidence
 from jaxeval.audits.replication import Replication as Replication

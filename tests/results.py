@@ -162,6 +162,11 @@ def rankings():
     )
 
 
+@cache
+def goodness():
+    return jaxeval.goodness_of_fit(battles(), n_resamples=99, progress=False)
+
+
 #: Results and data by the name of their class.
 RESULTS = {
     "Battles": battles,
@@ -214,6 +219,7 @@ RESULTS = {
     "RankEvidence": lambda: jaxeval.rank_evidence(battles(), n_resamples=60, progress=False),
     "Replication": lambda: jaxeval.replication(battles(), n_boards=20, n_splits=20, n_resamples=60),
     "FewestVotes": fewest_votes,
+    "GoodnessOfFit": goodness,
     "Audit": lambda: jaxeval.audit(battles(), n_resamples=20, parts=["board"], progress=False),
     "Table": lambda: jaxeval.leaderboard(slices()),
 }
@@ -302,6 +308,8 @@ FIGURES = {
     "plot_slices": lambda: (jaxeval.leaderboard(slices()),),
     "plot_win_probability": lambda: (board(),),
     "plot_leaderboard": lambda: (jaxeval.leaderboard(slices()),),
+    "plot_pair_fit": lambda: (goodness().pairs,),
+    "plot_pair_residuals": lambda: (goodness().pairs,),
     "plot_reference_budgets": lambda: (study(),),
     "plot_reference_tiers": lambda: (study(),),
     "plot_references": lambda: (study(),),

@@ -10,6 +10,7 @@ from jaxeval.audits import fewest_votes
 from jaxeval.audits.audit_result import Audit
 from jaxeval.audits.audited import AuditArguments, Audited, AuditOptions
 from jaxeval.audits.board import audited_board
+from jaxeval.audits.goodness_of_fit import audited_goodness_of_fit
 from jaxeval.audits.parts import Part
 from jaxeval.audits.rank_evidence import evidence_of_ranks
 from jaxeval.audits.replication import replicated
@@ -23,6 +24,7 @@ from jaxeval.wording import did_you_mean, named
 PARTS = (
     Part("board", "What is audited?", audited_board),
     Part("fewest_votes", "How few votes decide?", fewest_votes.of_audited),
+    Part("goodness_of_fit", "Does one number per model fit?", audited_goodness_of_fit),
     Part("rank_evidence", "What can the ranks carry?", evidence_of_ranks),
     Part("replication", "Would it hold again?", replicated),
 )

@@ -15,7 +15,7 @@ from jaxeval.audits.audited import AuditArguments, Audited, AuditOptions
 from jaxeval.audits.findings import Finding, Severity
 from jaxeval.audits.parts import NotAnsweredError, PartResult
 from jaxeval.audits.rank_claims import Held, TrueBoard
-from jaxeval.audits.simulated_boards import (
+from jaxeval.audits.replicated_boards import (
     expected_covariance,
     half_counts,
     outcomes,

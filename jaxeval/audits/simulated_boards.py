@@ -1,133 +1,148 @@
-"""Boards that a board is compared with: votes simulated at its fitted values, and random halves of its own votes.
-
-Every board has the design of the first one: the same pairs with the same numbers of votes (halves have parts of them).
-"""
+"""Boards simulated at the fitted strengths and refitted: how far honest, independent votes are from their own fit."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from itertools import islice
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import partial
 
+import jax
 import numpy as np
+from numpy.typing import NDArray
 
-from jaxeval.arrays import Float, Int
-from jaxeval.data.cells import Cells
-from jaxeval.execution.shapes import padded_size
-from jaxeval.ratings.boards import Board, fit_boards, inverse_information
-from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
-from jaxeval.ratings.sandwich import score_squares
-from jaxeval.ratings.vote_groups import VoteGroups
+from jaxeval.arrays import Bool, Float, Int, as_leaf
+from jaxeval.audits.pair_votes import PairVotes, tie_odds
+from jaxeval.execution.blas import one_blas_thread
+from jaxeval.execution.elementwise import evaluate
+from jaxeval.execution.lanes import LaneRun, Solver, Task, device_mesh
+from jaxeval.execution.precision import double_precision, on_device
+from jaxeval.execution.shapes import REFITS, padded_columns, padded_pairs
+from jaxeval.execution.threads import in_threads
+from jaxeval.kernels import batch, misfit
+from jaxeval.kernels.misfit import Design, Measures, Misfit
+from jaxeval.kernels.solve import Terms
+from jaxeval.ratings.boards import Board, inverse_information
+from jaxeval.ratings.drawn_votes import is_secure_board
+from jaxeval.resampling.units import pad, stream_number
 
-#: Entries of the (M, M) tables of all boards in one batched call, which cost about 170 bytes each; and boards.
-_TABLE_ENTRIES = 2**21
-_MOST_AT_ONCE = 64
-#: Votes by which the tie rate of a pair is drawn to what the board's ties say of it.
-_PRIOR_VOTES = 10
+# A ridge that moves no rating, and gives models that win all of their simulated votes a finite one.
+_RIDGE = 1e-6
+_TOLERANCE_LOGIT = 1e-6
+_MAX_STEPS = {batch.Solver.CHORD: 40, batch.Solver.NEWTON: 200}
+_NAMES = {batch.Solver.CHORD: "chord", batch.Solver.NEWTON: "newton"}
+_DRAWS_OF_A_THREAD = 2**17
+# Tables that a lane works on, and bytes that it takes for each number of them.
+_TABLES, _BYTES_PER_WORD = {batch.Solver.CHORD: 2, batch.Solver.NEWTON: 4}, 10
 
 
-class Outcomes(NamedTuple):
-    """What the votes of each cell of a board may come out as: U kinds of votes, of a pair and a weight."""
+@dataclass(frozen=True, eq=False)
+class SimulatedBoards:
+    """B boards simulated at a fit, and their refits: a `Problem`."""
 
-    cells: Cells  # of three results for every kind: lost, tied, won by the pair's first model
-    n: Int  # (U,) votes
-    chances: Float  # (U, 3) of the three results
+    design: Design
+    wins: NDArray[np.int32]  # (B, Q) of the first models
+    ties: NDArray[np.int32]  # (B, Q)
+    start: Float  # (M,)
+    inverse: Float  # (M, M) pseudo-inverse of the information of the full data
+    active: Bool  # (M,)
+    secure: bool  # practically no board separates models
+
+    @property
+    def n_slices(self) -> int:
+        """One board."""
+        return 1
+
+    @property
+    def n_resamples(self) -> int:
+        """B."""
+        return len(self.wins)
+
+    def solvers(self) -> list[Solver]:
+        """Chord steps where no simulated board separates models, then Newton's method."""
+        held = 2 * sum(x.nbytes for x in (self.wins, self.ties, *jax.tree.leaves(self.design)))
+        every = np.ones(1, bool)
+        return [
+            Solver(code, name, self._task(code, held), every & (self.secure or code == batch.Solver.NEWTON))
+            for code, name in _NAMES.items()
+        ]
+
+    def _task(self, solver: batch.Solver, held: int) -> Task:
+        words = _TABLES[solver] * self.inverse.size + 3 * self.design.triads.shape[1] + 8 * len(self.design.n)
+        arguments = self.design, self.wins, self.ties, self.start, self.inverse, self.active
+        terms = Terms.of(np.float64(_RIDGE), np.float64(_TOLERANCE_LOGIT), _MAX_STEPS[solver])
+        call = partial(batch.refit_misfit, *arguments, device_mesh(), solver, terms)
+        return Task(call, REFITS, words, lane_bytes=_BYTES_PER_WORD * words, fixed_bytes=held)
 
 
-def outcomes(fit: BradleyTerryFit) -> Outcomes:
-    """The chances of all results at the fitted values, which expect what the fit expects.
+def simulated_boards(board: Board, votes: PairVotes, triads: Int, n_resamples: int, seed: int) -> SimulatedBoards:
+    """Boards of as many votes for each pair as there were.
 
-    A pair ties as often as its own votes do, drawn to the rate of the whole board, which falls as p (1 - p) does.
-    Between models without a finite rating chances are the shares of the votes.
+    Results have the shares that the fit expects, ties the pair's own share (see `misfit.shares_of_ties`).
     """
-    board = fit._likelihood.board
-    cells, n_pairs = board.cells, len(board.cells.first)
-    kinds, kind = np.unique(np.stack([cells.pair, cells.weight]), axis=1, return_inverse=True)
-    pair = kinds[0].astype(np.int64)
-    n = np.bincount(kind, cells.count, len(pair))
-    first, second = board.cells.first[pair], board.cells.second[pair]
-    both = board.active[first] & board.active[second]
-    share = np.bincount(kind, cells.count * cells.target, len(pair)) / n
-    p = np.where(both, fit._likelihood.expected(board.theta[first] - board.theta[second]), share)
-    ties = np.bincount(cells.pair, cells.count * (cells.target == 0.5), n_pairs)[pair]
-    votes = cells.battles[pair]
-    evenness = p * (1 - p)
-    rate = ties @ (n / votes) / max(votes @ (evenness * n / votes), np.finfo(float).tiny)
-    tie = (ties + _PRIOR_VOTES * rate * evenness) / (votes + _PRIOR_VOTES)
-    tie = np.where(both, np.minimum(tie, 2 * np.minimum(p, 1 - p)), ties / votes)
-    chances = np.clip(np.stack([1 - p - tie / 2, tie, p - tie / 2], 1), 0, None)
-    simulated = Cells(
-        first=cells.first,
-        second=cells.second,
-        pair=np.repeat(pair, 3),
-        target=np.tile([0.0, 0.5, 1.0], len(pair)),
-        weight=np.repeat(kinds[1], 3),
-        count=np.zeros(3 * len(pair), np.int64),
+    inverse, _ = inverse_information([board])
+    size = inverse.shape[-1]
+    share = np.where(votes.met, votes.expected / np.where(votes.met, votes.votes, 1.0), 0.5)
+    odds = tie_odds(share, votes.votes, votes.ties)
+    tied = evaluate(misfit.shares_of_ties, share, votes.votes, votes.ties, odds)
+    variance = share * (1 - share) - tied / 4
+    weight = votes.votes * (share * (1 - share)) ** 2 / np.where(variance > 0, variance, np.inf)
+    q, n_pairs = len(share), padded_pairs(len(share) + 1, size)
+    position = np.full((size, size), n_pairs - 1)
+    position[votes.first, votes.second] = position[votes.second, votes.first] = np.arange(q)
+    n_triads = padded_columns(triads.shape[1])
+    design = Design(
+        first=as_leaf(pad(votes.first, (n_pairs,)), np.int32),
+        second=as_leaf(pad(votes.second, (n_pairs,)), np.int32),
+        position=as_leaf(position, np.int32),
+        n=as_leaf(pad(votes.votes, (n_pairs,)), np.float64),
+        tie_odds=as_leaf(odds, np.float64),
+        weight=as_leaf(pad(weight, (n_pairs,)), np.float64),
+        gradient=as_leaf(pad(_laplacian_inverse(votes, weight, board.active), (size, size)), np.float64),
+        triads=as_leaf(
+            np.pad(triads, [(0, 0), (0, n_triads - triads.shape[1])], constant_values=n_pairs - 1), np.int32
+        ),
     )
-    return Outcomes(simulated, n.astype(np.int64), chances / chances.sum(1, keepdims=True))
+    n = votes.votes.astype(np.int64)
+    chance = np.clip(np.where(tied < 1, (share - tied / 2) / np.where(tied < 1, 1 - tied, 1.0), 0.5), 0.0, 1.0)
+    wins, ties = np.zeros((2, n_resamples, n_pairs), np.int32)
+
+    stream = stream_number("simulated boards")
+
+    def draw(lanes: Int) -> None:
+        for r in lanes:
+            rng = np.random.default_rng([seed, stream, r])
+            ties[r, :q] = rng.binomial(n, tied)
+            wins[r, :q] = rng.binomial(n - ties[r, :q], chance)
+
+    in_threads(draw, np.array_split(np.arange(n_resamples), -(-n_resamples * q // _DRAWS_OF_A_THREAD) or 1))
+    start, active = pad(board.theta, (size,)), pad(board.active, (size,))
+    secure = is_secure_board(board, None)
+    moved = on_device((design, wins, ties, start, inverse[0], active))
+    return SimulatedBoards(*moved, secure=secure)
 
 
-def simulated_counts(found: Outcomes, seed: int, number: int) -> Int:
-    """(3 U,) votes of the cells on simulated board ``number``, which depends on nothing else but the seed."""
-    rng = np.random.default_rng([seed, 0, number])
-    lost = rng.binomial(found.n, found.chances[:, 0])
-    left = 1 - found.chances[:, 0]
-    tied = rng.binomial(found.n - lost, np.minimum(found.chances[:, 1] / np.maximum(left, np.finfo(float).tiny), 1))
-    return np.stack([lost, tied, found.n - lost - tied], 1).reshape(-1)
+def measured(simulated: SimulatedBoards, votes: PairVotes) -> Measures:
+    """What the votes themselves say, beside their fit; without padding."""
+    size = simulated.wins.shape[1]
+    points, ties = pad(votes.points, (size,)), pad(votes.ties.astype(np.int32), (size,))
+    with double_precision():
+        found: Measures = jax.device_get(batch.measure(simulated.design, points, ties, simulated.start))
+        return found
 
 
-def separated_chances(found: Outcomes, n_models: int) -> Float:
-    """(M,) chance that a model wins or loses all of its votes on a simulated board, and so has no finite rating."""
-    cells = found.cells
-    first, second = (side[cells.pair[::3]] for side in (cells.first, cells.second))
-    with np.errstate(divide="ignore"):
-        lost, won = (found.n * np.log(found.chances[:, k]) for k in (0, 2))
-    all_won = np.bincount(first, won, n_models) + np.bincount(second, lost, n_models)
-    all_lost = np.bincount(first, lost, n_models) + np.bincount(second, won, n_models)
-    return np.asarray(np.exp(all_won) + np.exp(all_lost))
+def refitted(simulated: SimulatedBoards, run: LaneRun) -> Misfit:
+    """Misfit of the simulated boards, (B,) each."""
+    with one_blas_thread():
+        found: Misfit = run.solve(simulated, "simulated boards").results
+        return found
 
 
-def expected_covariance(fit: BradleyTerryFit, found: Outcomes) -> Float:
-    """(M, M) sandwich covariance of the strengths for the numbers of votes that are expected."""
-    expected = np.sqrt(found.n[:, None] * found.chances).reshape(-1)  # squares of scores hold the weight twice
-    cells = replace(found.cells, weight=found.cells.weight * expected, count=np.ones_like(found.cells.count))
-    (covariance,) = sandwiches([fit._likelihood.board._replace(cells=cells)])
-    return covariance
-
-
-def half_counts(cells: Cells, drawn: VoteGroups, seed: int, number: int) -> tuple[Int, Int]:
-    """(C,) votes of both halves of split ``number``: a coin decides for each vote, or for each whole cluster."""
-    rng = np.random.default_rng([seed, 1, number])
-    clusters = drawn.clusters
-    if clusters is None:
-        first = rng.binomial(cells.count, 0.5)
-    else:
-        heads = rng.random(len(clusters.size)) < 0.5
-        first = np.bincount(clusters.cell, clusters.times * heads[clusters.cluster], len(cells.count)).astype(np.int64)
-    return first, cells.count - first
-
-
-def refitted(fit: BradleyTerryFit, cells: Cells, counts: Iterable[Int], n_boards: int) -> Iterator[list[Board]]:
-    """The boards of ``counts`` (C,) votes of the ``cells``, fitted as ``fit`` was, so many at a time as memory takes.
-
-    Args:
-        n_boards: how many there are.
-    """
-    models = fit.ratings.index
-    room = min(_TABLE_ENTRIES // padded_size(len(models)) ** 2, _MOST_AT_ONCE)
-    at_once = 2 ** (max(room, 1).bit_length() - 1)  # sizes that a program is compiled for
-    options = replace(fit.settings, method="dense")
-    start = np.where(fit._likelihood.board.active, fit.theta, 0.0)
-    counts = iter(counts)
-    for numbers in np.array_split(np.arange(n_boards), -(-n_boards // at_once)):
-        boards = [(models, replace(cells, count=count)) for count in islice(counts, len(numbers))]
-        yield fit_boards(boards, options, [start] * len(boards))
-
-
-def sandwiches(boards: list[Board]) -> Iterator[Float]:
-    """(M, M) sandwich covariance of the strengths of each board; its votes are independent."""
-    inverses, _ = inverse_information(boards)
-    for board, inverse in zip(boards, inverses, strict=True):
-        own = inverse[: len(board.theta), : len(board.theta)]
-        yield own @ score_squares(board.scores(), board.cells.count, VoteGroups()) @ own
+def _laplacian_inverse(votes: PairVotes, weight: Float, active: Bool) -> Float:
+    """(M, M) pseudo-inverse of the Laplacian of ``weight`` (P,) of pairs, 0 for models that are not ``active``."""
+    m = len(active)
+    table = np.zeros((m, m))
+    table[votes.first, votes.second] = table[votes.second, votes.first] = weight
+    matrix = (np.diag(table.sum(1)) - table)[np.ix_(active, active)]
+    shift = np.trace(matrix) / len(matrix) ** 2  # curvature for the common level, which the weights do not see
+    found = np.zeros((m, m))
+    found[np.ix_(active, active)] = np.linalg.inv(matrix + shift) - 1 / (shift * len(matrix) ** 2)
+    return found

@@ -6,6 +6,7 @@ All are concave in (z, t), t being the tie parameter. Functions broadcast.
 from enum import IntEnum
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax.nn import sigmoid
 
@@ -67,6 +68,14 @@ def expected(model: Response, z: Values, t: Values) -> Values:
     """Expected result, a tie counting half."""
     win, tie, _ = probabilities(model, z, t)
     return win + tie / 2
+
+
+def expected_slopes(model: Response, z: Values, t: Values) -> tuple[Values, Values, Values]:
+    """Expected result, and its derivatives by z and by t."""
+    z, t = jnp.broadcast_arrays(z, t)
+    result, of_z = jax.jvp(lambda z: expected(model, z, t), (z,), (jnp.ones_like(z),))
+    _, of_t = jax.jvp(lambda t: expected(model, z, t), (t,), (jnp.ones_like(t),))
+    return result, of_z, of_t
 
 
 def log_likelihood(model: Response, target: Values, z: Values, t: Values) -> Values:

@@ -20,6 +20,7 @@ _HOMES = {
     "evaluators": ["plot_agreement", "plot_rank_change", "plot_tau_delta"],
     "heat": ["plot_battle_counts", "plot_rank_distribution", "plot_slices", "plot_win_probability"],
     "leaderboard": ["plot_leaderboard"],
+    "pairs": ["plot_pair_fit", "plot_pair_residuals"],
     "references": ["plot_reference_budgets", "plot_reference_tiers", "plot_references"],
     "soft_elo": ["plot_budget", "plot_calibration", "plot_held_out", "plot_intervals", "plot_ramp", "plot_smoothing"],
     "style_control": ["plot_coefficients", "plot_style_effect"],

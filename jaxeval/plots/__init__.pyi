@@ -26,6 +26,8 @@ from jaxeval.plots.heat import plot_rank_distribution as plot_rank_distribution
 from jaxeval.plots.heat import plot_slices as plot_slices
 from jaxeval.plots.heat import plot_win_probability as plot_win_probability
 from jaxeval.plots.leaderboard import plot_leaderboard as plot_leaderboard
+from jaxeval.plots.pairs import plot_pair_fit as plot_pair_fit
+from jaxeval.plots.pairs import plot_pair_residuals as plot_pair_residuals
 from jaxeval.plots.references import plot_reference_budgets as plot_reference_budgets
 from jaxeval.plots.references import plot_reference_tiers as plot_reference_tiers
 from jaxeval.plots.references import plot_references as plot_references

@@ -23,7 +23,8 @@ from jaxeval.wording import counted
 
 _EMPTY = "#f2f4f7"
 _MOST = 60
-_SQUARE = (0.34, 0.24)  # inches of a cell that holds three signs
+#: Inches of a cell that holds three signs.
+SQUARE = (0.34, 0.24)
 
 
 class HeatLook(NamedTuple):
@@ -100,7 +101,7 @@ def plot_win_probability(
     shown = table.iloc[: top or None, : top or None].to_numpy(float, copy=True)
     np.fill_diagonal(shown, np.nan)
     names = [joint_name(name) for name in table.index[: len(shown)]]
-    look = HeatLook("RdBu", (0.0, 1.0), _SQUARE, said, below=_hidden(len(table), len(names)), upright=True)
+    look = HeatLook("RdBu", (0.0, 1.0), SQUARE, said, below=hidden_text(len(table), len(names)), upright=True)
     return heat_map(shown, _whole(100 * shown), names, names, look)
 
 
@@ -138,7 +139,7 @@ def plot_battle_counts(battles: Battles, top: int | None = _MOST, **labels: Unpa
     met = np.where(counts > 0, counts, np.nan)
     names = [joint_name(name) for name in battles.models[shown]]
     ends = (1.0, max(2.0, counts.max(initial=0)))
-    look = HeatLook("YlGnBu", ends, _SQUARE, "battles", below=_hidden(m, len(names)), upright=True, log=True)
+    look = HeatLook("YlGnBu", ends, SQUARE, "battles", below=hidden_text(m, len(names)), upright=True, log=True)
     text = _texts(met, lambda n: "" if np.isnan(n) else _short_count(n))
     return heat_map(met, text, names, names, look)
 
@@ -163,8 +164,8 @@ def plot_rank_distribution(draws: Draws, top: int | None = 40, **labels: Unpack[
     shown = np.where(rows > 0.005, rows, np.nan)
     names = [joint_name(name) for name in order[: len(rows)]]
     ranks = [str(k + 1) for k in range(rows.shape[1])]
-    hidden = _hidden(len(order), len(names))
-    look = HeatLook("Blues", (0.0, 1.0), _SQUARE, "rank; % of the draws", below=hidden)
+    hidden = hidden_text(len(order), len(names))
+    look = HeatLook("Blues", (0.0, 1.0), SQUARE, "rank; % of the draws", below=hidden)
     return heat_map(shown, _whole(100 * shown), names, ranks, look)
 
 
@@ -202,13 +203,14 @@ def plot_slices(
     order = np.argsort(mean, kind="stable")[: top or len(names)]
     look = HeatLook(
         "RdYlGn_r", (0.0, 1.0), (max(0.55, 0.075 * max(map(len, map(joint_name, slices)))), 0.21),
-        f"{value}; coloured by the rank within the slice", below=_hidden(len(names), len(order)),
+        f"{value}; coloured by the rank within the slice", below=hidden_text(len(names), len(order)),
     )  # fmt: skip
     text = _whole(np.where(known, said, np.nan)[order])
     return heat_map(share[order], text, [joint_name(names[k]) for k in order], list(map(joint_name, slices)), look)
 
 
-def _hidden(n: int, shown: int) -> str:
+def hidden_text(n: int, shown: int) -> str:
+    """How many of ``n`` are not ``shown``."""
     return f"{counted(n - shown, 'more', 'more')} not shown" if n > shown else ""
 
 

@@ -86,14 +86,14 @@ class ContextualBoard(NamedTuple):
     def scores(self) -> scipy.sparse.csr_array:
         """(C, P) derivatives of one battle's log-likelihood in each cell, its weight included."""
         weight = battle_weights(self.board, self.cells)
-        of_z, of_t = (weight * x for x in evaluate_compiled(tie_models.score, self.response, *self._battles()))
+        of_z, of_t = (weight * x for x in evaluate_compiled(tie_models.score, self.response, *self.predictors()))
         of_others = self.slopes * of_z[:, None]
         return scipy.sparse.hstack([of_others, scipy.sparse.csr_array(of_t[:, None])], format="csr")
 
     def score_variance(self) -> Float:
         """(P, P) variance of the sum of all scores if the model is right and battles are independent."""
         square = self.cells.count * battle_weights(self.board, self.cells) ** 2
-        zz, zt, tt = (square * x for x in evaluate_compiled(tie_models.information, self.response, *self._battles()))
+        zz, zt, tt = (square * x for x in evaluate_compiled(tie_models.information, self.response, *self.predictors()))
         slopes = self.slopes
         cross = slopes.T @ zt
         of_others = (slopes.T @ (slopes * zz[:, None])).toarray()
@@ -104,7 +104,7 @@ class ContextualBoard(NamedTuple):
         if self.response.ties != TieModel.HALF and np.isnan(self.tie_limit):
             return float("nan")
         weight = self.cells.count * battle_weights(self.board, self.cells)
-        each = evaluate_compiled(tie_models.log_likelihood, self.response, *self._battles())
+        each = evaluate_compiled(tie_models.log_likelihood, self.response, *self.predictors())
         return float(np.sum(np.where(weight > 0, weight * each, 0.0)))
 
     def outcomes(self, z: Float, t: ArrayLike) -> tuple[Float, Float, Float]:
@@ -117,7 +117,7 @@ class ContextualBoard(NamedTuple):
         win, tie, _ = self.outcomes(difference, self.estimates()[-1])
         return win + tie / 2
 
-    def _battles(self) -> tuple[Float, Float, Float]:
+    def predictors(self) -> tuple[Float, Float, Float]:
         """Target, z and t of every cell."""
         theta, cells = self.board.theta, self.cells
         z = theta[cells.first[cells.pair]] - theta[cells.second[cells.pair]]

@@ -5,7 +5,7 @@ import pytest
 import jaxeval
 from jaxeval.audits.parts import NotAnsweredError
 from jaxeval.audits.rank_claims import _NOISE, TrueBoard
-from jaxeval.audits.simulated_boards import (
+from jaxeval.audits.replicated_boards import (
     expected_covariance,
     half_counts,
     outcomes,

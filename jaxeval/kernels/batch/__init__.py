@@ -18,6 +18,7 @@ from jaxeval.kernels.batch.contextual import (
 from jaxeval.kernels.batch.elementwise import elementwise
 from jaxeval.kernels.batch.folds import OwnResamples, fold_temperatures, hold_out, own_resamples, rate, temperatures
 from jaxeval.kernels.batch.items import Items, ItemTotals, delta_sums, draw_singles, evaluator_resamples, item_sums
+from jaxeval.kernels.batch.misfit import measure, refit_misfit
 from jaxeval.kernels.batch.references import (
     BudgetSums,
     ReferenceProblem,
@@ -63,12 +64,14 @@ __all__ = [
     "hold_out",
     "inverse_information",
     "item_sums",
+    "measure",
     "own_resamples",
     "rate",
     "reference_study",
     "refit",
     "refit_changed",
     "refit_contextual",
+    "refit_misfit",
     "refit_sparse",
     "temperatures",
 ]
