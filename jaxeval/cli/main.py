@@ -239,7 +239,7 @@ def leaderboard(
         if opened is not None:
             battles = opened.with_added(battles)
         chosen = reading.chosen(battles)
-        _rate(chosen, **board)
+        _rate(chosen, n_looks=None if opened is None else len(battles.files), **board)
         if effect is not None:
             _draw_effect(chosen, effect, board)
         if opened is not None:
@@ -344,11 +344,12 @@ def _rate(
     plot: Path | None,
     gauge: Gauge,
     reading: Reading | None = None,
+    n_looks: int | None = None,
     judge: Callable[[dict[str, Any]], tuple[Any, dict[str, Any]]] | None = None,
     **options: Any,
 ) -> None:
     """Print, write and draw the table of ``battles``, or of the boards that a ``judge`` makes of the options."""
-    from jaxeval.cli.report import board_findings
+    from jaxeval.cli.report import board_findings, looked_at_again
     from jaxeval.ratings.leaderboard import leaderboard
 
     given: Any = battles
@@ -365,7 +366,7 @@ def _rate(
         save_leaderboard(table, plot)
         tell(f"drew {plot}")
     publishing.publish(table)
-    found = board_findings(table, top)
+    found = board_findings(table, top, () if n_looks is None else looked_at_again(table, n_looks))
     present(found._replace(tables=publishing.tables(found.tables)), outputs)
 
 
