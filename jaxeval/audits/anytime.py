@@ -28,9 +28,9 @@ class AnytimeIntervals(Shown):
     """Differences of ratings (Elo) with intervals that hold at all looks at once.
 
     ``table`` has a row for each pair of rated models, by rank: ``above, below, difference, standard_error``, the ends
-    ``lower, upper``, and how many ``places`` lie between both. ``width_ratio`` is how many times as wide the interval is
-    as a fixed one of the same level. ``apart`` says whether 0 lies outside of it, and ``apart_fixed`` whether it lies
-    outside of the fixed one.
+    ``lower, upper``, and how many ``places`` lie between both. ``width_ratio`` is how many times as wide the interval
+    is as a fixed one of the same level. ``apart`` says whether 0 lies outside of it; ``apart_fixed`` says the same of
+    the fixed one.
     """
 
     table: pd.DataFrame

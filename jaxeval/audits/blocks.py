@@ -12,6 +12,7 @@ from jaxeval.statistics.chance_sums import adjusted
 
 _FEWEST_VOTERS = 50
 _FEWEST_MODELS = 3
+_SKEWNESS = np.sqrt(8)  # of a squared standard normal
 
 
 def divided_models(points: Points, which: Bool, taste: float, models: pd.Index) -> pd.DataFrame:
@@ -29,7 +30,8 @@ def divided_models(points: Points, which: Bool, taste: float, models: pd.Index) 
 
     Returns:
         Columns ``model, n_voters, taste_logit, z, p_value, p_adjusted`` (Holm) and ``lean``: "for" where the odd voters
-        favour the model, "against" where they do not. p is NaN for models of fewer than 50 such voters.
+        favour the model, "against" where they do not. p is NaN for models about which fewer than 50 such voters say
+        much.
     """
     own = which[points.group] & (points.n >= 2)
     model, m = points.model[own], len(models)
@@ -39,14 +41,20 @@ def divided_models(points: Points, which: Bool, taste: float, models: pd.Index) 
 
     excess, variance = points.excess, points.variance
     n_voters = np.bincount(model, minlength=m)
-    weight = np.maximum(total(points.taste_variance), 1e-300)
-    square = total(excess**2 - variance) / weight
     wide = variance + taste**2 * points.taste_variance
-    error = np.sqrt(np.maximum(total(points.fourth + 2 * wide**2), 0)) / weight
-    told = (n_voters >= _FEWEST_VOTERS) & (error > 0)
+    error = np.sqrt(np.maximum(points.fourth + 2 * wide**2, 1e-12))  # of the squared excess
+    # Those who vote much tell most of themselves, and one of them must not decide: none counts more than one term does.
+    share = np.minimum(points.taste_variance / error, 1.0)
+    weight = np.maximum(total(share * points.taste_variance / error), 1e-300)
+    square = total(share * (excess**2 - variance) / error) / weight
+    squares = np.maximum(total(share**2), 1e-300)
+    spread = np.sqrt(squares) / weight
+    told = squares**2 / np.maximum(total(share**4), 1e-300) >= _FEWEST_VOTERS
     usual = np.median(square[told]) if told.sum() >= _FEWEST_MODELS else np.nan
-    z = np.where(told, (square - usual) / np.where(told, error, 1.0), np.nan)
-    p = scipy.special.ndtr(-z)
+    z = np.where(told, (square - usual) / spread, np.nan)
+    # Squares are skew: a gamma distribution of the skewness of their weighted sum.
+    shape = 4 / (_SKEWNESS * total(share**3) / squares**1.5) ** 2
+    p = np.where(told, scipy.special.gammaincc(shape, np.maximum(shape + z * np.sqrt(shape), 0)), np.nan)
     table = pd.DataFrame(
         {
             "model": models,

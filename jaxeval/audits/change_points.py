@@ -15,6 +15,7 @@ from jaxeval.data.cells import Cells, compressed
 from jaxeval.ratings.boards import Board, fit_boards
 from jaxeval.ratings.options import FitOptions
 
+_ROUNDING = 1e-9  # of scores, which sum to 0: their squares have no root of full rank
 _LANES = 2**24  # numbers of draws that are in memory at once
 
 
@@ -98,30 +99,32 @@ def step_test(votes: TimedVotes, board: Board, min_votes: int, n_draws: int, rng
     effective = np.stack([np.diag(until) for until in informed[:-1]])
     effective = effective - np.einsum("tij,tij->ti", removed, informed[:-1])
     if votes.cluster is None:
-        root = _roots(_squares(votes, votes.count * residual**2))
+        root = _roots(_squares(votes, votes.count * residual**2)).astype(np.float32)
 
-        def drawn(n: int) -> Float:
-            return np.asarray(root @ rng.normal(size=(t, u, n)))
+        def drawn(n: int) -> NDArray[np.float32]:
+            return np.asarray(root @ rng.standard_normal((t, u, n), np.float32))
 
         width = t * u
     else:
-        table = _by_cluster(votes, votes.count * residual)
+        table = _by_cluster(votes, votes.count * residual).astype(np.float32)
 
-        def drawn(n: int) -> Float:
-            return np.asarray(table @ rng.normal(size=(table.shape[1], n))).reshape(t, u, n)
+        def drawn(n: int) -> NDArray[np.float32]:
+            return np.asarray(table @ rng.standard_normal((table.shape[1], n), np.float32)).reshape(t, u, n)
 
         width = max(t * u, table.shape[1])
-    sums = np.empty((t - 1, u, n_draws))
+    sums = np.empty((t - 1, u, n_draws), np.float32)  # of draws, whose own error is far larger
+    removing = removed.astype(np.float32)
     step = max(_LANES // width, 1)
     for start in range(0, n_draws, step):
         draws = drawn(min(step, n_draws - start)).cumsum(0)
-        sums[..., start : start + step] = draws[:-1] - removed @ draws[-1]
-    spread = sums.std(-1)
+        sums[..., start : start + step] = draws[:-1] - removing @ draws[-1]
+    spread = sums.std(-1, dtype=np.float64)
     before = votes.per_unit().cumsum(0)
     enough = (before[:-1] >= min_votes) & (before[-1] - before[:-1] >= min_votes) & board.active
     enough &= (spread > 0) & (effective > 1e-9 * np.maximum(np.diag(total), 1e-300))
     own = np.where(enough, spread, np.inf)
-    of_unit = np.abs(sums / own[..., None]).max(0)
+    sums /= own[..., None].astype(np.float32)
+    of_unit = np.abs(sums, out=sums).max(0).astype(np.float64)
     z = np.where(enough, -score.cumsum(0)[:-1] / own, np.nan)
     effective = np.where(enough, effective, np.nan)
     error = spread / effective
@@ -157,9 +160,9 @@ def _by_cluster(votes: TimedVotes, values: Float) -> scipy.sparse.csr_array:
 
 
 def _roots(squares: Float) -> Float:
-    """(T, U, U) matrices whose products with their transposes are the (T, U, U) ``squares``."""
-    values, vectors = np.linalg.eigh(squares)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0))[:, None, :])
+    """(T, U, U) matrices whose products with their transposes are the (T, U, U) ``squares``, but for rounding."""
+    largest = np.maximum(np.diagonal(squares, axis1=1, axis2=2).max(1), 1e-300)
+    return np.asarray(np.linalg.cholesky(squares + _ROUNDING * largest[:, None, None] * np.eye(squares.shape[1])))
 
 
 def _pseudo_inverse(information: Float, active: Bool) -> Float:
@@ -181,7 +184,7 @@ def timed_votes(
     key = period.astype(np.int64) * len(cells.count) + cell
     if cluster is not None:
         key = key * (int(cluster.max()) + 1) + cluster
-    found, row = np.unique(key, return_inverse=True)
+    row, found = pd.factorize(key)
     own = np.empty(len(found), np.intp)
     own[row] = np.arange(len(row))
     pair = cells.pair[cell[own]]

@@ -227,7 +227,7 @@ def _changes_table(
     found: list[_Change], votes: TimedVotes, board: Board, cut: Periods, models: pd.Index, z_level: float
 ) -> pd.DataFrame:
     """The steps, from the fit in which every model that changed is several."""
-    covariance = _sandwich(votes, board)
+    covariance = _sandwich(votes, board) if found else np.zeros((0, 0))
     n_votes = votes.per_unit()
     of_unit: dict[int, Any] = dict(enumerate(models))
     rows = []

@@ -50,7 +50,8 @@ def vote_seconds(battles: Battles, column: str) -> Int:
         first = values.iloc[int(lacking.argmax())]
         raise DataError(
             f"column {column!r}: {counted(int(lacking.sum()), 'row holds', 'rows hold')} no time (the "
-            f"first: {first!r}); write times as 2026-01-31T12:00:00Z, or leave those rows out (where=, on the command line --where)"
+            f"first: {first!r}); write times as 2026-01-31T12:00:00Z, or leave those rows out (where=, on "
+            "the command line --where)"
         )
     return np.asarray(seconds.astype("datetime64[s]").astype(np.int64))
 

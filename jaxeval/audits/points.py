@@ -146,9 +146,8 @@ def points_of(votes: GroupedVotes, asked: Bool, n_models: int) -> Points:
     group, model = np.divmod(keys, n_models)
     times, probability = np.tile(votes.times, 2), np.concatenate([p, 1 - p])
     spread = probability * (1 - probability)
-    order = np.argsort(row, kind="stable")
-    sums = ChanceSums(row[order], probability[order], np.ones(len(row)), times[order], len(keys))
-    points = sums.total(np.concatenate([votes.won, 1 - votes.won])[order])
+    sums = ChanceSums(row, probability, np.ones(len(row)), times, len(keys))
+    points = sums.total(np.concatenate([votes.won, 1 - votes.won]))
     variance = sums.variance
     of_pair = _squares_by_pair(votes, times * spread, row, len(keys))
     p_plain = np.full(len(keys), np.nan)
@@ -162,8 +161,8 @@ def points_of(votes: GroupedVotes, asked: Bool, n_models: int) -> Points:
         expected=sums.mean,
         variance=variance,
         taste_variance=variance**2 + of_pair,
-        third=sums.total((spread * (1 - 2 * probability))[order]),
-        fourth=sums.total((spread * (1 - 6 * spread))[order]),
+        third=sums.total(spread * (1 - 2 * probability)),
+        fourth=sums.total(spread * (1 - 6 * spread)),
         p_plain=p_plain,
     )
 
@@ -194,8 +193,6 @@ class Preference(NamedTuple):
     agreement: Float  # (G,) share of votes for the higher rated model
     expected: Float  # (G,) the same, of a group that votes as the board does
     p_honest: Float  # (G,) chance that such a group prefers them so little
-    p_above_coins: Float  # (G,) chance that coins prefer them so much
-    p_below_coins: Float  # (G,) chance that coins prefer them so little
 
 
 def preference(votes: GroupedVotes, taste: float, n_models: int) -> Preference:
@@ -206,9 +203,6 @@ def preference(votes: GroupedVotes, taste: float, n_models: int) -> Preference:
     gap, higher = np.abs(votes.logit), np.where(votes.logit >= 0, votes.won, 1 - votes.won)
     likely = scipy.special.expit(gap)
     own = ChanceSums(votes.group, likely, gap, votes.times, votes.n_groups)
-    coins = own._replace(probability=np.full(len(gap), 0.5))
-    observed = own.total(gap * higher)
-    below, above = np.zeros(votes.n_groups, bool), np.ones(votes.n_groups, bool)
     by_model = np.concatenate([votes.first, votes.second]).astype(np.int64)
     keys, row = np.unique(np.tile(votes.group, 2).astype(np.int64) * n_models + by_model, return_inverse=True)
     moved = votes.times * votes.spread * votes.logit
@@ -218,7 +212,13 @@ def preference(votes: GroupedVotes, taste: float, n_models: int) -> Preference:
     return Preference(
         agreement=own.total(higher) / n,
         expected=own.total(likely) / n,
-        p_honest=widened(own.tail(observed, below, whole=False), own.variance, more),
-        p_above_coins=coins.tail(observed, above, whole=False),
-        p_below_coins=coins.tail(observed, below, whole=False),
+        p_honest=widened(own.tail(own.total(gap * higher), np.zeros(len(n), bool), whole=False), own.variance, more),
     )
+
+
+def beside_coins(votes: GroupedVotes) -> tuple[Float, Float]:
+    """(G,) chances that coins prefer higher rated models as little as each group, or less; and as much, or more."""
+    gap, higher = np.abs(votes.logit), np.where(votes.logit >= 0, votes.won, 1 - votes.won)
+    coins = ChanceSums(votes.group, np.full(len(gap), 0.5), gap, votes.times, votes.n_groups)
+    observed, above = coins.total(gap * higher), np.ones(votes.n_groups, bool)
+    return coins.tail(observed, ~above, whole=False), coins.tail(observed, above, whole=False)

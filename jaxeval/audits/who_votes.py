@@ -14,7 +14,7 @@ from jaxeval.arrays import Bool, Float, Int
 from jaxeval.audits.blocks import divided_models
 from jaxeval.audits.findings import Finding, Severity
 from jaxeval.audits.periods import Every, cut_periods, vote_seconds
-from jaxeval.audits.points import GroupedVotes, Points, Taste, points_of, preference
+from jaxeval.audits.points import GroupedVotes, Points, Taste, beside_coins, points_of, preference
 from jaxeval.audits.repeats import Repeats, busiest_hours, repeats, with_count, without_rows
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles, as_battles
@@ -263,8 +263,7 @@ def who_votes(
     points = points_of(grouped, asked, battles.n_models)
     taste = points.taste()
     table = _voter_table(votes, grouped, points, asked, taste, correction)
-    table["verdict"] = _verdicts(table, alpha)
-    table = table.drop(columns=["p_above_coins", "p_below_coins"])
+    table["verdict"] = _verdicts(table, grouped, alpha)
     prompts = None if prompt is None else battles.codes(prompt, "label")[0]
     again = repeats(votes.voter, votes.cell, votes.cells, prompts, battles.count, len(votes.names))
     table["repeats"] = again.of_voter[table["number"]]
@@ -368,25 +367,24 @@ def _voter_table(
             "expected_agreement": liking.expected,
             "p_honest": liking.p_honest,
             "p_honest_adjusted": adjusted(liking.p_honest, correction),
-            "p_above_coins": liking.p_above_coins,
-            "p_below_coins": liking.p_below_coins,
         }
     )
 
 
-def _verdicts(table: pd.DataFrame, alpha: float) -> list[str]:
-    found = []
-    for row in table.itertuples():
-        said = []
-        if row.p_points_adjusted <= alpha:
-            said.append(f"{'favours' if row.points > row.expected_points else 'slights'} {visible_line(row.model)}")
-        if row.p_honest_adjusted <= alpha:
-            coins = "agrees with the board no more than coins do"
-            below = "agrees with the board less than coins do"
-            little = "agrees with the board less than voters do"
-            said.append(below if row.p_below_coins <= alpha else little if row.p_above_coins <= alpha else coins)
-        found.append(", ".join(said))
-    return found
+def _verdicts(table: pd.DataFrame, grouped: GroupedVotes, alpha: float) -> list[str]:
+    """What is odd about each voter, in words; "" for nothing."""
+    said: list[list[str]] = [[] for _ in range(len(table))]
+    treats = np.where(table["points"] > table["expected_points"], "favours", "slights")
+    for row in np.flatnonzero(table["p_points_adjusted"] <= alpha):
+        said[row].append(f"{treats[row]} {visible_line(table['model'].iloc[row])}")
+    odd = np.flatnonzero(table["p_honest_adjusted"] <= alpha)
+    which = np.zeros(grouped.n_groups, bool)
+    which[table["number"].to_numpy()[odd]] = True
+    below, above = beside_coins(grouped.take(which))
+    for row, p_below, p_above in zip(odd, below, above, strict=True):
+        than = "no more than coins do" if p_above > alpha else "less than voters do"
+        said[row].append(f"agrees with the board {'less than coins do' if p_below <= alpha else than}")
+    return [", ".join(words) for words in said]
 
 
 def _pulls(votes: _Votes, number: NDArray[np.intp]) -> tuple[Float, NDArray[np.intp]]:
