@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -9,22 +10,24 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.arrays import Float
+from jaxeval.audits.audited import Audited
 from jaxeval.audits.findings import Finding, Severity
+from jaxeval.audits.parts import PartResult
 from jaxeval.checks import checked_integer, checked_positive
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.statistics.confidence_sequences import anytime_factor
 from jaxeval.statistics.quantiles import checked_level, normal_quantile
-from jaxeval.tables.shown import Shown, View
+from jaxeval.tables.shown import View
 from jaxeval.wording import counted
 
-_PART = "looking every day"
+_PART = "anytime_intervals"
 #: Standard error of a difference, Elo, at which anytime intervals are least wide beside fixed ones.
 TUNED_FOR = 10.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AnytimeIntervals(Shown):
+class AnytimeIntervals(PartResult):
     """Differences of ratings (Elo) with intervals that hold at all looks at once.
 
     ``table`` has a row for each pair of rated models, by rank: ``above, below, difference, standard_error``, the ends
@@ -41,6 +44,11 @@ class AnytimeIntervals(Shown):
         title = f"AnytimeIntervals: {counted(len(self.table), 'pair')}, {self.table['apart'].sum():,} told apart"
         told = f"{100 * self.settings['level']:g}% at all looks, tuned for {self.settings['tuned_for']:g} Elo"
         return View(title, self.table, told, self.warnings)
+
+    @property
+    def tables(self) -> Mapping[str, pd.DataFrame]:
+        """Those of neighbours, as an audit tells them, and all."""
+        return {"": self.neighbours, "all_pairs": self.table}
 
     @property
     def neighbours(self) -> pd.DataFrame:
@@ -123,6 +131,11 @@ def anytime_intervals(
     )
     settings = {"level": level, "tuned_for": tuned_for, "comparisons": n}
     return AnytimeIntervals(table, settings, list(fit.warnings))
+
+
+def audited_anytime(audited: Audited) -> AnytimeIntervals:
+    """The part of an audit."""
+    return anytime_intervals(audited.fit, level=audited.options.level)
 
 
 def wider_at_all_looks(lower: Float, upper: Float, level: float) -> float:

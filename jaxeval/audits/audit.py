@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Unpack
 
+from jaxeval.audits.anytime import audited_anytime
 from jaxeval.audits.audit_result import Audit
 from jaxeval.audits.audited import AuditArguments, Audited, AuditOptions
 from jaxeval.audits.board import audited_board
+from jaxeval.audits.drift import audited_drift
 from jaxeval.audits.parts import Part
+from jaxeval.audits.who_votes import audited_votes
 from jaxeval.data.battles import Battles
 from jaxeval.execution.precision import versions
 from jaxeval.execution.runs import Identity, open_run
@@ -17,7 +20,12 @@ from jaxeval.execution.signatures import spelled_out
 from jaxeval.wording import did_you_mean, named
 
 #: The parts of an audit, in the order in which they are run and told.
-PARTS = (Part("board", "What is audited?", audited_board),)
+PARTS = (
+    Part("board", "What is audited?", audited_board),
+    Part("who_votes", "Who votes?", audited_votes, needs=("voter",)),
+    Part("drift", "Did ratings change over time?", audited_drift, needs=("time",)),
+    Part("anytime_intervals", "What may be said by somebody who looks every day?", audited_anytime),
+)
 
 
 @spelled_out(AuditOptions)

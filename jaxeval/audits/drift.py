@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,8 +12,10 @@ import scipy
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Float
+from jaxeval.audits.audited import Audited
 from jaxeval.audits.change_points import StepTest, TimedVotes, fit_timed, step_test, timed_votes
 from jaxeval.audits.findings import Finding, Severity
+from jaxeval.audits.parts import PartResult
 from jaxeval.audits.periods import Every, Periods, cut_periods, vote_seconds
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles, as_battles
@@ -21,7 +24,7 @@ from jaxeval.ratings.boards import Board, battles_per_model, fit_boards, inverse
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.ratings.options import FitOptions
 from jaxeval.statistics.quantiles import checked_level, normal_quantile
-from jaxeval.tables.shown import Shown, View
+from jaxeval.tables.shown import View
 from jaxeval.wording import counted, visible_line
 
 _PART = "drift"
@@ -31,7 +34,7 @@ _MOST_TOLD = 3
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Drift(Shown):
+class Drift(PartResult):
     """Whether ratings changed over time. Ratings are in Elo.
 
     ``changes`` has the steps that were found, in the order in which they were found: the model, the first ``period``
@@ -39,16 +42,16 @@ class Drift(Shown):
     interval, and ``p_adjusted``. The interval takes the split as given, though it was chosen: large steps look a little
     larger than they are.
 
-    ``models`` has a row a model: the largest |z| over all splits before any step is taken out, where (``period``), its
+    ``table`` has a row a model: the largest |z| over all splits before any step is taken out, where (``period``), its
     ``p_value``, its ``p_adjusted`` over all models, and ``detectable``: the step that would be found every second time.
 
     ``ratings`` has a row a period and model. The ratings of a period are moved together so that their mean change since
     the whole board, weighted by battles, is zero: only what a model does beside the others is seen.
     """
 
-    ratings: pd.DataFrame
-    models: pd.DataFrame
+    table: pd.DataFrame
     changes: pd.DataFrame
+    ratings: pd.DataFrame
     critical: float  # of |z|, over all models and splits
     settings: dict[str, Any]
     warnings: list[str]
@@ -57,20 +60,25 @@ class Drift(Shown):
         n = self.settings["n_periods"]
         title = f"Drift: {counted(len(self.changes), 'change')} in {counted(n, 'period')}"
         told = f"by {visible_line(self.settings['time'])}, every {self.settings['every']}, "
-        table = self.models[["model", "z", "period", "p_value", "p_adjusted", "detectable"]]
+        table = self.table[["model", "z", "period", "p_value", "p_adjusted", "detectable"]]
         return View(title, table, f"{told}any false alarm at most {self.settings['alpha']:g}", self.warnings)
+
+    @property
+    def tables(self) -> Mapping[str, pd.DataFrame]:
+        """The models, their changes, and ratings by period."""
+        return {"": self.table, "changes": self.changes, "ratings": self.ratings}
 
     def findings(self) -> list[Finding]:
         """What it means for the board, in sentences."""
         every, n = self.settings["every"], self.settings["n_periods"]
-        tested = self.models["p_adjusted"].notna()
+        tested = self.table["p_adjusted"].notna()
         if not tested.any():
             text = f"No model has {self.settings['min_votes']} votes before and after a split of the {n} periods: "
             return [Finding(_PART, Severity.CAUTION, f"{text}drift cannot be seen.")]
         among = f"of {counted(int(tested.sum()), 'model')} over {counted(n, 'period')} ({every})"
-        usual = f"{self.models.loc[tested, 'detectable'].median():.0f} Elo"
+        usual = f"{self.table.loc[tested, 'detectable'].median():.0f} Elo"
         if len(self.changes) == 0:
-            best = self.models.loc[tested].iloc[0]
+            best = self.table.loc[tested].iloc[0]
             text = f"No rating {among} changed: the largest |z| is {abs(best['z']):.1f} "
             text += f"({visible_line(best['model'])}), {self.critical:.1f} would be a change. A step of {usual} would "
             return [Finding(_PART, Severity.REASSURING, f"{text}be found every second time for the median model.")]
@@ -162,13 +170,21 @@ def drift(
     more = len(found) == most_changes > 0
     return Drift(
         ratings=_ratings(battles, cut, first.board, z_level),
-        models=_models_table(first, cut, battles.models, critical),
+        table=_models_table(first, cut, battles.models, critical),
         changes=_changes_table(found, votes, board, cut, battles.models, z_level),
         critical=critical,
         settings={"time": time, "every": every, "cluster": cluster, "min_votes": min_votes, "alpha": alpha,
                   "level": level, "n_draws": n_draws, "seed": seed, "n_periods": len(cut.starts)},
         warnings=[f"{most_changes} changes were found, and no more were looked for (most_changes=)"] if more else [],
     )  # fmt: skip
+
+
+def audited_drift(audited: Audited) -> Drift:
+    """The part of an audit, by weeks."""
+    own = audited.options
+    return drift(
+        audited.battles, str(own.time), cluster=own.cluster, alpha=1 - own.level, level=own.level, seed=own.seed
+    )
 
 
 def _check_room(cut: Periods, battles: Battles, every: Every) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,8 +12,10 @@ import scipy
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
+from jaxeval.audits.audited import Audited
 from jaxeval.audits.blocks import divided_models
 from jaxeval.audits.findings import Finding, Severity
+from jaxeval.audits.parts import PartResult
 from jaxeval.audits.periods import Every, cut_periods, vote_seconds
 from jaxeval.audits.points import GroupedVotes, Points, Taste, beside_coins, points_of, preference
 from jaxeval.audits.repeats import Repeats, busiest_hours, repeats, with_count, without_rows
@@ -24,10 +27,10 @@ from jaxeval.ratings.boards import Board, fit_boards, rated_theta
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.ratings.options import FitOptions
 from jaxeval.statistics.chance_sums import Correction, adjusted
-from jaxeval.tables.shown import Shown, View
+from jaxeval.tables.shown import View
 from jaxeval.wording import counted, visible_line
 
-_PART = "who votes"
+_PART = "who_votes"
 _BLOCK_ROWS = 2**22  # numbers of voters x models that are in memory at once
 _BASE = 1000.0
 _MOST_TOLD = 3
@@ -35,10 +38,10 @@ _SURE_OF_TASTE = 3.0  # standard errors
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class WhoVotes(Shown):
+class WhoVotes(PartResult):
     """What voters do to a board. Ratings and pulls are in Elo.
 
-    ``voters`` has a row for each voter of ``min_votes`` decided votes or more, the least likely first:
+    ``table`` has a row for each voter of ``min_votes`` decided votes or more, the least likely first:
 
     - ``pull``, ``pulled``: the largest change of a rating that the voter's votes make, and of which model;
     - ``model, n_on_model, points, expected_points, p_points``: the model that the voter treats most unlike the board,
@@ -51,12 +54,12 @@ class WhoVotes(Shown):
       within an hour, where times are known.
 
     ``strongest`` has the voters of the largest pulls, with pulls from a fit without each (``pull_refitted``).
-    ``blocks`` says about which models voters differ more than about others (`jaxeval.audits.blocks`). ``bursts`` has the
-    periods in which a model took more or fewer points than the board expects; None without times. ``without`` has the
-    ratings without the voters that have a verdict. ``taste`` is by how much voters differ in what they like (logits).
+    ``blocks`` says about which models voters differ more than about others (`jaxeval.audits.blocks`). ``bursts`` has
+    the points of models in periods, beside those that the board expects; None without times. ``without`` has the ratings
+    without the voters that have a verdict. ``taste`` is by how much voters differ in what they like (logits).
     """
 
-    voters: pd.DataFrame
+    table: pd.DataFrame
     strongest: pd.DataFrame
     blocks: pd.DataFrame
     bursts: pd.DataFrame | None
@@ -71,22 +74,28 @@ class WhoVotes(Shown):
     warnings: list[str]
 
     def _shown(self) -> View:
-        suspects = int((self.voters["verdict"] != "").sum())
+        suspects = int((self.table["verdict"] != "").sum())
         title = f"WhoVotes: {counted(suspects, 'voter')} of {counted(self.n_voters, 'voter')} stand out"
         columns = ["voter", "n_votes", "pull", "pulled", "agreement", "expected_agreement", "verdict"]
-        return View(title, self.voters[columns], _told(self.settings), self.warnings)
+        return View(title, self.table[columns], _told(self.settings), self.warnings)
+
+    @property
+    def tables(self) -> Mapping[str, pd.DataFrame]:
+        """Voters, the strongest, blocks, bursts where times are known, and ratings without those who stand out."""
+        more = {} if self.bursts is None else {"bursts": self.bursts}
+        return {"": self.table, "strongest": self.strongest, "blocks": self.blocks, **more, "without": self.without}
 
     def findings(self) -> list[Finding]:
         """What it means for the board, in sentences."""
         return [*self._of_voters(), *self._of_board(), *self._of_repeats(), *self._of_blocks(), *self._of_bursts()]
 
     def _of_voters(self) -> list[Finding]:
-        n, level = len(self.voters), self.settings["alpha"]
+        n, level = len(self.table), self.settings["alpha"]
         many = f"{counted(n, 'voter has', 'voters have')} {self.settings['min_votes']} decided votes or more"
         if n == 0:
             return [Finding(_PART, Severity.CAUTION, f"{many}: nobody can be told from an honest voter.")]
-        verdicts = self.voters["verdict"]
-        odd = self.voters[verdicts != ""]
+        verdicts = self.table["verdict"]
+        odd = self.table[verdicts != ""]
         told = "; ".join(f"voter {visible_line(row.voter)} {row.verdict}" for row in odd.head(_MOST_TOLD).itertuples())
         found = [
             Finding(
@@ -248,9 +257,9 @@ def who_votes(
         >>> odd = votes["voter"] == 0
         >>> votes.loc[odd, "winner"] = ["model_b", "model_a"] * (odd.sum() // 2)
         >>> found = jaxeval.who_votes(votes, "voter")
-        >>> found.n_voters, len(found.voters)
+        >>> found.n_voters, len(found.table)
         (60, 60)
-        >>> found.voters.loc[0, ["voter", "n_votes"]].tolist()
+        >>> found.table.loc[0, ["voter", "n_votes"]].tolist()
         [0, 50]
     """
     battles = as_battles(battles)
@@ -282,7 +291,7 @@ def who_votes(
     n_left_out = battles.n_battles - int(sizes.sum())
     warnings = [f"{counted(n_left_out, 'vote has', 'votes have')} no voter, and take no part"] if n_left_out else []
     return WhoVotes(
-        voters=table.drop(columns="number"),
+        table=table.drop(columns="number"),
         strongest=strongest,
         blocks=blocks,
         bursts=bursts,
@@ -297,6 +306,12 @@ def who_votes(
                   "alpha": alpha, "correction": correction},
         warnings=warnings,
     )  # fmt: skip
+
+
+def audited_votes(audited: Audited) -> WhoVotes:
+    """The part of an audit."""
+    own = audited.options
+    return who_votes(audited.battles, str(own.voter), time=own.time, alpha=1 - own.level)
 
 
 def _check(alpha: float, correction: str) -> None:
