@@ -55,8 +55,8 @@ class WhoVotes(PartResult):
 
     ``strongest`` has the voters of the largest pulls, with pulls from a fit without each (``pull_refitted``).
     ``blocks`` says about which models voters differ more than about others (`jaxeval.audits.blocks`). ``bursts`` has
-    the points of models in periods, beside those that the board expects; None without times. ``without`` has the ratings
-    without the voters that have a verdict. ``taste`` is by how much voters differ in what they like (logits).
+    the points of models in periods, beside those that the board expects; None without times. ``without`` has the
+    ratings without the voters that have a verdict. ``taste`` is by how much voters differ in what they like (logits).
     """
 
     table: pd.DataFrame
