@@ -407,3 +407,34 @@ def plackett_luce(rankings, n_items, weight=None, ridge=0.0):
 
     found = minimize(loss, np.zeros(n_items), method="BFGS", options={"gtol": 1e-9}).x
     return found - found.mean()
+
+
+# Odd votes.
+
+
+def sum_of_chances(probability):
+    """(n + 1,) distribution of the number of successes among n chances."""
+    found = np.ones(1)
+    for p in probability:
+        found = np.convolve(found, [1 - p, p])
+    return found
+
+
+def step_score(theta, votes, unit, period):
+    """Of a step of ``unit`` from ``period`` on at strengths ``theta``: its score, its information given theirs, its size.
+
+    ``votes`` are tuples (period, first, second, target), of weight 1.
+    """
+    n = len(theta)
+    score, information = np.zeros(n + 1), np.zeros((n + 1, n + 1))
+    for when, first, second, target in votes:
+        slope = np.zeros(n + 1)
+        slope[first], slope[second] = 1, -1
+        if when >= period and unit in (first, second):
+            slope[n] = slope[unit]
+        p = expit(theta[first] - theta[second])
+        score += slope * (target - p)
+        information += np.outer(slope, slope) * p * (1 - p)
+    own = information[:n, :n] + 1 / n  # whatever the common level
+    effective = information[n, n] - information[n, :n] @ np.linalg.solve(own, information[:n, n])
+    return score[n], effective, score[n] / effective

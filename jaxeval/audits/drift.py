@@ -15,8 +15,8 @@ from jaxeval.arrays import Float
 from jaxeval.audits.audited import Audited
 from jaxeval.audits.change_points import StepTest, TimedVotes, fit_timed, step_test, timed_votes
 from jaxeval.audits.findings import Finding, Severity
-from jaxeval.audits.parts import PartResult
-from jaxeval.audits.periods import Every, Periods, cut_periods, vote_seconds
+from jaxeval.audits.parts import PartResult, check_plain
+from jaxeval.audits.periods import Every, Periods, cut_periods, usual_period, vote_seconds
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.errors import DataError
@@ -137,8 +137,9 @@ def drift(
         seed: the same seed gives the same draws.
 
     Raises:
-        DataError: there is no such column, a value is no time, or all votes fall into one period.
-        ValueError: a number out of range, or too many periods and models to hold in memory.
+        DataError: there is no such column, a value is no time, all votes fall into one period, or there are too many
+            periods and models to hold in memory.
+        ValueError: a number out of range.
 
     Examples:
         >>> import jaxeval
@@ -180,10 +181,17 @@ def drift(
 
 
 def audited_drift(audited: Audited) -> Drift:
-    """The part of an audit, by weeks."""
+    """The part of an audit, by weeks, or by what suits the votes."""
     own = audited.options
+    check_plain(audited)
     return drift(
-        audited.battles, str(own.time), cluster=own.cluster, alpha=1 - own.level, level=own.level, seed=own.seed
+        audited.battles,
+        str(own.time),
+        every=usual_period(vote_seconds(audited.battles, str(own.time))),
+        cluster=own.cluster,
+        alpha=1 - own.level,
+        level=own.level,
+        seed=own.seed,
     )
 
 
@@ -194,7 +202,7 @@ def _check_room(cut: Periods, battles: Battles, every: Every) -> None:
     size = n * battles.n_models**2
     if size > _MOST_NUMBERS:
         most = max(_MOST_NUMBERS // battles.n_models**2, 2)
-        raise ValueError(
+        raise DataError(
             f"{n:,} periods of {battles.n_models:,} models are too many to compare: take longer periods, every={most} "
             "for as many as there is room for, or fewer models (Battles.filter)"
         )
@@ -225,6 +233,7 @@ def _models_table(test: StepTest, cut: Periods, models: pd.Index, critical: floa
     own = np.take_along_axis(test.z, best[None], 0)[0]
     n = len(test.largest) + 1
     error = np.where(np.isnan(test.step_error), np.inf, test.step_error).min(0)
+    error = np.where(tested, error, np.nan)
     table = pd.DataFrame(
         {
             "model": models,
@@ -232,7 +241,7 @@ def _models_table(test: StepTest, cut: Periods, models: pd.Index, critical: floa
             "period": cut.names[best + 1],
             "p_value": np.where(tested, (1 + (test.of_unit >= np.abs(own)[:, None]).sum(1)) / n, np.nan),
             "p_adjusted": np.where(tested, (1 + (test.largest[:, None] >= np.abs(own)).sum(0)) / n, np.nan),
-            "detectable": np.where(tested, critical * error * ELO_PER_LOGIT, np.nan),
+            "detectable": critical * error * ELO_PER_LOGIT,
         }
     )
     table["period"] = table["period"].where(tested)

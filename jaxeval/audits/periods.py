@@ -76,6 +76,13 @@ def _as_times(values: pd.Series, column: str) -> pd.Series:
     return values if values.dt.tz is None else values.dt.tz_convert("UTC").dt.tz_localize(None)
 
 
+def usual_period(seconds: Int) -> Every:
+    """Weeks, if the votes span some; else days, or months; ten shares of the votes if they span hours or nothing."""
+    days = np.ptp(seconds) / 86_400
+    lengths: dict[float, Every] = {5: 10, 35: "day", 1_800: "week", np.inf: "month"}
+    return next(every for most, every in lengths.items() if days < most)
+
+
 def cut_periods(seconds: Int, every: Every) -> Periods:
     """Periods of the calendar, in UTC, weeks from Monday; or ``every`` = K: K shares with about equally many rows.
 

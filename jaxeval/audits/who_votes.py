@@ -15,7 +15,7 @@ from jaxeval.arrays import Bool, Float, Int
 from jaxeval.audits.audited import Audited
 from jaxeval.audits.blocks import divided_models
 from jaxeval.audits.findings import Finding, Severity
-from jaxeval.audits.parts import PartResult
+from jaxeval.audits.parts import PartResult, check_plain
 from jaxeval.audits.periods import Every, cut_periods, vote_seconds
 from jaxeval.audits.points import GroupedVotes, Points, Taste, beside_coins, points_of, preference
 from jaxeval.audits.repeats import Repeats, busiest_hours, repeats, with_count, without_rows
@@ -75,8 +75,8 @@ class WhoVotes(PartResult):
 
     def _shown(self) -> View:
         suspects = int((self.table["verdict"] != "").sum())
-        title = f"WhoVotes: {counted(suspects, 'voter')} of {counted(self.n_voters, 'voter')} stand out"
-        columns = ["voter", "n_votes", "pull", "pulled", "agreement", "expected_agreement", "verdict"]
+        title = f"WhoVotes: {suspects:,} of {counted(self.n_voters, 'voter')} stand out"
+        columns = ["voter", "verdict", "n_votes", "pull", "pulled", "agreement", "expected_agreement"]
         return View(title, self.table[columns], _told(self.settings), self.warnings)
 
     @property
@@ -311,6 +311,7 @@ def who_votes(
 def audited_votes(audited: Audited) -> WhoVotes:
     """The part of an audit."""
     own = audited.options
+    check_plain(audited)
     return who_votes(audited.battles, str(own.voter), time=own.time, alpha=1 - own.level)
 
 

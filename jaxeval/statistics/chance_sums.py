@@ -2,7 +2,8 @@
 
 The sums are of weighted Bernoulli variables. Their tails come from the saddlepoint approximation of Lugannani and Rice
 (1980, DOI 10.2307/1426607), for whole numbers with Daniels' second correction (1987, DOI 10.2307/1403269). Its error is
-a few per cent of the probability, however small that is, where a normal approximation is wrong by orders of magnitude.
+a few per cent of the probability, however small that is (up to a fifth for a dozen unequal weights), where a normal
+approximation is wrong by orders of magnitude.
 """
 
 from __future__ import annotations
