@@ -21,8 +21,12 @@ from jaxeval.anchored.scores import anchored_scores as anchored_scores
 from jaxeval.anchored.scores import joint_scores as joint_scores
 from jaxeval.anchored.screening import JudgeScreen as JudgeScreen
 from jaxeval.anchored.screening import screen_judges as screen_judges
+from jaxeval.audits.anytime import AnytimeIntervals as AnytimeIntervals
+from jaxeval.audits.anytime import anytime_intervals as anytime_intervals
 from jaxeval.audits.audit import audit as audit
 from jaxeval.audits.audit_result import Audit as Audit
+from jaxeval.audits.drift import Drift as Drift
+from jaxeval.audits.drift import drift as drift
 from jaxeval.audits.fewest_votes import FewestVotes as FewestVotes
 from jaxeval.audits.fewest_votes import fewest_votes as fewest_votes
 from jaxeval.audits.goodness_of_fit import goodness_of_fit as goodness_of_fit
@@ -31,6 +35,8 @@ from jaxeval.audits.rank_evidence import RankEvidence as RankEvidence
 from jaxeval.audits.rank_evidence import rank_evidence as rank_evidence
 from jaxeval.audits.replication import Replication as Replication
 from jaxeval.audits.replication import replication as replication
+from jaxeval.audits.who_votes import WhoVotes as WhoVotes
+from jaxeval.audits.who_votes import who_votes as who_votes
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts as AnchoredVerdicts
 from jaxeval.data.anchored_verdicts import read_anchored_verdicts as read_anchored_verdicts
 from jaxeval.data.battles import Battles as Battles

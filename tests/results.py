@@ -221,6 +221,9 @@ RESULTS = {
     "FewestVotes": fewest_votes,
     "GoodnessOfFit": goodness,
     "Audit": lambda: jaxeval.audit(battles(), n_resamples=20, parts=["board"], progress=False),
+    "WhoVotes": lambda: jaxeval.who_votes(votes().assign(voter=np.resize(HOSTILE, 1500)), "voter"),
+    "Drift": lambda: jaxeval.drift(votes().assign(day=pd.date_range("2026-01-01", periods=1500, freq="h")), "day"),
+    "AnytimeIntervals": lambda: jaxeval.anytime_intervals(board()),
     "Table": lambda: jaxeval.leaderboard(slices()),
 }
 

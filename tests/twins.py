@@ -440,3 +440,34 @@ def borrowed_belief(own, others, spread):
     covariance = centre @ of_own @ np.linalg.inv(h) @ of_own.T @ centre
     evidence = l_own + l_others - prior @ x**2 / 2 - m * np.log(spread) - np.linalg.slogdet(h)[1] / 2
     return centre @ of_own @ x, covariance, evidence, 1 - np.diag(covariance @ h_own) * m / (m - 1)
+
+
+# Odd votes.
+
+
+def sum_of_chances(probability):
+    """(n + 1,) distribution of the number of successes among n chances."""
+    found = np.ones(1)
+    for p in probability:
+        found = np.convolve(found, [1 - p, p])
+    return found
+
+
+def step_score(theta, votes, unit, period):
+    """Score, information given ``theta``, and size of a step of ``unit`` from ``period`` on.
+
+    ``votes`` are tuples (period, first, second, target), of weight 1.
+    """
+    n = len(theta)
+    score, information = np.zeros(n + 1), np.zeros((n + 1, n + 1))
+    for when, first, second, target in votes:
+        slope = np.zeros(n + 1)
+        slope[first], slope[second] = 1, -1
+        if when >= period and unit in (first, second):
+            slope[n] = slope[unit]
+        p = expit(theta[first] - theta[second])
+        score += slope * (target - p)
+        information += np.outer(slope, slope) * p * (1 - p)
+    own = information[:n, :n] + 1 / n  # whatever the common level
+    effective = information[n, n] - information[n, :n] @ np.linalg.solve(own, information[:n, n])
+    return score[n], effective, score[n] / effective

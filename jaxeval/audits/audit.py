@@ -7,13 +7,16 @@ from functools import partial
 from typing import Any, Unpack
 
 from jaxeval.audits import fewest_votes
+from jaxeval.audits.anytime import audited_anytime
 from jaxeval.audits.audit_result import Audit
 from jaxeval.audits.audited import AuditArguments, Audited, AuditOptions
 from jaxeval.audits.board import audited_board
+from jaxeval.audits.drift import audited_drift
 from jaxeval.audits.goodness_of_fit import audited_goodness_of_fit
 from jaxeval.audits.parts import Part
 from jaxeval.audits.rank_evidence import evidence_of_ranks
 from jaxeval.audits.replication import replicated
+from jaxeval.audits.who_votes import audited_votes
 from jaxeval.data.battles import Battles
 from jaxeval.execution.precision import versions
 from jaxeval.execution.runs import Identity, open_run
@@ -27,6 +30,9 @@ PARTS = (
     Part("goodness_of_fit", "Does one number per model fit?", audited_goodness_of_fit),
     Part("rank_evidence", "What can the ranks carry?", evidence_of_ranks),
     Part("replication", "Would it hold again?", replicated),
+    Part("who_votes", "Who votes?", audited_votes, needs=("voter",)),
+    Part("drift", "Did ratings change over time?", audited_drift, needs=("time",)),
+    Part("anytime_intervals", "What may be said by somebody who looks every day?", audited_anytime),
 )
 
 

@@ -39,6 +39,20 @@ class NotAnsweredError(ValueError):
     """A question that these battles, or this model of them, do not answer; the message says why."""
 
 
+def check_plain(audited: Audited) -> None:
+    """A reason for no answer, of parts that look at ratings with ties as half a win and without covariates.
+
+    Raises:
+        NotAnsweredError: the audit is asked for another model.
+    """
+    own = audited.options
+    if own.features or own.ties != "half":
+        raise NotAnsweredError(
+            "it looks at ratings with ties as half a win and without covariates: leave ties= and features= out (on the "
+            "command line --ties, --features)"
+        )
+
+
 class Absent(NamedTuple):
     """A part of an audit without an answer."""
 

@@ -250,7 +250,7 @@ def leaderboard(
             battles = opened.with_added(battles)
         chosen = reading.chosen(battles)
         made = (lambda options: borrowed_boards(chosen, prior_spread, options)) if borrow else None
-        _rate(chosen, boards=made, **board)
+        _rate(chosen, boards=made, n_looks=None if opened is None else len(battles.files), **board)
         if effect is not None:
             _draw_effect(chosen, effect, board)
         if opened is not None:
@@ -390,11 +390,12 @@ def _rate(
     plot: Path | None,
     gauge: Gauge,
     reading: Reading | None = None,
+    n_looks: int | None = None,
     boards: Callable[[dict[str, Any]], tuple[Any, dict[str, Any]]] | None = None,
     **options: Any,
 ) -> None:
     """Print, write and draw the table of ``battles``, or of the ``boards`` that somebody makes of the options."""
-    from jaxeval.cli.report import board_findings
+    from jaxeval.cli.report import board_findings, looked_at_again
     from jaxeval.ratings.leaderboard import leaderboard
 
     given: Any = battles
@@ -411,7 +412,7 @@ def _rate(
         save_leaderboard(table, plot)
         tell(f"drew {plot}")
     publishing.publish(table)
-    found = board_findings(table, top)
+    found = board_findings(table, top, () if n_looks is None else looked_at_again(table, n_looks))
     present(found._replace(tables=publishing.tables(found.tables)), outputs)
 
 

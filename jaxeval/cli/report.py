@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,8 +35,8 @@ def print_leaderboard(table: pd.DataFrame, console: Console, top: int | None = N
     print_screen(leaderboard_screen(table, top), console, full)
 
 
-def board_findings(table: pd.DataFrame, top: int | None) -> Findings:
-    """What the command writes and prints of a `leaderboard` table."""
+def board_findings(table: pd.DataFrame, top: int | None, notes: Sequence[str] = ()) -> Findings:
+    """What the command writes and prints of a `leaderboard` table, with ``notes`` of what else is to be known."""
 
     def figures() -> dict[str, Figure]:
         from jaxeval.plots.leaderboard import plot_leaderboard
@@ -50,16 +50,16 @@ def board_findings(table: pd.DataFrame, top: int | None) -> Findings:
         if table.attrs.get(name):
             tables[name] = pd.DataFrame(table.attrs[name])
     return Findings(
-        screen=lambda: leaderboard_screen(table, top),
+        screen=lambda: leaderboard_screen(table, top, notes),
         tables=tables,
         warnings=table.attrs["warnings"],
         title="Leaderboard",
-        notes=settings_lines(table),
+        notes=[*notes, *settings_lines(table)],
         figures=figures,
     )
 
 
-def leaderboard_screen(table: pd.DataFrame, top: int | None = None) -> Screen:
+def leaderboard_screen(table: pd.DataFrame, top: int | None = None, notes: Sequence[str] = ()) -> Screen:
     """The screen of a `leaderboard` table, with the first ``top`` models of each category."""
     settings = table.attrs["settings"]
     blocks: list[tuple[str | None, pd.DataFrame]] = [(None, table)]
@@ -80,9 +80,23 @@ def leaderboard_screen(table: pd.DataFrame, top: int | None = None) -> Screen:
             *(_worth(record, settings) for record in table.attrs.get("judge", [])),
         ],
         grids=grids,
-        notes=settings_lines(table),
+        notes=[*notes, *settings_lines(table)],
         warnings=table.attrs["warnings"],
     )
+
+
+def looked_at_again(table: pd.DataFrame, n_looks: int) -> list[str]:
+    """What a board that grows with every run, and was looked at ``n_looks`` times, must tell of its intervals."""
+    from jaxeval.audits.anytime import wider_at_all_looks
+
+    lower, upper = (table[name].to_numpy(float) for name in ("rating_lower", "rating_upper"))
+    times = wider_at_all_looks(lower, upper, table.attrs["settings"]["level"])
+    if np.isnan(times):
+        return []
+    return [
+        f"this board has {counted(n_looks, 'file')}, and each is a look: intervals that hold at all looks at once are "
+        f"{times:.2f} times as wide (jaxeval.anytime_intervals)"
+    ]
 
 
 def _leader(title: str | None, block: pd.DataFrame, level: float) -> str:

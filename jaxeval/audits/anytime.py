@@ -1,0 +1,146 @@
+"""Intervals of rating differences that stay valid when one looks every day."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from jaxeval.arrays import Float
+from jaxeval.audits.audited import Audited
+from jaxeval.audits.findings import Finding, Severity
+from jaxeval.audits.parts import PartResult
+from jaxeval.checks import checked_integer, checked_positive
+from jaxeval.ratings.bootstrap_result import Bootstrap
+from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
+from jaxeval.statistics.confidence_sequences import anytime_factor
+from jaxeval.statistics.quantiles import checked_level, normal_quantile
+from jaxeval.tables.shown import View
+from jaxeval.wording import counted
+
+_PART = "anytime_intervals"
+#: Standard error of a difference, Elo, at which anytime intervals are least wide beside fixed ones.
+TUNED_FOR = 10.0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AnytimeIntervals(PartResult):
+    """Differences of ratings (Elo) with intervals that hold at all looks at once.
+
+    ``table`` has a row for each pair of rated models, by rank: ``above, below, difference, standard_error``, the ends
+    ``lower, upper``, and how many ``places`` lie between both. ``width_ratio`` is how many times as wide the interval
+    is as a fixed one of the same level. ``apart`` says whether 0 lies outside of it; ``apart_fixed`` says the same of
+    the fixed one.
+    """
+
+    table: pd.DataFrame
+    settings: dict[str, Any]
+    warnings: list[str]
+
+    def _shown(self) -> View:
+        title = f"AnytimeIntervals: {counted(len(self.table), 'pair')}, {self.table['apart'].sum():,} told apart"
+        told = f"{100 * self.settings['level']:g}% at all looks, tuned for {self.settings['tuned_for']:g} Elo"
+        return View(title, self.table, told, self.warnings)
+
+    @property
+    def tables(self) -> Mapping[str, pd.DataFrame]:
+        """Those of neighbours, as an audit tells them, and all."""
+        return {"": self.neighbours, "all_pairs": self.table}
+
+    @property
+    def neighbours(self) -> pd.DataFrame:
+        """The rows of models that stand next to each other."""
+        return self.table[self.table["places"] == 1].drop(columns="places").reset_index(drop=True)
+
+    def findings(self) -> list[Finding]:
+        """What it means for a board that is looked at again and again, in sentences."""
+        near = self.table[self.table["places"] == 1]
+        if len(near) == 0:
+            return []
+        lost = int((near["apart_fixed"] & ~near["apart"]).sum())
+        text = f"Who looks every day needs intervals {near['width_ratio'].median():.2f} times as wide: they tell "
+        text += (
+            f"{near['apart'].sum():,} of {counted(len(near), 'neighbour')} apart, and fixed ones, which miss at some "
+        )
+        text += f"look more often than they say, {near['apart_fixed'].sum():,}."
+        return [Finding(_PART, Severity.CAUTION if lost else Severity.NOTE, text)]
+
+
+def anytime_intervals(
+    board: BradleyTerryFit | Bootstrap,
+    *,
+    level: float = 0.95,
+    tuned_for: float = TUNED_FOR,
+    comparisons: int | Literal["all"] = 1,
+) -> AnytimeIntervals:
+    """Intervals of all rating differences that hold at all looks at once, however often one looks at a growing board.
+
+    difference -+ s sqrt((1 + 1 / u) log((1 + u) / alpha^2)), with the sandwich standard error s and u = c (tuned_for /
+    s)^2; an asymptotic confidence sequence (Waudby-Smith et al., arXiv:2103.06476). In simulations of 6 and 12 models
+    with 100 looks at 60 to 20,000 votes, intervals of 95 % missed the difference at some look in .002 to .022 of the
+    boards, fixed ones in .33 to .42. They are 1.55 times as wide as fixed ones where they are tuned, and 1.66 times at
+    a quarter or ten times of the votes. They rest on a normal approximation from the first look on: first look when
+    every model has about 20 votes.
+
+    Args:
+        board: the fit, or a bootstrap, whose fit is taken. A fit with ``cluster=`` has errors over clusters.
+        level: at all looks at once.
+        tuned_for: the standard error (Elo) at which intervals are least wide beside fixed ones. It is to be chosen
+            before the first look, and to stay: half of the gap that is to be told is a good choice.
+        comparisons: pairs that share 1 - level, as the chance of any miss; "all" for all pairs of rated models. On a
+            board that grows, give the number that it will have.
+
+    Raises:
+        ValueError: a level or a number out of range.
+
+    Examples:
+        >>> import jaxeval
+        >>> fit = jaxeval.fit_bradley_terry(jaxeval.simulate_battles(2_000, 4, seed=0))
+        >>> found = jaxeval.anytime_intervals(fit)
+        >>> found.neighbours[["above", "below", "apart", "apart_fixed"]].to_numpy().tolist()[0]
+        ['model-1', 'model-2', True, True]
+        >>> found.neighbours["width_ratio"].round(2).tolist()
+        [1.56, 1.56, 1.56]
+    """
+    alpha = 1 - checked_level(level)
+    tuned_for = checked_positive("tuned_for", tuned_for)
+    fit = board.fit if isinstance(board, Bootstrap) else board
+    rated = fit.ratings[np.isfinite(fit.ratings)].sort_values(ascending=False, kind="stable")
+    errors = fit.difference_standard_errors.loc[rated.index, rated.index].to_numpy()
+    above, below = np.triu_indices(len(rated), 1)
+    n = len(above) if comparisons == "all" else checked_integer("comparisons", comparisons, 1)
+    value, error = rated.to_numpy()[above] - rated.to_numpy()[below], errors[above, below]
+    half = error * anytime_factor(error, tuned_for, alpha / max(n, 1))
+    fixed = normal_quantile(level) * error
+    table = pd.DataFrame(
+        {
+            "above": rated.index[above],
+            "below": rated.index[below],
+            "difference": value,
+            "standard_error": error,
+            "lower": value - half,
+            "upper": value + half,
+            "width_ratio": half / np.where(error > 0, fixed, np.nan),
+            "apart": value > half,
+            "apart_fixed": value > fixed,
+            "places": below - above,
+        }
+    )
+    settings = {"level": level, "tuned_for": tuned_for, "comparisons": n}
+    return AnytimeIntervals(table, settings, list(fit.warnings))
+
+
+def audited_anytime(audited: Audited) -> AnytimeIntervals:
+    """The part of an audit."""
+    return anytime_intervals(audited.fit, level=audited.options.level)
+
+
+def wider_at_all_looks(lower: Float, upper: Float, level: float) -> float:
+    """How many times as wide the median interval of ratings would be if it were to hold at all looks; NaN for none."""
+    z = normal_quantile(level)
+    error = (upper - lower) / (2 * z)
+    error = error[np.isfinite(error) & (error > 0)]
+    return float(np.median(anytime_factor(error, TUNED_FOR, 1 - level)) / z) if len(error) else np.nan

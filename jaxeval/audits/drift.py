@@ -1,0 +1,349 @@
+"""Drift: ratings by period, and the models whose rating changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import scipy
+from numpy.typing import NDArray
+
+from jaxeval.arrays import Float
+from jaxeval.audits.audited import Audited
+from jaxeval.audits.change_points import StepTest, TimedVotes, fit_timed, step_test, timed_votes
+from jaxeval.audits.findings import Finding, Severity
+from jaxeval.audits.parts import PartResult, check_plain
+from jaxeval.audits.periods import Every, Periods, cut_periods, usual_period, vote_seconds
+from jaxeval.checks import checked_integer
+from jaxeval.data.battles import Battles, as_battles
+from jaxeval.errors import DataError
+from jaxeval.ratings.boards import Board, battles_per_model, fit_boards, inverse_information
+from jaxeval.ratings.gauge import ELO_PER_LOGIT
+from jaxeval.ratings.options import FitOptions
+from jaxeval.statistics.quantiles import checked_level, normal_quantile
+from jaxeval.tables.shown import View
+from jaxeval.wording import counted, visible_line
+
+_PART = "drift"
+_BASE = 1000.0
+_MOST_NUMBERS = 2**25  # in the tables of all periods: 270 MB
+_MOST_TOLD = 3
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Drift(PartResult):
+    """Whether ratings changed over time. Ratings are in Elo.
+
+    ``changes`` has the steps that were found, in the order in which they were found: the model, the first ``period``
+    after the step, ratings ``before`` and ``after`` with all other models held together, their ``difference`` with its
+    interval, and ``p_adjusted``. The interval takes the split as given, though it was chosen: large steps look a little
+    larger than they are.
+
+    ``table`` has a row a model: the largest |z| over all splits before any step is taken out, where (``period``), its
+    ``p_value``, its ``p_adjusted`` over all models, and ``detectable``: the step that would be found every second time.
+
+    ``ratings`` has a row a period and model. The ratings of a period are moved together so that their mean change since
+    the whole board, weighted by battles, is zero: only what a model does beside the others is seen.
+    """
+
+    table: pd.DataFrame
+    changes: pd.DataFrame
+    ratings: pd.DataFrame
+    critical: float  # of |z|, over all models and splits
+    settings: dict[str, Any]
+    warnings: list[str]
+
+    def _shown(self) -> View:
+        n = self.settings["n_periods"]
+        title = f"Drift: {counted(len(self.changes), 'change')} in {counted(n, 'period')}"
+        told = f"by {visible_line(self.settings['time'])}, every {self.settings['every']}, "
+        table = self.table[["model", "z", "period", "p_value", "p_adjusted", "detectable"]]
+        return View(title, table, f"{told}any false alarm at most {self.settings['alpha']:g}", self.warnings)
+
+    @property
+    def tables(self) -> Mapping[str, pd.DataFrame]:
+        """The models, their changes, and ratings by period."""
+        return {"": self.table, "changes": self.changes, "ratings": self.ratings}
+
+    def findings(self) -> list[Finding]:
+        """What it means for the board, in sentences."""
+        every, n = self.settings["every"], self.settings["n_periods"]
+        tested = self.table["p_adjusted"].notna()
+        if not tested.any():
+            text = f"No model has {self.settings['min_votes']} votes before and after a split of the {n} periods: "
+            return [Finding(_PART, Severity.CAUTION, f"{text}drift cannot be seen.")]
+        among = f"of {counted(int(tested.sum()), 'model')} over {counted(n, 'period')} ({every})"
+        usual = f"{self.table.loc[tested, 'detectable'].median():.0f} Elo"
+        if len(self.changes) == 0:
+            best = self.table.loc[tested].iloc[0]
+            text = f"No rating {among} changed: the largest |z| is {abs(best['z']):.1f} "
+            text += f"({visible_line(best['model'])}), {self.critical:.1f} would be a change. A step of {usual} would "
+            return [Finding(_PART, Severity.REASSURING, f"{text}be found every second time for the median model.")]
+        told = "; ".join(
+            f"{visible_line(row.model)} by {row.difference:+.0f} Elo from {row.period} on (p {row.p_adjusted:.2g})"
+            for row in self.changes.head(_MOST_TOLD).itertuples()
+        )
+        changed = self.changes["model"].nunique()
+        text = f"The ratings of {changed:,} {among} changed: {told}. The board averages over what these models were."
+        return [Finding(_PART, Severity.SERIOUS if changed > tested.sum() / 10 else Severity.CAUTION, text)]
+
+
+class _Change(NamedTuple):
+    """A step, as it was found."""
+
+    unit: int
+    later: int  # the unit that takes its place
+    period: int
+    p_adjusted: float
+
+
+def drift(
+    battles: Battles | Any,
+    time: str,
+    *,
+    every: Every = "week",
+    cluster: str | None = None,
+    min_votes: int = 30,
+    alpha: float = 0.05,
+    level: float = 0.95,
+    most_changes: int = 10,
+    n_draws: int = 1000,
+    seed: int = 0,
+) -> Drift:
+    """Ratings by period, and the models whose rating changed, with a chance of any false alarm of ``alpha``.
+
+    For every model and every split of the periods, a step of the model's rating is tested by its score, divided by its
+    standard error (sup-score test; Andrews 1993, DOI 10.2307/2951764). The largest |z| over all models and splits is
+    compared with that of draws without a change, which have the variance of the residuals, or of whole clusters. Where
+    it is too large, the model is split in two there, the board is fitted anew, and the search goes on: opponents of a
+    model that changed raise no alarm of their own.
+
+    On simulated boards without change (400 boards of 8 models, 12 periods and 6,000 votes, a quarter ties), a change
+    was found on .04 of a nominal .05; see docs/drift-and-peeking.md for power and clusters.
+
+    Args:
+        battles: `Battles`, or a table with the standard columns.
+        time: column of when votes were cast: times, texts in ISO 8601, or seconds since 1970.
+        every: "hour", "day", "week", "month", "quarter" or "year" (UTC), or a number of periods of equal size.
+        cluster: column of voters or prompts, whose votes are not independent.
+        min_votes: of a model on either side of a split.
+        alpha: the chance of any false alarm, over all models and splits.
+        level: of the intervals.
+        most_changes: that are looked for.
+        n_draws: of boards without a change; p is at least 1 / (n_draws + 1).
+        seed: the same seed gives the same draws.
+
+    Raises:
+        DataError: there is no such column, a value is no time, all votes fall into one period, or there are too many
+            periods and models to hold in memory.
+        ValueError: a number out of range.
+
+    Examples:
+        >>> import jaxeval
+        >>> import pandas as pd
+        >>> early = jaxeval.simulate_votes(1_500, strengths=pd.Series({"a": 0.5, "b": 0.0, "c": -0.5}))
+        >>> late = jaxeval.simulate_votes(1_500, strengths=pd.Series({"a": -0.5, "b": 0.0, "c": -0.5}), seed=1)
+        >>> votes = pd.concat([early, late], ignore_index=True)
+        >>> votes["day"] = pd.Timestamp("2026-01-05") + pd.to_timedelta(votes.index // 100, unit="D")
+        >>> found = jaxeval.drift(votes, "day")
+        >>> found.changes[["model", "period"]].to_numpy().tolist()
+        [['a', '2026-01-19']]
+    """
+    battles = as_battles(battles)
+    checked_level(1 - alpha if isinstance(alpha, float) else alpha)
+    z_level = normal_quantile(level)
+    min_votes, n_draws = checked_integer("min_votes", min_votes, 1), checked_integer("n_draws", n_draws, 100)
+    most_changes, rng = (
+        checked_integer("most_changes", most_changes),
+        np.random.default_rng(checked_integer("seed", seed)),
+    )
+    cut = cut_periods(vote_seconds(battles, time), every)
+    _check_room(cut, battles, every)
+    votes = timed_votes(
+        battles.model_a, battles.model_b, battles.target, battles.weight, battles.count, cut.number,
+        None if cluster is None else battles.codes(cluster)[0], n_periods=len(cut.starts), n_models=battles.n_models,
+    )  # fmt: skip
+    first, found, votes, board = _search(votes, battles.models, min_votes, alpha, most_changes, n_draws, rng)
+    critical = float(np.quantile(first.largest, 1 - alpha, method="higher"))
+    more = len(found) == most_changes > 0
+    return Drift(
+        ratings=_ratings(battles, cut, first.board, z_level),
+        table=_models_table(first, cut, battles.models, critical),
+        changes=_changes_table(found, votes, board, cut, battles.models, z_level),
+        critical=critical,
+        settings={"time": time, "every": every, "cluster": cluster, "min_votes": min_votes, "alpha": alpha,
+                  "level": level, "n_draws": n_draws, "seed": seed, "n_periods": len(cut.starts)},
+        warnings=[f"{most_changes} changes were found, and no more were looked for (most_changes=)"] if more else [],
+    )  # fmt: skip
+
+
+def audited_drift(audited: Audited) -> Drift:
+    """The part of an audit, by weeks, or by what suits the votes."""
+    own = audited.options
+    check_plain(audited)
+    return drift(
+        audited.battles,
+        str(own.time),
+        every=usual_period(vote_seconds(audited.battles, str(own.time))),
+        cluster=own.cluster,
+        alpha=1 - own.level,
+        level=own.level,
+        seed=own.seed,
+    )
+
+
+def _check_room(cut: Periods, battles: Battles, every: Every) -> None:
+    n = len(cut.starts)
+    if n < 2:
+        raise DataError(f"all votes fall into one period (every={every!r}, from {cut.names[0]}): take a shorter one")
+    size = n * battles.n_models**2
+    if size > _MOST_NUMBERS:
+        most = max(_MOST_NUMBERS // battles.n_models**2, 2)
+        raise DataError(
+            f"{n:,} periods of {battles.n_models:,} models are too many to compare: take longer periods, every={most} "
+            "for as many as there is room for, or fewer models (Battles.filter)"
+        )
+
+
+def _search(
+    votes: TimedVotes, models: pd.Index, min_votes: int, alpha: float, most: int, n_draws: int, rng: np.random.Generator
+) -> tuple[StepTest, list[_Change], TimedVotes, Board]:
+    """The test before any step is taken out, the steps, and the votes and their fit with all steps taken out."""
+    found: list[_Change] = []
+    names = np.array([*models], object)
+    first = test = step_test(votes, fit_timed(votes, names), min_votes, n_draws, rng)
+    while len(found) < most and not np.isnan(test.z).all():
+        split, unit = np.unravel_index(np.nanargmax(np.abs(test.z)), test.z.shape)
+        p = (1 + (test.largest >= abs(test.z[split, unit])).sum()) / (n_draws + 1)
+        if p > alpha:
+            break
+        found.append(_Change(int(unit), votes.n_units, int(split) + 1, float(p)))
+        votes = votes.split(int(unit), int(split) + 1)
+        names = np.append(names, f"{names[unit]} from period {split + 1}, step {len(found)}")
+        test = step_test(votes, fit_timed(votes, names), min_votes, n_draws, rng)
+    return first, found, votes, test.board
+
+
+def _models_table(test: StepTest, cut: Periods, models: pd.Index, critical: float) -> pd.DataFrame:
+    z = np.where(np.isnan(test.z), 0.0, np.abs(test.z))
+    tested, best = (z > 0).any(0), z.argmax(0)
+    own = np.take_along_axis(test.z, best[None], 0)[0]
+    n = len(test.largest) + 1
+    error = np.where(np.isnan(test.step_error), np.inf, test.step_error).min(0)
+    error = np.where(tested, error, np.nan)
+    table = pd.DataFrame(
+        {
+            "model": models,
+            "z": own,
+            "period": cut.names[best + 1],
+            "p_value": np.where(tested, (1 + (test.of_unit >= np.abs(own)[:, None]).sum(1)) / n, np.nan),
+            "p_adjusted": np.where(tested, (1 + (test.largest[:, None] >= np.abs(own)).sum(0)) / n, np.nan),
+            "detectable": critical * error * ELO_PER_LOGIT,
+        }
+    )
+    table["period"] = table["period"].where(tested)
+    return table.sort_values("z", key=np.abs, ascending=False, na_position="last", kind="stable", ignore_index=True)
+
+
+def _changes_table(
+    found: list[_Change], votes: TimedVotes, board: Board, cut: Periods, models: pd.Index, z_level: float
+) -> pd.DataFrame:
+    """The steps, from the fit in which every model that changed is several."""
+    covariance = _sandwich(votes, board) if found else np.zeros((0, 0))
+    n_votes = votes.per_unit()
+    of_unit: dict[int, Any] = dict(enumerate(models))
+    rows = []
+    for change in found:
+        of_unit[change.later] = of_unit[change.unit]
+    for change in found:
+        before, after = _neighbours(change, found)
+        gap = board.theta[after] - board.theta[before] if board.active[after] & board.active[before] else np.nan
+        error = covariance[before, before] + covariance[after, after] - 2 * covariance[before, after]
+        half = z_level * np.sqrt(max(error, 0.0))
+        rows.append(
+            {
+                "model": of_unit[change.later],
+                "period": cut.names[change.period],
+                "before": _BASE + ELO_PER_LOGIT * board.theta[before],
+                "after": _BASE + ELO_PER_LOGIT * board.theta[after],
+                "difference": ELO_PER_LOGIT * gap,
+                "lower": ELO_PER_LOGIT * (gap - half),
+                "upper": ELO_PER_LOGIT * (gap + half),
+                "p_adjusted": change.p_adjusted,
+                "n_before": int(n_votes[:, before].sum()),
+                "n_after": int(n_votes[:, after].sum()),
+            }
+        )
+    columns = [
+        "model",
+        "period",
+        "before",
+        "after",
+        "difference",
+        "lower",
+        "upper",
+        "p_adjusted",
+        "n_before",
+        "n_after",
+    ]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _neighbours(change: _Change, found: list[_Change]) -> tuple[int, int]:
+    """The units just before and just after a step, when all steps are taken out.
+
+    A unit that is split later keeps its number before the later step; what comes after it has a new one.
+    """
+    before = change.unit
+    later = [other for other in found if other.later > change.later]
+    for other in later:  # a later split of what lies before the step leaves its second part next to it
+        if other.unit == before:
+            before = other.later
+    return before, change.later
+
+
+def _sandwich(votes: TimedVotes, board: Board) -> Float:
+    """(U, U) sandwich covariance of the strengths, over votes or whole clusters."""
+    cells, cell = votes.cells()
+    scores = board.scores()
+    inverse = board.inverse_information()
+    if votes.cluster is None:
+        squares = (scores.T @ scores.multiply(cells.count[:, None])).toarray()
+    else:
+        shape = (int(votes.cluster.max()) + 1, len(cells.count))
+        of_cluster = scipy.sparse.csr_array((votes.count, (votes.cluster, cell)), shape) @ scores
+        squares = (of_cluster.T @ of_cluster).toarray()
+    return np.asarray(inverse @ squares @ inverse)
+
+
+def _ratings(battles: Battles, cut: Periods, whole: Board, z_level: float) -> pd.DataFrame:
+    """The ratings of every period, fitted in one batched call."""
+    rows = battles.rows_by_group(cut.number, len(cut.starts))
+    slices = [battles.compress(own)[0].localise(battles.models) for own in rows]
+    boards = fit_boards(slices, FitOptions())
+    inverses, _ = inverse_information(boards)
+    parts = []
+    for period, board, inverse in zip(cut.names, boards, inverses, strict=True):
+        m = len(board.models)
+        place = battles.models.get_indexer(board.models)
+        n = battles_per_model(board.cells, m)
+        both = board.active & whole.active[place]
+        weight = np.where(both, n, 0.0) / max(n[both].sum(), 1.0)
+        theta = board.theta + weight @ (whole.theta[place] - board.theta)
+        error = np.sqrt(np.maximum(_variance(inverse[:m, :m], weight), 0.0))
+        rating = np.where(both, _BASE + ELO_PER_LOGIT * theta, np.nan)
+        half = ELO_PER_LOGIT * z_level * error
+        parts.append(
+            pd.DataFrame({"period": period, "model": board.models, "n_battles": n.astype(np.int64), "rating": rating,
+                          "rating_lower": rating - half, "rating_upper": rating + half})
+        )  # fmt: skip
+    return pd.concat(parts, ignore_index=True)
+
+
+def _variance(inverse: Float, weight: Float) -> NDArray[np.float64]:
+    """(M,) variances of strengths less their mean by ``weight`` (M,)."""
+    shift = inverse @ weight
+    return np.asarray(np.diag(inverse) - 2 * shift + weight @ shift)
