@@ -305,6 +305,8 @@ class Step(IntEnum):
     "Rows of sums over pairs: a row takes a fiftieth of what the weights of the pairs take."
     PAIRS = 256
     "Pairs of models in a regression."
+    COLUMNS = 512
+    "Columns of units and of what they add to, where these are most of a run."
 
 
 def padded(n: int, step: Step) -> int:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from jaxeval.arrays import Int, as_leaf
 from jaxeval.data.cells import Cells
-from jaxeval.execution.shapes import UNIT_ROWS, entry_rows, padded_columns
+from jaxeval.execution.shapes import UNIT_ROWS, Step, entry_rows, padded, padded_columns
 from jaxeval.kernels.pair_tables import Layout
 from jaxeval.kernels.resample import DrawScheme, Packing, Units
 from jaxeval.ratings.boards import Board
@@ -152,7 +152,8 @@ def vote_draws(
         own, number = _member_entries(cells, members), members.cluster
     else:
         own = _cell_entries(cells, 3 if cells.hard else UNIT_ROWS, groups.strata)
-    (entries,) = _padded([own], n_pairs or padded_columns(len(cells.first) + 1))
+    n_columns = None if n_pairs is None else padded(len(own.pair), Step.COLUMNS)
+    (entries,) = _padded([own], n_pairs or padded_columns(len(cells.first) + 1), n_columns)
     if number is not None:
         number = np.where(number < 0, -1, entries._replace(unit=number).place)
     draw = unit_draw(entries.units, scheme, label, Packing(None), entries.stratum)
@@ -284,10 +285,14 @@ def _member_entries(cells: Cells, members: Members) -> Entries:
     )
 
 
-def _padded(entries: Sequence[Entries], n_pairs: int) -> list[Entries]:
-    """All slices' entries on grids of one shape; what is added has no entries, and units of size 0."""
-    n_columns = max(len(e.pair) for e in entries)
-    n_columns = n_pairs if n_columns <= n_pairs else padded_columns(n_columns)
+def _padded(entries: Sequence[Entries], n_pairs: int, n_columns: int | None = None) -> list[Entries]:
+    """All slices' entries on grids of one shape; what is added has no entries, and units of size 0.
+
+    It has ``n_columns``; None for as many as pairs, where they do.
+    """
+    if n_columns is None:
+        n_columns = max(len(e.pair) for e in entries)
+        n_columns = n_pairs if n_columns <= n_pairs else padded_columns(n_columns)
     n_rows = max(e.n_rows for e in entries)
     n_units = padded_columns(max(e.units.shape[1] for e in entries))
     return [

@@ -94,14 +94,17 @@ def refit_powered(
     def chunk(numbers: Array, problem: PoweredProblem, seed: Array, terms: Terms) -> Refits:
         sums = _sums(problem, form, seed, numbers)
         powered = prediction_powered.powered(sums, form.form, problem.tuning, problem.lam)
-        score = prediction_powered.by_model(
-            problem.tuning, powered.points, powered.n - powered.points, len(problem.start)
-        )
-        (n,) = stored(jax.vmap(partial(_spread, problem)), (powered.n.T,), problem.position.shape)
+        on_tables = jax.vmap(partial(_spread, problem))
+        shape = problem.position.shape
         if form.solver == Solver.CHORD:
-            refits = jax.vmap(partial(_chord, problem, terms))(n, score.T)
+            score = prediction_powered.by_model(
+                problem.tuning, powered.points, powered.n - powered.points, len(problem.start)
+            )
+            tables = stored(on_tables, (powered.n.T,), shape)
+            refits = jax.vmap(partial(_chord, problem, terms))(*tables, score.T)
         else:
-            refits = jax.vmap(partial(_solve, problem, form, terms))(n, powered.points.T)
+            tables = stored(on_tables, (powered.n.T, powered.points.T), shape)
+            refits = jax.vmap(partial(_solve, problem, form, terms))(*tables)
         extra = jnp.stack([powered.lam, powered.gain], 1)
         return refits._replace(theta=jnp.concatenate([refits.theta, extra], 1))
 
@@ -127,11 +130,10 @@ def _chord(problem: PoweredProblem, terms: Terms, n: Float[Array, "M M"], score:
 
 
 def _solve(
-    problem: PoweredProblem, form: PoweredForm, terms: Terms, n: Float[Array, "M M"], points: Float[Array, "P"]
+    problem: PoweredProblem, form: PoweredForm, terms: Terms, n: Float[Array, "M M"], first: Float[Array, "M M"]
 ) -> Refits:
-    """Those of models with a finite strength, by conjugate gradients or factors."""
+    """Those of models with a finite strength, by conjugate gradients or factors; ``first`` are points of the first."""
     i = jnp.arange(len(n))
-    (first,) = _spread(problem, (points,))
     own = jnp.where(i[:, None] < i, first, n - first)
     # Models compare as soon as they met: their points may lie outside of what battles can give.
     table, standing = _table(n, own, connectivity.standing(n, n, problem.main_battles), terms)
