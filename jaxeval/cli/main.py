@@ -330,7 +330,7 @@ def panel(
     verdicts = reading.chosen(panel.read(files, reading, [*by, *(name for name in (cluster, strata) if name)]))
     board |= {"missing": reading.missing if by else "error", "reading": reading}
     board |= {"by": list(by) or None, "cluster": cluster, "strata": strata}
-    _rate(verdicts, judge=lambda options: panel.panels(verdicts, options), **board)
+    _rate(verdicts, boards=lambda options: panel.panels(verdicts, options), **board)
 
 
 def _draw_effect(battles: Battles, path: Path, board: dict[str, Any]) -> None:

@@ -70,13 +70,18 @@ def leaderboard_screen(table: pd.DataFrame, top: int | None = None, notes: Seque
     if table.attrs.get("coefficients"):
         grids.append(_coefficients(pd.DataFrame(table.attrs["coefficients"]), settings["link"]))
     borrowing = pd.DataFrame(table.attrs.get("categories", []))
+    borrowed: dict[str | None, str] = {
+        slice_title(own["category"], settings["by"]): f"; {own['borrowed']:.0%} borrowed"
+        for own in borrowing.to_dict("records")
+        if own["borrowed"] >= 0
+    }
     if len(borrowing):
-        grids.insert(0, grid_of(borrowing, "What categories borrow", _of_category, meaning=_BORROWING, rows="category"))
+        grids.insert(0, grid_of(borrowing, "What categories borrow", _of_category, meaning=_BORROWING, rows="group"))
     if table.attrs.get("judges"):
         grids.append(_judges(pd.DataFrame(table.attrs["judges"])))
     return Screen(
         answer=[
-            *(_leader(title, block, settings["level"]) for title, block in blocks),
+            *(_leader(title, block, settings["level"]) + borrowed.get(title, "") for title, block in blocks),
             *(_worth(record, settings) for record in table.attrs.get("judge", [])),
         ],
         grids=grids,

@@ -45,6 +45,7 @@ def test_the_screen_says_what_is_borrowed(file):
     result = run(file, "--by", "language", "--borrow", "--full", "--prior-spread", 50)
     told = " ".join(result.output.split())
     assert "What categories borrow" in told
+    assert told.count("% borrowed ") == 5  # each category's first sentence
     assert f"{B} draws, seed 0" in told
     assert "50 Elo" in told
     assert "firth" not in told
