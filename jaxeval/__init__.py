@@ -61,6 +61,8 @@ _HOMES = {
     "evaluators.rank_correlation": ["joint_tau", "kendall_tau", "kendall_tau_delta", "rank_agreement"],
     "evaluators.separability": ["separability"],
     "execution.processes": ["share_resamples"],
+    "planning.next_battles": ["NextBattles", "next_battles"],
+    "planning.vote_counts": ["plan_votes"],
     "ratings.bootstrap": ["bootstrap"],
     "ratings.bootstrap_result": ["Bootstrap"],
     "ratings.board_comparison": ["BoardComparison"],

@@ -175,6 +175,7 @@ RESULTS = {
     "ContextualFit": lambda: jaxeval.fit_bradley_terry(battles(), ties="davidson"),
     "Rankings": rankings,
     "RankingsReport": lambda: rankings().report,
+    "NextBattles": lambda: jaxeval.next_battles(jaxeval.fit_bradley_terry(battles()), 30),
     "PlackettLuceFit": lambda: jaxeval.fit_plackett_luce(rankings()),
     "Bootstrap": board,
     "PredictionPoweredBoard": powered,

@@ -25,6 +25,7 @@ LAYERS = [
     "data",
     "resampling",
     "ratings",
+    "planning",
     "agreement",
     "softelo",
     "accuracy",

@@ -23,6 +23,7 @@ from jaxeval.cli.compiling import CompilingCommand, kept_programs
 from jaxeval.cli.judge import judge
 from jaxeval.cli.judged_boards import Judged, judged_options
 from jaxeval.cli.meta import meta
+from jaxeval.cli.next_battles import next_battles
 from jaxeval.cli.outputs import OutputFile, Outputs, check_outputs, output_options, present, quiet_option
 from jaxeval.cli.panel_options import PanelReading, panel_options
 from jaxeval.cli.processes import first_goes_on, gather_files
@@ -137,6 +138,7 @@ main.add_command(compare_boards)
 main.add_command(audit)
 main.add_command(scores)
 main.add_command(compare_scores)
+main.add_command(next_battles)
 
 
 @main.command(cls=CompilingCommand)

@@ -102,6 +102,7 @@ class Reading:
     winner: str | None
     target: str | None
     weight: str | None
+    propensity: str | None
     count: str | None
     labels: Labels | None
     scores: tuple[str, str] | None
@@ -164,6 +165,7 @@ _OPTIONS = several_options(
         winner="Column of labels; winner, or one-hot columns, if there.",
         target="Column of soft targets in [0, 1] instead of labels.",
         weight="Column of weights.",
+        propensity="Column of the chance that a battle was of its pair, as `next` tells it: its inverse is a weight.",
         count="Column of the number of equal battles that a row stands for.",
     ),
     labels_option("labels"),

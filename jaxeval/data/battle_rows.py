@@ -32,6 +32,8 @@ from jaxeval.wording import counted
 
 #: Sums of counts are taken as doubles.
 _MOST_BATTLES = 2**53
+#: Of the chance that a battle is of its pair: its inverse is a weight.
+_LEAST_PROPENSITY = 1e-50
 
 
 class HowToRead(NamedTuple):
@@ -41,6 +43,7 @@ class HowToRead(NamedTuple):
     model_b: str
     asked: outcomes.ResultColumns
     weight: str | None
+    propensity: str | None
     cluster: str | None
     both_bad: BothBad
     missing: MissingResult
@@ -67,7 +70,7 @@ class BattleRows:
 def read_battle_rows(frame: pd.DataFrame, how: HowToRead, rows: Rows | None) -> BattleRows:
     """The battles in a table, with the errors of `Battles.from_pandas`."""
     model_a, model_b, asked = how.model_a, how.model_b, how.asked
-    weight, cluster, target, count = how.weight, how.cluster, how.asked.target, how.asked.count
+    weight, propensity, cluster, target, count = how.weight, how.propensity, how.cluster, asked.target, asked.count
     both_bad, missing = how.both_bad, how.missing
     if both_bad not in ("half", "drop"):
         raise ValueError(f"both_bad must be 'half' or 'drop', got {both_bad!r}")
@@ -75,7 +78,7 @@ def read_battle_rows(frame: pd.DataFrame, how: HowToRead, rows: Rows | None) -> 
         raise ValueError(f"missing must be 'error' or 'drop', got {missing!r}")
     if len(frame) == 0:
         raise NoRowsError("the table has no rows: nothing to rate")
-    named = [c for c in (model_a, model_b, *asked.named, weight, cluster) if c is not None]
+    named = [c for c in (model_a, model_b, *asked.named, weight, propensity, cluster) if c is not None]
     renamed = renames(outcomes.sought(named, asked), frame.columns)
     frame = with_fields(frame.rename(columns=renamed), [*named, *(how.keep or ())])
     results = ["winner", "target", *outcomes.ONE_HOT_COLUMNS]
@@ -115,6 +118,8 @@ def read_battle_rows(frame: pd.DataFrame, how: HowToRead, rows: Rows | None) -> 
     weights = None if weight is None else _weights(frame[weight], rows)
     if found.weight is not None:
         weights = found.weight if weights is None else weights * found.weight
+    if propensity is not None:
+        weights = (1.0 if weights is None else weights) / _propensities(frame[propensity], rows)
     counts, targets, kept = found.count, found.target, found.row
     if kept is not None:
         first, second, weights = first[kept], second[kept], None if weights is None else weights[kept]
@@ -168,6 +173,7 @@ def read_battle_rows(frame: pd.DataFrame, how: HowToRead, rows: Rows | None) -> 
         n_decided=n_sides[1],
         n_missing=n_missing,
         n_excluded=n_excluded,
+        n_effective=None if weights is None or propensity is None else effective_battles(weights, counts),
         read_as=(*told_renames(renamed), *([found.told] if found.told else [])),
         label_families=found.families,
     )
@@ -194,6 +200,12 @@ def n_battles_of(which: Bool, count: Int | None) -> int:
     return int(which.sum() if count is None else count[which].sum())
 
 
+def effective_battles(weight: Float, count: Int | None) -> float:
+    """Battles of one weight that tell about as much as those of ``weight`` (N,): (sum w)^2 / sum w^2 (Kish)."""
+    times = np.ones(len(weight)) if count is None else count
+    return float((times @ weight) ** 2 / (times @ weight**2))
+
+
 def _selected(frame: pd.DataFrame, rows: Rows | None, keep: Bool) -> tuple[pd.DataFrame, Rows | None]:
     """Some rows of a table, and which of the input they are."""
     if keep.all():
@@ -214,4 +226,15 @@ def _weights(column: pd.Series, rows: Rows | None) -> Float:
     extreme = (values > 0) & ((values < 1e-100) | (values > 1e100))
     rule = "weights must lie between 1e-100 and 1e100, or be 0 (only ratios matter)"
     reject_values(values, extreme, name, rule, rows)
+    return values
+
+
+def _propensities(column: pd.Series, rows: Rows | None) -> Float:
+    name = str(column.name)
+    values = numbers(column, name, rows)
+    rule = (
+        "propensities must be above 0 and at most 1: where pairs were drawn at random, each has 1 divided by the "
+        "number of pairs"
+    )
+    reject_values(values, ~((values >= _LEAST_PROPENSITY) & (values <= 1)), name, rule, rows)
     return values

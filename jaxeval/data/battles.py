@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
-from jaxeval.data.battle_rows import HowToRead, n_battles_of, read_battle_rows
+from jaxeval.data.battle_rows import HowToRead, effective_battles, n_battles_of, read_battle_rows
 from jaxeval.data.cells import Cells, compressed
 from jaxeval.data.columns import Rows, as_frame, frame_of, renumbered, require_column
 from jaxeval.data.conditions import rows_where
@@ -91,6 +91,7 @@ class Battles(Shown):
         loser_model: str | None = None,
         labels: Labels | None = None,
         weight: str | None = None,
+        propensity: str | None = None,
         count: str | None = None,
         cluster: str | None = None,
         both_bad: BothBad = "half",
@@ -125,6 +126,10 @@ class Battles(Shown):
                 "a_wins_1" (1 = A wins, 0 = B wins) or "a_wins_0" (0 = A wins, 1 = B wins), both with 0.5 = tie.
             weight: column of weights >= 0; none by default. A weight of 2 counts double in the fit, but stays one
                 battle.
+            propensity: column of the chance, above 0 and at most 1, that a battle was of its pair, as `next_battles`
+                tells it. Each battle then counts by its inverse, times its weight if there is one: ratings are those of
+                pairs drawn at random. The report tells the price, how many battles of one weight tell as much. Only
+                ratios matter, unless a fit has a ridge or a penalty.
             count: column of the number of equal battles that a row stands for; by default each is one.
             cluster: column that the cluster bootstrap resamples by default (prompts, voters, sessions).
             both_bad: "half" counts both-bad battles as ties, "drop" leaves them out (counted in the report).
@@ -156,8 +161,8 @@ class Battles(Shown):
         asked = result_columns(winner, target, scores, tie_within, winner_model, loser_model, labels, count)
         sides = winner_model or model_a, loser_model or model_b
         how = HowToRead(
-            model_a=sides[0], model_b=sides[1], asked=asked, weight=weight, cluster=cluster, both_bad=both_bad,
-            missing=missing, where=where, keep=keep,
+            model_a=sides[0], model_b=sides[1], asked=asked, weight=weight, propensity=propensity,
+            cluster=cluster, both_bad=both_bad, missing=missing, where=where, keep=keep,
         )  # fmt: skip
         return cls(**vars(read_battle_rows(as_frame(df), how, rows)), cluster=cluster)
 
@@ -240,6 +245,8 @@ class Battles(Shown):
         )  # fmt: skip
         left_out = tuple(sorted(set(saved.report.models_left_out) - set(battles.models), key=str))
         report = replace(saved.report, n_models=battles.n_models, models_left_out=left_out)
+        if report.n_effective is not None and battles.weight is not None:
+            report = replace(report, n_effective=effective_battles(battles.weight, battles.count))
         return replace(battles, report=report, files=dict(saved.files))
 
     def filter(
@@ -282,6 +289,7 @@ class Battles(Shown):
         met, (first, second) = renumbered(self.n_models, self.model_a[keep], self.model_b[keep])
         count = None if self.count is None else self.count[keep]
         n_battles, target = n_battles_of(np.ones(len(first), bool), count), self.target[keep]
+        weight = None if self.weight is None else self.weight[keep]
         report = replace(
             self.report,
             n_battles=n_battles,
@@ -289,12 +297,13 @@ class Battles(Shown):
             n_ties=n_battles_of(target == 0.5, count),
             n_both_bad=self.report.n_both_bad if self.report.both_bad == "drop" or keep.all() else 0,
             n_excluded=self.report.n_excluded + self.n_battles - n_battles,
+            n_effective=None if weight is None or self.report.n_effective is None else effective_battles(weight, count),
             models_left_out=(*self.report.models_left_out, *self.models[~met & chosen]),
         )
         return replace(
             self,
             models=self.models[met], model_a=first, model_b=second, target=target, count=count, report=report,
-            weight=None if self.weight is None else self.weight[keep],
+            weight=weight,
             kept=np.flatnonzero(keep) if self.kept is None else self.kept[keep],
             rows=None if self.rows is None else self.rows.of(np.flatnonzero(keep)),
         )  # fmt: skip

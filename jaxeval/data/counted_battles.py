@@ -35,8 +35,8 @@ def count_battles(relation: Any, *, by: str | Sequence[str] | None = None, **col
             by its own means.
         by: further columns to count by, for ``by=``, ``cluster=`` and the covariates of the estimators.
         **columns: ``model_a``, ``model_b``, ``winner``, ``target``, ``scores``, ``tie_within``, ``winner_model``,
-            ``loser_model``, ``labels``, ``weight``, ``count``, ``cluster``, ``both_bad``, ``missing`` and ``where``, as
-            in `Battles.from_pandas`. Rows are counted by the columns of ``where``, too.
+            ``loser_model``, ``labels``, ``weight``, ``propensity``, ``count``, ``cluster``, ``both_bad``,
+            ``missing`` and ``where``, as in `Battles.from_pandas`. Rows are counted by the columns of ``where``, too.
 
     Raises:
         DataError: the engine fails, or what it counts is no table of battles.

@@ -30,6 +30,7 @@ from jaxeval.execution.progress import Advance, progress_bar
 
 _RESULTS = ("winner", "target", *ONE_HOT_COLUMNS, *COUNT_COLUMNS)
 _SIDES = {"model_a", "model_b", "winner_model", "loser_model"}
+_WEIGHTS_AND_CLUSTER = ("weight", "propensity", "cluster")
 _MEGABYTE = 1_000_000
 
 
@@ -46,6 +47,7 @@ class BattleColumns(TypedDict, total=False):
     loser_model: str | None
     labels: Labels | None
     weight: str | None
+    propensity: str | None
     count: str | None
     cluster: str | None
     both_bad: BothBad
@@ -79,8 +81,8 @@ def read_battles(
         baseline: the model that others were compared with, where a published format does not name it (Arena-Hard).
         progress: show a bar on standard error; by default only on a terminal, for reading over 0.7 s.
         **columns: ``model_a``, ``model_b``, ``winner``, ``target``, ``scores``, ``tie_within``, ``winner_model``,
-            ``loser_model``, ``labels``, ``weight``, ``count``, ``cluster``, ``both_bad``, ``missing`` and ``where``, as
-            in `Battles.from_pandas`. The columns of ``where`` are read, too.
+            ``loser_model``, ``labels``, ``weight``, ``propensity``, ``count``, ``cluster``, ``both_bad``, ``missing``
+            and ``where``, as in `Battles.from_pandas`. The columns of ``where`` are read, too.
 
     Raises:
         DataError: a file cannot be read as a table of battles, or files do not have the same columns.
@@ -146,7 +148,7 @@ def needed_for(columns: BattleColumns, keep: Sequence[str]) -> tuple[NeededColum
         role["labels"], role["count"],
     )  # fmt: skip
     sides = (role["winner_model"] or role["model_a"], role["loser_model"] or role["model_b"])
-    roles = [*sides, *asked.named, *(role[name] for name in ("weight", "cluster") if role[name] is not None), *keep]
+    roles = [*sides, *asked.named, *(role[name] for name in _WEIGHTS_AND_CLUSTER if role[name]), *keep]
     known = {folded(name) for name in (*roles, *(_RESULTS if asked.searched else ()))}
     of_condition = [name for name in columns_of(role["where"]) if folded(name) not in known] if role["where"] else []
     needed = NeededColumns(

@@ -46,6 +46,7 @@ class DataReport(Shown):
     n_decided: int = 0  # of those in which both name one
     n_missing: int = 0  # rows of the input without a model or a result, left out on request
     n_excluded: int = 0  # left out by a condition: rows of the input as it was read, later battles
+    n_effective: float | None = None  # battles of one weight that tell as much, where propensities weigh them
     read_as: tuple[str, ...] = ()  # how labels and names of columns were read that are not jaxeval's own
     label_families: tuple[str, ...] = ()  # all ways to read labels that said themselves what they mean
 
@@ -80,6 +81,11 @@ class DataReport(Shown):
             ),
             (self.n_missing, f"{counted(self.n_missing, 'row')} without a model or a result left out on request"),
             (self.n_excluded, f"{self.n_excluded:,} left out by a condition or the choice of models"),
+            (
+                self.n_effective,
+                f"battles count by their inverse propensities, and tell about as much as {self.n_effective or 0:,.0f} "
+                "of one weight",
+            ),
             *((True, sentence) for sentence in self.read_as),
             (self.target, f"results are those of column {self.target!r}; column 'winner' is not used"),
             (names, f"{counted(len(self.models_left_out), 'model')} without a usable battle left out: {names}"),

@@ -66,6 +66,7 @@ def concat_tables(batches: Sequence[BattleTable]) -> BattleTable:
         models_left_out=tuple({model for report in reports for model in report.models_left_out}),
         target=next((report.target for report in reports if report.target is not None), None),
         read_as=tuple(dict.fromkeys(sentence for report in reports for sentence in report.read_as)),
+        n_effective=next((report.n_effective for report in reports if report.n_effective is not None), None),
         label_families=tuple(family for family in said[0] if all(family in own for own in said)) if said else (),
         **sums,
     )
@@ -197,6 +198,12 @@ def _check_alike(batches: Sequence[BattleTable]) -> None:
     for other in batches[1:]:
         if other.report.both_bad != first.report.both_bad:
             raise DataError("both-bad battles are counted as ties in some of the battles and left out of others")
+        if (other.report.n_effective is None) != (first.report.n_effective is None):
+            raise DataError(
+                "some of the battles have propensities and some do not, so that they would count on different scales: "
+                "give the others a column of propensities (1 divided by the number of pairs, where pairs were drawn at "
+                "random), or read weights relative to random pairs (weight=; on the command line --weight)"
+            )
         if other.cluster != first.cluster:
             raise DataError(f"battles have different clusters, {first.cluster!r} and {other.cluster!r}")
         mine, theirs = (

@@ -40,7 +40,7 @@ def board(votes):
 def test_every_command_has_the_same_options():
     commands = {**main.commands, **main.commands["soft-elo"].commands}
     texts = {}
-    for name in ("leaderboard", "demo", "judge", "anchored", "meta", "report", "predict"):
+    for name in ("leaderboard", "demo", "judge", "anchored", "meta", "report", "predict", "next"):
         options = {option: p for p in commands[name].params for option in p.opts}
         assert set(options) >= SAME, name
         texts[name] = [options[option].help for option in sorted(SAME)]

@@ -28,7 +28,8 @@ def server(monkeypatch):
 @pytest.mark.parametrize(
     "command",
     ["leaderboard URL", "leaderboard FILE --rename URL", "leaderboard URL --state s.parquet", "rankings URL",
-     "compare-boards FILE URL", "soft-elo URL", "soft-elo calibrate URL --out c.json", "soft-elo predict URL URL",
+     "compare-boards FILE URL", "next URL --k 5",
+     "soft-elo URL", "soft-elo calibrate URL --out c.json", "soft-elo predict URL URL",
      "soft-elo REPLIES --one-order keep --human-labels URL", "judge --calibration URL --test URL", "anchored URL",
      "meta URL --gold g", "meta --votes URL", "agreement URL", "agreement FILE --families URL",
      "agreement FILE --human-labels URL", "soft-elo merge URL", "soft-elo merge JUDGED --new URL",

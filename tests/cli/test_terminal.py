@@ -48,6 +48,7 @@ def files(tmp_path_factory):
 
 COMMANDS = [
     ["leaderboard", "{0}/votes.parquet", "--resamples", "100", "--by", "co\x1b[2Jl"],
+    ["next", "{0}/votes.parquet", "--k", "20"],
     ["leaderboard", "{0}/votes.parquet", "--gauge", "nobody\x1b[2J=1"],
     ["leaderboard", "{0}/votes.parquet", "--by", "co\x1b[2Jx"],
     ["leaderboard", "{0}/no\x1b[2J.parquet"],

@@ -125,6 +125,28 @@ class TestWeightsAndOmissions:
         battles = Battles.from_pandas(VOTES.assign(weight=[1.0, 2.0, 0.5, 1.0, 4.0]))
         assert battles.weight is None
 
+    def test_propensities_weigh_by_their_inverse(self):
+        table = VOTES.assign(p=[0.5, 0.25, 0.5, 0.5, 1.0], w=[1.0, 2.0, 1.0, 1.0, 1.0])
+        battles = Battles.from_pandas(table, propensity="p")
+        assert battles.weight.tolist() == [2.0, 4.0, 2.0, 2.0, 1.0]
+        assert battles.report.n_effective == pytest.approx(11**2 / 29)
+        assert "count by their inverse propensities, and tell about as much as 4 of one weight" in str(battles.report)
+        assert Battles.from_pandas(table, propensity="p", weight="w").weight.tolist() == [2.0, 8.0, 2.0, 2.0, 1.0]
+        assert battles.filter(np.arange(5) > 0).report.n_effective == pytest.approx(9**2 / 25)
+        assert "p" not in battles.columns
+        twice = Battles.from_pandas(table.assign(n=2), propensity="p", count="n")
+        assert twice.report.n_effective == pytest.approx(2 * 11**2 / 29)
+
+    def test_equal_propensities_cost_nothing(self):
+        report = Battles.from_pandas(VOTES.assign(p=0.2), propensity="p").report
+        assert report.n_effective == pytest.approx(5)
+
+    @pytest.mark.parametrize("value", [0.0, -0.1, 1.1, np.nan, np.inf, 1e-60, "often"])
+    def test_hostile_propensities(self, value):
+        table = VOTES.assign(p=pd.Series([0.5, 0.5, value, 0.5, 0.5], dtype=object))
+        with pytest.raises(DataError, match=r"'p'.*"):
+            Battles.from_pandas(table, propensity="p")
+
     def test_weight_zero_is_left_out_and_counted(self):
         battles = Battles.from_pandas(VOTES.assign(w=[1, 0, 3, 0, 1]), weight="w")
         assert [row[2:] for row in battle_list(battles)] == [(1.0, 1.0), (0.5, 3.0), (0.5, 1.0)]
@@ -383,7 +405,7 @@ class TestErrors:
         rest = [repr(c) for c in VOTES if c != column]
         self.contains(self.message(VOTES.drop(columns=column)), f"no column {column!r}", *rest)
 
-    @pytest.mark.parametrize("argument", ["model_a", "model_b", "winner", "target", "weight", "cluster"])
+    @pytest.mark.parametrize("argument", ["model_a", "model_b", "winner", "target", "weight", "propensity", "cluster"])
     def test_a_named_column_that_is_not_there(self, argument):
         message = self.message(VOTES, **{argument: "nowhere"})
         self.contains(message, "no column 'nowhere'", "'model_a', 'model_b', 'winner'")

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import click
 import numpy as np
@@ -532,6 +533,19 @@ class TestRatings:
         (tmp_path / "x.json").write_text(json.dumps(content))
         with pytest.raises(DataError, match=found):
             jaxeval.read_ratings(tmp_path / "x.json")
+
+
+def test_propensities_are_kept_and_are_of_all_battles_or_of_none(tmp_path):
+    own = VOTES.assign(p=np.where(np.arange(3000) % 3, 0.5, 0.1))
+    whole = Battles.from_pandas(own, propensity="p")
+    parts = [Battles.from_pandas(part, propensity="p") for part in (own[:1000], own[1000:])]
+    both = Battles.concat(parts)
+    assert both.report.n_effective == pytest.approx(whole.report.n_effective)
+    assert_same(replace(both, report=whole.report), Battles.concat([whole]))
+    both.save(tmp_path / "votes.parquet")
+    assert Battles.load(tmp_path / "votes.parquet").report == both.report
+    with pytest.raises(DataError, match="some of the battles have propensities and some do not"):
+        Battles.concat([parts[0], Battles.from_pandas(own[1000:])])
 
 
 def test_a_state_is_not_read_as_votes(saved):

@@ -1,0 +1,173 @@
+"""The command line of battles to come: ``jaxeval next FILES``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jaxeval.cli.board_options import GaugeOption, covariates_of, gauge_of, pair_options
+from jaxeval.cli.compiling import CompilingCommand
+from jaxeval.cli.outputs import Findings, Outputs, check_outputs, output_options, present
+from jaxeval.cli.reading import Reading, reading_options
+from jaxeval.cli.run_options import SHARE, InputFile, choice_option, several_options
+from jaxeval.cli.terminal import named_model
+from jaxeval.data.remote_names import FileName
+
+if TYPE_CHECKING:
+    from jaxeval.planning.next_battles import NextBattles
+    from jaxeval.tables.table import Table
+
+_goal_options = several_options(
+    click.option("--goal", type=click.Choice(["board", "top", "pair", "newcomer"]),
+                 help="What battles are to make known; by default what --pair or --newcomer is about, else board."),
+    click.option("--top", default=10, type=click.IntRange(2), metavar="N", help="With --goal top: its models."),
+    click.option("--pair", nargs=2, metavar="A B", help="The difference of two models."),
+    click.option("--newcomer", metavar="NAME", help="The rating of one model, which alone meets others; the files need "
+                 "not hold it."),
+    click.option("--random", default=0.2, type=click.FloatRange(0, 1), metavar="SHARE",
+                 help="Share of battles between pairs at random, which keeps all models connected."),
+    click.option("--level", default=0.95, type=SHARE, metavar="L", help="Of the intervals."),
+    click.option("--seed", default=0, type=click.IntRange(0), metavar="S", help="Of the random pairs."),
+)  # fmt: skip
+_plan_options = several_options(
+    click.option("--plan", is_flag=True, help="No list of battles: how many votes --width and --difference take, and "
+                 "what --votes can tell."),
+    click.option("--difference", multiple=True, type=click.FloatRange(0, min_open=True), metavar="ELO",
+                 help="With --plan: two models so far apart are to be told apart; may be repeated."),
+    click.option("--votes", multiple=True, type=click.IntRange(1), metavar="N",
+                 help="With --plan: what so many votes can tell; may be repeated."),
+    click.option("--power", default=0.8, type=SHARE, metavar="P", help="With --plan: chance to tell them apart."),
+)  # fmt: skip
+_fit_options = several_options(
+    click.option("--cluster", metavar="COL", help="Votes of a cluster belong together: prompts, voters, sessions."),
+    click.option("--features", metavar="A,B", help="Columns to control for, as of `leaderboard`."),
+    click.option("--ridge", default=0.0, type=click.FloatRange(0), metavar="R"),
+    choice_option("--link", "logit", "probit", text="From strengths to the probability of a win."),
+    click.option("--gauge", default="mean", type=GaugeOption(), metavar="mean|votes|MODEL=RATING",
+                 help="What ratings are measured from, which their intervals depend on."),
+    pair_options,
+)  # fmt: skip
+
+
+@click.command("next", cls=CompilingCommand)
+@click.argument("files", nargs=-1, required=True, type=InputFile(exists=True, allow_dash=True, path_type=Path))
+@click.option("--k", type=click.IntRange(1), metavar="K", help="Number of battles.")
+@click.option("--width", multiple=True, type=click.FloatRange(0, min_open=True), metavar="ELO",
+              help="In place of --k: as many battles as bring intervals to this mean width; with --plan it may be "
+              "repeated.")  # fmt: skip
+@_goal_options
+@_plan_options
+@reading_options
+@_fit_options
+@output_options
+def next_battles(
+    *,
+    files: tuple[FileName, ...],
+    k: int | None,
+    width: tuple[float, ...],
+    seed: int,
+    plan: bool,
+    difference: tuple[float, ...],
+    votes: tuple[int, ...],
+    power: float,
+    reading: Reading,
+    cluster: str | None,
+    features: str | None,
+    outputs: Outputs,
+    gauge: Any,
+    **options: Any,
+) -> None:
+    """Which battles to judge next, on top of the votes in FILES, so that they tell most.
+
+    Every battle comes with its propensity, the chance to be chosen. Give it with the new votes to the fit (--propensity
+    of `leaderboard`): choosing pairs moves ratings where the model misfits. --out writes a row a pair, and into a
+    folder also each.csv, a row a battle.
+    """
+    from jaxeval.planning import next_battles as planning
+    from jaxeval.planning.vote_counts import plan_votes
+    from jaxeval.ratings.bradley_terry import fit_bradley_terry
+
+    aim = {name: options.pop(name) for name in ("goal", "top", "pair", "newcomer", "random", "level")}
+    if plan and k is not None:
+        raise click.UsageError("--k is the length of a list of battles, and --plan makes none: say --votes")
+    if not plan and (difference or votes):
+        raise click.UsageError("--difference and --votes are questions of --plan")
+    if (not plan and (k is None) == (not width)) or (len(width) > 1 and not plan):
+        raise click.UsageError("give --k, the number of battles, or one --width that they are to reach; or --plan")
+    check_outputs({"--out": outputs.out}, [*files, *reading.files])
+    covariates, columns = covariates_of(features, False, None, ())
+    battles = reading.chosen(reading.read(files, [*columns, *([cluster] if cluster else [])]))
+    fit = fit_bradley_terry(battles, features=covariates, cluster=cluster, gauge=gauge_of(battles, gauge), **options)
+    aim["pair"] = tuple(named_model(battles.models, name) for name in aim["pair"]) if aim["pair"] else None
+    aim["newcomer"] = named_model(battles.models, aim["newcomer"]) if aim["newcomer"] else None
+    if plan:
+        table = plan_votes(fit, width=width, difference=difference, votes=votes, power=power, **aim)
+        present(_questions(table, battles.report, fit.warnings), outputs)
+        return
+    found = planning.next_battles(fit, k, width=width[0] if width else None, seed=seed, **aim)
+    proposed = _proposed(found, battles.report, [*found.warnings, *fit.warnings])
+    if outputs.to_folder:
+        proposed = proposed._replace(tables={**proposed.tables, "each": found.each()})
+    present(proposed, outputs)
+
+
+def _proposed(found: NextBattles, report: object, warnings: Sequence[str]) -> Findings:
+    from jaxeval.cli.screens import Screen, grid_of
+    from jaxeval.tables.shown import settings_line
+
+    how = f"{settings_line(found.settings)}, random share {found.settings['random']:g}; {found.settings['versions']}"
+    notes, meaning = [str(report), how], "gain: what the first such battle takes off the mean variance, Elo^2"
+
+    def screen() -> Screen:
+        battles = found.battles.rename(columns={"n_at_random": "at_random"})
+        expected = found.expected.reset_index().rename(columns={"battles": "after"})
+        kept = ("model_b", "n_battles", "propensity")
+        grids = [
+            grid_of(battles, "Battles", _cell, meaning=meaning, rows="pair", kept=kept, least=("weight",)),
+            grid_of(expected, f"Expected intervals of {found.goal} (mean, Elo)", _cell),
+        ]
+        more = [grid_of(found.by_model, "Expected intervals by model (width, Elo)", _cell, rows="model")]
+        return Screen(found.sentences[:1], grids, more, found.sentences[1:], notes, warnings)
+
+    return Findings(
+        screen=screen,
+        tables={"battles": found.battles, "expected": found.expected.reset_index(), "by_model": found.by_model},
+        warnings=warnings,
+        title=f"Battles for {found.goal}",
+        notes=notes,
+        texts={"answer.txt": "".join(f"{sentence}\n" for sentence in found.sentences)},
+        settings=found.settings,
+    )
+
+
+def _questions(table: Table, report: object, warnings: Sequence[str]) -> Findings:
+    from jaxeval.cli.screens import Screen, grid_of
+
+    settings, title = table.attrs["settings"], table._title
+    how = f"{100 * settings['level']:g}% intervals, power {settings['power']:g}, random share {settings['random']:g}"
+    notes = [str(report), how]
+    meaning = "width: mean one of the intervals; difference: that the votes tell from 0 with the power; Elo"
+    return Findings(
+        screen=lambda: Screen([], [grid_of(table, title, _cell, meaning=meaning)], notes=notes, warnings=warnings),
+        tables={"votes": table},
+        warnings=warnings,
+        title=title,
+        notes=notes,
+        settings=settings,
+    )
+
+
+def _cell(name: Any, value: Any) -> str:
+    """A cell of a number, of a model's name, or of a number of votes that there is not."""
+    import pandas as pd
+
+    from jaxeval.cli.tables import one_line_cell
+
+    if pd.isna(value):
+        return "never" if str(name).startswith("votes") else ""
+    if name == "propensity":
+        return f"{value:.2%}"
+    return f"{value:,.1f}" if name in ("width", "difference", "standard_error") else one_line_cell(name, value)

@@ -1,0 +1,1 @@
+"""Which battles to judge next, and how many."""

@@ -1,0 +1,276 @@
+"""What is known of strengths before the next battles, and what one more battle of each pair would tell.
+
+The information of battles is H, the sum of w_ij (e_i - e_j)(e_i - e_j)' over them, w_ij that of one battle of i and j.
+C is its pseudo-inverse. One more battle takes w C d d' C / (1 + w d' C d) off C, d = e_i - e_j (Sherman and Morrison).
+So it takes w (S_ii + S_jj - 2 S_ij) / (1 + w (C_ii + C_jj - 2 C_ij)) off the trace of W C, S = C W C. The result that
+is expected of a battle does not move the strengths: this is what a refit would find.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import scipy
+
+from jaxeval.arrays import Bool, Float, Int
+from jaxeval.errors import DataError
+from jaxeval.execution.elementwise import evaluate_compiled
+from jaxeval.kernels import links
+from jaxeval.kernels.links import Link
+from jaxeval.ratings.boards import battle_weights
+from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
+from jaxeval.ratings.gauge import ELO_PER_LOGIT
+from jaxeval.ratings.plackett_luce import PlackettLuceFit
+from jaxeval.ratings.sandwich import score_squares
+from jaxeval.wording import counted
+
+#: Least spread (logits) that the strengths of models without a rating are taken to have.
+_LEAST_SPREAD = 0.5
+#: Battles are planned in so many steps at most: those of a step are of one pair.
+_MOST_STEPS = 256
+#: Of the greatest entry of an information: less is what rounding leaves of no battle.
+_NOTHING = 1e-11
+
+
+class Information(NamedTuple):
+    """What the battles so far tell of M models; strengths are in the unit of the link, and a battle has weight 1.
+
+    Models without a rating, and newcomers, have a strength that is ``assumed``, with a spread around the mean of the
+    others. That prior decides which battles are told to be worth most, and is not in the errors that are expected.
+    """
+
+    models: pd.Index
+    strengths: Float  # (M,) those of the fit: infinite or NaN where there is no rating
+    assumed: Float  # (M,) those that plans rest on
+    battles: Float  # (M, M) H
+    scores: Float  # (M, M) variance of the scores of the battles; H where all have one weight
+    prior: Float  # (M, M) information of the prior
+    worth: Float  # (M, M) w_ij, 0 for a model against itself
+    gauge: Float  # (M,) weights, of sum 1, of the mean that ratings are measured from
+    unit: float  # Elo for one unit of strength
+    dispersion: float  # variance of results in units of that of wins and losses: ties and clusters change it
+
+    @property
+    def unrated(self) -> Bool:
+        """(M,) models without a finite rating."""
+        return ~np.isfinite(self.strengths)
+
+    def covariance(self) -> Float:
+        """(M, M) C, of the battles and the prior: inverse information."""
+        return pseudo_inverse(self.battles + self.prior)
+
+    def with_battles(self, times: Float, weight: Float | float = 1.0) -> Information:
+        """With ``times`` (M, M) more battles of each pair, symmetric, of that weight each."""
+        more, squares = (laplacian(self.worth * times * weight**power) for power in (1, 2))
+        return self._replace(battles=self.battles + more, scores=self.scores + squares)
+
+    def variances(self, models: Int) -> tuple[Bool, Float]:
+        """(M,) models that the battles compare with most of ``models``, and the covariance of their strengths."""
+        edges = np.abs(self.battles) > _NOTHING * max(np.abs(self.battles).max(), 1e-300)
+        _, group = scipy.sparse.csgraph.connected_components(scipy.sparse.csr_array(edges), directed=False)
+        inside = group == np.bincount(group[models]).argmax()
+        inverse = pseudo_inverse(self.battles[np.ix_(inside, inside)])
+        return inside, np.asarray(inverse @ self.scores[np.ix_(inside, inside)] @ inverse)
+
+
+def pseudo_inverse(matrix: Float) -> Float:
+    """(M, M) inverse of a symmetric matrix among vectors of sum 0, whatever it does to a common shift."""
+    m = len(matrix)
+    if m == 1:
+        return np.zeros((1, 1))
+    centred = matrix - matrix.mean(0) - matrix.mean(1)[:, None] + matrix.mean()
+    level = np.trace(centred) / m
+    return np.asarray(np.linalg.inv(centred + level / m) - 1 / (level * m))
+
+
+def laplacian(table: Float) -> Float:
+    """(M, M) sum of x_ij (e_i - e_j)(e_i - e_j)' over the pairs of a symmetric table."""
+    return np.asarray(np.diag(table.sum(1)) - table)
+
+
+def information_of(fit: BradleyTerryFit, newcomer: Any = None) -> Information:
+    """What the battles of a fit tell; a ``newcomer`` that the fit does not know is added to its models.
+
+    With covariates, battles to come are taken to have them even on both sides.
+
+    Raises:
+        TypeError: ``fit`` is none of battles.
+        ValueError: a fit of a tie model, or of too many models for tables.
+        DataError: the fit did not converge.
+    """
+    _check(fit)
+    board, cells, m = fit._board, fit._board.cells, len(fit.ratings)
+    weight, active = battle_weights(board, cells), board.active
+    n_counted = cells.count[weight > 0].sum()
+    one = float(cells.count @ weight) / max(n_counted, 1) or 1.0  # a battle to come has the mean weight
+    added = [] if newcomer is None or newcomer in fit.ratings.index else [newcomer]
+    size = m + len(added)
+    rated = np.flatnonzero(active)
+    battles, scores = np.zeros((2, size, size))
+    if len(rated) > 1:
+        block = np.ix_(rated, rated)
+        known = pseudo_inverse(fit._inverse[block])
+        battles[block], scores[block] = known / one, known @ fit._model_based[block] @ known / one**2
+    strengths = np.append(fit.strengths.to_numpy(), [np.nan] * len(added))
+    assumed, prior = _prior(strengths)
+    worth = _worth(assumed, board.link)
+    outside = ~(active[cells.first] & active[cells.second])
+    if outside.any():  # what battles of unrated models will tell once they have lost and won
+        first, second, n = cells.first[outside], cells.second[outside], board.n[outside] / one
+        table = np.zeros((size, size))
+        table[first, second] = table[second, first] = n
+        battles, scores = battles + laplacian(table * worth), scores + laplacian(table * worth)
+    gauge = np.append(fit.scale.weights, np.zeros(len(added)))
+    return Information(
+        models=fit.ratings.index.append(pd.Index(added)) if added else fit.ratings.index,
+        strengths=strengths,
+        assumed=assumed,
+        battles=battles,
+        scores=scores,
+        prior=prior,
+        worth=worth,
+        gauge=gauge if gauge.any() else np.full(size, 1 / size),
+        unit=fit.scale.unit,
+        dispersion=_dispersion(fit, int(n_counted)),
+    )
+
+
+def information_without_votes(ratings: pd.Series | int) -> Information:
+    """Of a board that has no votes yet: ratings (Elo) that are expected, by model, or a number of models of one rating.
+
+    Raises:
+        TypeError: they are neither.
+        ValueError: there are fewer than two, one is not finite, or a model is there twice.
+    """
+    if isinstance(ratings, int | np.integer) and not isinstance(ratings, bool):
+        if not 2 <= ratings <= _MOST_MODELS:
+            raise ValueError(f"a board has from 2 to {_MOST_MODELS:,} models, got {ratings:,}")
+        ratings = pd.Series(0.0, [f"model-{k + 1}" for k in range(ratings)])
+    if not isinstance(ratings, pd.Series):
+        raise TypeError(f"give a fit, ratings by model, or a number of models, got {type(ratings).__name__}")
+    try:
+        theta = ratings.to_numpy(np.float64) / ELO_PER_LOGIT
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"ratings must be numbers: {error}") from error
+    m = len(theta)
+    if m < 2 or not np.isfinite(theta).all() or not ratings.index.is_unique:
+        raise ValueError(f"ratings must be finite, of two models or more, each once; got {counted(m, 'rating')}")
+    theta = theta - theta.mean()
+    prior = (np.eye(m) - 1 / m) / _spread(theta) ** 2
+    return Information(
+        models=ratings.index,
+        strengths=theta,
+        assumed=theta,
+        battles=np.zeros((m, m)),
+        scores=np.zeros((m, m)),
+        prior=prior,
+        worth=_worth(theta, Link.LOGIT),
+        gauge=np.full(m, 1 / m),
+        unit=ELO_PER_LOGIT,
+        dispersion=1.0,
+    )
+
+
+_MOST_MODELS = 6_000
+
+
+def _check(fit: Any) -> None:
+    if not isinstance(fit, BradleyTerryFit):
+        hint = ": give its .fit" if isinstance(getattr(fit, "fit", None), BradleyTerryFit) else ""
+        raise TypeError(f"battles are planned from a fit of fit_bradley_terry, got {type(fit).__name__}{hint}")
+    if isinstance(fit, PlackettLuceFit):
+        raise TypeError("battles are planned from a fit of battles, got one of rankings, which are no pairs")
+    if fit.settings.ties != "half":
+        raise ValueError(
+            f"what a battle tells is not worked out for ties={fit.settings.ties!r}, where it tells of ties too: plan "
+            "from fit.expected_score, the fit of the same battles with ties as half a win"
+        )
+    if not fit.converged:
+        raise DataError(f"the fit {fit.status}, so that its errors mean nothing: {'; '.join(fit.warnings[-1:])}")
+
+
+def _prior(strengths: Float) -> tuple[Float, Float]:
+    """(M,) strengths that plans rest on, and (M, M) information of those that are assumed, around the others' mean.
+
+    Undefeated models are taken to be a spread of the others above the best of them, winless ones as far below the
+    worst, and those that nothing compares to be like the mean.
+    """
+    m, rated = len(strengths), np.isfinite(strengths)
+    known = strengths[rated] if rated.any() else np.zeros(1)
+    spread = _spread(known)
+    assumed = np.where(rated, strengths, known.mean())
+    assumed[strengths == np.inf], assumed[strengths == -np.inf] = known.max() + spread, known.min() - spread
+    others = (rated if rated.any() else np.ones(m, bool)) / max(rated.sum() or m, 1)
+    from_mean = (np.eye(m) - others)[~rated]
+    return assumed, from_mean.T @ from_mean / spread**2
+
+
+def _spread(theta: Float) -> float:
+    return max(float(theta.std()), _LEAST_SPREAD)
+
+
+def _worth(theta: Float, link: Link) -> Float:
+    """(M, M) expected information of one battle of each pair."""
+    z = theta[:, None] - theta
+    p = evaluate_compiled(links.probability, link, z)
+    worth: Float = evaluate_compiled(links.information, link, p, z)
+    np.fill_diagonal(worth, 0.0)
+    return worth
+
+
+def _dispersion(fit: BradleyTerryFit, n_battles: int) -> float:
+    """Squares of the scores of battles, or of whole clusters, over what wins and losses alone would have; 1 of few."""
+    m = len(fit.ratings)
+    if n_battles < 2 * m:
+        return 1.0
+    found = score_squares(fit._likelihood.scores()[:, :m], fit._board.cells.count, fit._drawn)
+    expected = fit._likelihood.score_variance()[:m, :m]
+    ratio = float(np.trace(found) / np.trace(expected)) * n_battles / (n_battles - m + 1)
+    return ratio if np.isfinite(ratio) and ratio > 0 else 1.0
+
+
+def expected_gains(covariance: Float, goal: Float, worth: Float, times: float = 1.0) -> Float:
+    """(M, M) what ``times`` more battles of each pair take off the trace of ``goal`` C, W and C being (M, M)."""
+    sandwich = covariance @ goal @ covariance
+    return _gains(covariance, sandwich, worth * times, *np.empty((2, *worth.shape)))
+
+
+def _gains(covariance: Float, sandwich: Float, worth: Float, gain: Float, of_pair: Float) -> Float:
+    """The gains, written into ``gain``; ``of_pair`` is overwritten, too."""
+    for table, found in ((sandwich, gain), (covariance, of_pair)):
+        own = table.diagonal()
+        np.multiply(table, -2, out=found)
+        found += own
+        found += own[:, None]
+        found *= worth
+    of_pair += 1
+    gain /= of_pair
+    return gain
+
+
+def planned_battles(covariance: Float, goal: Float, worth: Float, allowed: Bool, k: int) -> list[tuple[int, int, int]]:
+    """``k`` battles, each the one that tells most after those before it: pairs, and how many of each, in turn.
+
+    Every step takes the best pair out of the ``allowed`` (M, M), and C is brought up to date by a matrix of rank one.
+    More than 256 battles are planned in 256 steps, each of several battles of one pair.
+    """
+    c, chosen = covariance.copy(), []
+    s = c @ goal @ c
+    size = -(-k // _MOST_STEPS)
+    never = np.where(allowed, 0.0, -np.inf)
+    gain, of_pair = np.empty((2, *c.shape))  # tables are written in place: their memory takes most of the time
+    while k > 0:
+        step = min(size, k)
+        _gains(c, s, worth * step, gain, of_pair)
+        gain += never
+        i, j = (int(x) for x in np.unravel_index(np.argmax(gain), gain.shape))
+        chosen.append((i, j, step))
+        v, u = c[i] - c[j], s[i] - s[j]
+        share = step * worth[i, j] / (1 + step * worth[i, j] * (v[i] - v[j]))
+        c -= np.multiply.outer(share * v, v, out=of_pair)
+        s -= np.multiply.outer(share * v, other := u - 0.5 * share * (u[i] - u[j]) * v, out=of_pair)
+        s -= np.multiply.outer(other, share * v, out=of_pair)
+        k -= step
+    return chosen

@@ -1,0 +1,143 @@
+"""How many votes a question takes, and what a number of votes can tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+
+import numpy as np
+import pandas as pd
+
+from jaxeval.arrays import Float
+from jaxeval.checks import checked_number, checked_numbers
+from jaxeval.execution.blas import one_blas_thread
+from jaxeval.planning.goals import Aim, Goal, GoalName
+from jaxeval.planning.information import Information
+from jaxeval.planning.next_battles import (
+    battles_at_random_for,
+    battles_for,
+    checked_share,
+    choose,
+    information,
+    symmetric,
+)
+from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
+from jaxeval.statistics.quantiles import checked_level
+from jaxeval.tables.table import Table
+
+#: Numbers of votes that are looked at where nothing is asked.
+_VOTES = (100, 300, 1_000, 3_000, 10_000)
+_MOST_VOTES = 10**7
+
+
+@one_blas_thread()
+def plan_votes(
+    fit: BradleyTerryFit | pd.Series | int,
+    *,
+    width: float | Sequence[float] = (),
+    difference: float | Sequence[float] = (),
+    votes: int | Sequence[int] = (),
+    goal: GoalName | None = None,
+    top: int = 10,
+    pair: tuple[Hashable, Hashable] | None = None,
+    newcomer: Hashable | None = None,
+    random: float = 0.2,
+    level: float = 0.95,
+    power: float = 0.8,
+) -> Table:
+    """How many more votes intervals of some width take, or telling two models apart, and what a number can tell.
+
+    Two models that differ by d are told apart with the ``power`` where d is (z_level + z_power) standard errors of
+    their difference, z_level the quantile of the two-sided interval. Votes are those of `next_battles`, or of pairs at
+    random. Errors are those of the fit's information, times the spread of its results: ties make it smaller, clusters
+    larger.
+
+    Args:
+        fit: of `fit_bradley_terry`; or, for a board without votes, expected ratings (Elo) by model, or a number of
+            equal models, whose results are wins and losses.
+        width: mean width (Elo) of the intervals of the ratings aimed at; one or several.
+        difference: of two models (Elo), to be told from 0; for an average pair aimed at, or the ``pair``.
+        votes: numbers of further votes; without anything asked some from 100 to 10,000.
+        goal, top, pair, newcomer, random, level: as of `next_battles`.
+        power: chance that the interval of a difference leaves 0 out.
+
+    Returns:
+        A row for each question: ``asked``; ``votes``, planned by `next_battles`; ``votes_at_random``, as many of
+        random pairs as do the same (missing where ten million are too few); and what the planned ones tell: ``width``,
+        and the ``difference`` that they tell from 0.
+
+    Raises:
+        TypeError, ValueError, DataError: as of `next_battles`; or a number is not positive.
+
+    Examples:
+        Two equal models, and a board:
+
+        >>> import jaxeval
+        >>> jaxeval.plan_votes(2, difference=[20, 50])[["asked", "votes", "width"]].round(1).to_dict("list")
+        {'asked': ['difference 20', 'difference 50'], 'votes': [2371, 379], 'width': [14.0, 35.0]}
+        >>> fit = jaxeval.fit_bradley_terry(jaxeval.simulate_battles(2_000, 6, seed=0))
+        >>> jaxeval.plan_votes(fit, votes=1_000, goal="top", top=3)[["width", "difference"]].round(1).to_dict("list")
+        {'width': [30.5], 'difference': [31.7]}
+    """
+    share, level, power = checked_share(random), checked_level(level), checked_level(checked_number("power", power))
+    aim = Aim(goal, top, pair, newcomer)
+    known, aimed = information(fit, aim)
+    own = _Questions(known, aimed, share, level, power)
+    asked = [
+        *((f"width {x:g}", partial(own.of_width, x)) for x in _positive("width", width)),
+        *((f"difference {x:g}", partial(own.of_difference, x)) for x in _positive("difference", difference)),
+        *((f"{x:,} votes", partial(own.of_votes, x)) for x in _whole(votes)),
+    ] or [(f"{x:,} votes", partial(own.of_votes, x)) for x in _VOTES]
+    table = pd.DataFrame([{"asked": text, **answer()} for text, answer in asked])
+    table = table.astype({"votes": "Int64", "votes_at_random": "Int64"})
+    table.attrs = {"settings": {"goal": aim.name, "random": share, "level": level, "power": power}, "warnings": []}
+    return Table.of(table, f"Votes for {aimed.words}")
+
+
+class _Questions:
+    """Answers on a board."""
+
+    def __init__(self, known: Information, goal: Goal, random: float, level: float, power: float) -> None:
+        self.known, self.goal, self.random, self.level, self.power = known, goal, random, level, power
+
+    def of_width(self, width: float) -> dict[str, float | None]:
+        return self._needed(lambda after: self.goal.width(after, self.level) <= width)
+
+    def of_difference(self, difference: float) -> dict[str, float | None]:
+        return self._needed(lambda after: self.goal.told_apart(after, self.level, self.power) <= difference)
+
+    def of_votes(self, votes: int) -> dict[str, float | None]:
+        width = self.goal.width(self._after(votes), self.level)
+        at_random = battles_at_random_for(self.known, self.goal, lambda x: self.goal.width(x, self.level) <= width)
+        return self._told(votes, at_random)
+
+    def _needed(self, good: Callable[[Information], bool]) -> dict[str, float | None]:
+        votes = battles_for(self.known, self.goal, self.random, good)
+        return self._told(votes, battles_at_random_for(self.known, self.goal, good))
+
+    def _after(self, votes: int) -> Information:
+        expected = choose(self.known, self.goal, votes, self.random).expected
+        return self.known.with_battles(symmetric(expected)) if votes else self.known
+
+    def _told(self, votes: int | None, at_random: int | None) -> dict[str, float | None]:
+        after = None if votes is None else self._after(votes)
+        return {
+            "votes": votes,
+            "votes_at_random": at_random,
+            "width": np.nan if after is None else self.goal.width(after, self.level),
+            "difference": np.nan if after is None else self.goal.told_apart(after, self.level, self.power),
+        }
+
+
+def _positive(name: str, values: float | Sequence[float]) -> Float:
+    numbers = checked_numbers(name, values)
+    if not (np.isfinite(numbers) & (numbers > 0)).all():
+        raise ValueError(f"{name} must be finite and > 0, got {values!r}")
+    return numbers
+
+
+def _whole(votes: int | Sequence[int]) -> list[int]:
+    numbers = checked_numbers("votes", votes)
+    if not ((numbers >= 1) & (numbers <= _MOST_VOTES) & (numbers == np.floor(numbers))).all():
+        raise ValueError(f"votes must be whole numbers from 1 to {_MOST_VOTES:,}, got {votes!r}")
+    return [int(n) for n in numbers]
