@@ -20,12 +20,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from harness import asked_sizes, first_and_later, save
+from harness import asked_sizes, first_and_later, save, seconds
 from scipy.special import expit
 
 import jaxeval
 from jaxeval import BradleyTerryFit
 from jaxeval.arrays import Float
+from jaxeval.planning.information import expected_gains, information_of
 
 DEFAULTS = {"boards": 40}
 SHARE_OF_WIDTH, TOP = 0.8, 10
@@ -135,7 +136,9 @@ def misfit(n_boards: int, random: float) -> list[dict[str, Any]]:
 def speed() -> dict[str, Any]:
     """Seconds on a board of 300 models with 60,000 votes."""
     fit = jaxeval.fit_bradley_terry(jaxeval.simulate_battles(60_000, 300))
-    found = {}
+    known = information_of(fit)
+    covariance, board = known.covariance(), np.eye(300) / 300
+    found: dict[str, Any] = {"gains of all pairs": seconds(lambda: expected_gains(covariance, board, known.worth), 50)}
     for goal in ("board", "top"):
         _, first, later = first_and_later(lambda goal=goal: jaxeval.next_battles(fit, 1000, goal=goal), 5)
         found[f"next_battles {goal}"] = {"first": first, **later}
@@ -160,10 +163,10 @@ def main() -> None:
     }
     print(narrowing, flush=True)
     rows = [row for random in (0.2, 0.5, 1.0) for row in misfit(n_boards, random)]
-    seconds = speed()
-    print(seconds)
+    times = speed()
+    print(times)
     if n_boards >= DEFAULTS["boards"]:
-        save("next_battles", {"narrowing": narrowing, "misfit": rows, "seconds": seconds})
+        save("next_battles", {"narrowing": narrowing, "misfit": rows, "seconds": times})
 
 
 if __name__ == "__main__":

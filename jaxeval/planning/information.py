@@ -19,7 +19,7 @@ from jaxeval.errors import DataError
 from jaxeval.execution.elementwise import evaluate_compiled
 from jaxeval.kernels import links
 from jaxeval.kernels.links import Link
-from jaxeval.ratings.boards import battle_weights
+from jaxeval.ratings.boards import MOST_INVERTED, battle_weights
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.ratings.plackett_luce import PlackettLuceFit
@@ -145,8 +145,8 @@ def information_without_votes(ratings: pd.Series | int) -> Information:
         ValueError: there are fewer than two, one is not finite, or a model is there twice.
     """
     if isinstance(ratings, int | np.integer) and not isinstance(ratings, bool):
-        if not 2 <= ratings <= _MOST_MODELS:
-            raise ValueError(f"a board has from 2 to {_MOST_MODELS:,} models, got {ratings:,}")
+        if not 2 <= ratings <= MOST_INVERTED:
+            raise ValueError(f"a plan is for 2 to {MOST_INVERTED:,} models, got {ratings:,}")
         ratings = pd.Series(0.0, [f"model-{k + 1}" for k in range(ratings)])
     if not isinstance(ratings, pd.Series):
         raise TypeError(f"give a fit, ratings by model, or a number of models, got {type(ratings).__name__}")
@@ -171,9 +171,6 @@ def information_without_votes(ratings: pd.Series | int) -> Information:
         unit=ELO_PER_LOGIT,
         dispersion=1.0,
     )
-
-
-_MOST_MODELS = 6_000
 
 
 def _check(fit: Any) -> None:

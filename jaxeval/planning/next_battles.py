@@ -229,8 +229,10 @@ def checked_share(random: Any) -> float:
 
 def information(fit: BradleyTerryFit | pd.Series | int, aim: Aim) -> tuple[Information, Goal]:
     """What is known of a board, by a fit or without votes, and the goal on it."""
-    without = isinstance(fit, pd.Series | int | np.integer)
-    known = information_without_votes(fit) if without else information_of(fit, aim.newcomer)  # type: ignore[arg-type]
+    if isinstance(fit, pd.Series | int | np.integer):
+        known = information_without_votes(fit)
+    else:
+        known = information_of(fit, aim.newcomer)
     return known, goal_of(known, aim)
 
 

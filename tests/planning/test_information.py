@@ -190,7 +190,7 @@ def test_boards_without_votes():
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
-        (1, ValueError, "from 2 to 6,000 models"),
+        (1, ValueError, "for 2 to 6,000 models"),
         (True, TypeError, "a number of models, got bool"),
         ("a", TypeError, "got str"),
         (pd.Series({"a": 1.0}), ValueError, "got 1 rating"),
