@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from jaxeval.arrays import Bool, Float
+from jaxeval.arrays import Bool, Float, Int
 from jaxeval.audits.audited import AuditArguments, Audited, AuditOptions
 from jaxeval.audits.findings import Finding, Severity
 from jaxeval.audits.parts import NotAnsweredError, PartResult
@@ -19,6 +19,7 @@ from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles
 from jaxeval.errors import DataError
 from jaxeval.execution.signatures import spelled_out
+from jaxeval.planning.information import information_of
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.statistics.draws import Draws
@@ -53,8 +54,8 @@ class RankEvidence(PartResult):
 
     ``neighbours`` has a row for each two models that follow each other. ``told_apart`` holds for all pairs of models at
     once, as tiers do; ``told_apart_alone`` is a test of this pair alone. ``votes_needed`` is how many more votes
-    between the two tell them apart alone with a probability of .8, if they differ by as much as they seem to. It
-    presumes independent votes, and is a little too large where ties count as half.
+    between the two tell them apart alone with a probability of .8, if they differ by as much as they seem to. It is not
+    known with a tie model. `plan_votes` may do with fewer, as votes with others help.
 
     ``winner`` is what is known of the first model, which the data chose for being first, see
     `jaxeval.statistics.winner.winner`. Its interval is that of the rating in the board's gauge. ``joint`` has the draws
@@ -301,23 +302,25 @@ def _neighbours(board: Bootstrap, level: float) -> pd.DataFrame:
             "standard_error": error,
             "told_apart": comparable & (gap > compared.critical(level) * error),
             "told_apart_alone": comparable & (gap > normal_quantile(level) * error),
-            "votes_needed": _votes_needed(board.fit, gap, error, level),
+            "votes_needed": _votes_needed(board.fit, above, below, gap, level),
         }
     )
 
 
-def _votes_needed(fit: BradleyTerryFit, gap: Float, error: Float, level: float) -> Float:
+def _votes_needed(fit: BradleyTerryFit, above: Int, below: Int, gap: Float, level: float) -> Float:
     """Further votes between two models at which a ``gap`` is told from 0, by itself; infinite for equal models.
 
-    A vote adds F'(d)^2 / F(d) F(-d) to the information 1 / error^2 of the difference d.
+    A vote adds its worth to the information 1 / v of the difference; v times the dispersion is its variance.
     """
-    unit = fit.scale.unit
-    d, step = gap / unit, 1e-4
-    up, down, p = (fit._likelihood.expected(d + x) for x in (step, -step, 0.0))
-    information = ((up - down) / (2 * step)) ** 2 / (p * (1 - p))
+    if fit.settings.ties != "half":
+        return np.full(len(gap), np.nan)
+    known = information_of(fit)
+    covariance, d = known.covariance(), gap / known.unit
+    variance = covariance[above, above] + covariance[below, below] - 2 * covariance[above, below]
     wanted = normal_quantile(level) + scipy.special.ndtri(_POWER)
     with np.errstate(divide="ignore"):  # equal models
-        return np.asarray(np.maximum(((wanted / d) ** 2 - (unit / error) ** 2) / information, 0.0))
+        lacking = known.dispersion * (wanted / d) ** 2 - 1 / variance
+    return np.asarray(np.maximum(lacking / known.worth[above, below], 0.0))
 
 
 def _families(joint: Draws, families: Mapping[Any, str] | None, ranked: Bool, finite: Bool) -> pd.DataFrame:

@@ -35,7 +35,7 @@ from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.statistics.agreement import ranking_agreement
 from jaxeval.statistics.differences import MOST_NOT_FINITE
 from jaxeval.tables.shown import View, settings_line
-from jaxeval.wording import counted, named
+from jaxeval.wording import counted, named, visible_line
 
 _PART = "replication"
 #: Beyond that, tables of all pairs of all boards take minutes.
@@ -145,7 +145,7 @@ def replication(
         n_boards: simulated boards, at least 20.
         n_splits: random splits of the votes into halves, at least 20.
         top: how many models, at most half of them, are the top, whose overlap is told.
-        **options: of `jaxeval.audit`; with ``cluster`` whole clusters go to a half.
+        **options: of `jaxeval.audit`; with ``cluster`` whole clusters go to a half. ``n_resamples`` is of no use here.
 
     Raises:
         TypeError, ValueError: an option is none; the board has covariates, a tie model, soft targets, or too many
@@ -196,8 +196,8 @@ def _few_votes(models: pd.Index) -> list[str]:
     """A warning of models that agreement leaves out."""
     if len(models) == 0:
         return []
-    has = counted(len(models), "model has", "models have")
-    return [f"{has} a chance of more than 1% to win or lose all votes, and agreement leaves them out: {named(models)}"]
+    has, names = counted(len(models), "model has", "models have"), named(list(map(visible_line, models)))
+    return [f"{has} a chance of more than 1% to win or lose all votes, and agreement leaves them out: {names}"]
 
 
 def _check(fit: BradleyTerryFit) -> None:

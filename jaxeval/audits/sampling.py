@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.arrays import Bool, Float
+from jaxeval.audits.periods import vote_seconds
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells
-from jaxeval.errors import DataError
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 
 
@@ -51,17 +51,14 @@ def _met(cells: Cells, n_models: int) -> Float:
 
 
 def first_votes(battles: Battles, time: str) -> pd.Series:
-    """The time of each model's first vote, of a column of dates or numbers.
+    """The time of each model's first vote, of a column of times, or of numbers in their order.
 
     Raises:
         DataError: the column is not there, or holds something else.
     """
     column = battles.column(time)
     if not pd.api.types.is_numeric_dtype(column.dtype):
-        try:
-            column = pd.to_datetime(column, format="ISO8601")  # others are read in two ways, as 1/2/2026
-        except (TypeError, ValueError) as error:
-            raise DataError(f"column {time!r} holds neither dates, as 2026-02-01, nor numbers: {error}") from error
+        column = pd.Series(pd.to_datetime(vote_seconds(battles, time), unit="s"))
     sides = np.concatenate([battles.model_a, battles.model_b])
     first = pd.concat([column, column]).groupby(sides).min().reindex(range(battles.n_models))
     return pd.Series(first.array, battles.models, name="first_vote")

@@ -67,7 +67,7 @@ def test_models_of_the_latest_first_vote_are_the_newest(votes):
         own = jaxeval.rank_evidence(votes.assign(time=column), time="time", n_newest=1, n_resamples=20, progress=False)
         assert own.table.loc[own.table["newest"], "model_name"].tolist() == ["model-3"]
         assert any("model-3, the newest model, rests on" in finding.text for finding in own.findings())
-    with pytest.raises(DataError, match="neither dates"):
+    with pytest.raises(DataError, match="no time"):
         jaxeval.rank_evidence(votes, time="language", n_resamples=20, progress=False)
 
 
