@@ -198,6 +198,33 @@ def test_a_board_without_an_order_is_refused():
         fewest_votes(won, progress=False)
 
 
+def test_a_wide_board_is_refused(votes, monkeypatch):
+    monkeypatch.setattr("jaxeval.audits.fewest_votes._WIDEST", 7)
+    assert (
+        "7 models or fewer, got 8"
+        in jaxeval.audit(votes, parts=["fewest_votes"], progress=False).absent["fewest_votes"]
+    )
+
+
+def test_an_interrupted_search_goes_on_with_the_same_numbers(votes, found, tmp_path, monkeypatch):
+    options = {"voter": "voter", "n_resamples": 20, "top": [1, 3], "progress": False, "checkpoint": tmp_path / "kept"}
+
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("jaxeval.audits.fewest_votes.without_each_model", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            fewest_votes(votes, **options)
+    for name, table in fewest_votes(votes, **options).tables.items():
+        pd.testing.assert_frame_equal(table, found.tables[name])
+
+
+def test_chunks_make_no_difference(votes, found):
+    again = fewest_votes(votes, voter="voter", n_resamples=20, top=[1, 3], progress=False, chunk_size=3)
+    pd.testing.assert_frame_equal(again.table, found.table)
+
+
 def test_two_models_alone():
     votes = pd.DataFrame({"model_a": "a", "model_b": "b", "winner": ["model_a"] * 6 + ["model_b"] * 3})
     found = fewest_votes(votes, n_resamples=20, progress=False)
