@@ -198,6 +198,14 @@ def test_a_board_without_an_order_is_refused():
         fewest_votes(won, progress=False)
 
 
+def test_equal_models_need_one_vote():
+    sides = pd.DataFrame({"model_a": [*"abc"], "model_b": [*"bca"]})
+    votes = pd.concat([sides.assign(winner=winner) for winner in ("model_a", "model_b") for _ in range(3)])
+    found = fewest_votes(votes, n_resamples=20, top=[1], progress=False)
+    assert found.table["gap"].abs().max() < 1e-6
+    assert (found.table[WAYS] == 1).all().all()
+
+
 def test_a_wide_board_is_refused(votes, monkeypatch):
     monkeypatch.setattr("jaxeval.audits.fewest_votes._WIDEST", 7)
     assert (
