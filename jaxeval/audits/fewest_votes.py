@@ -16,7 +16,7 @@ from jaxeval.audits.changed_boards import ChangedBoards
 from jaxeval.audits.fewest_bounds import surely_needed
 from jaxeval.audits.fewest_moves import FewestMoves, fewest_moves
 from jaxeval.audits.fewest_result import FewestVotes
-from jaxeval.audits.parts import NotAnsweredError
+from jaxeval.audits.parts import NotAnsweredError, check_plain
 from jaxeval.audits.removed_models import without_each_model
 from jaxeval.audits.vote_moves import VoteMoves, VoterMoves, Way
 from jaxeval.checks import checked_integer
@@ -72,11 +72,7 @@ def of_audited(audited: Audited, top: Sequence[int] = (1, 3, 5, 10)) -> FewestVo
     """`fewest_votes` of what is audited."""
     sizes = sorted({checked_integer("top", k, 1) for k in top} | {1})
     options = audited.options
-    if options.ties != "half" or options.features:
-        what = f"ties={options.ties!r}" if options.ties != "half" else "covariates"
-        raise NotAnsweredError(
-            f"fewest votes are counted for boards of plain votes, got {what}: leave it out; a tie then is half a win"
-        )
+    check_plain(audited)
     board = audited.fit._board
     rated = np.flatnonzero(board.active)
     if not audited.fit.converged:

@@ -188,7 +188,7 @@ def test_soft_and_weighted_votes_are_changed_by_what_they_count():
 
 @pytest.mark.parametrize("options", [{"ties": "davidson"}, {"features": [jaxeval.position_advantage()]}])
 def test_models_of_other_kinds_are_refused(votes, options):
-    with pytest.raises(ValueError, match="plain votes"):
+    with pytest.raises(ValueError, match="ties as half a win"):
         fewest_votes(votes, progress=False, **options)
 
 
