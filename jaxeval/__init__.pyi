@@ -27,7 +27,7 @@ from jaxeval.audits.audit import audit as audit
 from jaxeval.audits.audit_result import Audit as Audit
 from jaxeval.audits.drift import Drift as Drift
 from jaxeval.audits.drift import drift as drift
-from jaxeval.audits.fewest_votes import FewestVotes as FewestVotes
+from jaxeval.audits.fewest_result import FewestVotes as FewestVotes
 from jaxeval.audits.fewest_votes import fewest_votes as fewest_votes
 from jaxeval.audits.goodness_of_fit import goodness_of_fit as goodness_of_fit
 from jaxeval.audits.goodness_result import GoodnessOfFit as GoodnessOfFit

@@ -27,7 +27,6 @@ of their votes (w + |s_v| where it may be flipped). That goes to s, and is count
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import NamedTuple
 
 import numpy as np
@@ -36,7 +35,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 
 from jaxeval.arrays import Bool, Float, Int
-from jaxeval.audits.vote_moves import MOST_ADDED, SWAPPED_BY, VoteMoves
+from jaxeval.audits.vote_moves import MOST_ADDED, SWAPPED_BY, VoteMoves, Way
 from jaxeval.ratings.boards import Board, battle_weights
 
 #: Models with fewer votes may be maximised out.
@@ -48,15 +47,7 @@ _TERMS = 2048
 _BLOCK = 2**22
 
 
-class Change(Enum):
-    """What is done to votes."""
-
-    DROPPED = "dropped"
-    FLIPPED = "flipped"
-    ADDED = "added"
-
-
-def surely_needed(board: Board, inverse: Float, moves: VoteMoves, change: Change, pairs: Int) -> Float:
+def surely_needed(board: Board, inverse: Float, moves: VoteMoves, pairs: Int) -> Float:
     """(T,) the fewest changed votes that are not ruled out for each of the ``pairs`` (T, 2): 1 or more.
 
     With fewer ``moves`` the second model of a pair surely does not get ahead of the first. ``inverse`` is that of the
@@ -71,7 +62,7 @@ def surely_needed(board: Board, inverse: Float, moves: VoteMoves, change: Change
         if core.sum() in sizes or not inside.any():
             continue
         sizes.add(core.sum())
-        problem = _Problem.of(board, inverse, core, moves, change)
+        problem = _Problem.of(board, inverse, core, moves)
         if problem is not None:
             least[inside] = np.maximum(least[inside], _needed(problem, board.theta, pairs[inside]))
     return least
@@ -96,7 +87,7 @@ class _Problem(NamedTuple):
     half: Float  # (K,) h
 
     @classmethod
-    def of(cls, board: Board, inverse: Float, core: Bool, moves: VoteMoves, change: Change) -> _Problem | None:
+    def of(cls, board: Board, inverse: Float, core: Bool, moves: VoteMoves) -> _Problem | None:
         """None where the votes of the ``core`` do not connect it, or where one changed vote is too much already."""
         cells, theta = board.cells, board.theta
         i, j = (x[cells.pair].astype(np.int64) for x in (cells.first, cells.second))
@@ -109,7 +100,7 @@ class _Problem(NamedTuple):
             inverse = _inverse_within(core, i[within], j[within], weight[within], theta)
         variance = np.diag(inverse)
         opponent = np.where(core[i], i, j)[across]
-        residual = np.abs(cells.target - expit(theta[i] - theta[j])) if change is Change.FLIPPED else np.zeros(len(i))
+        residual = np.abs(cells.target - expit(theta[i] - theta[j])) if moves.way is Way.FLIPPED else np.zeros(len(i))
         always = (weight * (1 + residual))[across]
 
         kept = core[moves.first] & core[moves.second]
@@ -121,7 +112,7 @@ class _Problem(NamedTuple):
         bent, most = own * chance * (1 - chance) * length, own * length / 4
         spread, reach = np.abs(score) * _spread(inverse, core, first, second), np.zeros(len(first))
         size = np.abs(score) * np.sqrt(length)
-        if change is Change.ADDED and across.any():  # such votes may be added, too
+        if moves.way is Way.ADDED and across.any():  # such votes may be added, too
             more = np.flatnonzero(core)
             none = np.zeros(len(more))
             first, second = np.append(first, more), np.append(second, more)
@@ -134,9 +125,9 @@ class _Problem(NamedTuple):
         sums = [_running_sums(x, capacity, _MOST_VOTES) for x in (spread, size)]
         sums = [x + y for x, y in zip(sums, own_spread, strict=True)]
         lost, gained = np.zeros((2, _MOST_VOTES)), np.zeros(_MOST_VOTES)
-        if change is Change.DROPPED:
+        if moves.way is Way.DROPPED:
             lost = np.stack([_running_sums(x, capacity, _MOST_VOTES) for x in (bent, most)])
-        elif change is Change.ADDED:
+        elif moves.way is Way.ADDED:
             gained = _running_sums(most, capacity, _MOST_VOTES)
         stiffer = float((weight[across] / 4) @ variance[opponent])
         longest = np.sqrt(_distance(inverse, i[within], j[within]).max(initial=0.0))

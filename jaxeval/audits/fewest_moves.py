@@ -99,7 +99,8 @@ class _Lanes:
         step = np.ceil(step / 2) if half else step
         known = np.isfinite(self.high)
         most = np.where(known, self.high, 0.0) - self.low
-        step = np.where(known, np.ceil(most * self.gap / (self.gap - self.behind)), step)
+        share = self.gap / np.where(known, self.gap - self.behind, 1.0)  # of the way, on which the gap closes
+        step = np.where(known, np.ceil(most * share), step)
         most = np.where(known, most - 1, np.inf)
         step = np.minimum(np.maximum(step, 1), np.minimum(np.minimum(most, total), self.longest))
         taken = np.clip(step[:, None] - (np.cumsum(room, 1) - room), 0, room)

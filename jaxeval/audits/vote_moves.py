@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Protocol, Self
 
 import numpy as np
@@ -20,6 +21,17 @@ SWAPPED_BY = 1e-7
 MOST_ADDED = 1e12
 #: Gains that are computed at once.
 _BLOCK = 2**22
+
+
+class Way(StrEnum):
+    """What is done to a vote."""
+
+    DROPPED = "dropped"
+    "It is left out."
+    FLIPPED = "flipped"
+    "Its winner becomes its loser; a tie has none."
+    ADDED = "added"
+    "A vote between any two rated models, which one of them wins. A tie would do less."
 
 
 class Moves(Protocol):
@@ -51,6 +63,7 @@ class Moves(Protocol):
 class VoteMoves:
     """Moves of single votes: each changes one pair of models."""
 
+    way: Way
     first: Int  # (V,) models
     second: Int
     weight: Float  # (V,) what the votes between both get more
@@ -60,36 +73,32 @@ class VoteMoves:
     fixed: bool = field(default=False, init=False)
 
     @classmethod
-    def dropped(cls, board: Board) -> Self:
-        """A vote is dropped."""
-        return cls._of_cells(board, -1.0, -board.cells.target)
-
-    @classmethod
-    def flipped(cls, board: Board) -> Self:
-        """The winner of a vote swaps; a tie has none."""
-        return cls._of_cells(board, 0.0, 1 - 2 * board.cells.target)
-
-    @classmethod
-    def added(cls, board: Board) -> Self:
-        """A vote between any two rated models is added, which one of them wins. A tie would do less."""
-        rated = np.flatnonzero(board.active)
-        winner, loser = (x.reshape(-1) for x in np.meshgrid(rated, rated, indexing="ij"))
-        other = winner != loser
-        one = np.ones(int(other.sum()))
-        return cls(winner[other], loser[other], one, one, one, one * MOST_ADDED)
-
-    @classmethod
-    def _of_cells(cls, board: Board, weight: float, points: Float) -> Self:
+    def of(cls, board: Board, way: Way) -> Self:
+        """All moves of a kind on a board; votes of models without a finite rating count for nothing."""
+        if way is Way.ADDED:
+            rated = np.flatnonzero(board.active)
+            winner, loser = (x.reshape(-1) for x in np.meshgrid(rated, rated, indexing="ij"))
+            other = winner != loser
+            one = np.ones(int(other.sum()))
+            winner, loser = winner[other], loser[other]
+            return cls(way, first=winner, second=loser, weight=one, points=one, target=one, capacity=one * MOST_ADDED)
         cells = board.cells
-        own = battle_weights(board, cells)
-        counts = own > 0
-        if weight == 0:
-            counts &= points != 0
-        pair = cells.pair[counts]
-        first, second = (x[pair].astype(np.int64) for x in (cells.first, cells.second))
-        changed = own[counts]
-        capacity = cells.count[counts].astype(float)
-        return cls(first, second, weight * changed, points[counts] * changed, cells.target[counts], capacity)
+        weight = battle_weights(board, cells)
+        kept = weight > 0
+        if way is Way.FLIPPED:
+            kept &= cells.target != 0.5
+        first, second = (x[cells.pair[kept]].astype(np.int64) for x in (cells.first, cells.second))
+        weight, target, capacity = weight[kept], cells.target[kept], cells.count[kept].astype(float)
+        flipped = way is Way.FLIPPED
+        return cls(
+            way,
+            first=first,
+            second=second,
+            weight=np.zeros(len(weight)) if flipped else -weight,
+            points=weight * (1 - 2 * target) if flipped else -weight * target,
+            target=target,
+            capacity=capacity,
+        )
 
     def gains(self, theta: Float, pull: Float, at: Int | None = None) -> Float:
         """As of `Moves`."""
@@ -122,7 +131,7 @@ class VoterMoves:
         counts = battle_weights(board, board.cells) > 0
         shape = len(voters.size), len(counts)
         times = scipy.sparse.csr_array((voters.times.astype(float), (voters.cluster, voters.cell)), shape)[:, counts]
-        return cls(VoteMoves.dropped(board), times, np.ones(shape[0]))
+        return cls(VoteMoves.of(board, Way.DROPPED), times, np.ones(shape[0]))
 
     def gains(self, theta: Float, pull: Float, at: Int | None = None) -> Float:
         """As of `Moves`."""

@@ -188,7 +188,7 @@ def test_soft_and_weighted_votes_are_changed_by_what_they_count():
 
 @pytest.mark.parametrize("options", [{"ties": "davidson"}, {"features": [jaxeval.position_advantage()]}])
 def test_models_of_other_kinds_are_refused(votes, options):
-    with pytest.raises(ValueError, match="plain votes"):
+    with pytest.raises(ValueError, match="ties as half a win"):
         fewest_votes(votes, progress=False, **options)
 
 
@@ -196,6 +196,41 @@ def test_a_board_without_an_order_is_refused():
     won = pd.DataFrame({"model_a": ["a", "b"], "model_b": ["b", "c"], "winner": "model_a"})
     with pytest.raises(ValueError, match="fewer than two models"):
         fewest_votes(won, progress=False)
+
+
+def test_equal_models_need_one_vote():
+    sides = pd.DataFrame({"model_a": [*"abc"], "model_b": [*"bca"]})
+    votes = pd.concat([sides.assign(winner=winner) for winner in ("model_a", "model_b") for _ in range(3)])
+    found = fewest_votes(votes, n_resamples=20, top=[1], progress=False)
+    assert found.table["gap"].abs().max() < 1e-6
+    assert (found.table[WAYS] == 1).all().all()
+
+
+def test_a_wide_board_is_refused(votes, monkeypatch):
+    monkeypatch.setattr("jaxeval.audits.fewest_votes._WIDEST", 7)
+    assert (
+        "7 models or fewer, got 8"
+        in jaxeval.audit(votes, parts=["fewest_votes"], progress=False).absent["fewest_votes"]
+    )
+
+
+def test_an_interrupted_search_goes_on_with_the_same_numbers(votes, found, tmp_path, monkeypatch):
+    options = {"voter": "voter", "n_resamples": 20, "top": [1, 3], "progress": False, "checkpoint": tmp_path / "kept"}
+
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("jaxeval.audits.fewest_votes.without_each_model", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            fewest_votes(votes, **options)
+    for name, table in fewest_votes(votes, **options).tables.items():
+        pd.testing.assert_frame_equal(table, found.tables[name])
+
+
+def test_chunks_make_no_difference(votes, found):
+    again = fewest_votes(votes, voter="voter", n_resamples=20, top=[1, 3], progress=False, chunk_size=3)
+    pd.testing.assert_frame_equal(again.table, found.table)
 
 
 def test_two_models_alone():

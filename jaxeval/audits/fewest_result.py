@@ -1,0 +1,134 @@
+"""What few votes decide, as a result: tables, sentences and a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from jaxeval.audits.findings import Finding, Severity
+from jaxeval.audits.parts import PartResult
+from jaxeval.tables.shown import View, settings_line
+from jaxeval.wording import counted, visible_line
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PART = "fewest_votes"
+#: What so small a share of the votes decides is serious, or asks for caution; so is what so few voters decide.
+_SERIOUS, _CAUTION, _FEW_VOTERS = 0.001, 0.01, 3
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FewestVotes(PartResult):
+    """How few votes decide the order of a board.
+
+    Each number is that of a refit in which the second model is ahead of the first: an upper bound, as other votes might
+    do with fewer. The columns ``_at_least`` hold what is proved: with fewer votes, whichever they are, the order stays.
+    Where both are equal, the number is exact. A number is missing where nothing that was tried swaps the models.
+
+    Examples:
+        >>> import jaxeval
+        >>> found = jaxeval.fewest_votes(jaxeval.simulate_battles(2_000, 4, seed=0), progress=False)
+        >>> found.table[["above", "below", "dropped", "flipped", "added"]].to_numpy().tolist()[1]
+        ['model-2', 'model-3', 47, 24, 47]
+        >>> found.borders[["border", "dropped", "dropped_for"]].to_numpy().tolist()[0]
+        ['#1', 204, 'model-2']
+    """
+
+    table: pd.DataFrame
+    """A row for each two neighbours, best first: ``above``, ``below``, ``gap`` (Elo), ``dropped``, ``flipped`` and
+    ``added`` votes that swap them, each with ``_at_least``; ``voters`` whose votes are dropped, where a column names
+    them; and ``without``, a model without whose votes the two swap, else ""."""
+    borders: pd.DataFrame
+    """A row for #1, each top k and each border of tiers: ``border``, ``top`` (the number of models above it), and the
+    fewest ``dropped``, ``flipped`` and ``added`` votes, and ``voters``, that let another model in; ``dropped_for`` and
+    so on name that model. Models that are in no tier do not count at borders of tiers."""
+    models: pd.DataFrame
+    """A row for each model that is ``removed`` with all its votes: ``first``, who is #1 then; ``swapped``, how many
+    pairs of the other models change their order; ``moved`` and ``rank_change`` of the model that moves most."""
+    changes: pd.DataFrame
+    """Which votes these are, for neighbours: ``votes`` with the ``result`` of ``model_a`` against ``model_b`` (1, 1/2,
+    0; of flipped ones before that), of the ``change`` that puts ``below`` ahead of ``above``."""
+    n_votes: int
+    settings: Mapping[str, Any] = field(repr=False)
+
+    def _shown(self) -> View:
+        votes = f"{counted(len(self.table), 'pair')} of neighbours, {counted(self.n_votes, 'vote')}"
+        return View(f"FewestVotes: {votes}", self.table, settings_line(self.settings))
+
+    @property
+    def tables(self) -> Mapping[str, pd.DataFrame]:
+        """The neighbours, the borders, the models removed, and the votes that are changed."""
+        return {"": self.table, "borders": self.borders, "models": self.models, "changes": self.changes}
+
+    def findings(self) -> list[Finding]:
+        """How few votes change #1 and other places, and what any one model decides."""
+        return [*self._of_first(), *self._of_neighbours(), *self._of_borders(), *self._of_models()]
+
+    def figures(self) -> dict[str, Figure]:
+        """The fewest dropped, flipped and added votes of all neighbours."""
+        from jaxeval.plots.audits import plot_fewest_votes
+
+        return {"": plot_fewest_votes(self.table)}
+
+    def _severity(self, n: float) -> Severity:
+        share = n / self.n_votes
+        return Severity.SERIOUS if share <= _SERIOUS else Severity.CAUTION if share <= _CAUTION else Severity.REASSURING
+
+    def _of_first(self) -> list[Finding]:
+        row = self.borders.iloc[0]
+        first = self.table["above"].iloc[0]
+        ways = [name for name in ("dropped", "flipped", "added") if not pd.isna(row[name])]
+        if not ways:
+            text = f"No number of dropped, flipped or added votes was found that takes #1 from {first}."
+            return [Finding(PART, Severity.REASSURING, visible_line(text))]
+        n, others = int(row[ways[0]]), [f"{counted(row[way], f'{way} vote')} ({row[f'{way}_for']})" for way in ways[1:]]
+        votes = f"{counted(n, f'{ways[0]} vote')} of {self.n_votes:,} ({n / self.n_votes:.2%})"
+        text = f"{votes} put {row[f'{ways[0]}_for']} ahead of #1, {first}"
+        also = f"; so do {' or '.join(others)}" if others else ""
+        severity = self._severity(min(int(row[way]) for way in ways))
+        found = [Finding(PART, severity, visible_line(f"{text}{also}."))]
+        if "voters" in row and not pd.isna(row["voters"]):
+            text = f"Without {counted(row['voters'], 'voter')}, {row['voters_for']} is ahead of #1, {first}."
+            severity = Severity.SERIOUS if row["voters"] <= _FEW_VOTERS else Severity.NOTE
+            found.append(Finding(PART, severity, visible_line(text)))
+        return found
+
+    def _of_neighbours(self) -> list[Finding]:
+        known = self.table.dropna(subset=["dropped"])
+        if not len(known):
+            return []
+        few = int((known["dropped"] <= _SERIOUS * self.n_votes).sum())
+        least = known.loc[known["dropped"].astype(float).idxmin()]
+        pair = f"{visible_line(least['below'])} passes {visible_line(least['above'])}"
+        swap = f"{few:,} of {counted(len(self.table), 'pair')} of neighbours swap"
+        votes = counted(least["dropped"], "vote is", "votes are")
+        text = f"{swap} when {_SERIOUS:.1%} of the votes or fewer are dropped; {pair} when {votes}."
+        severity = Severity.CAUTION if 2 * few > len(self.table) else Severity.NOTE
+        return [Finding(PART, severity if few else Severity.REASSURING, text)]
+
+    def _of_borders(self) -> list[Finding]:
+        others = self.borders[self.borders["top"] > 1].dropna(subset=["dropped"])
+        if not len(others):
+            return []
+        row = others.loc[others["dropped"].astype(float).idxmin()]
+        votes = f"{counted(row['dropped'], 'dropped vote')} ({row['dropped'] / self.n_votes:.2%})"
+        name = visible_line(row["dropped_for"])
+        text = f"The weakest border below #1 is that of {row['border']}: {votes} let {name} in."
+        return [Finding(PART, min(self._severity(row["dropped"]), Severity.CAUTION), text)]
+
+    def _of_models(self) -> list[Finding]:
+        known = self.models.dropna(subset=["swapped"])
+        if not len(known):
+            return []
+        first = self.table["above"].iloc[0]
+        other = known[(known["first"] != first) & (known["removed"] != first)]
+        swaps = int((known["swapped"] > 0).sum())
+        text = f"Each model removed by itself: others change their order in {swaps:,} of {counted(len(known), 'case')}"
+        if len(other):
+            names = f"{visible_line(other['removed'].iloc[0])}, {visible_line(other['first'].iloc[0])} is #1"
+            return [Finding(PART, Severity.CAUTION, f"{text}; without {names}.")]
+        return [Finding(PART, Severity.NOTE if swaps else Severity.REASSURING, f"{text}; #1 stays.")]
