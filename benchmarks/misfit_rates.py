@@ -116,6 +116,18 @@ BOARDS: dict[str, tuple[str | None, Callable[[Rng], pd.DataFrame]]] = {
 }
 
 
+def soft(rng: Rng, m: int) -> pd.DataFrame:
+    """Targets of a judge: between 0 and 1, and on average what the ratings say."""
+    battles = of_pairs(rng, m, 60, 70)
+    a, b = (battles[side].astype(int).to_numpy() for side in ("model_a", "model_b"))
+    theta = strengths(rng, m)
+    mean = 1 / (1 + np.exp(theta[b] - theta[a]))
+    return battles.assign(target=rng.beta(3 * mean, 3 * (1 - mean)))
+
+
+BOARDS["soft targets, 12 models, 60 to 70 votes a pair"] = None, lambda r: soft(r, 12)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--boards", type=int, default=1000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -40,16 +41,16 @@ def share_above(value: Float | float, draws: Float) -> Float:
     return np.asarray((1 + len(draws) - below) / (len(draws) + 1))
 
 
+def _identity(votes: PairVotes, triads: Int, n_resamples: int, seed: int) -> Identity:
+    return Identity({"seed": seed}, [votes, triads], {"n_resamples": n_resamples}, noun="votes")
+
+
 def simulated_chance(
     board: Board, votes: PairVotes, triads: Int, n_resamples: int, seed: int, running: RunOptions
 ) -> Chance:
     """By boards simulated at the fit, of independent votes for a win, a tie or a loss."""
-
-    def identity() -> Identity:
-        return Identity({"seed": seed}, [votes, triads], {"n_resamples": n_resamples}, noun="votes")
-
     simulated = simulated_boards(board, votes, triads, n_resamples, seed)
-    with open_run(identity, n_resamples, "boards", **running) as run:
+    with open_run(partial(_identity, votes, triads, n_resamples, seed), n_resamples, "boards", **running) as run:
         found = refitted(simulated, run)
     failed = found.status != Status.CONVERGED
     pearson, deviances, cyclics, pair, triad = (
@@ -82,11 +83,12 @@ def signed_chance(
     drawn: VoteGroups,
     n_resamples: int,
     seed: int,
+    running: RunOptions,
 ) -> Chance:
     """By random signs of clusters, or of votes; log-odds that no strengths explain vary as X2 does, to first order."""
     multipliers = Multipliers.of(fitted, response, drawn)
-    found = multipliers.misfit(votes, triads, n_resamples, seed)
-    chance = Chance(*found)
+    with open_run(partial(_identity, votes, triads, n_resamples, seed), n_resamples, "boards", **running) as run:
+        chance = Chance(*multipliers.misfit(votes, triads, n_resamples, seed, run.advance))
     if isinstance(fitted, Board) and fitted.cells.hard:
         own = measured(simulated_boards(fitted, votes, triads, 0, seed), votes)
         chance = chance._replace(

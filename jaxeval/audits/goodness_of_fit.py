@@ -89,9 +89,9 @@ def goodness_of_fit(
         >>> import jaxeval
         >>> found = jaxeval.goodness_of_fit(jaxeval.simulate_battles(2_000, 4, seed=0), n_resamples=99)
         >>> round(found.statistic, 1), found.dof, found.p_value > 0.05
-        (3.9, 3, True)
-        >>> found.pairs[["model_a", "model_b", "votes"]].iloc[0].tolist()
-        ['model-1', 'model-3', 340]
+        (4.7, 3, True)
+        >>> found.pairs[["model_a", "model_b", "votes"]].astype(str).iloc[0].tolist()
+        ['model-2', 'model-4', '518']
     """
     checked_level(level)
     checked_integer("n_resamples", n_resamples, 19)
@@ -118,7 +118,7 @@ def goodness_of_fit(
         plain_votes = pair_votes(plain, responses(plain).expected)
     triads = triads_of(votes, battles.n_models)
     if signs:
-        chance = signed_chance(fitted, response, votes, triads, drawn, n_resamples, seed)
+        chance = signed_chance(fitted, response, votes, triads, drawn, n_resamples, seed, running)
     else:
         chance = simulated_chance(plain, votes, triads, n_resamples, seed, running)
     others = explained(battles, plain_votes, plain, replace(options, ties="half"), by)

@@ -16,6 +16,7 @@ import scipy
 
 from jaxeval.arrays import Float, Int
 from jaxeval.audits.pair_votes import PairVotes, Responses
+from jaxeval.execution.progress import Advance
 from jaxeval.ratings.boards import battle_weights
 from jaxeval.ratings.contextual_boards import Likelihood
 from jaxeval.ratings.vote_groups import VoteGroups
@@ -106,7 +107,7 @@ class Multipliers:
             moved = self.inverse @ (of_parameters @ times)
             yield self.residuals @ times - self.taken @ moved
 
-    def misfit(self, votes: PairVotes, triads: Int, n_resamples: int, seed: int) -> SignedMisfit:
+    def misfit(self, votes: PairVotes, triads: Int, n_resamples: int, seed: int, advance: Advance) -> SignedMisfit:
         """That of the votes, and of ``n_resamples`` lanes.
 
         Triads are of log-odds to first order in the residuals, and their standard errors are those of the lanes.
@@ -119,7 +120,10 @@ class Multipliers:
         error = np.sqrt(np.maximum(self.squares, votes.variance))
         error = np.where(error > 0, error, np.inf)
         around = _Circles(triads, len(share))
-        drawn = list(self.signed(n_resamples, seed))
+        drawn = []
+        for part in self.signed(n_resamples, seed):
+            drawn.append(part)
+            advance(part.shape[1])
         pearson = np.concatenate([(e**2 / variance[:, None]).sum(0) for e in drawn])
         pairs = np.concatenate([np.abs(e / error[:, None]).max(0, initial=0.0) for e in drawn])
         total = sum(around.squares(e / steep[:, None]) for e in drawn)

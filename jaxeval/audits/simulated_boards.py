@@ -7,7 +7,6 @@ from functools import partial
 
 import jax
 import numpy as np
-from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int, as_leaf
 from jaxeval.audits.pair_votes import PairVotes, tie_odds
@@ -38,12 +37,7 @@ _TABLES, _BYTES_PER_WORD = {batch.Solver.CHORD: 2, batch.Solver.NEWTON: 4}, 10
 class SimulatedBoards:
     """B boards simulated at a fit, and their refits: a `Problem`."""
 
-    design: Design
-    wins: NDArray[np.int32]  # (B, Q) of the first models
-    ties: NDArray[np.int32]  # (B, Q)
-    start: Float  # (M,)
-    inverse: Float  # (M, M) pseudo-inverse of the information of the full data
-    active: Bool  # (M,)
+    boards: batch.Simulated
     secure: bool  # practically no board separates models
 
     @property
@@ -54,11 +48,11 @@ class SimulatedBoards:
     @property
     def n_resamples(self) -> int:
         """B."""
-        return len(self.wins)
+        return len(self.boards.wins)
 
     def solvers(self) -> list[Solver]:
         """Chord steps where no simulated board separates models, then Newton's method."""
-        held = 2 * sum(x.nbytes for x in (self.wins, self.ties, *jax.tree.leaves(self.design)))
+        held = 2 * sum(x.nbytes for x in jax.tree.leaves(self.boards))
         every = np.ones(1, bool)
         return [
             Solver(code, name, self._task(code, held), every & (self.secure or code == batch.Solver.NEWTON))
@@ -66,10 +60,10 @@ class SimulatedBoards:
         ]
 
     def _task(self, solver: batch.Solver, held: int) -> Task:
-        words = _TABLES[solver] * self.inverse.size + 3 * self.design.triads.shape[1] + 8 * len(self.design.n)
-        arguments = self.design, self.wins, self.ties, self.start, self.inverse, self.active
+        design, size = self.boards.design, len(self.boards.start)
+        words = _TABLES[solver] * size**2 + 3 * design.triads.shape[1] + 8 * len(design.n)
         terms = Terms.of(np.float64(_RIDGE), np.float64(_TOLERANCE_LOGIT), _MAX_STEPS[solver])
-        call = partial(batch.refit_misfit, *arguments, device_mesh(), solver, terms)
+        call = partial(batch.refit_misfit, self.boards, device_mesh(), solver, terms)
         return Task(call, REFITS, words, lane_bytes=_BYTES_PER_WORD * words, fixed_bytes=held)
 
 
@@ -114,18 +108,23 @@ def simulated_boards(board: Board, votes: PairVotes, triads: Int, n_resamples: i
             wins[r, :q] = rng.binomial(n - ties[r, :q], chance)
 
     in_threads(draw, np.array_split(np.arange(n_resamples), -(-n_resamples * q // _DRAWS_OF_A_THREAD) or 1))
-    start, active = pad(board.theta, (size,)), pad(board.active, (size,))
-    secure = is_secure_board(board, None)
-    moved = on_device((design, wins, ties, start, inverse[0], active))
-    return SimulatedBoards(*moved, secure=secure)
+    boards = batch.Simulated(
+        design=design,
+        wins=as_leaf(wins, np.int32),
+        ties=as_leaf(ties, np.int32),
+        start=as_leaf(pad(board.theta, (size,)), np.float64),
+        inverse=as_leaf(inverse[0], np.float64),
+        active=as_leaf(pad(board.active, (size,)), np.bool_),
+    )
+    return SimulatedBoards(on_device(boards), secure=is_secure_board(board, None))
 
 
 def measured(simulated: SimulatedBoards, votes: PairVotes) -> Measures:
     """What the votes themselves say, beside their fit; without padding."""
-    size = simulated.wins.shape[1]
+    boards, size = simulated.boards, len(simulated.boards.design.n)
     points, ties = pad(votes.points, (size,)), pad(votes.ties.astype(np.int32), (size,))
     with double_precision():
-        found: Measures = jax.device_get(batch.measure(simulated.design, points, ties, simulated.start))
+        found: Measures = jax.device_get(batch.measure(boards.design, points, ties, boards.start))
         return found
 
 

@@ -100,11 +100,11 @@ def test_simulated_boards_are_refitted(fitted):
     found = refitted(simulated, LaneRun(chunk_size=16))
     assert (found.status == 0).all()
     q = len(own.n)
-    wins, ties = (np.asarray(x)[:, :q] for x in (simulated.wins, simulated.ties))
+    wins, ties = (np.asarray(x)[:, :q] for x in (simulated.boards.wins, simulated.boards.ties))
     # As many votes, points and ties as expected, within five standard errors.
     points = wins + ties / 2
     assert np.all(np.abs(points.mean(0) - own.expected) < 5 * np.sqrt(own.variance / B))
-    models, odds = np.array([f"m{k}" for k in range(M)]), float(simulated.design.tie_odds)
+    models, odds = np.array([f"m{k}" for k in range(M)]), float(simulated.boards.design.tie_odds)
     for lane in range(3):
         times = np.stack([wins[lane], ties[lane], own.n - wins[lane] - ties[lane]], axis=1).astype(int).ravel()
         a, b = (models[np.repeat(x, 3)].repeat(times) for x in (own.first, own.second))
@@ -174,6 +174,18 @@ def test_a_planted_circle_is_found_and_named():
     # Ratings of other opponents vary by more than those of the same.
     assert (found.ranks["opponents_error"] > found.ranks["sandwich_error"]).mean() > 0.5
     assert {name.split("_")[0] for name in found.figures()} == {"shares", "residuals"}
+
+
+def test_the_share_in_circles_is_that_of_the_true_log_odds():
+    """Of boards with random log-odds beside strengths, within three standard errors of their mean."""
+    slopes = np.zeros((M * (M - 1) // 2, M))
+    first, second = np.array(list(combinations(range(M), 2))).T
+    slopes[np.arange(len(first)), first], slopes[np.arange(len(first)), second] = 1, -1
+    extra = np.random.default_rng(0).normal(0, 0.3, len(first))
+    extra -= slopes @ np.linalg.lstsq(slopes, extra, rcond=None)[0]
+    truth = (extra**2).sum() / ((slopes @ np.linspace(0.8, -0.8, M) + extra) ** 2).sum()
+    shares = np.array([test_of(votes(30 + seed, 100, extra=extra)).cyclic_share for seed in range(6)])
+    assert abs(shares.mean() - truth) < 3 * shares.std(ddof=1) / np.sqrt(6) + 0.01
 
 
 def test_a_pair_that_sticks_out():

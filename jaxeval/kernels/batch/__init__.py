@@ -18,7 +18,7 @@ from jaxeval.kernels.batch.contextual import (
 from jaxeval.kernels.batch.elementwise import elementwise
 from jaxeval.kernels.batch.folds import OwnResamples, fold_temperatures, hold_out, own_resamples, rate, temperatures
 from jaxeval.kernels.batch.items import Items, ItemTotals, delta_sums, draw_singles, evaluator_resamples, item_sums
-from jaxeval.kernels.batch.misfit import measure, refit_misfit
+from jaxeval.kernels.batch.misfit import Simulated, measure, refit_misfit
 from jaxeval.kernels.batch.references import (
     BudgetSums,
     ReferenceProblem,
@@ -46,6 +46,7 @@ __all__ = [
     "RefitForm",
     "Refits",
     "SameModelSums",
+    "Simulated",
     "SingleReferences",
     "Solver",
     "SparseProblem",

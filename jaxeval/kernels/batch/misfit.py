@@ -1,6 +1,7 @@
 """Misfit of simulated boards, refitted, a lane each."""
 
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,39 +25,40 @@ def measure(design: Design, points: Float[Array, "Q"], ties: Integer[Array, "Q"]
     return misfit.measures(design, points, ties, theta)
 
 
+class Simulated(NamedTuple):
+    """L boards simulated at a fit, and what their refits start from."""
+
+    design: Design
+    wins: Integer[Array, "L Q"]  # of the first models
+    ties: Integer[Array, "L Q"]
+    start: Float[Array, "M"]
+    inverse: Float[Array, "M M"]  # pseudo-inverse of the information of the full data
+    active: Bool[Array, "M"]  # models with a finite rating
+
+
 @program("mesh", "solver")
-def refit_misfit(
-    design: Design,
-    wins: Integer[Array, "L Q"],
-    ties: Integer[Array, "L Q"],
-    start: Float[Array, "M"],
-    inverse: Float[Array, "M M"],
-    active: Bool[Array, "M"],
-    mesh: Mesh,
-    solver: Solver,
-    terms: Terms,
-    chunks: Chunks,
-) -> Misfit:
-    """Misfit of boards (numbers) with simulated ``wins`` of the first models and ``ties``, after refits of strengths.
+def refit_misfit(boards: Simulated, mesh: Mesh, solver: Solver, terms: Terms, chunks: Chunks) -> Misfit:
+    """Misfit of simulated boards (numbers) after refits of their strengths.
 
     Results have the leading axes (devices, T, R).
     """
 
-    def chunk(numbers: Array, design: Design, wins: Array, ties: Array, terms: Terms) -> Misfit:
-        i = jnp.arange(len(start))
+    def chunk(numbers: Array, boards: Simulated, terms: Terms) -> Misfit:
+        design, i = boards.design, jnp.arange(len(boards.start))
         n = design.n[design.position]
 
         def one(number: Array) -> Misfit:
-            points = wins[number] + ties[number] / 2
+            ties = boards.ties[number]
+            points = boards.wins[number] + ties / 2
             first = points[design.position]
             table = PairTable(n, row_sums(jnp.where(i[:, None] < i, first, n - first)))
             if solver == Solver.CHORD:
                 gradient = partial(likelihood.gradient, Link.LOGIT, ridge=terms.ridge)
-                end = dense_solve.chord(gradient, table, start, inverse, terms)
+                end = dense_solve.chord(gradient, table, boards.start, boards.inverse, terms)
             else:
-                end = dense_solve.newton(Link.LOGIT, table, active, terms)
-            return misfit.misfit(misfit.measures(design, points, ties[number], end.theta), end.status)
+                end = dense_solve.newton(Link.LOGIT, table, boards.active, terms)
+            return misfit.misfit(misfit.measures(design, points, ties, end.theta), end.status)
 
         return jax.vmap(one)(numbers)
 
-    return over_lanes(chunk, mesh, chunks, (design, wins, ties, terms))
+    return over_lanes(chunk, mesh, chunks, (boards, terms))
