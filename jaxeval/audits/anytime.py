@@ -34,6 +34,13 @@ class AnytimeIntervals(PartResult):
     ``lower, upper``, and how many ``places`` lie between both. ``width_ratio`` is how many times as wide the interval
     is as a fixed one of the same level. ``apart`` says whether 0 lies outside of it; ``apart_fixed`` says the same of
     the fixed one.
+
+    Examples:
+        >>> import jaxeval
+        >>> fit = jaxeval.fit_bradley_terry(jaxeval.simulate_battles(2_000, 4, seed=0))
+        >>> found = jaxeval.anytime_intervals(fit)
+        >>> found.table[["above", "below", "lower", "upper"]].round().to_numpy().tolist()[0]
+        ['model-1', 'model-2', 68.0, 144.0]
     """
 
     table: pd.DataFrame
@@ -103,7 +110,7 @@ def anytime_intervals(
         >>> found.neighbours[["above", "below", "apart", "apart_fixed"]].to_numpy().tolist()[0]
         ['model-1', 'model-2', True, True]
         >>> found.neighbours["width_ratio"].round(2).tolist()
-        [1.56, 1.56, 1.56]
+        [1.56, 1.55, 1.56]
     """
     alpha = 1 - checked_level(level)
     tuned_for = checked_positive("tuned_for", tuned_for)

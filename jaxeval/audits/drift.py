@@ -47,6 +47,17 @@ class Drift(PartResult):
 
     ``ratings`` has a row a period and model. The ratings of a period are moved together so that their mean change since
     the whole board, weighted by battles, is zero: only what a model does beside the others is seen.
+
+    Examples:
+        >>> import jaxeval
+        >>> import pandas as pd
+        >>> votes = jaxeval.simulate_votes(2_000, 4, seed=0)
+        >>> votes["day"] = pd.Timestamp("2026-01-05") + pd.to_timedelta(votes.index // 50, unit="D")
+        >>> found = jaxeval.drift(votes, "day")
+        >>> len(found.changes), found.settings["n_periods"]
+        (0, 6)
+        >>> found.findings()[0].text[:59]
+        'No rating of 4 models over 6 periods (week) changed: the la'
     """
 
     table: pd.DataFrame

@@ -35,6 +35,8 @@ _BLOCK_ROWS = 2**22  # numbers of voters x models that are in memory at once
 _BASE = 1000.0
 _MOST_TOLD = 3
 _SURE_OF_TASTE = 3.0  # standard errors
+_MANY_REPEATS = 0.01  # of all votes
+_OFTEN = 1.5  # times as often as by chance
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -57,6 +59,14 @@ class WhoVotes(PartResult):
     ``blocks`` says about which models voters differ more than about others (`jaxeval.audits.blocks`). ``bursts`` has
     the points of models in periods, beside those that the board expects; None without times. ``without`` has the
     ratings without the voters that have a verdict. ``taste`` is by how much voters differ in what they like (logits).
+
+    Examples:
+        >>> import jaxeval
+        >>> found = jaxeval.who_votes(jaxeval.simulate_votes(3_000, 4, seed=0).assign(voter=lambda v: v.index % 50))
+        >>> (found.table["verdict"] != "").sum()
+        np.int64(0)
+        >>> found.findings()[0].text[:83]
+        'Of the 50 voters with 10 decided votes or more, 0 do not vote as honest voters do ('
     """
 
     table: pd.DataFrame
@@ -135,23 +145,21 @@ class WhoVotes(PartResult):
         return [Finding(_PART, severity, f"{text}{lead}.")]
 
     def _of_repeats(self) -> list[Finding]:
-        again = int(self.repeats.of_voter.sum())
-        share = again / max(self.n_votes, 1)
-        if self.settings["prompt"] is not None:
-            severity = Severity.CAUTION if share > 0.01 else Severity.NOTE if again else Severity.REASSURING
-            text = (
-                f"{counted(again, 'vote repeats', 'votes repeat')} an earlier one of the same voter, pair and prompt "
-            )
-            return [Finding(_PART, severity, f"{text}({share:.1%}).")]
-        expected = self.repeats.alike_by_chance
-        if expected <= 0:
+        again, prompt = int(self.repeats.of_voter.sum()), self.settings["prompt"]
+        share = again / self.n_votes
+        if prompt is not None:
+            severity = Severity.CAUTION if share > _MANY_REPEATS else Severity.NOTE if again else Severity.REASSURING
+            text = f"{counted(again, 'vote repeats', 'votes repeat')} an earlier one of the same voter, pair and "
+            return [Finding(_PART, severity, f"{text}{visible_line(prompt)} ({share:.1%}).")]
+        times = self.repeats.alike / max(self.repeats.alike_by_chance, 1.0)
+        if times < _OFTEN:
             return []
-        times = self.repeats.alike / expected
         text = (
             f"Voters meet the same pair again {times:.1f} times as often as if their pairs were drawn as the board's "
         )
-        text += f"are ({counted(again, 'vote')}); without a column of prompts, repeats cannot be told from that."
-        return [Finding(_PART, Severity.NOTE, text)]
+        return [
+            Finding(_PART, Severity.NOTE, f"{text}are: {counted(again, 'vote is', 'votes are')} on a pair once more.")
+        ]
 
     def _of_blocks(self) -> list[Finding]:
         known = self.blocks["p_adjusted"].notna()
@@ -253,14 +261,17 @@ def who_votes(
     Examples:
         >>> import jaxeval
         >>> votes = jaxeval.simulate_votes(3_000, 4, seed=0)
-        >>> votes["voter"] = votes.index % 60
-        >>> odd = votes["voter"] == 0
-        >>> votes.loc[odd, "winner"] = ["model_b", "model_a"] * (odd.sum() // 2)
+        >>> votes["voter"] = votes.index % 50
+        >>> odd = votes["voter"] == 0  # always prefers the last model
+        >>> for side in ("model_a", "model_b"):
+        ...     votes.loc[odd & (votes[side] == "model-4"), "winner"] = side
         >>> found = jaxeval.who_votes(votes, "voter")
-        >>> found.n_voters, len(found.table)
-        (60, 60)
-        >>> found.table.loc[0, ["voter", "n_votes"]].tolist()
-        [0, 50]
+        >>> found.table.loc[:0, ["voter", "verdict"]].to_numpy().tolist()
+        [[0, 'favours model-4, agrees with the board less than coins do']]
+        >>> found.table.loc[:0, ["n_on_model", "points", "expected_points"]].round(1).to_numpy().tolist()
+        [[29.0, 29.0, 9.7]]
+        >>> found.without.loc[found.without["model"] == "model-4", "change"].round(1).tolist()
+        [-5.9]
     """
     battles = as_battles(battles)
     _check(alpha, correction)
@@ -272,7 +283,7 @@ def who_votes(
     points = points_of(grouped, asked, battles.n_models)
     taste = points.taste()
     table = _voter_table(votes, grouped, points, asked, taste, correction)
-    table["verdict"] = _verdicts(table, grouped, alpha)
+    table.insert(2, "verdict", _verdicts(table, grouped, alpha))
     prompts = None if prompt is None else battles.codes(prompt, "label")[0]
     again = repeats(votes.voter, votes.cell, votes.cells, prompts, battles.count, len(votes.names))
     table["repeats"] = again.of_voter[table["number"]]
@@ -309,10 +320,11 @@ def who_votes(
 
 
 def audited_votes(audited: Audited) -> WhoVotes:
-    """The part of an audit."""
+    """The part of an audit; its clusters, if they are no voters, are taken for prompts."""
     own = audited.options
     check_plain(audited)
-    return who_votes(audited.battles, str(own.voter), time=own.time, alpha=1 - own.level)
+    prompt = own.cluster if own.cluster != own.voter else None
+    return who_votes(audited.battles, str(own.voter), time=own.time, prompt=prompt, alpha=1 - own.level)
 
 
 def _check(alpha: float, correction: str) -> None:
