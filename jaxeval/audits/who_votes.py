@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -26,10 +26,13 @@ from jaxeval.errors import DataError
 from jaxeval.ratings.boards import Board, fit_boards, rated_theta
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.ratings.options import FitOptions
-from jaxeval.statistics.chance_sums import Correction, adjusted
+from jaxeval.statistics.multiplicity import benjamini_hochberg, holm
 from jaxeval.tables.shown import View
 from jaxeval.wording import counted, visible_line
 
+Correction = Literal["benjamini-hochberg", "holm"]
+
+_CORRECTIONS = {"benjamini-hochberg": benjamini_hochberg, "holm": holm}
 _PART = "who_votes"
 _BLOCK_ROWS = 2**22  # numbers of voters x models that are in memory at once
 _BASE = 1000.0
@@ -330,7 +333,7 @@ def audited_votes(audited: Audited) -> WhoVotes:
 def _check(alpha: float, correction: str) -> None:
     if not (isinstance(alpha, float) and 0 < alpha < 1):
         raise ValueError(f"alpha must be between 0 and 1, got {alpha!r}")
-    if correction not in ("benjamini-hochberg", "holm"):
+    if correction not in _CORRECTIONS:
         raise ValueError(f"correction must be 'benjamini-hochberg' or 'holm', got {correction!r}")
 
 
@@ -390,11 +393,11 @@ def _voter_table(
             "points": best["points"].to_numpy(),
             "expected_points": best["expected"].to_numpy(),
             "p_points": p_points,
-            "p_points_adjusted": adjusted(p_points, correction),
+            "p_points_adjusted": _CORRECTIONS[correction](p_points),
             "agreement": liking.agreement,
             "expected_agreement": liking.expected,
             "p_honest": liking.p_honest,
-            "p_honest_adjusted": adjusted(liking.p_honest, correction),
+            "p_honest_adjusted": _CORRECTIONS[correction](liking.p_honest),
         }
     )
 
@@ -448,7 +451,7 @@ def _bursts(votes: _Votes, seconds: Int, every: Every, min_votes: int) -> pd.Dat
             "points": found.points,
             "expected": found.expected,
             "p_value": p,
-            "p_adjusted": adjusted(p, "holm"),
+            "p_adjusted": holm(p),
         }
     )
     return table.dropna(subset="p_value").sort_values("p_value", kind="stable", ignore_index=True)
