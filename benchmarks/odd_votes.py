@@ -29,8 +29,8 @@ from jaxeval.data.battles import Battles
 from jaxeval.ratings.boards import fit_boards, inverse_information
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.ratings.options import FitOptions
-from jaxeval.statistics.chance_sums import adjusted
 from jaxeval.statistics.confidence_sequences import anytime_factor
+from jaxeval.statistics.multiplicity import holm
 from jaxeval.statistics.quantiles import normal_quantile
 
 DEFAULTS = {"boards": 100}
@@ -74,8 +74,8 @@ def voters(n_boards: int) -> Iterator[dict[str, Any]]:
                 votes = Battles.from_pandas(simulated(rng, sizes, 20, taste, kind, n_odd))
                 table = jaxeval.who_votes(votes, "voter", n_strongest=0).table.set_index("voter")
                 honest = table.index >= n_odd
-                by_points.append(bool((adjusted(table["p_points"].to_numpy(), "holm") <= ALPHA)[honest].any()))
-                by_preference.append(bool((adjusted(table["p_honest"].to_numpy(), "holm") <= ALPHA)[honest].any()))
+                by_points.append(bool((holm(table["p_points"].to_numpy()) <= ALPHA)[honest].any()))
+                by_preference.append(bool((holm(table["p_honest"].to_numpy()) <= ALPHA)[honest].any()))
                 alarms = table["verdict"].reindex(range(300), fill_value="") != ""
                 shares.append(float(alarms[n_odd:].sum() / max(alarms.sum(), 1)))
                 found.append([alarms[:N_ODD][sizes[:N_ODD] == size].mean() for size in SIZES])

@@ -8,7 +8,7 @@ import scipy
 
 from jaxeval.arrays import Bool
 from jaxeval.audits.points import Points
-from jaxeval.statistics.chance_sums import adjusted
+from jaxeval.statistics.multiplicity import holm
 
 _FEWEST_VOTERS = 50
 _FEWEST_MODELS = 3
@@ -62,7 +62,7 @@ def divided_models(points: Points, which: Bool, taste: float, models: pd.Index) 
             "taste_logit": np.where(told, np.sqrt(np.maximum(square, 0)), np.nan),
             "z": z,
             "p_value": p,
-            "p_adjusted": adjusted(p, "holm"),
+            "p_adjusted": holm(p),
             "lean": np.where(total(excess**3 - points.third) > 0, "for", "against"),
         }
     )

@@ -47,6 +47,17 @@ class Drift(PartResult):
 
     ``ratings`` has a row a period and model. The ratings of a period are moved together so that their mean change since
     the whole board, weighted by battles, is zero: only what a model does beside the others is seen.
+
+    Examples:
+        >>> import jaxeval
+        >>> import pandas as pd
+        >>> votes = jaxeval.simulate_votes(2_000, 4, seed=0)
+        >>> votes["day"] = pd.Timestamp("2026-01-05") + pd.to_timedelta(votes.index // 50, unit="D")
+        >>> found = jaxeval.drift(votes, "day")
+        >>> len(found.changes), found.settings["n_periods"]
+        (0, 6)
+        >>> found.findings()[0].text[:59]
+        'No rating of 4 models over 6 periods (week) changed: the la'
     """
 
     table: pd.DataFrame
@@ -121,8 +132,10 @@ def drift(
     it is too large, the model is split in two there, the board is fitted anew, and the search goes on: opponents of a
     model that changed raise no alarm of their own.
 
-    On simulated boards without change (400 boards of 8 models, 12 periods and 6,000 votes, a quarter ties), a change
-    was found on .04 of a nominal .05; see docs/drift-and-peeking.md for power and clusters.
+    On 300 simulated boards of 8 models, 12 weeks and 6,000 votes without a change, one was found on .06 of a nominal .05
+    (standard error .014). A step of 50 Elo in the middle was found on .40 of the boards, and one of 100 Elo on .97. Where
+    voters with tastes cast 20 votes each within a few minutes, false alarms were raised on .27 of the boards, and with
+    ``cluster=`` on .02. See docs/drift-and-peeking.md.
 
     Args:
         battles: `Battles`, or a table with the standard columns.

@@ -14,8 +14,9 @@ from jaxeval.data.columns import plain
 from jaxeval.data.item_scores import ItemScores
 from jaxeval.errors import DataError
 from jaxeval.scores.estimates import ScoreEstimates, estimate_scores, student_quantile, unit_parts
-from jaxeval.scores.paired_tests import Alternative, FlipTest, anytime_p, holm, mcnemar, sign_flips, student_p
+from jaxeval.scores.paired_tests import Alternative, FlipTest, anytime_p, mcnemar, sign_flips, student_p
 from jaxeval.scores.score_leaderboard import FEW_ITEMS, as_item_scores
+from jaxeval.statistics.multiplicity import holm
 from jaxeval.statistics.quantiles import checked_level
 from jaxeval.tables.shown import Shown, View, settings_line
 from jaxeval.tables.table import Table

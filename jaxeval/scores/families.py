@@ -14,7 +14,7 @@ import pandas as pd
 import scipy
 
 from jaxeval.arrays import Bool, Float, Int
-from jaxeval.scores.paired_tests import holm
+from jaxeval.statistics.multiplicity import holm
 from jaxeval.statistics.quantiles import checked_level
 
 #: Degrees of freedom from which differences of all pairs at once hold by draws.

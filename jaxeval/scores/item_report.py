@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data.item_scores import ItemScores
-from jaxeval.scores.paired_tests import holm
 from jaxeval.scores.score_leaderboard import as_item_scores
+from jaxeval.statistics.multiplicity import holm
 from jaxeval.statistics.quantiles import checked_level
 from jaxeval.tables.table import Table
 from jaxeval.wording import counted

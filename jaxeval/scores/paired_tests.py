@@ -95,15 +95,3 @@ def anytime_p(difference: Float, alternative: Alternative = "two-sided") -> floa
     value, times = np.unique(difference, return_counts=True)
     wealth = np.log1p(stakes[:, None] * np.clip(value, -1, 1)) @ times
     return float(np.exp(-max(scipy.special.logsumexp(wealth) - np.log(len(stakes)), 0.0)))
-
-
-def holm(p: Float) -> Float:
-    """p-values adjusted by Holm's steps (1979); NaN stay, and are not counted."""
-    known = ~np.isnan(p)
-    order = np.argsort(p[known], kind="stable")
-    steps = np.arange(len(order), 0, -1)
-    adjusted = np.empty(len(order))
-    adjusted[order] = np.minimum(np.maximum.accumulate(p[known][order] * steps), 1.0)
-    found = np.full(p.shape, np.nan)
-    found[known] = adjusted
-    return found

@@ -1,4 +1,4 @@
-"""Tail probabilities of sums of independent chance results, and p-values of many tests at once.
+"""Tail probabilities of sums of independent chance results.
 
 The sums are of weighted Bernoulli variables. Their tails come from the saddlepoint approximation of Lugannani and Rice
 (1980, DOI 10.2307/1426607), for whole numbers with Daniels' second correction (1987, DOI 10.2307/1403269). Its error is
@@ -8,15 +8,13 @@ approximation is wrong by orders of magnitude.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
-
-Correction = Literal["benjamini-hochberg", "holm"]
 
 _MOST_STEPS = 60
 _TOLERANCE = 1e-6  # of tilts, in standard deviations: the tail's relative error is about as large
@@ -148,24 +146,3 @@ class ChanceSums(NamedTuple):
             if moved.max(initial=0) < _TOLERANCE:
                 break
         return s
-
-
-def adjusted(p_values: Float, correction: Correction) -> Float:
-    """p-values of K tests at once; NaN for tests that were not made.
-
-    "holm" bounds the chance of any false alarm (Holm 1979), "benjamini-hochberg" the expected share of false ones among
-    all alarms (Benjamini and Hochberg 1995, DOI 10.1111/j.2517-6161.1995.tb02031.x), for independent tests.
-    """
-    known = ~np.isnan(p_values)
-    own = p_values[known]
-    order = np.argsort(own, kind="stable")
-    n, place = len(own), np.arange(1, len(own) + 1)
-    if correction == "holm":
-        found = np.maximum.accumulate((n - place + 1) * own[order])
-    else:
-        found = np.minimum.accumulate((n / place * own[order])[::-1])[::-1]
-    result = np.full(len(p_values), np.nan)
-    back = np.empty(n)
-    back[order] = np.minimum(found, 1)
-    result[known] = back
-    return result

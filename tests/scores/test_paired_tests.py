@@ -5,7 +5,7 @@ import pytest
 import scipy
 from numpy.testing import assert_allclose
 
-from jaxeval.scores.paired_tests import N_FLIPS, anytime_p, holm, mcnemar, sign_flips, student_p
+from jaxeval.scores.paired_tests import N_FLIPS, anytime_p, mcnemar, sign_flips, student_p
 
 
 @pytest.mark.parametrize(("a", "b"), [(0, 0), (3, 0), (0, 1), (10, 10), (25, 9), (400, 353)])
@@ -73,11 +73,6 @@ def test_student():
         expected = scipy.stats.ttest_1samp(x, 0, alternative=alternative).pvalue
         assert_allclose(student_p(x.mean(), x.std(ddof=1) / np.sqrt(40), 39, alternative), expected, rtol=1e-10)
     assert np.isnan(student_p(0.1, 0.0, 10))
-
-
-def test_holm():
-    p = np.array([0.01, np.nan, 0.04, 0.03, 0.005])
-    assert_allclose(holm(p), [0.03, np.nan, 0.06, 0.06, 0.02])
 
 
 def test_a_fair_game_naively():

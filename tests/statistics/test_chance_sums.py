@@ -1,4 +1,4 @@
-"""Tails of sums of chance results are those of the exact distribution, and corrections are the textbook's."""
+"""Tails of sums of chance results are those of the exact distribution."""
 
 from itertools import product
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import twins
 
-from jaxeval.statistics.chance_sums import ChanceSums, adjusted
+from jaxeval.statistics.chance_sums import ChanceSums
 
 
 def every_value(probability):
@@ -76,10 +76,3 @@ def test_p_values_hold_their_level():
     p = sums.p_values(np.bincount(number, rng.random(n * groups) < probability))
     for level in (0.05, 0.01, 0.001):
         assert (p <= level).mean() <= level + 3 * np.sqrt(level / groups)
-
-
-def test_corrections_are_those_of_holm_and_of_benjamini_and_hochberg():
-    p = np.array([0.01, np.nan, 0.04, 0.03, 0.005])
-    np.testing.assert_allclose(adjusted(p, "holm"), [0.03, np.nan, 0.06, 0.06, 0.02])
-    np.testing.assert_allclose(adjusted(p, "benjamini-hochberg"), [0.02, np.nan, 0.04, 0.04, 0.02])
-    assert len(adjusted(np.array([]), "holm")) == 0

@@ -1,0 +1,33 @@
+"""p-values of many tests at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from jaxeval.arrays import Float
+
+
+def holm(p: Float) -> Float:
+    """p-values adjusted by Holm's steps (1979): the chance of any false alarm. NaN stay, and are not counted."""
+    return _by_steps(p, lambda own: np.maximum.accumulate(own * np.arange(len(own), 0, -1)))
+
+
+def benjamini_hochberg(p: Float) -> Float:
+    """p-values adjusted for the expected share of false alarms among all, of independent tests.
+
+    Benjamini and Hochberg 1995, DOI 10.1111/j.2517-6161.1995.tb02031.x. NaN stay, and are not counted.
+    """
+    return _by_steps(p, lambda own: np.minimum.accumulate((own * len(own) / np.arange(1, len(own) + 1))[::-1])[::-1])
+
+
+def _by_steps(p: Float, steps: Callable[[Float], Float]) -> Float:
+    """``steps`` of the known p-values in ascending order, put back in their places."""
+    known = ~np.isnan(p)
+    order = np.argsort(p[known], kind="stable")
+    adjusted = np.empty(len(order))
+    adjusted[order] = np.minimum(steps(p[known][order]), 1.0)
+    found = np.full(p.shape, np.nan)
+    found[known] = adjusted
+    return found
