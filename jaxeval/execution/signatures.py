@@ -48,13 +48,15 @@ def spelled_out(defaults: type = object) -> Callable[[F], F]:
             Parameter(n, Parameter.KEYWORD_ONLY, default=getattr(defaults, n, None), annotation=kinds[n]) for n in names
         ]
         shown = listed.replace(parameters=[*own, *named])
+        known = frozenset(shown.parameters)
 
         @wraps(function)
         def checked(*args: Any, **kwargs: Any) -> Any:
-            try:
-                shown.bind(*args, **kwargs)
-            except TypeError as error:
-                raise TypeError(f"{function.__name__}() {error}") from None
+            if not known.issuperset(kwargs):  # all else Python checks itself, far faster
+                try:
+                    shown.bind(*args, **kwargs)
+                except TypeError as error:
+                    raise TypeError(f"{function.__name__}() {error}") from None
             return function(*args, **kwargs)
 
         checked.__signature__ = shown  # type: ignore[attr-defined]
