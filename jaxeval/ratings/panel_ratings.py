@@ -125,6 +125,8 @@ class JudgePanelFit(BradleyTerryFit):
     @property
     def warnings(self) -> list[str]:
         """As of `BradleyTerryFit`, and what the verdicts do not say of judges."""
+        if self._panel.confounded:  # which is all that is wrong
+            return [*self.report.warnings, *self._panel.flags]
         return [*super().warnings, *messages_of(self._panel)]
 
 
@@ -356,7 +358,9 @@ def _clusters(
 def _fit(fitted: PanelBoard, drawn: VoteGroups, rows: PanelRows, options: BootstrapOptions) -> JudgePanelFit:
     """The public face of a fitted board."""
     fit = fit_result(JudgePanelFit, fitted, drawn, rows.report, options)
-    return replace(fit, standing=fit.standing.where(False, CONFOUNDED)) if fitted.confounded else fit
+    if not fitted.confounded:
+        return fit
+    return replace(fit, standing=pd.Series(CONFOUNDED, fit.ratings.index, name="standing", dtype=object))
 
 
 def _nothing(fitted: PanelBoard, n_resamples: int) -> Refitted:
