@@ -16,7 +16,6 @@ from jaxeval.kernels.additions import added
 from jaxeval.kernels.kinds import Bool, Float, Int32
 from jaxeval.kernels.solve import Solution, Terms, capped, iterate, solved
 
-
 # Share of the mean information that every parameter has at least, which changes the way and not the end.
 _LEAST = 1e-10
 

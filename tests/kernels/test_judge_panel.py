@@ -17,7 +17,8 @@ FIRST = RNG.integers(M, size=C)
 SECOND = (FIRST + RNG.integers(1, M, size=C)) % M
 JUDGE = RNG.integers(K, size=C)
 N = RNG.integers(5, 30, size=(C, R)).astype(float)
-POINTS = np.rint(N * RNG.uniform(0.2, 0.8, size=(C, R)))
+Z = np.array([0.7, 1.0, 1.3])[JUDGE] * np.linspace(1.5, -1.5, M)[FIRST] - np.linspace(1.5, -1.5, M)[SECOND]
+POINTS = RNG.binomial(N.astype(int), scipy.special.expit(Z + np.array([0.5, 0, -0.5])[JUDGE])[:, None]).astype(float)
 CONTESTS = Contests(*(x.astype(np.int32) for x in (FIRST, SECOND, JUDGE)))
 START = np.concatenate([np.zeros(M), np.ones(K), np.zeros(K)])
 MOVES = np.ones((P, R), bool)
