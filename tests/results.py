@@ -61,6 +61,13 @@ def fewest_votes():
 
 
 @cache
+def panel():
+    judges = dict(zip(["judge-1", "judge-2", "judge-3"], ["<b>judge", "$x$", "other\x1b"], strict=True))
+    own = renamed(jaxeval.simulate_panel(200, 8, seed=1)).replace({"judge": judges})
+    return jaxeval.fit_judge_panel(own, 30, progress=False)
+
+
+@cache
 def sliced_votes():
     own = votes()
     own = own.assign(**{"<b>": np.where(np.arange(len(own)) % 2, "$a", "\x1b[2J")})
@@ -180,6 +187,8 @@ RESULTS = {
     "Bootstrap": board,
     "PredictionPoweredBoard": powered,
     "PredictionPoweredFit": lambda: powered().fit,
+    "JudgePanel": panel,
+    "JudgePanelFit": lambda: panel().fit,
     "ContextualBootstrap": lambda: jaxeval.bootstrap(battles(), 30, ties="davidson", progress=False),
     "Bootstraps": slices,
     "CategoryBoards": categories,

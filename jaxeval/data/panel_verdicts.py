@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -110,7 +110,8 @@ def panel_rows(verdicts: Any, where: PanelColumns) -> PanelRows:
     item = usual_column(battles.columns, where.item, ITEM)
     if item is None and ROW in battles.columns:
         item = ROW
-    return PanelRows(**vars(battles), judge=number, judges=judges, item=item)
+    own: dict[str, Any] = {role.name: getattr(battles, role.name) for role in fields(Battles)}
+    return PanelRows(**own, judge=number, judges=judges, item=item)
 
 
 def panel_battles(verdicts: Any, where: PanelColumns) -> Battles:

@@ -16,6 +16,9 @@ from jaxeval.kernels.additions import added
 from jaxeval.kernels.kinds import Bool, Float, Int32
 from jaxeval.kernels.solve import Solution, Terms, capped, iterate, solved
 
+# Share of the mean information that every parameter has at least, which changes the way and not the end.
+_LEAST = 1e-10
+
 
 class Contests(NamedTuple):
     """Judges and two models on their sides; those that pad have no verdicts."""
@@ -28,8 +31,8 @@ class Contests(NamedTuple):
 class Verdicts(NamedTuple):
     """What the verdicts of each contest say."""
 
-    n: Float[Array, "C R"]  # their weight
-    points: Float[Array, "C R"]  # of side A
+    n: Float[Array, "C *R"]  # their weight
+    points: Float[Array, "C *R"]  # of side A
 
 
 class Sizes(NamedTuple):
@@ -125,7 +128,8 @@ def newton(
         scale = jnp.where(scale > 0, scale, 1.0)[:, None, None]
         along = jnp.einsum("rup,ruq->rpq", fixed, fixed, precision="highest")
         matrix = within(jnp.swapaxes(within(matrix), -1, -2)) + scale * along
-        matrix += jnp.where(moves.T, 0.0, 1.0)[..., None] * jnp.eye(len(phi))
+        # Of equal strengths the verdicts say nothing of a discrimination, which then waits for the next step.
+        matrix += (jnp.where(moves.T, 0.0, 1.0)[..., None] + _LEAST * scale) * jnp.eye(len(phi))
         right = within(grad.T[..., None])[..., 0]
         change = within(solved(matrix, right)[..., None])[..., 0].T
         return capped(jnp.where(moves, change, 0.0)), right.T

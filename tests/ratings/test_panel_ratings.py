@@ -1,0 +1,370 @@
+"""Panels of judges without gold: against a naive fit by a general optimizer, planted truths, what cannot be told."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.optimize
+from compilations import compilations
+
+import jaxeval
+from jaxeval import Battles, DataError, fit_judge_panel, leaderboard, simulate_panel
+from jaxeval.data.features import design
+from jaxeval.data.panel_verdicts import PanelColumns, panel_rows
+from jaxeval.execution.precision import double_precision
+from jaxeval.kernels.batch.judge_panel import draw_panel
+from jaxeval.ratings.options import BootstrapOptions
+from jaxeval.ratings.panel_boards import fit_panel_board, messages_of
+from jaxeval.ratings.panel_ratings import CONFOUNDED, NO_ITEMS, SHARED_TASTE
+from jaxeval.ratings.panel_refits import panel_refits
+from jaxeval.ratings.sandwich import score_squares
+from jaxeval.ratings.slices import whole_board
+from jaxeval.ratings.vote_groups import VoteGroups
+
+ELO = 400 / np.log(10)
+M, B = 5, 64
+G, SIDES = [0.6, 1.0, 1.7], [0.5, 0.0, -0.3]
+
+
+def simulated(n_items=500, **options):
+    return simulate_panel(n_items, M, **{"discriminations": G, "side_biases": SIDES, "seed": 3, **options})
+
+
+@pytest.fixture(scope="module")
+def verdicts():
+    """With ties, which count as half a win."""
+    frame = simulated()
+    return frame.assign(verdict=np.where(np.arange(len(frame)) % 7 == 0, "tie", frame["verdict"]))
+
+
+@pytest.fixture(scope="module")
+def panel(verdicts):
+    return fit_judge_panel(verdicts, B)
+
+
+def fitted(frame, side_bias=True, ridge=0.0):
+    """The fit alone, without resamples, which would be compiled for each size of data."""
+    rows = panel_rows(frame, PanelColumns())
+    options = BootstrapOptions(ridge=ridge)
+    return fit_panel_board(rows.models, rows.cells, rows.judges, options, side_bias)
+
+
+def naive(frame, side_bias=True, ridge=0.0):
+    """Ratings, discriminations and side biases: the maximum of the likelihood, verdict by verdict.
+
+    The first of the discriminations follows from the others, whose mean is 1.
+    """
+    models, judges = (sorted(set(frame[name])) for name in ("model_a", "judge"))
+    a, b = (frame[side].map(models.index).to_numpy() for side in ("model_a", "model_b"))
+    k = frame["judge"].map(judges.index).to_numpy()
+    y = frame["verdict"].map({"model_a": 1.0, "tie": 0.5, "model_b": 0.0}).to_numpy()
+    m, n = len(models), len(judges)
+
+    def parts(x):
+        g = np.r_[n - x[m : m + n - 1].sum(), x[m : m + n - 1]]
+        return x[:m] - x[:m].mean(), g, x[m + n - 1 :] if side_bias else np.zeros(n)
+
+    def loss(x):
+        theta, g, sides = parts(x)
+        z = g[k] * (theta[a] - theta[b]) + sides[k]
+        p = 1 / (1 + np.exp(-z))
+        r = p - y
+        slope = np.bincount(a, g[k] * r, m) - np.bincount(b, g[k] * r, m) + 2 * ridge * theta
+        of_g = np.bincount(k, r * (theta[a] - theta[b]), n)
+        of_b = np.bincount(k, r, n) if side_bias else np.zeros(0)
+        value = (np.logaddexp(0, z) - y * z).sum() + ridge * theta @ theta
+        return value, np.r_[slope - slope.mean(), of_g[1:] - of_g[0], of_b]
+
+    start = np.r_[np.zeros(m), np.ones(n - 1), np.zeros(n if side_bias else 0)]
+    found = scipy.optimize.minimize(loss, start, jac=True, method="BFGS", options={"gtol": 1e-10, "maxiter": 2000}).x
+    theta, g, sides = parts(found)
+    scale = np.exp(np.log(g).mean())
+    return 1000 + ELO * scale * theta, g / scale, sides
+
+
+class TestFit:
+    @pytest.mark.parametrize("side_bias", [True, False])
+    @pytest.mark.parametrize("ridge", [0.0, 3.0])
+    def test_is_the_naive_one(self, verdicts, side_bias, ridge):
+        found = fitted(verdicts, side_bias, ridge)
+        ratings, g, sides = naive(verdicts, side_bias, ridge)
+        np.testing.assert_allclose(1000 + ELO * found.fitted.theta, ratings, atol=2e-4)
+        np.testing.assert_allclose(found.fitted.g, g, atol=1e-6)
+        np.testing.assert_allclose(found.fitted.b, sides if side_bias else np.zeros(3), atol=1e-6)
+
+    def test_is_shown(self, verdicts, panel):
+        ratings, g, sides = naive(verdicts)
+        np.testing.assert_allclose(panel.ratings, ratings, atol=2e-4)
+        np.testing.assert_allclose(panel.fit.discriminations, g, atol=1e-6)
+        np.testing.assert_allclose(panel.fit.side_biases, sides, atol=1e-6)
+        assert panel.fit.n_verdicts.tolist() == [500] * 3
+        assert panel.fit.converged
+
+    def test_one_judge_without_a_side_bias_is_bradley_terry(self, verdicts):
+        own = verdicts[verdicts["judge"] == "judge-2"]
+        found = fit_judge_panel(own, B, side_bias=False, cluster=False)
+        battles = Battles.from_pandas(own.rename(columns={"verdict": "winner"}))
+        plain = jaxeval.bootstrap(battles, B)
+        np.testing.assert_allclose(found.ratings, plain.fit.ratings, rtol=0, atol=1e-8)
+        np.testing.assert_allclose(found.fit.standard_errors, plain.fit.standard_errors, atol=1e-6)
+        assert found.fit.log_likelihood == pytest.approx(plain.fit.log_likelihood)
+        assert found.fit.discriminations.tolist() == [1]
+        assert found.judges()[["discrimination_lower", "discrimination_upper"]].to_numpy().tolist() == [[1, 1]]
+
+    def test_planted_judges_are_recovered(self):
+        g, sides = np.exp(np.linspace(-0.6, 0.6, 4)), np.array([0.4, -0.6, 0.0, 0.2])
+        strengths = pd.Series(np.linspace(-1, 1, 6), [*"abcdef"])
+        frame = simulate_panel(20_000, discriminations=g, side_biases=sides, strengths=strengths, seed=1)
+        found = fitted(frame)
+        inverse = found.inverse_information()
+        squares = score_squares(found.scores(), found.cells.count, VoteGroups())
+        errors = np.sqrt(np.diag(inverse @ squares @ inverse))  # of strengths, discriminations, side biases
+        assert (np.abs(np.concatenate(found.fitted) - np.r_[strengths, g, sides]) < 4 * errors).all()
+        assert errors.max() < 0.05
+
+    def test_sandwich_errors_are_those_of_draws(self, panel):
+        np.testing.assert_allclose(panel.fit.standard_errors, panel.standard_errors, rtol=0.3)
+        own = np.sqrt(np.diag(panel.fit._covariance))[M:]
+        told = panel.judges()[["discrimination_standard_error", "side_bias_standard_error"]]
+        np.testing.assert_allclose(own, told.to_numpy().T.ravel(), rtol=0.3)
+
+
+class TestInvariance:
+    def test_rows_judges_and_names(self, verdicts, panel):
+        order = np.random.default_rng(0).permutation(len(verdicts))
+        other = fit_judge_panel(verdicts.iloc[order].rename(columns={"judge": "judge_name"}), B)
+        np.testing.assert_array_equal(other.draws, panel.draws)
+        np.testing.assert_array_equal(other.joint_judges.draws, panel.joint_judges.draws)
+
+    def test_sides_swapped(self, verdicts, panel):
+        swapped = verdicts.rename(columns={"model_a": "model_b", "model_b": "model_a"})
+        swapped["verdict"] = verdicts["verdict"].replace({"model_a": "model_b", "model_b": "model_a"})
+        other = fitted(swapped).fitted
+        np.testing.assert_allclose(other.theta, panel.fit.theta, atol=1e-8)
+        np.testing.assert_allclose(other.b, -panel.fit.side_biases, atol=1e-8)
+        named = fit_judge_panel(swapped.assign(first=swapped["model_b"]), B, shown_first="first")
+        np.testing.assert_allclose(named.fit.side_biases, panel.fit.side_biases, atol=1e-8)
+
+    def test_a_judge_twice(self, verdicts):
+        frame = pd.concat([verdicts, verdicts[verdicts["judge"] == "judge-3"].assign(judge="judge-4")])
+        twice, (ratings, g, sides) = fitted(frame).fitted, naive(frame)
+        assert twice.g[2] == pytest.approx(twice.g[3])
+        np.testing.assert_allclose(twice.g, g, atol=1e-6)
+        np.testing.assert_allclose(1000 + ELO * twice.theta, ratings, atol=2e-4)
+        np.testing.assert_allclose(twice.b, sides, atol=1e-6)
+
+    def test_chunks_and_numbers_of_resamples(self, verdicts, panel, tmp_path):
+        chunked = fit_judge_panel(verdicts, B, chunk_size=16, checkpoint=tmp_path / "run")
+        np.testing.assert_allclose(chunked.draws, panel.draws, rtol=0, atol=1e-6)
+        again = fit_judge_panel(verdicts, B, checkpoint=tmp_path / "run")
+        np.testing.assert_array_equal(again.draws, chunked.draws)
+        fewer = fit_judge_panel(verdicts, B // 2)
+        np.testing.assert_allclose(fewer.draws, panel.draws[: B // 2], rtol=0, atol=1e-6)
+        with pytest.raises(DataError, match="another run"):
+            fit_judge_panel(verdicts, B, checkpoint=tmp_path / "run", side_bias=False)
+
+    def test_gauge(self, verdicts, panel):
+        other = fit_judge_panel(verdicts, B, gauge=("model-2", 1200.0))
+        assert other.ratings["model-2"] == pytest.approx(1200)
+        np.testing.assert_allclose(other.tiers(), panel.tiers())
+        np.testing.assert_allclose(other.ratings - panel.ratings, (other.ratings - panel.ratings).iloc[0])
+
+    def test_similar_data_share_programs(self, verdicts):
+        with compilations() as count:
+            fit_judge_panel(verdicts.iloc[30:], B)
+        assert count.programs == []
+
+
+class TestDraws:
+    @pytest.mark.parametrize("scheme", ["items", "multinomial", "poisson"])
+    def test_a_resample_is_what_is_refitted(self, verdicts, scheme):
+        given = {} if scheme == "items" else {"scheme": scheme, "cluster": False}
+        panel = fit_judge_panel(verdicts, B, **given)
+        rows = panel_rows(verdicts, PanelColumns())
+        options = BootstrapOptions(cluster="item" if scheme == "items" else None, n_resamples=B)
+        options = options if scheme == "items" else BootstrapOptions(scheme=scheme, n_resamples=B)
+        options = options.checked(rows)
+        cells, drawn = whole_board(rows, design(rows, (), True), options)
+        fitted = fit_panel_board(rows.models, cells, rows.judges, options, True)
+        refits = panel_refits(fitted, "", drawn, options)
+        with double_precision():
+            n, points = (np.asarray(x) for x in draw_panel(refits.problem, refits.form, np.uint64(0), np.int64(7)))
+        own = np.arange(len(cells.first))
+        contests = pd.DataFrame({"judge": rows.judges[cells.judge], "model_a": rows.models[cells.first]})
+        contests["model_b"] = rows.models[cells.second]
+        wins, losses = (np.repeat(own, np.rint(2 * x).astype(int)) for x in (points[own], (n - points)[own]))
+        frame = pd.concat(
+            [contests.loc[wins].assign(verdict="model_a"), contests.loc[losses].assign(verdict="model_b")]
+        )
+        ratings, g, sides = naive(frame)  # every verdict twice, ties as one of each
+        np.testing.assert_allclose(panel.draws[7], ratings, atol=2e-3)
+        joint = panel.joint_judges
+        np.testing.assert_allclose(joint.of(measure="discrimination").draws[7], g, atol=1e-5)
+        np.testing.assert_allclose(joint.of(measure="side_bias").draws[7], sides, atol=1e-5)
+        if scheme != "poisson":
+            assert n.sum() == len(verdicts)
+
+    def test_newton_gives_what_chord_steps_give(self, verdicts, panel, monkeypatch):
+        from jaxeval.kernels import batch
+        from jaxeval.ratings import panel_refits as module
+
+        monkeypatch.setattr(module, "_SOLVERS", {batch.Solver.NEWTON: ("newton", 200)})
+        other = fit_judge_panel(verdicts, B)
+        np.testing.assert_allclose(other.draws, panel.draws, rtol=0, atol=1e-5)
+        assert other.n_by_slower_solvers == B
+        assert panel.n_by_slower_solvers == 0
+
+    def test_tables(self, panel):
+        joint = panel.joint_judges
+        table = panel.judges(0.9)
+        ends = joint.interval(0.9).xs("side_bias")
+        np.testing.assert_array_equal(table["side_bias_upper"], ends["upper"])
+        board = leaderboard(panel)
+        assert [row["judge"] for row in board.attrs["judges"]] == ["judge-1", "judge-2", "judge-3"]
+        assert SHARED_TASTE in board.attrs["warnings"]
+        assert board["vote_count"].sum() == 2 * 1500
+        assert not any("penalty" in text for text in board.attrs["warnings"])
+
+    def test_slices(self, verdicts):
+        frame = verdicts.assign(lang=np.where(verdicts["item"] % 2, "en", "de"))
+        boards = fit_judge_panel(frame, B, by="lang")
+        alone = fitted(frame[frame["lang"] == "en"]).fitted
+        np.testing.assert_allclose(boards["en"].fit.theta, alone.theta, atol=1e-8)
+        assert len(leaderboard(boards)) == 2 * M
+
+
+class TestItems:
+    def test_are_drawn_whole_unless_asked(self, verdicts, panel):
+        assert panel.settings.cluster == "item"
+        assert panel.n_clusters == 500
+        rows = fit_judge_panel(verdicts, B, cluster=False)
+        assert rows.n_clusters is None
+        assert any("one by one" in text for text in rows.warnings)
+
+    def test_none_is_told(self, verdicts, panel):
+        assert NO_ITEMS not in panel.warnings
+        found = fit_judge_panel(verdicts.drop(columns="item"), B)
+        assert NO_ITEMS in found.warnings
+
+    @pytest.mark.slow
+    def test_judges_who_err_together_are_covered(self):
+        """Intervals of 95 % of differences; benchmarks/judge_panel.py has more panels."""
+        strengths = pd.Series(np.linspace(-1, 1, M), [*"abcde"])
+        truth = ELO * (strengths.to_numpy()[:, None] - strengths.to_numpy())
+        inside = {None: [], False: []}
+        for seed, cluster in itertools.product(range(25), inside):
+            frame = simulate_panel(300, discriminations=[1.0] * 8, strengths=strengths, together=0.7, seed=seed)
+            lower, upper = fit_judge_panel(frame, 100, cluster=cluster).difference_interval()
+            pairs = np.triu_indices(M, 1)
+            inside[cluster].append(((lower <= truth) & (truth <= upper)).to_numpy()[pairs].mean())
+        assert np.mean(inside[None]) > 0.85
+        assert np.mean(inside[False]) < 0.75
+
+
+class TestWhatCannotBeTold:
+    def one_sided(self, pairs, n=40, judges=("j1", "j2")):
+        rng = np.random.default_rng(0)
+        rows = [(j, k, a, b, rng.choice(["model_a", "model_b"])) for j in judges for a, b in pairs for k in range(n)]
+        return pd.DataFrame(rows, columns=["judge", "item", "model_a", "model_b", "verdict"])
+
+    @pytest.mark.parametrize(
+        ("pairs", "told"),
+        [
+            ([("ref", x) for x in "abc"], "ref is always on side A and a, b, c are always on side B"),
+            (list(itertools.product("abc", "xyz")), "a, b, c are always on side A and x, y, z are always on side B"),
+        ],
+    )
+    def test_side_biases_and_ratings(self, pairs, told):
+        frame = self.one_sided(pairs)
+        found = fit_judge_panel(frame, B)
+        assert found.ratings.isna().all()
+        assert set(found.fit.standing) == {CONFOUNDED}
+        assert found.fit.discriminations.isna().all()
+        assert found.judges()["flags"].ne("").all()
+        text = " ".join(found.warnings)
+        assert told in text
+        assert "side_bias=False" in text
+        assert "took points" not in text
+        assert leaderboard(found)["rating"].isna().all()
+        without = fitted(frame, side_bias=False)
+        assert without.board.active.all()
+        assert not without.flags
+
+    def test_discriminations_of_judges_with_one_model_in_common(self):
+        pairs = [list(itertools.permutations(own, 2)) for own in ("abc", "cde")]
+        frame = pd.concat([self.one_sided(own, judges=[judge]) for own, judge in zip(pairs, ["j1", "j2"], strict=True)])
+        found = fitted(frame)
+        assert not found.board.active.any()
+        assert "cannot be compared" in found.flags[0]
+
+    def test_judges_at_0_and_against_the_panel(self):
+        frame = simulate_panel(500, M, discriminations=[1.0, 1.2, 0.0, -1.0], seed=1)
+        found = fit_judge_panel(frame, B)
+        flags = found.judges()["flags"]
+        assert flags["judge-3"].startswith("may not follow")
+        assert flags["judge-4"].startswith("goes against")
+        assert flags["judge-1"] == flags["judge-2"] == ""
+        held = found.fit.discriminations[["judge-1", "judge-2"]]
+        assert np.exp(np.log(held).mean()) == pytest.approx(1)
+        assert any("held by the judges" in text and "judge-3" in text for text in found.warnings)
+
+    def test_judges_who_say_too_little(self, verdicts):
+        pair = {"judge": "once", "item": [0, 1], "model_a": "model-1", "model_b": "model-2"}
+        once = pd.DataFrame({**pair, "verdict": ["model_a", "model_b"]})
+        side = verdicts.iloc[:60].assign(judge="always A", verdict="model_a")
+        found = fitted(pd.concat([verdicts, once, side]))
+        status = dict(zip(found.judges, found.status, strict=True))
+        assert "one side" in status["always A"]
+        assert "too few" in status["once"]
+        own = [name.startswith("judge") for name in found.judges]
+        np.testing.assert_allclose(found.fitted.theta, fitted(verdicts).fitted.theta, atol=1e-8)
+        np.testing.assert_allclose(found.fitted.g[own], fitted(verdicts).fitted.g, atol=1e-8)
+        assert any("always A" in text for text in messages_of(found))
+
+    def test_a_judge_who_follows_the_ratings_without_exception(self, verdicts):
+        order = pd.Series(fitted(verdicts).fitted.theta, sorted(set(verdicts["model_a"])))
+        a, b = (verdicts[side].map(order) for side in ("model_a", "model_b"))
+        sure = verdicts.assign(judge="sure", verdict=np.where(a > b, "model_a", "model_b")).iloc[:300]
+        found = fitted(pd.concat([verdicts, sure]))
+        assert "without exception" in found.status[list(found.judges).index("sure")]
+        np.testing.assert_allclose(found.fitted.theta, order, atol=1e-8)
+
+    def test_models_apart(self, verdicts):
+        more = pd.DataFrame(
+            {"judge": ["judge-1", "judge-1", "judge-1", "judge-2", "judge-3"], "item": [900, 901, 902, 903, 904],
+             "model_a": ["model-1", "new", "model-1", "model-2", "few"],
+             "model_b": ["new", "model-2", "few", "few", "model-2"],
+             "verdict": ["model_b", "model_a", "model_b", "model_a", "model_a"]}
+        )  # fmt: skip
+        found = fit_judge_panel(pd.concat([verdicts, more]), B)
+        assert found.fit.standing["new"] == "undefeated"
+        assert found.ratings["new"] == np.inf
+        assert 0 < found.degenerate.loc["few"].sum() < B
+        assert 0 < found.n_by_slower_solvers < B
+        assert found.converged.all()
+
+    def test_nothing_is_rated(self):
+        frame = pd.DataFrame({"judge": ["j"], "item": [1], "model_a": ["a"], "model_b": ["b"], "verdict": ["model_a"]})
+        found = fit_judge_panel(frame, B)
+        assert not np.isfinite(found.ratings).any()
+
+
+def test_the_arena(data):
+    """Three judges of 27,000 votes: smaller errors than each, and no better ranks than the best (tau .947)."""
+    table = pd.read_parquet(data / "arena27k_human_3judges.parquet")
+    judges = ["gpt4_0125", "claude3_opus", "gpt35_turbo"]
+    sides = table[["model_a", "model_b"]]
+    panel = fit_judge_panel(table.drop(columns="human"), 2, judges=judges)
+    plain = {name: jaxeval.fit_bradley_terry(sides.assign(winner=table[name])).ratings for name in ["human", *judges]}
+
+    def error(ratings):
+        return np.sqrt(((ratings - plain["human"]) ** 2).mean())
+
+    assert error(panel.ratings) == pytest.approx(26.54, abs=0.01)
+    assert min(error(plain[name]) for name in judges) == pytest.approx(33.89, abs=0.01)
+    boards = {**plain, "panel": panel.ratings}
+    tau = {name: ratings.corr(plain["human"], "kendall") for name, ratings in boards.items()}
+    assert tau["panel"] == pytest.approx(0.916, abs=5e-4)
+    assert max(tau[name] for name in judges) == pytest.approx(0.947, abs=5e-4)
+    assert panel.fit.side_biases["gpt35_turbo"] == pytest.approx(1.914, abs=1e-3)
