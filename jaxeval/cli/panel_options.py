@@ -86,7 +86,7 @@ class PanelReading:
         columns = {"item": self.item, "judge": self.judge, "shown_first": self.shown_first, "labels": reading.labels}
         columns = {name: value for name, value in columns.items() if value is not None} | given
         table = _table(paths, reading)
-        options = {"human": False, "one_order": "keep", **columns}
+        options: dict[str, Any] = {"human": False, "one_order": "keep", **columns}
         found = JudgeOutputs.from_pandas(table, model_a=reading.model_a, model_b=reading.model_b, **options)
         return found, PanelColumns()
 

@@ -132,7 +132,7 @@ def scores(
     )
 
 
-@click.command("compare-scores")
+@click.command("compare-scores", cls=CompilingCommand)
 @click.argument("a")
 @click.argument("b", metavar="B|all")
 @click.argument("files", nargs=-1, required=True, type=InputFile(exists=True, path_type=Path))
