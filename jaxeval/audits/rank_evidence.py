@@ -190,7 +190,8 @@ class RankEvidence(PartResult):
         return [(Severity.SERIOUS if alone else Severity.CAUTION if mostly else Severity.NOTE, text)]
 
     def _of_planning(self) -> list[tuple[Severity, str]]:
-        lacking = self.neighbours[~self.neighbours["told_apart_alone"] & np.isfinite(self.neighbours["votes_needed"])]
+        needed = self.neighbours["votes_needed"]
+        lacking = self.neighbours[~self.neighbours["told_apart_alone"] & np.isfinite(needed) & (needed >= 1)]
         if len(lacking) == 0:
             return []
         first, least = lacking.iloc[0], lacking.loc[lacking["votes_needed"].idxmin()]

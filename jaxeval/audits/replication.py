@@ -30,7 +30,6 @@ from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.progress import Advance
 from jaxeval.execution.runs import Identity, open_run
 from jaxeval.execution.signatures import spelled_out
-from jaxeval.ratings.boards import Board
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.statistics.agreement import ranking_agreement
 from jaxeval.statistics.differences import MOST_NOT_FINITE
@@ -168,7 +167,13 @@ def replication(
 def replicated(audited: Audited, n_boards: int = 200, n_splits: int = 100, top: int = 10) -> Replication:
     """`replication` of a board that is audited."""
     n_boards, n_splits = checked_integer("n_boards", n_boards, 20), checked_integer("n_splits", n_splits, 20)
-    top, options, fit = checked_integer("top", top, 1), audited.options, audited.fit
+    top, options = checked_integer("top", top, 1), audited.options
+    if options.ties != "half" or options.features:
+        raise NotAnsweredError(
+            "votes are simulated for boards without covariates and tie models, whose own chances are not known here: "
+            "leave out features= and ties="
+        )
+    fit = audited.fit
     _check(fit)
     settings = audited.settings | {"n_boards": n_boards, "n_splits": n_splits, "n_resamples": None}
     identity = partial(Identity, settings, audited.digest, noun="battles")
@@ -202,12 +207,7 @@ def _few_votes(models: pd.Index) -> list[str]:
 
 def _check(fit: BradleyTerryFit) -> None:
     """An error for boards whose votes are not simulated."""
-    board = fit._likelihood.board
-    if not isinstance(fit._likelihood, Board):
-        raise NotAnsweredError(
-            "votes are simulated for boards without covariates and tie models, whose own chances are not known here: "
-            "leave out features= and ties="
-        )
+    board = fit._board
     soft = ~np.isin(board.cells.target, (0.0, 0.5, 1.0))
     if soft.any():
         n = counted(int(board.cells.count[soft].sum()), "battle has", "battles have")
