@@ -158,6 +158,7 @@ class VoterMoves:
         """As of `Moves`: the cells of all voters of a lane, summed."""
         lanes = np.repeat(np.arange(len(at)), at.shape[1])
         chosen = scipy.sparse.csr_array((times.reshape(-1), (lanes, at.reshape(-1))), (len(at), len(self.capacity)))
+        chosen.eliminate_zeros()
         votes = scipy.sparse.csr_array(chosen @ self.times)
         n_entries = np.diff(votes.indptr)
         width = max(int(n_entries.max(initial=0)), 1)
