@@ -19,7 +19,8 @@ from jaxeval.audits.replication import replicated
 from jaxeval.audits.who_votes import audited_votes
 from jaxeval.data.battles import Battles
 from jaxeval.execution.precision import versions
-from jaxeval.execution.runs import Identity, open_run
+from jaxeval.execution.progress import progress_bar
+from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.wording import did_you_mean, named
 
@@ -77,10 +78,12 @@ def audit(battles: Battles | Any, *, parts: Sequence[str] | None = None, **optio
     settings = audited.settings | {"parts": [part.name for part in asked]}
     found = {}
     identity = partial(Identity, settings, audited.digest, noun="battles")
-    with open_run(identity, len(asked), "questions of the audit", **audited.running) as run:
-        for part in asked:
-            found[part.name] = part.answer(audited)
-            run.advance(1)
+    running: RunOptions = {**audited.running, "progress": False}  # of the runs within; there is a bar for each part
+    with open_run(identity, len(asked), "questions", **running):
+        for number, part in enumerate(asked):
+            with progress_bar(len(asked), part.question, audited.running.get("progress"), compiles=False) as advance:
+                advance(number)
+                found[part.name] = part.answer(audited)
     return Audit(
         parts=found,
         questions={part.name: part.question for part in asked},

@@ -27,7 +27,6 @@ class FewestMoves(NamedTuple):
     """What was found for T lanes."""
 
     number: Float  # (T,) moves after which the models are swapped; NaN where none were found
-    first_order: Float  # (T,) what the first order says, infinite where all moves together do not reach
     move: Int  # (T, K) the moves that were chosen from,
     times: Float  # (T, K) and how often each is made
 
@@ -42,8 +41,7 @@ def fewest_moves(boards: ChangedBoards, moves: Moves, pairs: Int, section: str) 
     gap = theta[pairs[:, 0]] - theta[pairs[:, 1]]
     at, gain = most_promising(moves, theta, pull, _MOST_CANDIDATES)
     capacity = moves.capacity[at]
-    first_order = _needed(gain, capacity, gap)
-    used = (np.cumsum(capacity, 1) < 2 * first_order[:, None]).sum(1).max(initial=0) + 1
+    used = (np.cumsum(capacity, 1) < 2 * _needed(gain, capacity, gap)[:, None]).sum(1).max(initial=0) + 1
     n = min(max(2 * int(used), _FEWEST_CANDIDATES), at.shape[1])
     lanes = _Lanes(at[:, :n], gain[:, :n], capacity[:, :n], gap, np.tile(theta, (len(pairs), 1)), pull, moves.fixed)
     for number in range(_MOST_ROUNDS):
@@ -54,7 +52,7 @@ def fewest_moves(boards: ChangedBoards, moves: Moves, pairs: Int, section: str) 
         found = boards.refit(entries, lanes.theta, pairs, open_, f"{section}-{number}")
         own = np.arange(len(pairs))
         lanes.look(open_, found.theta[own, pairs[:, 0]] - found.theta[own, pairs[:, 1]], found, moves)
-    return FewestMoves(np.where(np.isfinite(lanes.high), lanes.high, np.nan), first_order, lanes.at, lanes.best)
+    return FewestMoves(np.where(np.isfinite(lanes.high), lanes.high, np.nan), lanes.at, lanes.best)
 
 
 def _needed(gain: Float, capacity: Float, gap: Float) -> Float:

@@ -47,6 +47,11 @@ class Moves(Protocol):
         """Whether gains are those at the full board all the way."""
         ...
 
+    @property
+    def width(self) -> int:
+        """Numbers that the gains of a lane take."""
+        ...
+
     def gains(self, theta: Float, pull: Float, at: Int | None = None) -> Float:
         """(L, V) how much each move closes the gap of each lane, at first order; of the moves ``at`` (L, K), (L, K).
 
@@ -100,6 +105,11 @@ class VoteMoves:
             capacity=capacity,
         )
 
+    @property
+    def width(self) -> int:
+        """As of `Moves`."""
+        return len(self.first)
+
     def gains(self, theta: Float, pull: Float, at: Int | None = None) -> Float:
         """As of `Moves`."""
         if at is None:
@@ -133,6 +143,11 @@ class VoterMoves:
         times = scipy.sparse.csr_array((voters.times.astype(float), (voters.cluster, voters.cell)), shape)[:, counts]
         return cls(VoteMoves.of(board, Way.DROPPED), times, np.ones(shape[0]))
 
+    @property
+    def width(self) -> int:
+        """As of `Moves`: those of the cells, and of the voters."""
+        return sum(self.times.shape)
+
     def gains(self, theta: Float, pull: Float, at: Int | None = None) -> Float:
         """As of `Moves`."""
         if at is not None:
@@ -143,6 +158,7 @@ class VoterMoves:
         """As of `Moves`: the cells of all voters of a lane, summed."""
         lanes = np.repeat(np.arange(len(at)), at.shape[1])
         chosen = scipy.sparse.csr_array((times.reshape(-1), (lanes, at.reshape(-1))), (len(at), len(self.capacity)))
+        chosen.eliminate_zeros()
         votes = scipy.sparse.csr_array(chosen @ self.times)
         n_entries = np.diff(votes.indptr)
         width = max(int(n_entries.max(initial=0)), 1)
@@ -156,7 +172,7 @@ def most_promising(moves: Moves, theta: Float, pull: Float, n: int) -> tuple[Int
     """The ``n`` moves of most gain for each of L lanes, best first, and their gains: (L, K) each."""
     found = []
     n = min(n, len(moves.capacity))
-    for some in np.array_split(pull, max(len(pull) * len(moves.capacity) // _BLOCK, 1)):
+    for some in np.array_split(pull, max(len(pull) * moves.width // _BLOCK, 1)):
         gains = moves.gains(theta, some)
         best = np.argpartition(-gains, n - 1, 1)[:, :n] if n < gains.shape[1] else np.argsort(-gains, 1)
         own = np.take_along_axis(gains, best, 1)
