@@ -268,7 +268,7 @@ def test_what_is_refused_says_why():
     for column, told in (
         ("voter", "neither numbers nor dates"),
         ("same", "one value only"),
-        ("gaps", "have no 'gaps'"),
+        ("gaps", "84 missing values"),
     ):
         table = votes(9, 3).assign(voter="x", same=1, gaps=np.nan)
         with pytest.raises(DataError, match=told):
