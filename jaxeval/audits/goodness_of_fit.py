@@ -16,6 +16,7 @@ from jaxeval.audits.dependence import dependence
 from jaxeval.audits.explained import explained, n_free, rank_errors
 from jaxeval.audits.goodness_result import GoodnessOfFit
 from jaxeval.audits.pair_votes import PairVotes, pair_votes, responses, triads_of
+from jaxeval.audits.parts import NotAnsweredError
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.features import FeatureLike, design
@@ -35,6 +36,8 @@ from jaxeval.wording import counted, visible_line
 _DENSE_SHARE, _DENSE_POINTS = 0.8, 5.0
 #: Votes of the median pair, below which nobody can tell what share of the log-odds goes in circles.
 _FEWEST_FOR_CYCLES = 20
+#: Models of a board, beyond which refits would take many minutes.
+_MOST_MODELS = 1_000
 _PRESUMES = "it presumes independent votes"
 
 
@@ -83,7 +86,7 @@ def goodness_of_fit(
     Raises:
         DataError: a column is missing or cannot be read; there are no more pairs than ratings need, so that any votes
             fit; or as in `fit_bradley_terry`.
-        ValueError: a level or a number that is none.
+        ValueError: a level or a number that is none, or more than 1,000 models.
 
     Examples:
         >>> import jaxeval
@@ -97,7 +100,12 @@ def goodness_of_fit(
     checked_integer("n_resamples", n_resamples, 19)
     checked_integer("seed", seed)
     battles = as_battles(battles)
-    options = FitOptions(ties=ties, features=features, cluster=cluster, method="auto").checked(battles)
+    if battles.n_models > _MOST_MODELS:
+        raise NotAnsweredError(
+            f"{counted(battles.n_models, 'model')} are more than the {_MOST_MODELS:,} whose boards can be simulated "
+            "and refitted: test a part of them, as by Battles.filter(models=...)"
+        )
+    options = FitOptions(ties=ties, features=features, cluster=cluster, method="dense").checked(battles)
     covariates = design(battles, options.features, options.normalize)
     cells, drawn = whole_board(battles, covariates, options)
     (fitted,) = fit_slices([(battles.models, cells)], covariates, options)
@@ -108,6 +116,11 @@ def goodness_of_fit(
         raise DataError(
             f"{counted(int(votes.met.sum()), 'pair')} of {counted(int(fitted.board.active.sum()), 'rated model')} met: "
             "one number per model fits whatever the votes are; more pairs must meet"
+        )
+    if not votes.variance.sum() > 1e-9 * votes.n.sum():
+        raise DataError(
+            f"all {counted(int(votes.votes.sum()), 'vote is a tie', 'votes are ties')}: nothing varies, and there is "
+            "nothing to test"
         )
     signs = drawn.repeating is not None or options.contextual or not cells.hard
     plain, plain_votes, plain_drawn = fitted.board, votes, drawn

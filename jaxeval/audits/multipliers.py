@@ -65,9 +65,7 @@ class Multipliers:
         clusters, times = drawn.repeating, None
         if clusters is not None:
             key, place = np.unique(clusters.cluster * p + cells.pair[clusters.cell], return_inverse=True)
-            of_pair = np.asarray(np.bincount(place, clusters.times * leverage[clusters.cell], len(key)), np.float64)[
-                place
-            ]
+            of_pair = np.bincount(place, clusters.times * leverage[clusters.cell], len(key)).astype(float)[place]
             entries = clusters.times * _stretch(of_pair), (clusters.cluster, clusters.cell)
             times = scipy.sparse.csr_array(entries, (len(clusters.size), c))
         return cls(

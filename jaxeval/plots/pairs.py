@@ -55,5 +55,5 @@ def plot_pair_residuals(pairs: pd.DataFrame, top: int | None = _MOST, **labels: 
     names = [joint_name(name) for name in chosen]
     below = hidden_text(len(size), len(names))
     look = HeatLook("RdBu", (-end, end), SQUARE, "standard errors above expectation", below=below, upright=True)
-    text = np.array([["" if np.isnan(x) else f"{x:.0f}" for x in row] for row in z], object).reshape(z.shape)
+    text = np.array([["" if np.isnan(x) else str(round(x)) for x in row] for row in z], object).reshape(z.shape)
     return heat_map(z, text, names, names, look)

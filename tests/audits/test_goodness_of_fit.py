@@ -13,6 +13,7 @@ from jaxeval.audits.chance import share_above
 from jaxeval.audits.findings import Severity
 from jaxeval.audits.multipliers import Multipliers
 from jaxeval.audits.pair_votes import pair_votes, responses, triads_of
+from jaxeval.audits.parts import NotAnsweredError
 from jaxeval.audits.simulated_boards import refitted, simulated_boards
 from jaxeval.errors import DataError
 from jaxeval.execution.lanes import LaneRun
@@ -258,12 +259,16 @@ def test_what_is_refused_says_why():
     line = pd.DataFrame({"model_a": [*"aabb"], "model_b": [*"bbcc"], "target": [1, 0, 1, 0]})
     with pytest.raises(DataError, match="2 pairs of 3 rated models met"):
         test_of(line)
+    with pytest.raises(DataError, match="all 84 votes are ties"):
+        test_of(votes(9, 3).assign(target=0.5))
+    with pytest.raises(NotAnsweredError, match=r"1,001 models are more than the 1,000"):
+        test_of(pd.DataFrame({"model_a": np.arange(1000), "model_b": np.arange(1, 1001), "target": 1.0}))
     with pytest.raises(ValueError, match="n_resamples"):
         jaxeval.goodness_of_fit(votes(9, 3), n_resamples=5)
     for column, told in (
         ("voter", "neither numbers nor dates"),
         ("same", "one value only"),
-        ("gaps", "have no 'gaps'"),
+        ("gaps", "84 missing values"),
     ):
         table = votes(9, 3).assign(voter="x", same=1, gaps=np.nan)
         with pytest.raises(DataError, match=told):

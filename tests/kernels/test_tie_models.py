@@ -79,3 +79,13 @@ def test_soft_targets_without_a_tie_model():
     win, tie, loss = tie_models.probabilities(HALF, jnp.asarray(Z), 0.0)
     assert not np.asarray(tie).any()
     np.testing.assert_allclose(np.asarray(win) + np.asarray(loss), 1)
+
+
+@pytest.mark.parametrize("model", [HALF, PROBIT, DAVIDSON, RAO_KUPPER])
+def test_slopes_of_the_expected_result_are_its_differences(model):
+    z, step = np.array([-2.0, -0.4, 0.0, 1.5]), 1e-5
+    expected, of_z, of_t = tie_models.expected_slopes(model, z, T[model])
+    np.testing.assert_allclose(expected, tie_models.expected(model, z, T[model]), rtol=1e-12)
+    for slope, dz, dt in ((of_z, step, 0), (of_t, 0, step)):
+        above, below = (tie_models.expected(model, z + s * dz, T[model] + s * dt) for s in (1, -1))
+        np.testing.assert_allclose(slope, (above - below) / (2 * step), atol=1e-9)
