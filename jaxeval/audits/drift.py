@@ -16,7 +16,7 @@ from jaxeval.audits.audited import Audited
 from jaxeval.audits.change_points import StepTest, TimedVotes, fit_timed, step_test, timed_votes
 from jaxeval.audits.findings import Finding, Severity
 from jaxeval.audits.parts import PartResult, check_plain
-from jaxeval.audits.periods import Every, Periods, cut_periods, usual_period, vote_seconds
+from jaxeval.audits.periods import Every, Periods, cut_periods, told_period, usual_period, vote_seconds
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.errors import DataError
@@ -56,8 +56,8 @@ class Drift(PartResult):
         >>> found = jaxeval.drift(votes, "day")
         >>> len(found.changes), found.settings["n_periods"]
         (0, 6)
-        >>> found.findings()[0].text[:59]
-        'No rating of 4 models over 6 periods (week) changed: the la'
+        >>> found.findings()[0].text[:61]
+        'No rating of 4 models over 6 weeks changed: the largest |z| i'
     """
 
     table: pd.DataFrame
@@ -84,9 +84,9 @@ class Drift(PartResult):
         every, n = self.settings["every"], self.settings["n_periods"]
         tested = self.table["p_adjusted"].notna()
         if not tested.any():
-            text = f"No model has {self.settings['min_votes']} votes before and after a split of the {n} periods: "
-            return [Finding(_PART, Severity.CAUTION, f"{text}drift cannot be seen.")]
-        among = f"of {counted(int(tested.sum()), 'model')} over {counted(n, 'period')} ({every})"
+            text = f"No model has {self.settings['min_votes']} votes before and after a split of the "
+            return [Finding(_PART, Severity.CAUTION, f"{text}{n} {told_period(every)}s: drift cannot be seen.")]
+        among = f"of {counted(int(tested.sum()), 'model')} over {counted(n, told_period(every))}"
         usual = f"{self.table.loc[tested, 'detectable'].median():.0f} Elo"
         if len(self.changes) == 0:
             best = self.table.loc[tested].iloc[0]
@@ -132,10 +132,10 @@ def drift(
     it is too large, the model is split in two there, the board is fitted anew, and the search goes on: opponents of a
     model that changed raise no alarm of their own.
 
-    On 300 simulated boards of 8 models, 12 weeks and 6,000 votes without a change, one was found on .06 of a nominal .05
-    (standard error .014). A step of 50 Elo in the middle was found on .40 of the boards, and one of 100 Elo on .97. Where
-    voters with tastes cast 20 votes each within a few minutes, false alarms were raised on .27 of the boards, and with
-    ``cluster=`` on .02. See docs/drift-and-peeking.md.
+    On 300 simulated boards of 8 models, 12 weeks and 6,000 votes without a change, one was found on .06 of a nominal
+    .05 (standard error .014). A step of 50 Elo in the middle was found on .40 of the boards, and one of 100 Elo on
+    .97. Where voters with tastes cast 20 votes each within a few minutes, false alarms were raised on .27 of the
+    boards, and with ``cluster=`` on .02. See docs/drift-and-peeking.md.
 
     Args:
         battles: `Battles`, or a table with the standard columns.

@@ -34,7 +34,7 @@ def test_a_step_is_found_where_it_is_and_its_opponents_are_left_alone():
     assert row["lower"] < 120 < row["upper"]
     assert row["difference"] == pytest.approx(row["after"] - row["before"])
     text = found.findings()[0].text
-    assert text.startswith("The ratings of 1 of 8 models over 12 periods (week) changed: m2 by +")
+    assert text.startswith("The ratings of 1 of 8 models over 12 weeks changed: m2 by +")
 
 
 def test_the_difference_is_that_of_a_fit_in_which_the_model_is_two():
@@ -64,7 +64,7 @@ def test_steady_ratings_raise_no_alarm_and_the_size_of_a_visible_step_is_told():
     assert len(found.changes) == 0
     assert (found.table["p_adjusted"] >= found.table["p_value"]).all()
     finding = found.findings()[0]
-    assert finding.text.startswith("No rating of 8 models over 12 periods (week) changed: the largest |z| is ")
+    assert finding.text.startswith("No rating of 8 models over 12 weeks changed: the largest |z| is ")
     assert 20 < found.table["detectable"].median() < 80
     again = jaxeval.drift(simulated(seed=1), "when")
     pd.testing.assert_frame_equal(found.table, again.table)
