@@ -277,7 +277,7 @@ def who_votes(
         >>> found.table.loc[:0, ["voter", "verdict"]].to_numpy().tolist()
         [[0, 'favours model-4, agrees with the board less than coins do']]
         >>> found.table.loc[:0, ["n_on_model", "points", "expected_points"]].round(1).to_numpy().tolist()
-        [[29.0, 29.0, 9.7]]
+        [[29.0, 29.0, 11.5]]
         >>> found.without.loc[found.without["model"] == "model-4", "change"].round(1).tolist()
         [-5.9]
     """
