@@ -26,7 +26,7 @@ from jaxeval.errors import DataError
 from jaxeval.ratings.boards import Board, fit_boards, rated_theta
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.ratings.options import FitOptions
-from jaxeval.statistics.multiplicity import benjamini_hochberg, holm
+from jaxeval.statistics.multiplicity import benjamini_hochberg, checked_alpha, holm
 from jaxeval.tables.shown import View
 from jaxeval.wording import counted, visible_line
 
@@ -129,12 +129,9 @@ class WhoVotes(PartResult):
         now = self.without.loc[self.without["rank_without"] == 1, "model"].iloc[0]
         moved = int((self.without["rank"] != self.without["rank_without"]).sum())
         lead = f"{visible_line(now)} leads instead of {visible_line(first)}" if now != first else "the leader stays"
-        text = (
-            f"Without the {self.n_suspect_votes:,} votes of these voters ({self.n_suspect_votes / self.n_votes:.1%}) "
-        )
-        text += (
-            f"ratings move by {change.max():.1f} Elo at most, {counted(moved, 'rank changes', 'ranks change')}, and "
-        )
+        share = self.n_suspect_votes / self.n_votes
+        text = f"Without the {self.n_suspect_votes:,} votes of these voters ({share:.1%}) ratings move by "
+        text += f"{change.max():.1f} Elo at most, {counted(moved, 'rank changes', 'ranks change')}, and "
         severity = Severity.SERIOUS if now != first else Severity.CAUTION if moved else Severity.NOTE
         return [Finding(_PART, severity, f"{text}{lead}.")]
 
@@ -148,12 +145,9 @@ class WhoVotes(PartResult):
         times = self.repeats.alike / max(self.repeats.alike_by_chance, 1.0)
         if times < _OFTEN:
             return []
-        text = (
-            f"Voters meet the same pair again {times:.1f} times as often as if their pairs were drawn as the board's "
-        )
-        return [
-            Finding(_PART, Severity.NOTE, f"{text}are: {counted(again, 'vote is', 'votes are')} on a pair once more.")
-        ]
+        text = f"Voters meet the same pair again {times:.1f} times as often as if their pairs were drawn as the "
+        text += f"board's are: {counted(again, 'vote is', 'votes are')} on a pair once more."
+        return [Finding(_PART, Severity.NOTE, text)]
 
     def _of_blocks(self) -> list[Finding]:
         known = self.blocks["p_adjusted"].notna()
@@ -188,9 +182,7 @@ def _told_strongest(top: pd.Series) -> Finding:
     if np.isnan(top["pull_refitted"]):
         text = f"Without the {votes} of voter {who}, {model} has no rating."
         return Finding(_PART, Severity.SERIOUS, text)
-    text = (
-        f"The votes of voter {who} move {model} by {top['pull_refitted']:+.1f} Elo with {votes}; no others pull more."
-    )
+    text = f"The {votes} of voter {who} move {model} by {top['pull_refitted']:+.1f} Elo; no others pull more."
     return Finding(_PART, Severity.NOTE, text)
 
 
@@ -282,7 +274,9 @@ def who_votes(
         [-5.9]
     """
     battles = as_battles(battles)
-    _check(alpha, correction)
+    alpha = checked_alpha(alpha)
+    if correction not in _CORRECTIONS:
+        raise ValueError(f"correction must be {' or '.join(map(repr, _CORRECTIONS))}, got {correction!r}")
     min_votes, n_strongest = checked_integer("min_votes", min_votes, 2), checked_integer("n_strongest", n_strongest)
     votes = _votes(battles, voter)
     sizes = votes.sizes
@@ -338,13 +332,6 @@ def audited_votes(audited: Audited) -> WhoVotes:
         except DataError:  # which the part on drift tells; voters are there all the same
             time = None
     return who_votes(audited.battles, str(own.voter), time=time, prompt=prompt, alpha=1 - own.level)
-
-
-def _check(alpha: float, correction: str) -> None:
-    if not (isinstance(alpha, float) and 0 < alpha < 1):
-        raise ValueError(f"alpha must be between 0 and 1, got {alpha!r}")
-    if correction not in _CORRECTIONS:
-        raise ValueError(f"correction must be 'benjamini-hochberg' or 'holm', got {correction!r}")
 
 
 def _told(settings: dict[str, Any]) -> str:

@@ -76,7 +76,7 @@ def test_scores_of_steps_are_those_of_a_plain_loop():
     timed = timed_votes(
         votes.model_a, votes.model_b, votes.target, None, None, period, None, n_periods=4, n_models=8
     )  # fmt: skip
-    board = fit_timed(timed, np.array([*votes.models], object))
+    board = fit_timed(timed)
     test = step_test(timed, board, 1, 400, np.random.default_rng(0))
     rows = list(zip(period, votes.model_a, votes.model_b, votes.target, strict=True))
     for split, unit in ((0, 2), (2, 5)):
@@ -118,7 +118,7 @@ def test_ratings_by_period_are_those_of_its_votes():
         ({"every": "year"}, "all votes fall into one period .every='year', from 2026-01-01.: take a shorter one"),
         ({"every": 1}, "every must be at least 2, got 1"),
         ({"n_draws": 10}, "n_draws must be at least 100, got 10"),
-        ({"alpha": 1.5}, "level must be between 0 and 1"),
+        ({"alpha": 1.5}, "alpha must be between 0 and 1, got 1.5"),
     ],
 )
 def test_what_cannot_be_asked_is_told(arguments, told):
