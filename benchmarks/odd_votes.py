@@ -9,7 +9,7 @@ logits.
 Blocks: 1,500 voters of 3 to 20 votes on 12 models, some of whom always choose one model.
 Drift: 6,000 votes on 8 models in 12 weeks, a quarter of even battles tied; one model takes a step, or none. Or voters
 of 20 votes with tastes, with and without ``cluster=``.
-Three times as many boards are simulated for drift and looks.
+Five times as many boards are simulated for drift and looks.
 Looks: 100, at 60 or 300 to 6,000 votes on 6 models, at the difference of two of them.
 """
 
@@ -33,7 +33,7 @@ from jaxeval.statistics.confidence_sequences import anytime_factor
 from jaxeval.statistics.multiplicity import holm
 from jaxeval.statistics.quantiles import normal_quantile
 
-DEFAULTS = {"boards": 100}
+DEFAULTS = {"boards": 60}
 ALPHA = 0.05
 N_ODD = 10
 SIZES = (20, 40, 100, 200)  # votes of odd voters
@@ -170,11 +170,13 @@ def main() -> None:
     sizes = asked_sizes(__doc__ or "", **DEFAULTS)
     rows: list[dict[str, Any]] = []
     for part in (looks, drifting, blocks, voters):
-        for row in part(sizes.boards * (3 if part in (looks, drifting) else 1)):
+        n_boards = sizes.boards * (5 if part in (looks, drifting) else 1)
+        for row in part(n_boards):
             rows.append({k: round(float(v), 4) if isinstance(v, float | np.floating) else v for k, v in row.items()})
+            rows[-1]["boards"] = n_boards
             print(rows[-1], flush=True)
     if vars(sizes) == DEFAULTS:
-        save("odd_votes", {**DEFAULTS, "cells": rows})
+        save("odd_votes", {"cells": rows})
 
 
 if __name__ == "__main__":

@@ -87,10 +87,10 @@ def anytime_intervals(
 
     difference -+ s sqrt((1 + 1 / u) log((1 + u) / alpha^2)), with the sandwich standard error s and u = c (tuned_for /
     s)^2; an asymptotic confidence sequence (Waudby-Smith et al., arXiv:2103.06476). On 300 simulated boards of 6
-    models with 100 looks at 60 or 300 to 6,000 votes, intervals of 95 % missed the difference at some look in .01 to .03
-    of the boards, and fixed ones in .33 to .39. They are 1.55 times as wide as fixed ones where they are tuned, and 1.66 times at
-    a quarter or ten times of the votes. They rest on a normal approximation from the first look on: first look when
-    every model has about 20 votes.
+    models with 100 looks at 60 or 300 to 6,000 votes, intervals of 95 % missed the difference at some look in .01
+    to .03 of the boards, and fixed ones in .33 to .39. They are 1.55 times as wide as fixed ones where they are
+    tuned, and 1.66 times at a quarter or ten times of the votes. They rest on a normal approximation from the first
+    look on: first look when every model has about 20 votes.
 
     Args:
         board: the fit, or a bootstrap, whose fit is taken. A fit with ``cluster=`` has errors over clusters.

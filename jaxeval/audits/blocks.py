@@ -47,13 +47,13 @@ def divided_models(points: Points, which: Bool, taste: float, models: pd.Index) 
     share = np.minimum(points.taste_variance / error, 1.0)
     weight = np.maximum(total(share * points.taste_variance / error), 1e-300)
     square = total(share * (excess**2 - variance) / error) / weight
-    squares = np.maximum(total(share**2), 1e-300)
+    squares = np.maximum(total(share**2), 1e-30)
     spread = np.sqrt(squares) / weight
-    told = squares**2 / np.maximum(total(share**4), 1e-300) >= _FEWEST_VOTERS
+    told = squares**2 / np.maximum(total(share**4), 1e-30) >= _FEWEST_VOTERS
     usual = np.median(square[told]) if told.sum() >= _FEWEST_MODELS else np.nan
     z = np.where(told, (square - usual) / spread, np.nan)
     # Squares are skew: a gamma distribution of the skewness of their weighted sum.
-    shape = 4 / (_SKEWNESS * total(share**3) / squares**1.5) ** 2
+    shape = 4 / np.maximum(_SKEWNESS * total(share**3) / squares**1.5, 1e-6) ** 2
     p = np.where(told, scipy.special.gammaincc(shape, np.maximum(shape + z * np.sqrt(shape), 0)), np.nan)
     table = pd.DataFrame(
         {

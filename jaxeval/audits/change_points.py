@@ -72,10 +72,10 @@ class StepTest(NamedTuple):
     board: Board
 
 
-def fit_timed(votes: TimedVotes, names: NDArray[np.object_]) -> Board:
-    """The board of all units."""
+def fit_timed(votes: TimedVotes) -> Board:
+    """The board of all units, which are called by their numbers."""
     cells, _ = votes.cells()
-    return fit_boards([(pd.Index(names), cells)], FitOptions())[0]
+    return fit_boards([(pd.RangeIndex(votes.n_units), cells)], FitOptions())[0]
 
 
 def step_test(votes: TimedVotes, board: Board, min_votes: int, n_draws: int, rng: np.random.Generator) -> StepTest:

@@ -16,14 +16,16 @@ from jaxeval.audits.audited import Audited
 from jaxeval.audits.change_points import StepTest, TimedVotes, fit_timed, step_test, timed_votes
 from jaxeval.audits.findings import Finding, Severity
 from jaxeval.audits.parts import PartResult, check_plain
-from jaxeval.audits.periods import Every, Periods, cut_periods, usual_period, vote_seconds
+from jaxeval.audits.periods import Every, Periods, cut_periods, told_period, usual_period, vote_seconds
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.errors import DataError
 from jaxeval.ratings.boards import Board, battles_per_model, fit_boards, inverse_information
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.ratings.options import FitOptions
-from jaxeval.statistics.quantiles import checked_level, normal_quantile
+from jaxeval.statistics.clusters import few_clusters_text
+from jaxeval.statistics.multiplicity import checked_alpha
+from jaxeval.statistics.quantiles import normal_quantile
 from jaxeval.tables.shown import View
 from jaxeval.wording import counted, visible_line
 
@@ -31,6 +33,18 @@ _PART = "drift"
 _BASE = 1000.0
 _MOST_NUMBERS = 2**25  # in the tables of all periods: 270 MB
 _MOST_TOLD = 3
+_OF_CHANGES = [
+    "model",
+    "period",
+    "before",
+    "after",
+    "difference",
+    "lower",
+    "upper",
+    "p_adjusted",
+    "n_before",
+    "n_after",
+]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,8 +70,8 @@ class Drift(PartResult):
         >>> found = jaxeval.drift(votes, "day")
         >>> len(found.changes), found.settings["n_periods"]
         (0, 6)
-        >>> found.findings()[0].text[:59]
-        'No rating of 4 models over 6 periods (week) changed: the la'
+        >>> found.findings()[0].text[:61]
+        'No rating of 4 models over 6 weeks changed: the largest |z| i'
     """
 
     table: pd.DataFrame
@@ -84,9 +98,9 @@ class Drift(PartResult):
         every, n = self.settings["every"], self.settings["n_periods"]
         tested = self.table["p_adjusted"].notna()
         if not tested.any():
-            text = f"No model has {self.settings['min_votes']} votes before and after a split of the {n} periods: "
-            return [Finding(_PART, Severity.CAUTION, f"{text}drift cannot be seen.")]
-        among = f"of {counted(int(tested.sum()), 'model')} over {counted(n, 'period')} ({every})"
+            text = f"No model has {self.settings['min_votes']} votes before and after a split of the "
+            return [Finding(_PART, Severity.CAUTION, f"{text}{n} {told_period(every)}s: drift cannot be seen.")]
+        among = f"of {counted(int(tested.sum()), 'model')} over {counted(n, told_period(every))}"
         usual = f"{self.table.loc[tested, 'detectable'].median():.0f} Elo"
         if len(self.changes) == 0:
             best = self.table.loc[tested].iloc[0]
@@ -132,10 +146,10 @@ def drift(
     it is too large, the model is split in two there, the board is fitted anew, and the search goes on: opponents of a
     model that changed raise no alarm of their own.
 
-    On 300 simulated boards of 8 models, 12 weeks and 6,000 votes without a change, one was found on .06 of a nominal .05
-    (standard error .014). A step of 50 Elo in the middle was found on .40 of the boards, and one of 100 Elo on .97. Where
-    voters with tastes cast 20 votes each within a few minutes, false alarms were raised on .27 of the boards, and with
-    ``cluster=`` on .02. See docs/drift-and-peeking.md.
+    On 300 simulated boards of 8 models, 12 weeks and 6,000 votes without a change, one was found on .06 of a nominal
+    .05 (standard error .014). A step of 50 Elo in the middle was found on .40 of the boards, and one of 100 Elo on
+    .97. Where voters with tastes cast 20 votes each within a few minutes, false alarms were raised on .27 of the
+    boards, and with ``cluster=`` on .02. See docs/drift-and-peeking.md.
 
     Args:
         battles: `Battles`, or a table with the standard columns.
@@ -166,22 +180,20 @@ def drift(
         [['a', '2026-01-19']]
     """
     battles = as_battles(battles)
-    checked_level(1 - alpha if isinstance(alpha, float) else alpha)
-    z_level = normal_quantile(level)
+    alpha, z_level = checked_alpha(alpha), normal_quantile(level)
     min_votes, n_draws = checked_integer("min_votes", min_votes, 1), checked_integer("n_draws", n_draws, 100)
-    most_changes, rng = (
-        checked_integer("most_changes", most_changes),
-        np.random.default_rng(checked_integer("seed", seed)),
-    )
+    most_changes, seed = checked_integer("most_changes", most_changes), checked_integer("seed", seed)
     cut = cut_periods(vote_seconds(battles, time), every)
     _check_room(cut, battles, every)
     votes = timed_votes(
         battles.model_a, battles.model_b, battles.target, battles.weight, battles.count, cut.number,
         None if cluster is None else battles.codes(cluster)[0], n_periods=len(cut.starts), n_models=battles.n_models,
     )  # fmt: skip
-    first, found, votes, board = _search(votes, battles.models, min_votes, alpha, most_changes, n_draws, rng)
+    first, found, votes, board = _search(votes, min_votes, alpha, most_changes, n_draws, np.random.default_rng(seed))
     critical = float(np.quantile(first.largest, 1 - alpha, method="higher"))
-    more = len(found) == most_changes > 0
+    warnings = few_clusters_text(None if votes.cluster is None else int(votes.cluster.max()) + 1)
+    if len(found) == most_changes > 0:
+        warnings.append(f"{most_changes} changes were found, and no more were looked for (most_changes=)")
     return Drift(
         ratings=_ratings(battles, cut, first.board, z_level),
         table=_models_table(first, cut, battles.models, critical),
@@ -189,7 +201,7 @@ def drift(
         critical=critical,
         settings={"time": time, "every": every, "cluster": cluster, "min_votes": min_votes, "alpha": alpha,
                   "level": level, "n_draws": n_draws, "seed": seed, "n_periods": len(cut.starts)},
-        warnings=[f"{most_changes} changes were found, and no more were looked for (most_changes=)"] if more else [],
+        warnings=warnings,
     )  # fmt: skip
 
 
@@ -222,12 +234,11 @@ def _check_room(cut: Periods, battles: Battles, every: Every) -> None:
 
 
 def _search(
-    votes: TimedVotes, models: pd.Index, min_votes: int, alpha: float, most: int, n_draws: int, rng: np.random.Generator
+    votes: TimedVotes, min_votes: int, alpha: float, most: int, n_draws: int, rng: np.random.Generator
 ) -> tuple[StepTest, list[_Change], TimedVotes, Board]:
     """The test before any step is taken out, the steps, and the votes and their fit with all steps taken out."""
     found: list[_Change] = []
-    names = np.array([*models], object)
-    first = test = step_test(votes, fit_timed(votes, names), min_votes, n_draws, rng)
+    first = test = step_test(votes, fit_timed(votes), min_votes, n_draws, rng)
     while len(found) < most and not np.isnan(test.z).all():
         split, unit = np.unravel_index(np.nanargmax(np.abs(test.z)), test.z.shape)
         p = (1 + (test.largest >= abs(test.z[split, unit])).sum()) / (n_draws + 1)
@@ -235,8 +246,7 @@ def _search(
             break
         found.append(_Change(int(unit), votes.n_units, int(split) + 1, float(p)))
         votes = votes.split(int(unit), int(split) + 1)
-        names = np.append(names, f"{names[unit]} from period {split + 1}, step {len(found)}")
-        test = step_test(votes, fit_timed(votes, names), min_votes, n_draws, rng)
+        test = step_test(votes, fit_timed(votes), min_votes, n_draws, rng)
     return first, found, votes, test.board
 
 
@@ -290,19 +300,7 @@ def _changes_table(
                 "n_after": int(n_votes[:, after].sum()),
             }
         )
-    columns = [
-        "model",
-        "period",
-        "before",
-        "after",
-        "difference",
-        "lower",
-        "upper",
-        "p_adjusted",
-        "n_before",
-        "n_after",
-    ]
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(rows, columns=_OF_CHANGES)
 
 
 def _neighbours(change: _Change, found: list[_Change]) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from jaxeval.audits.audited import Audited
 from jaxeval.audits.blocks import divided_models
 from jaxeval.audits.findings import Finding, Severity
 from jaxeval.audits.parts import PartResult, check_plain
-from jaxeval.audits.periods import Every, cut_periods, vote_seconds
+from jaxeval.audits.periods import Every, cut_periods, told_period, vote_seconds
 from jaxeval.audits.points import GroupedVotes, Points, Taste, beside_coins, points_of, preference
 from jaxeval.audits.repeats import Repeats, busiest_hours, repeats, with_count, without_rows
 from jaxeval.checks import checked_integer
@@ -26,7 +26,7 @@ from jaxeval.errors import DataError
 from jaxeval.ratings.boards import Board, fit_boards, rated_theta
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.ratings.options import FitOptions
-from jaxeval.statistics.multiplicity import benjamini_hochberg, holm
+from jaxeval.statistics.multiplicity import benjamini_hochberg, checked_alpha, holm
 from jaxeval.tables.shown import View
 from jaxeval.wording import counted, visible_line
 
@@ -103,31 +103,22 @@ class WhoVotes(PartResult):
         return [*self._of_voters(), *self._of_board(), *self._of_repeats(), *self._of_blocks(), *self._of_bursts()]
 
     def _of_voters(self) -> list[Finding]:
-        n, level = len(self.table), self.settings["alpha"]
-        many = f"{counted(n, 'voter has', 'voters have')} {self.settings['min_votes']} decided votes or more"
+        n, votes = len(self.table), f"{self.settings['min_votes']} decided votes or more"
         if n == 0:
-            return [Finding(_PART, Severity.CAUTION, f"{many}: nobody can be told from an honest voter.")]
-        verdicts = self.table["verdict"]
-        odd = self.table[verdicts != ""]
+            return [
+                Finding(_PART, Severity.CAUTION, f"0 voters have {votes}: nobody can be told from an honest voter.")
+            ]
+        odd = self.table[self.table["verdict"] != ""]
         told = "; ".join(f"voter {visible_line(row.voter)} {row.verdict}" for row in odd.head(_MOST_TOLD).itertuples())
-        found = [
-            Finding(
-                _PART,
-                Severity.CAUTION if len(odd) else Severity.REASSURING,
-                f"Of the {n:,} voters with {self.settings['min_votes']} decided votes or more, {len(odd):,} do not "
-                f"vote as honest voters do ({self.settings['correction']} at {level:g})"
-                + (f": {told}." if told else "."),
-            )
-        ]
+        text = f"Of the {counted(n, 'voter')} with {votes}, {len(odd):,} do not vote as honest voters do "
+        text += f"({self.settings['correction']} at {self.settings['alpha']:g})" + (f": {told}" if told else "")
+        found = [Finding(_PART, Severity.CAUTION if len(odd) else Severity.REASSURING, f"{text}.")]
         if self.taste.z > _SURE_OF_TASTE:
             text = f"Voters' likings of a model differ by {self.taste.logit:.2f} logits (standard deviation), so that "
             text += "the votes of one voter are not independent: cluster by voter."
             found.append(Finding(_PART, Severity.NOTE, text))
         if len(self.strongest):
-            top = self.strongest.iloc[0]
-            text = f"The votes of voter {visible_line(top['voter'])} move {visible_line(top['pulled'])} by "
-            text += f"{top['pull_refitted']:+.1f} Elo with {counted(top['n_votes'], 'vote')}; no others pull more."
-            found.append(Finding(_PART, Severity.NOTE, text))
+            found.append(_told_strongest(self.strongest.iloc[0]))
         return found
 
     def _of_board(self) -> list[Finding]:
@@ -138,12 +129,9 @@ class WhoVotes(PartResult):
         now = self.without.loc[self.without["rank_without"] == 1, "model"].iloc[0]
         moved = int((self.without["rank"] != self.without["rank_without"]).sum())
         lead = f"{visible_line(now)} leads instead of {visible_line(first)}" if now != first else "the leader stays"
-        text = (
-            f"Without the {self.n_suspect_votes:,} votes of these voters ({self.n_suspect_votes / self.n_votes:.1%}) "
-        )
-        text += (
-            f"ratings move by {change.max():.1f} Elo at most, {counted(moved, 'rank changes', 'ranks change')}, and "
-        )
+        share = self.n_suspect_votes / self.n_votes
+        text = f"Without the {self.n_suspect_votes:,} votes of these voters ({share:.1%}) ratings move by "
+        text += f"{change.max():.1f} Elo at most, {counted(moved, 'rank changes', 'ranks change')}, and "
         severity = Severity.SERIOUS if now != first else Severity.CAUTION if moved else Severity.NOTE
         return [Finding(_PART, severity, f"{text}{lead}.")]
 
@@ -157,12 +145,9 @@ class WhoVotes(PartResult):
         times = self.repeats.alike / max(self.repeats.alike_by_chance, 1.0)
         if times < _OFTEN:
             return []
-        text = (
-            f"Voters meet the same pair again {times:.1f} times as often as if their pairs were drawn as the board's "
-        )
-        return [
-            Finding(_PART, Severity.NOTE, f"{text}are: {counted(again, 'vote is', 'votes are')} on a pair once more.")
-        ]
+        text = f"Voters meet the same pair again {times:.1f} times as often as if their pairs were drawn as the "
+        text += f"board's are: {counted(again, 'vote is', 'votes are')} on a pair once more."
+        return [Finding(_PART, Severity.NOTE, text)]
 
     def _of_blocks(self) -> list[Finding]:
         known = self.blocks["p_adjusted"].notna()
@@ -179,16 +164,26 @@ class WhoVotes(PartResult):
         return [Finding(_PART, Severity.CAUTION, text)]
 
     def _of_bursts(self) -> list[Finding]:
-        if self.bursts is None:
+        if self.bursts is None or len(self.bursts) == 0:
             return []
+        period = told_period(self.settings["every"])
         odd = self.bursts[self.bursts["p_adjusted"] <= self.settings["alpha"]]
         if len(odd) == 0:
-            text = f"No {self.settings['every']} gave any model more or fewer points than the board expects of it "
+            text = f"No {period} gave any model more or fewer points than the board expects of it "
             return [Finding(_PART, Severity.REASSURING, f"{text}({len(self.bursts):,} looked at, Holm).")]
         first = odd.iloc[0]
-        text = f"{counted(len(odd), 'burst')}: in the {self.settings['every']} of {first['period']} "
+        text = f"{counted(len(odd), 'burst')}: in the {period} of {first['period']} "
         text += f"{visible_line(first['model'])} took {first['points']:g} of {first['n']:g} points, "
         return [Finding(_PART, Severity.CAUTION, f"{text}{first['expected']:.0f} being expected.")]
+
+
+def _told_strongest(top: pd.Series) -> Finding:
+    who, votes, model = visible_line(top["voter"]), counted(top["n_votes"], "vote"), visible_line(top["pulled"])
+    if np.isnan(top["pull_refitted"]):
+        text = f"Without the {votes} of voter {who}, {model} has no rating."
+        return Finding(_PART, Severity.SERIOUS, text)
+    text = f"The {votes} of voter {who} move {model} by {top['pull_refitted']:+.1f} Elo; no others pull more."
+    return Finding(_PART, Severity.NOTE, text)
 
 
 class _Votes(NamedTuple):
@@ -241,12 +236,12 @@ def who_votes(
     of each other, so that the correction over them holds.
 
     Simulated boards of 300 voters of 10 to 200 votes on 20 models (60 a case, `benchmarks/odd_votes.py`), of a nominal
-    .05: any false alarm about points was raised on .00 of them, and about agreement on .00 to .07 (standard error .03),
-    also where voters' tastes differ by half a logit. Of voters who always choose one model, .62 were found at 200 votes,
-    .22 at 100 and .01 at 40; of voters who toss coins, 1.00, .88 and .39; of voters who name the other model than they
-    prefer, 1.00, 1.00 and .94. Tastes of half a logit leave .14, .04 and .00 of the first. Of 1,500 voters with 3 to 20
-    votes, a block of 150 was found on .72 of the boards, one of 60 on .28 and one of 30 on .03, with false alarms on .00
-    to .07. See docs/who-votes.md.
+    .05: any false alarm about points was raised on .00 of them, and about agreement on .00 to .07 (standard error
+    .03), also where voters' tastes differ by half a logit. Of voters who always choose one model, .62 were found at
+    200 votes, .22 at 100 and .01 at 40; of voters who toss coins, 1.00, .88 and .39; of voters who name the other
+    model than they prefer, 1.00, 1.00 and .94. Tastes of half a logit leave .14, .04 and .00 of the first. Of 1,500
+    voters with 3 to 20 votes, a block of 150 was found on .72 of the boards, one of 60 on .28 and one of 30 on .03,
+    with false alarms on .00 to .07. See docs/who-votes.md.
 
     Args:
         battles: `Battles`, or a table with the standard columns; results are votes, not soft targets.
@@ -274,12 +269,14 @@ def who_votes(
         >>> found.table.loc[:0, ["voter", "verdict"]].to_numpy().tolist()
         [[0, 'favours model-4, agrees with the board less than coins do']]
         >>> found.table.loc[:0, ["n_on_model", "points", "expected_points"]].round(1).to_numpy().tolist()
-        [[29.0, 29.0, 9.7]]
+        [[29.0, 29.0, 11.5]]
         >>> found.without.loc[found.without["model"] == "model-4", "change"].round(1).tolist()
         [-5.9]
     """
     battles = as_battles(battles)
-    _check(alpha, correction)
+    alpha = checked_alpha(alpha)
+    if correction not in _CORRECTIONS:
+        raise ValueError(f"correction must be {' or '.join(map(repr, _CORRECTIONS))}, got {correction!r}")
     min_votes, n_strongest = checked_integer("min_votes", min_votes, 2), checked_integer("n_strongest", n_strongest)
     votes = _votes(battles, voter)
     sizes = votes.sizes
@@ -328,15 +325,13 @@ def audited_votes(audited: Audited) -> WhoVotes:
     """The part of an audit; its clusters, if they are no voters, are taken for prompts."""
     own = audited.options
     check_plain(audited)
-    prompt = own.cluster if own.cluster != own.voter else None
-    return who_votes(audited.battles, str(own.voter), time=own.time, prompt=prompt, alpha=1 - own.level)
-
-
-def _check(alpha: float, correction: str) -> None:
-    if not (isinstance(alpha, float) and 0 < alpha < 1):
-        raise ValueError(f"alpha must be between 0 and 1, got {alpha!r}")
-    if correction not in _CORRECTIONS:
-        raise ValueError(f"correction must be 'benjamini-hochberg' or 'holm', got {correction!r}")
+    prompt, time = own.cluster if own.cluster != own.voter else None, own.time
+    if time is not None:
+        try:
+            vote_seconds(audited.battles, time)
+        except DataError:  # which the part on drift tells; voters are there all the same
+            time = None
+    return who_votes(audited.battles, str(own.voter), time=time, prompt=prompt, alpha=1 - own.level)
 
 
 def _told(settings: dict[str, Any]) -> str:

@@ -8,8 +8,6 @@ normal distributions bounds that at all times at once: |estimate - truth| <= sta
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 import scipy
 
@@ -30,12 +28,6 @@ def anytime_factor(standard_error: Float, tuned_for: float, alpha: float) -> Flo
         return np.asarray(np.sqrt((1 + 1 / u) * np.log((1 + u) / alpha**2)))
 
 
-@cache
 def _best_ratio(alpha: float) -> float:
-    """The u at which the factor is least."""
-    found = scipy.optimize.minimize_scalar(
-        lambda log_u: (1 + np.exp(-log_u)) * (np.log1p(np.exp(log_u)) - 2 * np.log(alpha)),
-        bounds=(-5.0, 10.0),
-        method="bounded",
-    )
-    return float(np.exp(found.x))
+    """The u at which the factor is least: log((1 + u) / alpha^2) = u."""
+    return -1 - float(scipy.special.lambertw(-(alpha**2) / np.e, -1).real)

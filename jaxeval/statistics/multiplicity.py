@@ -9,6 +9,13 @@ import numpy as np
 from jaxeval.arrays import Float
 
 
+def checked_alpha(alpha: float) -> float:
+    """``alpha`` itself, or a ValueError if it is no number strictly between 0 and 1."""
+    if not (isinstance(alpha, int | float | np.number) and 0 < alpha < 1):
+        raise ValueError(f"alpha must be between 0 and 1, got {alpha!r}")
+    return float(alpha)
+
+
 def holm(p: Float) -> Float:
     """p-values adjusted by Holm's steps (1979): the chance of any false alarm. NaN stay, and are not counted."""
     return _by_steps(p, lambda own: np.maximum.accumulate(own * np.arange(len(own), 0, -1)))

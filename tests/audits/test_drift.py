@@ -34,7 +34,7 @@ def test_a_step_is_found_where_it_is_and_its_opponents_are_left_alone():
     assert row["lower"] < 120 < row["upper"]
     assert row["difference"] == pytest.approx(row["after"] - row["before"])
     text = found.findings()[0].text
-    assert text.startswith("The ratings of 1 of 8 models over 12 periods (week) changed: m2 by +")
+    assert text.startswith("The ratings of 1 of 8 models over 12 weeks changed: m2 by +")
 
 
 def test_the_difference_is_that_of_a_fit_in_which_the_model_is_two():
@@ -64,7 +64,7 @@ def test_steady_ratings_raise_no_alarm_and_the_size_of_a_visible_step_is_told():
     assert len(found.changes) == 0
     assert (found.table["p_adjusted"] >= found.table["p_value"]).all()
     finding = found.findings()[0]
-    assert finding.text.startswith("No rating of 8 models over 12 periods (week) changed: the largest |z| is ")
+    assert finding.text.startswith("No rating of 8 models over 12 weeks changed: the largest |z| is ")
     assert 20 < found.table["detectable"].median() < 80
     again = jaxeval.drift(simulated(seed=1), "when")
     pd.testing.assert_frame_equal(found.table, again.table)
@@ -76,7 +76,7 @@ def test_scores_of_steps_are_those_of_a_plain_loop():
     timed = timed_votes(
         votes.model_a, votes.model_b, votes.target, None, None, period, None, n_periods=4, n_models=8
     )  # fmt: skip
-    board = fit_timed(timed, np.array([*votes.models], object))
+    board = fit_timed(timed)
     test = step_test(timed, board, 1, 400, np.random.default_rng(0))
     rows = list(zip(period, votes.model_a, votes.model_b, votes.target, strict=True))
     for split, unit in ((0, 2), (2, 5)):
@@ -118,7 +118,7 @@ def test_ratings_by_period_are_those_of_its_votes():
         ({"every": "year"}, "all votes fall into one period .every='year', from 2026-01-01.: take a shorter one"),
         ({"every": 1}, "every must be at least 2, got 1"),
         ({"n_draws": 10}, "n_draws must be at least 100, got 10"),
-        ({"alpha": 1.5}, "level must be between 0 and 1"),
+        ({"alpha": 1.5}, "alpha must be between 0 and 1, got 1.5"),
     ],
 )
 def test_what_cannot_be_asked_is_told(arguments, told):

@@ -174,6 +174,13 @@ def test_what_cannot_be_asked_is_told(change, arguments, told):
         jaxeval.who_votes(simulated(n_voters=20).assign(**change), **arguments)
 
 
+def test_a_board_of_one_voter_says_so():
+    found = jaxeval.who_votes(simulated(n_voters=20).assign(voter="me"))
+    assert [f.text for f in found.findings()][
+        1
+    ] == f"Without the 1,000 votes of voter me, {found.strongest['pulled'][0]} has no rating."
+
+
 def test_soft_results_are_refused_and_votes_without_a_voter_counted():
     votes = simulated(n_voters=20)
     soft = votes.drop(columns="winner").assign(target=0.7)

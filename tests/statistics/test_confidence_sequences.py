@@ -6,7 +6,7 @@ import pytest
 from jaxeval.statistics.confidence_sequences import anytime_factor
 
 
-@pytest.mark.parametrize(("level", "ratio"), [(0.95, 1.549), (0.99, 1.44)])
+@pytest.mark.parametrize(("level", "ratio"), [(0.95, 1.549), (0.99, 1.387)])
 def test_they_are_narrowest_where_they_are_tuned(level, ratio):
     from scipy.stats import norm
 
