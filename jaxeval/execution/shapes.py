@@ -305,7 +305,7 @@ class Step(IntEnum):
     "Rows of sums over pairs: a row takes a fiftieth of what the weights of the pairs take."
     PAIRS = 256
     "Pairs of models in a regression."
-    COLUMNS = 512
+    COLUMNS = 256
     "Columns of units and of what they add to, where these are most of a run."
 
 

@@ -16,6 +16,7 @@ from jaxeval.data.verdict_rows import SAMPLE, verdict_rows
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels.batch.powered import draw_powered
 from jaxeval.kernels.prediction_powered import Form
+from jaxeval.ratings.drawn_votes import vote_draws
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.powered_boards import fit_powered_board
 from jaxeval.ratings.powered_refits import powered_refits
@@ -200,6 +201,13 @@ class TestResamples:
             cells.fill_tables(n_eff, human + lam * (ratio * others - judge), *tables)
             np.testing.assert_allclose(board.draws[r], 1000 + ELO * newton(*tables), atol=2e-6)
         assert board.converged.all()
+
+    def test_hardly_any_column_is_empty(self):
+        """Most pairs of few votes have none: columns are those of votes and verdicts, not two for each pair."""
+        rows = verdict_rows(*simulate_verdicts(400, 2_000, 60, seed=0), [])
+        cells, drawn = whole_board(rows, design(rows, (), True), BootstrapOptions(strata=SAMPLE))
+        sizes = np.asarray(vote_draws(cells.by_sample(2_000), drawn, n_pairs=4_000).units.size)
+        assert sizes.shape[1] < 1.25 * sizes.any(0).sum()
 
     def test_chunks_and_more_resamples(self, samples, board):
         small = prediction_powered(*samples, n_resamples=B // 2, chunk_size=8)

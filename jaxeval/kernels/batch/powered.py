@@ -100,11 +100,11 @@ def refit_powered(
             score = prediction_powered.by_model(
                 problem.tuning, powered.points, powered.n - powered.points, len(problem.start)
             )
-            tables = stored(on_tables, (powered.n.T,), shape)
-            refits = jax.vmap(partial(_chord, problem, terms))(*tables, score.T)
+            (n,) = stored(on_tables, (powered.n.T,), shape)
+            refits = jax.vmap(partial(_chord, problem, terms))(n, score.T)
         else:
-            tables = stored(on_tables, (powered.n.T, powered.points.T), shape)
-            refits = jax.vmap(partial(_solve, problem, form, terms))(*tables)
+            n, points = stored(on_tables, (powered.n.T, powered.points.T), shape)
+            refits = jax.vmap(partial(_solve, problem, form, terms))(n, points)
         extra = jnp.stack([powered.lam, powered.gain], 1)
         return refits._replace(theta=jnp.concatenate([refits.theta, extra], 1))
 
