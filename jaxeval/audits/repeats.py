@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.arrays import Bool, Float, Int
+from jaxeval.arrays import Float, Int
 from jaxeval.data.cells import Cells, count_by
 
 _HOUR = 3600
@@ -24,14 +24,15 @@ class Repeats(NamedTuple):
 
 
 def repeats(voter: Int, cell: Int, cells: Cells, prompt: Int | None, times: Int | None, n_voters: int) -> Repeats:
-    """Those of rows of ``voter`` (R,), -1 for none, ``cell`` (R,), ``prompt`` (R,), which stand for ``times`` votes."""
+    """Those of rows of ``voter`` and ``prompt`` (R,), -1 for none, and ``cell`` (R,), ``times`` votes each (None: one)."""
     times = np.ones(len(voter), np.int64) if times is None else times
-    own, pair = voter >= 0, cells.pair[cell]
+    own = voter >= 0 if prompt is None else (voter >= 0) & (prompt >= 0)
+    pair = cells.pair[cell]
     keys = voter[own].astype(np.int64) * len(cells.first) + pair[own]
     if prompt is not None:
         keys = pd.factorize(keys)[0] * (int(prompt.max()) + 1) + prompt[own]
-    number, _ = pd.factorize(keys)
-    total = count_by(number, times[own], int(number.max()) + 1)
+    number, distinct = pd.factorize(keys)
+    total = count_by(number, times[own], len(distinct))
     first = np.zeros(len(number), bool)
     first[np.unique(number, return_index=True)[1]] = True
     of_row = np.zeros(len(voter), np.int64)
@@ -58,12 +59,6 @@ def busiest_hours(voter: Int, seconds: Int, times: Int | None, n_voters: int) ->
     most = np.zeros(n_voters)
     np.maximum.at(most, voter[own][order], within)
     return most
-
-
-def without_rows(cells: Cells, cell: Int, times: Int | None, gone: Bool) -> Cells:
-    """Cells without the rows ``gone`` (R,), which stand for ``times`` votes each (None: one)."""
-    own = None if times is None else times[gone]
-    return with_count(cells, cells.count - count_by(cell[gone], own, len(cells.count)))
 
 
 def with_count(cells: Cells, count: NDArray[np.int64]) -> Cells:

@@ -18,7 +18,7 @@ from jaxeval.audits.findings import Finding, Severity
 from jaxeval.audits.parts import PartResult, check_plain
 from jaxeval.audits.periods import Every, cut_periods, told_period, vote_seconds
 from jaxeval.audits.points import GroupedVotes, Points, Taste, beside_coins, points_of, preference
-from jaxeval.audits.repeats import Repeats, busiest_hours, repeats, with_count, without_rows
+from jaxeval.audits.repeats import Repeats, busiest_hours, repeats, with_count
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.cells import Cells, count_by
@@ -59,9 +59,10 @@ class WhoVotes(PartResult):
       within an hour, where times are known.
 
     ``strongest`` has the voters of the largest pulls, with pulls from a fit without each (``pull_refitted``).
-    ``blocks`` says about which models voters differ more than about others (`jaxeval.audits.blocks`). ``bursts`` has
-    the points of models in periods, beside those that the board expects; None without times. ``without`` has the
-    ratings without the voters that have a verdict. ``taste`` is by how much voters differ in what they like (logits).
+    ``blocks`` says about which models voters differ more than about others (`jaxeval.audits.blocks`). ``bursts``
+    has the points of models in periods, beside those that the board expects; None without times. ``without`` has
+    the ratings without the voters that have a verdict, and changes without repeats. ``taste`` is by how much voters
+    differ in what they like (logits).
 
     Examples:
         >>> import jaxeval
@@ -141,7 +142,12 @@ class WhoVotes(PartResult):
         if prompt is not None:
             severity = Severity.CAUTION if share > _MANY_REPEATS else Severity.NOTE if again else Severity.REASSURING
             text = f"{counted(again, 'vote repeats', 'votes repeat')} an earlier one of the same voter, pair and "
-            return [Finding(_PART, severity, f"{text}{visible_line(prompt)} ({share:.1%}).")]
+            text += f"{visible_line(prompt)} ({share:.1%})"
+            if again and self.without["change_without_repeats"].notna().any():
+                text += (
+                    f"; ratings move by {self.without['change_without_repeats'].abs().max():.1f} Elo at most without"
+                )
+            return [Finding(_PART, severity, f"{text}.")]
         times = self.repeats.alike / max(self.repeats.alike_by_chance, 1.0)
         if times < _OFTEN:
             return []
@@ -208,11 +214,15 @@ class _Votes(NamedTuple):
         """Decided votes by any group of the rows."""
         return GroupedVotes.of(self.cells, self.decided, group, self.cell, self.battles.count, n_groups)
 
-    def refitted(self, gone: list[Bool]) -> list[Board]:
-        """Fits without some rows."""
-        tables = [without_rows(self.cells, self.cell, self.battles.count, rows) for rows in gone]
-        models = self.battles.models
-        return fit_boards([(models, cells) for cells in tables], _options(), [self.board.theta] * len(tables))
+    def of_rows(self, rows: Bool) -> Int:
+        """(R,) votes of some ``rows`` (R,), 0 of the others."""
+        return np.where(rows, 1 if self.battles.count is None else self.battles.count, 0)
+
+    def refitted(self, gone: list[Int]) -> list[Board]:
+        """Fits without some votes (R,) of the rows."""
+        cells, models = self.cells, self.battles.models
+        tables = [with_count(cells, cells.count - count_by(self.cell, votes, len(cells.count))) for votes in gone]
+        return fit_boards([(models, left) for left in tables], _options(), [self.board.theta] * len(tables))
 
 
 def who_votes(
@@ -247,10 +257,10 @@ def who_votes(
         battles: `Battles`, or a table with the standard columns; results are votes, not soft targets.
         voter: column of who votes; rows without one are left out, and counted.
         time: column of when votes were cast, for bursts: times, ISO 8601, or seconds since 1970.
-        prompt: column of prompts (or conversations), for repeats.
+        prompt: column of prompts (or conversations), for repeats; votes without one repeat nothing.
         every: the periods of bursts, as of `drift`.
         min_votes: decided votes that a voter needs to be tested.
-        alpha: false alarms: the chance of any ("holm"), or their share among all alarms.
+        alpha: false alarms of either test: the chance of any ("holm"), or their share among all alarms.
         correction: over voters: "benjamini-hochberg", or "holm". Blocks and bursts are by Holm.
         n_strongest: voters of the largest pulls, without whom the board is fitted anew.
 
@@ -286,7 +296,7 @@ def who_votes(
     taste = points.taste()
     table = _voter_table(votes, grouped, points, asked, taste, correction)
     table.insert(2, "verdict", _verdicts(table, grouped, alpha))
-    prompts = None if prompt is None else battles.codes(prompt, "label")[0]
+    prompts = None if prompt is None else battles.codes(prompt, "drop")[0]
     again = repeats(votes.voter, votes.cell, votes.cells, prompts, battles.count, len(votes.names))
     table["repeats"] = again.of_voter[table["number"]]
     bursts = None
@@ -300,7 +310,7 @@ def who_votes(
     suspects[table.loc[table["verdict"] != "", "number"]] = True
     blocks = divided_models(points, ~suspects, taste.logit, battles.models)
     strongest = table.reindex(table["pull"].abs().sort_values(ascending=False, kind="stable").index[:n_strongest])
-    strongest, without = _refits(votes, strongest, suspects)
+    strongest, without = _refits(votes, strongest, suspects, None if prompts is None else again.of_row)
     n_left_out = battles.n_battles - int(sizes.sum())
     warnings = [f"{counted(n_left_out, 'vote has', 'votes have')} no voter, and take no part"] if n_left_out else []
     return WhoVotes(
@@ -454,33 +464,34 @@ def _bursts(votes: _Votes, seconds: Int, every: Every, min_votes: int) -> pd.Dat
     return table.dropna(subset="p_value").sort_values("p_value", kind="stable", ignore_index=True)
 
 
-def _refits(votes: _Votes, strongest: pd.DataFrame, suspects: Bool) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _refits(
+    votes: _Votes, strongest: pd.DataFrame, suspects: Bool, repeated: Int | None
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The strongest voters with pulls from refits, and all models with and without the suspects."""
     board, models = votes.board, votes.battles.models
-    gone = [votes.voter == number for number in strongest["number"]]
-    boards = votes.refitted([*gone, suspects[votes.voter] & (votes.voter >= 0)])
+    gone = [votes.of_rows(votes.voter == number) for number in strongest["number"]]
+    odd = votes.of_rows(suspects[votes.voter] & (votes.voter >= 0))
+    boards = votes.refitted([*gone, odd, *([] if repeated is None else [repeated])])
     pulls = [
         _shift(other, board)[models.get_loc(name)] for other, name in zip(boards, strongest["pulled"], strict=False)
     ]
     strongest = strongest.drop(columns="number").assign(pull_refitted=np.asarray(pulls, float))
     rating = np.where(board.active, _BASE + ELO_PER_LOGIT * rated_theta(board), rated_theta(board))
-    change = -_shift(boards[-1], board)
+    change = -_shift(boards[len(gone)], board)
     without = pd.DataFrame({"model": models, "rating": rating, "rating_without": rating + change, "change": change})
+    if repeated is not None:
+        without["change_without_repeats"] = -_shift(boards[-1], board)
     for name, column in (("rank", "rating"), ("rank_without", "rating_without")):
         finite = without[column].where(np.isfinite(without[column]))
         without[name] = finite.rank(ascending=False, method="min").astype("Int64")
     columns = ["voter", "n_votes", "pulled", "pull", "pull_refitted"]
-    return strongest[columns].reset_index(drop=True), without.sort_values(
-        "rating", ascending=False, kind="stable", ignore_index=True
-    )
+    without = without.sort_values("rating", ascending=False, kind="stable", ignore_index=True)
+    return strongest[columns].reset_index(drop=True), without
 
 
 def _shift(without: Board, full: Board) -> Float:
     """(M,) Elo that a model has on the ``full`` board beyond that ``without`` some votes; NaN where either has none."""
     both = without.active & full.active
     moved = full.theta - without.theta
-    return (
-        np.where(both, ELO_PER_LOGIT * (moved - moved[both].mean()), np.nan)
-        if both.any()
-        else np.full(len(both), np.nan)
-    )
+    level = moved[both].mean() if both.any() else 0.0
+    return np.where(both, ELO_PER_LOGIT * (moved - level), np.nan)
