@@ -90,28 +90,29 @@ def _information(
     return half + jnp.swapaxes(half, -1, -2) + own[..., None] * jnp.eye(p)
 
 
-def gauge(moves: Bool[Array, "*lanes P"], sizes: Sizes) -> Float[Array, "*lanes 2 P"]:
-    """Unit vectors of what no step changes: the sums of the strengths and of the discriminations that move."""
-    number = jnp.arange(moves.shape[-1])
-    blocks = jnp.stack([number < sizes.models, (number >= sizes.models) & (number < sizes.models + sizes.judges)])
-    own = (moves[..., None, :] & blocks).astype(float)
-    return own / jnp.sqrt(jnp.maximum(jnp.sum(own, -1, keepdims=True), 1.0))
+def gauge(weights: Float[Array, "K"], moves: Bool[Array, "P R"], sizes: Sizes) -> Float[Array, "R 2 P"]:
+    """Unit vectors along which no step goes: the mean of the strengths, and of the discriminations by ``weights``."""
+    of_models = jnp.concatenate([jnp.ones(sizes.models), jnp.zeros(2 * sizes.judges)])
+    of_judges = jnp.concatenate([jnp.zeros(sizes.models), weights, jnp.zeros(sizes.judges)])
+    own = jnp.stack([of_models, of_judges])[:, :, None] * moves
+    return (own / jnp.sqrt(jnp.maximum(jnp.sum(own**2, 1, keepdims=True), 1e-300))).transpose(2, 0, 1)
 
 
 def newton(
     contests: Contests,
     verdicts: Verdicts,
     start: Float[Array, "P #R"],
+    weights: Float[Array, "K"],
     moves: Bool[Array, "P R"],
     sizes: Sizes,
     terms: Terms,
 ) -> Solution:
     """Steps by each lane's own expected information, in all parameters that ``moves`` at once.
 
-    ``verdicts`` are those between models that move, of judges that move. Alternating between strengths and judges would
-    take many more steps, as they depend on each other.
+    ``verdicts`` are those between models that move, of judges that move; ``weights`` are those of `gauge`. Alternating
+    between strengths and judges would take many more steps, as they depend on each other.
     """
-    fixed = gauge(moves.T, sizes)
+    fixed = gauge(weights, moves, sizes)
     both = moves.T[:, :, None] & moves.T[:, None, :]
 
     def within(x: Array) -> Array:

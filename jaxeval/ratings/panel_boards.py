@@ -61,7 +61,6 @@ class PanelBoard(NamedTuple):
     moves: Bool  # (P,) what is fitted: log-strengths, discriminations, side biases
     used: Bool  # (contests,) whose verdicts are used
     holds: Bool  # (K,) judges whose discriminations have the geometric mean 1
-    scale: float  # strengths of `fitted`, over those at which all discriminations have the mean 1
     status: list[str]  # of each judge: why there are no figures of it, or empty
     confounded: bool
     flags: tuple[str, ...]  # what the verdicts cannot say
@@ -78,6 +77,18 @@ class PanelBoard(NamedTuple):
         """(K,) judges whose discriminations are fitted."""
         m, k = len(self.board.theta), len(self.judges)
         return self.moves[m : m + k]
+
+    @property
+    def working(self) -> tuple[Panel, Float]:
+        """The parameters on the scale of the refits, and (K,) weights of the mean of discriminations that they hold.
+
+        Any mean will do that the scale changes: that by the discriminations themselves does, whatever their signs. A
+        ridge depends on the scale, and takes a plain mean of 1.
+        """
+        if self.board.ridge == 0:
+            return self.fitted, self.fitted.g
+        mean = float(self.fitted.g[self.judged].mean())
+        return self.fitted.scaled(mean if mean > 0 else 1.0), self.judged.astype(float)
 
     def inverse_information(self) -> Float:
         """(P, P) inverse of the information, with a mean of 0 of strengths and the geometric mean of discriminations.
@@ -110,7 +121,8 @@ class PanelBoard(NamedTuple):
             with one_blas_thread():
                 basis = scipy.linalg.null_space(gauge[:, own])
                 within = basis.T @ information[np.ix_(own, own)] @ basis
-                inverse[np.ix_(own, own)] = basis @ np.linalg.solve(within, basis.T)
+                # Of equal strengths the verdicts say nothing of a discrimination.
+                inverse[np.ix_(own, own)] = basis @ np.linalg.pinv(within, hermitian=True) @ basis.T
         return inverse
 
     def scores(self) -> scipy.sparse.csr_array:
@@ -220,7 +232,6 @@ def fit_panel_board(
         moves=moves,
         used=used,
         holds=np.zeros(k, bool),
-        scale=1.0,
         status=list(status),
         confounded=bool(flags),
         flags=tuple(flags),
@@ -232,12 +243,12 @@ def _in_gauge(fit: PanelBoard) -> PanelBoard:
     """The same fit with a geometric mean of 1 of the discriminations of the judges who surely follow the ratings."""
     m, k = len(fit.fitted.theta), len(fit.judges)
     g, free = fit.fitted.g, fit.judged
-    variance = np.diag(fit.inverse(fit.fitted, free.astype(float)))[m : m + k]
+    variance = np.diag(fit.inverse(fit.fitted, g * free))[m : m + k]
     sureness = np.where(free, g / np.sqrt(np.maximum(variance, 1e-300)), -np.inf)
     holds = free & ((sureness > _SURELY_ABOVE) | (sureness == sureness.max()))
     scale = float(np.exp(np.log(g[holds]).mean())) if (g[holds] > 0).all() else 1.0
     panel = fit.fitted.scaled(scale)
-    return fit._replace(fitted=panel, holds=holds, scale=scale, board=fit.board._replace(theta=panel.theta))
+    return fit._replace(fitted=panel, holds=holds, board=fit.board._replace(theta=panel.theta))
 
 
 def _connectivity(cells: PanelCells, n: Float, points: Float, m: int) -> Connectivity:
@@ -316,19 +327,25 @@ def _n_unseen(slopes: scipy.sparse.csr_array) -> int:
 def _fitted(
     cells: PanelCells, n: Float, points: Float, moves: Bool, m: int, options: FitOptions
 ) -> tuple[Solution, Panel]:
-    """The maximum of the likelihood for ``m`` models, with a mean of 1 of the discriminations."""
+    """The maximum of the likelihood for ``m`` models, on any scale; judges follow the strengths on the whole."""
     k = (len(moves) - m) // 2
     sizes, contests = sizes_of(m, k), padded_contests(cells)
-    start = np.concatenate([_first_strengths(cells, n, points, m), moves[m : m + k], np.zeros(k)])
+    theta = _first_strengths(cells, n, points, m)
+    judged = moves[m : m + k]
+    g = judged * 1.0 if options.ridge > 0 else _first_discriminations(cells, n, points, theta, judged)
+    start, weights = np.concatenate([theta, g, np.zeros(k)]), pad(g, (sizes.judges,))
     verdicts = Verdicts(*(as_leaf(pad(x, np.shape(contests.first))[:, None], np.float64) for x in (n, points)))
     terms = Terms.of(options.ridge, TOLERANCE_LOGIT, _MAX_NEWTON_STEPS)
     with double_precision(), one_blas_thread():
         end: Solution = jax.device_get(
-            fit_panel(contests, verdicts, *(padded_panel(x, sizes, m) for x in (start, moves)), sizes, terms)
+            fit_panel(
+                contests, verdicts, padded_panel(start, sizes, m), weights, padded_panel(moves, sizes, m), sizes, terms
+            )
         )
     theta, g, b = np.split(np.asarray(end.theta), [sizes.models, sizes.models + sizes.judges])
-    return end, Panel(*(np.where(own, x[: len(own)], 0.0)
-                        for x, own in zip((theta, g, b), np.split(moves, [m, m + k]), strict=True)))  # fmt: skip
+    sign = -1.0 if g.sum() < 0 else 1.0
+    parts = zip((sign * theta, sign * g, b), np.split(moves, [m, m + k]), strict=True)
+    return end, Panel(*(np.where(own, x[: len(own)], 0.0) for x, own in parts))
 
 
 def _first_strengths(cells: PanelCells, n: Float, points: Float, m: int) -> Float:
@@ -337,6 +354,14 @@ def _first_strengths(cells: PanelCells, n: Float, points: Float, m: int) -> Floa
     total = np.bincount(cells.first, n, m) + np.bincount(cells.second, n, m)
     found = np.where(total > 0, np.log((own + 1) / (total - own + 1)), 0.0)
     return np.asarray(found - found[total > 0].mean() * (total > 0))
+
+
+def _first_discriminations(cells: PanelCells, n: Float, points: Float, theta: Float, judged: Bool) -> Float:
+    """(K,) what first steps of regressions of the verdicts on those strengths give: of the right sign, at least."""
+    difference, k = theta[cells.first] - theta[cells.second], len(judged)
+    slope = np.bincount(cells.judge, 4 * (points - n / 2) * difference, k)
+    found = np.clip(slope / np.maximum(np.bincount(cells.judge, n * difference**2, k), 1e-300), -3, 3)
+    return np.where(judged, found if judged.sum() > 1 and np.abs(found[judged]).max() > 0 else 1.0, 0.0)
 
 
 def _separated(cells: PanelCells, used: Bool, n: Float, points: Float, panel: Panel, side_bias: bool) -> list[int]:

@@ -286,7 +286,7 @@ def fit_judge_panel(
         model_b: column of the second model.
         ridge: as in `bootstrap`, like ``gauge``, ``base``, ``scheme``, ``strata``, ``max_slices``,
             ``min_slice_battles``, ``missing`` and the options of the run. ``min_slice_battles`` counts verdicts. The
-            ridge holds strengths at which the discriminations have the mean 1.
+            ridge holds strengths where the discriminations have a mean of 1, before they are scaled.
 
     Raises:
         TypeError: an option is of another type than it says.

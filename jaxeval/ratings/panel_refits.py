@@ -87,8 +87,8 @@ def panel_refits(fitted: PanelBoard, label: str, drawn: VoteGroups, options: Boo
         target=as_leaf(own.on_grid(cells.target[own.cell]), np.float64),
         contest=as_leaf(own.pair, np.int32),
     )
-    at = fitted.fitted.scaled(1 / fitted.scale)
-    inverse = fitted.inverse(at, fitted.judged.astype(float))
+    at, weights = fitted.working
+    inverse = fitted.inverse(at, weights)
     places = padded_panel(np.arange(1, len(inverse) + 1), sizes, m)
     there = places > 0
     wide = np.zeros((len(places), len(places)))
@@ -100,6 +100,7 @@ def panel_refits(fitted: PanelBoard, label: str, drawn: VoteGroups, options: Boo
         contests=contests,
         stream=as_leaf(draws.stream, np.uint64),
         start=as_leaf(padded_panel(np.concatenate(at), sizes, m), np.float64),
+        weights=as_leaf(pad(weights, (sizes.judges,)), np.float64),
         inverse=as_leaf(wide, np.float64),
         moves=as_leaf(padded_panel(fitted.moves, sizes, m), np.bool_),
         main_verdicts=as_leaf(pad(np.where(board.active, main, 0.0), (sizes.models,)), np.float64),

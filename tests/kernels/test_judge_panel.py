@@ -42,7 +42,7 @@ def solved(moves=MOVES, ridge=0.0, max_steps=100, verdicts=(N, POINTS)):
     terms = Terms.of(np.float64(ridge), np.float64(1e-9), max_steps)
     with double_precision():
         program = jax.jit(judge_panel.newton, static_argnames="sizes")
-        end = program(CONTESTS, Verdicts(*verdicts), START[:, None], moves, sizes=SIZES, terms=terms)
+        end = program(CONTESTS, Verdicts(*verdicts), START[:, None], np.ones(K), moves, sizes=SIZES, terms=terms)
         return jax.device_get(end)
 
 

@@ -309,6 +309,18 @@ class TestWhatCannotBeTold:
         assert np.exp(np.log(held).mean()) == pytest.approx(1)
         assert any("held by the judges" in text and "judge-3" in text for text in found.warnings)
 
+    def test_judges_who_contradict_each_other(self):
+        """No mean of both discriminations is of use for a scale."""
+        frame = simulate_panel(500, M, discriminations=[1.0, -1.0], seed=1)
+        found = fit_judge_panel(frame, B)
+        assert found.converged.all()
+        assert sorted(np.sign(found.fit.discriminations)) == [-1, 1]
+        assert any("against the ratings" in text for text in found.warnings)
+
+    def test_nothing_but_ties(self, verdicts):
+        found = fitted(verdicts.assign(verdict="tie"))
+        np.testing.assert_allclose(np.concatenate(found.fitted), [0.0] * M + [1.0] * 3 + [0.0] * 3)
+
     def test_judges_who_say_too_little(self, verdicts):
         pair = {"judge": "once", "item": [0, 1], "model_a": "model-1", "model_b": "model-2"}
         once = pd.DataFrame({**pair, "verdict": ["model_a", "model_b"]})

@@ -33,6 +33,7 @@ class PanelProblem(NamedTuple):
     contests: Contests
     stream: UInt64[Array, ""]  # names the slice's random numbers
     start: Float[Array, "P"]
+    weights: Float[Array, "K"]  # of the gauge
     inverse: Float[Array, "P P"]  # of the information, within the gauge
     moves: Bool[Array, "P"]  # what is fitted
     main_verdicts: Float[Array, "M"]  # full-data verdicts on the models of its main group, 0 for the others
@@ -52,12 +53,13 @@ def fit_panel(
     contests: Contests,
     verdicts: Verdicts,
     start: Float[Array, "P"],
+    weights: Float[Array, "K"],
     moves: Bool[Array, "P"],
     sizes: Sizes,
     terms: Terms,
 ) -> Solution:
     """The fit of the full data, whose ``verdicts`` are (C, 1)."""
-    end = judge_panel.newton(contests, verdicts, start[:, None], moves[:, None], sizes, terms)
+    end = judge_panel.newton(contests, verdicts, start[:, None], weights, moves[:, None], sizes, terms)
     return jax.tree.map(lambda x: x[..., 0], end)
 
 
@@ -93,7 +95,8 @@ def refit_panels(
             end = judge_panel.chord(contests, own, problem.start, problem.inverse, sizes, terms)
             end = end._replace(status=jnp.where(alike, end.status, Status.STEP_LIMIT).astype(jnp.int8))
         else:
-            end = judge_panel.newton(contests, verdicts, problem.start[:, None], moves, sizes, terms)
+            start, weights = problem.start[:, None], problem.weights
+            end = judge_panel.newton(contests, verdicts, start, weights, moves, sizes, terms)
         fitted = moves | (jnp.arange(len(moves)) < sizes.models)[:, None]
         theta = jnp.where(fitted, end.theta, jnp.nan)
         return Refits(theta.T, end.status, end.n_steps, end.grad_norm, standing)
