@@ -25,6 +25,9 @@ _ALIKE = {
 }  # fmt: skip
 
 
+#: Linux gives a process 65,530 pieces of memory. A compiled program takes a hundred or so.
+_MAPS, _MOST_MAPS = Path("/proc/self/maps"), 30_000
+
 # The command keeps none of its own in a user's folder.
 os.environ["JAXEVAL_CACHE"] = "off"
 
@@ -74,6 +77,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Tests of a file, or of files that are alike, run in one process; xdist's own groups need an older pytest."""
     return _ByKernels(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Between files, compiled programs go where they leave little room for more; XLA aborts where there is none."""
+    several = item.path.name == "test_examples.py"  # of all modules
+    if nextitem is None or (item.path == nextitem.path and not several) or not _MAPS.exists():
+        return
+    if _MAPS.read_bytes().count(b"\n") > _MOST_MAPS:
+        jax.clear_caches()
+        gc.collect()
 
 
 @pytest.fixture(scope="session")
