@@ -162,6 +162,16 @@ def items():
 
 
 @cache
+def item_response():
+    rng = np.random.default_rng(0)
+    right = rng.random((60, len(HOSTILE))) < 1 / (
+        1 + np.exp(rng.normal(size=(60, 1)) - np.arange(-4, len(HOSTILE) - 4))
+    )
+    frame = pd.DataFrame(right.astype(float), columns=HOSTILE).rename_axis("item").reset_index()
+    return jaxeval.fit_item_response(frame.melt("item", var_name="model", value_name="score"), n_resamples=20)
+
+
+@cache
 def rankings():
     orders = np.argsort(np.random.default_rng(0).normal(size=(40, len(HOSTILE))) + np.arange(len(HOSTILE)))
     return jaxeval.Rankings.from_pandas(
@@ -224,6 +234,7 @@ RESULTS = {
     "RatingSystems": lambda: RatingSystems(*2 * [pd.DataFrame({"model": HOSTILE})]),
     "ReferenceStudy": study,
     "ItemScores": items,
+    "ItemResponse": item_response,
     "ScoreComparison": lambda: jaxeval.compare_scores(items(), *HOSTILE[:2]),
     "ModelScores": lambda: align_scores(evaluators(), GOLD),
     "RankEvidence": lambda: jaxeval.rank_evidence(battles(), n_resamples=60, progress=False),
