@@ -28,6 +28,7 @@ from jaxeval.kernels import batch
 from jaxeval.kernels.item_response import Curves, Parameters, Responses, split
 from jaxeval.kernels.solve import Status, Terms
 from jaxeval.resampling.units import make_singles, pad, stream_number
+from jaxeval.scores.estimates import student_quantile
 from jaxeval.scores.score_leaderboard import FEW_ITEMS, as_item_scores
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import checked_level
@@ -54,6 +55,7 @@ class ItemResponse(Shown):
     Examples:
         >>> import jaxeval
         >>> import numpy as np
+        >>> import pandas as pd
         >>> rng = np.random.default_rng(0)
         >>> chance = 1 / (1 + np.exp(rng.normal(size=(200, 1)) - [1.5, 0.0, -1.5]))
         >>> right = pd.DataFrame(rng.random((200, 3)) < chance, columns=["a", "b", "c"]).rename_axis("item")
@@ -78,17 +80,21 @@ class ItemResponse(Shown):
     def abilities(self) -> pd.DataFrame:
         """One row a model, best first.
 
-        ``model_name``, ``ability``, ``ability_lower``, ``ability_upper``, ``standard_error`` (over resamples of items),
-        ``n_items`` (that speak on it), ``rank``, ``rank_best``, ``rank_worst``, ``tier``, ``flags``.
+        ``model_name``, ``ability``, ``ability_lower``, ``ability_upper``, ``standard_error``, ``n_items`` (that tell
+        it), ``rank``, ``rank_best``, ``rank_worst``, ``tier``, ``flags``. The standard error is the larger one of two:
+        over resamples of items, which leaves out that few items draw abilities to 0; and that of the posterior, which
+        leaves out the errors of the items' parameters. Intervals are normal ones. Ranks and tiers come from resamples.
         """
-        ends, ranks = self.joint.interval(self.level, "basic"), self.joint.ranks(self.level)
+        ranks = self.joint.ranks(self.level)
+        error = np.fmax(self.joint.standard_errors.to_numpy(), self.spread)
+        half = student_quantile(self.level, np.inf) * error
         table = pd.DataFrame(
             {
                 "model_name": self.joint.names.to_numpy(),
                 "ability": self.joint.estimate,
-                "ability_lower": ends["lower"].to_numpy(),
-                "ability_upper": ends["upper"].to_numpy(),
-                "standard_error": self.joint.standard_errors.to_numpy(),
+                "ability_lower": self.joint.estimate - half,
+                "ability_upper": self.joint.estimate + half,
+                "standard_error": error,
                 "n_items": self.n_items,
                 **{name: ranks[name].array for name in ranks},
                 "flags": self.status,
@@ -151,6 +157,7 @@ def fit_item_response(
     Examples:
         >>> import jaxeval
         >>> import numpy as np
+        >>> import pandas as pd
         >>> rng = np.random.default_rng(0)
         >>> chance = 1 / (1 + np.exp(rng.normal(size=(200, 1)) - [1.5, 0.0, -1.5]))
         >>> right = pd.DataFrame(rng.random((200, 3)) < chance, columns=["a", "b", "c"]).rename_axis("item")
