@@ -161,14 +161,22 @@ def items():
     return jaxeval.ItemScores.from_pandas(frame)
 
 
-@cache
-def item_response():
+def item_answers():
     rng = np.random.default_rng(0)
     right = rng.random((60, len(HOSTILE))) < 1 / (
         1 + np.exp(rng.normal(size=(60, 1)) - np.arange(-4, len(HOSTILE) - 4))
     )
     frame = pd.DataFrame(right.astype(float), columns=HOSTILE).rename_axis("item").reset_index()
-    return jaxeval.fit_item_response(frame.melt("item", var_name="model", value_name="score"), n_resamples=20)
+    return frame.melt("item", var_name="model", value_name="score")
+
+
+@cache
+def item_response():
+    return jaxeval.fit_item_response(item_answers(), n_resamples=20, progress=False)
+
+
+def item_subset():
+    return jaxeval.item_subset(item_answers(), 8)
 
 
 @cache
@@ -235,6 +243,7 @@ RESULTS = {
     "ReferenceStudy": study,
     "ItemScores": items,
     "ItemResponse": item_response,
+    "ItemSubset": item_subset,
     "ScoreComparison": lambda: jaxeval.compare_scores(items(), *HOSTILE[:2]),
     "ModelScores": lambda: align_scores(evaluators(), GOLD),
     "RankEvidence": lambda: jaxeval.rank_evidence(battles(), n_resamples=60, progress=False),
