@@ -38,7 +38,8 @@ from jaxeval.wording import counted
 
 _CURVES = {"rasch": Curves.RASCH, "2pl": Curves.TWO_PARAMETER}
 _FEWEST_MODELS = {"rasch": 3, "2pl": 10}
-_FEW_MODELS = 30  # fewer leave slopes to their prior
+#: Models under which "2pl" has no intervals: those of 20 models and 200 items held .80 of the abilities at .95.
+_MODELS_FOR_INTERVALS = 50
 #: Discriminations beyond that rise from .12 to .88 within one unit of ability.
 STEEP = 4.0
 #: Nodes of the quadrature. Posteriors of few items are skew, and need more.
@@ -83,10 +84,14 @@ class ItemResponse(Shown):
         ``model_name``, ``ability``, ``ability_lower``, ``ability_upper``, ``standard_error``, ``n_items`` (that tell
         it), ``rank``, ``rank_best``, ``rank_worst``, ``tier``, ``flags``. The standard error is the larger one of two:
         over resamples of items, which leaves out that few items draw abilities to 0; and that of the posterior, which
-        leaves out the errors of the items' parameters. Intervals are normal ones. Ranks and tiers come from resamples.
+        leaves out the errors of the items' parameters. Intervals are normal ones. Sets of ranks and tiers come from
+        resamples. Of "2pl" with fewer than 50 models all of these are missing. docs/scores.md has the coverage.
         """
         ranks = self.joint.ranks(self.level)
         error = np.fmax(self.joint.standard_errors.to_numpy(), self.spread)
+        if self.kind == "2pl" and len(error) < _MODELS_FOR_INTERVALS:
+            error = np.full(len(error), np.nan)
+            ranks[["rank_best", "rank_worst", "tier"]] = pd.NA
         half = student_quantile(self.level, np.inf) * error
         table = pd.DataFrame(
             {
@@ -331,8 +336,8 @@ def _warnings(
     flag = items["flag"]
     texts = [*given.notes]
     told = {
-        "dead": "dead (no model solves them): left out",
-        "saturated": "saturated (all models solve them): left out",
+        "dead": "dead: no model solves them, left out",
+        "saturated": "saturated: all models solve them, left out",
         "negative": "of negative discrimination: worse models do better on them, look at their keys",
         "steep": f"of a discrimination above {STEEP:g}, which rests on the prior",
     }
@@ -341,10 +346,11 @@ def _warnings(
     ]
     if kind == "2pl":
         prior = "no prior" if np.isinf(prior_sd) else f"a normal prior of mean 1 and standard deviation {prior_sd:g}"
-        if len(given.models) < _FEW_MODELS:
+        if len(given.models) < _MODELS_FOR_INTERVALS:
             texts.append(
-                f"only {counted(len(given.models), 'model')} for discriminations with {prior}: with fewer than "
-                f"{_FEW_MODELS} kind='rasch' is the safer one"
+                f"only {counted(len(given.models), 'model')} for discriminations with {prior}: no intervals, sets of "
+                f"ranks and tiers, which would be too narrow; take {_MODELS_FOR_INTERVALS} models or more, or "
+                "kind='rasch' (--irt rasch)"
             )
     n_parts = _n_parts(~np.isnan(given.scores[:, 0][used]))
     if n_parts > 1:

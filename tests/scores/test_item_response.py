@@ -105,7 +105,9 @@ def test_what_is_flagged():
     assert flag[3] == "negative"
     assert np.isnan(found.items["difficulty"][:2]).all()
     assert found.abilities["flags"][0] == "solves all items: held by the prior"
-    assert any(text.startswith("1 item dead") for text in found.warnings)
+    assert any(text.startswith("1 item dead:") for text in found.warnings)
+    assert found.abilities[["ability_lower", "standard_error", "tier"]].isna().all(axis=None)  # of 40 models
+    assert any("no intervals" in text for text in found.warnings)
 
 
 def test_groups_without_a_shared_item_are_told():
@@ -148,4 +150,4 @@ def test_intervals_of_abilities_hold():
         table = fit_item_response(scores_of(values), n_resamples=200, progress=False).abilities
         truth = ability[table["model_name"]]
         held.append(((table["ability_lower"] <= truth) & (truth <= table["ability_upper"])).mean())
-    assert abs(np.mean(held) - 0.95) < 0.04
+    assert 0.88 < np.mean(held) < 0.98  # few items: a little under .95
