@@ -40,7 +40,7 @@ class ItemSubset(Shown):
         >>> chance = 1 / (1 + np.exp(rng.normal(size=(200, 1)) - np.linspace(-2, 2, 12)))
         >>> right = pd.DataFrame((rng.random(chance.shape) < chance).astype(int)).rename_axis("item").reset_index()
         >>> found = jaxeval.item_subset(right.melt("item", var_name="model", value_name="score"), 20)
-        >>> len(found.items), round(found.items["weight"].sum(), 6)
+        >>> len(found.items), round(float(found.items["weight"].sum()), 6)
         (20, 1.0)
     """
 
