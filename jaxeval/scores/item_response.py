@@ -195,8 +195,9 @@ def fit_item_response(
 
     task = Task(
         call=partial(
-            batch.refit_item_response, responses, curves, parameters, draw, device_mesh(), as_leaf(seed, np.uint64),
-            as_leaf(stream_number(_STREAM), np.uint64), _REFIT, n_units=n_units,
+            batch.refit_item_response, responses, curves, parameters, draw, device_mesh(),
+            seed=as_leaf(seed, np.uint64), stream=as_leaf(stream_number(_STREAM), np.uint64), terms=_REFIT,
+            n_units=n_units,
         ),
         budget=ITEM_RESPONSE,
         entries=responses.score.size,

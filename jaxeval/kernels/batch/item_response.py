@@ -47,10 +47,11 @@ def refit_item_response(
     start: Parameters,
     draw: ItemDraw,
     mesh: Mesh,
+    chunks: Chunks,
+    *,
     seed: Integer[Array, ""],
     stream: Integer[Array, ""],
     terms: Terms,
-    chunks: Chunks,
     n_units: int,
 ) -> Abilities:
     """Refits to resamples of items, from the fit to all; results have the leading axes (devices, T, R)."""
