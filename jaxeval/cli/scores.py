@@ -263,8 +263,12 @@ def _how(settings: dict[str, Any]) -> str:
 
 def _cell(name: Any, value: Any) -> str:
     """A cell of a score with its decimals, of a p-value, or of anything else."""
+    import pandas as pd
+
     from jaxeval.cli.tables import one_line_cell
 
+    if value is pd.NA:
+        return one_line_cell(name, float("nan"))
     if not isinstance(value, float) or value != value:
         return one_line_cell(name, value)
     return f"{value:.2g}" if str(name).startswith("p") and not str(name).startswith("pass") else f"{value:.{_POINTS}f}"
