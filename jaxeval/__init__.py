@@ -83,6 +83,8 @@ _HOMES = {
     "references.study": ["ReferenceStudy", "reference_study"],
     "scores.compare_scores": ["ScoreComparison", "compare_scores", "compare_with_baseline"],
     "scores.item_report": ["item_report"],
+    "scores.item_response": ["ItemResponse", "fit_item_response"],
+    "scores.item_subset": ["ItemSubset", "item_subset"],
     "scores.plan_scores": ["plan_scores"],
     "scores.score_leaderboard": ["score_draws", "score_leaderboard"],
     "scores.trials": ["pass_at_k", "pass_hat_k"],

@@ -116,6 +116,10 @@ from jaxeval.scores.compare_scores import ScoreComparison as ScoreComparison
 from jaxeval.scores.compare_scores import compare_scores as compare_scores
 from jaxeval.scores.compare_scores import compare_with_baseline as compare_with_baseline
 from jaxeval.scores.item_report import item_report as item_report
+from jaxeval.scores.item_response import ItemResponse as ItemResponse
+from jaxeval.scores.item_response import fit_item_response as fit_item_response
+from jaxeval.scores.item_subset import ItemSubset as ItemSubset
+from jaxeval.scores.item_subset import item_subset as item_subset
 from jaxeval.scores.plan_scores import plan_scores as plan_scores
 from jaxeval.scores.score_leaderboard import score_draws as score_draws
 from jaxeval.scores.score_leaderboard import score_leaderboard as score_leaderboard

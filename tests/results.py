@@ -161,6 +161,24 @@ def items():
     return jaxeval.ItemScores.from_pandas(frame)
 
 
+def item_answers():
+    rng = np.random.default_rng(0)
+    right = rng.random((60, len(HOSTILE))) < 1 / (
+        1 + np.exp(rng.normal(size=(60, 1)) - np.arange(-4, len(HOSTILE) - 4))
+    )
+    frame = pd.DataFrame(right.astype(float), columns=HOSTILE).rename_axis("item").reset_index()
+    return frame.melt("item", var_name="model", value_name="score")
+
+
+@cache
+def item_response():
+    return jaxeval.fit_item_response(item_answers(), n_resamples=20, progress=False)
+
+
+def item_subset():
+    return jaxeval.item_subset(item_answers(), 8)
+
+
 @cache
 def rankings():
     orders = np.argsort(np.random.default_rng(0).normal(size=(40, len(HOSTILE))) + np.arange(len(HOSTILE)))
@@ -224,6 +242,8 @@ RESULTS = {
     "RatingSystems": lambda: RatingSystems(*2 * [pd.DataFrame({"model": HOSTILE})]),
     "ReferenceStudy": study,
     "ItemScores": items,
+    "ItemResponse": item_response,
+    "ItemSubset": item_subset,
     "ScoreComparison": lambda: jaxeval.compare_scores(items(), *HOSTILE[:2]),
     "ModelScores": lambda: align_scores(evaluators(), GOLD),
     "RankEvidence": lambda: jaxeval.rank_evidence(battles(), n_resamples=60, progress=False),

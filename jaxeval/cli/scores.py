@@ -70,6 +70,11 @@ def score_columns(command: Command) -> Command:
 @click.option("--items", "with_items", is_flag=True,
               help="Also: every item, with what it tells; items that all or none solve, and those that look "
               "wrong.")  # fmt: skip
+@click.option("--irt", type=click.Choice(["rasch", "2pl"]),
+              help="Also: abilities of models on one scale, whichever items each has, by an item response "
+              "model.")  # fmt: skip
+@click.option("--subset", type=click.IntRange(2), metavar="K",
+              help="Also: K items with weights that stand for all, and their error for other models.")  # fmt: skip
 @resampling_options(drawn="Of items, clusters or benchmarks.")
 @click.option("--top", type=click.IntRange(1), metavar="K",
               help="Print the first K models; by default as many as a screen holds.")  # fmt: skip
@@ -83,6 +88,8 @@ def scores(
     pass_at: Sequence[int],
     pass_hat: Sequence[int],
     with_items: bool,
+    irt: Any,
+    subset: int | None,
     missing: Any,
     drawn: dict[str, Any],
     outputs: Outputs,
@@ -112,6 +119,19 @@ def scores(
         tables["items"] = item_report(given, level=drawn["level"])
         warnings += tables["items"].attrs["warnings"]
     notes = [_what_was_read(given), _how(table.attrs["settings"])]
+    if irt:
+        from jaxeval.scores.item_response import fit_item_response
+
+        fitted = fit_item_response(given, kind=irt, **drawn)
+        tables |= {"abilities": fitted.abilities, "difficulties": fitted.items}
+        warnings += [f"{irt}: {text}" for text in fitted.warnings]
+    if subset is not None:
+        from jaxeval.scores.item_subset import item_subset
+
+        few = item_subset(given, subset, missing=missing, seed=drawn["seed"])
+        tables |= {"subset": few.items, "subset_errors": few.errors}
+        warnings += few.warnings
+        notes.append(_error_of(few.errors))
 
     def figures() -> dict[str, Figure]:
         from jaxeval.plots.draws import plot_draws
@@ -220,6 +240,16 @@ def _what_was_read(given: ItemScores) -> str:
     return ", ".join(parts)
 
 
+def _error_of(errors: pd.DataFrame) -> str:
+    """Of a subset, in words."""
+    own, random = errors.to_dict("records")
+    return (
+        f"scores on the subset, of models that had no part in its choice: off by {own['mean_absolute_error']:.3f} on "
+        f"average, tau {own['tau']:.3f}; on random items off by {random['mean_absolute_error']:.3f}, tau "
+        f"{random['tau']:.3f}"
+    )
+
+
 def _how(settings: dict[str, Any]) -> str:
     from jaxeval.execution.precision import versions
     from jaxeval.scores.estimates import DrawnAnew
@@ -233,8 +263,12 @@ def _how(settings: dict[str, Any]) -> str:
 
 def _cell(name: Any, value: Any) -> str:
     """A cell of a score with its decimals, of a p-value, or of anything else."""
+    import pandas as pd
+
     from jaxeval.cli.tables import one_line_cell
 
+    if value is pd.NA:
+        return one_line_cell(name, float("nan"))
     if not isinstance(value, float) or value != value:
         return one_line_cell(name, value)
     return f"{value:.2g}" if str(name).startswith("p") and not str(name).startswith("pass") else f"{value:.{_POINTS}f}"

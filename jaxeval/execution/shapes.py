@@ -75,6 +75,8 @@ CONTEXTUAL_REFITS = Budget(Room(2**25, 32), Room(2**27, 512), 8)
 OWN_BATTLES = Budget(Room(2**20, 256), Room(2**28, 4096), 32, _VECTOR)
 FOLDS = Budget(Room(2**22, 1024), Room(2**28, 4096), 32)
 ITEMS = Budget(Room(2**18, 512), Room(2**26, 4096), 32, _VECTOR)
+# In numbers of a matrix of models by items, of which a turn of EM holds some at a time.
+ITEM_RESPONSE = Budget(Room(2**18, 64), Room(2**26, 1024), 8)
 DRAWS = Budget(Room(2**18, 256), Room(2**26, 4096), 32, _VECTOR)
 EVALUATORS = Budget(Room(2**23, 128), Room(2**28, 4096), 16, _VECTOR)
 REFERENCES = Budget(Room(2**20, 32), Room(2**27, 1024), 16)

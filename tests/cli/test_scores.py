@@ -39,6 +39,16 @@ def test_tables_are_those_of_the_library(file, tmp_path):
     assert {"pass_at_2.csv", "pass_hat_2.csv", "items.csv"} <= {x.name for x in (tmp_path / "out").iterdir()}
 
 
+def test_abilities_and_a_subset(tmp_path):
+    answers(40, [0.9, 0.75, 0.6, 0.5, 0.4, 0.2]).to_csv(tmp_path / "scores.csv")
+    options = ["--irt", "rasch", "--subset", 5, "--resamples", 20]
+    printed = call("scores", tmp_path / "scores.csv", *options, "--out", tmp_path / "out/")
+    assert "scores on the subset, of models that had no part in its choice: off by 0." in " ".join(printed.split())
+    written = {x.stem for x in (tmp_path / "out").glob("*.csv")}
+    assert {"abilities", "difficulties", "subset", "subset_errors"} <= written
+    assert len(pd.read_csv(tmp_path / "out" / "subset.csv")) == 5
+
+
 @pytest.mark.parametrize("population", ["items", "trials"])
 def test_populations_and_slices(file, population):
     printed = call("scores", file, "--by", "topic", "--population", population, "--resamples", 30)

@@ -17,6 +17,7 @@ from jaxeval.kernels.batch.contextual import (
 )
 from jaxeval.kernels.batch.elementwise import elementwise
 from jaxeval.kernels.batch.folds import OwnResamples, fold_temperatures, hold_out, own_resamples, rate, temperatures
+from jaxeval.kernels.batch.item_response import ItemDraw, fit_item_response, refit_item_response
 from jaxeval.kernels.batch.items import Items, ItemTotals, delta_sums, draw_singles, evaluator_resamples, item_sums
 from jaxeval.kernels.batch.misfit import Simulated, measure, refit_misfit
 from jaxeval.kernels.batch.references import (
@@ -38,6 +39,7 @@ __all__ = [
     "ContextualForm",
     "ContextualProblem",
     "Graph",
+    "ItemDraw",
     "ItemTotals",
     "Items",
     "OwnResamples",
@@ -60,6 +62,7 @@ __all__ = [
     "evaluator_resamples",
     "fit",
     "fit_contextual",
+    "fit_item_response",
     "fit_sparse",
     "fold_temperatures",
     "hold_out",
@@ -72,6 +75,7 @@ __all__ = [
     "refit",
     "refit_changed",
     "refit_contextual",
+    "refit_item_response",
     "refit_misfit",
     "refit_sparse",
     "temperatures",

@@ -1,0 +1,380 @@
+"""Item response models: abilities of models and difficulties of items on one scale."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Literal, Unpack
+
+import jax
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.special import logit
+
+from jaxeval.arrays import Bool, Float, as_leaf
+from jaxeval.checks import checked_integer
+from jaxeval.data.item_scores import ItemScores
+from jaxeval.errors import DataError
+from jaxeval.execution.lanes import Lanes, Task, device_mesh
+from jaxeval.execution.precision import double_precision
+from jaxeval.execution.runs import Identity, RunOptions, open_run
+from jaxeval.execution.shapes import ITEM_RESPONSE, Step, padded
+from jaxeval.execution.signatures import spelled_out
+from jaxeval.kernels import batch
+from jaxeval.kernels.item_response import Curves, Parameters, Responses, split
+from jaxeval.kernels.solve import Status, Terms
+from jaxeval.resampling.units import make_singles, pad, stream_number
+from jaxeval.scores.estimates import student_quantile
+from jaxeval.scores.score_leaderboard import FEW_ITEMS, as_item_scores
+from jaxeval.statistics.draws import Draws
+from jaxeval.statistics.quantiles import checked_level
+from jaxeval.tables.shown import Shown, View, settings_line
+from jaxeval.tables.table import Table
+from jaxeval.wording import counted
+
+_CURVES = {"rasch": Curves.RASCH, "2pl": Curves.TWO_PARAMETER}
+_FEWEST_MODELS = {"rasch": 3, "2pl": 10}
+#: Models under which "2pl" has no intervals: those of 20 models and 200 items held .80 of the abilities at .95.
+_MODELS_FOR_INTERVALS = 50
+#: Discriminations beyond that rise from .12 to .88 within one unit of ability.
+STEEP = 4.0
+#: Nodes of the quadrature. Posteriors of few items are skew, and need more.
+_MANY_NODES, _FEW_NODES, _SKEW = 21, 11, 64
+_STREAM = "item response"
+_FIT = Terms.of(0.0, 1e-5, 1000)
+_REFIT = Terms.of(0.0, 3e-4, 200)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ItemResponse(Shown):
+    """Abilities of models and parameters of items on one scale; see `fit_item_response`.
+
+    Examples:
+        >>> import jaxeval
+        >>> import numpy as np
+        >>> import pandas as pd
+        >>> rng = np.random.default_rng(0)
+        >>> chance = 1 / (1 + np.exp(rng.normal(size=(200, 1)) - [1.5, 0.0, -1.5]))
+        >>> right = pd.DataFrame(rng.random((200, 3)) < chance, columns=["a", "b", "c"]).rename_axis("item")
+        >>> table = right.astype(int).reset_index().melt("item", var_name="model", value_name="score")
+        >>> found = jaxeval.fit_item_response(table, n_resamples=50, progress=False)
+        >>> found.abilities[["model_name", "ability", "tier"]].round(1).to_numpy().tolist()
+        [['a', 1.2, 1], ['b', 0.1, 2], ['c', -1.3, 3]]
+    """
+
+    kind: str
+    joint: Draws = field(repr=False)  # abilities, in their order in the data
+    items: pd.DataFrame = field(repr=False)
+    spread: Float = field(repr=False)  # (M,) standard deviation of each ability given the items' parameters
+    n_items: NDArray[np.intp] = field(repr=False)  # (M,) items that speak on each model
+    log_likelihood: float  # of all scores, abilities integrated out
+    level: float
+    status: NDArray[np.str_] = field(repr=False)  # (M,) what makes an ability worth less than it seems
+    warnings: tuple[str, ...]
+    settings: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def abilities(self) -> pd.DataFrame:
+        """One row a model, best first.
+
+        ``model_name``, ``ability``, ``ability_lower``, ``ability_upper``, ``standard_error``, ``n_items`` (that tell
+        it), ``rank``, ``rank_best``, ``rank_worst``, ``tier``, ``flags``. The standard error is the larger one of two:
+        over resamples of items, which leaves out that few items draw abilities to 0; and that of the posterior, which
+        leaves out the errors of the items' parameters. Intervals are normal ones. Sets of ranks and tiers come from
+        resamples. Of "2pl" with fewer than 50 models all of these are missing. docs/scores.md has the coverage.
+        """
+        ranks = self.joint.ranks(self.level)
+        error = np.fmax(self.joint.standard_errors.to_numpy(), self.spread)
+        if self.kind == "2pl" and len(error) < _MODELS_FOR_INTERVALS:
+            error = np.full(len(error), np.nan)
+            ranks[["rank_best", "rank_worst", "tier"]] = pd.NA
+        half = student_quantile(self.level, np.inf) * error
+        table = pd.DataFrame(
+            {
+                "model_name": self.joint.names.to_numpy(),
+                "ability": self.joint.estimate,
+                "ability_lower": self.joint.estimate - half,
+                "ability_upper": self.joint.estimate + half,
+                "standard_error": error,
+                "n_items": self.n_items,
+                **{name: ranks[name].array for name in ranks},
+                "flags": self.status,
+            }
+        ).sort_values(["ability", "model_name"], ascending=[False, True], ignore_index=True)
+        table.attrs = {"warnings": list(self.warnings), "settings": dict(self.settings)}
+        first = ("rank", "model_name", "ability", "ability_lower", "ability_upper", "tier")
+        return Table.of(table, f"Abilities of {counted(len(table), 'model')}", first)
+
+    def _shown(self) -> View:
+        title = f"ItemResponse ({self.kind}): {counted(len(self.n_items), 'model')}, {counted(len(self.items), 'item')}"
+        names = ["rank", "model_name", "ability", "ability_lower", "ability_upper", "tier", "flags"]
+        return View(title, self.abilities[names].set_index("model_name"), settings_line(self.settings), self.warnings)
+
+
+@spelled_out()
+def fit_item_response(
+    scores: ItemScores | Any,
+    *,
+    kind: Literal["rasch", "2pl"] = "rasch",
+    prior_sd: float = 2.0,
+    level: float = 0.95,
+    n_resamples: int = 200,
+    seed: int = 0,
+    **running: Unpack[RunOptions],
+) -> ItemResponse:
+    """Abilities of models on one scale, whichever items each of them has: Rasch and two-parameter models.
+
+    A model of ability t solves item i with probability 1 / (1 + exp(-a_i (t - b_i))): b_i is the difficulty of the
+    item, a_i its discrimination. In the Rasch model all items have one discrimination. Abilities are N(0, 1) over the
+    models; difficulties and discriminations maximise the likelihood from which abilities are integrated out (Bock and
+    Aitkin 1981, DOI 10.1007/BF02293801). An ability is the mean of its posterior.
+
+    Missing scores are allowed: they are taken as missing for reasons that have nothing to do with what they would be.
+    Items, or clusters of items, are resampled for all models together, and the model is fitted to every resample.
+
+    Args:
+        scores: `ItemScores`, or a table as for `score_leaderboard`. Scores lie between 0 and 1; those between (grades,
+            or means of trials) count as a share of a right answer.
+        kind: "rasch" or "2pl".
+        prior_sd: standard deviation of the normal prior of mean 1 of the discriminations of "2pl". Without it the
+            discrimination of an item that separates the models without error would be infinite. ``math.inf`` leaves
+            it out.
+        level: of the intervals, the sets of ranks and the tiers.
+        n_resamples: at least 2.
+        seed: the same seed gives the same draws.
+        chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`.
+
+    Returns:
+        `ItemResponse`: its ``abilities`` is a table with intervals, sets of ranks and tiers; its ``items`` has
+        ``item`` (and ``benchmark``), ``n_models``, ``mean``, ``difficulty``, ``discrimination`` and ``flag``: "dead"
+        (no model solves it) and "saturated" (all do) items take no part; "negative" are items that worse models solve
+        more often; "steep" are those whose discrimination is above 4 and rests on the prior.
+
+    Raises:
+        DataError: a score below 0 or above 1; fewer than 3 models, or 10 for "2pl"; fewer than two items tell models
+            apart; a model has none of them; the table cannot be read.
+        ValueError: an option that is none.
+
+    Examples:
+        >>> import jaxeval
+        >>> import numpy as np
+        >>> import pandas as pd
+        >>> rng = np.random.default_rng(0)
+        >>> chance = 1 / (1 + np.exp(rng.normal(size=(200, 1)) - [1.5, 0.0, -1.5]))
+        >>> right = pd.DataFrame(rng.random((200, 3)) < chance, columns=["a", "b", "c"]).rename_axis("item")
+        >>> table = right.astype(int).reset_index().melt("item", var_name="model", value_name="score")
+        >>> easy_only = table[(table["model"] != "c") | (table["item"] % 2 == 0)]
+        >>> found = jaxeval.fit_item_response(easy_only, n_resamples=50, progress=False)
+        >>> found.abilities["n_items"].tolist()
+        [114, 114, 78]
+    """
+    given = as_item_scores(scores)
+    _check_options(kind, prior_sd, level)
+    n_resamples, seed = checked_integer("n_resamples", n_resamples, 2), checked_integer("seed", seed)
+    s = given.scores[:, 0]
+    used, flag = _used_items(given, kind)
+    own = s[used]
+    curves = _CURVES[kind]
+    responses, start = _problem(own, 0.0 if kind == "rasch" else 1 / prior_sd**2)
+    with double_precision():
+        end, at = jax.device_get(
+            batch.fit_item_response(responses, curves, start, np.ones(responses.score.shape[1]), _FIT)
+        )
+    n_models = len(given.models)
+    parameters = split(end.theta, len(start.mean))
+    draw, n_units = _draw(given, used)
+    settings = {"kind": kind, "prior_sd": float(prior_sd), "n_resamples": n_resamples, "seed": seed}
+
+    def identity() -> Identity:
+        data = [own, given.cluster, used]
+        return Identity(settings, data, {"level": level}, noun="scores")
+
+    task = Task(
+        call=partial(
+            batch.refit_item_response, responses, curves, parameters, draw, device_mesh(),
+            seed=as_leaf(seed, np.uint64), stream=as_leaf(stream_number(_STREAM), np.uint64), terms=_REFIT,
+            n_units=n_units,
+        ),
+        budget=ITEM_RESPONSE,
+        entries=responses.score.size,
+        lane_bytes=8 * 4 * responses.score.size,
+        fixed_bytes=16 * responses.score.size + 8 * n_resamples * n_models,
+    )  # fmt: skip
+    with open_run(identity, n_resamples, "resamples", **running) as run:
+        found = run.results(task, Lanes.of(1, n_resamples), _STREAM)
+    ended = found.status == Status.CONVERGED
+    draws = np.where(ended[:, None], found.ability[:, :n_models], np.nan)
+    if not ended.any():
+        raise DataError(f"none of {counted(n_resamples, 'resample')} has a fit: too few items tell the models apart")
+    status = _status(own)
+    items = _item_table(given, used, flag, parameters)
+    warnings = _warnings(given, used, items, kind, prior_sd, end.status == Status.CONVERGED, int((~ended).sum()))
+    joint = Draws(
+        given.models.rename("model"), at.mean[:n_models], draws, converged=ended, gauge="abilities N(0, 1)",
+        precision=1e-3, status=status, warnings=tuple(warnings), settings=settings,
+    )  # fmt: skip
+    return ItemResponse(
+        kind=kind,
+        joint=joint,
+        items=items,
+        spread=at.spread[:n_models],
+        n_items=(~np.isnan(own)).sum(0),
+        log_likelihood=float(at.log_likelihood[:n_models].sum()),
+        level=float(level),
+        status=status,
+        warnings=tuple(warnings),
+        settings={**settings, "level": float(level)},
+    )
+
+
+def _check_options(kind: str, prior_sd: float, level: float) -> None:
+    checked_level(level)
+    if kind not in _CURVES:
+        raise ValueError(f"kind must be 'rasch' or '2pl', got {kind!r}")
+    if isinstance(prior_sd, bool) or not isinstance(prior_sd, int | float) or not prior_sd > 0:
+        raise ValueError(f"prior_sd must be a number above 0 (math.inf for no prior), got {prior_sd!r}")
+
+
+def _used_items(given: ItemScores, kind: str) -> tuple[Bool, NDArray[np.str_]]:
+    """(I,) items that tell models apart, and the flags of the others."""
+    s = given.scores[:, 0]
+    outside = (s < 0) | (s > 1)
+    if outside.any():
+        raise DataError(
+            f"{counted(int(outside.sum()), 'score is', 'scores are')} below 0 or above 1 (the first is "
+            f"{s[outside][0]:g}): an item response model takes right and wrong answers, or grades from 0 to 1"
+        )
+    fewest = _FEWEST_MODELS[kind]
+    if len(given.models) < fewest:
+        raise DataError(
+            f"{counted(len(given.models), 'model')} only: kind={kind!r} (--irt {kind}) needs {fewest} or more"
+            + ("; 'rasch' needs 3" if kind == "2pl" else "")
+        )
+    least, most = np.fmin.reduce(s, axis=1), np.fmax.reduce(s, axis=1)
+    flag = np.select([most == 0, least == 1], ["dead", "saturated"], "")
+    used = flag == ""
+    if used.sum() < 2:
+        raise DataError(
+            f"{counted(int(used.sum()), 'item tells', 'items tell')} models apart, of {len(s):,}: abilities need two"
+        )
+    without = np.isnan(s[used]).all(0)
+    if without.any():
+        raise DataError(
+            f"{counted(int(without.sum()), 'model has', 'models have')} no item that tells models apart (the first is "
+            f"{given.models[without][0]!r}): leave them out"
+        )
+    return used, flag
+
+
+def _problem(s: Float, prior: float) -> tuple[Responses, Parameters]:
+    """The (I, M) scores as the kernel takes them, and where it starts."""
+    n_items, n_models = s.shape
+    there = ~np.isnan(s)
+    value = np.where(there, s, 0.0)
+    shape = padded(n_models, Step.MODELS), padded(n_items + 1, Step.SUMS)
+    node, weight = np.polynomial.hermite_e.hermegauss(_FEW_NODES if n_items >= _SKEW else _MANY_NODES)
+    responses = Responses(
+        score=as_leaf(pad(value.T, shape), np.float64),
+        present=as_leaf(pad(there.T.astype(float), shape), np.float64),
+        is_model=as_leaf(np.arange(shape[0]) < n_models, np.bool_),
+        node=as_leaf(node, np.float64),
+        node_weight=as_leaf(weight / weight.sum(), np.float64),
+        prior=as_leaf(prior, np.float64),
+    )
+    ability, ease = (logit((value.sum(axis) + 0.5) / (there.sum(axis) + 1)) for axis in (0, 1))
+    spread = ability.std()
+    standard = (ability - ability.mean()) / (spread if spread > 0 else 1.0)
+    return responses, Parameters(
+        mean=as_leaf(pad(standard, shape[:1]), np.float64),
+        slope=as_leaf(np.ones(shape[1]), np.float64),
+        intercept=as_leaf(pad(ease, shape[1:]), np.float64),
+    )
+
+
+def _draw(given: ItemScores, used: Bool) -> tuple[batch.ItemDraw, int]:
+    """Items, or their clusters, that resamples draw; and the width of their counts."""
+    number = np.arange(int(used.sum()))
+    if given.cluster is not None:
+        number, _ = pd.factorize(given.cluster.number[used], sort=True)
+    n = int(number.max()) + 1
+    width = padded(n + 1, Step.SUMS)
+    unit = np.full(padded(len(number) + 1, Step.SUMS), width - 1)
+    unit[: len(number)] = number
+    return batch.ItemDraw(make_singles(n, width), as_leaf(unit, np.int32)), width
+
+
+def _item_table(given: ItemScores, used: Bool, flag: NDArray[np.str_], found: Parameters) -> pd.DataFrame:
+    s, n = given.scores[:, 0], int(used.sum())
+    slope, difficulty = np.full((2, len(s)), np.nan)
+    slope[used] = found.slope[:n]
+    difficulty[used] = -found.intercept[:n] / np.where(found.slope[:n] == 0, np.nan, found.slope[:n])
+    n_models = (~np.isnan(s)).sum(1)
+    told = np.select([slope < 0, slope > STEEP], ["negative", "steep"], flag)
+    columns = {
+        "n_models": n_models, "mean": np.nansum(s, axis=1) / np.maximum(n_models, 1), "difficulty": difficulty,
+        "discrimination": slope, "flag": told,
+    }  # fmt: skip
+    table = pd.DataFrame(columns, given.items.rename("item") if given.benchmark is None else given.items)
+    names = ("item",) if given.benchmark is None else ("benchmark", "item")
+    table = table.rename_axis(list(names)).reset_index()
+    return Table.of(table, counted(len(table), "item"), ("item", "mean", "difficulty", "discrimination", "flag"))
+
+
+def _status(s: Float) -> NDArray[np.str_]:
+    """(M,) of models at an end of the scale, whose likelihood has no maximum."""
+    top, bottom = (np.isnan(s) | (s == end) for end in (1, 0))
+    told = ["solves all items: held by the prior", "solves no item: held by the prior"]
+    return np.select([top.all(0), bottom.all(0)], told, "")
+
+
+def _warnings(
+    given: ItemScores, used: Bool, items: pd.DataFrame, kind: str, prior_sd: float, converged: bool, n_failed: int
+) -> list[str]:
+    flag = items["flag"]
+    texts = [*given.notes]
+    told = {
+        "dead": "dead: no model solves them, left out",
+        "saturated": "saturated: all models solve them, left out",
+        "negative": "of negative discrimination: worse models do better on them, look at their keys",
+        "steep": f"of a discrimination above {STEEP:g}, which rests on the prior",
+    }
+    texts += [
+        f"{counted(int((flag == name).sum()), 'item')} {text}" for name, text in told.items() if any(flag == name)
+    ]
+    if kind == "2pl":
+        prior = "no prior" if np.isinf(prior_sd) else f"a normal prior of mean 1 and standard deviation {prior_sd:g}"
+        if len(given.models) < _MODELS_FOR_INTERVALS:
+            texts.append(
+                f"only {counted(len(given.models), 'model')} for discriminations with {prior}: no intervals, sets of "
+                f"ranks and tiers, which would be too narrow; take {_MODELS_FOR_INTERVALS} models or more, or "
+                "kind='rasch' (--irt rasch)"
+            )
+    n_parts = _n_parts(~np.isnan(given.scores[:, 0][used]))
+    if n_parts > 1:
+        texts.append(
+            f"the models fall into {n_parts} groups that share no item: only the assumption that both are N(0, 1) puts "
+            "them on one scale"
+        )
+    n_units = int(used.sum()) if given.cluster is None else len(np.unique(given.cluster.number[used]))
+    unit = "item" if given.cluster is None else "cluster"
+    if n_units < FEW_ITEMS:
+        texts.append(f"only {counted(n_units, unit)}: intervals of fewer than {FEW_ITEMS} are too narrow")
+    if given.weight is not None:
+        texts.append("weights of items are not used: every item counts by what it tells of ability")
+    if not converged:
+        texts.append("the fit did not converge: do not rely on it")
+    if n_failed:
+        texts.append(f"{counted(n_failed, 'resample')} did not converge: left out")
+    return texts
+
+
+def _n_parts(there: Bool) -> int:
+    """Groups of models that share no items, from (I, M) scores that are there."""
+    item, model = np.nonzero(there)
+    n_items, n_models = there.shape
+    edges = coo_array((np.ones(len(item)), (item, n_items + model)), shape=(n_items + n_models,) * 2)
+    return int(connected_components(edges, directed=False)[0])

@@ -1,0 +1,183 @@
+"""A few items that stand for a whole benchmark, and how far scores on them are from scores on all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from warnings import catch_warnings, simplefilter
+
+import numpy as np
+import pandas as pd
+import scipy
+from numpy.typing import NDArray
+
+from jaxeval.arrays import Float
+from jaxeval.checks import checked_integer
+from jaxeval.data.item_scores import ItemScores
+from jaxeval.errors import DataError
+from jaxeval.scores.estimates import MissingScores, kept_items
+from jaxeval.scores.score_leaderboard import as_item_scores
+from jaxeval.tables.shown import Shown, View, settings_line
+from jaxeval.tables.table import Table
+from jaxeval.wording import counted
+
+_FEWEST_MODELS = 5
+_STARTS = 4  # of the clustering, the best of which is taken
+_TURNS = 50
+_N_RANDOM = 20  # random subsets beside the one that is chosen
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ItemSubset(Shown):
+    """A subset of items with weights, and its error for models that had no part in the choice; see `item_subset`.
+
+    Examples:
+        >>> import jaxeval
+        >>> import numpy as np
+        >>> import pandas as pd
+        >>> rng = np.random.default_rng(0)
+        >>> chance = 1 / (1 + np.exp(rng.normal(size=(200, 1)) - np.linspace(-2, 2, 12)))
+        >>> right = pd.DataFrame((rng.random(chance.shape) < chance).astype(int)).rename_axis("item").reset_index()
+        >>> found = jaxeval.item_subset(right.melt("item", var_name="model", value_name="score"), 20)
+        >>> len(found.items), round(float(found.items["weight"].sum()), 6)
+        (20, 1.0)
+    """
+
+    items: pd.DataFrame  # item (and benchmark), weight, n_items that it stands for
+    errors: (
+        pd.DataFrame
+    )  # a row for the subset and one for random ones: method, tau, mean_absolute_error, largest_error
+    warnings: tuple[str, ...]
+    settings: Mapping[str, Any] = field(repr=False)
+
+    def _shown(self) -> View:
+        title = f"ItemSubset: {counted(len(self.items), 'item')}, errors for models left out of the choice"
+        return View(title, self.errors.set_index("method"), settings_line(self.settings), self.warnings)
+
+
+def item_subset(
+    scores: ItemScores | Any, k: int, *, missing: MissingScores = "error", n_folds: int = 5, seed: int = 0
+) -> ItemSubset:
+    """K items whose weighted mean stands for the mean over all, with the error that this has for other models.
+
+    Items that the same models solve are put into one of k clusters (k-means over the models' scores); the item nearest
+    to a cluster's mean stands for it, with the cluster's share of the items as its weight (anchor points, Vivek et al.
+    2024, arXiv:2309.08638). The error is that of models that had no part in the choice: a fold of models is left out,
+    items are chosen on the others, and the scores of those left out are estimated from these items alone. Beside it
+    stands the error of random subsets of as many items.
+
+    Args:
+        scores: `ItemScores`, or a table as for `score_leaderboard`. Weights and benchmarks are not used: the mean that
+            the subset stands for is that over all items.
+        k: items of the subset, at least 2 and fewer than there are.
+        missing: "error", or "complete" for the items that all models have.
+        n_folds: of models, at least 2; as many as models where these are fewer.
+        seed: of the clustering, of the folds and of the random subsets.
+
+    Returns:
+        `ItemSubset`: its ``items`` have ``item`` (and ``benchmark``), ``weight`` (they sum to 1) and ``n_items``, which
+        it stands for; its ``errors`` have, for the subset ("chosen") and for "random" ones, ``tau`` (Kendall's tau-b of
+        estimated with true scores over all models, each estimated while it was left out),
+        ``mean_absolute_error`` and ``largest_error`` of a score. The figures of random subsets are means over 20.
+
+    Raises:
+        DataError: fewer than five models; missing scores; the table cannot be read.
+        ValueError: a k that is none.
+
+    Examples:
+        >>> import jaxeval
+        >>> import numpy as np
+        >>> import pandas as pd
+        >>> rng = np.random.default_rng(0)
+        >>> chance = 1 / (1 + np.exp(rng.normal(size=(200, 1)) - np.linspace(-2, 2, 12)))
+        >>> right = pd.DataFrame((rng.random(chance.shape) < chance).astype(int)).rename_axis("item").reset_index()
+        >>> found = jaxeval.item_subset(right.melt("item", var_name="model", value_name="score"), 20)
+        >>> found.errors["method"].tolist()
+        ['chosen', 'random']
+    """
+    given = as_item_scores(scores)
+    k, n_folds, seed = checked_integer("k", k, 2), checked_integer("n_folds", n_folds, 2), checked_integer("seed", seed)
+    if missing == "available":
+        raise ValueError("missing must be 'error' or 'complete': a subset needs items that all models have")
+    kept, warnings = kept_items(given, missing)
+    values = given.scores[kept, 0]
+    n_items, n_models = values.shape
+    if n_models < _FEWEST_MODELS:
+        raise DataError(
+            f"{counted(n_models, 'model')} only: the error of a subset is that of models left out, which needs "
+            f"{_FEWEST_MODELS} or more"
+        )
+    if k >= n_items:
+        raise ValueError(f"k must be less than the {n_items:,} items, got {k}")
+    chosen, weight, size = _medoids(values, k, np.random.default_rng([seed, 0]))
+    order = np.argsort(chosen)
+    index = given.items[kept][chosen[order]]
+    names = ["item"] if given.benchmark is None else ["benchmark", "item"]
+    items = pd.DataFrame({"weight": weight[order], "n_items": size[order]}, index.set_names(names)).reset_index()
+    errors = _errors(values, k, min(n_folds, n_models), seed)
+    if errors["mean_absolute_error"][0] >= errors["mean_absolute_error"][1]:
+        warnings.append("the chosen items are no better than random ones for models that are left out: draw at random")
+    return ItemSubset(
+        items=Table.of(items, f"{counted(k, 'item')} of {n_items:,}"),
+        errors=errors,
+        warnings=tuple(warnings),
+        settings={"k": k, "n_items": n_items, "n_folds": min(n_folds, n_models), "seed": seed},
+    )
+
+
+def _medoids(values: Float, k: int, rng: np.random.Generator) -> tuple[NDArray[np.intp], Float, NDArray[np.intp]]:
+    """Rows (k,) of (I, M) ``values`` that stand for clusters of rows, their weights, and the clusters' sizes."""
+    best: tuple[float, NDArray[np.intp], NDArray[np.intp]] | None = None
+    for _ in range(_STARTS):
+        start = _spread_out(values, k, rng)
+        with catch_warnings():
+            simplefilter("ignore")  # of a cluster that becomes empty, which keeps its centre: below it has no item
+            centres, _ = scipy.cluster.vq.kmeans2(values, start, iter=_TURNS, minit="matrix")
+        number, distance = scipy.cluster.vq.vq(values, centres)
+        nearest = np.lexsort([distance, number])
+        first = nearest[np.unique(number[nearest], return_index=True)[1]]
+        loss = float((distance**2).sum())
+        if best is None or loss < best[0]:
+            best = loss, first, np.bincount(number, minlength=k)
+    assert best is not None
+    _, chosen, size = best
+    size = size[size > 0]
+    spare = k - len(chosen)
+    if spare:  # alike items: others at random, which stand for themselves alone
+        others = rng.choice(np.setdiff1d(np.arange(len(values)), chosen), spare, replace=False)
+        chosen, size = np.append(chosen, others), np.append(size, np.zeros(spare, np.intp))
+    return chosen, size / len(values), size
+
+
+def _spread_out(values: Float, k: int, rng: np.random.Generator) -> Float:
+    """Where k centres start: each at a row drawn by its squared distance from those before (k-means++)."""
+    rows = [int(rng.integers(len(values)))]
+    away = ((values - values[rows[0]]) ** 2).sum(1)
+    while len(rows) < k:
+        share = away / away.sum() if away.sum() > 0 else None
+        rows.append(int(rng.choice(len(values), p=share)))
+        away = np.minimum(away, ((values - values[rows[-1]]) ** 2).sum(1))
+    return values[rows]
+
+
+def _errors(values: Float, k: int, n_folds: int, seed: int) -> pd.DataFrame:
+    """Errors of estimated scores of models, each while it is left out of the choice."""
+    n_items, n_models = values.shape
+    rng = np.random.default_rng([seed, 1])
+    fold = rng.permutation(np.arange(n_models) % n_folds)
+    estimate = np.zeros(n_models)
+    for f in range(n_folds):
+        chosen, weight, _ = _medoids(values[:, fold != f], k, rng)
+        estimate[fold == f] = weight @ values[np.ix_(chosen, fold == f)]
+    random = np.stack([values[rng.choice(n_items, k, replace=False)].mean(0) for _ in range(_N_RANDOM)])
+    truth = values.mean(0)
+    rows = [_figures(estimate, truth), np.mean([_figures(own, truth) for own in random], axis=0)]
+    table = pd.DataFrame(rows, columns=["tau", "mean_absolute_error", "largest_error"])
+    table.insert(0, "method", ["chosen", "random"])
+    return Table.of(table, "Errors of estimated scores")
+
+
+def _figures(estimate: Float, truth: Float) -> tuple[float, float, float]:
+    off = np.abs(estimate - truth)
+    return float(scipy.stats.kendalltau(estimate, truth).statistic), float(off.mean()), float(off.max())

@@ -1,0 +1,153 @@
+"""Item response models, beside the same likelihood maximised by SciPy on a fine grid."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy
+
+from jaxeval import DataError, ItemScores, fit_item_response
+from jaxeval.data.item_scores import ItemGroups
+
+GRID = np.linspace(-8, 8, 801)
+
+
+def scores_of(values, **further):
+    """Scores (M, I)."""
+    n_models, n_items = values.shape
+    return ItemScores(values.T[:, None], pd.RangeIndex(n_items), pd.Index(["s"]), pd.RangeIndex(n_models), **further)
+
+
+def planted(n_models, n_items, seed):
+    rng = np.random.default_rng(seed)
+    ability = rng.normal(size=n_models)
+    slope, difficulty = rng.uniform(0.7, 1.8, n_items), rng.normal(size=n_items)
+    chance = 1 / (1 + np.exp(-slope * (ability[:, None] - difficulty)))
+    return (rng.random((n_models, n_items)) < chance).astype(float), ability, slope, difficulty
+
+
+def naive(values, slope, intercept):
+    """Log-likelihood of (M, I) scores, NaN where missing, and means of abilities, on one fine grid."""
+    prior = np.exp(-(GRID**2) / 2)
+    logit = GRID[:, None] * slope + intercept
+    there = ~np.isnan(values)
+    log = np.where(there, values, 0) @ logit.T - there.astype(float) @ np.log1p(np.exp(logit)).T
+    joint = np.exp(log - log.max(1, keepdims=True)) * prior / prior.sum()
+    return (np.log(joint.sum(1)) + log.max(1)).sum(), joint @ GRID / joint.sum(1)
+
+
+@pytest.mark.parametrize("kind", ["rasch", "2pl"])
+def test_maximum_is_that_of_scipy(kind):
+    values = planted(40, 8, 2)[0]
+    values[:6, :3] = np.nan
+    n = values.shape[1]
+
+    def loss(x):
+        slope = np.full(n, x[0]) if kind == "rasch" else x[:n]
+        prior = 0 if kind == "rasch" else ((slope - 1) ** 2).sum() / (2 * 1.5**2)
+        return prior - naive(values, slope, x[-n:])[0]
+
+    start = np.concatenate([np.ones(1 if kind == "rasch" else n), np.zeros(n)])
+    best = scipy.optimize.minimize(loss, start, method="BFGS", options={"gtol": 1e-4})
+    found = fit_item_response(scores_of(values), kind=kind, prior_sd=1.5, n_resamples=20, progress=False)
+    slope = np.full(n, best.x[0]) if kind == "rasch" else best.x[:n]
+    np.testing.assert_allclose(found.items["discrimination"], slope, atol=2e-3)
+    np.testing.assert_allclose(found.items["difficulty"] * -slope, best.x[-n:], atol=2e-3)
+    total, abilities = naive(values, slope, best.x[-n:])
+    assert found.log_likelihood == pytest.approx(total, abs=2e-3)
+    np.testing.assert_allclose(found.joint.estimate, abilities, atol=1e-3)
+    assert not any("converge" in text for text in found.warnings)
+
+
+def test_planted_parameters_with_cells_missing():
+    values, ability, slope, difficulty = planted(48, 60, 0)
+    rng = np.random.default_rng(1)
+    values[rng.random(values.shape) < 0.4] = np.nan
+    found = fit_item_response(scores_of(values), kind="2pl", n_resamples=2, progress=False)
+    off = (found.joint.estimate - (ability - ability.mean()) / ability.std()) / found.spread
+    assert abs(off.mean()) < 0.2
+    assert 0.8 < np.sqrt((off**2).mean()) < 1.4  # in posterior deviations, which leave out the items' own errors
+    assert scipy.stats.spearmanr(found.items["difficulty"], difficulty, nan_policy="omit").statistic > 0.75
+    assert scipy.stats.spearmanr(found.items["discrimination"], slope, nan_policy="omit").statistic > 0.3
+
+
+def test_abilities_on_one_scale_where_models_have_other_items():
+    values, ability, _, difficulty = planted(48, 60, 3)
+    hard = np.argsort(np.argsort(difficulty)) >= 30
+    strong = np.argsort(np.argsort(ability)) >= 24
+    values[np.ix_(strong, ~hard)] = np.nan  # the better ones have the hard items, the others all
+    found = fit_item_response(scores_of(values), n_resamples=20, progress=False)
+    assert np.corrcoef(found.joint.estimate, ability)[0, 1] > 0.9
+    assert np.corrcoef(np.nanmean(values, axis=1), ability)[0, 1] < 0.88
+
+
+def test_draws_do_not_depend_on_chunks_or_on_clusters_of_one():
+    values = planted(48, 60, 4)[0]
+    own = fit_item_response(scores_of(values), n_resamples=20, progress=False)
+    alone = fit_item_response(
+        scores_of(values, cluster=ItemGroups("c", pd.RangeIndex(60), np.arange(60))), n_resamples=20, progress=False
+    )
+    np.testing.assert_allclose(own.joint.draws, alone.joint.draws, atol=1e-9)
+    fewer = fit_item_response(scores_of(values), n_resamples=7, progress=False, chunk_size=3)
+    np.testing.assert_allclose(own.joint.draws[:7], fewer.joint.draws, atol=1e-9)
+
+
+def test_what_is_flagged():
+    values = planted(40, 50, 6)[0]
+    order = np.argsort(values.mean(1))
+    values[:, 0], values[:, 1] = 0.0, 1.0
+    values[:, 2] = values.mean(1) > np.median(values.mean(1))
+    values[:, 3] = 1 - values[:, 2]
+    values[order[-1], 1:] = 1.0
+    values[order[-1], 3] = 1.0
+    found = fit_item_response(scores_of(values), kind="2pl", n_resamples=10, progress=False)
+    flag = found.items["flag"].tolist()
+    assert flag[:2] == ["dead", "saturated"]
+    assert flag[3] == "negative"
+    assert np.isnan(found.items["difficulty"][:2]).all()
+    assert found.abilities["flags"][0] == "solves all items: held by the prior"
+    assert any(text.startswith("1 item dead:") for text in found.warnings)
+    assert found.abilities[["ability_lower", "standard_error", "tier"]].isna().all(axis=None)  # of 40 models
+    assert any("no intervals" in text for text in found.warnings)
+
+
+def test_groups_without_a_shared_item_are_told():
+    values = planted(40, 60, 7)[0]
+    values[:20, :30], values[20:, 30:] = np.nan, np.nan
+    found = fit_item_response(scores_of(values), n_resamples=5, progress=False)
+    assert any("2 groups that share no item" in text for text in found.warnings)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "text"),
+    [
+        (np.array([[0.0, 1.0]] * 2), "rasch", "2 models only.*needs 3"),
+        (planted(9, 20, 0)[0], "2pl", "9 models only.*needs 10 or more; 'rasch' needs 3"),
+        (planted(9, 20, 0)[0] * 5, "rasch", "above 1"),
+        (np.ones((5, 20)), "rasch", "0 items tell models apart, of 20"),
+    ],
+)
+def test_refused(values, kind, text):
+    with pytest.raises(DataError, match=text):
+        fit_item_response(scores_of(values), kind=kind)
+
+
+def test_options_refused():
+    for options in ({"kind": "3pl"}, {"prior_sd": 0}, {"level": 1.0}, {"n_resamples": 1}):
+        with pytest.raises(ValueError, match=next(iter(options))):
+            fit_item_response(scores_of(planted(9, 20, 0)[0]), **options)
+
+
+@pytest.mark.slow
+def test_intervals_of_abilities_hold():
+    """30 boards of 20 models and 40 items; docs/scores.md has more."""
+    rng = np.random.default_rng(0)
+    held = []
+    for _ in range(30):
+        ability = rng.normal(size=20)
+        ability = (ability - ability.mean()) / ability.std()
+        chance = 1 / (1 + np.exp(-1.2 * (ability[:, None] - rng.normal(size=40))))
+        values = (rng.random(chance.shape) < chance).astype(float)
+        table = fit_item_response(scores_of(values), n_resamples=200, progress=False).abilities
+        truth = ability[table["model_name"]]
+        held.append(((table["ability_lower"] <= truth) & (truth <= table["ability_upper"])).mean())
+    assert 0.88 < np.mean(held) < 0.98  # few items: a little under .95
