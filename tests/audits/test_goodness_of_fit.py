@@ -265,11 +265,7 @@ def test_what_is_refused_says_why():
         test_of(pd.DataFrame({"model_a": np.arange(1000), "model_b": np.arange(1, 1001), "target": 1.0}))
     with pytest.raises(ValueError, match="n_resamples"):
         jaxeval.goodness_of_fit(votes(9, 3), n_resamples=5)
-    for column, told in (
-        ("voter", "84 rows hold no time"),
-        ("same", "one value only"),
-        ("gaps", "84 missing values"),
-    ):
+    for column, told in (("voter", "84 rows hold no time"), ("same", "one value only"), ("gaps", "84 missing values")):
         table = votes(9, 3).assign(voter="x", same=1, gaps=np.nan)
         with pytest.raises(DataError, match=told):
             test_of(table, time=column)
