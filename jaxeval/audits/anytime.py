@@ -12,7 +12,7 @@ import pandas as pd
 from jaxeval.arrays import Float
 from jaxeval.audits.audited import Audited
 from jaxeval.audits.findings import Finding, Severity
-from jaxeval.audits.parts import PartResult
+from jaxeval.audits.parts import NotAnsweredError, PartResult
 from jaxeval.checks import checked_integer, checked_positive
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
@@ -69,10 +69,8 @@ class AnytimeIntervals(PartResult):
             return []
         lost = int((near["apart_fixed"] & ~near["apart"]).sum())
         text = f"Who looks every day needs intervals {near['width_ratio'].median():.2f} times as wide: they tell "
-        text += (
-            f"{near['apart'].sum():,} of {counted(len(near), 'neighbour')} apart, and fixed ones, which miss at some "
-        )
-        text += f"look more often than they say, {near['apart_fixed'].sum():,}."
+        text += f"{near['apart'].sum():,} of {counted(len(near), 'pair')} of neighbours apart, and fixed ones, which "
+        text += f"miss at some look more often than they say, {near['apart_fixed'].sum():,}."
         return [Finding(_PART, Severity.CAUTION if lost else Severity.NOTE, text)]
 
 
@@ -120,6 +118,7 @@ def anytime_intervals(
     above, below = np.triu_indices(len(rated), 1)
     n = len(above) if comparisons == "all" else checked_integer("comparisons", comparisons, 1)
     value, error = rated.to_numpy()[above] - rated.to_numpy()[below], errors[above, below]
+    error = np.where(error > 0, error, np.nan)  # without spread, as of ties alone, nothing is known of it
     half = error * anytime_factor(error, tuned_for, alpha / max(n, 1))
     fixed = normal_quantile(level) * error
     table = pd.DataFrame(
@@ -130,7 +129,7 @@ def anytime_intervals(
             "standard_error": error,
             "lower": value - half,
             "upper": value + half,
-            "width_ratio": half / np.where(error > 0, fixed, np.nan),
+            "width_ratio": half / fixed,
             "apart": value > half,
             "apart_fixed": value > fixed,
             "places": below - above,
@@ -142,7 +141,10 @@ def anytime_intervals(
 
 def audited_anytime(audited: Audited) -> AnytimeIntervals:
     """The part of an audit."""
-    return anytime_intervals(audited.fit, level=audited.options.level)
+    found = anytime_intervals(audited.fit, level=audited.options.level)
+    if found.table["width_ratio"].isna().all():
+        raise NotAnsweredError("no difference of two ratings has a standard error: there are no intervals to widen")
+    return found
 
 
 def wider_at_all_looks(lower: Float, upper: Float, level: float) -> float:

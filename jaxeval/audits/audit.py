@@ -14,7 +14,7 @@ from jaxeval.audits.board import audited_board
 from jaxeval.audits.drift import audited_drift
 from jaxeval.audits.goodness_of_fit import audited_goodness_of_fit
 from jaxeval.audits.parts import Part
-from jaxeval.audits.rank_evidence import evidence_of_ranks
+from jaxeval.audits.rank_evidence import audited_ranks
 from jaxeval.audits.replication import replicated
 from jaxeval.audits.who_votes import audited_votes
 from jaxeval.data.battles import Battles
@@ -29,7 +29,7 @@ PARTS = (
     Part("board", "What is audited?", audited_board),
     Part("fewest_votes", "How few votes decide?", fewest_votes.of_audited),
     Part("goodness_of_fit", "Does one number per model fit?", audited_goodness_of_fit),
-    Part("rank_evidence", "What can the ranks carry?", evidence_of_ranks),
+    Part("rank_evidence", "What can the ranks carry?", audited_ranks),
     Part("replication", "Would it hold again?", replicated),
     Part("who_votes", "Who votes?", audited_votes, needs=("voter",)),
     Part("drift", "Did ratings change over time?", audited_drift, needs=("time",)),
@@ -99,6 +99,8 @@ def _asked(names: Sequence[str] | None) -> list[Part]:
         return list(PARTS)
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
         raise TypeError(f"parts= takes a list of names, got {names!r}")
+    if len(names) == 0:
+        raise ValueError(f"parts= names no part; there are {named(list(known), 20)}")
     for name in names:
         if name not in known:
             raise ValueError(f"no part {name!r}; there are {named(list(known), 20)}{did_you_mean(name, known)}")

@@ -7,9 +7,14 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Self
 
+import numpy as np
+
+from jaxeval.audits.periods import vote_times
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles, as_battles
-from jaxeval.data.features import FeatureLike
+from jaxeval.data.columns import reject_missing
+from jaxeval.data.features import FeatureLike, design
+from jaxeval.errors import DataError
 from jaxeval.execution.runs import RunOptions, digest_of, of_run
 from jaxeval.ratings.bootstrap import bootstrap
 from jaxeval.ratings.bootstrap_result import Bootstrap
@@ -42,15 +47,26 @@ class AuditOptions:
         Raises:
             TypeError: an option is of another type than it says.
             ValueError: a bad number.
-            DataError: there is no such column, or it has missing values where it may have none.
+            DataError: there is no such column, or it has missing values. Some voters may be missing, and times, which
+                only the part on drift cannot do without.
         """
+        if not isinstance(self.families, Mapping | None):
+            raise TypeError(f"families= maps the names of models to their families, got {self.families!r}")
+        if self.lengths is not None:
+            if isinstance(self.lengths, str) or len(self.lengths) != 2:
+                raise TypeError(f"lengths= takes two columns, of side A and of side B, got {self.lengths!r}")
+            design(battles, [(self.lengths[0], self.lengths[1])], normalize=True)
         by = [self.by] if isinstance(self.by, str) else list(self.by or [])
-        for name in (self.voter, self.cluster):
-            if name is not None:
-                battles.codes(name)
-        for name in (*by, self.time, *(self.lengths or ())):
-            if name is not None:
-                battles.column(name)
+        for name in by:
+            battles.members(name)
+        if self.cluster is not None:
+            battles.codes(self.cluster)
+        if self.voter is not None:
+            lacking = battles.codes(self.voter, "drop")[0] < 0
+            if lacking.all():
+                reject_missing(lacking, self.voter, battles.rows)
+        if self.time is not None:
+            battles.column(self.time)
         return replace(
             self,
             by=by,
@@ -103,6 +119,15 @@ class Audited:
         own = self.options
         return bootstrap(self.battles, own.n_resamples, own.seed, **self._model, **self.running)
 
+    @cached_property
+    def time(self) -> str | None:
+        """The column of times, if they can be read and differ. If not, the part on drift says so."""
+        name = self.options.time
+        try:
+            return name if name is not None and np.ptp(vote_times(self.battles, name)) > 0 else None
+        except DataError:
+            return None
+
     @property
     def settings(self) -> dict[str, Any]:
         """The options, covariates by their names."""
@@ -113,7 +138,7 @@ class Audited:
         """A digest of the votes: how often each result came out between any two models, in all and for each voter."""
         cells, number = self.battles.compress(slice(None))
         names = [name for name in (self.options.voter, self.options.cluster) if name is not None]
-        groups = [cluster_rows(self.battles.codes(name)[0], number, self.battles.count) for name in names]
+        groups = [cluster_rows(self.battles.codes(name, "drop")[0], number, self.battles.count) for name in names]
         return digest_of([self.battles.models, cells, groups])
 
     @property

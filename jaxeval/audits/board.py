@@ -38,12 +38,14 @@ class AuditedBoard(PartResult):
         first, second = table["model_name"][:2]
         gap = fit.ratings[first] - fit.ratings[second]
         error = fit.difference_standard_errors.loc[first, second]
-        lead = f"{visible_line(first)} leads {visible_line(second)} by {gap:.1f} Elo (standard error {error:.1f})"
+        known = f"standard error {error:.1f}" if np.isfinite(error) else "its standard error is not known"
+        lead = f"{visible_line(first)} leads {visible_line(second)} by {gap:.1f} Elo ({known})"
         found = [Finding(_PART, Severity.NOTE, f"Of {votes}, {lead}.")]
         outside = table.loc[table["rank"].isna(), "model_name"]
         if len(outside):
-            text = f"{counted(len(outside), 'model has', 'models have')} no finite rating, and no part rates them: "
-            found.append(Finding(_PART, Severity.CAUTION, f"{text}{named(list(map(visible_line, outside)))}."))
+            names, has = named(list(map(visible_line, outside))), counted(len(outside), "model has", "models have")
+            text = f"{has} no finite rating, and no part of the audit says more: {names}."
+            found.append(Finding(_PART, Severity.CAUTION, text))
         return found
 
 

@@ -16,8 +16,8 @@ import pandas as pd
 import scipy
 
 from jaxeval.arrays import Float
+from jaxeval.audits.periods import vote_times
 from jaxeval.data.battles import Battles
-from jaxeval.data.columns import reject_infinite, reject_missing
 from jaxeval.data.features import Feature, FeatureLike, design, position_advantage
 from jaxeval.errors import DataError
 from jaxeval.ratings.boards import Board
@@ -131,16 +131,7 @@ def _chi_square(score: Float, variance: Float) -> tuple[float, int, float]:
 
 def _times(battles: Battles, name: str) -> Float:
     """(R,) times less their mean, in standard deviations."""
-    column = battles.column(name)
-    reject_missing(column.isna().to_numpy(), name, battles.rows)
-    if pd.api.types.is_numeric_dtype(column):
-        value = column.to_numpy(np.float64)
-        reject_infinite(np.isinf(value), f"column {name!r}", rows=battles.rows)
-    else:
-        try:
-            value = pd.to_datetime(column, utc=True).astype("datetime64[ns, UTC]").astype(np.int64).to_numpy(np.float64)
-        except (ValueError, TypeError) as error:
-            raise DataError(f"column {name!r} holds neither numbers nor dates: {error}") from error
+    value = vote_times(battles, name)
     value = value - value.mean()
     spread = value.std()
     if not spread > 0:

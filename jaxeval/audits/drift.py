@@ -164,8 +164,8 @@ def drift(
         seed: the same seed gives the same draws.
 
     Raises:
-        DataError: there is no such column, a value is no time, all votes fall into one period, or there are too many
-            periods and models to hold in memory.
+        DataError: there is no such column, a value is no time, all votes fall into one period or one cluster, or there
+            are too many periods and models to hold in memory.
         ValueError: a number out of range.
 
     Examples:
@@ -183,11 +183,14 @@ def drift(
     alpha, z_level = checked_alpha(alpha), normal_quantile(level)
     min_votes, n_draws = checked_integer("min_votes", min_votes, 1), checked_integer("n_draws", n_draws, 100)
     most_changes, seed = checked_integer("most_changes", most_changes), checked_integer("seed", seed)
+    clusters = None if cluster is None else battles.codes(cluster)[0]
+    if clusters is not None and clusters.max() == 0:
+        raise DataError(f"column {cluster!r} has one value only: one cluster does not tell how far others would differ")
     cut = cut_periods(vote_seconds(battles, time), every)
     _check_room(cut, battles, every)
     votes = timed_votes(
         battles.model_a, battles.model_b, battles.target, battles.weight, battles.count, cut.number,
-        None if cluster is None else battles.codes(cluster)[0], n_periods=len(cut.starts), n_models=battles.n_models,
+        clusters, n_periods=len(cut.starts), n_models=battles.n_models,
     )  # fmt: skip
     first, found, votes, board = _search(votes, min_votes, alpha, most_changes, n_draws, np.random.default_rng(seed))
     critical = float(np.quantile(first.largest, 1 - alpha, method="higher"))

@@ -36,6 +36,9 @@ def fewest_moves(boards: ChangedBoards, moves: Moves, pairs: Int, section: str) 
 
     ``section`` names the refits in a checkpoint.
     """
+    if len(moves.capacity) == 0:  # as of ties, which are not flipped
+        nothing = np.zeros((len(pairs), 0))
+        return FewestMoves(np.full(len(pairs), np.nan), nothing.astype(np.int64), nothing)
     theta = boards.board.theta
     pull = boards.inverse[pairs[:, 0]] - boards.inverse[pairs[:, 1]]
     gap = theta[pairs[:, 0]] - theta[pairs[:, 1]]

@@ -78,6 +78,10 @@ class FewestVotes(PartResult):
         share = n / self.n_votes
         return Severity.SERIOUS if share <= _SERIOUS else Severity.CAUTION if share <= _CAUTION else Severity.REASSURING
 
+    def _share(self, n: int) -> str:
+        share = n / self.n_votes
+        return f"of {self.n_votes:,} ({f'{share:.2%}' if share >= 0.00005 else 'less than 0.01%'})"
+
     def _of_first(self) -> list[Finding]:
         row = self.borders.iloc[0]
         first = self.table["above"].iloc[0]
@@ -85,12 +89,11 @@ class FewestVotes(PartResult):
         if not ways:
             text = f"No number of dropped, flipped or added votes was found that takes #1 from {first}."
             return [Finding(PART, Severity.REASSURING, visible_line(text))]
-        n, others = int(row[ways[0]]), [f"{counted(row[way], f'{way} vote')} ({row[f'{way}_for']})" for way in ways[1:]]
-        votes = f"{counted(n, f'{ways[0]} vote')} of {self.n_votes:,} ({n / self.n_votes:.2%})"
-        text = f"{votes} put {row[f'{ways[0]}_for']} ahead of #1, {first}"
-        also = f"; so do {' or '.join(others)}" if others else ""
+        numbers = [f"{counted(row[way], f'{way} vote')} ({row[f'{way}_for']})" for way in ways[1:]]
+        text = f"It takes {counted(row[ways[0]], f'{ways[0]} vote')} {self._share(row[ways[0]])} to put "
+        text += ", or ".join([f"{row[f'{ways[0]}_for']} ahead of #1, {first}", *numbers])
         severity = self._severity(min(int(row[way]) for way in ways))
-        found = [Finding(PART, severity, visible_line(f"{text}{also}."))]
+        found = [Finding(PART, severity, visible_line(f"{text}."))]
         if "voters" in row and not pd.isna(row["voters"]):
             text = f"Without {counted(row['voters'], 'voter')}, {row['voters_for']} is ahead of #1, {first}."
             severity = Severity.SERIOUS if row["voters"] <= _FEW_VOTERS else Severity.NOTE
@@ -115,9 +118,9 @@ class FewestVotes(PartResult):
         if not len(others):
             return []
         row = others.loc[others["dropped"].astype(float).idxmin()]
-        votes = f"{counted(row['dropped'], 'dropped vote')} ({row['dropped'] / self.n_votes:.2%})"
+        votes = f"it takes {counted(row['dropped'], 'dropped vote')} {self._share(row['dropped'])}"
         name = visible_line(row["dropped_for"])
-        text = f"The weakest border below #1 is that of {row['border']}: {votes} let {name} in."
+        text = f"The weakest border below #1 is that of {row['border']}: {votes} to let {name} in."
         return [Finding(PART, min(self._severity(row["dropped"]), Severity.CAUTION), text)]
 
     def _of_models(self) -> list[Finding]:

@@ -201,8 +201,10 @@ def _changes(moves: VoteMoves, found: FewestMoves, pairs: Int, names: pd.Index) 
 def _voter_moves(audited: Audited) -> VoterMoves:
     battles = audited.battles
     cell = battles.compress(slice(None))[1]
-    codes, _ = battles.codes(str(audited.options.voter))
-    return VoterMoves.of(audited.fit._board, cluster_rows(codes, cell, battles.count))
+    codes, _ = battles.codes(str(audited.options.voter), "drop")
+    own = codes >= 0
+    count = None if battles.count is None else battles.count[own]
+    return VoterMoves.of(audited.fit._board, cluster_rows(codes[own], cell[own], count))
 
 
 def _whole(values: Float) -> Any:

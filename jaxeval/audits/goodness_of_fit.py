@@ -86,7 +86,8 @@ def goodness_of_fit(
     Raises:
         DataError: a column is missing or cannot be read; there are no more pairs than ratings need, so that any votes
             fit; or as in `fit_bradley_terry`.
-        ValueError: a level or a number that is none, or more than 1,000 models.
+        ValueError: a level or a number that is none, more than 1,000 models, or so few clusters or resamples that no
+            p-value could be as small as 1 - ``level``.
 
     Examples:
         >>> import jaxeval
@@ -117,12 +118,15 @@ def goodness_of_fit(
             f"{counted(int(votes.met.sum()), 'pair')} of {counted(int(fitted.board.active.sum()), 'rated model')} met: "
             "one number per model fits whatever the votes are; more pairs must meet"
         )
+    if not votes.votes.sum() > 0:
+        raise DataError("no two models that met have finite ratings: there is nothing to test")
     if not votes.variance.sum() > 1e-9 * votes.n.sum():
         raise DataError(
             f"all {counted(int(votes.votes.sum()), 'vote is a tie', 'votes are ties')}: nothing varies, and there is "
             "nothing to test"
         )
     signs = drawn.repeating is not None or options.contextual or not cells.hard
+    _check_reach(drawn, cluster, n_resamples, level)
     plain, plain_votes, plain_drawn = fitted.board, votes, drawn
     if options.contextual:  # what results hang on, and what removes misfit, is asked of ratings without more
         bare, nothing = replace(options, features=(), ties="half"), design(battles, (), True)
@@ -165,6 +169,22 @@ def goodness_of_fit(
         warnings=_warnings(fitted.board, drawn, chance),
         settings=settings,
     )
+
+
+def _check_reach(drawn: VoteGroups, cluster: str | None, n_resamples: int, level: float) -> None:
+    """An error where no p-value can be as small as the level asks for: nothing could ever be rejected."""
+    clusters, wanted = drawn.repeating, 1 - level + 1e-9
+    if clusters is not None and 0.5 ** (len(clusters.size) - 1) > wanted:
+        n = counted(len(clusters.size), "cluster")
+        raise NotAnsweredError(
+            f"random signs of {n} by {visible_line(str(cluster))} give no p-value below "
+            f"{0.5 ** (len(clusters.size) - 1):.2g}: too few to test anything at {level:g}"
+        )
+    if 1 / (n_resamples + 1) > wanted:
+        raise NotAnsweredError(
+            f"n_resamples={n_resamples} gives no p-value below {1 / (n_resamples + 1):.2g}: take more to test "
+            f"anything at {level:g}"
+        )
 
 
 def _method(signs: bool, cluster: str | None) -> str:
@@ -262,6 +282,7 @@ def audited_goodness_of_fit(audited: Audited) -> GoodnessOfFit:
     """The same as a part of an audit."""
     own = audited.options
     return goodness_of_fit(
-        audited.battles, cluster=own.cluster, ties=own.ties, features=own.features, by=own.by or None, time=own.time,
-        lengths=own.lengths, level=own.level, n_resamples=own.n_resamples, seed=own.seed, **audited.running,
+        audited.battles, cluster=own.cluster, ties=own.ties, features=own.features, by=own.by or None,
+        time=audited.time, lengths=own.lengths, level=own.level, n_resamples=own.n_resamples, seed=own.seed,
+        **audited.running,
     )  # fmt: skip

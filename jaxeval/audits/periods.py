@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.arrays import Int
+from jaxeval.arrays import Float, Int
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles
+from jaxeval.data.columns import reject_infinite, reject_missing
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
 
@@ -59,6 +60,21 @@ def vote_seconds(battles: Battles, column: str) -> Int:
             "the command line --where)"
         )
     return np.asarray(seconds.astype("datetime64[s]").astype(np.int64))
+
+
+def vote_times(battles: Battles, column: str) -> Float:
+    """(R,) times of every row in their order: numbers as they are, whatever they count, and `vote_seconds` of others.
+
+    Raises:
+        DataError: there is no such column, a value is no time, or a number is missing or infinite.
+    """
+    values = battles.column(column)
+    if not pd.api.types.is_numeric_dtype(values.dtype) or pd.api.types.is_bool_dtype(values.dtype):
+        return vote_seconds(battles, column).astype(np.float64)
+    numbers = values.to_numpy(np.float64, na_value=np.nan)
+    reject_missing(np.isnan(numbers), column, battles.rows)
+    reject_infinite(np.isinf(numbers), f"column {column!r}", rows=battles.rows)
+    return numbers
 
 
 def _as_times(values: pd.Series, column: str) -> pd.Series:

@@ -236,12 +236,16 @@ def rank_evidence(battles: Battles | Any, *, n_newest: int = 5, **options: Unpac
         >>> print(found.findings()[1].text)
         Only 1 model may be first at 95%: model-1.
     """
-    return evidence_of_ranks(Audited.of(battles, options), n_newest)
+    audited = Audited.of(battles, options)
+    return _evidence(audited, audited.options.time, checked_integer("n_newest", n_newest))
 
 
-def evidence_of_ranks(audited: Audited, n_newest: int = 5) -> RankEvidence:
-    """`rank_evidence` of a board that is audited."""
-    n_newest = checked_integer("n_newest", n_newest)
+def audited_ranks(audited: Audited) -> RankEvidence:
+    """The part of an audit; without times that can be read, the newest models are those with the fewest votes."""
+    return _evidence(audited, audited.time, 5)
+
+
+def _evidence(audited: Audited, time: str | None, n_newest: int) -> RankEvidence:
     board, options = audited.resampled, audited.options
     level, joint, fit = options.level, board.joint, board.fit
     ranked = board.ranked().to_numpy()
@@ -254,7 +258,7 @@ def evidence_of_ranks(audited: Audited, n_newest: int = 5) -> RankEvidence:
         )
     rests_on = opponents(fit)
     rests_on.insert(0, "comparable", np.isin(np.arange(len(ranked)), board.differences().models))
-    first = None if options.time is None else first_votes(audited.battles, options.time)
+    first = None if time is None else first_votes(audited.battles, time)
     rests_on.insert(0, "newest", newest(rests_on, n_newest, first))
     if first is not None:
         rests_on.insert(1, "first_vote", first.array)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.arrays import Bool, Float
-from jaxeval.audits.periods import vote_seconds
+from jaxeval.audits.periods import vote_times
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
@@ -56,9 +56,9 @@ def first_votes(battles: Battles, time: str) -> pd.Series:
     Raises:
         DataError: the column is not there, or holds something else.
     """
-    column = battles.column(time)
-    if not pd.api.types.is_numeric_dtype(column.dtype):
-        column = pd.Series(pd.to_datetime(vote_seconds(battles, time), unit="s"))
+    column = pd.Series(vote_times(battles, time))
+    if not pd.api.types.is_numeric_dtype(battles.column(time).dtype):
+        column = pd.to_datetime(column, unit="s")
     sides = np.concatenate([battles.model_a, battles.model_b])
     first = pd.concat([column, column]).groupby(sides).min().reindex(range(battles.n_models))
     return pd.Series(first.array, battles.models, name="first_vote")

@@ -55,10 +55,14 @@ def audit(
     from jaxeval.audits.audit import audit as audited
     from jaxeval.data.model_tables import read_families
 
+    if reading.missing == "label":
+        raise click.UsageError("--missing label is about boards of the groups of --by, and an audit has one: say drop")
     check_outputs({"--out": outputs.out}, [*files, *reading.files, *([families] if families else [])])
     covariates, of_covariates = covariates_of(features, False, None, ())
     columns = [options["voter"], options["cluster"], options["time"], *by, *(options["lengths"] or ()), *of_covariates]
     battles = reading.chosen(reading.read(files, list(dict.fromkeys(name for name in columns if name))))
+    for name in by if reading.missing == "drop" else ():
+        battles = battles.filter(battles.column(name).notna().to_numpy())
     found = audited(
         battles,
         by=by,

@@ -63,10 +63,14 @@ def estimate(row: pd.Series, name: str, form: str = ".3f", count: str = "", betw
 
 def number_cell(name: Any, value: Any) -> str:
     """A cell of a number, or one that `wide` made, whose lines it keeps."""
+    import pandas as pd
+
+    if not isinstance(value, str) and pd.isna(value):
+        return "-"
     if isinstance(value, float):
-        if str(name) == "reached_share" and value == value:
+        if str(name) == "reached_share":
             return f"{value:.2f}"
-        return "-" if value != value else "never" if value == float("inf") else short_number(value)
+        return "never" if value == float("inf") else short_number(value)
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 

@@ -44,7 +44,7 @@ def test_a_bootstrap_gives_what_its_fit_gives(fit):
 def test_findings_say_how_much_wider_and_what_is_lost(fit):
     (finding,) = jaxeval.anytime_intervals(fit).findings()
     assert "times as wide: they tell" in finding.text
-    assert "of 5 neighbours apart" in finding.text
+    assert "of 5 pairs of neighbours apart" in finding.text
 
 
 @pytest.mark.parametrize(

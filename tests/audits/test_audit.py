@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
@@ -109,6 +110,7 @@ def test_the_digest_is_that_of_the_votes(votes):
         ({"time": "when"}, "no column 'when'"),
         ({"n_resamples": 5}, "at least 20"),
         ({"level": 95}, "level"),
+        ({"parts": []}, "names no part; there are board"),
     ],
 )
 def test_bad_options_are_errors(votes, options, message):
@@ -116,9 +118,74 @@ def test_bad_options_are_errors(votes, options, message):
         jaxeval.audit(votes, progress=False, **options)
 
 
-def test_parts_are_a_list(votes):
-    with pytest.raises(TypeError, match="list of names"):
-        jaxeval.audit(votes, parts="board")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"parts": "board"}, "list of names"),
+        ({"families": "model-1"}, "families= maps the names"),
+        ({"lengths": "language"}, "lengths= takes two columns"),
+        ({"lengths": ("language",)}, "lengths= takes two columns"),
+    ],
+)
+def test_options_of_another_type_are_errors(votes, options, message):
+    with pytest.raises(TypeError, match=message):
+        jaxeval.audit(votes, **{"parts": ["board"], **options})
+
+
+def test_columns_with_missing_values_are_refused_before_anything_runs(votes):
+    gaps = votes.assign(group=votes["language"].astype(object).where(votes.index != 3), length=np.nan, other=1.0)
+    for option in ({"cluster": "group"}, {"by": "group"}, {"lengths": ("length", "other")}):
+        with pytest.raises(DataError, match="missing value"):
+            jaxeval.audit(gaps, parts=["board"], progress=False, **option)
+    with pytest.raises(DataError, match="column 'length' has 1,500 missing values"):
+        jaxeval.audit(gaps, parts=["board"], progress=False, voter="length")
+
+
+def test_votes_without_a_voter_stay_in_the_audit():
+    votes = jaxeval.simulate_votes(400, 3, seed=0)
+    own = votes.assign(voter=np.where(votes.index < 100, np.nan, votes.index % 30))
+    found = jaxeval.audit(own, voter="voter", parts=["fewest_votes", "who_votes"], n_resamples=20, progress=False)
+    assert not found.absent
+    assert found["who_votes"].n_left_out == 100
+    plain = jaxeval.audit(votes, parts=["fewest_votes"], n_resamples=20, progress=False)
+    assert found.fewest_votes["dropped"].equals(plain.fewest_votes["dropped"])
+    assert found.fewest_votes["voters"].max() <= 30
+
+
+@pytest.mark.parametrize("when", ["banana", "2026-01-05"])
+def test_times_that_are_none_or_all_the_same_stop_the_part_on_drift_alone(when):
+    votes = jaxeval.simulate_votes(400, 3, seed=0).assign(when=when)
+    parts = ["goodness_of_fit", "rank_evidence", "drift"]
+    found = jaxeval.audit(votes, time="when", parts=parts, n_resamples=20, progress=False)
+    assert list(found.absent) == ["drift"]
+    assert "when" not in found.goodness_of_fit.table["test"].tolist()
+    assert "first_vote" not in found["rank_evidence"].table
+
+
+def test_a_board_of_ties_alone_is_audited():
+    votes = jaxeval.simulate_votes(400, 3, seed=0).assign(winner="tie")
+    found = jaxeval.audit(votes, n_resamples=20, progress=False)
+    assert found.fewest_votes[["dropped", "flipped"]].isna().all(axis=None)
+    assert found.fewest_votes["added"].tolist() == [1, 1]
+    assert "ties" in found.absent["goodness_of_fit"]
+    assert "no difference of two ratings has a standard error" in found.absent["anytime_intervals"]
+
+
+def test_one_cluster_tells_nothing():
+    votes = jaxeval.simulate_votes(400, 3, seed=0).assign(voter="x", when=lambda v: v.index + 1_700_000_000)
+    parts = ["board", "goodness_of_fit", "drift", "anytime_intervals"]
+    found = jaxeval.audit(votes, cluster="voter", time="when", parts=parts, n_resamples=20, progress=False)
+    assert set(found.absent) == set(parts[1:])
+    assert found.verdict[0].endswith("(its standard error is not known).")
+
+
+def test_the_command_leaves_out_votes_without_a_group(votes, tmp_path):
+    group = votes["language"].astype(object).where(votes.index >= 100)
+    votes.assign(group=group).to_parquet(tmp_path / "votes.parquet")
+    line = ["audit", str(tmp_path / "votes.parquet"), "--parts", "board", "--by", "group", "--missing"]
+    assert "Of 1,400 votes" in CliRunner().invoke(main, [*line, "drop"], catch_exceptions=False).output
+    assert "100 missing values" in CliRunner().invoke(main, [*line, "error"]).output
+    assert "say drop" in CliRunner().invoke(main, [*line, "label"]).output
 
 
 def test_the_command_prints_and_writes(votes, tmp_path):

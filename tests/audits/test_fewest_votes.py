@@ -248,3 +248,14 @@ def test_the_arenas_first_places(data):
     assert (table["dropped"].head(6) <= [62, 13, 54, 14, 20, 2]).all()
     assert (table["dropped_at_least"].head(6) >= [35, 10, 32, 11, 15, 2]).all()
     assert (table["dropped_at_least"].head(6) <= [62, 13, 54, 14, 20, 2]).all()
+
+
+def test_one_vote_of_many_is_told_in_words_that_fit_it():
+    votes = pd.DataFrame(
+        {"model_a": [*"abab"], "model_b": [*"baba"], "winner": "model_a", "count": [30_001, 30_000, 1, 1]}
+    )
+    found = jaxeval.fewest_votes(jaxeval.Battles.from_pandas(votes, count="count"), n_resamples=20, progress=False)
+    assert found.findings()[0].text == (
+        "It takes 2 dropped votes of 60,003 (less than 0.01%) to put b ahead of #1, a, or 1 flipped vote (b), or 2 "
+        "added votes (b)."
+    )

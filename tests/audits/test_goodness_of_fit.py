@@ -265,11 +265,7 @@ def test_what_is_refused_says_why():
         test_of(pd.DataFrame({"model_a": np.arange(1000), "model_b": np.arange(1, 1001), "target": 1.0}))
     with pytest.raises(ValueError, match="n_resamples"):
         jaxeval.goodness_of_fit(votes(9, 3), n_resamples=5)
-    for column, told in (
-        ("voter", "neither numbers nor dates"),
-        ("same", "one value only"),
-        ("gaps", "84 missing values"),
-    ):
+    for column, told in (("voter", "84 rows hold no time"), ("same", "one value only"), ("gaps", "84 missing values")):
         table = votes(9, 3).assign(voter="x", same=1, gaps=np.nan)
         with pytest.raises(DataError, match=told):
             test_of(table, time=column)
@@ -340,3 +336,11 @@ def test_honest_boards_are_rejected_at_the_nominal_rate(per_pair, tie, clustered
         )
         rejected += found.p_value <= 0.05
     assert rejected / n < 0.05 + 4 * np.sqrt(0.05 * 0.95 / n)
+
+
+def test_what_no_p_value_could_reject_is_refused():
+    few = votes(0, 20).assign(voter=lambda v: v.index % 5)
+    with pytest.raises(NotAnsweredError, match=r"5 clusters by voter give no p-value below 0.062"):
+        jaxeval.goodness_of_fit(few, cluster="voter", n_resamples=B, progress=False)
+    with pytest.raises(NotAnsweredError, match=r"n_resamples=99 gives no p-value below 0.01: take more"):
+        jaxeval.goodness_of_fit(few, n_resamples=B, level=0.995, progress=False)

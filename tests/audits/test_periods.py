@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import jaxeval
-from jaxeval.audits.periods import cut_periods, vote_seconds
+from jaxeval.audits.periods import cut_periods, vote_seconds, vote_times
 from jaxeval.errors import DataError
 
 MOMENTS = ["2026-01-04T23:59:59Z", "2026-01-05T00:00:00Z", "2026-02-01T12:00:00+02:00"]
@@ -31,6 +31,14 @@ def battles(when):
 )
 def test_times_of_every_kind(when):
     assert vote_seconds(battles(when), "when").tolist() == SECONDS
+
+
+def test_numbers_may_count_anything():
+    assert vote_times(battles([3, 1, 2]), "when").tolist() == [3, 1, 2]
+    assert vote_times(battles(MOMENTS), "when").tolist() == SECONDS
+    for when, told in (([1.0, np.nan, 2.0], "missing"), ([1.0, np.inf, 2.0], "infinite"), ([*"abc"], "no time")):
+        with pytest.raises(DataError, match=told):
+            vote_times(battles(when), "when")
 
 
 @pytest.mark.parametrize(

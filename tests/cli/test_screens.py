@@ -22,7 +22,7 @@ from jaxeval.cli.references import study_references
 from jaxeval.cli.report import _leader, leaderboard_screen
 from jaxeval.cli.screens import Column, Grid, Screen, grid_of, print_screen
 from jaxeval.cli.soft_elo_screens import calibration_screen, held_out_screen, prediction_screen
-from jaxeval.cli.tables import study_findings
+from jaxeval.cli.tables import one_line_cell, study_findings
 from jaxeval.softelo.judge_diagnostics import diagnose
 
 WIDTHS = (60, 100, 160)
@@ -299,3 +299,8 @@ def test_who_leads(rank_worst, rank_of_last, said):
     names = {"model_name": ["a", "b", "c"], "rank": [1, 2, rank_of_last], "rank_worst": [rank_worst, 3, 3]}
     block = pd.DataFrame(names | columns)
     assert _leader(None, block, 0.95).endswith(said)
+
+
+@pytest.mark.parametrize("value", [pd.NA, pd.NaT, None, float("nan")])
+def test_what_is_missing_is_a_dash(value):
+    assert one_line_cell("dropped", value) == "-"
