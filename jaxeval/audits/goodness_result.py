@@ -43,6 +43,13 @@ class GoodnessOfFit(PartResult):
 
     ``explained`` tells how much of the misfit other boards remove. ``ranks`` has a row per pair of neighbours, with
     the standard errors of their gap: of the model, of the sandwich, and with other opponents.
+
+    Examples:
+        >>> import jaxeval
+        >>> votes = jaxeval.simulate_battles(2_000, 4, seed=0)
+        >>> found = jaxeval.goodness_of_fit(votes, n_resamples=99, progress=False)
+        >>> print(f"{found.statistic:.2f} on {found.dof}, p {found.p_value:.2f}")
+        4.71 on 3, p 0.21
     """
 
     table: pd.DataFrame
