@@ -53,8 +53,11 @@ class Judged:
             click.UsageError: there is a file of verdicts and no such column, or options without the file.
         """
         if self.judged is None:
-            if self.item is not None or self.lam is not None:
-                raise click.UsageError("--item and --lam are about the verdicts of --judged, and there are none")
+            if (self.item, self.lam, self.samples, self.without_verdict) != (None, None, "by pair", "error"):
+                raise click.UsageError(
+                    "--item, --lam, --samples and --without-verdict are about the verdicts of --judged, and there "
+                    "are none"
+                )
             return []
         if self.item is None:
             raise click.UsageError(

@@ -143,6 +143,8 @@ def verdict_rows(human: Battles, judged: Battles, unlabelled: Battles, keep: Seq
         n_ties=human.report.n_ties + unlabelled.report.n_ties,
         n_both_bad=human.report.n_both_bad + unlabelled.report.n_both_bad,
         n_self_battles=human.report.n_self_battles + unlabelled.report.n_self_battles,
+        n_missing=human.report.n_missing + unlabelled.report.n_missing,
+        read_as=(*human.report.read_as, *(f"the judge's verdicts: {told}" for told in unlabelled.report.read_as)),
         models_left_out=tuple(m for m in human.report.models_left_out if m not in models),
     )
     return VerdictRows(
@@ -300,6 +302,11 @@ def join_verdicts(
             f"{counted(int(lost.sum()), 'battle')} of people out of {len(lost):,} without a verdict of the judge, "
             f"first {_told(keys[0].iloc[int(lost.argmax())], item)}: judge them, or leave them out by "
             "without_verdict='drop' (--without-verdict drop)"
+        )
+    if labelled.all():
+        raise DataError(
+            f"all {counted(len(labelled), 'verdict')} of the judge are on battles of people: what makes the errors "
+            "smaller are verdicts on other battles. Give those too, or rate people's battles alone"
         )
     people = human if not lost.any() else human.filter(~lost)
     return people, _rows_of(judged, place[~lost], people.count), judged.filter(~labelled)

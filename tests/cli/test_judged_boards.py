@@ -85,11 +85,27 @@ def test_what_does_not_go_together(files, arguments, told):
 
 def test_options_without_verdicts(files):
     result = run(files / "votes.csv", "--item", "prompt")
-    assert "--item and --lam are about the verdicts of --judged" in " ".join(result.output.split())
+    assert "are about the verdicts of --judged" in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize("option", [("--samples", "pooled"), ("--without-verdict", "drop"), ("--lam", 0.5)])
+def test_no_option_is_passed_over_without_verdicts(files, option):
+    result = run(files / "votes.csv", *option)
+    assert result.exit_code == 2
+    assert "are about the verdicts of --judged" in " ".join(result.output.split())
+
+
+def test_verdicts_left_out_are_told(files, tmp_path):
+    table = pd.read_csv(files / "verdicts.csv")
+    table.loc[:9, "winner"] = None
+    table.to_csv(tmp_path / "verdicts.csv", index=False)
+    given = "--judged", tmp_path / "verdicts.csv", "--item", "prompt", "--missing", "drop"
+    result = run(files / "votes.csv", *given)
+    assert "the judge's verdicts: 10 rows left out when they were read" in " ".join(result.output.split())
 
 
 def test_votes_without_a_verdict(files):
     given = files / "votes.csv", "--judged", files / "fewer.csv", "--item", "prompt"
     assert "50 battles of people out of 500 without a verdict" in " ".join(run(*given).output.split())
     result = run(*given, "--without-verdict", "drop")
-    assert "no battle is left" in " ".join(result.output.split())  # the judge has no others
+    assert "all 450 verdicts of the judge are on battles of people" in " ".join(result.output.split())
