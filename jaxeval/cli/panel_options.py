@@ -131,7 +131,7 @@ def _table(paths: Sequence[FileName], reading: Reading) -> Any:
     from jaxeval.data.columns import frame_of
     from jaxeval.data.table_files import read_whole_table
 
-    for option in ("where", "winner_model", "loser_model", "scores", "count", "weight", "target"):
+    for option in ("where", "winner_model", "loser_model", "scores", "count", "weight", "propensity", "target"):
         if getattr(reading, option) is not None:
             raise click.UsageError(
                 f"--{option.replace('_', '-')} is for files with a row for each verdict of a judge, as columns of a "

@@ -169,8 +169,14 @@ def _orders_of(own: JudgedBattles) -> Iterator[tuple[Float, bool]]:
 def _of_table(frame: pd.DataFrame, where: PanelColumns) -> Battles:
     """Battles of a long table, with a row for each verdict, or of a wide one, with a column for each judge."""
     sides = where.model_a, where.model_b
-    for name in sides:
-        require_column(frame, name)
+    for name in (*sides, where.item):
+        if name is not None:
+            require_column(frame, name)
+    if where.judges is not None and where.judge is not None:
+        raise DataError(
+            f"judge={where.judge!r} is a column that names the judge of each row, and judges= are columns of verdicts: "
+            "leave one out"
+        )
     reader = _Reader(frame, where)
     if where.judges is not None:
         names = [where.judges] if isinstance(where.judges, str) else list(where.judges)

@@ -98,6 +98,9 @@ def test_models_and_rows(files):
         (["long.csv", "--judge", "whom"], "whom"),
         (["long.csv", "--unparsed", "drop"], "about what judges printed"),
         (["wide.csv", "--judges", "judge-1,judge-9"], "judge-9"),
+        (["wide.csv", "--judges", "judge-1,judge-2", "--item", "itm"], "itm"),
+        (["wide.csv", "--judges", "judge-1,judge-2", "--judge", "whom"], "leave one out"),
+        (["wide.csv", "--judges", "judge-1,judge-2", "--propensity", "p"], "--propensity"),
         (["wide.csv", "--judges", "judge-1", "--where", "lang = 'en'"], "--where"),
     ],
 )
