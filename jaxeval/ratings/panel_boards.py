@@ -187,7 +187,9 @@ def fit_panel_board(
     while True:
         kept = status == ""
         own = kept[cells.judge]
-        found = _connectivity(cells, np.where(own, n, 0.0), np.where(own, points, 0.0), m)
+        # Judges of unrated models alone add nothing to the fit, but tell which models have met.
+        meets = (kept | (status == NO_VERDICTS))[cells.judge]
+        found = _connectivity(cells, np.where(meets, n, 0.0), np.where(meets, points, 0.0), m)
         active = (found.standing == Standing.IDENTIFIED) | (options.ridge > 0)
         used = own & active[cells.first] & active[cells.second]
         speechless = _speechless(cells, np.where(used, n, 0.0), points, kept, side_bias)

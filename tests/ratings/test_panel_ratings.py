@@ -380,3 +380,10 @@ def test_the_arena(data):
     assert tau["panel"] == pytest.approx(0.916, abs=5e-4)
     assert max(tau[name] for name in judges) == pytest.approx(0.947, abs=5e-4)
     assert panel.fit.side_biases["gpt35_turbo"] == pytest.approx(1.914, abs=1e-3)
+
+
+def test_judges_of_unrated_models_tell_who_met():
+    verdicts = jaxeval.simulate_panel(80, 4, discriminations=[1.0, 1.0], seed=1)
+    few = verdicts[verdicts["item"] < 40].replace(r"^(model|judge)-", r"other-\1-", regex=True)
+    panel = jaxeval.fit_judge_panel(pd.concat([verdicts, few]), n_resamples=8)
+    assert any("2 groups that never met (4, 4 models)" in message for message in panel.warnings)
