@@ -119,7 +119,14 @@ def read_battle_rows(frame: pd.DataFrame, how: HowToRead, rows: Rows | None) -> 
     if found.weight is not None:
         weights = found.weight if weights is None else weights * found.weight
     if propensity is not None:
-        weights = (1.0 if weights is None else weights) / _propensities(frame[propensity], rows)
+        propensities = _propensities(frame[propensity], rows)
+        both = None if weights is None else weights * propensities
+        if both is not None and np.ptp(propensities) > 0 and np.ptp(both) < 1e-6 * both[0]:
+            raise DataError(
+                f"column {weight!r} is the inverse of column {propensity!r}, as next_battles gives both: named "
+                "together they would count it twice. Leave one out"
+            )
+        weights = (1.0 if weights is None else weights) / propensities
     counts, targets, kept = found.count, found.target, found.row
     if kept is not None:
         first, second, weights = first[kept], second[kept], None if weights is None else weights[kept]
