@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _goal_options = several_options(
     click.option("--goal", type=click.Choice(["board", "top", "pair", "newcomer"]),
                  help="What battles are to make known; by default what --pair or --newcomer is about, else board."),
-    click.option("--top", default=10, type=click.IntRange(2), metavar="N", help="With --goal top: its models."),
+    click.option("--top", type=click.IntRange(2), metavar="N", help="With --goal top: its models; by default 10."),
     click.option("--pair", nargs=2, metavar="A B", help="The difference of two models."),
     click.option("--newcomer", metavar="NAME", help="The rating of one model, which alone meets others; the files need "
                  "not hold it."),
@@ -39,7 +39,7 @@ _plan_options = several_options(
                  help="With --plan: two models so far apart are to be told apart; may be repeated."),
     click.option("--votes", multiple=True, type=click.IntRange(1), metavar="N",
                  help="With --plan: what so many votes can tell; may be repeated."),
-    click.option("--power", default=0.8, type=SHARE, metavar="P", help="With --plan: chance to tell them apart."),
+    click.option("--power", type=SHARE, metavar="P", help="With --plan: chance to tell them apart; by default 0.8."),
 )  # fmt: skip
 _fit_options = several_options(
     click.option("--cluster", metavar="COL", help="Votes of a cluster belong together: prompts, voters, sessions."),
@@ -72,7 +72,7 @@ def next_battles(
     plan: bool,
     difference: tuple[float, ...],
     votes: tuple[int, ...],
-    power: float,
+    power: float | None,
     reading: Reading,
     cluster: str | None,
     features: str | None,
@@ -91,10 +91,14 @@ def next_battles(
     from jaxeval.ratings.bradley_terry import fit_bradley_terry
 
     aim = {name: options.pop(name) for name in ("goal", "top", "pair", "newcomer", "random", "level")}
+    if aim["top"] is None:
+        del aim["top"]
+    elif aim["goal"] != "top":
+        raise click.UsageError("--top is how many models --goal top is about: say both")
     if plan and k is not None:
         raise click.UsageError("--k is the length of a list of battles, and --plan makes none: say --votes")
-    if not plan and (difference or votes):
-        raise click.UsageError("--difference and --votes are questions of --plan")
+    if not plan and (difference or votes or power is not None):
+        raise click.UsageError("--difference, --votes and --power are questions of --plan")
     if (not plan and (k is None) == (not width)) or (len(width) > 1 and not plan):
         raise click.UsageError("give --k, the number of battles, or one --width that they are to reach; or --plan")
     check_outputs({"--out": outputs.out}, [*files, *reading.files])
@@ -104,7 +108,8 @@ def next_battles(
     aim["pair"] = tuple(named_model(battles.models, name) for name in aim["pair"]) if aim["pair"] else None
     aim["newcomer"] = named_model(battles.models, aim["newcomer"]) if aim["newcomer"] else None
     if plan:
-        table = plan_votes(fit, width=width, difference=difference, votes=votes, power=power, **aim)
+        own: Any = {} if power is None else {"power": power}
+        table = plan_votes(fit, width=width, difference=difference, votes=votes, **own, **aim)
         present(_questions(table, battles.report, fit.warnings), outputs)
         return
     found = planning.next_battles(fit, k, width=width[0] if width else None, seed=seed, **aim)

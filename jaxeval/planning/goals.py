@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -130,7 +130,7 @@ def _within(models: Int, above: Bool) -> Bool:
 
 
 def _two(pair: tuple[Hashable, Hashable]) -> tuple[Hashable, Hashable]:
-    if isinstance(pair, str) or len(pair) != 2 or pair[0] == pair[1]:
+    if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2 or pair[0] == pair[1]:
         raise ValueError(f"pair must be two models, got {pair!r}")
     return pair
 

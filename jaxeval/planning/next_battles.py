@@ -86,7 +86,7 @@ class NextBattles(Shown):
         now = f"{width['now']:,.1f} Elo wide now" if np.isfinite(width["now"]) else "of unknown width now"
         sentences = [
             f"{counted(n, 'battle')} for {self.goal}: {n - drawn:,} that tell most, and {drawn:,} at random.",
-            f"They are of {counted(len(self.battles), 'pair')}; {best['n_battles']:,} are of {models}.",
+            f"They are of {counted(len(self.battles), 'pair')}; {counted(best['n_battles'], 'is', 'are')} of {models}.",
             f"Intervals are {now} (mean), and {width['planned']:,.1f} after these battles; as many battles between "
             f"pairs at random would leave {width['at random']:,.1f}.",
         ]

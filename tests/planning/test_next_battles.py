@@ -281,3 +281,14 @@ def test_inverse_propensities_mend_the_bias_of_choosing_at_a_price(study):
 
     assert square_of_bias("inverse propensities") < 0.5 * square_of_bias("plain")
     assert all(board["told_weighted"] > board["told_plain"] for board in boards)
+
+
+def test_a_pair_that_is_none():
+    with pytest.raises(ValueError, match="pair must be two models, got 5"):
+        jaxeval.next_battles(3, 5, pair=5)
+
+
+def test_inverse_propensities_count_once():
+    each = jaxeval.next_battles(5, 40).each().assign(winner="tie")
+    with pytest.raises(jaxeval.DataError, match="'weight' is the inverse of column 'propensity'"):
+        jaxeval.Battles.from_pandas(each, propensity="propensity", weight="weight")

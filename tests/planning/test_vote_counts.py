@@ -91,3 +91,8 @@ def test_hostile_questions(fit, options, message):
 def test_words_are_no_numbers(fit):
     with pytest.raises(TypeError, match="width must be numbers"):
         jaxeval.plan_votes(fit, width="wide")
+
+
+def test_a_power_that_is_none():
+    with pytest.raises(ValueError, match="power must be between 0 and 1, got 1"):
+        jaxeval.plan_votes(2, power=1.5)
