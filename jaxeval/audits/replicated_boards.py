@@ -13,8 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxeval.arrays import Float, Int
+from jaxeval.audits.pair_votes import tie_odds
 from jaxeval.data.cells import Cells
+from jaxeval.execution.elementwise import evaluate
 from jaxeval.execution.shapes import padded_size
+from jaxeval.kernels import misfit
 from jaxeval.ratings.boards import Board, fit_boards, inverse_information
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.ratings.sandwich import score_squares
@@ -23,8 +26,6 @@ from jaxeval.ratings.vote_groups import VoteGroups
 #: Entries of the (M, M) tables of all boards in one batched call, which cost about 170 bytes each; and boards.
 _TABLE_ENTRIES = 2**21
 _MOST_AT_ONCE = 64
-#: Votes by which the tie rate of a pair is drawn to what the board's ties say of it.
-_PRIOR_VOTES = 10
 
 
 class Outcomes(NamedTuple):
@@ -38,7 +39,7 @@ class Outcomes(NamedTuple):
 def outcomes(fit: BradleyTerryFit) -> Outcomes:
     """The chances of all results at the fitted values, which expect what the fit expects.
 
-    A pair ties as often as its own votes do, drawn to the rate of the whole board, which falls as p (1 - p) does.
+    A pair ties as often as its own votes do, drawn to what the board suggests, as in `misfit.shares_of_ties`.
     Between models without a finite rating chances are the shares of the votes.
     """
     board = fit._likelihood.board
@@ -52,10 +53,8 @@ def outcomes(fit: BradleyTerryFit) -> Outcomes:
     p = np.where(both, fit._likelihood.expected(board.theta[first] - board.theta[second]), share)
     ties = np.bincount(cells.pair, cells.count * (cells.target == 0.5), n_pairs)[pair]
     votes = cells.battles[pair]
-    evenness = p * (1 - p)
-    rate = ties @ (n / votes) / max(votes @ (evenness * n / votes), np.finfo(float).tiny)
-    tie = (ties + _PRIOR_VOTES * rate * evenness) / (votes + _PRIOR_VOTES)
-    tie = np.where(both, np.minimum(tie, 2 * np.minimum(p, 1 - p)), ties / votes)
+    odds = tie_odds(p, n.astype(float), ties * n / votes)
+    tie = np.where(both, evaluate(misfit.shares_of_ties, p, votes, ties, odds), ties / votes)
     chances = np.clip(np.stack([1 - p - tie / 2, tie, p - tie / 2], 1), 0, None)
     simulated = Cells(
         first=cells.first,

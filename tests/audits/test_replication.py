@@ -28,7 +28,7 @@ def fit(votes):
 
 @pytest.fixture(scope="module")
 def found(votes):
-    return jaxeval.replication(votes, n_boards=200, n_splits=40, top=3)
+    return jaxeval.replication(votes, n_boards=200, n_splits=100, top=3)
 
 
 def test_refits_are_those_of_the_board(fit):
