@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -107,6 +107,19 @@ def device_mesh() -> Mesh:
     return Mesh(np.array(jax.local_devices()), ("lanes",))
 
 
+def _beyond(advance: Advance, n: int) -> Advance:
+    """``advance`` without the first ``n`` lanes that it is told of: a bar has counted these."""
+    known = n
+
+    def counted(more: int) -> None:
+        nonlocal known
+        skipped = min(known, more)
+        known -= skipped
+        advance(more - skipped)
+
+    return counted
+
+
 @dataclass(frozen=True)
 class LaneRun:
     """How lanes are run."""
@@ -141,7 +154,9 @@ class LaneRun:
         for step in solvers:
             left = np.flatnonzero((results.status != Status.CONVERGED) & step.slices[lanes.slices])
             solver[left] = step.code
-            self.run(step.task, lanes, left, results, f"{section}-{step.name}")
+            again = int((results.status[left] != -1).sum())
+            once = replace(self, advance=_beyond(self.advance, again)) if again else self
+            once.run(step.task, lanes, left, results, f"{section}-{step.name}")
         return Solved(results, solver)
 
     def _shapes(self, task: Task, lanes: Lanes, which: Int) -> Any:

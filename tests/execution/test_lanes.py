@@ -179,6 +179,12 @@ def test_solvers_take_the_lanes_that_faster_ones_leave(dtype):
     assert set(cascade.given) == {"fast", "safe"}
 
 
+def test_a_bar_counts_lanes_once():
+    done = []
+    LaneRun(advance=done.append, chunk_size=2).solve(Cascade(), "part")
+    assert sum(done) == 18
+
+
 def test_every_solver_has_its_part_of_the_checkpoint(tmp_path):
     kept = Checkpoint(tmp_path, "digest", {})
     whole = LaneRun(checkpoint=kept).solve(Cascade(), "part")
