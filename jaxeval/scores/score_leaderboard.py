@@ -161,8 +161,17 @@ def score_leaderboard(
     """
     if isinstance(scores, JudgeAccuracy):
         return judged_leaderboard(scores, judge, estimator, simultaneous_ranks)
-    asked = {"by": by, "population": population, "benchmark_weights": benchmark_weights, "missing": missing}
-    boards = score_boards(scores, **asked, level=level, n_resamples=n_resamples, seed=seed, **running)  # type: ignore[arg-type]
+    boards = score_boards(
+        scores,
+        by=by,
+        population=population,
+        benchmark_weights=benchmark_weights,
+        missing=missing,
+        level=level,
+        n_resamples=n_resamples,
+        seed=seed,
+        **running,
+    )
     return leaderboard_of(boards, level, simultaneous_ranks)
 
 
@@ -190,8 +199,17 @@ def score_draws(
         >>> draws.beat_share.loc["x", "y"].item()
         1.0
     """
-    asked = {"population": population, "benchmark_weights": benchmark_weights, "missing": missing}
-    boards = score_boards(scores, by=None, **asked, level=0.95, n_resamples=n_resamples, seed=seed, **running)  # type: ignore[arg-type]
+    boards = score_boards(
+        scores,
+        by=None,
+        population=population,
+        benchmark_weights=benchmark_weights,
+        missing=missing,
+        level=0.95,
+        n_resamples=n_resamples,
+        seed=seed,
+        **running,
+    )
     return boards[None].joint
 
 
