@@ -65,6 +65,26 @@ def _soft_elo() -> None:
     jaxeval.soft_elo(jaxeval.simulate_judged_battles(3000, 12, seed=0), n_resamples=256, progress=False)
 
 
+def _powered() -> None:
+    votes = _battles()
+    own, others = votes.filter(np.arange(3000) < 1200), votes.filter(np.arange(3000) >= 1200)
+    jaxeval.prediction_powered(own, own, others, n_resamples=256, progress=False)
+
+
+def _panel() -> None:
+    jaxeval.fit_judge_panel(jaxeval.simulate_panel(300, 8, seed=0), 256, progress=False)
+
+
+def _audit(part: str) -> None:
+    jaxeval.audit(_battles(), parts=[part], n_resamples=256, progress=False)
+
+
+def _item_response() -> None:
+    values = np.random.default_rng(0).random((40, 12)) < 0.6
+    scores = jaxeval.ItemScores(values[:, None].astype(float), pd.RangeIndex(40), pd.Index(["s"]), pd.RangeIndex(12))
+    jaxeval.fit_item_response(scores, n_resamples=64, progress=False)
+
+
 ESTIMATES: Mapping[str, Callable[[], None]] = {
     "multinomial": _bootstrap,
     "single-precision": partial(_bootstrap, dtype="float32"),
@@ -80,4 +100,9 @@ ESTIMATES: Mapping[str, Callable[[], None]] = {
     "kendall-tau-delta": _kendall_tau_delta,
     "rank-agreement": _rank_agreement,
     "reference-study": _reference_study,
+    "prediction-powered": _powered,
+    "judge-panel": _panel,
+    "fewest-votes": partial(_audit, "fewest_votes"),
+    "goodness-of-fit": partial(_audit, "goodness_of_fit"),
+    "item-response": _item_response,
 }

@@ -28,10 +28,15 @@ HOST_LOOPS = {
     "refit-firth": 6,
     "refit-newton": 6,
     "refit-newton_cg": 7,
+    "refit_changed": 3,
     "refit_contextual-chord": 6,
     "refit_contextual-newton": 10,
     "refit_contextual-newton_cg": 12,
     "refit_contextual-scaled_chord": 10,
+    "refit_item_response": 3,
+    "refit_misfit": 2,
+    "refit_panels-chord": 6,
+    "refit_powered-newton_cg": 8,
     "refit_rankings-chord": 6,
     "refit_rankings-newton": 6,
     "refit_rankings-newton_cg": 7,
@@ -39,8 +44,8 @@ HOST_LOOPS = {
 }
 CONDITIONALS = {"hold_out": 1, "hold_out-newton": 1}  # of folds by target map: all but one kind is spared
 MOST_RETURNED = 1.5  # times what is needed
-# A dozen folds, of which each of four devices takes eight.
-RETURNED = {"fold_temperatures": 2.5, "hold_out": 1.8, "hold_out-newton": 1.8}
+# A dozen folds, and a few candidates for each pair of neighbours, of which each of four devices takes eight.
+RETURNED = {"fold_temperatures": 2.5, "hold_out": 1.8, "hold_out-newton": 1.8, "refit_changed": 2.5}
 OVERHEAD = {"cuda": 2**20, "tpu": 2**24}  # bytes that programs take whatever their lanes
 
 
