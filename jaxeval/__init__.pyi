@@ -35,7 +35,7 @@ from jaxeval.audits.rank_evidence import RankEvidence as RankEvidence
 from jaxeval.audits.rank_evidence import rank_evidence as rank_evidence
 from jaxeval.audits.replication import Replication as Replication
 from jaxeval.audits.replication import replication as replication
-from jaxeval.audits.who_votes import WhoVotes as WhoVotes
+from jaxeval.audits.voters_result import WhoVotes as WhoVotes
 from jaxeval.audits.who_votes import who_votes as who_votes
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts as AnchoredVerdicts
 from jaxeval.data.anchored_verdicts import read_anchored_verdicts as read_anchored_verdicts

@@ -123,11 +123,14 @@ class TestFit:
         assert (np.abs(np.concatenate(found.fitted) - np.r_[strengths, g, sides]) < 4 * errors).all()
         assert errors.max() < 0.05
 
-    def test_sandwich_errors_are_those_of_draws(self, panel):
-        np.testing.assert_allclose(panel.fit.standard_errors, panel.standard_errors, rtol=0.3)
+    def test_sandwich_errors_are_those_of_draws(self, verdicts):
+        """Within four standard errors of a standard deviation of so many draws."""
+        n = 512
+        panel, close = fit_judge_panel(verdicts, n), 4 / np.sqrt(2 * n)
+        np.testing.assert_allclose(panel.fit.standard_errors, panel.standard_errors, rtol=close)
         own = np.sqrt(np.diag(panel.fit._covariance))[M:]
         told = panel.judges()[["discrimination_standard_error", "side_bias_standard_error"]]
-        np.testing.assert_allclose(own, told.to_numpy().T.ravel(), rtol=0.3)
+        np.testing.assert_allclose(own, told.to_numpy().T.ravel(), rtol=close)
 
 
 class TestInvariance:

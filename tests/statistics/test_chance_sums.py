@@ -17,7 +17,7 @@ def every_value(probability):
 
 
 @pytest.mark.parametrize("n", [2, 5, 10, 40, 150])
-def test_tails_of_whole_sums_are_within_a_tenth_of_themselves(n):
+def test_tails_of_whole_sums_are_within_seven_per_cent(n):
     probability = np.random.default_rng(n).uniform(0.1, 0.9, n)
     exact = twins.sum_of_chances(probability)
     observed = np.arange(n + 1.0)
@@ -26,14 +26,15 @@ def test_tails_of_whole_sums_are_within_a_tenth_of_themselves(n):
     for above, tail in ((True, upper), (False, lower)):
         found = sums.tail(observed, np.full(n + 1, above), whole=True)
         known = tail > 1e-12
-        np.testing.assert_allclose(found[known], tail[known], rtol=0.1)
+        np.testing.assert_allclose(found[known], tail[known], rtol=0.07)
     p, two_sided = sums.p_values(observed), np.minimum(2 * np.minimum(upper, lower), 1)
     small = (two_sided < 0.1) & (two_sided > 1e-12)
-    np.testing.assert_allclose(p[small], two_sided[small], rtol=0.1)
+    np.testing.assert_allclose(p[small], two_sided[small], rtol=0.07)
     assert (p[two_sided >= 0.5] > 0.3).all()
 
 
 def test_tails_of_weighted_sums_are_those_of_all_their_values():
+    """Within a fifth, the error of the formula for so few terms, which is largest next to both ends."""
     rng = np.random.default_rng(0)
     n = 11
     probability, weight = rng.uniform(0.2, 0.9, n), rng.uniform(0.1, 1.5, n)
@@ -45,9 +46,9 @@ def test_tails_of_weighted_sums_are_those_of_all_their_values():
     k = len(at)
     sums = ChanceSums(np.repeat(np.arange(k), n), np.tile(probability, k), np.tile(weight, k), np.ones(k * n), k)
     below = sums.tail(value[at], np.zeros(k, bool), whole=False)
-    np.testing.assert_allclose(below, chance.cumsum()[at], rtol=0.25)
+    np.testing.assert_allclose(below, chance.cumsum()[at], rtol=0.2)
     above = sums.tail(value[at], np.ones(k, bool), whole=False)
-    np.testing.assert_allclose(above, chance[::-1].cumsum()[::-1][at], rtol=0.25, atol=0.002)
+    np.testing.assert_allclose(above, chance[::-1].cumsum()[::-1][at], rtol=0.2)
     assert below[0] == pytest.approx(chance[0])
     assert above[-1] == pytest.approx(chance[-1])
 
