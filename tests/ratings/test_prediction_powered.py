@@ -477,3 +477,13 @@ class TestSimulated:
         bias, noise = np.mean(errors, axis=0), np.std(errors, axis=0) / 20
         assert np.all(np.abs(bias) < 2 + 4 * noise)
         assert np.mean(worth) > 100
+
+
+def test_a_worth_that_few_votes_a_model_make_too_low_is_told():
+    """Of 25 votes a model, resamples say too little of the judge; of 170, they surround what the votes say."""
+    told = []
+    for n_models in (40, 6):
+        samples = jaxeval.simulate_verdicts(1_000, 8_000, n_models, seed=1)
+        warnings = jaxeval.prediction_powered(*samples, n_resamples=64, progress=False).warnings
+        told.append([text for text in warnings if "resamples find the judge's verdicts worth" in text])
+    assert list(map(len, told)) == [1, 0]
