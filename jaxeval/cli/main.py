@@ -362,7 +362,7 @@ _size_options = several_options(
 @quiet_option
 def simulate(battles: int, models: int, ties: float, seed: int, out: Path, quiet: bool) -> None:
     """Write simulated arena votes, in the format that `leaderboard` reads."""
-    from jaxeval.data.simulate import simulate_votes
+    from jaxeval.data.simulate.votes import simulate_votes
     from jaxeval.tables.files import write_table
 
     votes = simulate_votes(battles, models, tie_rate=ties, seed=seed)
@@ -376,7 +376,7 @@ def simulate(battles: int, models: int, ties: float, seed: int, out: Path, quiet
 @_board_options
 def demo(battles: int, models: int, plot: Path | None, seed: int, **board: Any) -> None:
     """Simulate votes, rate them, print the leaderboard and draw it to leaderboard.png."""
-    from jaxeval.data.simulate import simulate_battles
+    from jaxeval.data.simulate.votes import simulate_battles
 
     tell(f"simulating {counted(battles, 'vote')} between {counted(models, 'model')}")
     simulated = simulate_battles(battles, models, seed=seed)
