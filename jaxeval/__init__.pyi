@@ -64,7 +64,11 @@ from jaxeval.data.saved_draws import save_draws as save_draws
 from jaxeval.data.score_files import read_scores as read_scores
 from jaxeval.data.simulate.judged import simulate_judge_outputs as simulate_judge_outputs
 from jaxeval.data.simulate.judged import simulate_judged_battles as simulate_judged_battles
+from jaxeval.data.simulate.rankings import simulate_rankings as simulate_rankings
+from jaxeval.data.simulate.scores import simulate_evaluators as simulate_evaluators
+from jaxeval.data.simulate.scores import simulate_scores as simulate_scores
 from jaxeval.data.simulate.strengths import simulate_strengths as simulate_strengths
+from jaxeval.data.simulate.verdicts import simulate_judges as simulate_judges
 from jaxeval.data.simulate.verdicts import simulate_panel as simulate_panel
 from jaxeval.data.simulate.verdicts import simulate_verdicts as simulate_verdicts
 from jaxeval.data.simulate.votes import simulate_battles as simulate_battles

@@ -180,12 +180,40 @@ def simulate_judge_outputs(
     return pd.concat(parts).sort_values("item", kind="stable", ignore_index=True)
 
 
-def _replies(sixths: NDArray[np.int_], rng: np.random.Generator) -> list[str]:
-    """Replies (N,) with integer scores whose differences, first side less second, sum to ``sixths`` (N,)."""
+def scored_calls(battles: JudgedBattles, seed: int = 0) -> pd.DataFrame:
+    """Simulated judged battles as the calls that made them: two rows a battle, one in each order.
+
+    Returns:
+        The columns ``item``, ``model_a``, ``model_b``, ``scores_a``, ``scores_b`` (means of six criteria, 1 to 10) and
+        ``human`` ("model_a", "tie", "model_b"; None where nobody voted). ``model_a`` is the side shown first.
+    """
+    assert battles.orders is not None
+    rng = np.random.default_rng([seed, 10])
+    sides = [np.asarray(battles.models[codes]) for codes in (battles.model_a, battles.model_b)]
+    parts = []
+    for order, sign in enumerate((1, -1)):
+        scores = _criterion_scores(np.rint(6 * sign * battles.orders[:, order]).astype(int), rng).mean(2)
+        human = sign * (battles.human - 0.5)
+        words = np.select([human > 0, human == 0, human < 0], ["model_a", "tie", "model_b"], "")
+        first, second = sides[::sign]
+        parts.append(
+            pd.DataFrame({"item": np.arange(len(human)), "model_a": first, "model_b": second, "scores_a": scores[:, 0],
+                          "scores_b": scores[:, 1], "human": pd.Series(words, dtype=object).replace("", None)})
+        )  # fmt: skip
+    return pd.concat(parts).sort_values("item", kind="stable", ignore_index=True)
+
+
+def _criterion_scores(sixths: NDArray[np.int_], rng: np.random.Generator) -> NDArray[np.int_]:
+    """Integer scores (N, side, criterion) whose differences, first side less second, sum to ``sixths`` (N,)."""
     n = len(_CRITERIA)
     gap = sixths[:, None] // n + (np.arange(n) < (sixths % n)[:, None])
     low = 1 + np.floor((10 - np.abs(gap)) * rng.random(gap.shape)).astype(int)
-    scores = np.stack([low + np.maximum(gap, 0), low - np.minimum(gap, 0)], axis=1)
+    return np.stack([low + np.maximum(gap, 0), low - np.minimum(gap, 0)], axis=1)
+
+
+def _replies(sixths: NDArray[np.int_], rng: np.random.Generator) -> list[str]:
+    """Replies (N,) with integer scores whose differences, first side less second, sum to ``sixths`` (N,)."""
+    scores = _criterion_scores(sixths, rng)
     names = np.array(["B", "C", "A"])[1 + np.sign(sixths)]
     return [
         "```json\n"

@@ -26,9 +26,9 @@ def simulate_strengths(n_models: int = 55, spread: float = 1.0, seed: int = 0) -
     return pd.Series(np.sort(theta - theta.mean())[::-1], index, name="logit")
 
 
-def given_or_drawn(strengths: pd.Series | None, n_models: int, n_battles: int, seed: int) -> pd.Series:
+def given_or_drawn(strengths: pd.Series | None, n_models: int, n: int, seed: int, name: str = "n_battles") -> pd.Series:
     """The strengths, or those of `simulate_strengths`; an error where there are fewer than two, or no battle."""
-    checked_integer("n_battles", n_battles, 1)
+    checked_integer(name, n, 1)
     checked_integer("seed", seed)
     if strengths is None:
         strengths = simulate_strengths(n_models, seed=seed)

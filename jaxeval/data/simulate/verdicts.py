@@ -3,15 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Unpack
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles
 from jaxeval.data.simulate.strengths import given_or_drawn
 from jaxeval.data.simulate.votes import VoteOptions, simulate_votes
+
+
+@dataclass(frozen=True)
+class Judge:
+    """A judge that repeats the human outcome with probability ``agreement``, and else decides alone.
+
+    Alone it has strengths of its own, which differ from people's by ``taste`` logits (standard deviation), and adds
+    ``side_bias`` logits for side A.
+    """
+
+    agreement: float = 0.6
+    taste: float = 0.3
+    side_bias: float = 0.0
+
+    def __post_init__(self) -> None:
+        """An error for what no judge can have."""
+        if not 0 <= self.agreement <= 1:
+            raise ValueError(f"agreement must lie in [0, 1], got {self.agreement}")
+        if not 0 <= self.taste < np.inf:
+            raise ValueError(f"taste must be >= 0 and finite, got {self.taste}")
+
+    def verdicts(
+        self, votes: pd.DataFrame, strengths: pd.Series, rng: np.random.Generator, tie_rate: float = 0.25
+    ) -> NDArray[np.str_]:
+        """What the judge says of each battle of ``votes``: "model_a", "model_b" or "tie"; or the human outcome."""
+        own = strengths.to_numpy(float) + rng.normal(0, self.taste, len(strengths))
+        a, b = (votes[side].cat.codes.to_numpy() for side in ("model_a", "model_b"))
+        p, u = 1 / (1 + np.exp(own[b] - own[a] - self.side_bias)), rng.random(len(votes))
+        tie = tie_rate * 4 * p * (1 - p)
+        alone = np.select([u < p - tie / 2, u < p + tie / 2], ["model_a", "tie"], "model_b")
+        return np.where(rng.random(len(votes)) < self.agreement, votes["winner"].astype(str), alone)
 
 
 def simulate_verdicts(
@@ -48,23 +81,67 @@ def simulate_verdicts(
         >>> human.n_battles, judged.n_battles, unlabelled.n_battles
         (100, 100, 1000)
     """
-    if not 0 <= agreement <= 1:
-        raise ValueError(f"agreement must lie in [0, 1], got {agreement}")
-    if not 0 <= taste < np.inf:
-        raise ValueError(f"taste must be >= 0 and finite, got {taste}")
+    judge = Judge(agreement, taste)
     n = checked_integer("n_human", n_human, 1) + checked_integer("n_unlabelled", n_unlabelled, 1)
     strengths = given_or_drawn(options.get("strengths"), n_models, n, options.get("seed", 0))
     votes = simulate_votes(n, len(strengths), **{**options, "strengths": strengths})
     rng = np.random.default_rng([options.get("seed", 0), 3])
-    own = strengths.to_numpy(float) + rng.normal(0, taste, len(strengths))
-    a, b = (votes[side].cat.codes.to_numpy() for side in ("model_a", "model_b"))
-    p, u = 1 / (1 + np.exp(own[b] - own[a])), rng.random(n)
-    tie = options.get("tie_rate", 0.25) * 4 * p * (1 - p)
-    alone = np.select([u < p - tie / 2, u < p + tie / 2], ["model_a", "tie"], "model_b")
-    verdict = np.where(rng.random(n) < agreement, votes["winner"].astype(str), alone)
-    judged = Battles.from_pandas(votes.assign(winner=verdict))
+    judged = Battles.from_pandas(
+        votes.assign(winner=judge.verdicts(votes, strengths, rng, options.get("tie_rate", 0.25)))
+    )
     labelled = np.arange(n) < n_human
     return Battles.from_pandas(votes[labelled]), judged.filter(labelled), judged.filter(~labelled)
+
+
+def simulate_judges(
+    n_battles: int = 1_000,
+    n_models: int = 8,
+    *,
+    agreement: Sequence[float] = (0.8, 0.7, 0.5),
+    side_biases: Sequence[float] | None = None,
+    taste: float = 0.3,
+    **options: Unpack[VoteOptions],
+) -> pd.DataFrame:
+    """Battles with a column for each of two people and each judge, as `judge_agreement` takes them.
+
+    "human" is the outcome of `simulate_votes`. "expert" decides as people do, and repeats that outcome with probability
+    .6. Each judge repeats it with its ``agreement``, and else decides by a taste and a side bias of its own.
+
+    Args:
+        n_battles: N.
+        n_models: M.
+        agreement: (K,) from 0 to 1.
+        side_biases: (K,) logits for side A; none by default.
+        taste: standard deviation of the difference between each judge's strengths and people's, logits.
+        **options: of `simulate_votes`.
+
+    Returns:
+        The columns of `simulate_votes` with ``human`` in place of ``winner``, and ``item``, ``expert``, ``judge-1``...
+
+    Raises:
+        ValueError: a share that is none, numbers of judges that differ, or as by `simulate_votes`.
+
+    Examples:
+        >>> import jaxeval
+        >>> table = jaxeval.simulate_judges(500, 4, agreement=[0.9, 0.5])
+        >>> found = jaxeval.judge_agreement(table, ["human", "expert"], judges=["judge-1", "judge-2"], n_resamples=50)
+        >>> found.table["judge"].tolist()
+        ['judge-1', 'judge-2', 'panel', 'people']
+    """
+    biases = [0.0] * len(agreement) if side_biases is None else list(side_biases)
+    if len(biases) != len(agreement) or not biases:
+        raise ValueError(
+            f"every judge has an agreement and a side bias, got {len(agreement)} and {len(biases)} of them"
+        )
+    judges = [Judge(share, taste, bias) for share, bias in zip(agreement, biases, strict=True)]
+    strengths = given_or_drawn(options.get("strengths"), n_models, n_battles, options.get("seed", 0))
+    votes = simulate_votes(n_battles, len(strengths), **{**options, "strengths": strengths})
+    rng, tie_rate = np.random.default_rng([options.get("seed", 0), 6]), options.get("tie_rate", 0.25)
+    table = votes.rename(columns={"winner": "human"}).assign(item=np.arange(n_battles))
+    table["expert"] = Judge(0.6, 0.0).verdicts(votes, strengths, rng, tie_rate)
+    for k, judge in enumerate(judges, start=1):
+        table[f"judge-{k}"] = judge.verdicts(votes, strengths, rng, tie_rate)
+    return table
 
 
 def simulate_panel(
