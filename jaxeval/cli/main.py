@@ -24,7 +24,7 @@ from jaxeval.cli.judge import judge
 from jaxeval.cli.judged_boards import Judged, judged_options
 from jaxeval.cli.meta import meta
 from jaxeval.cli.next_battles import next_battles
-from jaxeval.cli.outputs import OutputFile, Outputs, check_outputs, output_options, present, quiet_option
+from jaxeval.cli.outputs import OutputFile, Outputs, check_outputs, output_options, present
 from jaxeval.cli.panel_options import PanelReading, panel_options
 from jaxeval.cli.processes import first_goes_on, gather_files
 from jaxeval.cli.publishing import Publishing, publishing_options
@@ -40,6 +40,7 @@ from jaxeval.cli.run_options import (
     strata_option,
 )
 from jaxeval.cli.scores import compare_scores, scores
+from jaxeval.cli.simulate import simulate
 from jaxeval.cli.soft_elo import soft_elo_commands
 from jaxeval.cli.terminal import tell
 from jaxeval.data.remote_files import remove_copies
@@ -139,6 +140,7 @@ main.add_command(audit)
 main.add_command(scores)
 main.add_command(compare_scores)
 main.add_command(next_battles)
+main.add_command(simulate)
 
 
 @main.command(cls=CompilingCommand)
@@ -354,29 +356,13 @@ _size_options = several_options(
 )
 
 
-@main.command()
-@_size_options
-@click.option("--ties", default=0.25, type=click.FloatRange(0, 0.5), help="Tie rate of equals.")
-@click.option("--seed", default=0, type=click.IntRange(0))
-@click.option("--out", required=True, type=OutputFile((".parquet", ".csv")), help="Where to write the votes.")
-@quiet_option
-def simulate(battles: int, models: int, ties: float, seed: int, out: Path, quiet: bool) -> None:
-    """Write simulated arena votes, in the format that `leaderboard` reads."""
-    from jaxeval.data.simulate import simulate_votes
-    from jaxeval.tables.files import write_table
-
-    votes = simulate_votes(battles, models, tie_rate=ties, seed=seed)
-    write_table(votes, out)
-    tell(f"wrote {counted(len(votes), 'vote')} between {counted(models, 'model')} to {out}")
-
-
 @main.command(cls=CompilingCommand)
 @_size_options
 @pair_options
 @_board_options
 def demo(battles: int, models: int, plot: Path | None, seed: int, **board: Any) -> None:
     """Simulate votes, rate them, print the leaderboard and draw it to leaderboard.png."""
-    from jaxeval.data.simulate import simulate_battles
+    from jaxeval.data.simulate.votes import simulate_battles
 
     tell(f"simulating {counted(battles, 'vote')} between {counted(models, 'model')}")
     simulated = simulate_battles(battles, models, seed=seed)
