@@ -24,7 +24,7 @@ REFIT = """async ([pairs, change, gauge]) => {
 def refitted(page, battles, change=None, gauge=None, **options):
     """What the browser makes of a board's votes, by model."""
     fit = jaxeval.fit_bradley_terry(battles, **options)
-    pairs = pair_data(fit, range(len(fit.ratings)))
+    pairs = pair_data(battles.cells, range(len(fit.ratings))) | {"reweight": fit.settings.reweight}
     gauge = {"kind": "mean", "model": None, "rating": 1000} | (gauge or {})
     found = page.evaluate(REFIT, [pairs, AS_IT_IS | (change or {}), gauge])
     assert found["converged"]
@@ -50,7 +50,7 @@ def assert_equal(found, battles, **options):
 def arena(data):
     votes = pd.read_parquet(data / "arena140k_votes.parquet")
     votes = votes[votes["model_a"] != votes["model_b"]].drop(columns="item")
-    return jaxeval.Battles.from_pandas(votes.astype({name: str for name in ("model_a", "model_b", "winner")}))
+    return jaxeval.Battles.from_pandas(votes.astype(dict.fromkeys(("model_a", "model_b", "winner"), str)))
 
 
 SLICES = {"all": None, "math": "is_math", "creative": "is_creative", "if": "is_if"}
@@ -119,7 +119,7 @@ def test_changes(scripts, votes, options):
 def test_votes_of_a_pair_are_seen_from_either_side(scripts, votes):
     page = scripts("refit.js")
     battles = jaxeval.Battles.from_pandas(votes)
-    pairs = pair_data(jaxeval.fit_bradley_terry(battles), range(8))
+    pairs = pair_data(battles.cells, range(8))
     both, won = of_pair(votes, "model-5", "model-2")
     tied = int((both & (votes["winner"].isin(TIED))).sum())
     own = [int(won.sum()), tied, int(both.sum()) - tied - int(won.sum())]
@@ -190,8 +190,8 @@ def test_pooled(scripts, votes):
     place = {name: k for k, name in enumerate(names)}
 
     def part(table, sign):
-        fit = jaxeval.fit_bradley_terry(jaxeval.Battles.from_pandas(table.reset_index(drop=True)))
-        pairs = pair_data(fit, [place[name] for name in fit.ratings.index])
+        battles = jaxeval.Battles.from_pandas(table.reset_index(drop=True))
+        pairs = pair_data(battles.cells, [place[name] for name in battles.models])
         return {"pairs": pairs, "models": pairs["models"], "sign": sign}
 
     pooled = """async (parts) => {
