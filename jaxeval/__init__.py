@@ -60,6 +60,7 @@ _HOMES = {
     "evaluators.rank_correlation": ["joint_tau", "kendall_tau", "kendall_tau_delta", "rank_agreement"],
     "evaluators.separability": ["separability"],
     "execution.processes": ["share_resamples"],
+    "pages.page": ["page"],
     "planning.next_battles": ["NextBattles", "next_battles"],
     "planning.vote_counts": ["plan_votes"],
     "ratings.bootstrap": ["bootstrap"],

@@ -87,6 +87,7 @@ from jaxeval.evaluators.rank_correlation import kendall_tau_delta as kendall_tau
 from jaxeval.evaluators.rank_correlation import rank_agreement as rank_agreement
 from jaxeval.evaluators.separability import separability as separability
 from jaxeval.execution.processes import share_resamples as share_resamples
+from jaxeval.pages.page import page as page
 from jaxeval.planning.next_battles import NextBattles as NextBattles
 from jaxeval.planning.next_battles import next_battles as next_battles
 from jaxeval.planning.vote_counts import plan_votes as plan_votes
