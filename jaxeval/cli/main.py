@@ -19,6 +19,7 @@ from jaxeval.cli.audit import audit
 from jaxeval.cli.board_options import GaugeOption, covariates_of, gauge_of, pair_options, response_options
 from jaxeval.cli.borrowed_boards import borrow_options, borrowed_boards
 from jaxeval.cli.compare_boards import compare_boards
+from jaxeval.cli.compare_scores import compare_scores, plan_scores
 from jaxeval.cli.compiling import CompilingCommand, kept_programs
 from jaxeval.cli.judge import judge
 from jaxeval.cli.judged_boards import Judged, judged_options
@@ -39,7 +40,7 @@ from jaxeval.cli.run_options import (
     several_options,
     strata_option,
 )
-from jaxeval.cli.scores import compare_scores, scores
+from jaxeval.cli.scores import scores
 from jaxeval.cli.simulate import simulate
 from jaxeval.cli.soft_elo import soft_elo_commands
 from jaxeval.cli.terminal import tell
@@ -139,6 +140,7 @@ main.add_command(compare_boards)
 main.add_command(audit)
 main.add_command(scores)
 main.add_command(compare_scores)
+main.add_command(plan_scores)
 main.add_command(next_battles)
 main.add_command(simulate)
 
