@@ -193,7 +193,7 @@ def _comparison_screen(table: pd.DataFrame, answer: list[str], notes: list[str],
     return Screen(answer, [grid], notes=notes, warnings=warnings)
 
 
-@click.command("plan-scores")
+@click.command("plan-scores", cls=CompilingCommand)
 @click.argument("files", nargs=-1, required=True, type=InputFile(exists=True, path_type=Path))
 @score_columns
 @click.option("--pair", "pairs", nargs=2, multiple=True, metavar="A B",
