@@ -11,7 +11,7 @@ from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.judged_scores import Labels, label_options, warnings_of
 from jaxeval.cli.outputs import Findings, Outputs, output_options, present
 from jaxeval.cli.reading import Scale
-from jaxeval.cli.run_options import SHARE, InputFile, choice_option
+from jaxeval.cli.run_options import SHARE, InputFile, choice_option, level_option, seed_option
 from jaxeval.cli.scores import POINTS, read_given, score_cell, score_columns, what_was_read
 from jaxeval.cli.terminal import named_model
 from jaxeval.data.remote_names import FileName
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 @click.option("--peek", is_flag=True,
               help="With --gate: by the p-value that holds at every look, for who looks again as items come "
               "in.")  # fmt: skip
-@click.option("--level", default=0.95, type=SHARE, metavar="L", help="Level of the intervals, and of the gate.")
-@click.option("--seed", default=0, type=click.IntRange(0), metavar="S", help="Of random sign flips.")
+@level_option()
+@seed_option()
 @output_options
 def compare_scores(
     a: str,
@@ -197,17 +197,17 @@ def _comparison_screen(table: pd.DataFrame, answer: list[str], notes: list[str],
 @click.argument("files", nargs=-1, required=True, type=InputFile(exists=True, path_type=Path))
 @score_columns
 @click.option("--pair", "pairs", nargs=2, multiple=True, metavar="A B",
-              help="Two models; may be repeated. [neighbours on the board]")  # fmt: skip
+              help="The difference of two models. May be repeated. [neighbours on the board]")  # fmt: skip
 @click.option("--difference", type=click.FloatRange(0, min_open=True), metavar="POINTS",
               help="A difference that would matter: the chance to find it, and the items that this takes.")  # fmt: skip
-@click.option("--items", "n_items", type=click.IntRange(2), metavar="N", help="Items of another benchmark like this.")
-@click.option("--trials", "n_trials", multiple=True, type=click.IntRange(1), metavar="K",
+@click.option("--n-items", type=click.IntRange(2), metavar="N", help="Items of another benchmark like this.")
+@click.option("--n-trials", multiple=True, type=click.IntRange(1), metavar="K",
               help="Trials of an item; may be repeated.")  # fmt: skip
 @click.option("--gate", is_flag=True,
               help="Plan `compare-scores --gate`: POINTS are its margin, and the chance is that of passing for a model "
               "as good as the old one.")  # fmt: skip
-@click.option("--power", default=0.8, type=SHARE, metavar="P", help="Chance to find a difference.")
-@click.option("--level", default=0.95, type=SHARE, metavar="L", help="Level of the test.")
+@click.option("--power", default=0.8, type=SHARE, metavar="P", help="Chance to tell them apart.")
+@level_option("Of the test.")
 @output_options
 def plan_scores(
     files: tuple[FileName, ...],

@@ -144,11 +144,11 @@ def how_corrected(settings: Mapping[str, Any]) -> str:
 
 _OPTIONS = several_options(
     column_options(
-        human="Human labels, 1 or 0, of some answers, which are a random part: scores are a judge's, and are "
-        "corrected by them.",
-        judge="With --human: judges, a board each.",
+        human="Column of human labels. 1 or 0, of some answers, which are a random part: scores are then a judge's, "
+        "and are corrected by them.",
+        judge="Column of judges. With --human: a board each.",
     ),
-    click.option("--only-judge", metavar="NAME", help="With --judge: this judge alone."),
+    click.option("--only-judge", metavar="NAME", help="Read this judge only, of several."),
     click.option("--estimator", type=click.Choice(_ESTIMATORS),
                  help="With --human: how scores are corrected; by default ppi_plus_plus."),
 )  # fmt: skip

@@ -14,10 +14,14 @@ from jaxeval.cli.outputs import Findings, Outputs, present
 from jaxeval.cli.run_options import (
     Command,
     InputFile,
+    by_option,
     choice_option,
+    cluster_option,
     column_options,
     resampling_options,
     several_options,
+    simultaneous_option,
+    top_option,
 )
 from jaxeval.data.remote_names import FileName
 
@@ -38,18 +42,19 @@ def score_columns(command: Command) -> Command:
     """The options that say how files of scores are read."""
     return several_options(
         column_options(
-            model="Models. [model; else each file is one]",
-            item="Items: questions, tasks. [item]",
-            score="Scores; of a harness, the metric or the scorer. [score]",
-            trial="Tells runs of a model on an item apart. [trial]",
-            cluster="Groups of items that belong together, drawn whole. [cluster]",
-            benchmark="Benchmarks: items within, an average over. [benchmark]",
-            weight="Weights of items. [weight]",
+            model="Column of models. [model; else each file is one]",
+            item="Column of items: prompts, questions, tasks. [item]",
+            score="Column of scores; of a harness, the metric or the scorer. [score]",
+            trial="Column of trials: runs of a model on an item. [trial]",
+            benchmark="Column of benchmarks, whose mean is taken. [benchmark]",
+            weight="Column of weights. [weight]",
         ),
+        cluster_option("They are drawn whole. [cluster]"),
         click.option("--wide", is_flag=True, help="A row is an item, and each column of numbers a model."),
         click.option("--filter", "output_filter", metavar="NAME", help="Filter of lm-evaluation-harness."),
         choice_option("--missing", "error", "complete", "available",
-                      text="Where models lack scores: an error; the items that all have; or each on its own."),
+                      text="What to do about gaps. Where models lack scores: an error; the items that all have; or "
+                      "each on its own."),
     )(command)  # fmt: skip
 
 
@@ -57,12 +62,12 @@ def score_columns(command: Command) -> Command:
 @click.argument("files", nargs=-1, required=True, type=InputFile(exists=True, path_type=Path))
 @score_columns
 @label_options
-@click.option("--by", metavar="COL", help="A board for each group of COL.")
+@by_option("Each has a board of its own.")
 @choice_option("--population", "items", "trials", "benchmarks",
                text="What another evaluation would draw anew, which intervals are about: new items like these; these "
                "items, new trials; or new benchmarks like these.")  # fmt: skip
 @choice_option("--benchmark-weights", "equal", "items", text="Benchmarks count alike, or by their items.")
-@click.option("--simultaneous-ranks", is_flag=True, help="The rank sets of all models hold the true ranks at once.")
+@simultaneous_option()
 @click.option("--pass-at", multiple=True, type=click.IntRange(1), metavar="K",
               help="Also: the chance that one of K trials solves an item; may be repeated.")  # fmt: skip
 @click.option("--pass-hat", multiple=True, type=click.IntRange(1), metavar="K",
@@ -76,8 +81,7 @@ def score_columns(command: Command) -> Command:
 @click.option("--subset", type=click.IntRange(2), metavar="K",
               help="Also: K items with weights that stand for all, and their error for other models.")  # fmt: skip
 @resampling_options(drawn="Of items, clusters or benchmarks.")
-@click.option("--top", type=click.IntRange(1), metavar="K",
-              help="Print the first K models; by default as many as a screen holds.")  # fmt: skip
+@top_option()
 def scores(
     files: tuple[FileName, ...],
     *,

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from jaxeval.cli.commands import Command
 from jaxeval.cli.outputs import OutputFile, check_outputs, quiet_option
-from jaxeval.cli.run_options import FILE
+from jaxeval.cli.run_options import FILE, seed_option
 from jaxeval.cli.terminal import tell
 from jaxeval.wording import counted
 
@@ -194,13 +195,15 @@ _EPILOG = "\b\nKINDs of data, and the commands that read them:\n" + "\n".join(
 )
 
 
-@click.command(epilog=_EPILOG)
+@click.command(cls=Command, epilog=_EPILOG)
 @click.argument("kinds", nargs=-1, metavar="[KIND]...", type=click.Choice([*KINDS, "all"]))
 @click.option("--battles", type=click.IntRange(1), metavar="N",
               help="How many battles, items or rankings. [25,000 votes; fewer of other kinds]")  # fmt: skip
 @click.option("--models", type=click.IntRange(2), metavar="M", help="How many models. [55 of votes; fewer of others]")
-@click.option("--ties", default=0.25, type=click.FloatRange(0, 0.5), help="Tie rate of equals.")
-@click.option("--seed", default=0, type=click.IntRange(0), metavar="S")
+@click.option(
+    "--ties", default=0.25, type=click.FloatRange(0, 0.5), metavar="SHARE", help="How often two equal models tie."
+)
+@seed_option()
 @click.option("--of", "pairs", type=FILE, metavar="FILE",
               help="Vote on the battles in FILE, as `next` proposes them, by the strengths of this seed.")  # fmt: skip
 @click.option("--out", required=True, type=_OutputPath(), metavar="PATH",

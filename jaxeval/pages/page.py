@@ -10,8 +10,8 @@ What the scripts get, as JSON in ``#data``:
 * ``boards``: ``{id, title, category, controls, controlled?, without?, rows, n_models, n_votes, notes, warnings,
   pairs, what_if}``. ``controlled`` is the id of the same votes with covariates, ``without`` the way back. ``pairs`` are
   of `pair_counts`, or null; ``what_if`` says why readers cannot refit, or is null;
-* their ``rows``: ``{model, rank, best, worst, rating, lower, upper, tier, votes, flags, more, was}``, of which ``model``
-  is a position in ``models``. What is missing is left out; infinite ends of intervals are "inf" and "-inf".
+* their ``rows``: ``{model, rank, best, worst, rating, lower, upper, tier, votes, flags, more, was}``; ``model`` is a
+  position in ``models``. What is missing is left out; infinite ends of intervals are "inf" and "-inf".
 
 How the scripts work together stands at the head of main.js.
 """
