@@ -68,7 +68,8 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
         "--strata", "--seed",
     ),
     "What is shown and written": (
-        "--top", "--full", "--quiet", "--out", "--format", "--raw-names", "--plot", "--effect", "--schema",
+        "--top", "--full", "--quiet", "--out", "--format", "--raw-names", "--plot", "--html", "--title",
+        "--effect", "--schema",
         "--publish-date", "--eval-results", "--eval-benchmark",
     ),
     "How it runs": ("--checkpoint", "--memory", "--distributed", "--no-cache"),

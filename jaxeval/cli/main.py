@@ -6,7 +6,7 @@ import contextlib
 import gc
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from jaxeval.cli.commands import Commands
 from jaxeval.cli.compare_boards import compare_boards
 from jaxeval.cli.compare_scores import compare_scores, plan_scores
 from jaxeval.cli.compiling import CompilingCommand, kept_programs
+from jaxeval.cli.html_pages import HtmlPage, html_options
 from jaxeval.cli.judge import judge
 from jaxeval.cli.judged_boards import Judged, judged_options
 from jaxeval.cli.meta import meta
@@ -58,6 +59,9 @@ from jaxeval.data.remote_names import FileName
 from jaxeval.wording import counted
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from jaxeval.cli.state import State
     from jaxeval.data.battles import Battles
     from jaxeval.ratings.gauge import Gauge
 
@@ -82,6 +86,7 @@ _board_options = several_options(
     output_options,
     publishing_options,
     click.option("--plot", type=OutputFile(_FIGURE_ENDINGS), help="Draw the ratings: .png, .svg or .pdf."),
+    html_options,
 )  # fmt: skip
 
 #: What is rated on its own, and what is drawn together.
@@ -212,7 +217,13 @@ def leaderboard(
         raise click.UsageError("--prior-spread is about --borrow: say both")
     if raw_features and not features:
         raise click.UsageError("--raw-features is about the columns of --features, and there are none")
-    written = {"--out": board["outputs"].out, "--plot": board["plot"], "--effect": effect, "--state": state}
+    written = {
+        "--out": board["outputs"].out,
+        "--plot": board["plot"],
+        "--effect": effect,
+        "--state": state,
+        "--html": board["html"].path,
+    }
     check_outputs(written, [*files, *reading.files, *judge.files])
     groups = [*by, *(name for name in (cluster, strata) if name)]
     keep = list(dict.fromkeys([*groups, *of_covariates, *judge.keep]))
@@ -240,11 +251,13 @@ def leaderboard(
             battles = opened.with_added(battles)
         chosen = reading.chosen(battles)
         made = (lambda options: borrowed_boards(chosen, prior_spread, options)) if borrow else None
-        _rate(chosen, boards=made, n_looks=None if opened is None else len(battles.files), **board)
+        history = _rate(chosen, boards=made, state=opened, **board)
         if effect is not None:
             _draw_effect(chosen, effect, board)
         if opened is not None:
             opened.save(battles)
+            if history is not None:
+                opened.save_history(history)
 
 
 @main.command(cls=CompilingCommand, renamed={"--benchmark": "--eval-benchmark"})
@@ -283,7 +296,7 @@ def rankings(
 
     if by and board["publishing"].eval_results:
         raise click.UsageError("--eval-results writes one value for each item: it has no --by")
-    check_outputs({"--out": board["outputs"].out, "--plot": board["plot"]}, files)
+    check_outputs(_written(board), files)
     columns: Any = {"ranking": ranking, "item": item, "rank": rank, "weight": weight, "count": count}
     found = read_rankings(files, **{name: column for name, column in columns.items() if column is not None})
     _rate(found.rows, by=list(by) or None, **board)
@@ -317,11 +330,18 @@ def panel(
         raise click.UsageError("--rows resamples verdicts one by one, and --cluster whole clusters: leave one")
     if by and board["publishing"].eval_results:
         raise click.UsageError("--eval-results writes one value for each model: it has no --by")
-    check_outputs({"--out": board["outputs"].out, "--plot": board["plot"]}, [*files, *reading.files])
+    check_outputs(
+        {"--out": board["outputs"].out, "--plot": board["plot"], "--html": board["html"].path}, [*files, *reading.files]
+    )
     verdicts = reading.chosen(panel.read(files, reading, [*by, *(name for name in (cluster, strata) if name)]))
     board |= {"missing": reading.missing if by else "error", "reading": reading}
     board |= {"by": list(by) or None, "cluster": cluster, "strata": strata}
     _rate(verdicts, boards=lambda options: panel.panels(verdicts, options), **board)
+
+
+def _written(board: Mapping[str, Any]) -> dict[str, Path | None]:
+    """The files that every leaderboard may be written to, by their options."""
+    return {"--out": board["outputs"].out, "--plot": board["plot"], "--html": board["html"].path}
 
 
 def _draw_effect(battles: Battles, path: Path, board: dict[str, Any]) -> None:
@@ -363,13 +383,18 @@ def _rate(
     outputs: Outputs,
     publishing: Publishing,
     plot: Path | None,
+    html: HtmlPage,
     gauge: Gauge,
     reading: Reading | None = None,
-    n_looks: int | None = None,
+    state: State | None = None,
     boards: Callable[[dict[str, Any]], tuple[Any, dict[str, Any]]] | None = None,
     **options: Any,
-) -> None:
-    """Print, write and draw the table of ``battles``, or of the ``boards`` that somebody makes of the options."""
+) -> pd.DataFrame | None:
+    """Print, write and draw the table of ``battles``, or of the ``boards`` that somebody makes of the options.
+
+    Returns:
+        The dated boards, this one among them, where there is a state.
+    """
     from jaxeval.cli.report import board_findings, looked_at_again
     from jaxeval.ratings.leaderboard import leaderboard
 
@@ -386,9 +411,13 @@ def _rate(
 
         save_leaderboard(table, plot)
         tell(f"drew {plot}")
+    history = None if state is None else state.history(table, publishing.day)
+    if html.path is not None:
+        html.write(table, battles if boards is None else None, options, reading, history=history, made=publishing.day)
     publishing.publish(table)
-    found = board_findings(table, top, () if n_looks is None else looked_at_again(table, n_looks))
+    found = board_findings(table, top, () if state is None else looked_at_again(table, state.n_files))
     present(found._replace(tables=publishing.tables(found.tables)), outputs)
+    return history
 
 
 def run() -> None:

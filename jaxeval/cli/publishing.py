@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -32,8 +32,12 @@ class Publishing(NamedTuple):
             return tables
         from jaxeval.tables.arena import arena_table
 
-        day = (self.publish_date or datetime.now(UTC)).date()
-        return {**tables, "leaderboard": arena_table(tables["leaderboard"], day)}
+        return {**tables, "leaderboard": arena_table(tables["leaderboard"], self.day)}
+
+    @property
+    def day(self) -> date:
+        """The day of the leaderboard."""
+        return (self.publish_date or datetime.now(UTC)).date()
 
     def publish(self, table: pd.DataFrame) -> None:
         """Write a file for the repository of every model, where that was asked for."""
@@ -76,7 +80,7 @@ def publishing_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--publish-date",
             type=click.DateTime(["%Y-%m-%d"]),
             metavar="DATE",
-            help="Day of the leaderboard in --schema arena and --eval-results, as 2026-09-13. [today; none]",
+            help="Day of the leaderboard in --html, --schema arena and --eval-results, as 2026-09-13. [today; none]",
         ),
         click.option(
             "--eval-results",

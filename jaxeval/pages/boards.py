@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from jaxeval.pages.given import Given
+from jaxeval.pages.values import free_id, number_of
 from jaxeval.ratings.slices import slice_title
 from jaxeval.tables.boards import more_columns, row_notes
 from jaxeval.tables.cells import cell_text
@@ -28,10 +28,11 @@ _ADDRESS = re.compile(r"https?://[^\s/?#]+(?:[/?#]\S*)?", re.IGNORECASE)
 
 
 class Models:
-    """The models of all boards, each with a number, a name that is seen as it is, and what is known of it."""
+    """The models that boards show, each with a number, a name that is seen as it is, and what is known of it."""
 
-    def __init__(self, tables: Sequence[pd.DataFrame]) -> None:
-        names = dict.fromkeys(str(name) for table in tables for name in table["model_name"])
+    def __init__(self, given: Sequence[Given]) -> None:
+        most = most_rows(given)
+        names = dict.fromkeys(str(name) for own in given for name in _first_rows(own.table, most)["model_name"])
         self.number = {name: k for k, name in enumerate(names)}
         self.shown = [shown_name(name) for name in names]
 
@@ -55,7 +56,7 @@ def boards_of(given: Sequence[Given], models: Models, columns: Sequence[Mapping[
     """The boards of all categories, with ids that permalinks name."""
     boards, taken = [], set[str]()
     titles = Counter(board_title(name, own) for own in given for name in categories(own))
-    most = min(MOST_ROWS, max(MOST_ROWS_IN_ALL // titles.total(), _FEWEST_ROWS))
+    most = most_rows(given)
     for own in given:
         groups: list[tuple[Any, pd.DataFrame]] = [(None, own.table)]
         if "category" in own.table:
@@ -75,7 +76,7 @@ def boards_of(given: Sequence[Given], models: Models, columns: Sequence[Mapping[
             if not any("lower" in row for row in rows):
                 notes.append("no model of this board has an interval: nothing shows how uncertain its ratings are")
             board: dict[str, Any] = {
-                "id": _free_id(title, taken),
+                "id": free_id(title, taken),
                 "title": visible_line(title),
                 "category": None if name is None else str(name),
                 "controls": list(map(str, own.settings.get("features") or [])),
@@ -85,11 +86,21 @@ def boards_of(given: Sequence[Given], models: Models, columns: Sequence[Mapping[
                 "notes": notes,
                 "warnings": [visible_line(sentence) for sentence in warnings[name]],
                 "pairs": None,
-                "what_if": "no votes came with this page",
+                "what_if": "What-if is off: no votes came with this page.",
             }
             boards.append(board)
     _join_controls(boards)
     return boards
+
+
+def most_rows(given: Sequence[Given]) -> int:
+    """Rows of each board that a page holds."""
+    n_boards = sum(len(categories(own)) for own in given)
+    return min(MOST_ROWS, max(MOST_ROWS_IN_ALL // max(n_boards, 1), _FEWEST_ROWS))
+
+
+def _first_rows(table: pd.DataFrame, most: int) -> pd.DataFrame:
+    return table.groupby("category", sort=False).head(most) if "category" in table else table.head(most)
 
 
 def categories(own: Given) -> list[Any]:
@@ -135,7 +146,8 @@ def about_models(given: Sequence[Given], models: Models, columns: Sequence[Mappi
         for column in of_models:
             if column["key"] not in own.table:
                 continue
-            for name, value in zip(own.table["model_name"], own.table[column["key"]], strict=True):
+            shown = own.table[own.table["model_name"].astype(str).isin(models.number)]
+            for name, value in zip(shown["model_name"], shown[column["key"]], strict=True):
                 if (plain := _value(value, column["kind"])) is not None:
                     known[models.number[str(name)]]["about"].setdefault(column["key"], plain)
     return known
@@ -144,18 +156,6 @@ def about_models(given: Sequence[Given], models: Models, columns: Sequence[Mappi
 def is_address(value: Any) -> bool:
     """Whether text is an address that a reader may follow: of the web, and of nothing that runs."""
     return isinstance(value, str) and _ADDRESS.fullmatch(value) is not None
-
-
-def number_of(value: Any) -> float | int | str | None:
-    """A number as JSON has it: to a millionth, infinite ones in words, missing ones as None."""
-    if value is None or pd.isna(value):
-        return None
-    if isinstance(value, int | np.integer):
-        return int(value)
-    if np.isinf(value):
-        return "inf" if value > 0 else "-inf"
-    rounded = round(float(value), 6)
-    return int(rounded) if rounded == int(rounded) else rounded
 
 
 def _row(row: Mapping[Any, Any], models: Models, columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -229,16 +229,6 @@ def _slice_of(sentence: str, own: Given, names: Sequence[Any]) -> Any:
     """The category that a sentence begins with, or None: of several the longest, as one may begin with another."""
     fits = [name for name in names if sentence.startswith(f"{slice_title(name, own.by)}: ")]
     return max(fits, key=lambda name: len(str(name)), default=None)
-
-
-def _free_id(title: str, taken: set[str]) -> str:
-    """A short id of letters and digits, which no other board has."""
-    stem = re.sub(r"[\W_]+", "-", title.casefold()).strip("-")[:40] or "board"
-    name, k = stem, 2
-    while name in taken:
-        name, k = f"{stem}-{k}", k + 1
-    taken.add(name)
-    return name
 
 
 def _join_controls(boards: Sequence[dict[str, Any]]) -> None:

@@ -25,6 +25,10 @@ SCRIPTS = (
     "intervals.js",
     "categories.js",
     "history.js",
+    "refit.js",
+    "what_if.js",
+    "heat_maps.js",
+    "results.js",
     "about.js",
     "main.js",
 )

@@ -9,17 +9,19 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import pandas as pd
 
+from jaxeval.data.battles import Battles
 from jaxeval.data.model_tables import join_metadata
 from jaxeval.errors import DataError
+from jaxeval.pages.results import is_result
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.ratings.leaderboard import PRELIMINARY_VOTES, leaderboard
 from jaxeval.tables.boards import is_board
-from jaxeval.wording import named
+from jaxeval.tables.shown import Shown
 
 TAKEN = (
-    "a leaderboard, as leaderboard() returns it, what bootstrap() returns, a fit, or several of them as a list or as a "
-    "mapping of titles"
+    "a leaderboard, as leaderboard() returns it, what bootstrap(), audit(), soft_elo() and others return, or several "
+    "of them as a list or as a mapping of titles"
 )
 
 
@@ -45,36 +47,56 @@ class Given(NamedTuple):
         return list(self.settings.get("by") or [])
 
 
-def given_boards(results: Any, metadata: Any = None) -> list[Given]:
-    """The leaderboards of ``results``, with what ``metadata`` know of their models.
+def given_boards(results: Any, metadata: Any = None) -> tuple[list[Given], list[tuple[str | None, Any]]]:
+    """The leaderboards of ``results``, with what ``metadata`` know of their models; and results of other kinds.
 
     Raises:
-        TypeError: they are no results of leaderboards.
+        TypeError: they are no results.
         DataError: there are none, or a table has no models; as by `join_metadata`.
     """
-    found = [Given(title, _table(result)) for title, result in _each(results)]
-    if not found:
+    each = _each(results)
+    found = [Given(title, _table(result)) for title, result in each if _is_board(result)]
+    others = [(title, result) for title, result in each if not _is_board(result)]
+    if not each:
         raise DataError(f"there is nothing to show: a page takes {TAKEN}")
     for title, table in found:
         if table.empty:
             raise DataError(f"the leaderboard{'' if title is None else f' {title!r}'} has no models")
     if metadata is None:
-        return found
-    return [own._replace(table=join_metadata(own.table, metadata)) for own in found]
+        return found, others
+    if not found:
+        raise DataError("metadata= are about the models of a leaderboard, and there is none")
+    return [own._replace(table=join_metadata(own.table, metadata)) for own in found], others
+
+
+def _is_board(result: Any) -> bool:
+    """Whether it is a leaderboard, or becomes one.
+
+    Raises:
+        TypeError: it is no result at all.
+    """
+    if isinstance(result, Bootstrap | BradleyTerryFit) or _of_slices(result):
+        return True
+    if isinstance(result, pd.DataFrame) and is_board(result):
+        return True
+    if not is_result(result) or isinstance(result, Battles):
+        raise TypeError(f"a page takes {TAKEN}; got {type(result).__name__}")
+    return False
 
 
 def _each(results: Any) -> list[tuple[str | None, Any]]:
     """Each result, with its title where it has one."""
-    if isinstance(results, pd.DataFrame | Bootstrap | BradleyTerryFit) or _of_slices(results):
+    if isinstance(results, pd.DataFrame | Shown) or _of_slices(results):
         return [(None, results)]
     if isinstance(results, Mapping):
         return [(str(title), result) for title, result in results.items()]
     if isinstance(results, Sequence) and not isinstance(results, str | bytes):
-        tables = [_table(result) for result in results]
+        tables = [_table(result) for result in results if _is_board(result)]
+        others = [(None, result) for result in results if not _is_board(result)]
         with_and_without = len(tables) == 2 and len({bool(_features(table)) for table in tables}) == 2
         if len(tables) < 2 or with_and_without:
-            return [(None, table) for table in tables]
-        return [(f"Board {k}", table) for k, table in enumerate(tables, 1)]
+            return [*((None, table) for table in tables), *others]
+        return [*((f"Board {k}", table) for k, table in enumerate(tables, 1)), *others]
     raise TypeError(f"a page takes {TAKEN}; got {type(results).__name__}")
 
 
@@ -89,10 +111,6 @@ def _of_slices(results: Any) -> bool:
 def _table(result: Any) -> pd.DataFrame:
     """The leaderboard of one result."""
     if isinstance(result, pd.DataFrame):
-        if not is_board(result):
-            raise TypeError(
-                f"a page takes {TAKEN}; got a table with the columns {named(list(map(str, result.columns)))}"
-            )
         return result
     if isinstance(result, Bootstrap) or _of_slices(result):
         return leaderboard(cast("Bootstrap | Mapping[Hashable, Bootstrap]", result))

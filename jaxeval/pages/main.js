@@ -12,12 +12,21 @@
  * `boardOf(state, data)` is the board that the reader chose, and `shownRows(board, state, data)` what the filters leave of it.
  */
 
-const PANELS = [boardPanel, intervalsPanel, categoriesPanel, historyPanel, aboutPanel];
+const PANELS = [
+	boardPanel,
+	intervalsPanel,
+	heatMapsPanel,
+	categoriesPanel,
+	whatIfPanel,
+	historyPanel,
+	resultsPanel,
+	aboutPanel,
+];
 
 function start() {
 	const data = JSON.parse(document.getElementById("data").textContent);
 	const panels = PANELS.filter(({ id, available }) => data.panels.includes(id) && (available?.(data) ?? true));
-	const initial = { view: panels[0].id, board: data.boards?.[0].id ?? "", style: false };
+	const initial = { view: panels[0].id, board: data.boards[0]?.id ?? "", style: false };
 	for (const panel of panels) Object.assign(initial, panel.state?.(data));
 	const store = createStore(initial);
 
@@ -56,7 +65,7 @@ function start() {
 
 /** Tabs of boards, and the switch for style control where both were computed. */
 function boardChoice(store, data) {
-	const boards = (data.boards ?? []).filter(({ without }) => without === undefined);
+	const boards = data.boards.filter(({ without }) => without === undefined);
 	const parts = [];
 	const tabs = choice({ label: "Boards", options: boards, choose: (board) => store.set({ board }) });
 	if (boards.length > 1) parts.push(tabs.node);

@@ -180,14 +180,14 @@ function fitVotes(votes, reweight) {
 		battles[votes.first[p]] += n;
 		battles[votes.second[p]] += n;
 	}
-	const { standing, component } = standings(votes, total, won);
+	const { standing, component } = standings(votes, total);
 	const active = standing.map((why) => why === "");
 	const found = newton(votes, total, won, active);
 	return { ...found, active, standing, component, battles, spread: { votes, factor } };
 }
 
 /** The standing of each model to the main group, and its group of models that met: see kernels/connectivity.py. */
-function standings(votes, total, won) {
+function standings(votes, total) {
 	const { size, first, second } = votes;
 	const wins = Array.from({ length: size }, () => []);
 	const losses = Array.from({ length: size }, () => []);
