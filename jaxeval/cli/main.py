@@ -16,36 +16,46 @@ from jaxeval._version import __version__
 from jaxeval.cli.agreement import agreement
 from jaxeval.cli.anchored import anchored
 from jaxeval.cli.audit import audit
-from jaxeval.cli.board_options import GaugeOption, covariates_of, gauge_of, pair_options, response_options
+from jaxeval.cli.board_options import covariates_of, gauge_of, gauge_option, pair_options, response_options
 from jaxeval.cli.borrowed_boards import borrow_options, borrowed_boards
+from jaxeval.cli.commands import Commands
 from jaxeval.cli.compare_boards import compare_boards
+from jaxeval.cli.compare_scores import compare_scores, plan_scores
 from jaxeval.cli.compiling import CompilingCommand, kept_programs
 from jaxeval.cli.judge import judge
 from jaxeval.cli.judged_boards import Judged, judged_options
 from jaxeval.cli.meta import meta
 from jaxeval.cli.next_battles import next_battles
-from jaxeval.cli.outputs import OutputFile, Outputs, check_outputs, output_options, present, quiet_option
+from jaxeval.cli.outputs import OutputFile, Outputs, check_outputs, output_options, present
 from jaxeval.cli.panel_options import PanelReading, panel_options
 from jaxeval.cli.processes import first_goes_on, gather_files
 from jaxeval.cli.publishing import Publishing, publishing_options
 from jaxeval.cli.reading import Reading, reading_options
 from jaxeval.cli.run_options import (
-    SHARE,
     InputFile,
+    base_option,
+    by_option,
     choice_option,
+    cluster_option,
     column_options,
     draw_options,
+    features_option,
+    level_option,
+    ridge_option,
     run_options,
+    scheme_option,
     several_options,
+    simultaneous_option,
     strata_option,
+    top_option,
 )
-from jaxeval.cli.scores import compare_scores, scores
+from jaxeval.cli.scores import scores
+from jaxeval.cli.simulate import simulate
 from jaxeval.cli.soft_elo import soft_elo_commands
 from jaxeval.cli.terminal import tell
 from jaxeval.data.remote_files import remove_copies
 from jaxeval.data.remote_names import FileName
-from jaxeval.errors import ProcessError
-from jaxeval.wording import counted, visible
+from jaxeval.wording import counted
 
 if TYPE_CHECKING:
     from jaxeval.data.battles import Battles
@@ -54,43 +64,21 @@ if TYPE_CHECKING:
 _FIGURE_ENDINGS = (".png", ".svg", ".pdf")
 
 
-class _Commands(click.Group):
-    """Commands whose bad input is one message on standard error and exit code 1, never a traceback."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except EOFError as error:  # which click takes for Ctrl-C
-            raise click.ClickException(visible(f"a file ends too early: {error}")) from error
-        except MemoryError as error:
-            raise click.ClickException(visible(f"there is not enough memory: {error}")) from error
-        except (ValueError, OSError, ImportError, ProcessError) as error:
-            raise click.ClickException(visible(str(error))) from error
-        except click.ClickException as error:  # names of files
-            error.message = visible(error.message)  # type: ignore[misc]  # it is final for those who subclass
-            raise
-
-
 #: Options of a leaderboard that every command printing one has.
 _board_options = several_options(
     draw_options(fewest=1),
-    click.option("--level", default=0.95, type=SHARE, metavar="L",
-                 help="Confidence level of the intervals, of the rank spread and, simultaneously, of the tiers."),
-    click.option("--simultaneous-ranks", is_flag=True,
-                 help="The rank spreads of all models hold the true ranks at once at that level; by default each "
-                 "does by itself."),
+    level_option("Also of the rank spreads and, for all models at once, of the tiers."),
+    simultaneous_option(),
     click.option("--min-votes", "min_battles", default=0, type=click.IntRange(0), metavar="N",
-                 help="Models with fewer votes are rated with the others, but take no rank: they stand at the end, "
-                 "and the rank spread, the tiers and the figures leave them out."),
+                 help="Models with fewer votes stand apart. They are rated with the others, but take no rank: they "
+                 "stand at the end, and rank spreads, tiers and figures leave them out."),
     choice_option("--interval", "percentile", "basic", "wald",
                   text="Intervals from the resamples, or (wald) from the errors of the fit."),
-    click.option("--ridge", default=0.0, type=click.FloatRange(0), metavar="R"),
-    click.option("--gauge", default="mean", type=GaugeOption(), metavar="mean|votes|MODEL=RATING",
-                 help="What fixes the level of the ratings; ranks and tiers do not depend on it."),
-    click.option("--base", default=1000.0, help="Mean rating of the gauges mean and votes."),
+    ridge_option(),
+    gauge_option("Ranks and tiers do not depend on it."),
+    base_option(),
     run_options,
-    click.option("--top", type=click.IntRange(1), metavar="K",
-                 help="Print the first K models; by default as many as a screen holds."),
+    top_option(),
     output_options,
     publishing_options,
     click.option("--plot", type=OutputFile(_FIGURE_ENDINGS), help="Draw the ratings: .png, .svg or .pdf."),
@@ -98,14 +86,13 @@ _board_options = several_options(
 
 #: What is rated on its own, and what is drawn together.
 _group_options = several_options(
-    click.option("--by", multiple=True, metavar="COL",
-                 help="Rate every group of COL on its own; may be repeated. COL may be a path such as meta.turns; "
-                 "where it holds lists or flags, votes count in each of their categories, and in overall."),
+    by_option("Each is rated on its own; may be repeated. COL may be a path such as meta.turns; where it holds lists "
+              "or flags, votes count in each of their groups, and in overall.", multiple=True),
     click.option("--min-slice-battles", default=0, type=click.IntRange(0), metavar="N",
                  help="List groups of --by with fewer battles and do not rate them."),
     click.option("--max-slices", default=500, type=click.IntRange(1), metavar="N",
                  help="Refuse more groups of --by than that."),
-    click.option("--cluster", metavar="COL", help="Resample whole clusters: prompts, voters, sessions."),
+    cluster_option("They are drawn whole."),
 )  # fmt: skip
 
 #: click's own completion, and the cache of `jaxeval.cli.compile_cache`.
@@ -122,7 +109,7 @@ Compiled programs are kept in the user's folder of caches; JAXEVAL_CACHE names a
 
 
 @click.group(
-    cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "show_default": True}, epilog=_EPILOG
+    cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "show_default": True}, epilog=_EPILOG
 )
 @click.version_option(__version__, prog_name="jaxeval")
 def main() -> None:
@@ -138,20 +125,20 @@ main.add_command(compare_boards)
 main.add_command(audit)
 main.add_command(scores)
 main.add_command(compare_scores)
+main.add_command(plan_scores)
 main.add_command(next_battles)
+main.add_command(simulate)
 
 
-@main.command(cls=CompilingCommand)
+@main.command(cls=CompilingCommand, renamed={"--benchmark": "--eval-benchmark"})
 @click.argument("files", nargs=-1, required=True, type=InputFile(exists=True, allow_dash=True, path_type=Path))
 @_group_options
 @strata_option("battles")
-@choice_option("--scheme", "multinomial", "poisson", "bayesian")
+@scheme_option()
 @reading_options
 @judged_options
 @borrow_options
-@click.option(
-    "--features", metavar="A,B", help="Columns to control for: differences, side A less side B; or two columns as A:B."
-)
+@features_option()
 @click.option(
     "--style",
     type=click.Choice(["arena"]),
@@ -163,7 +150,8 @@ main.add_command(next_battles)
 @click.option("--same-group", multiple=True, metavar="COL:A:B",
               help="Control for whose group, in column A or B, is the battle's own, in COL; may be "
               "repeated.")  # fmt: skip
-@click.option("--feature-ridge", default=0.0, type=click.FloatRange(0), metavar="R")
+@click.option("--feature-ridge", default=0.0, type=click.FloatRange(0), metavar="R",
+              help="Penalty on the squares of the coefficients of --features.")  # fmt: skip
 @click.option("--raw-features", is_flag=True, help="Do not divide features by their root mean square.")
 @response_options
 @click.option("--effect", type=OutputFile(_FIGURE_ENDINGS), help="Draw how far control moves each model.")
@@ -259,20 +247,21 @@ def leaderboard(
             opened.save(battles)
 
 
-@main.command(cls=CompilingCommand)
+@main.command(cls=CompilingCommand, renamed={"--benchmark": "--eval-benchmark"})
 @click.argument("files", nargs=-1, required=True, type=InputFile(exists=True, path_type=Path))
 @column_options(
     ranking="Column of lists; or, beside items and ranks, of the names of the rankings. [ranking]",
-    item="Column of items. [item]",
+    item="Column of what is ranked. [item]",
     rank="Column of ranks, 1 for the best; items of one rank tie. [rank]",
     weight="Column of weights.",
-    count="Column of the number of equal rankings that a list stands for.",
+    count="Column of the number of equal rows that a row stands for.",
 )
 @_group_options
 @strata_option("rankings")
-@choice_option("--scheme", "multinomial", "poisson", "bayesian")
+@scheme_option()
 @choice_option("--missing", "error", "drop", "label",
-               text="Rankings without a value of --by: an error, in no group, or a group of their own.")  # fmt: skip
+               text="What to do about gaps. Rankings without a value of --by are an error, in no group, or a group of "
+               "their own.")  # fmt: skip
 @_board_options
 def rankings(
     *,
@@ -300,12 +289,12 @@ def rankings(
     _rate(found.rows, by=list(by) or None, **board)
 
 
-@main.command(cls=CompilingCommand)
+@main.command(cls=CompilingCommand, renamed={"--benchmark": "--eval-benchmark"})
 @click.argument("files", nargs=-1, required=True, type=InputFile(exists=True, path_type=Path))
 @panel_options
 @_group_options
 @strata_option("verdicts")
-@choice_option("--scheme", "multinomial", "poisson", "bayesian")
+@scheme_option()
 @reading_options
 @_board_options
 def panel(
@@ -349,34 +338,18 @@ def _draw_effect(battles: Battles, path: Path, board: dict[str, Any]) -> None:
 
 
 _size_options = several_options(
-    click.option("--battles", default=25_000, type=click.IntRange(1), metavar="N"),
-    click.option("--models", default=55, type=click.IntRange(2), metavar="M"),
+    click.option("--battles", default=25_000, type=click.IntRange(1), metavar="N", help="How many votes."),
+    click.option("--models", default=55, type=click.IntRange(2), metavar="M", help="How many models."),
 )
 
 
-@main.command()
-@_size_options
-@click.option("--ties", default=0.25, type=click.FloatRange(0, 0.5), help="Tie rate of equals.")
-@click.option("--seed", default=0, type=click.IntRange(0))
-@click.option("--out", required=True, type=OutputFile((".parquet", ".csv")), help="Where to write the votes.")
-@quiet_option
-def simulate(battles: int, models: int, ties: float, seed: int, out: Path, quiet: bool) -> None:
-    """Write simulated arena votes, in the format that `leaderboard` reads."""
-    from jaxeval.data.simulate import simulate_votes
-    from jaxeval.tables.files import write_table
-
-    votes = simulate_votes(battles, models, tie_rate=ties, seed=seed)
-    write_table(votes, out)
-    tell(f"wrote {counted(len(votes), 'vote')} between {counted(models, 'model')} to {out}")
-
-
-@main.command(cls=CompilingCommand)
+@main.command(cls=CompilingCommand, renamed={"--benchmark": "--eval-benchmark"})
 @_size_options
 @pair_options
 @_board_options
 def demo(battles: int, models: int, plot: Path | None, seed: int, **board: Any) -> None:
     """Simulate votes, rate them, print the leaderboard and draw it to leaderboard.png."""
-    from jaxeval.data.simulate import simulate_battles
+    from jaxeval.data.simulate.votes import simulate_battles
 
     tell(f"simulating {counted(battles, 'vote')} between {counted(models, 'model')}")
     simulated = simulate_battles(battles, models, seed=seed)

@@ -24,7 +24,7 @@ class Publishing(NamedTuple):
     schema: str = "jaxeval"
     publish_date: datetime | None = None
     eval_results: Path | None = None
-    benchmark: str | None = None
+    eval_benchmark: str | None = None
 
     def tables(self, tables: Mapping[str, pd.DataFrame]) -> Mapping[str, pd.DataFrame]:
         """The tables to write, the leaderboard in the columns that were asked for."""
@@ -37,12 +37,12 @@ class Publishing(NamedTuple):
 
     def publish(self, table: pd.DataFrame) -> None:
         """Write a file for the repository of every model, where that was asked for."""
-        if self.eval_results is None or self.benchmark is None:
+        if self.eval_results is None or self.eval_benchmark is None:
             return
         from jaxeval.tables.hub import write_eval_results
 
         settings = table.attrs["settings"]
-        dataset, _, task = self.benchmark.partition(":")
+        dataset, _, task = self.eval_benchmark.partition(":")
         made = f"{100 * settings['level']:g}% intervals, {counted(settings['n_resamples'], 'resample')}, "
         files = write_eval_results(
             table, self.eval_results, dataset=dataset, task=task,
@@ -53,16 +53,16 @@ class Publishing(NamedTuple):
 
 
 def publishing_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--schema``, ``--publish-date``, ``--eval-results`` and ``--benchmark``, as `Publishing`, ``publishing``."""
+    """``--schema``, ``--publish-date``, ``--eval-results``, ``--eval-benchmark``: a `Publishing`, as ``publishing``."""
 
     @wraps(command)
     def gathered(*args: Any, **options: Any) -> Any:
         publishing = Publishing(**{name: options.pop(name) for name in Publishing._fields})
-        dataset, colon, task = (publishing.benchmark or "").partition(":")
-        if (publishing.eval_results is None) != (publishing.benchmark is None):
-            raise click.UsageError("--eval-results and --benchmark need each other")
-        if publishing.benchmark is not None and not (dataset and colon and task):
-            raise click.UsageError(f"--benchmark takes ORG/DATASET:TASK, got {publishing.benchmark!r}")
+        dataset, colon, task = (publishing.eval_benchmark or "").partition(":")
+        if (publishing.eval_results is None) != (publishing.eval_benchmark is None):
+            raise click.UsageError("--eval-results and --eval-benchmark need each other")
+        if publishing.eval_benchmark is not None and not (dataset and colon and task):
+            raise click.UsageError(f"--eval-benchmark takes ORG/DATASET:TASK, got {publishing.eval_benchmark!r}")
         return command(*args, publishing=publishing, **options)
 
     added = (
@@ -84,7 +84,9 @@ def publishing_options(command: Callable[..., Any]) -> Callable[..., Any]:
             metavar="DIR",
             help="Write DIR/MODEL/.eval_results/TASK.yaml for the repository of every model on the Hugging Face Hub.",
         ),
-        click.option("--benchmark", metavar="ORG/DATASET:TASK", help="The benchmark of --eval-results on the Hub."),
+        click.option(
+            "--eval-benchmark", metavar="ORG/DATASET:TASK", help="The benchmark of --eval-results on the Hub."
+        ),
     )
     for option in reversed(added):
         gathered = option(gathered)

@@ -1,0 +1,58 @@
+"""Rows of coverage: what an interval held on simulated data sets, beside what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+Row = dict[str, Any]
+#: What the parts simulate, by name: each returns rows, and takes how many data sets it simulates.
+PARTS: dict[str, tuple[Callable[[int], list[Row]], int]] = {}
+LEVEL = 0.95
+
+
+def part(n: int) -> Callable[[Callable[[int], list[Row]]], Callable[[int], list[Row]]]:
+    """Registers a part that simulates ``n`` data sets a case."""
+
+    def register(simulate: Callable[[int], list[Row]]) -> Callable[[int], list[Row]]:
+        PARTS[simulate.__name__] = (simulate, n)
+        return simulate
+
+    return register
+
+
+def inside(ends: pd.DataFrame, truth: ArrayLike, names: tuple[str, str] = ("lower", "upper")) -> NDArray[Any]:
+    """Whether each interval holds its truth, 1 or 0; NaN where there is no interval."""
+    lower, upper = (ends[name].to_numpy(float) for name in names)
+    held = ((lower <= truth) & (np.asarray(truth) <= upper)).astype(float)
+    return np.where(np.isnan(lower) | np.isnan(upper), np.nan, held)
+
+
+def row(
+    functions: str | Sequence[str], method: str, case: str, held: ArrayLike, nominal: float = LEVEL, target: str = ""
+) -> Row:
+    """The row of ``held``, (N,) or (N, K): N data sets with K intervals each, which depend on each other.
+
+    The standard error is that over data sets. Where all intervals hold, it is that of the nominal share.
+    """
+    table = np.asarray(held, float).reshape(len(np.asarray(held)), -1)
+    known = np.isfinite(table)
+    some = known.any(1)
+    each = np.where(known, table, 0.0).sum(1)[some] / known.sum(1)[some]
+    error = float(np.std(each, ddof=1) / np.sqrt(len(each)))
+    return {
+        "functions": [functions] if isinstance(functions, str) else list(functions),
+        "method": method,
+        "case": case,
+        "target": target,
+        "nominal": nominal,
+        "observed": float(each.mean()),
+        "standard_error": error or float(np.sqrt(nominal * (1 - nominal) / len(each))),
+        "data_sets": len(table),
+        "intervals": int(known.sum()),
+        "without_interval": float(1 - known.mean()),
+    }
