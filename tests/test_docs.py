@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 
 
-PAGES = sorted(page.name for page in DOCS.glob("*.md"))
+PAGES = sorted(page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md"))
 #: What a block may hold, beside the directives of the site (``{note}``): output stands in the first two alone.
 LANGUAGES = {"python", "console", "sh", "dockerfile", "yaml", "toml", "json", "html", "bibtex"}
 #: Pages in which a block without a language is a drawing.
@@ -76,8 +76,7 @@ def test_files_that_are_named_exist(page):
     assert missing == []
 
 
-@pytest.mark.parametrize("page", sorted(path.name for path in (ROOT / "docs").glob("*.md")))
+@pytest.mark.parametrize("page", PAGES)
 def test_links_lead_somewhere(page):
-    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
-    links = [link.split("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
-    assert [link for link in links if not (ROOT / "docs" / link).exists()] == []
+    links = [link.split("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text_of(page)) if "://" not in link]
+    assert [link for link in links if not (DOCS / page).parent.joinpath(link).exists()] == []
