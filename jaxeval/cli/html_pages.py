@@ -59,7 +59,8 @@ class HtmlPage(NamedTuple):
             without = leaderboard(battles, **plain)
             results.append(without if reading is None else reading.with_metadata(without))
         page(
-            results, self.path, title=self.title, made=made, battles=battles if isinstance(battles, Battles) else None,
+            results, self.path, title=self.title, made=made, battles=battles if type(battles) is Battles else None,  # and no rankings
+           
             history=history,
         )  # fmt: skip
         tell(f"wrote {self.path}")

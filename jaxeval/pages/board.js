@@ -255,12 +255,7 @@ function boardColumns(board, data) {
 }
 
 function axisTop(low, high) {
-	return element(
-		"span",
-		{ class: "ends", "aria-hidden": "true" },
-		element("span", {}, fixed(low, 0)),
-		element("span", {}, fixed(high, 0)),
-	);
+	return element("span", { class: "ends" }, element("span", {}, fixed(low, 0)), element("span", {}, fixed(high, 0)));
 }
 
 function sinceText(row) {

@@ -68,7 +68,7 @@ function resultColumns(part) {
 			title: title || "Name",
 			number: value !== undefined,
 			largestFirst: value !== undefined,
-			rowHeader: name && k === 0,
+			rowHeader: name,
 			kind: value === undefined ? "words" : null,
 			value: value ? ({ k: row }) => number(value[row]) : shown,
 			text: shown,
@@ -86,7 +86,7 @@ function axisOf(low, high) {
 	const decimals = high - low > 20 ? 0 : high - low > 1 ? 1 : 2;
 	return element(
 		"span",
-		{ class: "ends", "aria-hidden": "true" },
+		{ class: "ends" },
 		element("span", {}, fixed(low, decimals)),
 		element("span", {}, fixed(high, decimals)),
 	);

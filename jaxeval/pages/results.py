@@ -89,10 +89,15 @@ def _table(frame: pd.DataFrame | None) -> dict[str, Any]:
         own: dict[str, Any] = {"title": visible_line(", ".join(heading(part) for part in parts)), "text": texts[k]}
         if is_number:
             own["value"] = [number_of(x) for x in as_numbers(column)]
-        columns.append({**own, "name": k < max(n_names, 1)})
+        columns.append({**own, "name": k < n_names})
         if k in bars:
             ends = {end: [number_of(x) for x in as_numbers(table.iloc[:, at])] for end, at in bars[k]._asdict().items()}
             columns.append({"title": "", "bar": ends, "text": [""] * len(table), "name": False})
+    if not n_names:  # rows are called by their first words
+        for own in columns:
+            if "value" not in own and "bar" not in own:
+                own["name"] = True
+                break
     more = len(frame) - len(table)
     return {"columns": columns, "n_rows": len(table), "left_out": counted(more, "more row") if more else ""}
 

@@ -114,7 +114,7 @@ def _add(
     if shown is not None:
         other.append(f"it has {len(models):,} models, and browsers refit up to {MOST_MODELS}")
     board["law"] = law_of(settings)
-    if "features" not in settings:
+    if not _differs(settings.get("features"), ()):
         board["pairs"] = pair_data(cells, numbers, shown)
     board["what_if"] = None if not other else f"What-if is off: {other[0]}."
     board["reweight"] = bool(settings.get("reweight", False))
