@@ -58,11 +58,8 @@ class HtmlPage(NamedTuple):
             plain = {name: value for name, value in options.items() if name not in _OF_FEATURES}
             without = leaderboard(battles, **plain)
             results.append(without if reading is None else reading.with_metadata(without))
-        page(
-            results, self.path, title=self.title, made=made, battles=battles if type(battles) is Battles else None,  # and no rankings
-           
-            history=history,
-        )  # fmt: skip
+        votes = battles if type(battles) is Battles else None  # no rankings
+        page(results, self.path, title=self.title, made=made, battles=votes, history=history)
         tell(f"wrote {self.path}")
 
 
