@@ -114,8 +114,10 @@ def add_earlier(boards: Iterable[dict[str, Any]], rows: pd.DataFrame, number: Ma
     """Give the rows of boards the rating and rank that ``rows`` of a history have of them."""
     was: dict[tuple[str, int], dict[str, Any]] = {}
     for row in rows.to_dict("records"):
-        if row["model_name"] in number and row["rating"] == row["rating"] and abs(row["rating"]) != float("inf"):
-            known: dict[str, Any] = {"rating": round(float(row["rating"]), 6)}
+        if row["model_name"] in number:
+            known: dict[str, Any] = {}
+            if row["rating"] == row["rating"] and abs(row["rating"]) != float("inf"):
+                known["rating"] = round(float(row["rating"]), 6)
             if not pd.isna(row["rank"]):
                 known["rank"] = int(row["rank"])
             was[row["board"], number[row["model_name"]]] = known
