@@ -228,7 +228,7 @@ function boardColumns(board, data) {
 		},
 		has("was") && {
 			id: "since",
-			title: data.earlier ? `Since ${data.earlier}` : "Since the last board",
+			title: board.since ? `Since ${board.since}` : "Since the earlier board",
 			number: true,
 			kind: "since",
 			largestFirst: true,

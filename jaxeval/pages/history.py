@@ -108,6 +108,7 @@ def add_history(boards: Sequence[dict[str, Any]], history: pd.DataFrame, made: d
         before = [day for day in dates if day < made.isoformat()]
         if before:
             add_earlier([board], own[own["date"] == before[-1]], number)
+            board["since"] = before[-1]
 
 
 def add_earlier(boards: Iterable[dict[str, Any]], rows: pd.DataFrame, number: Mapping[str, int]) -> None:

@@ -246,7 +246,7 @@ def test_history_and_moves(visit, tmp_path):
     assert "2026-09-11" in page.locator(".panel.history table thead").inner_text()
     assert page.locator(".panel.history path.line").count() == 4
     open_view(page, "Board")
-    assert "Since" in page.locator(".panel.board thead").inner_text()
+    assert "Since 2026-09-11" in page.locator(".panel.board thead").inner_text()
 
 
 def test_moves_of_models_that_are_new_or_were_unrated(visit, tmp_path, battles):
