@@ -262,4 +262,4 @@ def _write(table: pd.DataFrame, path: Path) -> None:
         write_table(table.reset_index(drop=True), path)
         return
     with whole_file(path) as file:
-        file.write(table.to_json(orient="records", lines=True).encode())
+        file.write(table.to_json(orient="records", lines=True, date_format="iso").encode())
