@@ -70,6 +70,8 @@ def compare_scores(
 
     if (gate and margin is None) or (peek and not gate):
         raise click.UsageError("--gate needs a --margin, and --peek a --gate")
+    if peek and labels.human is not None:
+        raise click.UsageError("--peek and --human do not go together: corrected scores have no p-value for all looks")
     if gate and b == "all":
         raise click.UsageError("--gate is about two models: name the one that A must not be worse than")
     options: dict[str, Any] = {"margin": margin, "alternative": alternative, "level": level, "seed": seed}
@@ -141,6 +143,8 @@ def _sentences(found: ScoreComparison) -> list[str]:
     a, b = visible_line(str(found.a)), visible_line(str(found.b))
     tests = {"McNemar's exact test": found.p_mcnemar, "sign flips": found.p_sign_flip}
     test, p = next(((name, p) for name, p in tests.items() if p == p), ("its standard error", found.p_student))
+    if found.difference != found.difference:
+        return [f"{a} and {b} cannot be compared: {'; '.join(found.status)}"]
     side = "above" if found.difference > 0 else "below" if found.difference < 0 else "equal to"
     ends = "" if found.lower != found.lower else f" [{found.lower:+.{POINTS}f}, {found.upper:+.{POINTS}f}]"
     counts = f"{found.only_a:,} items for {a}, {found.only_b:,} for {b}, of {found.n_items:,}"

@@ -246,7 +246,7 @@ def score_cell(name: Any, value: Any) -> str:
 def _screen(tables: dict[str, pd.DataFrame], notes: list[str], warnings: list[str], top: int | None) -> Screen:
     from jaxeval.cli.screens import Screen, grid_of
     from jaxeval.tables.boards import rank_spread
-    from jaxeval.wording import counted, visible_line
+    from jaxeval.wording import visible_line
 
     table = tables["scores"]
     shown = table.assign(spread=[rank_spread(row) for row in table.to_dict("records")]).drop(
@@ -265,13 +265,24 @@ def _screen(tables: dict[str, pd.DataFrame], notes: list[str], warnings: list[st
     ]
     groups = [x for x in ("judge", "category") if x in table]
     boards = [own for _, own in table.groupby(groups, sort=False)] if groups else [table]
-    answers = []
-    for board in boards[:_MOST_ANSWERS]:
-        best = board.iloc[0]
-        of = "".join(f"{visible_line(str(best[x]))}: " for x in groups)
-        answer = f"{of}{visible_line(str(best['model_name']))} is first with {best['score']:.{POINTS}f}"
-        tied = int((board["tier"] == 1).sum()) - 1
-        answers.append(
-            f"{answer}; {counted(tied, 'other is', 'others are')} not told apart from it" if tied else answer
-        )
+    answers = [
+        "".join(f"{visible_line(str(board.iloc[0][x]))}: " for x in groups) + _who_is_first(board)
+        for board in boards[:_MOST_ANSWERS]
+    ]
     return Screen(answers, [*grids, *more], notes=notes, warnings=warnings)
+
+
+def _who_is_first(board: pd.DataFrame) -> str:
+    """The answer of one board, in words."""
+    import pandas as pd
+
+    from jaxeval.wording import counted, visible_line
+
+    best = board.iloc[0]
+    if pd.isna(best["score"]):
+        return "no model has a score; the flags say why"
+    # Where nothing bounds the score of the first it has no tier, and is told from nobody whose ranks begin at 1.
+    alike = board["rank_best"] == 1 if pd.isna(best["tier"]) else board["tier"] == best["tier"]
+    others = int(alike.fillna(False).sum()) - 1
+    answer = f"{visible_line(str(best['model_name']))} is first with {best['score']:.{POINTS}f}"
+    return f"{answer}; {counted(others, 'other is', 'others are')} not told apart from it" if others > 0 else answer

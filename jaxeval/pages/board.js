@@ -4,7 +4,8 @@ const MOST_CHOICES = 60;
 
 /** The board that the reader chose, with or without style control. */
 function boardOf(state, data) {
-	const own = data.boards.find(({ id }) => id === state.board) ?? data.boards[0];
+	const named = data.boards.find(({ id }) => id === state.board) ?? data.boards[0];
+	const own = otherBoard(named, data, "without") ?? named;
 	return (state.style && otherBoard(own, data, "controlled")) || own;
 }
 

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-from jaxeval.pages.given import Given
+from jaxeval.pages.given import Given, scale_of
 from jaxeval.pages.values import free_id, number_of
 from jaxeval.ratings.slices import slice_title
 from jaxeval.tables.boards import more_columns, row_notes
@@ -80,6 +80,7 @@ def boards_of(given: Sequence[Given], models: Models, columns: Sequence[Mapping[
                 "title": visible_line(title),
                 "category": None if name is None else str(name),
                 "controls": list(map(str, own.settings.get("features") or [])),
+                "scale": scale_of(own.settings),
                 "rows": rows,
                 "n_models": len(table),
                 "n_votes": int(table["vote_count"].sum()) // 2,

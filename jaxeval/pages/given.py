@@ -47,6 +47,17 @@ class Given(NamedTuple):
         return list(self.settings.get("by") or [])
 
 
+def scale_of(settings: Mapping[str, Any]) -> str:
+    """What ratings must have in common to be compared from day to day: gauge, link, ties and covariates, in words."""
+    usual = {"link": "logit", "ties": "half", "features": ()}
+    parts = [str(settings.get("gauge", ""))]
+    for name, value in usual.items():
+        own = settings.get(name) or value
+        if list(own) != list(value):
+            parts.append(f"{name} {', '.join(map(str, own)) if isinstance(own, list | tuple) else own}")
+    return ", ".join(filter(None, parts))
+
+
 def given_boards(results: Any, metadata: Any = None) -> tuple[list[Given], list[tuple[str | None, Any]]]:
     """The leaderboards of ``results``, with what ``metadata`` know of their models; and results of other kinds.
 

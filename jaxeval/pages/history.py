@@ -11,11 +11,12 @@ import pandas as pd
 
 from jaxeval.errors import DataError
 from jaxeval.execution.atomic_write import whole_file
-from jaxeval.pages.given import Given
-from jaxeval.wording import named
+from jaxeval.pages.given import Given, scale_of
+from jaxeval.wording import counted, named
 
-#: Columns of the table: a row for each model of each board of each day. ``board`` is the category, or empty.
-COLUMNS = ("date", "board", "model_name", "rating", "rank", "vote_count")
+#: Columns of the table: a row for each model of each board of each day. ``board`` is the category, or empty. Ratings of
+#: one ``scale`` (gauge, link, ties, covariates) can be compared.
+COLUMNS = ("date", "board", "scale", "model_name", "rating", "rank", "vote_count")
 
 
 def history_rows(table: pd.DataFrame, day: date) -> pd.DataFrame:
@@ -24,6 +25,7 @@ def history_rows(table: pd.DataFrame, day: date) -> pd.DataFrame:
     return pd.DataFrame({
         "date": day.isoformat(),
         "board": board.to_numpy(object),
+        "scale": scale_of(table.attrs.get("settings") or {}),
         "model_name": table["model_name"].astype(str).to_numpy(object),
         "rating": table["rating"].to_numpy(float),
         "rank": table["rank"].astype("Int64").array,
@@ -65,12 +67,14 @@ def checked_history(history: pd.DataFrame, name: str = "history=") -> pd.DataFra
     if missing:
         raise DataError(f"{name} has no {named(missing)}: a history of boards has the columns {', '.join(COLUMNS)}")
     days = history["date"].astype(str)
+    known = {}
     for day in days.unique():
         try:
-            date.fromisoformat(day)
+            known[day] = date.fromisoformat(day).isoformat()
         except ValueError as error:
             raise DataError(f"{name} has the date {day!r}, which is none such as 2026-09-13") from error
-    return history.assign(date=days, board=history["board"].fillna("").astype(str))
+    text = {column: history[column].fillna("").astype(str) for column in ("board", "scale")}
+    return history.assign(date=days.map(known), **text)
 
 
 def write_history(history: pd.DataFrame, path: str | Path) -> None:
@@ -86,13 +90,24 @@ def write_history(history: pd.DataFrame, path: str | Path) -> None:
 def add_history(boards: Sequence[dict[str, Any]], history: pd.DataFrame, made: date, number: Mapping[str, int]) -> None:
     """Give boards the ratings and ranks of earlier days, and rows those of the last day before ``made``.
 
-    Boards with covariates have none: what is kept of a category is one board a day.
+    Days whose ratings are on another scale are left out, and a note of the board says so.
     """
     history = history[history["date"] <= made.isoformat()]
     of_board = dict(list(history.groupby("board", sort=False)))
     for board in boards:
         own = of_board.get(board["category"] or "")
-        if own is None or (board["controls"] and board.get("without")):
+        if own is None:
+            continue
+        alike = own["scale"] == board["scale"]
+        other = sorted(set(own["date"]) - set(own["date"][alike]))
+        own = own[alike]
+        if other and not (board.get("without") or board.get("controlled")):
+            are = "is" if len(other) == 1 else "are"
+            board["notes"].append(
+                f"{counted(len(other), 'day')} of the history, the last {other[-1]}, {are} left out: ratings then were "
+                f"on another scale than now ({board['scale']})"
+            )
+        if own.empty:
             continue
         dates = sorted(own["date"].unique())
         known = own[own["model_name"].isin(number.keys())].drop_duplicates(["date", "model_name"])
@@ -112,8 +127,8 @@ def add_history(boards: Sequence[dict[str, Any]], history: pd.DataFrame, made: d
 
 
 def add_earlier(boards: Iterable[dict[str, Any]], rows: pd.DataFrame, number: Mapping[str, int]) -> None:
-    """Give the rows of boards the rating and rank that ``rows`` of a history have of them."""
-    was: dict[tuple[str, int], dict[str, Any]] = {}
+    """Give the rows of boards the rating and rank that ``rows`` of a history have of them, on the same scale."""
+    was: dict[tuple[str, str, int], dict[str, Any]] = {}
     for row in rows.to_dict("records"):
         if row["model_name"] in number:
             known: dict[str, Any] = {}
@@ -121,10 +136,10 @@ def add_earlier(boards: Iterable[dict[str, Any]], rows: pd.DataFrame, number: Ma
                 known["rating"] = round(float(row["rating"]), 6)
             if not pd.isna(row["rank"]):
                 known["rank"] = int(row["rank"])
-            was[row["board"], number[row["model_name"]]] = known
+            was[row["board"], row["scale"], number[row["model_name"]]] = known
     for board in boards:
         for row in board["rows"]:
-            found = was.get((board["category"] or "", row["model"]))
+            found = was.get((board["category"] or "", board["scale"], row["model"]))
             if found is not None and "rating" in row:
                 row["was"] = found
 

@@ -26,7 +26,12 @@ const PANELS = [
 function start() {
 	const data = JSON.parse(document.getElementById("data").textContent);
 	const panels = PANELS.filter(({ id, available }) => data.panels.includes(id) && (available?.(data) ?? true));
-	const initial = { view: panels[0].id, board: data.boards[0]?.id ?? "", style: false };
+	const plain = data.boards.find(({ without }) => without === undefined);
+	const initial = {
+		view: panels[0].id,
+		board: plain?.id ?? "",
+		style: data.boards[0]?.without !== undefined, // the board that was given first comes first
+	};
 	for (const panel of panels) Object.assign(initial, panel.state?.(data));
 	const store = createStore(initial);
 

@@ -1,6 +1,6 @@
 // What the reader has chosen, all of it in the address: a link brings somebody else to the same view.
 
-const LONGEST_TEXT = 400;
+const LONGEST_TEXT = 1_000; // two names and more
 const MOST_ENTRIES = 500;
 
 /**

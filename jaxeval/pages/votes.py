@@ -105,14 +105,16 @@ def _add(
 ) -> None:
     numbers = [number.get(str(name), -1) for name in models]  # of those that are shown
     shown = None
-    if len(models) > MOST_MODELS:
+    if len(models) > MOST_MODELS or -1 in numbers:
         there = {model: k for k, model in enumerate(numbers)}
         shown = [there[row["model"]] for row in board["rows"][:MOST_MODELS]]
     other = [text for name, text in _OTHER_FITS.items() if _differs(settings.get(name), _USUAL[name])]
     if not has_outcomes(cells):
         other.append("some votes are neither wins nor ties nor losses")
-    if shown is not None:
+    if len(models) > MOST_MODELS:
         other.append(f"it has {len(models):,} models, and browsers refit up to {MOST_MODELS}")
+    elif shown is not None:
+        other.append(f"the page holds the first {len(shown):,} of its {len(models):,} models only")
     board["law"] = law_of(settings)
     if not _differs(settings.get("features"), ()):
         board["pairs"] = pair_data(cells, numbers, shown)

@@ -127,6 +127,7 @@ function withMoves(rows, before) {
 function whatIfColumns(data) {
 	const name = (row) => data.models[row.model].name;
 	const half = (row) => NORMAL_95 * row.error;
+	const has = (row) => row.error > 0; // votes that are all ties show no variance
 	return [
 		{ id: "rank", title: "Rank", number: true, kind: "rank", value: (row) => row.rank, text: (row) => count(row.rank) },
 		{
@@ -153,11 +154,11 @@ function whatIfColumns(data) {
 			number: true,
 			kind: "interval",
 			help: "1.96 sandwich errors to either side",
-			value: (row) => row.error,
-			text: (row) => (Number.isFinite(row.error) ? `\u00b1 ${fixed(half(row))}` : ""),
+			value: (row) => (has(row) ? row.error : NaN),
+			text: (row) => (has(row) ? `\u00b1 ${fixed(half(row))}` : ""),
 			copied: [
-				{ title: "Lower", value: (row) => (Number.isFinite(row.error) ? row.rating - half(row) : "") },
-				{ title: "Upper", value: (row) => (Number.isFinite(row.error) ? row.rating + half(row) : "") },
+				{ title: "Lower", value: (row) => (has(row) ? row.rating - half(row) : "") },
+				{ title: "Upper", value: (row) => (has(row) ? row.rating + half(row) : "") },
 			],
 		},
 		{

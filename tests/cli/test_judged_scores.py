@@ -150,3 +150,30 @@ def test_several_judges_are_too_many_for_a_comparison(long_file):
     assert "name it with --only-judge" in printed
     printed = call("compare-scores", "model-1", "model-2", long_file, *options, "--only-judge", "judge-2")
     assert "model-1 is above model-2 by" in printed
+
+
+def test_estimators_that_give_nothing_say_so(table, tmp_path):
+    graded = table.assign(graded=table["judge-1"] * 0.7 + 0.1)
+    graded.to_csv(tmp_path / "graded.csv", index=False)
+    options = ["--score", "graded", "--human", "human", "--estimator", "rogan_gladen"]
+    assert "no model has a score; the flags say why" in call("scores", tmp_path / "graded.csv", *options)
+    printed = call("compare-scores", "model-1", "model-2", tmp_path / "graded.csv", *options)
+    assert "model-1 and model-2 cannot be compared" in printed
+    assert "nan" not in printed.split("Scores compared")[0]
+
+
+def test_a_first_model_that_nothing_bounds_is_told_from_nobody(table, tmp_path):
+    """One label, which is right: the score is 1, and its ranks are all open."""
+    first = table[(table["model"] == "model-3") & (table["human"] == 1)].index[0]
+    lost = (table["model"] == "model-3") & (table.index != first)
+    table.assign(human=table["human"].where(~lost)).to_csv(tmp_path / "one.csv", index=False)
+    printed = call("scores", tmp_path / "one.csv", "--score", "judge-1", "--human", "human", "--resamples", 60)
+    assert "model-3 is first with 1.000; " in printed
+    assert "not told apart from it" in printed
+
+
+def test_no_peeking_at_corrected_scores(file):
+    options = ["--score", "judge-1", "--human", "human", "--margin", 0.1, "--gate", "--peek"]
+    assert "--peek and --human do not go together" in call(
+        "compare-scores", "model-1", "model-2", file, *options, code=2
+    )

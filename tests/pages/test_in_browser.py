@@ -125,6 +125,23 @@ def test_style_control_and_how_far_it_moves(visit, all_votes, battles):
     assert "covariates" in page.locator(".panel.what-if").inner_text()
 
 
+def test_a_controlled_board_that_comes_first_is_shown_first(visit, tmp_path, battles):
+    controlled, plain = (
+        jaxeval.leaderboard(battles, n_resamples=20, progress=False, **own) for own in ({"features": ["longer"]}, {})
+    )
+    jaxeval.page([controlled, plain], tmp_path / "page.html", battles=battles)
+    page = visit(tmp_path / "page.html")
+    best = page.locator(".panel.board td.rating").first
+    assert page.get_by_label("Style control").is_checked()
+    assert best.inner_text() == f"{controlled['rating'].max():.1f}"
+    page.get_by_label("Style control").uncheck()
+    assert best.inner_text() == f"{plain['rating'].max():.1f}"
+    other = again(visit, tmp_path / "page.html", page)
+    assert other.locator(".panel.board td.rating").first.inner_text() == best.inner_text()
+    open_view(page, "What if")
+    page.get_by_text(f"Fitted {battles.n_battles:,} votes").wait_for()
+
+
 @pytest.mark.parametrize("form", ["CSV", "Markdown", "LaTeX"])
 def test_copies_hold_what_is_shown(visit, file, form):
     page = visit(file, "#q=model-1")

@@ -283,3 +283,45 @@ def test_what_is_no_result(tmp_path, board):
 def test_styles_are_plain():
     assert "url(" not in style_text()
     assert "@import" not in style_text()
+
+
+def test_days_on_another_scale_are_left_out(tmp_path, battles, board):
+    """Neither a controlled board nor one of another gauge lends its ratings to a plain one."""
+    anchored = board_of(battles, gauge=("model-1", 1500.0))
+    history = with_board(
+        with_board(None, anchored, pd.Timestamp("2026-09-11").date()), board, pd.Timestamp("2026-09-13").date()
+    )
+    (shown,) = data_of(written(tmp_path, board, history=history))["boards"]
+    assert shown["history"]["dates"] == ["2026-09-13"]
+    assert not any("was" in row for row in shown["rows"])
+    assert "1 day of the history, the last 2026-09-11, is left out" in " ".join(shown["notes"])
+    (again,) = data_of(written(tmp_path, board, earlier=anchored))["boards"]
+    assert not any("was" in row for row in again["rows"])
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_the_past_of_a_controlled_board_is_its_own(tmp_path, order):
+    votes = jaxeval.simulate_votes(2_000, 5, seed=0, details=True)
+    votes["longer"] = (votes["length_a"] - votes["length_b"]) / 100
+    battles = jaxeval.Battles.from_pandas(votes, keep=["longer"])
+    both = [board_of(battles), board_of(battles, features=["longer"])]
+    given = [both[k] for k in order]
+    history = with_board(None, both[1], pd.Timestamp("2026-09-11").date())
+    boards = data_of(written(tmp_path, given, history=history, earlier=given))["boards"]
+    for board in boards:
+        assert all(row["was"]["rating"] == pytest.approx(row["rating"], abs=1e-3) for row in board["rows"])
+        assert ("history" in board) == bool(board["controls"])
+
+
+def test_models_that_a_page_has_no_room_for_switch_what_if_off(tmp_path):
+    battles = jaxeval.simulate_battles(30_000, 290, seed=0)
+    fit = jaxeval.fit_bradley_terry(battles)
+    boards = data_of(written(tmp_path, {f"b{k}": fit for k in range(70)}, battles=battles))["boards"]
+    assert boards[0]["what_if"] == "What-if is off: the page holds the first 285 of its 290 models only."
+    assert min(boards[0]["pairs"]["models"]) >= 0
+
+
+def test_dates_of_a_history_are_read_in_all_forms(tmp_path, board):
+    history = with_board(None, board, pd.Timestamp("2026-09-11").date()).assign(date="20260911")
+    (shown,) = data_of(written(tmp_path, board, history=history))["boards"]
+    assert shown["history"]["dates"] == ["2026-09-11"]
