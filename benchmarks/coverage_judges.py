@@ -1,0 +1,254 @@
+"""Coverage of what corrects and describes judges: accuracies, comparisons, agreement, anchored scores, reliability."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from coverage_rows import Row, inside, part, row
+
+import jaxeval
+from jaxeval.accuracy.simulation import comparison_study, coverage_study
+
+Q0, Q1, THETA = 0.8, 0.9, 0.7
+ACCURACY = ("judge_accuracy", "JudgeAccuracy")
+COMPARISON = ("compare_models", "ModelComparison")
+#: Estimators that are shown beside the corrected ones, and why theirs may miss.
+NOTES = {
+    "naive": "uncorrected by its name: the judge's bias stays, and `believe` is never set",
+    "rogan_gladen_shared": "presumes equal error rates; the report warns where they differ",
+}
+
+
+def judged(rng: np.random.Generator, n: int, accuracy: float = THETA, q0: float = Q0, q1: float = Q1) -> Any:
+    """Labels and a judge's verdicts of ``n`` answers."""
+    label = (rng.random(n) < accuracy).astype(float)
+    return label, (rng.random(n) < np.where(label == 1, q1, 1 - q0)).astype(float)
+
+
+@part(10_000)
+def published_study(n: int) -> list[Row]:
+    """The 168 settings of arXiv:2511.21140: the setting that holds least, and the one that holds most."""
+    judges = np.array([(0.7, 0.7), (0.7, 0.9), (0.9, 0.7), (0.9, 0.9)])
+    theta = (np.arange(21) / 20)[:, None, None]
+    found = coverage_study(theta, judges[:, 0, None], judges[:, 1, None], 1000, np.array([200, 500]), replications=n)
+    rows = []
+    for method, title in (("rogan_gladen", "equal split"), ("rogan_gladen_adaptive", "Algorithm 1")):
+        own = found[found["method"] == method].sort_values("coverage")["coverage"]
+        for which, share in (("least of", own.iloc[0]), ("most of", own.iloc[-1])):
+            case = f"{which} 168 settings, 1,000 answers, 200 or 500 labels"
+            held = np.repeat([1.0, 0.0], [round(share * n), n - round(share * n)])
+            rows.append(row("rogan_gladen", f"Rogan-Gladen, {title}", case, held))
+    return rows
+
+
+@part(2000)
+def published_comparison(n: int) -> list[Row]:
+    """The design of Figure 1 of arXiv:2605.06939: accuracies .7 and .75, the labels of A shared."""
+    rows = []
+    for j, delta in ((0.3, 0.0), (0.3, 0.3), (0.7, 0.05)):
+        found = comparison_study(j, delta, replications=n).set_index("estimator")["coverage"]
+        for name, share in found.items():
+            held = np.repeat([1.0, 0.0], [round(share * n), n - round(share * n)])
+            case = f"J of A {j:g}, that of B {delta:g} more; 1,000 answers, 400 labels"
+            rows.append(
+                row(COMPARISON, f"difference of accuracies, {name}, closed form", case, held, note=NOTES.get(name, ""))
+            )
+    return rows
+
+
+@part(2000)
+def accuracies_in_closed_form(n: int) -> list[Row]:
+    """PPI++ and Youden's J."""
+    rng, held, graded = np.random.default_rng(0), [], []
+    for _ in range(n):
+        label, verdict = judged(rng, 500)
+        found = jaxeval.ppi_plus_plus(label[:100], verdict[:100], verdict[100:])
+        held.append(found.lower <= THETA <= found.upper)
+        score = verdict + rng.normal(0, 0.5, 500)
+        found = jaxeval.ppi_plus_plus(label[:100], score[:100], score[100:])
+        graded.append(found.lower <= THETA <= found.upper)
+    case = "100 labels, 400 answers, q0 = .8, q1 = .9, accuracy .7"
+    rows = [
+        row("ppi_plus_plus", "PPI++, a judge of verdicts", case, np.array(held, float)),
+        row("ppi_plus_plus", "PPI++, a judge of scores", case, np.array(graded, float)),
+    ]
+    for m in (20, 50, 200):
+        q0, q1 = rng.binomial(m, Q0, 10 * n) / m, rng.binomial(m, Q1, 10 * n) / m
+        found = jaxeval.youden_j(q0, q1, m, m)
+        ends = pd.DataFrame({"lower": found.lower, "upper": found.upper})
+        rows.append(row("youden_j", "Youden's J", f"{m} labels of each class", inside(ends, Q0 + Q1 - 1)))
+    return rows
+
+
+def answers(rng: np.random.Generator, n_sets: int, n: int, accuracy: float, of: int, shared: Any) -> pd.DataFrame:
+    """Answers of two models to ``n`` items of each data set, half of which are as hard for one as for the other."""
+    together, alike = rng.random((n_sets, n)), rng.random((n_sets, n)) < 0.5
+    frames = []
+    for model, (q0, q1) in enumerate(shared):
+        own = accuracy + 0.05 * model
+        label = (np.where(alike, together, rng.random((n_sets, n))) < own).astype(float)
+        verdict = (rng.random((n_sets, n)) < np.where(label == 1, q1, 1 - q0)).astype(float)
+        item = np.arange(n_sets * n) + of
+        study = np.repeat(np.arange(n_sets), n)
+        frames.append(
+            pd.DataFrame(
+                {"item": item, "study": study, "model": f"m{model}", "human": label.ravel(), "judge": verdict.ravel()}
+            )
+        )
+    return pd.concat(frames, ignore_index=True)
+
+
+@part(300)
+def accuracies(n: int) -> list[Row]:
+    """Every estimator of an accuracy and of a difference: the closed form and the resamples."""
+    rng = np.random.default_rng(5)
+    rates = ((0.8, 0.9), (0.8, 0.9))
+    options: Any = {"judgment": "judge", "label": "human", "model": "model", "item": "item", "keep": ["study"]}
+    calibration = jaxeval.JudgedAnswers.from_pandas(answers(rng, n, 100, 0.7, 0, rates), **options)
+    test = jaxeval.JudgedAnswers.from_pandas(answers(rng, n, 400, 0.7, n * 100, rates), **options)
+    own: Any = {"by": "study", "n_resamples": 1000, "n_halves": 10, "progress": False}
+    rows, case = [], "100 labels, 400 answers, q0 = .8, q1 = .9"
+    table = jaxeval.judge_accuracy(calibration, test, **own).table.query("slice != 'all'")
+    for estimator, found in table.groupby("estimator", sort=False):
+        truth = 0.7 + 0.05 * (found["model"] == "m1").to_numpy()
+        rows += both_kinds(ACCURACY, "accuracy", estimator, case, found, truth)
+    table = jaxeval.compare_models(calibration, test, ("m1", "m0"), **own).table.query("slice != 'all'")
+    for estimator, found in table.groupby("estimator", sort=False):
+        rows += both_kinds(COMPARISON, "difference of accuracies", estimator, case, found, np.full(len(found), 0.05))
+    return rows
+
+
+def both_kinds(functions: Any, what: str, estimator: str, case: str, found: pd.DataFrame, truth: Any) -> list[Row]:
+    """Rows of the closed form, if there is one, and of the resamples."""
+    rows = []
+    kinds = {"closed form": ("lower", "upper"), "resamples": ("boot_lower", "boot_upper")}
+    for kind, names in kinds.items():
+        if found[names[0]].notna().any():
+            held = pd.Series(inside(found, truth, names)).groupby(found["slice"].to_numpy()).mean()
+            note = NOTES.get(estimator, "")
+            rows.append(row(functions, f"{what}, {estimator}, {kind}", case, held.to_numpy(), note=note))
+    return rows
+
+
+@part(500)
+def shares_of_classes(n: int) -> list[Row]:
+    """Three classes, of which the judge gets 80 % right."""
+    share = np.array([0.5, 0.3, 0.2])
+    closed, drawn = [], []
+    for number in range(n):
+        rng = np.random.default_rng([31, number])
+        true = rng.choice(3, 700, p=share)
+        said = np.where(rng.random(700) < 0.8, true, (true + rng.integers(1, 3, 700)) % 3)
+        names = np.array(list("abc"))
+        found = jaxeval.class_shares(names[true[:200]], names[said[:200]], names[said[200:]], n_resamples=500)
+        table = found.table.loc[list("abc")]
+        closed.append(inside(table, share))
+        drawn.append(inside(table, share, ("boot_lower", "boot_upper")))
+    case = "3 classes, 200 labels, 500 answers"
+    return [
+        row("class_shares", "shares of classes, closed form", case, closed),
+        row("class_shares", "shares of classes, resamples", case, drawn),
+    ]
+
+
+@part(300)
+def agreement(n: int) -> list[Row]:
+    """Agreement and Cohen's kappa of a judge who repeats people in 6 of 10 verdicts and else tosses a coin."""
+    names = np.array(["model_a", "model_b"])
+    held: dict[str, list[Any]] = {"agreement": [], "kappa": []}
+    for number in range(n):
+        rng = np.random.default_rng([41, number])
+        human = names[rng.integers(0, 2, 100)]
+        judge = np.where(rng.random(100) < 0.6, human, names[rng.integers(0, 2, 100)])
+        table = pd.DataFrame({"item": range(100), "model_a": "x", "model_b": "y", "human": human, "judge": judge})
+        found = jaxeval.judge_agreement(table, "human", judges=["judge"], item="item", n_resamples=500, progress=False)
+        own = found.table.set_index("judge").loc[["judge"]]
+        for name, true in (("agreement", 0.8), ("kappa", 0.6)):
+            held[name].append(inside(own, true, (f"{name}_lower", f"{name}_upper")))
+    names_ = ("judge_agreement", "JudgeAgreement")
+    return [row(names_, f"{name} with people", "100 votes", each) for name, each in held.items()]
+
+
+@part(20_000)
+def anchored(n: int) -> list[Row]:
+    """Beta intervals of win probabilities against a reference."""
+    rng, rows = np.random.default_rng(6), []
+    names = ("anchored_elo", "AnchoredElo", "anchored_scores")
+
+    def add(method: str, case: str, found: Any, truth: Any, ends: str = "probability") -> None:
+        table = pd.DataFrame(
+            {"lower": getattr(found, f"{ends}_lower").ravel(), "upper": getattr(found, f"{ends}_upper").ravel()}
+        )
+        rows.append(row(names, method, case, inside(table, truth)))
+
+    for size in (40, 160):
+        for p in (0.5, 0.9):
+            wins = rng.binomial(size, p, n)
+            found = jaxeval.anchored_elo(wins, 0, size - wins)
+            add("anchored score, Beta interval", f"{size} prompts, no ties, p = {p:g}", found, p)
+    drawn = rng.multinomial(160, [0.35, 0.4, 0.25], n)
+    found = jaxeval.anchored_elo(*drawn.T)
+    add("anchored score, Beta interval", "160 prompts, 40 % ties", found, 0.55)
+    add("anchored score, own interval of the prompts", "160 prompts, 40 % ties", found, 0.55, "own")
+    wins = rng.hypergeometric(90, 70, 40, n)
+    found = jaxeval.anchored_elo(wins, 0, 40 - wins, pool_size=160)
+    add("anchored score, Beta interval for a pool", "40 of a pool of 160 prompts, no ties", found, 90 / 160)
+    found = jaxeval.anchored_elo(wins, 0, 40 - wins, pool_size=160, kappa=0.85)
+    add("anchored score, kappa = .85 as in the paper", "40 of a pool of 160 prompts, no ties", found, 90 / 160)
+    return rows
+
+
+def ternary(latent: Any) -> Any:
+    """Outcomes 0, 1/2, 1 of a latent score."""
+    return np.where(latent > 0.4, 1.0, np.where(latent < -0.4, 0.0, 0.5))
+
+
+@part(300)
+def reliability(n: int) -> list[Row]:
+    """ICC of repeated runs: normal ones, and win, tie and loss."""
+    rows, single, average = [], [], []
+    for number in range(10 * n):
+        rng = np.random.default_rng([51, number])
+        found = jaxeval.icc3(rng.normal(size=(40, 1)) + 0.5 * rng.normal(size=(40, 5)))
+        single.append(found.single_lower <= 0.8 <= found.single_upper)
+        average.append(found.average_lower <= 1 / (1 + 0.25 / 5) <= found.average_upper)
+    case = "40 items, 5 runs, normal"
+    rows.append(row(("icc3", "Icc3"), "ICC(3,1)", case, np.array(single, float)))
+    rows.append(row(("icc3", "Icc3"), "ICC(3,k)", case, np.array(average, float)))
+    rng = np.random.default_rng(0)
+    true = jaxeval.icc3(ternary(rng.normal(size=(400_000, 1)) + 0.5 * rng.normal(size=(400_000, 5)))).single
+    words, f_held, boot = np.array(["loss", "tie", "win"]), [], []
+    for number in range(n):
+        rng = np.random.default_rng([52, number])
+        outcome = ternary(rng.normal(size=(60, 1)) + 0.5 * rng.normal(size=(60, 5)))
+        table = pd.DataFrame({"item": np.repeat(range(60), 5), "run": np.tile(range(5), 60), "judge": "j"})
+        table = table.assign(model="m", anchor="a", verdict=words[(2 * outcome).astype(int).ravel()])
+        found = jaxeval.screen_judges(jaxeval.AnchoredVerdicts.from_pandas(table), n_resamples=500, progress=False)
+        f_held.append(inside(found.table, true, ("single_lower", "single_upper")))
+        boot.append(inside(found.table, true, ("single_boot_lower", "single_boot_upper")))
+    case, names = "60 prompts, 5 runs of win, tie or loss", ("screen_judges", "JudgeScreen")
+    rows.append(row(names, "ICC(3,1), F distribution", case, f_held))
+    rows.append(row(names, "ICC(3,1), resampled prompts", case, boot))
+    return rows
+
+
+@part(300)
+def scores_of_runs(n: int) -> list[Row]:
+    """Scores of prompts that differ, each judged five times."""
+    beta, own = [], []
+    for number in range(n):
+        rng = np.random.default_rng([61, number])
+        chance = np.repeat(rng.beta(2, 1, 80), 5)
+        verdict = np.where(rng.random(400) < chance, "win", "loss")
+        table = pd.DataFrame({"item": np.repeat(range(80), 5), "run": np.tile(range(5), 80), "verdict": verdict})
+        data = jaxeval.AnchoredVerdicts.from_pandas(table.assign(model="m", judge="j", anchor="a"))
+        found = jaxeval.anchored_scores(data)
+        beta.append(inside(found, 2 / 3, ("probability_lower", "probability_upper")))
+        own.append(inside(found, 2 / 3, ("own_lower", "own_upper")))
+    case = "80 prompts of unlike chances, 5 runs each"
+    return [
+        row("anchored_scores", "anchored score, Beta interval", case, beta),
+        row("anchored_scores", "anchored score, own interval of the prompts", case, own),
+    ]

@@ -33,11 +33,12 @@ def inside(ends: pd.DataFrame, truth: ArrayLike, names: tuple[str, str] = ("lowe
 
 
 def row(
-    functions: str | Sequence[str], method: str, case: str, held: ArrayLike, nominal: float = LEVEL, target: str = ""
+    functions: str | Sequence[str], method: str, case: str, held: ArrayLike, nominal: float = LEVEL, note: str = ""
 ) -> Row:
     """The row of ``held``, (N,) or (N, K): N data sets with K intervals each, which depend on each other.
 
-    The standard error is that over data sets. Where all intervals hold, it is that of the nominal share.
+    The standard error is that over data sets. Where all intervals hold, it is that of the nominal share. ``note`` says
+    what the library tells users of this case.
     """
     table = np.asarray(held, float).reshape(len(np.asarray(held)), -1)
     known = np.isfinite(table)
@@ -48,11 +49,11 @@ def row(
         "functions": [functions] if isinstance(functions, str) else list(functions),
         "method": method,
         "case": case,
-        "target": target,
         "nominal": nominal,
         "observed": float(each.mean()),
         "standard_error": error or float(np.sqrt(nominal * (1 - nominal) / len(each))),
         "data_sets": len(table),
         "intervals": int(known.sum()),
         "without_interval": float(1 - known.mean()),
+        "note": note,
     }
