@@ -35,6 +35,7 @@ LAYERS = [
     "references",
     "plots",
     "audits",
+    "pages",
     "cli",
     "__main__",
     "",  # the package itself

@@ -50,8 +50,7 @@ def aligned(calibration: JudgedAnswers, test: JudgedAnswers, shared: Hashable) -
     if without:
         several = f"{', '.join(without[:8])}{' and others' if len(without) > 8 else ''}"
         warnings.append(f"no calibration labels of {several}: only a shared calibration can correct them")
-    # As text: one file may hold them as numbers, and another not. Items without a column are numbered.
-    both = ours.items.map(str).isin(test.items.map(str)).sum()
+    both = _in_both(ours, test)
     if both and not isinstance(ours.items, pd.RangeIndex):
         warnings.append(
             f"{counted(both, 'item is', 'items are')} in the calibration and in the test: intervals take the two as "
@@ -65,6 +64,17 @@ def aligned(calibration: JudgedAnswers, test: JudgedAnswers, shared: Hashable) -
             "differences compare each model on its own; missing='complete' keeps the items that all have"
         )
     return ours, warnings + missing_judgments(ours, test) + _truth_warnings(test)
+
+
+def _in_both(calibration: JudgedAnswers, test: JudgedAnswers) -> int:
+    """Items of both; where models have labels of their own, those with an answer of one model in both."""
+    # As text: one file may hold items as numbers, and another not.
+    here = calibration.items.map(str).get_indexer_for(test.items.map(str))
+    of_model = calibration.models.get_indexer(test.models)
+    if (of_model < 0).any():
+        return int((here >= 0).sum())
+    labelled = ~np.isnan(calibration.label[here][:, of_model])
+    return int(((here >= 0)[:, None] & labelled & test.judged.any(2)).any(1).sum())
 
 
 def _truth_warnings(test: JudgedAnswers) -> list[str]:

@@ -164,15 +164,19 @@ def critical_values(part: Slice, binary: Bool, level: float) -> Float:
     return np.where(binary, normal_quantile(level), scipy.special.stdtrit(labels, (1 + level) / 2))
 
 
+def standard_errors(part: Slice, binary: Bool) -> dict[str, Float]:
+    """(M, J) errors in closed form, which resamples have no part in, of the estimators that have one."""
+    excess = excess_variances(part, binary)
+    return {name: np.sqrt(items.variance() + excess[name]) for name, items in contributions(part, binary).items()}
+
+
 def closed_form(part: Slice, values: Mapping[str, Float], binary: Bool, level: float) -> dict[str, tuple[Float, ...]]:
     """Untruncated ends (M, J) by estimator."""
-    quantile, excess = critical_values(part, binary, level), excess_variances(part, binary)
-    shift = centre_shifts(part, binary)
+    quantile, shift = critical_values(part, binary, level), centre_shifts(part, binary)
     ends: dict[str, tuple[Float, ...]] = {}
-    for name, items in contributions(part, binary).items():
-        half = quantile * np.sqrt(items.variance() + excess[name])
+    for name, error in standard_errors(part, binary).items():
         centre = values[name] + shift[name]
-        ends[name] = centre - half, centre + half
+        ends[name] = centre - quantile * error, centre + quantile * error
     if part.judged.data.n_strata > 1:
         return ends
     test, own, shared = jax.tree.map(lambda x: x[0], part.judged.total)

@@ -8,8 +8,8 @@ import click
 
 from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.outputs import Findings, Outputs, check_outputs, present
-from jaxeval.cli.reading import LabelsOption, reply_options
-from jaxeval.cli.run_options import FILE, column_options, resampling_options, side_options
+from jaxeval.cli.reading import labels_option, lengths_option, reply_options
+from jaxeval.cli.run_options import FILE, families_option, resampling_options, side_options
 from jaxeval.data.remote_names import FileName
 from jaxeval.wording import counted
 
@@ -29,19 +29,13 @@ _MEASURES = (
 @click.command(cls=CompilingCommand)
 @click.argument("file", type=FILE)
 @click.option("--judges", metavar="A,B", help="Columns of verdicts, where each judge has its own. [a row each]")
-@click.option("--human", "human_columns", metavar="A,B", help="Columns of human labels, one a rater. [human]")
+@click.option(
+    "--human", "human_columns", metavar="A,B", help="Column of human labels. Of several, each is a rater's. [human]"
+)
 @side_options
-@column_options(length_a="Length of A's answers. [length_a]", length_b="Length of B's answers. [length_b]")
-@click.option(
-    "--families", type=FILE, metavar="FILE", help="A table with the columns name and family, of models and of judges."
-)
-@click.option(
-    "--labels",
-    "label_coding",
-    type=LabelsOption(),
-    metavar="CODING|L=MEANING,...",
-    help="What labels mean: a_wins_1 or a_wins_0 of numbers, or a list such as A=model_a,B=model_b,C=tie.",
-)
+@lengths_option
+@families_option()
+@labels_option("label_coding")
 @reply_options
 @resampling_options()
 def agreement(
@@ -49,8 +43,7 @@ def agreement(
     *,
     judges: str | None,
     human_columns: str | None,
-    length_a: str | None,
-    length_b: str | None,
+    lengths: tuple[str, str] | None,
     families: FileName | None,
     model_a: str,
     model_b: str,
@@ -70,8 +63,6 @@ def agreement(
     from jaxeval.data.model_tables import read_families
     from jaxeval.data.table_files import naming, read_whole_table
 
-    if (length_a is None) != (length_b is None):
-        raise click.UsageError("--length-a and --length-b go together")
     labels_file = replies["human_labels"]
     if human_columns and labels_file:
         raise click.UsageError("--human names columns of FILE, and --human-labels another file: leave one")
@@ -95,7 +86,7 @@ def agreement(
             verdicts,
             labels,
             judges=None if judges is None else [name.strip() for name in judges.split(",")],
-            lengths=None if length_a is None or length_b is None else (length_a, length_b),
+            lengths=lengths,
             families=family_of,
             **columns,
             **drawn,

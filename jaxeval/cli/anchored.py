@@ -9,7 +9,7 @@ import click
 
 from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.outputs import Findings, Outputs, present
-from jaxeval.cli.reading import labels_option
+from jaxeval.cli.reading import confidence_option, labels_option, unparsed_option
 from jaxeval.cli.run_options import FILE, choice_option, column_options, resampling_options, strata_option
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.wording import counted
@@ -21,25 +21,27 @@ if TYPE_CHECKING:
     from jaxeval.anchored.screening import JudgeScreen
 
 
-@click.command(cls=CompilingCommand)
+@click.command(cls=CompilingCommand, renamed={"--threshold": "--min-icc"})
 @click.argument("file", type=FILE)
 @column_options(
-    verdict="Column of win, tie and loss of the model, or of outcomes in [0, 1]. [verdict]",
+    verdict="Column of a judge's verdicts. They are win, tie and loss of the model, or outcomes in [0, 1]. [verdict]",
     model="Column of models. [model]",
     **{
         role: f"Column of {what}. [{role}, if there]"
-        for role, what in {"judge": "judges", "anchor": "references", "task": "tasks", "item": "prompts",
-                           "run": "repeated runs"}.items()
+        for role, what in {"judge": "judges", "anchor": "references", "task": "tasks",
+                           "item": "items: prompts, questions, tasks", "run": "repeated runs"}.items()
     },
 )  # fmt: skip
-@labels_option("labels", "verdicts", "good=win,bad=loss,same=tie")
+@labels_option("labels", "good=win,bad=loss,same=tie")
 @strata_option("prompts", "task")
-@choice_option("--missing", "error", "drop")
+@choice_option(
+    "--missing", "error", "drop", text="What to do about gaps. Rows without a verdict are an error, or left out."
+)
 @click.option("--reference", metavar="A|B|COL",
               help="The side of the reference, where a column holds what judges printed: A if they saw it first, as in "
               "the paper; or a column of these.")  # fmt: skip
-@choice_option("--confidence", "share", "percent", text="How judges state their confidence.")
-@choice_option("--unparsed", "error", "drop", text="Replies that cannot be read.")
+@confidence_option("share")
+@unparsed_option("error")
 @click.option("--min-confidence", type=click.FloatRange(0, 1), metavar="C",
               help="Also rate without the answers whose stated confidence is below C.")  # fmt: skip
 @click.option("--by-task", is_flag=True, help="Rate every task on its own.")
@@ -47,11 +49,31 @@ if TYPE_CHECKING:
     "--prior",
     default=0.5,
     type=click.FloatRange(0, min_open=True),
-    help="Of each outcome: 0.5 is Jeffreys', 1 Laplace's.",
+    metavar="A",
+    help="Count of each outcome before any is seen: 0.5 is Jeffreys', 1 Laplace's.",
 )
-@choice_option("--link", "logit", "probit", "cloglog")
-@click.option("--pool-size", type=click.FloatRange(1), metavar="M", help="Prompts that these were drawn from.")
-@click.option("--threshold", default=0.9, type=click.FloatRange(0, 1), metavar="R", help="ICC(3,k) of a strong judge.")
+@choice_option(
+    "--link",
+    "logit",
+    "probit",
+    "cloglog",
+    text="From strengths to the probability of a win: Bradley and Terry's, or Thurstone's (Case V). Or the "
+    "complementary log-log.",
+)
+@click.option(
+    "--pool-size",
+    type=click.FloatRange(1),
+    metavar="M",
+    help="How many prompts there are in all, of which these were drawn.",
+)
+@click.option(
+    "--min-icc",
+    "threshold",
+    default=0.9,
+    type=click.FloatRange(0, 1),
+    metavar="R",
+    help="Least reliability, ICC(3,k), of a strong judge.",
+)
 @resampling_options()
 def anchored(
     file: FileName,

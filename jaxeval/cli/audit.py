@@ -7,11 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxeval.cli.board_options import covariates_of
+from jaxeval.cli.board_options import covariates_of, ties_option
 from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.outputs import Findings, Outputs, check_outputs, present
-from jaxeval.cli.reading import ColumnPair, Reading, reading_options
-from jaxeval.cli.run_options import FILE, InputFile, choice_option, resampling_options
+from jaxeval.cli.reading import Reading, lengths_option, reading_options
+from jaxeval.cli.run_options import (
+    InputFile,
+    by_option,
+    cluster_option,
+    families_option,
+    features_option,
+    resampling_options,
+)
 from jaxeval.data.remote_names import FileName
 
 if TYPE_CHECKING:
@@ -22,17 +29,14 @@ if TYPE_CHECKING:
 @click.command(cls=CompilingCommand)
 @click.argument("files", nargs=-1, required=True, type=InputFile(exists=True, path_type=Path))
 @click.option("--voter", metavar="COL", help="Column that names who voted.")
-@click.option("--cluster", metavar="COL",
-              help="Resample whole clusters (prompts, voters, sessions), and take them as independent.")  # fmt: skip
-@click.option("--by", multiple=True, metavar="COL", help="Column of groups of votes, as languages; may be repeated.")
+@cluster_option("They are drawn whole, and taken as independent.")
+@by_option("The audit asks whether their boards differ; may be repeated.", multiple=True)
 @click.option("--time", metavar="COL", help="Column of the time of each vote: dates, or numbers.")
-@click.option("--lengths", type=ColumnPair(), metavar="A:B", help="Columns of the lengths of both answers.")
-@click.option("--families", type=FILE, metavar="FILE", help="A table with the columns name and family of models.")
+@lengths_option
+@families_option()
 @click.option("--parts", metavar="A,B", help="The parts of the audit to run. [all]")
-@click.option(
-    "--features", metavar="A,B", help="Columns to control for: differences, side A less side B; or two columns as A:B."
-)
-@choice_option("--ties", "half", "davidson", "rao_kupper", text="Ties: half a win, or a model of their own.")
+@features_option()
+@ties_option()
 @reading_options
 @resampling_options(500, fewest=20)
 def audit(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxeval.cli.run_options import choice_option, several_options
+from jaxeval.cli.run_options import Decorator, choice_option, more, several_options
 from jaxeval.cli.terminal import named_model
 
 if TYPE_CHECKING:
@@ -32,6 +32,27 @@ class GaugeOption(click.ParamType):  # type: ignore[type-arg]
             self.fail(f"{value!r} is not mean, votes, or MODEL=RATING", param, ctx)
 
 
+def gauge_option(text: str, metavar: str = "mean|votes|MODEL=RATING") -> Decorator:
+    """``--gauge``."""
+    first = "What fixes the level of the ratings, --base or the rating of a model."
+    return click.option("--gauge", default="mean", type=GaugeOption(), metavar=metavar, help=more(first, text))
+
+
+def ties_option(text: str | None = None) -> Decorator:
+    """``--ties``."""
+    return choice_option(
+        "--ties", "half", "davidson", "rao_kupper", text=more("Ties: half a win, or a model of their own.", text)
+    )
+
+
+def link_option() -> Decorator:
+    """``--link``."""
+    return choice_option(
+        "--link", "logit", "probit",
+        text="From strengths to the probability of a win: Bradley and Terry's, or Thurstone's (Case V).",
+    )  # fmt: skip
+
+
 #: Those of battles of two models.
 pair_options = several_options(
     choice_option("--penalty", "none", "firth",
@@ -43,12 +64,9 @@ pair_options = several_options(
 
 #: How results come about.
 response_options = several_options(
-    choice_option("--ties", "half", "davidson", "rao_kupper",
-                  text="Ties: half a win, or a model of their own. Ratings of a tie model are on another scale "
-                  "(Davidson: log-odds of decisive battles); those by expected score (a tie is half a win) stand "
-                  "beside."),
-    choice_option("--link", "logit", "probit",
-                  text="From strengths to the probability of a win: Bradley and Terry's, or Thurstone's (Case V)."),
+    ties_option("Ratings of a tie model are on another scale (Davidson: log-odds of decisive battles); those by "
+                "expected score (a tie is half a win) stand beside."),
+    link_option(),
 )  # fmt: skip
 
 

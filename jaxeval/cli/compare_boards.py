@@ -9,12 +9,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxeval.cli.board_options import GaugeOption, covariates_of, gauge_of, pair_options, response_options
+from jaxeval.cli.board_options import covariates_of, gauge_of, gauge_option, pair_options, response_options
 from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.outputs import OutputFile, Outputs, check_outputs, present
 from jaxeval.cli.processes import first_goes_on
 from jaxeval.cli.reading import LabelsOption, Reading, reading_options
-from jaxeval.cli.run_options import InputFile, choice_option, resampling_options, strata_option
+from jaxeval.cli.run_options import (
+    InputFile,
+    base_option,
+    by_option,
+    cluster_option,
+    features_option,
+    resampling_options,
+    ridge_option,
+    scheme_option,
+    strata_option,
+    top_option,
+    top_size_option,
+)
 from jaxeval.cli.terminal import tell
 from jaxeval.data.remote_names import FileName
 
@@ -28,7 +40,7 @@ if TYPE_CHECKING:
 _OF_BATTLES = ("model_a", "model_b", "target", "weight")
 
 
-@click.command("compare-boards", cls=CompilingCommand)
+@click.command("compare-boards", cls=CompilingCommand, renamed={"--overlap": "--top-size"})
 @click.argument("files", nargs=-1, required=True, type=InputFile(exists=True, path_type=Path))
 @click.option("--names", metavar="A,B", help="What the boards are called. [a,b; or the slices]")
 @click.option("--id", multiple=True, metavar="COL",
@@ -37,7 +49,7 @@ _OF_BATTLES = ("model_a", "model_b", "target", "weight")
 @click.option("--shared", type=click.Choice(["rows", "index", "none"]),
               help="Which votes are on both boards, where no column names them: rows that are equal in all columns of "
               "both files; rows of the same number; or none, though both boards are of one file.")  # fmt: skip
-@click.option("--by", metavar="COL", help="The boards are two groups of COL, which --slices names.")
+@by_option("The boards are two of them, which --slices names.")
 @click.option("--slices", metavar="X,Y", help="The groups of --by.")
 @click.option("--where-a", metavar="SQL", help="Votes of board a, by a condition as of --where.")
 @click.option("--where-b", metavar="SQL", help="Votes of board b.")
@@ -45,30 +57,29 @@ _OF_BATTLES = ("model_a", "model_b", "target", "weight")
 @click.option("--target-b", metavar="COL", help="Column of soft targets of board b.")
 @click.option("--labels-b", type=LabelsOption(), metavar="CODING|L=MEANING,...",
               help="What the labels of board b mean, where they differ from --labels.")  # fmt: skip
-@click.option("--features", metavar="A,B", help="Columns that both boards control for, as of `leaderboard`.")
+@features_option("On both boards.")
 @click.option("--features-b", metavar="A,B", help="Columns that board b controls for, and board a does not.")
 @click.option("--style-b", type=click.Choice(["arena"]),
               help="Board b controls for the Arena's own four covariates, and board a does not.")  # fmt: skip
 @reading_options
-@click.option("--cluster", metavar="COL",
-              help="Resample whole clusters: prompts, voters, sessions. Those on both boards are drawn once for "
-              "both.")  # fmt: skip
+@cluster_option("They are drawn whole; those on both boards once for both.")
 @strata_option("battles")
-@choice_option("--scheme", "multinomial", "poisson", "bayesian")
+@scheme_option()
 @response_options
 @pair_options
-@click.option("--ridge", default=0.0, type=click.FloatRange(0), metavar="R")
-@click.option("--gauge", default="mean", type=GaugeOption(), metavar="mean|MODEL=RATING",
-              help="What holds both boards on one scale: the mean of the models compared, or one of them.")  # fmt: skip
-@click.option("--base", default=1000.0, help="Mean rating of the gauge mean.")
+@ridge_option()
+@gauge_option("It holds both boards on one scale; mean is of the models compared.", "mean|MODEL=RATING")
+@base_option()
 @click.option("--min-votes", "min_battles", default=0, type=click.IntRange(0), metavar="N",
-              help="Models with fewer votes on a board are not compared.")  # fmt: skip
-@click.option("--overlap", default=5, type=click.IntRange(1), metavar="K",
-              help="How many models the top has, whose overlap is told.")  # fmt: skip
+              help="Models with fewer votes stand apart. Those with fewer on a board are not compared.")  # fmt: skip
+@top_size_option(5, text="The overlap of both boards' is told.")
 @resampling_options()
-@click.option("--top", type=click.IntRange(1), metavar="K",
-              help="Print the first K models; by default as many as a screen holds.")  # fmt: skip
-@click.option("--plot", type=OutputFile((".png", ".svg", ".pdf")), help="Draw the boards and their differences.")
+@top_option()
+@click.option(
+    "--plot",
+    type=OutputFile((".png", ".svg", ".pdf")),
+    help="Draw the ratings: .png, .svg or .pdf. Of both boards, and their differences.",
+)
 def compare_boards(
     *,
     files: tuple[FileName, ...],
@@ -119,7 +130,7 @@ def compare_boards(
         if len(files) == 1 and not id and options["shared"] is None:
             options["shared"] = "index"  # the two results of a row are of one vote
     of_b = of_b if labels_b is None else replace(of_b, labels=labels_b)
-    options["top"] = options.pop("overlap")
+    options["top"] = options.pop("top_size")
     groups = (by, options["cluster"], options["strata"])
     keep = [*id, *of_own, *of_more, *(name for name in groups if name)]
     keep += columns_for_votes(files[0], files[1], options["shared"]) if len(files) > 1 and not id else []

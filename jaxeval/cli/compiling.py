@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from jaxeval.cli.commands import Command
 from jaxeval.cli.compile_cache import OF_JAX, program_folder, remove_programs, settings
 from jaxeval.cli.terminal import tell
 
@@ -20,7 +21,7 @@ from jaxeval.cli.terminal import tell
 _CACHE_ERROR = "Error (reading|writing) persistent compilation cache entry for '(.*?)': (.*)"
 
 
-class CompilingCommand(click.Command):
+class CompilingCommand(Command):
     """A command that compiles programs: in a process of its own it keeps them, unless told not to by ``--no-cache``.
 
     What is called within `kept_programs`, or anything else that the context's ``obj`` holds, is such a process's.

@@ -8,7 +8,8 @@ import click
 
 from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.outputs import Findings, Outputs, present
-from jaxeval.cli.run_options import FILE, choice_option, resampling_options, strata_option
+from jaxeval.cli.reading import unparsed_option
+from jaxeval.cli.run_options import FILE, by_option, choice_option, resampling_options, strata_option
 from jaxeval.cli.terminal import named_model
 from jaxeval.data.remote_names import FileName
 
@@ -19,28 +20,34 @@ if TYPE_CHECKING:
     from jaxeval.data.judged_answers import JudgedAnswers
 
 
-@click.command(cls=CompilingCommand)
-@click.option("--calibration", required=True, type=FILE, help="Judged answers with human labels.")
-@click.option("--test", required=True, type=FILE, help="Judged answers to rate; labels, if any, are shown as truth.")
+@click.command(cls=CompilingCommand, renamed={"--label": "--human"})
+@click.option("--calibration", required=True, type=FILE, metavar="FILE", help="Judged answers with human labels.")
+@click.option(
+    "--test",
+    required=True,
+    type=FILE,
+    metavar="FILE",
+    help="Judged answers to rate; labels, if any, are shown as truth.",
+)
 @click.option("--judgment", "judgments", multiple=True, metavar="COL",
               help="Column of verdicts (0, 1) or scores, or of what the judge printed (Yes, No, a grade, JSON); may be "
               "repeated, a judge each. [judgment, verdict or output]")  # fmt: skip
-@click.option("--label", metavar="COL", help="Column of human labels. [human or label]")
-@click.option("--model", metavar="COL", help="Column of models; a calibration without it is shared by all.")
-@click.option("--judge", metavar="COL", help="Column of judges, where one column holds all judgments.")
-@click.option("--item", metavar="COL", help="Column of items, by which models are paired.")
-@click.option("--run", metavar="COL", help="Column of repeated runs of a judge, which are averaged.")
+@click.option("--human", "label", metavar="COL", help="Column of human labels. [human or label]")
+@click.option("--model", metavar="COL", help="Column of models. A calibration without it is shared by all.")
+@click.option("--judge", metavar="COL", help="Column of judges. Where one column holds all judgments.")
+@click.option("--item", metavar="COL", help="Column of items: prompts, questions, tasks. Models are paired by them.")
+@click.option("--run", metavar="COL", help="Column of repeated runs. They are averaged.")
 @click.option("--answer", metavar="COL", help="Column that identifies answers: models with the same share a judgment.")
 @click.option("--positive", metavar="VALUE", help="The label and verdict that mean right, where they are not 0 and 1.")
 @click.option("--threshold", type=float, metavar="T", help="Make verdicts of scores: right from T on.")
 @choice_option("--missing", "error", "drop", "complete", "incorrect",
-               text="Missing judgments: leave them out and keep their labels, leave out their items, or count them as "
-               "0.")  # fmt: skip
-@choice_option("--unparsed", "error", "drop", text="Replies that cannot be read.")
+               text="What to do about gaps. Missing judgments are an error; or leave them out and keep their labels, "
+               "leave out their items, or count them as 0.")  # fmt: skip
+@unparsed_option("error")
 @click.option("--compare", "pairs", nargs=2, multiple=True, metavar="A B", help="Compare two models; may be repeated.")
 @click.option("--shared", metavar="MODEL", help="Whose labels the shared calibration uses. [B of a pair; else all]")
-@click.option("--by", metavar="COL", help="Also each slice of this column.")
-@click.option("--stratify", metavar="COL", help="Correct within the values of this column.")
+@by_option("Each is also shown on its own.")
+@click.option("--stratify", metavar="COL", help="Column of groups within which the judge is corrected.")
 @strata_option("items")
 @resampling_options(resamples=10_000)
 def judge(

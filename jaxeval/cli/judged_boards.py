@@ -85,7 +85,8 @@ _OPTIONS = several_options(
     click.option("--judged", type=FILE, metavar="FILE",
                  help="A judge's verdicts on the same battles and on many others, read as FILES are: votes of people "
                  "are few, and the verdicts make the errors smaller (prediction-powered)."),
-    click.option("--item", metavar="COL", help="With --judged: column of both, by which a vote finds its verdict."),
+    click.option("--item", metavar="COL",
+                 help="Column of items: prompts, questions, tasks. With --judged: by it a vote finds its verdict."),
     click.option("--lam", type=click.FloatRange(0, 1), metavar="L",
                  help="With --judged: the judge's weight; by default the one of least variance."),
     choice_option("--samples", "by pair", "pooled",

@@ -6,7 +6,7 @@ import contextlib
 import gc
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,96 +16,88 @@ from jaxeval._version import __version__
 from jaxeval.cli.agreement import agreement
 from jaxeval.cli.anchored import anchored
 from jaxeval.cli.audit import audit
-from jaxeval.cli.board_options import GaugeOption, covariates_of, gauge_of, pair_options, response_options
+from jaxeval.cli.board_options import covariates_of, gauge_of, gauge_option, pair_options, response_options
 from jaxeval.cli.borrowed_boards import borrow_options, borrowed_boards
+from jaxeval.cli.commands import Commands
 from jaxeval.cli.compare_boards import compare_boards
+from jaxeval.cli.compare_scores import compare_scores, plan_scores
 from jaxeval.cli.compiling import CompilingCommand, kept_programs
+from jaxeval.cli.html_pages import HtmlPage, html_options
 from jaxeval.cli.judge import judge
 from jaxeval.cli.judged_boards import Judged, judged_options
 from jaxeval.cli.meta import meta
 from jaxeval.cli.next_battles import next_battles
-from jaxeval.cli.outputs import OutputFile, Outputs, check_outputs, output_options, present, quiet_option
+from jaxeval.cli.outputs import OutputFile, Outputs, check_outputs, output_options, present
 from jaxeval.cli.panel_options import PanelReading, panel_options
 from jaxeval.cli.processes import first_goes_on, gather_files
 from jaxeval.cli.publishing import Publishing, publishing_options
 from jaxeval.cli.reading import Reading, reading_options
 from jaxeval.cli.run_options import (
-    SHARE,
     InputFile,
+    base_option,
+    by_option,
     choice_option,
+    cluster_option,
     column_options,
     draw_options,
+    features_option,
+    level_option,
+    ridge_option,
     run_options,
+    scheme_option,
     several_options,
+    simultaneous_option,
     strata_option,
+    top_option,
 )
-from jaxeval.cli.scores import compare_scores, scores
+from jaxeval.cli.scores import scores
+from jaxeval.cli.simulate import simulate
 from jaxeval.cli.soft_elo import soft_elo_commands
 from jaxeval.cli.terminal import tell
 from jaxeval.data.remote_files import remove_copies
 from jaxeval.data.remote_names import FileName
-from jaxeval.errors import ProcessError
-from jaxeval.wording import counted, visible
+from jaxeval.wording import counted
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from jaxeval.cli.state import State
     from jaxeval.data.battles import Battles
     from jaxeval.ratings.gauge import Gauge
 
 _FIGURE_ENDINGS = (".png", ".svg", ".pdf")
 
 
-class _Commands(click.Group):
-    """Commands whose bad input is one message on standard error and exit code 1, never a traceback."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except EOFError as error:  # which click takes for Ctrl-C
-            raise click.ClickException(visible(f"a file ends too early: {error}")) from error
-        except MemoryError as error:
-            raise click.ClickException(visible(f"there is not enough memory: {error}")) from error
-        except (ValueError, OSError, ImportError, ProcessError) as error:
-            raise click.ClickException(visible(str(error))) from error
-        except click.ClickException as error:  # names of files
-            error.message = visible(error.message)  # type: ignore[misc]  # it is final for those who subclass
-            raise
-
-
 #: Options of a leaderboard that every command printing one has.
 _board_options = several_options(
     draw_options(fewest=1),
-    click.option("--level", default=0.95, type=SHARE, metavar="L",
-                 help="Confidence level of the intervals, of the rank spread and, simultaneously, of the tiers."),
-    click.option("--simultaneous-ranks", is_flag=True,
-                 help="The rank spreads of all models hold the true ranks at once at that level; by default each "
-                 "does by itself."),
+    level_option("Also of the rank spreads and, for all models at once, of the tiers."),
+    simultaneous_option(),
     click.option("--min-votes", "min_battles", default=0, type=click.IntRange(0), metavar="N",
-                 help="Models with fewer votes are rated with the others, but take no rank: they stand at the end, "
-                 "and the rank spread, the tiers and the figures leave them out."),
+                 help="Models with fewer votes stand apart. They are rated with the others, but take no rank: they "
+                 "stand at the end, and rank spreads, tiers and figures leave them out."),
     choice_option("--interval", "percentile", "basic", "wald",
                   text="Intervals from the resamples, or (wald) from the errors of the fit."),
-    click.option("--ridge", default=0.0, type=click.FloatRange(0), metavar="R"),
-    click.option("--gauge", default="mean", type=GaugeOption(), metavar="mean|votes|MODEL=RATING",
-                 help="What fixes the level of the ratings; ranks and tiers do not depend on it."),
-    click.option("--base", default=1000.0, help="Mean rating of the gauges mean and votes."),
+    ridge_option(),
+    gauge_option("Ranks and tiers do not depend on it."),
+    base_option(),
     run_options,
-    click.option("--top", type=click.IntRange(1), metavar="K",
-                 help="Print the first K models; by default as many as a screen holds."),
+    top_option(),
     output_options,
     publishing_options,
     click.option("--plot", type=OutputFile(_FIGURE_ENDINGS), help="Draw the ratings: .png, .svg or .pdf."),
+    html_options,
 )  # fmt: skip
 
 #: What is rated on its own, and what is drawn together.
 _group_options = several_options(
-    click.option("--by", multiple=True, metavar="COL",
-                 help="Rate every group of COL on its own; may be repeated. COL may be a path such as meta.turns; "
-                 "where it holds lists or flags, votes count in each of their categories, and in overall."),
+    by_option("Each is rated on its own; may be repeated. COL may be a path such as meta.turns; where it holds lists "
+              "or flags, votes count in each of their groups, and in overall.", multiple=True),
     click.option("--min-slice-battles", default=0, type=click.IntRange(0), metavar="N",
                  help="List groups of --by with fewer battles and do not rate them."),
     click.option("--max-slices", default=500, type=click.IntRange(1), metavar="N",
                  help="Refuse more groups of --by than that."),
-    click.option("--cluster", metavar="COL", help="Resample whole clusters: prompts, voters, sessions."),
+    cluster_option("They are drawn whole."),
 )  # fmt: skip
 
 #: click's own completion, and the cache of `jaxeval.cli.compile_cache`.
@@ -122,7 +114,7 @@ Compiled programs are kept in the user's folder of caches; JAXEVAL_CACHE names a
 
 
 @click.group(
-    cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "show_default": True}, epilog=_EPILOG
+    cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "show_default": True}, epilog=_EPILOG
 )
 @click.version_option(__version__, prog_name="jaxeval")
 def main() -> None:
@@ -138,20 +130,20 @@ main.add_command(compare_boards)
 main.add_command(audit)
 main.add_command(scores)
 main.add_command(compare_scores)
+main.add_command(plan_scores)
 main.add_command(next_battles)
+main.add_command(simulate)
 
 
-@main.command(cls=CompilingCommand)
+@main.command(cls=CompilingCommand, renamed={"--benchmark": "--eval-benchmark"})
 @click.argument("files", nargs=-1, required=True, type=InputFile(exists=True, allow_dash=True, path_type=Path))
 @_group_options
 @strata_option("battles")
-@choice_option("--scheme", "multinomial", "poisson", "bayesian")
+@scheme_option()
 @reading_options
 @judged_options
 @borrow_options
-@click.option(
-    "--features", metavar="A,B", help="Columns to control for: differences, side A less side B; or two columns as A:B."
-)
+@features_option()
 @click.option(
     "--style",
     type=click.Choice(["arena"]),
@@ -163,7 +155,8 @@ main.add_command(next_battles)
 @click.option("--same-group", multiple=True, metavar="COL:A:B",
               help="Control for whose group, in column A or B, is the battle's own, in COL; may be "
               "repeated.")  # fmt: skip
-@click.option("--feature-ridge", default=0.0, type=click.FloatRange(0), metavar="R")
+@click.option("--feature-ridge", default=0.0, type=click.FloatRange(0), metavar="R",
+              help="Penalty on the squares of the coefficients of --features.")  # fmt: skip
 @click.option("--raw-features", is_flag=True, help="Do not divide features by their root mean square.")
 @response_options
 @click.option("--effect", type=OutputFile(_FIGURE_ENDINGS), help="Draw how far control moves each model.")
@@ -224,7 +217,13 @@ def leaderboard(
         raise click.UsageError("--prior-spread is about --borrow: say both")
     if raw_features and not features:
         raise click.UsageError("--raw-features is about the columns of --features, and there are none")
-    written = {"--out": board["outputs"].out, "--plot": board["plot"], "--effect": effect, "--state": state}
+    written = {
+        "--out": board["outputs"].out,
+        "--plot": board["plot"],
+        "--effect": effect,
+        "--state": state,
+        "--html": board["html"].path,
+    }
     check_outputs(written, [*files, *reading.files, *judge.files])
     groups = [*by, *(name for name in (cluster, strata) if name)]
     keep = list(dict.fromkeys([*groups, *of_covariates, *judge.keep]))
@@ -252,27 +251,30 @@ def leaderboard(
             battles = opened.with_added(battles)
         chosen = reading.chosen(battles)
         made = (lambda options: borrowed_boards(chosen, prior_spread, options)) if borrow else None
-        _rate(chosen, boards=made, n_looks=None if opened is None else len(battles.files), **board)
+        history = _rate(chosen, boards=made, state=opened, **board)
         if effect is not None:
             _draw_effect(chosen, effect, board)
         if opened is not None:
             opened.save(battles)
+            if history is not None:
+                opened.save_history(history)
 
 
-@main.command(cls=CompilingCommand)
+@main.command(cls=CompilingCommand, renamed={"--benchmark": "--eval-benchmark"})
 @click.argument("files", nargs=-1, required=True, type=InputFile(exists=True, path_type=Path))
 @column_options(
     ranking="Column of lists; or, beside items and ranks, of the names of the rankings. [ranking]",
-    item="Column of items. [item]",
+    item="Column of what is ranked. [item]",
     rank="Column of ranks, 1 for the best; items of one rank tie. [rank]",
     weight="Column of weights.",
-    count="Column of the number of equal rankings that a list stands for.",
+    count="Column of the number of equal rows that a row stands for.",
 )
 @_group_options
 @strata_option("rankings")
-@choice_option("--scheme", "multinomial", "poisson", "bayesian")
+@scheme_option()
 @choice_option("--missing", "error", "drop", "label",
-               text="Rankings without a value of --by: an error, in no group, or a group of their own.")  # fmt: skip
+               text="What to do about gaps. Rankings without a value of --by are an error, in no group, or a group of "
+               "their own.")  # fmt: skip
 @_board_options
 def rankings(
     *,
@@ -294,18 +296,18 @@ def rankings(
 
     if by and board["publishing"].eval_results:
         raise click.UsageError("--eval-results writes one value for each item: it has no --by")
-    check_outputs({"--out": board["outputs"].out, "--plot": board["plot"]}, files)
+    check_outputs(_written(board), files)
     columns: Any = {"ranking": ranking, "item": item, "rank": rank, "weight": weight, "count": count}
     found = read_rankings(files, **{name: column for name, column in columns.items() if column is not None})
     _rate(found.rows, by=list(by) or None, **board)
 
 
-@main.command(cls=CompilingCommand)
+@main.command(cls=CompilingCommand, renamed={"--benchmark": "--eval-benchmark"})
 @click.argument("files", nargs=-1, required=True, type=InputFile(exists=True, path_type=Path))
 @panel_options
 @_group_options
 @strata_option("verdicts")
-@choice_option("--scheme", "multinomial", "poisson", "bayesian")
+@scheme_option()
 @reading_options
 @_board_options
 def panel(
@@ -328,11 +330,18 @@ def panel(
         raise click.UsageError("--rows resamples verdicts one by one, and --cluster whole clusters: leave one")
     if by and board["publishing"].eval_results:
         raise click.UsageError("--eval-results writes one value for each model: it has no --by")
-    check_outputs({"--out": board["outputs"].out, "--plot": board["plot"]}, [*files, *reading.files])
+    check_outputs(
+        {"--out": board["outputs"].out, "--plot": board["plot"], "--html": board["html"].path}, [*files, *reading.files]
+    )
     verdicts = reading.chosen(panel.read(files, reading, [*by, *(name for name in (cluster, strata) if name)]))
     board |= {"missing": reading.missing if by else "error", "reading": reading}
     board |= {"by": list(by) or None, "cluster": cluster, "strata": strata}
     _rate(verdicts, boards=lambda options: panel.panels(verdicts, options), **board)
+
+
+def _written(board: Mapping[str, Any]) -> dict[str, Path | None]:
+    """The files that every leaderboard may be written to, by their options."""
+    return {"--out": board["outputs"].out, "--plot": board["plot"], "--html": board["html"].path}
 
 
 def _draw_effect(battles: Battles, path: Path, board: dict[str, Any]) -> None:
@@ -349,34 +358,18 @@ def _draw_effect(battles: Battles, path: Path, board: dict[str, Any]) -> None:
 
 
 _size_options = several_options(
-    click.option("--battles", default=25_000, type=click.IntRange(1), metavar="N"),
-    click.option("--models", default=55, type=click.IntRange(2), metavar="M"),
+    click.option("--battles", default=25_000, type=click.IntRange(1), metavar="N", help="How many votes."),
+    click.option("--models", default=55, type=click.IntRange(2), metavar="M", help="How many models."),
 )
 
 
-@main.command()
-@_size_options
-@click.option("--ties", default=0.25, type=click.FloatRange(0, 0.5), help="Tie rate of equals.")
-@click.option("--seed", default=0, type=click.IntRange(0))
-@click.option("--out", required=True, type=OutputFile((".parquet", ".csv")), help="Where to write the votes.")
-@quiet_option
-def simulate(battles: int, models: int, ties: float, seed: int, out: Path, quiet: bool) -> None:
-    """Write simulated arena votes, in the format that `leaderboard` reads."""
-    from jaxeval.data.simulate import simulate_votes
-    from jaxeval.tables.files import write_table
-
-    votes = simulate_votes(battles, models, tie_rate=ties, seed=seed)
-    write_table(votes, out)
-    tell(f"wrote {counted(len(votes), 'vote')} between {counted(models, 'model')} to {out}")
-
-
-@main.command(cls=CompilingCommand)
+@main.command(cls=CompilingCommand, renamed={"--benchmark": "--eval-benchmark"})
 @_size_options
 @pair_options
 @_board_options
 def demo(battles: int, models: int, plot: Path | None, seed: int, **board: Any) -> None:
     """Simulate votes, rate them, print the leaderboard and draw it to leaderboard.png."""
-    from jaxeval.data.simulate import simulate_battles
+    from jaxeval.data.simulate.votes import simulate_battles
 
     tell(f"simulating {counted(battles, 'vote')} between {counted(models, 'model')}")
     simulated = simulate_battles(battles, models, seed=seed)
@@ -390,13 +383,18 @@ def _rate(
     outputs: Outputs,
     publishing: Publishing,
     plot: Path | None,
+    html: HtmlPage,
     gauge: Gauge,
     reading: Reading | None = None,
-    n_looks: int | None = None,
+    state: State | None = None,
     boards: Callable[[dict[str, Any]], tuple[Any, dict[str, Any]]] | None = None,
     **options: Any,
-) -> None:
-    """Print, write and draw the table of ``battles``, or of the ``boards`` that somebody makes of the options."""
+) -> pd.DataFrame | None:
+    """Print, write and draw the table of ``battles``, or of the ``boards`` that somebody makes of the options.
+
+    Returns:
+        The dated boards, this one among them, where there is a state.
+    """
     from jaxeval.cli.report import board_findings, looked_at_again
     from jaxeval.ratings.leaderboard import leaderboard
 
@@ -413,9 +411,13 @@ def _rate(
 
         save_leaderboard(table, plot)
         tell(f"drew {plot}")
+    history = None if state is None else state.history(table, publishing.day)
+    if html.path is not None:
+        html.write(table, battles if boards is None else None, options, reading, history=history, made=publishing.day)
     publishing.publish(table)
-    found = board_findings(table, top, () if n_looks is None else looked_at_again(table, n_looks))
+    found = board_findings(table, top, () if state is None else looked_at_again(table, state.n_files))
     present(found._replace(tables=publishing.tables(found.tables)), outputs)
+    return history
 
 
 def run() -> None:

@@ -10,13 +10,21 @@ from click.core import ParameterSource
 from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.evaluators import study_evaluators
 from jaxeval.cli.outputs import Outputs, present
-from jaxeval.cli.reading import labels_option
+from jaxeval.cli.reading import both_bad_option, labels_option
 from jaxeval.cli.references import study_references
-from jaxeval.cli.run_options import FILE, choice_option, column_options, resampling_options, side_options, strata_option
+from jaxeval.cli.run_options import (
+    FILE,
+    cluster_option,
+    column_options,
+    resampling_options,
+    side_options,
+    strata_option,
+    top_size_option,
+)
 from jaxeval.cli.tables import study_findings
 from jaxeval.data.remote_names import FileName
 
-_SCORES_ONLY = ("gold", "model", "evaluators", "top", "improvements", "agreement")
+_SCORES_ONLY = ("gold", "model", "evaluators", "top_size", "improvements", "agreement")
 _VOTES_ONLY = ("model_a", "model_b", "winner", "labels", "both_bad", "references", "sets", "budgets", "n_repeats",
                "cluster", "strata", "item")  # fmt: skip
 
@@ -40,40 +48,63 @@ class _Numbers(click.ParamType):  # type: ignore[type-arg]
         return numbers
 
 
-@click.command(cls=CompilingCommand)
+@click.command(
+    cls=CompilingCommand, renamed={"--top": "--top-size", "--repeats": "--studies", "--references": "--reference"}
+)
 @click.argument("file", required=False, type=FILE)
 @column_options(
     gold="Column of FILE that holds the gold scores.", model="Column of models. [model; else the first of text]"
 )
 @click.option("--evaluator", "evaluators", multiple=True, metavar="COL",
               help="Column of an evaluator's scores; may be repeated. [all others of numbers]")  # fmt: skip
-@click.option("--top", default=5, type=click.IntRange(1), metavar="K", help="How many models the top has.")
+@top_size_option(5)
 @click.option("--improvement", "improvements", multiple=True, type=click.FloatRange(0, min_open=True), metavar="DELTA",
               help="Points whose meaning is asked for; may be repeated.")  # fmt: skip
 @click.option("--agreement", default=0.75, type=click.FloatRange(0.5, 1, min_open=True, max_open=True), metavar="P",
               help="Probability of agreement, for the smallest gap that has it.")  # fmt: skip
-@click.option("--votes", type=FILE, help="Votes between models: studies references instead of scores.")
-@side_options
-@column_options(winner="[winner, or one-hot columns]")
-@labels_option("labels")
-@choice_option("--both-bad", "half", "drop", text="Both-bad votes: ties, or left out.")
 @click.option(
-    "--reference", "--references", "references", multiple=True, metavar="MODEL", help="May be repeated. [all models]"
+    "--votes",
+    type=FILE,
+    metavar="FILE",
+    help="Votes of people, as `leaderboard` reads them. They rank models against references, in place of scores.",
+)
+@side_options
+@column_options(winner="Column of labels. [winner, or one-hot columns]")
+@labels_option("labels")
+@both_bad_option
+@click.option(
+    "--reference",
+    "references",
+    multiple=True,
+    metavar="MODEL",
+    help="A model to rank others against; may be repeated. [all models]",
 )
 @click.option("--set", "sets", multiple=True, metavar="A,B,...",
               help="References to use together; may be repeated. [by tiers]")  # fmt: skip
-@click.option("--budgets", default="25,50,100,200", type=_Numbers(int, "N,N,..."), help="Votes of a model.")
 @click.option(
-    "--repeats", "n_repeats", default=10, type=click.IntRange(1), metavar="N", help="Studies of every budget."
+    "--budgets",
+    default="25,50,100,200",
+    type=_Numbers(int, "N,N,..."),
+    help="How many votes a model has, one after the other.",
+)
+@click.option(
+    "--studies",
+    "n_repeats",
+    default=10,
+    type=click.IntRange(1),
+    metavar="N",
+    help="How often each of --budgets is studied.",
 )
 @column_options(
-    cluster="Resample whole clusters of votes: prompts, voters.",
-    item="Prompts on which models met all references: budgets are numbers of them.",
+    item="Column of items: prompts, questions, tasks. Models met all references on each: budgets are numbers of items."
 )
+@cluster_option("They are drawn whole.")
 @strata_option("votes")
 @click.option("--deltas", type=_Numbers(float, "D,D,..."),
               help="Gaps under which models are close, in points. [1,2,5,10,20; of votes 2,5,10,20]")  # fmt: skip
-@click.option("--tiers", "n_tiers", default=4, type=click.IntRange(1), metavar="T")
+@click.option(
+    "--tiers", "n_tiers", default=4, type=click.IntRange(1), metavar="T", help="How many tiers models are sorted into."
+)
 @click.option("--few-pairs", is_flag=True,
               help="Also show what fewer than 15 pairs of models stand behind, in tables, advice and "
               "figures.")  # fmt: skip
@@ -97,6 +128,8 @@ def meta(
             kind = "only with --votes" if votes is None else "only for a FILE of scores, not with --votes"
             raise click.UsageError(f"{option.opts[0]} is {kind}")
     own = {name: value for name, value in options.items() if name not in foreign}
+    if "top_size" in own:
+        own["top"] = own.pop("top_size")
     if votes is not None:
         found = study_references(votes, drawn=drawn, **own)
     elif file is not None:

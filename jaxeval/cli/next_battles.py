@@ -8,11 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxeval.cli.board_options import GaugeOption, covariates_of, gauge_of, pair_options
+from jaxeval.cli.board_options import covariates_of, gauge_of, gauge_option, link_option, pair_options
 from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.outputs import Findings, Outputs, check_outputs, output_options, present
 from jaxeval.cli.reading import Reading, reading_options
-from jaxeval.cli.run_options import SHARE, InputFile, choice_option, several_options
+from jaxeval.cli.run_options import (
+    SHARE,
+    InputFile,
+    cluster_option,
+    features_option,
+    level_option,
+    ridge_option,
+    seed_option,
+    several_options,
+    top_size_option,
+)
 from jaxeval.cli.terminal import named_model
 from jaxeval.data.remote_names import FileName
 
@@ -23,14 +33,14 @@ if TYPE_CHECKING:
 _goal_options = several_options(
     click.option("--goal", type=click.Choice(["board", "top", "pair", "newcomer"]),
                  help="What battles are to make known; by default what --pair or --newcomer is about, else board."),
-    click.option("--top", type=click.IntRange(2), metavar="N", help="With --goal top: its models; by default 10."),
+    top_size_option(None, fewest=2, text="With --goal top; by default 10."),
     click.option("--pair", nargs=2, metavar="A B", help="The difference of two models."),
     click.option("--newcomer", metavar="NAME", help="The rating of one model, which alone meets others; the files need "
                  "not hold it."),
     click.option("--random", default=0.2, type=click.FloatRange(0, 1), metavar="SHARE",
                  help="Share of battles between pairs at random, which keeps all models connected."),
-    click.option("--level", default=0.95, type=SHARE, metavar="L", help="Of the intervals."),
-    click.option("--seed", default=0, type=click.IntRange(0), metavar="S", help="Of the random pairs."),
+    level_option(),
+    seed_option(),
 )  # fmt: skip
 _plan_options = several_options(
     click.option("--plan", is_flag=True, help="No list of battles: how many votes --width and --difference take, and "
@@ -39,20 +49,19 @@ _plan_options = several_options(
                  help="With --plan: two models so far apart are to be told apart; may be repeated."),
     click.option("--votes", multiple=True, type=click.IntRange(1), metavar="N",
                  help="With --plan: what so many votes can tell; may be repeated."),
-    click.option("--power", type=SHARE, metavar="P", help="With --plan: chance to tell them apart; by default 0.8."),
+    click.option("--power", type=SHARE, metavar="P", help="Chance to tell them apart. With --plan; 0.8 by default."),
 )  # fmt: skip
 _fit_options = several_options(
-    click.option("--cluster", metavar="COL", help="Votes of a cluster belong together: prompts, voters, sessions."),
-    click.option("--features", metavar="A,B", help="Columns to control for, as of `leaderboard`."),
-    click.option("--ridge", default=0.0, type=click.FloatRange(0), metavar="R"),
-    choice_option("--link", "logit", "probit", text="From strengths to the probability of a win."),
-    click.option("--gauge", default="mean", type=GaugeOption(), metavar="mean|votes|MODEL=RATING",
-                 help="What ratings are measured from, which their intervals depend on."),
+    cluster_option("Errors allow for them."),
+    features_option(),
+    ridge_option(),
+    link_option(),
+    gauge_option("The intervals depend on it."),
     pair_options,
 )  # fmt: skip
 
 
-@click.command("next", cls=CompilingCommand)
+@click.command("next", cls=CompilingCommand, renamed={"--top": "--top-size"})
 @click.argument("files", nargs=-1, required=True, type=InputFile(exists=True, allow_dash=True, path_type=Path))
 @click.option("--k", type=click.IntRange(1), metavar="K", help="Number of battles.")
 @click.option("--width", multiple=True, type=click.FloatRange(0, min_open=True), metavar="ELO",
@@ -90,11 +99,12 @@ def next_battles(
     from jaxeval.planning.vote_counts import plan_votes
     from jaxeval.ratings.bradley_terry import fit_bradley_terry
 
-    aim = {name: options.pop(name) for name in ("goal", "top", "pair", "newcomer", "random", "level")}
+    aim = {name: options.pop(name) for name in ("goal", "pair", "newcomer", "random", "level")}
+    aim["top"] = options.pop("top_size")
     if aim["top"] is None:
         del aim["top"]
     elif aim["goal"] != "top":
-        raise click.UsageError("--top is how many models --goal top is about: say both")
+        raise click.UsageError("--top-size is how many models --goal top is about: say both")
     if plan and k is not None:
         raise click.UsageError("--k is the length of a list of battles, and --plan makes none: say --votes")
     if not plan and (difference or votes or power is not None):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,7 +24,7 @@ class Publishing(NamedTuple):
     schema: str = "jaxeval"
     publish_date: datetime | None = None
     eval_results: Path | None = None
-    benchmark: str | None = None
+    eval_benchmark: str | None = None
 
     def tables(self, tables: Mapping[str, pd.DataFrame]) -> Mapping[str, pd.DataFrame]:
         """The tables to write, the leaderboard in the columns that were asked for."""
@@ -32,17 +32,21 @@ class Publishing(NamedTuple):
             return tables
         from jaxeval.tables.arena import arena_table
 
-        day = (self.publish_date or datetime.now(UTC)).date()
-        return {**tables, "leaderboard": arena_table(tables["leaderboard"], day)}
+        return {**tables, "leaderboard": arena_table(tables["leaderboard"], self.day)}
+
+    @property
+    def day(self) -> date:
+        """The day of the leaderboard."""
+        return (self.publish_date or datetime.now(UTC)).date()
 
     def publish(self, table: pd.DataFrame) -> None:
         """Write a file for the repository of every model, where that was asked for."""
-        if self.eval_results is None or self.benchmark is None:
+        if self.eval_results is None or self.eval_benchmark is None:
             return
         from jaxeval.tables.hub import write_eval_results
 
         settings = table.attrs["settings"]
-        dataset, _, task = self.benchmark.partition(":")
+        dataset, _, task = self.eval_benchmark.partition(":")
         made = f"{100 * settings['level']:g}% intervals, {counted(settings['n_resamples'], 'resample')}, "
         files = write_eval_results(
             table, self.eval_results, dataset=dataset, task=task,
@@ -53,16 +57,16 @@ class Publishing(NamedTuple):
 
 
 def publishing_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--schema``, ``--publish-date``, ``--eval-results`` and ``--benchmark``, as `Publishing`, ``publishing``."""
+    """``--schema``, ``--publish-date``, ``--eval-results``, ``--eval-benchmark``: a `Publishing`, as ``publishing``."""
 
     @wraps(command)
     def gathered(*args: Any, **options: Any) -> Any:
         publishing = Publishing(**{name: options.pop(name) for name in Publishing._fields})
-        dataset, colon, task = (publishing.benchmark or "").partition(":")
-        if (publishing.eval_results is None) != (publishing.benchmark is None):
-            raise click.UsageError("--eval-results and --benchmark need each other")
-        if publishing.benchmark is not None and not (dataset and colon and task):
-            raise click.UsageError(f"--benchmark takes ORG/DATASET:TASK, got {publishing.benchmark!r}")
+        dataset, colon, task = (publishing.eval_benchmark or "").partition(":")
+        if (publishing.eval_results is None) != (publishing.eval_benchmark is None):
+            raise click.UsageError("--eval-results and --eval-benchmark need each other")
+        if publishing.eval_benchmark is not None and not (dataset and colon and task):
+            raise click.UsageError(f"--eval-benchmark takes ORG/DATASET:TASK, got {publishing.eval_benchmark!r}")
         return command(*args, publishing=publishing, **options)
 
     added = (
@@ -76,7 +80,7 @@ def publishing_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--publish-date",
             type=click.DateTime(["%Y-%m-%d"]),
             metavar="DATE",
-            help="Day of the leaderboard in --schema arena and --eval-results, as 2026-09-13. [today; none]",
+            help="Day of the leaderboard in --html, --schema arena and --eval-results, as 2026-09-13. [today; none]",
         ),
         click.option(
             "--eval-results",
@@ -84,7 +88,9 @@ def publishing_options(command: Callable[..., Any]) -> Callable[..., Any]:
             metavar="DIR",
             help="Write DIR/MODEL/.eval_results/TASK.yaml for the repository of every model on the Hugging Face Hub.",
         ),
-        click.option("--benchmark", metavar="ORG/DATASET:TASK", help="The benchmark of --eval-results on the Hub."),
+        click.option(
+            "--eval-benchmark", metavar="ORG/DATASET:TASK", help="The benchmark of --eval-results on the Hub."
+        ),
     )
     for option in reversed(added):
         gathered = option(gathered)

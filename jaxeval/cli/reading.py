@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxeval.cli.run_options import FILE, Decorator, choice_option, column_options, several_options, side_options
-from jaxeval.cli.terminal import named_model
+from jaxeval.cli.terminal import complain, named_model
 from jaxeval.data.remote_names import FileName
 
 if TYPE_CHECKING:
@@ -66,15 +66,15 @@ class _Names(click.ParamType):  # type: ignore[type-arg]
         return tuple(name.strip() for name in value.split(",")) if isinstance(value, str) else value
 
 
-def labels_option(argument: str, what: str = "labels", example: str = "A=model_a,B=model_b,C=tie") -> Decorator:
-    """``--labels``, as ``argument`` of the command."""
+def labels_option(argument: str, example: str = "A=model_a,B=model_b,C=tie") -> Decorator:
+    """``--labels``, as ``argument`` of the command, with an ``example`` of its words."""
     return click.option(
         "--labels",
         argument,
         type=LabelsOption(),
         metavar="CODING|L=MEANING,...",
-        help=f"What {what} mean that do not say so themselves: a_wins_1 or a_wins_0 of numbers, which are never "
-        f"guessed, or a list such as {example}.",
+        help="What labels mean that do not say so themselves. Of numbers a_wins_1 or a_wins_0, which are never "
+        f"guessed; of words a list such as {example}.",
     )
 
 
@@ -91,6 +91,26 @@ class ColumnPair(click.ParamType):  # type: ignore[type-arg]
         if len(parts) != 2 or not all(parts):
             self.fail(f"{value!r} is not two columns such as home_score:away_score", param, ctx)
         return tuple(parts)
+
+
+_LENGTHS = click.option("--lengths", type=ColumnPair(), metavar="A:B", help="Columns of the lengths of both answers.")
+
+
+def lengths_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """``--lengths``, and its former spelling as two options."""
+
+    @wraps(command)
+    def gathered(*args: Any, **options: Any) -> Any:
+        former = options.pop("length_a"), options.pop("length_b")
+        if any(former):
+            if not all(former):
+                raise click.UsageError("--length-a and --length-b go together: say --lengths A:B")
+            complain(f"--length-a and --length-b are now --lengths {former[0]}:{former[1]}, and the old names will go")
+            options["lengths"] = former
+        return command(*args, **options)
+
+    hidden = (click.option(name, metavar="COL", hidden=True) for name in ("--length-a", "--length-b"))
+    return several_options(_LENGTHS, *hidden)(gathered)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,14 +179,16 @@ class Reading:
 _NAMES = tuple(field.name for field in fields(Reading))
 _COLUMNS = _NAMES[: _NAMES.index("models")]
 
+both_bad_option = choice_option("--both-bad", "half", "drop", text="Both-bad votes: count as ties, or leave out.")
+
 _OPTIONS = several_options(
     side_options,
     column_options(
-        winner="Column of labels; winner, or one-hot columns, if there.",
+        winner="Column of labels. [winner, or one-hot columns]",
         target="Column of soft targets in [0, 1] instead of labels.",
         weight="Column of weights.",
         propensity="Column of the chance that a battle was of its pair, as `next` tells it: its inverse is a weight.",
-        count="Column of the number of equal battles that a row stands for.",
+        count="Column of the number of equal rows that a row stands for.",
     ),
     labels_option("labels"),
     click.option("--winner-model", metavar="COL", help="Column of the model that won; there are no ties then."),
@@ -175,10 +197,10 @@ _OPTIONS = several_options(
                  help="Columns of the scores of both sides: the larger wins."),
     click.option("--tie-within", default=0.0, type=click.FloatRange(0), metavar="D",
                  help="With --scores: the largest difference that is a tie."),
-    choice_option("--both-bad", "half", "drop", text="Both-bad votes: count as ties, or leave out."),
+    both_bad_option,
     choice_option("--missing", "error", "drop", "label",
-                  text="Rows without a model, a result or a value of --by: an error, or left out; with label, battles "
-                  "without a value of --by are a group of their own."),
+                  text="What to do about gaps. Rows without a model, a result or a value of --by are an error, or left "
+                  "out; with label, battles without a value of --by are a group of their own."),
     click.option("--where", metavar="SQL",
                  help="Read the rows that meet a condition, as \"language = 'en' AND turn = 1\"; needs the extra "
                  "jaxeval[sql]."),
@@ -206,20 +228,34 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return _OPTIONS(gathered)
 
 
+def unparsed_option(default: str | None = None) -> Decorator:
+    """``--unparsed``, whose argument is ``default`` where it is not given."""
+    return click.option("--unparsed", type=click.Choice(["error", "drop"]), callback=lambda *given: given[2] or default,
+                        help="Replies that cannot be read: an error, or left out. [error]")  # fmt: skip
+
+
+def confidence_option(default: str | None = None) -> Decorator:
+    """``--confidence``, whose argument is ``default`` where it is not given."""
+    return click.option("--confidence", type=click.Choice(["share", "percent"]),
+                        callback=lambda *given: given[2] or default,
+                        help="How judges state their confidence. [share]")  # fmt: skip
+
+
 #: How what judges printed is read, in the words of `JudgeOutputs.from_pandas`; nothing is given by default.
 call_options = several_options(
     column_options(
-        output="What the judge printed: JSON, fenced or not, or text. [output or reply, if there are no scores]",
-        item="Prompts, by which the two orders of a battle are found. [item or question_id]",
-        judge="Judges: each is read by itself. [judge]",
-        run="Repeated runs. [run]",
-        shown_first="Which side was shown first. "
+        output="Column of what the judge printed: JSON, fenced or not, or text. [output or reply, if there are no "
+        "scores]",
+        item="Column of items: prompts, questions, tasks. They join the two orders of a battle. [item or question_id]",
+        judge="Column of judges. Each is read by itself. [judge]",
+        run="Column of repeated runs. [run]",
+        shown_first="Column of the side that was shown first. "
         "[of replies shown_first, order or swapped, else model_a; of a table none]",
     ),
     click.option("--criteria", type=_Names(), metavar="NAME,...", help="Criteria that count. [those of most replies]"),
-    click.option("--scale", type=Scale(), metavar="LOW:HIGH", help="Of a criterion's scores. [1:10]"),
-    click.option("--confidence", type=click.Choice(["share", "percent"]), help="How confidence is stated. [share]"),
-    click.option("--unparsed", type=click.Choice(["error", "drop"]), help="Replies that cannot be read. [error]"),
+    click.option("--scale", type=Scale(), metavar="LOW:HIGH", help="Least and greatest score of a criterion. [1:10]"),
+    confidence_option(),
+    unparsed_option(),
     click.option("--one-order", type=click.Choice(["error", "keep", "drop", "separate"]),
                  help="Battles judged in one order only; separate takes each row of a table as a battle. [error]"),
     click.option("--repeats", type=click.Choice(["error", "first", "runs"]),

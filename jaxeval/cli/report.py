@@ -15,7 +15,7 @@ from jaxeval.cli.screens import Column, Grid, Screen, grid_of, print_screen
 from jaxeval.cli.tables import one_line_cell
 from jaxeval.cli.terminal import plain_cell
 from jaxeval.ratings.slices import slice_title
-from jaxeval.tables.boards import more_columns, rank_spread, row_notes
+from jaxeval.tables.boards import more_columns, rank_spread, row_notes, settings_lines
 from jaxeval.tables.headings import heading
 from jaxeval.wording import counted, named, visible_line
 
@@ -24,10 +24,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _BORROWING = "share from the other battles; spread: how far ratings differ from theirs, Elo"
-_TIE_SCALES = {
-    "davidson": "Davidson: ratings are log-odds of decisive battles",
-    "rao_kupper": "Rao and Kupper: ratings are log-odds of a win if the slightest advantage decided",
-}
 
 
 def print_leaderboard(table: pd.DataFrame, console: Console, top: int | None = None, full: bool = False) -> None:
@@ -215,35 +211,3 @@ def _by_score(row: dict[Any, Any]) -> str:
     ends = row["expected_score_lower"], row["expected_score_upper"]
     interval = "" if pd.isna(ends[0]) else f" [{ends[0]:.0f}, {ends[1]:.0f}]"
     return f"{row['expected_score_rating']:.1f}{interval}"
-
-
-def settings_lines(table: pd.DataFrame) -> list[str]:
-    """What was read for a `leaderboard` table, and how it was made."""
-    settings = table.attrs["settings"]
-    weights = ", inverse-pair-frequency weights" if settings["reweight"] else ""
-    if settings.get("features"):
-        unit = "normalized" if settings["normalize"] else "raw"
-        features = counted(len(settings["features"]), f"{unit} feature")
-        weights += f"; {features}, with ridge {settings['feature_ridge']:g}"
-    if settings.get("ties", "half") != "half":
-        weights += f"; ties by {_TIE_SCALES[settings['ties']]}; by expected score: a tie is half a win"
-    if settings.get("penalty", "none") != "none":
-        weights += f"; {settings['penalty'].capitalize()}'s penalty"
-    if settings.get("link", "logit") != "logit":
-        weights += f"; {settings['link']} link"
-    cluster = f" of {settings['cluster']}" if settings["cluster"] else ""
-    cluster += f" within {settings['strata']}" if settings["strata"] else ""
-    few = f"; models under {settings['min_battles']:,} votes take no rank" if settings["min_battles"] else ""
-    draw = f"{settings['scheme']} resample"
-    if "prior_spread" in settings:
-        draw, weights = "draw", f"; spreads about {settings['prior_spread']:g} Elo or less before the battles"
-    return [
-        table.attrs["report"],
-        f"{counted(settings['n_resamples'], draw)}{cluster}, seed {settings['seed']}; "
-        f"{100 * settings['level']:g}% {settings['interval']} intervals; ridge {settings['ridge']:g}{weights}; "
-        f"gauge: {settings['gauge']}",
-        f"rank spread: by differences to all other models, {100 * settings['level']:g}% "
-        f"{'for all models at once' if settings['simultaneous_ranks'] else 'for each model by itself'}{few}",
-        f"{settings['dtype']}, {settings['method']} method, on {settings['n_devices']} x {settings['device']}; "
-        f"{settings['versions']}",
-    ]

@@ -58,25 +58,104 @@ def column_options(**texts: str) -> Decorator:
     return several_options(*(click.option(f"--{name}", metavar="COL", help=text) for name, text in named))
 
 
-def choice_option(name: str, *choices: str, text: str | None = None) -> Decorator:
+def choice_option(name: str, *choices: str, text: str) -> Decorator:
     """An option with some ``choices``, the first of which is its default."""
     return click.option(name, default=choices[0], type=click.Choice(choices), help=text)
 
 
 #: The columns of the models of a battle.
 side_options = several_options(
-    click.option("--model-a", default="model_a", metavar="COL"),
-    click.option("--model-b", default="model_b", metavar="COL"),
+    click.option("--model-a", default="model_a", metavar="COL", help="Column of the models of side A."),
+    click.option("--model-b", default="model_b", metavar="COL", help="Column of the models of side B."),
 )
+
+
+def more(sentence: str, text: str | None) -> str:
+    """Help that begins as it does everywhere, and ends with what a command adds to it."""
+    return f"{sentence} {text}" if text else sentence
+
+
+def seed_option() -> Decorator:
+    """``--seed``."""
+    return click.option("--seed", default=0, type=click.IntRange(0), metavar="S",
+                        help="Start of all that is random: the same seed gives the same numbers.")  # fmt: skip
 
 
 def draw_options(resamples: int = 1000, fewest: int = 2, text: str | None = None) -> Decorator:
     """``--resamples``, as ``n_resamples`` of the command, and ``--seed``."""
     return several_options(
-        click.option("--resamples", "n_resamples", default=resamples, metavar="N", help=text,
-                     type=click.IntRange(fewest)),
-        click.option("--seed", default=0, type=click.IntRange(0), metavar="S"),
+        click.option("--resamples", "n_resamples", default=resamples, metavar="N", type=click.IntRange(fewest),
+                     help=more("How many resamples the intervals rest on.", text)),
+        seed_option(),
     )  # fmt: skip
+
+
+def level_option(text: str | None = None, default: float | None = 0.95) -> Decorator:
+    """``--level``."""
+    return click.option("--level", default=default, metavar="L", type=SHARE, help=more("Level of the intervals.", text))
+
+
+def scheme_option() -> Decorator:
+    """``--scheme``."""
+    return choice_option(
+        "--scheme", "multinomial", "poisson", "bayesian",
+        text="How a resample is drawn: as many as there are, with replacement; each a Poisson number of times; or all, "
+        "with random weights.",
+    )  # fmt: skip
+
+
+def cluster_option(text: str) -> Decorator:
+    """``--cluster``; ``text`` says what is done with clusters."""
+    first = "Column of clusters: judgments that belong together, as of one prompt, voter or session."
+    return click.option("--cluster", metavar="COL", help=more(first, text))
+
+
+def by_option(text: str, multiple: bool = False) -> Decorator:
+    """``--by``; ``text`` says what is done with groups."""
+    return click.option("--by", metavar="COL", multiple=multiple, help=more("Column of groups.", text))
+
+
+def ridge_option(default: float = 0.0, text: str | None = None) -> Decorator:
+    """``--ridge``."""
+    first = "Penalty on the squares of strengths: it draws ratings together, and above 0 makes all of them finite."
+    return click.option("--ridge", default=default, type=click.FloatRange(0), metavar="R", help=more(first, text))
+
+
+def base_option(default: float = 1000.0) -> Decorator:
+    """``--base``."""
+    return click.option("--base", default=default, metavar="ELO", help="Mean of the ratings.")
+
+
+def simultaneous_option() -> Decorator:
+    """``--simultaneous-ranks``."""
+    return click.option(
+        "--simultaneous-ranks", is_flag=True,
+        help="The rank spreads of all models hold the true ranks at once; by default each does by itself.",
+    )  # fmt: skip
+
+
+def top_option() -> Decorator:
+    """``--top``."""
+    return click.option("--top", type=click.IntRange(1), metavar="K",
+                        help="Print the first K models; by default as many as a screen holds.")  # fmt: skip
+
+
+def top_size_option(default: int | None, fewest: int = 1, text: str | None = None) -> Decorator:
+    """``--top-size``, as ``top_size`` of the command."""
+    return click.option("--top-size", default=default, type=click.IntRange(fewest), metavar="K",
+                        help=more("How many models the top has.", text))  # fmt: skip
+
+
+def features_option(text: str | None = None) -> Decorator:
+    """``--features``."""
+    first = "Columns to control for: differences, side A less side B; or two columns as A:B."
+    return click.option("--features", metavar="A,B", help=more(first, text))
+
+
+def families_option() -> Decorator:
+    """``--families``."""
+    return click.option("--families", type=FILE, metavar="FILE",
+                        help="A table with the columns name and family, of models and of judges.")  # fmt: skip
 
 
 def run_options(command: Command) -> Command:
@@ -118,7 +197,7 @@ def run_options(command: Command) -> Command:
 
 def strata_option(drawn: str, column: str = "COL") -> Decorator:
     """``--strata``, for resamples of what is ``drawn``."""
-    sentence = f"Resample {drawn} within the groups of {column}, each as large as it is."
+    sentence = f"Column of strata. Every resample holds as many {drawn} of each as the data."
     return click.option("--strata", metavar=column, help=sentence)
 
 
@@ -135,12 +214,7 @@ def resampling_options(resamples: int = 1000, fewest: int = 2, drawn: str | None
             estimator = {name: options.pop(name) for name in names} | {"progress": outputs.progress}
             return command(*args, drawn=estimator, outputs=outputs, **options)
 
-        added = several_options(
-            click.option("--level", default=0.95, metavar="L", type=SHARE),
-            draw_options(resamples, fewest, drawn),
-            output_options,
-            run_options,
-        )
+        added = several_options(level_option(), draw_options(resamples, fewest, drawn), output_options, run_options)
         return added(gathered)
 
     return decorate

@@ -20,15 +20,20 @@ from jaxeval.cli.outputs import (
     quiet_option,
     show,
 )
-from jaxeval.cli.reading import labels_option, reply_options
+from jaxeval.cli.reading import labels_option, lengths_option, reply_options
 from jaxeval.cli.run_options import (
     FILE,
-    SHARE,
+    base_option,
+    by_option,
+    cluster_option,
     column_options,
     draw_options,
+    level_option,
+    ridge_option,
     run_options,
     several_options,
     side_options,
+    strata_option,
 )
 from jaxeval.cli.terminal import tell
 from jaxeval.data.remote_names import FileName
@@ -69,13 +74,13 @@ def soft_elo_commands() -> None:
 _NEW_COLUMNS = several_options(
     side_options,
     column_options(
-        scores_a="Scores of A: numbers, or dicts by criterion. [scores_a]",
-        scores_b="Scores of B. [scores_b]",
-        scores_a_swapped="Scores of A when shown second.",
-        scores_b_swapped="Scores of B when shown first.",
-        score_difference="Score of A minus that of B, instead of scores.",
-        verdict="The judge's own verdicts. [verdict or judge_pref]",
-        verdict_swapped="Its verdicts with B shown first.",
+        scores_a="Column of A's scores: numbers, or dicts by criterion. [scores_a]",
+        scores_b="Column of B's scores. [scores_b]",
+        scores_a_swapped="Column of A's scores when shown second.",
+        scores_b_swapped="Column of B's scores when shown first.",
+        score_difference="Column of A's score minus B's, instead of scores.",
+        verdict="Column of a judge's verdicts. [verdict or judge_pref]",
+        verdict_swapped="Column of its verdicts with B shown first.",
     ),
     click.option("--hard-label", type=click.Choice(["scores", "verdict"]),
                  help="What the hard label is. [scores if given in both orders, else verdict if there is one]"),
@@ -84,14 +89,17 @@ _NEW_COLUMNS = several_options(
     click.option("--only-judge", metavar="NAME", help="Read this judge only, of several."),
     reply_options,
 )  # fmt: skip
-_COLUMNS = several_options(_NEW_COLUMNS, column_options(human="Human labels. [human or human_pref]"))
+_COLUMNS = several_options(_NEW_COLUMNS, column_options(human="Column of human labels. [human or human_pref]"))
 _FIT = several_options(
-    click.option("--ridge", default=0.01, type=click.FloatRange(0), metavar="R"),
-    click.option("--base", default=1500.0, help="Mean rating of the anchors."),
+    ridge_option(0.01),
+    base_option(1500.0),
     click.option("--method", "methods", multiple=True, metavar="NAME",
-                 help="hard, soft, ...; may be repeated. [hard, soft]"),
+                 help="What a verdict counts for: hard, soft or smooth:c. May be repeated. [hard, soft]"),
 )  # fmt: skip
 _FILE = click.argument("file", type=FILE)
+_ONE_METHOD = click.option(
+    "--method", default="soft", metavar="NAME", help="What a verdict counts for: hard, soft or smooth:c."
+)
 
 
 @soft_elo_commands.command()
@@ -99,22 +107,25 @@ _FILE = click.argument("file", type=FILE)
 @_COLUMNS
 @_FIT
 @draw_options()
-@click.option("--level", type=SHARE, metavar="L", help=f"Of the conformal intervals. {_DEFAULT_LEVEL}")
+@level_option(_DEFAULT_LEVEL, None)
 @click.option("--splits", default=5, type=click.IntRange(1), metavar="K",
               help="Random calibration and test splits of the models.")  # fmt: skip
-@column_options(
-    cluster="Resample whole clusters: prompts, voters. All errors and intervals over battles then allow for clusters.",
-    strata="Resample battles within the groups of COL, each as large as it is.",
-    by="Also rate slices of this column.",
-    length_a="Length of A's answers, for the effects of verbosity.",
-    length_b="Length of B's answers.",
-)
+@cluster_option("They are drawn whole, and all errors and intervals over battles allow for them.")
+@strata_option("battles")
+@by_option("Each is also rated on its own.")
+@lengths_option
 @click.option("--budget", is_flag=True, help="Also sweep the annotation budget (seconds to minutes).")
 @click.option("--smoothing", is_flag=True, help="Also sweep the constant of label smoothing.")
 @output_options
 @run_options
 def report(
-    file: FileName, *, outputs: Outputs, checkpoint: Path | None, memory_limit: int | None, **options: Any
+    file: FileName,
+    *,
+    outputs: Outputs,
+    checkpoint: Path | None,
+    memory_limit: int | None,
+    lengths: tuple[str, str] | None,
+    **options: Any,
 ) -> None:
     """Hold every model in FILE out in turn: judge against human ratings, conformal intervals, diagnostics.
 
@@ -124,6 +135,7 @@ def report(
     from jaxeval.cli.soft_elo_screens import held_out_screen
     from jaxeval.data.judged_files import read_judges
 
+    options["length_a"], options["length_b"] = lengths or (None, None)
     study = {name: options.pop(name) for name in _STUDY}
     judges = read_judges(file, **options)
     for battles in judges.values():
@@ -191,7 +203,7 @@ def _figures(tables: dict[str, pd.DataFrame]) -> dict[str, Figure]:
 @_FILE
 @_COLUMNS
 @_FIT
-@click.option("--cluster", metavar="COL", help="Battles equal in this column were sampled together: prompts, voters.")
+@cluster_option("Intervals allow for them.")
 @click.option("--out", required=True, type=OutputFile((".json",)), help="Where to save it, as JSON.")
 @quiet_option
 @full_option
@@ -224,13 +236,12 @@ def calibrate(
 @click.argument("calibration", type=FILE)
 @_FILE
 @_NEW_COLUMNS
-@click.option("--cluster", metavar="COL",
-              help="Battles equal in this column were sampled together. [the calibration's column]")  # fmt: skip
-@click.option("--level", type=SHARE, metavar="L", help=f"Of the intervals. {_DEFAULT_LEVEL}")
+@cluster_option("Intervals allow for them. [the calibration's column]")
+@level_option(_DEFAULT_LEVEL, None)
 @click.option("--human-votes", type=click.FloatRange(0, min_open=True), metavar="N",
               help="Predict the board's rating after so many votes on the new model; inf: its true strength. "
               "[the median of the calibration models]")  # fmt: skip
-@click.option("--method", default="soft", metavar="NAME")
+@_ONE_METHOD
 @output_options
 def predict(
     calibration: FileName,
@@ -278,19 +289,22 @@ def predict(
     help="Judged battles of the new models, in the same columns; human labels are not read. [FILE itself]",
 )
 @click.option(
-    "--votes", type=FILE, metavar="FILE", help="People's votes, as `leaderboard` reads them. [the human labels of FILE]"
+    "--votes",
+    type=FILE,
+    metavar="FILE",
+    help="Votes of people, as `leaderboard` reads them. [the human labels of FILE]",
 )
-@click.option("--method", default="soft", metavar="NAME", help="Target map: soft, hard or smooth:c.")
-@click.option("--level", type=SHARE, metavar="L", help=f"Of all intervals, rank spreads and tiers. {_DEFAULT_LEVEL}")
-@click.option("--ridge", default=0.01, type=click.FloatRange(0), metavar="R", help="Of the judge's ratings.")
-@click.option("--base", default=1000.0, help="Mean rating of the people's board.")
-@column_options(cluster="Battles equal in COL were sampled together, in all files: prompts, voters.")
+@_ONE_METHOD
+@level_option(f"Also of rank spreads and tiers. {_DEFAULT_LEVEL}", None)
+@ridge_option(0.01, "Of the judge's ratings.")
+@base_option()
+@cluster_option("In all files; intervals allow for them.")
 @click.option(
     "--min-votes",
     default=1,
     type=click.IntRange(1),
     metavar="N",
-    help="Models with fewer human labels are new: their labels are not used.",
+    help="Models with fewer votes stand apart. They are new, and their human labels are not used.",
 )
 @click.option(
     "--min-anchors",

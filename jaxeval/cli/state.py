@@ -6,8 +6,9 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -18,6 +19,9 @@ from jaxeval.data.saved_battles import digest_of, digests
 from jaxeval.execution.atomic_write import whole_file
 from jaxeval.execution.file_locks import alone
 from jaxeval.wording import counted
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class State(NamedTuple):
@@ -66,6 +70,39 @@ class State(NamedTuple):
             battles.write(file)
         saved = f"{counted(battles.n_battles, 'battle')} of {counted(len(battles.files), 'file')}"
         tell(f"saved {saved} to {self.path}")
+
+    @property
+    def n_files(self) -> int:
+        """Files whose battles there are with those that are added."""
+        return len(self.added) + (0 if self.battles is None else len(self.battles.files))
+
+    @property
+    def history_path(self) -> Path:
+        """The file of dated boards, beside the state."""
+        return self.path.with_name(f"{self.path.stem}.history.parquet")
+
+    def history(self, table: pd.DataFrame, day: date) -> pd.DataFrame:
+        """The dated boards with that of this run, in place of an earlier one of the same day.
+
+        Raises:
+            DataError: the file beside the state is no history.
+            OSError: it cannot be read.
+        """
+        from jaxeval.pages.history import read_history, with_board
+
+        kept = read_history(self.history_path) if self.history_path.exists() else None
+        return with_board(kept, table, day)
+
+    def save_history(self, history: pd.DataFrame) -> None:
+        """Keep the dated boards beside the state.
+
+        Raises:
+            OSError: they cannot be written.
+        """
+        from jaxeval.pages.history import write_history
+
+        write_history(history, self.history_path)
+        tell(f"kept the boards of {counted(history['date'].nunique(), 'day')} in {self.history_path}")
 
     def _check_unchanged(self) -> None:
         if _digest(self.path) != self.digest:

@@ -257,6 +257,23 @@ class JudgedAnswers(Shown):
         calibration, test = (self.take(np.sort(part)) for part in (order[:n], order[n:]))
         return calibration, test
 
+    def by_label(self) -> tuple[JudgedAnswers, JudgedAnswers]:
+        """Calibration: the answers with a human label; and test: those without. The labelled ones must be random."""
+        labelled = ~np.isnan(self.label)
+        parts = tuple(
+            replace(
+                self,
+                judgment=np.where(own[:, :, None], self.judgment, np.nan),
+                label=np.where(own, self.label, np.nan),
+                answered=self.answered & own,
+            ).take(np.flatnonzero(own.any(1)))
+            for own in (labelled, self.answered & ~labelled)
+        )
+        for part, what in zip(parts, ("no answer has a human label", "all answers have a human label"), strict=True):
+            if not len(part.items):
+                raise DataError(f"{what}: a judge's scores are corrected where people labelled some answers of many")
+        return parts[0], parts[1]
+
     def covariate(self, name: str) -> Covariate:
         """A column that was kept beside the answers.
 

@@ -103,6 +103,14 @@ def read_scores(
         {'x': 0.5, 'y': 1.0}
     """
     asked = ScoreColumns(model, item, score, trial, cluster, benchmark, weight, keep, wide, output_filter)
+    frame, label, notes = score_table(path, asked)
+    further = {role: role for role in _USUAL if role in frame}
+    with naming(label):
+        return replace(ItemScores.from_pandas(frame, keep=keep, **further), notes=tuple(notes))
+
+
+def score_table(path: FileName | Sequence[FileName], asked: ScoreColumns) -> tuple[pd.DataFrame, str, list[str]]:
+    """The long table of all files: "model", "item", "score", what is there of `ScoreColumns`; its name, and notes."""
     files = names_of(path)
     tables = []
     for name in files:
@@ -111,11 +119,8 @@ def read_scores(
     reports = [table for table in tables if table.attrs.get("resolved")]
     tables = [table for table in tables if not table.attrs.get("resolved")]
     notes = _complete(reports)
-    frame = pd.concat([*tables, *reports], ignore_index=True)
-    further = {role: role for role in _USUAL if role in frame}
     label = base_name(path) if isinstance(path, str | Path) else f"{base_name(files[0])} and others"
-    with naming(label):
-        return replace(ItemScores.from_pandas(frame, keep=keep, **further), notes=tuple(notes))
+    return pd.concat([*tables, *reports], ignore_index=True), label, notes
 
 
 def _table_of(path: Path, name: FileName, asked: ScoreColumns) -> pd.DataFrame:

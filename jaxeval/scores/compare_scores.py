@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from jaxeval.arrays import Float
+from jaxeval.accuracy.judge_accuracy import JudgeAccuracy
+from jaxeval.arrays import Bool, Float
 from jaxeval.checks import checked_integer
 from jaxeval.data.columns import plain
 from jaxeval.data.item_scores import ItemScores
 from jaxeval.errors import DataError
 from jaxeval.scores.estimates import ScoreEstimates, estimate_scores, student_quantile, unit_parts
+from jaxeval.scores.judged_board import judged_differences, judged_place
 from jaxeval.scores.paired_tests import Alternative, FlipTest, anytime_p, mcnemar, sign_flips, student_p
 from jaxeval.scores.score_leaderboard import FEW_ITEMS, as_item_scores
 from jaxeval.statistics.multiplicity import holm
@@ -52,6 +55,7 @@ class ScoreComparison(Shown):
     n_flips: int  # random flips behind ``p_sign_flip``; 0 where it is exact
     p_non_inferior: float  # that a is worse than b by the margin or more; NaN without a margin
     p_equivalent: float  # that they differ by the margin or more; NaN without a margin
+    p_anytime_non_inferior: float  # as ``p_non_inferior``, valid at every look; NaN where ``p_anytime`` is, too
     only_a: int  # items on which a has the higher score
     only_b: int
     n_items: int  # that both have
@@ -72,10 +76,12 @@ class ScoreComparison(Shown):
 
 
 def compare_scores(
-    scores: ItemScores | Any,
+    scores: ItemScores | JudgeAccuracy | Any,
     a: Any,
     b: Any,
     *,
+    judge: str | None = None,
+    estimator: str = "ppi_plus_plus",
     margin: float | None = None,
     alternative: Alternative = "two-sided",
     bounds: tuple[float, float] | None = None,
@@ -89,14 +95,19 @@ def compare_scores(
     test is for right and wrong answers; sign flips are for all scores, and for right and wrong ones the same test.
 
     Args:
-        scores: `ItemScores`, or a table as for `score_leaderboard`.
+        scores: `ItemScores`, or a table as for `score_leaderboard`. Or what `judge_accuracy` gives: scores by a judge,
+            corrected by human labels. Its level and seed hold; the tests are those of the interval, ``p_student`` and
+            with a margin the others, and counts of items are by the judge's own scores of what has no label.
         a: a model.
         b: the model that it is compared with.
+        judge: of judge accuracies, which judge's scores; by default the only one's.
+        estimator: of judge accuracies, which correction: a name in the column "estimator" of its table.
         margin: above 0, in points of the score: the difference that would matter. It gives the p-values that a is not
             worse than b by it (non-inferiority), and that the two differ by less (equivalence, two one-sided tests).
         alternative: "two-sided", or that the score of a is "greater" or "less". The interval is two-sided.
-        bounds: the least and the greatest score that there can be, for ``p_anytime``; 0 and 1 by default, where all
-            scores lie between them.
+        bounds: the least and the greatest score that there can be, for p-values that hold at every look
+            (``p_anytime``, and with a margin ``p_anytime_non_inferior``); 0 and 1 by default, where all scores lie
+            between them.
         level: of the interval.
         seed: of random sign flips, where there are too many for all.
 
@@ -114,18 +125,29 @@ def compare_scores(
         >>> found.p_mcnemar, found.p_sign_flip, found.only_a, found.only_b
         (0.25, 0.25, 3, 0)
     """
-    given = as_item_scores(scores)
     _check_options(margin, alternative, level, seed)
+    if isinstance(scores, JudgeAccuracy):
+        first, second = (judged_place(scores, model) for model in (a, b))
+        _reject_itself(first, second, a)
+        (own,) = judged_differences(scores, [(first, second)], judge, estimator, margin, alternative)
+        return ScoreComparison(**own)
+    given = as_item_scores(scores)
     places = [place_of(given, model) for model in (a, b)]
-    if places[0] == places[1]:
-        raise DataError(f"{plain(a)!r} is compared with itself: name two models")
+    _reject_itself(places[0], places[1], a)
     return _compare(given, places, margin, alternative, level, seed, bounds)
 
 
+def _reject_itself(first: int, second: int, a: Any) -> None:
+    if first == second:
+        raise DataError(f"{plain(a)!r} is compared with itself: name two models")
+
+
 def compare_with_baseline(
-    scores: ItemScores | Any,
+    scores: ItemScores | JudgeAccuracy | Any,
     baseline: Any,
     *,
+    judge: str | None = None,
+    estimator: str = "ppi_plus_plus",
     margin: float | None = None,
     alternative: Alternative = "two-sided",
     level: float = 0.95,
@@ -134,8 +156,10 @@ def compare_with_baseline(
     """Every model beside a baseline: paired differences, with p-values adjusted for their number by Holm's steps.
 
     Args:
-        scores: `ItemScores`, or a table as for `score_leaderboard`.
+        scores: as in `compare_scores`.
         baseline: the model that all others are compared with.
+        judge: as in `compare_scores`.
+        estimator: as in `compare_scores`.
         margin: as in `compare_scores`.
         alternative: as in `compare_scores`.
         level: of each interval by itself.
@@ -143,8 +167,9 @@ def compare_with_baseline(
 
     Returns:
         One row a model, the largest difference first: ``model_name``, ``difference``, ``lower``, ``upper``,
-        ``standard_error``, ``p`` (McNemar's where it is defined, else that of sign flips), ``p_holm``, with a margin
-        ``p_non_inferior`` and ``p_equivalent``, ``only_model``, ``only_baseline``, ``n_items``, ``flags``.
+        ``standard_error``, ``p`` (McNemar's where it is defined, else that of sign flips; of a judge's scores
+        Student's), ``p_holm``, with a margin ``p_non_inferior`` and ``p_equivalent``, ``only_model``,
+        ``only_baseline``, ``n_items``, ``flags``.
 
     Raises:
         DataError, ValueError: as by `compare_scores`.
@@ -160,15 +185,21 @@ def compare_with_baseline(
         0          x        0.50  0.0020  0.0039
         1          y        0.25  0.0625  0.0625
     """
-    given = as_item_scores(scores)
     _check_options(margin, alternative, level, seed)
-    beside = place_of(given, baseline)
+    judged = isinstance(scores, JudgeAccuracy)
+    given: Any = scores if judged else as_item_scores(scores)
+    beside = judged_place(given, baseline) if judged else place_of(given, baseline)
     if len(given.models) < 2:
         raise DataError(f"{plain(baseline)!r} is the only model: there is none to compare it with")
-    found = [
-        _compare(given, [m, beside], margin, alternative, level, seed) for m in range(len(given.models)) if m != beside
-    ]
-    p = np.array([x.p_sign_flip if np.isnan(x.p_mcnemar) else x.p_mcnemar for x in found])
+    others = [m for m in range(len(given.models)) if m != beside]
+    if judged:
+        level, seed = given.settings.level, given.settings.seed
+        pairs = [(m, beside) for m in others]
+        fields = judged_differences(given, pairs, judge, estimator, margin, alternative)
+        found = [ScoreComparison(**own) for own in fields]
+    else:
+        found = [_compare(given, [m, beside], margin, alternative, level, seed) for m in others]
+    p = np.array([next((p for p in (x.p_mcnemar, x.p_sign_flip) if p == p), x.p_student) for x in found])
     rows: dict[str, Any] = {
         "model_name": [x.a for x in found],
         **{name: [getattr(x, name) for x in found] for name in ("difference", "lower", "upper", "standard_error")},
@@ -179,7 +210,8 @@ def compare_with_baseline(
         rows |= {name: [getattr(x, name) for x in found] for name in ("p_non_inferior", "p_equivalent")}
     rows |= {"only_model": [x.only_a for x in found], "only_baseline": [x.only_b for x in found]}
     rows |= {"n_items": [x.n_items for x in found]}
-    rows |= {"flags": [_NO_VARIANCE if np.isnan(x.standard_error) else "" for x in found]}
+    flags = [x.status[0] if judged else _NO_VARIANCE for x in found]
+    rows |= {"flags": [text if np.isnan(x.standard_error) else "" for x, text in zip(found, flags, strict=True)]}
     table = pd.DataFrame(rows).sort_values("difference", ascending=False, ignore_index=True, kind="stable")
     settings = {"baseline": plain(baseline), "alternative": alternative, "level": float(level), "seed": seed}
     left_out = max(x.n_left_out for x in found)
@@ -212,6 +244,27 @@ def place_of(scores: ItemScores, model: Any) -> int:
     return int(scores.models.get_loc(model))
 
 
+def paired(scores: ItemScores, places: Sequence[int]) -> tuple[ItemScores, Bool]:
+    """The score of one model less that of another on each item, and the (I,) items that both have.
+
+    Raises:
+        DataError: they share fewer than two items.
+    """
+    pair = scores.scores[:, 0][:, list(places)]
+    shared = np.asarray(~np.isnan(pair).any(1))
+    if shared.sum() < 2:
+        a, b = (plain(scores.models[place]) for place in places)
+        raise DataError(
+            f"{a!r} and {b!r} share {counted(int(shared.sum()), 'item')}, of {len(pair):,}: a comparison needs two or "
+            "more"
+        )
+    differences = ItemScores(
+        (pair[:, 0] - pair[:, 1])[:, None, None], scores.items, scores.evaluators, pd.Index(["difference"]),
+        cluster=scores.cluster, benchmark=scores.benchmark, weight=scores.weight,
+    )  # fmt: skip
+    return differences, shared
+
+
 def _compare(
     given: ItemScores,
     places: list[int],
@@ -223,25 +276,16 @@ def _compare(
 ) -> ScoreComparison:
     a, b = (plain(given.models[place]) for place in places)
     pair = given.scores[:, 0][:, places]
-    n_lacking = np.isnan(pair).sum(1)
-    shared, one = np.asarray(n_lacking == 0), n_lacking == 1
-    if shared.sum() < 2:
-        raise DataError(
-            f"{a!r} and {b!r} share {counted(int(shared.sum()), 'item')}, of {len(pair):,}: a comparison needs two or "
-            "more"
-        )
-    apart = np.where(shared, pair[:, 0] - pair[:, 1], np.nan)
-    differences = ItemScores(
-        apart[:, None, None], given.items, given.evaluators, pd.Index(["difference"]),
-        cluster=given.cluster, benchmark=given.benchmark, weight=given.weight,
-    )  # fmt: skip
+    differences, shared = paired(given, places)
+    one = np.isnan(pair).sum(1) == 1
+    apart = differences.scores[:, 0, 0]
     found = estimate_scores(differences, shared)
     difference, error, dof = float(found.score[0]), float(found.standard_errors[0]), float(found.dof[0])
     half = float(student_quantile(level, dof)) * error
     parts = unit_parts(differences, shared)[:, 0]
     weighted = given.weight is not None or given.benchmark is not None
     flips = sign_flips(parts, seed, alternative)
-    anytime = _anytime(parts, found, pair[shared], bounds, alternative, weighted)
+    anytime = _anytime(parts, found, pair[shared], bounds, weighted)
     only_a, only_b = int((apart > 0).sum()), int((apart < 0).sum())
     graded = not np.isin(pair[shared], (0.0, 1.0)).all()
     alone = not graded and given.cluster is None and given.weight is None
@@ -260,10 +304,11 @@ def _compare(
         p_mcnemar=float(mcnemar(only_a, only_b, alternative)) if alone else np.nan,
         p_sign_flip=flips.p,
         p_student=student_p(difference, error, dof, alternative),
-        p_anytime=anytime,
+        p_anytime=anytime(alternative, 0.0),
         n_flips=flips.n_flips,
         p_non_inferior=non_inferior,
         p_equivalent=max(non_inferior, below),
+        p_anytime_non_inferior=np.nan if margin is None else anytime("greater", -margin),
         only_a=only_a,
         only_b=only_b,
         n_items=int(shared.sum()),
@@ -280,21 +325,17 @@ def _compare(
 
 
 def _anytime(
-    parts: Float,
-    found: ScoreEstimates,
-    pair: Float,
-    bounds: tuple[float, float] | None,
-    alternative: Alternative,
-    weighted: bool,
-) -> float:
-    """The p-value that holds at every look; NaN without bounds, or where units do not count alike."""
+    parts: Float, found: ScoreEstimates, pair: Float, bounds: tuple[float, float] | None, weighted: bool
+) -> Callable[[Alternative, float], float]:
+    """The p-value, of a null, that holds at every look; NaN without bounds, or where units do not count alike."""
     low, high = (0.0, 1.0) if bounds is None else bounds
     inside = pair.min() >= low and pair.max() <= high
     if not high > low or (bounds is not None and not inside):
         raise ValueError(f"bounds must hold all scores, from {pair.min():g} to {pair.max():g}, got {bounds!r}")
     if not inside or found.unit != "item" or weighted:
-        return float("nan")
-    return anytime_p(parts * len(parts) / (high - low), alternative)
+        return lambda alternative, null: float("nan")
+    scaled = parts * len(parts) / (high - low)
+    return lambda alternative, null: anytime_p(scaled, alternative, null / (high - low))
 
 
 def _status(found: ScoreEstimates, graded: bool, alone: bool, flips: FlipTest, n_left_out: int) -> list[str]:

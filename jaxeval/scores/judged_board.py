@@ -1,11 +1,20 @@
-"""Leaderboards of scores that a judge gave, corrected by human labels: judge accuracies, ranked."""
+"""Leaderboards and differences of scores that a judge gave, corrected by human labels: judge accuracies, ranked."""
 
 from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from jaxeval.accuracy.estimates import ESTIMATORS, critical_values, standard_errors
 from jaxeval.accuracy.judge_accuracy import JudgeAccuracy
+from jaxeval.accuracy.model_comparison import compare
+from jaxeval.accuracy.statuses import BOUNDED, STATUSES
+from jaxeval.arrays import Float
+from jaxeval.errors import DataError
+from jaxeval.scores.paired_tests import Alternative, student_p
 from jaxeval.tables.table import Table
 from jaxeval.wording import counted, did_you_mean, named
 
@@ -17,13 +26,7 @@ def judged_leaderboard(
 ) -> pd.DataFrame:
     """The table of `score_leaderboard` of judge accuracies: closed-form intervals, and ranks from the joint draws."""
     level = accuracy.settings.level
-    judges, estimators = accuracy.table["judge"].unique(), accuracy.table["estimator"].unique()
-    if judge is None and len(judges) > 1:
-        raise ValueError(f"accuracies by {counted(len(judges), 'judge')}: {named(judges)}; choose one (judge=)")
-    judge = judges[0] if judge is None else judge
-    for what, own, there in (("judge", judge, judges), ("estimator", estimator, estimators)):
-        if own not in there:
-            raise ValueError(f"no {what} {own!r}; there are {named(there)}{did_you_mean(own, there)}")
+    judge = _checked(accuracy, judge, estimator)
     tables = []
     for name in accuracy.slices:
         part = accuracy.of(name or "all") if len(accuracy.slices) > 1 else accuracy
@@ -36,12 +39,12 @@ def judged_leaderboard(
                 "score": rows["estimate"].to_numpy(),
                 "score_lower": rows["lower"].to_numpy(),
                 "score_upper": rows["upper"].to_numpy(),
-                "standard_error": joint.standard_errors.to_numpy(),
+                "standard_error": _errors(part, judge, estimator, rows["status"]),
                 "n_items": rows["n_test"].to_numpy(),
                 "rank": joint.rank().array,
                 **{end: x.array for end, x in joint.rank_sets(level, simultaneous_ranks).items()},
                 "tier": joint.tiers(level).array,
-                "flags": rows["status"].to_numpy(),
+                "flags": rows["status"].where(rows["status"] != "ok", "").to_numpy(),
             }
         )
         order = np.lexsort([table["model_name"].astype(str), table["rank"].to_numpy(float, na_value=np.inf)])
@@ -50,7 +53,100 @@ def judged_leaderboard(
             table.insert(0, "category", name or "all")
         tables.append(table)
     found = pd.concat(tables, ignore_index=True)
-    settings = {"judge": judge, "estimator": estimator, "level": level, "n_resamples": accuracy.settings.n_resamples}
+    settings = {
+        "judge": judge, "estimator": estimator, "level": level, "n_resamples": accuracy.settings.n_resamples,
+        "seed": accuracy.settings.seed, "simultaneous_ranks": bool(simultaneous_ranks),
+    }  # fmt: skip
     found.attrs = {"warnings": list(accuracy.warnings), "settings": settings}
     title = f"Scores of {counted(found['model_name'].nunique(), 'model')} by {judge}"
     return Table.of(found, title, _SHOWN_FIRST)
+
+
+def _errors(accuracy: JudgeAccuracy, judge: str, estimator: str, status: pd.Series) -> Float:
+    """Errors of the models' scores, in closed form; NaN where nothing bounds a score, or there is no formula."""
+    (own,) = accuracy.slices.values()
+    errors = standard_errors(own, accuracy.binary).get(estimator)
+    if errors is None:
+        return np.full(len(status), np.nan)
+    of_models = pd.Series(errors[:, accuracy.judges.get_loc(judge)], accuracy.models)
+    return np.where(status.isin(BOUNDED), of_models[status.index], np.nan)
+
+
+def judged_differences(
+    accuracy: JudgeAccuracy,
+    pairs: Sequence[tuple[int, int]],
+    judge: str | None,
+    estimator: str,
+    margin: float | None,
+    alternative: Alternative,
+) -> list[dict[str, Any]]:
+    """The fields of a `ScoreComparison` for each pair of models; tests are those of the intervals, in closed form."""
+    judge = _checked(accuracy, judge, estimator)
+    own = accuracy.of("all") if len(accuracy.slices) > 1 else accuracy
+    table = compare(own, [(own.models[a], own.models[b]) for a, b in pairs]).table
+    rows = table[(table["judge"] == judge) & (table["estimator"] == estimator)].to_dict("records")
+    settings = {
+        "unit": "item", "judge": judge, "estimator": estimator, "margin": margin, "alternative": alternative,
+        "level": own.settings.level, "seed": own.settings.seed,
+    }  # fmt: skip
+    k = int(own.judges.get_loc(judge))
+    return [_difference(own, list(pair), k, row, settings) for pair, row in zip(pairs, rows, strict=True)]
+
+
+def _difference(
+    accuracy: JudgeAccuracy, places: list[int], k: int, row: dict[Hashable, Any], settings: dict[str, Any]
+) -> dict[str, Any]:
+    part, alternative, margin = accuracy.slices[""], settings["alternative"], settings["margin"]
+    quantile = critical_values(part, accuracy.binary, settings["level"])[places, k].max()
+    labels = part.every.total.own.n.sum(0)[places, k]
+    dof = float("inf") if accuracy.binary[k] else float(max(labels.min() - 2, 1))
+    lower, upper = float(row["lower"]), float(row["upper"])
+    inside = row["status"] in BOUNDED and lower > -1 and upper < 1
+    centre, error = (lower + upper) / 2, (upper - lower) / 2 / quantile if inside else float("nan")
+    non_inferior, below = float("nan"), float("nan")
+    if margin is not None:
+        non_inferior = student_p(centre + margin, error, dof, "greater")
+        below = student_p(centre - margin, error, dof, "less")
+    own = part.test.judgment[:, places, k]
+    shared, one = ~np.isnan(own).any(1), part.test.answered[:, places].sum(1) == 1
+    name = settings["estimator"]
+    status = [] if row["status"] == "ok" else [f"{name}: {STATUSES[row['status']]}"]
+    how = "not corrected" if name == "naive" else f"corrected by {row['labels']:,.0f} human labels ({name})"
+    status.append(f"a judge's scores, {how}: no tests of single items")
+    if one.any():
+        status.append(f"{counted(int(one.sum()), 'item')} that one of the two lacks: each is scored on its own")
+    return {
+        "a": row["model_a"], "b": row["model_b"], "difference": float(row["difference"]), "lower": lower,
+        "upper": upper, "standard_error": error, "p_mcnemar": float("nan"), "p_sign_flip": float("nan"),
+        "p_student": student_p(centre, error, dof, alternative), "p_anytime": float("nan"), "n_flips": 0,
+        "p_non_inferior": non_inferior, "p_equivalent": float(np.maximum(non_inferior, below)),
+        "p_anytime_non_inferior": float("nan"),
+        "only_a": int((own[shared, 0] > own[shared, 1]).sum()), "only_b": int((own[shared, 0] < own[shared, 1]).sum()),
+        "n_items": int(shared.sum()), "n_left_out": 0, "status": tuple(status), "settings": settings,
+    }  # fmt: skip
+
+
+def judged_place(accuracy: JudgeAccuracy, model: Hashable) -> int:
+    """The position of a model.
+
+    Raises:
+        DataError: there is none of that name.
+    """
+    if model not in accuracy.models:
+        raise DataError(
+            f"no model is called {model!r}, of {counted(len(accuracy.models), 'model')}"
+            f"{did_you_mean(model, accuracy.models)}"
+        )
+    return int(accuracy.models.get_loc(model))
+
+
+def _checked(accuracy: JudgeAccuracy, judge: str | None, estimator: str) -> str:
+    """The judge, if there is one of that name, or one only; and the estimator is there."""
+    judges = list(accuracy.judges)
+    if judge is None and len(judges) > 1:
+        raise ValueError(f"accuracies by {counted(len(judges), 'judge')}: {named(judges)}; choose one (judge=)")
+    judge = judges[0] if judge is None else judge
+    for what, own, there in (("judge", judge, judges), ("estimator", estimator, list(ESTIMATORS))):
+        if own not in there:
+            raise ValueError(f"no {what} {own!r}; there are {named(there)}{did_you_mean(own, there)}")
+    return judge

@@ -83,15 +83,16 @@ def student_p(difference: float, error: float, dof: float, alternative: Alternat
     return float(scipy.special.stdtr(dof, -t if alternative == "greater" else t))
 
 
-def anytime_p(difference: Float, alternative: Alternative = "two-sided") -> float:
+def anytime_p(difference: Float, alternative: Alternative = "two-sided", null: float = 0.0) -> float:
     """A p-value of the mean of (U,) differences between -1 and 1 that holds at every look at growing data.
 
-    Who bets a share x of what is there on each difference has prod(1 + x d_u). Under the null this is a fair game for
-    every x, and so for the mean over many x; it exceeds 1 / p at any time with probability p at most (Ville 1939;
-    Waudby-Smith and Ramdas 2024, DOI 10.1093/jrsssb/qkad009). The order of the differences does not matter.
+    Who bets a share x of what is there on each difference has prod(1 + x (d_u - null)). Under the null, a mean of
+    ``null``, this is a fair game for every x, and so for the mean over many x; it exceeds 1 / p at any time with
+    probability p at most (Ville 1939; Waudby-Smith and Ramdas 2024, DOI 10.1093/jrsssb/qkad009). The order of the
+    differences does not matter.
     """
-    share = (np.arange(_BETS) + 0.5) / _BETS
+    share = (np.arange(_BETS) + 0.5) / _BETS / (1 + abs(null))  # that nothing is lost which is not there
     stakes = {"two-sided": np.concatenate([-share, share]), "greater": share, "less": -share}[alternative]
-    value, times = np.unique(difference, return_counts=True)
-    wealth = np.log1p(stakes[:, None] * np.clip(value, -1, 1)) @ times
+    value, times = np.unique(np.clip(difference, -1, 1), return_counts=True)
+    wealth = np.log1p(stakes[:, None] * (value - null)) @ times
     return float(np.exp(-max(scipy.special.logsumexp(wealth) - np.log(len(stakes)), 0.0)))

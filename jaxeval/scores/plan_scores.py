@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import scipy
 
 from jaxeval.checks import checked_integer
+from jaxeval.data.columns import plain
 from jaxeval.data.item_scores import ItemScores
 from jaxeval.errors import DataError
-from jaxeval.scores.compare_scores import place_of
-from jaxeval.scores.estimates import trial_variances
-from jaxeval.scores.score_leaderboard import as_item_scores
+from jaxeval.scores.compare_scores import paired, place_of
+from jaxeval.scores.estimates import estimate_scores, trial_variances, unit_parts
+from jaxeval.scores.score_leaderboard import FEW_ITEMS, as_item_scores
 from jaxeval.statistics.quantiles import checked_level, normal_quantile
 from jaxeval.tables.table import Table
 from jaxeval.wording import counted
@@ -29,6 +31,7 @@ def plan_scores(
     difference: float | None = None,
     n_items: int | None = None,
     n_trials: Sequence[int] | None = None,
+    one_sided: bool = False,
     power: float = 0.8,
     level: float = 0.95,
 ) -> pd.DataFrame:
@@ -37,7 +40,12 @@ def plan_scores(
     The difference of two models on an item, the mean of k trials each, has the variance between + within / k. A test of
     N items at ``level`` detects a difference D with the probability Phi(D / sqrt(variance / N) - z), and the smallest
     one detected with probability ``power`` is (z + z_power) sqrt(variance / N). Both parts come from the scores that
-    are there: the paired differences, and, with two trials or more, their spread within items.
+    are there: the paired differences, and, with two trials or more, their spread within items. Clusters, weights and
+    averages over benchmarks count as they do in `compare_scores`; more items are then more of each kind.
+
+    A gate asks on one side: is the new model not worse than the old one by a margin or more? With ``one_sided`` and the
+    margin as ``difference``, ``power`` is the chance that a model passes which is as good as the old one, and
+    ``smallest_difference`` the least margin with which it passes as often as was asked for.
 
     Args:
         scores: `ItemScores`, or a table as for `score_leaderboard`: this benchmark, or a pilot of it.
@@ -46,13 +54,14 @@ def plan_scores(
         n_items: items of the benchmark that is planned; by default as many as there are.
         n_trials: numbers of trials to plan for; by default as many as there are. Other numbers need two trials or more
             of the items.
+        one_sided: plan a gate, or a test of one side.
         power: the probability to detect it.
-        level: of the two-sided test.
+        level: of the test.
 
     Returns:
         One row a pair and number of trials: ``model_a``, ``model_b``, ``n_items``, ``n_trials``, ``sd_between`` (items;
         of differences), ``sd_within`` (trials; NaN with one), ``smallest_difference``; with a difference ``power`` and
-        ``items_needed``.
+        ``items_needed``; and ``flags``. Two models that do not differ on any item plan nothing: the numbers are NaN.
 
     Raises:
         DataError: a model is not there, two models share fewer than two items, or trials are planned without any.
@@ -66,7 +75,7 @@ def plan_scores(
         >>> long = table.melt("item", var_name="model", value_name="score")
         >>> plan = jaxeval.plan_scores(long, difference=0.05)
         >>> plan[["smallest_difference", "power", "items_needed"]].round(2).to_numpy().tolist()
-        [[0.14, 0.17, 1578.0]]
+        [[0.14, 0.17, 1578]]
     """
     given = as_item_scores(scores)
     checked_level(level)
@@ -77,30 +86,39 @@ def plan_scores(
     if n_items is not None:
         checked_integer("n_items", n_items, 2)
     ks = None if n_trials is None else [checked_integer("n_trials", k, 1) for k in n_trials]
-    z, z_power = normal_quantile(level), float(scipy.special.ndtri(power))
+    z, z_power = float(scipy.special.ndtri(level)) if one_sided else normal_quantile(level), scipy.special.ndtri(power)
     rows = []
     for a, b in _neighbours(given) if pairs is None else pairs:
-        between, within, k_now, shared = _parts(given, a, b)
-        for k in ks or [k_now]:
-            if within is None and k != k_now:
+        parts = _parts(given, a, b)
+        for k in ks or [parts.n_trials]:
+            if parts.within is None and k != parts.n_trials:
                 raise DataError(
                     f"plans of {k} trials need the spread of trials, and there is {counted(1, 'trial')} of an item only"
                     ": name the column of trials (trial=, --trial), or run a pilot with two"
                 )
-            variance = between + (within or 0.0) / k
-            n = n_items or shared
+            variance = parts.between + (parts.within or 0.0) / k
+            n = n_items or parts.n_items
+            known = variance > 0
             row: dict[str, Any] = {
-                "model_a": a, "model_b": b, "n_items": n, "n_trials": k, "sd_between": np.sqrt(between),
-                "sd_within": np.nan if within is None else np.sqrt(within),
-                "smallest_difference": (z + z_power) * np.sqrt(variance / n),
+                "model_a": a, "model_b": b, "n_items": n, "n_trials": k, "sd_between": np.sqrt(parts.between),
+                "sd_within": np.nan if parts.within is None else np.sqrt(parts.within),
+                "smallest_difference": (z + z_power) * np.sqrt(variance / n) if known else np.nan,
             }  # fmt: skip
             if difference is not None:
-                shift = difference / np.sqrt(variance / n) if variance > 0 else np.inf
-                row["power"] = float(scipy.special.ndtr(shift - z) + scipy.special.ndtr(-shift - z))
-                row["items_needed"] = int(np.ceil(variance * ((z + z_power) / difference) ** 2))
+                shift = difference / np.sqrt(variance / n) if known else np.nan
+                other_side = 0.0 if one_sided else scipy.special.ndtr(-shift - z)
+                row["power"] = float(scipy.special.ndtr(shift - z) + other_side)
+                row["items_needed"] = np.ceil(variance * ((z + z_power) / difference) ** 2) if known else np.nan
+            few = f"a pilot of {counted(parts.n_items, 'item')} only" if parts.n_items < FEW_ITEMS else ""
+            row["flags"] = few if known else "no observed variance of the difference"
             rows.append(row)
     table = pd.DataFrame(rows)
-    table.attrs["settings"] = {"difference": difference, "power": power, "level": float(level)}
+    if difference is not None:
+        table["items_needed"] = table["items_needed"].astype("Int64")
+    table.attrs["warnings"] = []
+    table.attrs["settings"] = {
+        "difference": difference, "power": power, "level": float(level), "one_sided": bool(one_sided),
+    }  # fmt: skip
     return Table.of(table, f"What {counted(len(given.items), 'item')} can tell", _SHOWN_FIRST)
 
 
@@ -111,21 +129,31 @@ def _neighbours(scores: ItemScores) -> list[tuple[Any, Any]]:
     return list(zip(mean.index[:-1], mean.index[1:], strict=True))
 
 
-def _parts(scores: ItemScores, a: Any, b: Any) -> tuple[float, float | None, int, int]:
-    """Variance of a difference between items and within them, the trials there are of an item, and shared items."""
+class _Parts(NamedTuple):
+    """Of the differences of two models on an item, as many alike items as there are would have them."""
+
+    between: float  # variance between items
+    within: float | None  # variance of single trials; None without two of each item
+    n_trials: int  # there are, of each item
+    n_items: int  # that both have
+
+
+def _parts(scores: ItemScores, a: Any, b: Any) -> _Parts:
     places = [place_of(scores, model) for model in (a, b)]
-    pair = scores.scores[:, 0][:, places]
-    shared = ~np.isnan(pair).any(1)
-    if shared.sum() < 2:
-        raise DataError(f"{a!r} and {b!r} share {counted(int(shared.sum()), 'item')}: a plan needs two or more")
-    total = float(np.var(pair[shared, 0] - pair[shared, 1], ddof=1))
+    if places[0] == places[1]:
+        raise DataError(f"{plain(a)!r} is compared with itself: name two models")
+    differences, shared = paired(scores, places)
+    size = int(shared.sum())
+    total = size * float(estimate_scores(differences, shared).variance[0])
     if scores.trials is None:
-        return total, None, 1, int(shared.sum())
+        return _Parts(total, None, 1, size)
     n, variance = trial_variances(scores)
     n, variance = n[shared][:, places], variance[shared][:, places]
     least = int(n.min())
     if least < 2:
-        return total, None, least, int(shared.sum())
-    noise = float((variance / n).sum(1).mean())  # of the differences of means that are there
-    within = float(variance.sum(1).mean())
-    return max(total - noise, 0.0), within, least, int(shared.sum())
+        return _Parts(total, None, least, size)
+    alone = replace(differences, cluster=None, scores=np.ones_like(differences.scores))
+    share = unit_parts(alone, shared)[:, 0]
+    noise = size * float(share**2 @ (variance / n).sum(1))  # of the differences of means that are there
+    within = size * float(share**2 @ variance.sum(1))
+    return _Parts(max(total - noise, 0.0), within, least, size)

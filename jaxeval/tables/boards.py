@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from jaxeval.wording import counted
+
 if TYPE_CHECKING:
     import pandas as pd
 
 _BOARD = {"model_name", "rating", "rating_lower", "rating_upper", "vote_count", "rank", "standing", "degenerate_share"}
 _OWN = {*_BOARD, "variance", "rank_best", "rank_worst", "tier", "category", "component", "preliminary"}
+
+#: What ratings of tie models are.
+_TIE_SCALES = {
+    "davidson": "Davidson: ratings are log-odds of decisive battles",
+    "rao_kupper": "Rao and Kupper: ratings are log-odds of a win if the slightest advantage decided",
+}
 
 
 def is_board(table: pd.DataFrame) -> bool:
@@ -66,3 +74,35 @@ def row_notes(row: dict[Any, Any]) -> str:
     if abs(row["rating"]) < float("inf") and row["degenerate_share"] > 0:
         notes.append(f"no rating in {row['degenerate_share']:.1%} of resamples")
     return ", ".join(notes)
+
+
+def settings_lines(table: pd.DataFrame) -> list[str]:
+    """What was read for a `leaderboard` table, and how it was made."""
+    settings = table.attrs["settings"]
+    weights = ", inverse-pair-frequency weights" if settings["reweight"] else ""
+    if settings.get("features"):
+        unit = "normalized" if settings["normalize"] else "raw"
+        features = counted(len(settings["features"]), f"{unit} feature")
+        weights += f"; {features}, with ridge {settings['feature_ridge']:g}"
+    if settings.get("ties", "half") != "half":
+        weights += f"; ties by {_TIE_SCALES[settings['ties']]}; by expected score: a tie is half a win"
+    if settings.get("penalty", "none") != "none":
+        weights += f"; {settings['penalty'].capitalize()}'s penalty"
+    if settings.get("link", "logit") != "logit":
+        weights += f"; {settings['link']} link"
+    cluster = f" of {settings['cluster']}" if settings["cluster"] else ""
+    cluster += f" within {settings['strata']}" if settings["strata"] else ""
+    few = f"; models under {settings['min_battles']:,} votes take no rank" if settings["min_battles"] else ""
+    draw = f"{settings['scheme']} resample"
+    if "prior_spread" in settings:
+        draw, weights = "draw", f"; spreads about {settings['prior_spread']:g} Elo or less before the battles"
+    return [
+        table.attrs["report"],
+        f"{counted(settings['n_resamples'], draw)}{cluster}, seed {settings['seed']}; "
+        f"{100 * settings['level']:g}% {settings['interval']} intervals; ridge {settings['ridge']:g}{weights}; "
+        f"gauge: {settings['gauge']}",
+        f"rank spread: by differences to all other models, {100 * settings['level']:g}% "
+        f"{'for all models at once' if settings['simultaneous_ranks'] else 'for each model by itself'}{few}",
+        f"{settings['dtype']}, {settings['method']} method, on {settings['n_devices']} x {settings['device']}; "
+        f"{settings['versions']}",
+    ]

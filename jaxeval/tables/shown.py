@@ -97,6 +97,11 @@ class Shown:
         return "\n".join(part for part in parts if part)
 
 
+def view_of(result: Shown) -> View:
+    """What a result shows of itself."""
+    return result._shown()
+
+
 def settings_line(settings: Any) -> str:
     """What made a result, on a line, of its settings: a mapping, a dataclass, or None."""
     given: Mapping[str, Any] = vars(settings) if is_dataclass(settings) else settings or {}

@@ -77,9 +77,8 @@ def test_what_judges_printed(tmp_path):
 
 def test_help_says_that_only_replies_have_a_usual_order():
     text = " ".join(run("--help").output.split())
-    assert (
-        "Which side was shown first. [of replies shown_first, order or swapped, else model_a; of a table none]" in text
-    )
+    usual = "[of replies shown_first, order or swapped, else model_a; of a table none]"
+    assert f"Column of the side that was shown first. {usual}" in text
 
 
 def test_bad_input_is_one_message(table, tmp_path):

@@ -63,7 +63,7 @@ def test_one_run_says_that_reliability_cannot_be_told(verdicts, tmp_path):
 
 
 def test_no_strong_judge(verdicts):
-    result = anchored(verdicts, "--threshold", 1, "--resamples", 50)
+    result = anchored(verdicts, "--min-icc", 1, "--resamples", 50)
     assert result.exit_code == 0, result.output
     assert "no judge reaches an ICC(3,k) of 1" in result.output
     assert "Mean over the strong judges" not in result.output

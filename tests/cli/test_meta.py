@@ -64,7 +64,7 @@ def studied(votes):
         "4,12",
         "--budgets",
         "10,40",
-        "--repeats",
+        "--studies",
         3,
         "--resamples",
         20,
@@ -260,7 +260,7 @@ def test_labels_of_votes(votes, scores, tmp_path):
     frame = pd.read_csv(votes)
     numbers = {"model_a": 1, "model_b": 2, "tie": 0, "both_bad": 0}
     frame.assign(winner=frame["winner"].map(numbers)).to_csv(tmp_path / "votes.csv", index=False)
-    options = ["--votes", tmp_path / "votes.csv", "--resamples", 0, "--budgets", 25, "--repeats", 1, "--out", "-"]
+    options = ["--votes", tmp_path / "votes.csv", "--resamples", 0, "--budgets", 25, "--studies", 1, "--out", "-"]
     assert "numbers are never guessed" in meta(*options).output
     plain = meta(options[0], votes, *options[2:])
     assert meta(*options, "--labels", "1=model_a,2=model_b,0=tie").stdout == plain.stdout

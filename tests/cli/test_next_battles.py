@@ -26,7 +26,7 @@ def fit(votes):
 
 
 def test_a_list_of_battles(votes, fit, tmp_path):
-    result = run(votes, "--k", 50, "--goal", "top", "--top", 3, "--seed", 4, "--out", tmp_path / "plan")
+    result = run(votes, "--k", 50, "--goal", "top", "--top-size", 3, "--seed", 4, "--out", tmp_path / "plan")
     assert result.exit_code == 0, result.output
     expected = jaxeval.next_battles(fit, 50, goal="top", top=3, seed=4)
     text = " ".join(result.stdout.split())
@@ -100,11 +100,11 @@ def test_options_of_the_fit(votes, link):
         (["--width", 20, "--width", 30], 2, "give --k"),
         (["--k", 5, "--votes", 5], 2, "questions of --plan"),
         (["--plan", "--k", 5], 2, "say --votes"),
-        (["--k", 5, "--top", 3], 2, "say both"),
+        (["--k", 5, "--top-size", 3], 2, "say both"),
         (["--k", 5, "--power", 0.9], 2, "questions of --plan"),
         (["--k", 5, "--pair", "model-1", "nobody"], 1, "no model 'nobody' on the board of 6"),
         (["--k", 5, "--goal", "newcomer"], 1, "need each other"),
-        (["--k", 5, "--top", 1, "--goal", "top"], 2, "--top"),
+        (["--k", 5, "--top-size", 1, "--goal", "top"], 2, "--top-size"),
         (["--k", 5, "--features", "nowhere"], 1, "nowhere"),
     ],
 )

@@ -125,8 +125,8 @@ def test_quiet_prints_warnings_alone(tmp_path):
         (["--out", "x.csv", "--format", "json"], "--format is for --out with a folder or -"),
         (["--format", "json"], "--format is for --out with a folder or -"),
         (["--out", "no-such-folder/x.csv"], "there is no folder no-such-folder"),
-        (["--eval-results", "x"], "--eval-results and --benchmark need each other"),
-        (["--eval-results", "x", "--benchmark", "o/b"], "--benchmark takes ORG/DATASET:TASK"),
+        (["--eval-results", "x"], "--eval-results and --eval-benchmark need each other"),
+        (["--eval-results", "x", "--eval-benchmark", "o/b"], "--eval-benchmark takes ORG/DATASET:TASK"),
         (["--eval-results", "x", "--benchmark", "o/b:t", "--by", "language"], "it has no --by"),
         (["--publish-date", "yesterday"], "does not match"),
     ],
@@ -151,7 +151,7 @@ class TestPublishing:
 
     def test_results_of_the_hub(self, board, tmp_path):
         folder = tmp_path / "hub"
-        result = run(*board[0], "--eval-results", folder, "--benchmark", "org/votes:elo")
+        result = run(*board[0], "--eval-results", folder, "--eval-benchmark", "org/votes:elo")
         assert result.exit_code == 0, result.output
         assert result.stderr.strip() == f"wrote results of 8 models to {folder}"
         text = (folder / "model-1" / ".eval_results" / "elo.yaml").read_text()

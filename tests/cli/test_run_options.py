@@ -40,7 +40,7 @@ def commands(tmp_path_factory):
         "judge": ["--calibration", labelled, "--test", tested, *columns, "--resamples", "50"],
         "anchored": [written("verdicts.csv", verdicts), "--resamples", "50"],
         "meta": [written("scores.csv", pd.DataFrame(scores)), "--gold", "people", "--resamples", "50"],
-        "meta --votes": ["--votes", votes, "--budgets", "3", "--repeats", "2", "--resamples", "10"],
+        "meta --votes": ["--votes", votes, "--budgets", "3", "--studies", "2", "--resamples", "10"],
     }
 
 

@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner
 from scored import answers
 
-from jaxeval import score_leaderboard
+from jaxeval import plan_scores, score_leaderboard
 from jaxeval.cli.main import main
 
 
@@ -78,3 +78,46 @@ def test_errors_name_the_option(file, tmp_path):
     found = CliRunner().invoke(main, ["compare-scores", "m0", "m7", str(file)])
     assert found.exit_code == 1
     assert "no model is called 'm7'" in found.output
+
+
+@pytest.fixture(scope="module")
+def single(tmp_path_factory):
+    """One trial of each item."""
+    path = tmp_path_factory.mktemp("scores") / "single.csv"
+    answers(400, [0.7, 0.68, 0.3], seed=3).to_csv(path, index=False)
+    return path
+
+
+@pytest.mark.parametrize("peek", [False, True])
+def test_a_gate_ends_with_its_status(single, peek):
+    options = ["--gate", *(["--peek"] if peek else [])]
+    look = " at every look" if peek else ""
+    printed = call("compare-scores", "m0", "m2", single, "--margin", 0.05, *options)
+    assert "gate passed: m0 is not worse than m2 by 0.05 or more (p " in printed
+    assert f"{look})" in printed.splitlines()[0]
+    found = CliRunner().invoke(main, ["compare-scores", "m2", "m0", str(single), "--margin", "0.05", *options])
+    assert found.exit_code == 1
+    assert "gate failed: it is not shown that m2 is not worse than m0 by 0.05 or more (p 1" in found.output
+
+
+def test_what_a_gate_needs(single, file):
+    def refused(*arguments):
+        found = CliRunner().invoke(main, ["compare-scores", *map(str, arguments)])
+        assert found.exit_code == 2
+        return found.output
+
+    assert "--gate needs a --margin, and --peek a --gate" in refused("m0", "m1", single, "--gate")
+    assert "--gate needs a --margin, and --peek a --gate" in refused("m0", "m1", single, "--margin", 0.1, "--peek")
+    assert "--gate is about two models" in refused("m0", "all", single, "--margin", 0.1, "--gate")
+
+
+def test_a_plan(single, tmp_path):
+    printed = " ".join(call("plan-scores", single, "--pair", "m0", "m1", "--difference", 0.05).split())
+    own = plan_scores(pd.read_csv(single), [("m0", "m1")], difference=0.05).iloc[0]
+    assert f"a difference of {own['smallest_difference']:.3f}; 0.05 is found with power {own['power']:.2f}" in printed
+    assert f"{own['items_needed']:,} items" in printed
+    call("plan-scores", single, "--gate", "--difference", 0.05, "--out", tmp_path / "plan.csv")
+    written = pd.read_csv(tmp_path / "plan.csv")
+    gate = plan_scores(pd.read_csv(single), difference=0.05, one_sided=True)
+    assert written["items_needed"].tolist() == gate["items_needed"].tolist()
+    assert len(written) == 2  # neighbours

@@ -46,7 +46,7 @@ def test_errors(votes, options, sentence):
 
 @pytest.mark.slow
 def test_meta(votes):
-    found = run("meta", "--votes", votes, "--strata", "task", "--budgets", "10", "--repeats", "1")
+    found = run("meta", "--votes", votes, "--strata", "task", "--budgets", "10", "--studies", "1")
     assert found.exit_code == 0
     assert ONE.format("battle") in " ".join(found.output.split())
 

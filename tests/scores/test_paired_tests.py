@@ -96,3 +96,27 @@ def test_a_hundred_looks_raise_few_false_alarms():
     assert fixed > 0.15
     moved = np.clip(x + rng.choice([0.0, 1.0], x.shape, p=[0.85, 0.15]), -1, 1)
     assert np.mean([anytime_p(own) <= 0.05 for own in moved]) > 0.9
+
+
+@pytest.mark.parametrize("null", [-0.1, 0.0, 0.2])
+def test_a_null_that_is_not_zero(null):
+    """The naive product of bets on x - null, of which none loses what is not there."""
+    x = np.random.default_rng(2).uniform(-1, 1, 40)
+    share = (np.arange(100) + 0.5) / 100 / (1 + abs(null))
+    wealth = np.mean([np.prod(1 + s * (x - null)) for s in share])
+    assert anytime_p(x, "greater", null) == pytest.approx(min(1 / wealth, 1))
+    assert min(1 + s * (y - null) for s in share for y in (-1.0, 1.0)) > 0
+
+
+def test_a_gate_that_is_looked_at_often_passes_few_that_are_worse_by_the_margin():
+    """Models worse by exactly the margin: the bet passes 1 in 20 at most at some of 100 looks, Student's test more."""
+    rng = np.random.default_rng(3)
+    x = rng.choice([-1.0, 0.0, 1.0], (300, 1000), p=[0.25, 0.6, 0.15])  # mean -.1
+    looks = np.arange(10, 1001, 10)
+    passed = np.mean([any(anytime_p(own[:n], "greater", -0.1) <= 0.05 for n in looks) for own in x])
+    assert passed < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 300)
+    errors = np.array([[own[:n].std(ddof=1) / np.sqrt(n) for n in looks] for own in x])
+    means = np.array([[own[:n].mean() for n in looks] for own in x])
+    assert (means + 0.1 > 1.645 * np.maximum(errors, 0.01)).any(1).mean() > 0.15
+    better = rng.choice([-1.0, 0.0, 1.0], (300, 1000), p=[0.18, 0.62, 0.2])
+    assert np.mean([anytime_p(own, "greater", -0.1) <= 0.05 for own in better]) > 0.9

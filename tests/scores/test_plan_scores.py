@@ -57,3 +57,31 @@ def test_what_is_refused(table):
         plan_scores(table, difference=0.0)
     with pytest.raises(DataError, match="one model only"):
         plan_scores(table[table["model"] == "m0"])
+
+
+def test_a_gate_passes_as_often_as_was_planned(table):
+    """A model as good as the old one passes with the power that was asked for, at four standard errors."""
+    plan = plan_scores(table, [("m0", "m1")], n_items=300, difference=0.05, one_sided=True).iloc[0]
+    sd, margin = plan["sd_between"], plan["smallest_difference"]
+    x = np.random.default_rng(0).normal(0, sd, (2000, 300))
+    t = (x.mean(1) + margin) / (x.std(1, ddof=1) / np.sqrt(300))
+    assert abs(np.mean(t > scipy.stats.norm.ppf(0.95)) - 0.8) < 4 * np.sqrt(0.16 / 2000)
+    z = scipy.stats.norm.ppf(0.95)
+    assert plan["power"] == pytest.approx(scipy.stats.norm.cdf(0.05 / (sd / np.sqrt(300)) - z))
+    assert plan["items_needed"] == np.ceil((sd * (z + scipy.stats.norm.ppf(0.8)) / 0.05) ** 2)
+
+
+def test_models_that_never_differ_plan_nothing(table):
+    twin = pd.concat([table, table[table["model"] == "m0"].assign(model="twin")])
+    plan = plan_scores(twin, [("m0", "twin")], difference=0.05).iloc[0]
+    assert np.isnan(plan["smallest_difference"])
+    assert plan["items_needed"] is pd.NA
+    assert plan["flags"] == "no observed variance of the difference"
+
+
+def test_clusters_count_as_in_comparisons(table):
+    """Each item five times is one cluster of five: no more is known than of single items."""
+    five = pd.concat([table.assign(item=table["item"] * 5 + k, cluster=table["item"]) for k in range(5)])
+    alone, repeated = (plan_scores(x, [("m0", "m1")]).iloc[0] for x in (table, five))
+    assert repeated["n_items"] == 5 * alone["n_items"]
+    assert repeated["smallest_difference"] == pytest.approx(alone["smallest_difference"], rel=0.01)

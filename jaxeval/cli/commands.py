@@ -1,0 +1,179 @@
+"""How commands stand in the help: by the question that each answers, and their options in sections of one order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from jaxeval.cli.terminal import complain
+from jaxeval.errors import ProcessError
+from jaxeval.wording import did_you_mean, visible
+
+#: The commands by the question that they answer, each in a line.
+QUESTIONS: Mapping[str, Mapping[str, str]] = {
+    "Which model is better?": {
+        "leaderboard": "Rate models from votes: who met whom, and who won.",
+        "rankings": "Rate items from rankings of two or more.",
+        "panel": "Rate models from the verdicts of several judges.",
+        "anchored": "Rate models that all met the same reference.",
+        "scores": "Rank models by their scores on a benchmark.",
+    },
+    "What differs, and is it more than chance?": {
+        "compare-boards": "Which models moved between two boards of votes?",
+        "compare-scores": "Is one model better than another on the same items?",
+    },
+    "Can I believe it?": {
+        "audit": "Do the votes support their leaderboard?",
+        "agreement": "Do judges agree with people, and where do they err?",
+        "meta": "Which benchmarks or judges rank models as people do?",
+    },
+    "How much can a judge do in place of people?": {
+        "judge": "How often are models right? A judge's count, corrected.",
+        "soft-elo": "Ratings as people's votes give them, from a judge's scores.",
+    },
+    "What should be judged next?": {
+        "next": "Which battles tell most, or how many votes are needed?",
+        "plan-scores": "How many items or trials does a benchmark need?",
+    },
+    "How does it look?": {
+        "demo": "Rate simulated votes, and draw their leaderboard.",
+        "simulate": "Write example files for all other commands.",
+    },
+}
+
+#: Options in the order of every command's help, by section. All others come first.
+OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "Columns of the files": (
+        "--judgment", "--human", "--model-a", "--model-b", "--winner", "--winner-model", "--loser-model", "--scores",
+        "--tie-within", "--target", "--weight", "--propensity", "--count", "--labels", "--both-bad", "--ranking",
+        "--rank", "--verdict", "--verdict-swapped", "--output", "--model", "--item", "--judge", "--run", "--anchor",
+        "--task", "--score", "--trial", "--benchmark", "--answer", "--voter", "--time", "--scores-a", "--scores-b",
+        "--scores-a-swapped", "--scores-b-swapped", "--score-difference", "--hard-label", "--judges", "--judge-name",
+        "--only-judge", "--shown-first", "--reference", "--criteria", "--scale", "--confidence", "--unparsed",
+        "--one-order", "--repeats", "--words", "--human-labels", "--people", "--lengths", "--families", "--positive",
+        "--threshold", "--wide", "--filter", "--baseline",
+        "--estimator",
+    ),
+    "Which rows and models count": ("--where", "--missing", "--models", "--exclude", "--rename", "--metadata"),
+    "Groups": ("--by", "--slices", "--max-slices", "--min-slice-battles", "--borrow", "--prior-spread"),
+    "How ratings are fitted": (
+        "--method", "--ties", "--link", "--features", "--features-b", "--style", "--style-b", "--raw-features",
+        "--feature-ridge", "--position", "--neutral", "--same-group", "--penalty", "--ridge", "--reweight",
+        "--gauge", "--base",
+    ),
+    "Intervals and resamples": (
+        "--level", "--interval", "--simultaneous-ranks", "--min-votes", "--resamples", "--scheme", "--cluster",
+        "--strata", "--seed",
+    ),
+    "What is shown and written": (
+        "--top", "--full", "--quiet", "--out", "--format", "--raw-names", "--plot", "--html", "--title",
+        "--effect", "--schema",
+        "--publish-date", "--eval-results", "--eval-benchmark",
+    ),
+    "How it runs": ("--checkpoint", "--memory", "--distributed", "--no-cache"),
+}  # fmt: skip
+_PLACES = {name: (section, place) for section, names in OPTIONS.items() for place, name in enumerate(names)}
+_ORDER = {name: number for number, name in enumerate(_PLACES)}
+
+
+class Command(click.Command):
+    """A command whose options stand in the order and the sections of all commands.
+
+    Args:
+        renamed: former spellings of options, and those that took their place. They work, and a line says so.
+    """
+
+    def __init__(self, *arguments: Any, renamed: Mapping[str, str] | None = None, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.renamed = renamed or {}
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Arguments and options, those that several commands have in one order."""
+        return sorted(super().get_params(ctx), key=lambda found: _ORDER.get(_long(found), -1))
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """What was typed, former spellings of options replaced."""
+        end = args.index("--") if "--" in args else len(args)
+        return super().parse_args(ctx, [*map(self._new_spelling, args[:end]), *args[end:]])
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, section by section."""
+        rows: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None:
+                of_all = isinstance(param, click.Option) and param.is_eager
+                section = "How it runs" if of_all else _PLACES.get(_long(param), ("Options", 0))[0]
+                rows.setdefault(section, []).append(record)
+        for section in ("Options", *OPTIONS):
+            if section in rows:
+                with formatter.section(section):
+                    formatter.write_dl(rows[section])
+
+    def _new_spelling(self, text: str) -> str:
+        name, equals, value = text.partition("=")
+        if name not in self.renamed:
+            return text
+        complain(f"{name} is now called {self.renamed[name]}, and the old name will go")
+        return f"{self.renamed[name]}{equals}{value}"
+
+
+def _long(param: click.Parameter) -> str:
+    return param.opts[0] if isinstance(param, click.Option) else ""
+
+
+class Commands(click.Group):
+    """The commands by the question that they answer; a file in place of one is looked at.
+
+    Bad input is one message on standard error and exit code 1, never a traceback.
+    """
+
+    command_class = Command
+
+    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
+        """Add a command, with the line that says what it answers."""
+        super().add_command(cmd, name)
+        lines = {command: line for own in QUESTIONS.values() for command, line in own.items()}
+        cmd.short_help = lines.get(str(name or cmd.name), cmd.short_help)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands in the order of the questions."""
+        known = [name for own in QUESTIONS.values() for name in own if name in self.commands]
+        return [*known, *(name for name in self.commands if name not in known)]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the questions, and the commands of each."""
+        names = self.list_commands(ctx)
+        width = max(map(len, names))
+        for question, lines in QUESTIONS.items():
+            formatter.write(f"\n{question}\n")
+            with formatter.indentation():
+                formatter.write_dl([(name.ljust(width), line) for name, line in lines.items() if name in names])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that ``args`` name; for those that begin with a file or a folder, `jaxeval.cli.look`."""
+        from jaxeval.cli.look import is_file, look
+
+        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            if is_file(args[0]):
+                return "look", look, args
+            ctx.fail(f"There is no command {args[0]!r}{did_you_mean(args[0], self.commands)}")
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command, and tell bad input in a message."""
+        try:
+            return super().invoke(ctx)
+        except EOFError as error:  # which click takes for Ctrl-C
+            raise click.ClickException(visible(f"a file ends too early: {error}")) from error
+        except MemoryError as error:
+            raise click.ClickException(visible(f"there is not enough memory: {error}")) from error
+        except (ValueError, OSError, ImportError, ProcessError) as error:
+            raise click.ClickException(visible(str(error))) from error
+        except click.ClickException as error:  # names of files
+            error.message = visible(error.message)  # type: ignore[misc]  # it is final for those who subclass
+            raise

@@ -1,0 +1,277 @@
+"""``jaxeval compare-scores`` and ``jaxeval plan-scores``: differences of benchmark scores, and what they need."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jaxeval.cli.compiling import CompilingCommand
+from jaxeval.cli.judged_scores import Labels, label_options, warnings_of
+from jaxeval.cli.outputs import Findings, Outputs, output_options, present
+from jaxeval.cli.reading import Scale
+from jaxeval.cli.run_options import SHARE, InputFile, choice_option, level_option, seed_option
+from jaxeval.cli.scores import POINTS, read_given, score_cell, score_columns, what_was_read
+from jaxeval.cli.terminal import named_model
+from jaxeval.data.remote_names import FileName
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from jaxeval.cli.screens import Screen
+    from jaxeval.data.item_scores import ItemScores
+    from jaxeval.scores.compare_scores import ScoreComparison
+
+
+@click.command("compare-scores", cls=CompilingCommand)
+@click.argument("a")
+@click.argument("b", metavar="B|all")
+@click.argument("files", nargs=-1, required=True, type=InputFile(exists=True, path_type=Path))
+@score_columns
+@label_options
+@click.option("--margin", type=click.FloatRange(0, min_open=True), metavar="POINTS",
+              help="A difference that would matter: tests that A is not worse than B by it, and that both are within "
+              "it.")  # fmt: skip
+@choice_option("--alternative", "two-sided", "greater", "less", text="Of the tests: A differs, is above, is below.")
+@click.option("--bounds", type=Scale(), metavar="LOW:HIGH",
+              help="The least and the greatest score, for a p-value that holds at every look. [0:1 where all are "
+              "within]")  # fmt: skip
+@click.option("--gate", is_flag=True, help="End with status 1 unless A is shown not to be worse than B by the margin.")
+@click.option("--peek", is_flag=True,
+              help="With --gate: by the p-value that holds at every look, for who looks again as items come "
+              "in.")  # fmt: skip
+@level_option()
+@seed_option()
+@output_options
+def compare_scores(
+    a: str,
+    b: str,
+    files: tuple[FileName, ...],
+    *,
+    margin: float | None,
+    alternative: Any,
+    bounds: tuple[float, float] | None,
+    gate: bool,
+    peek: bool,
+    level: float,
+    seed: int,
+    missing: str,
+    labels: Labels,
+    outputs: Outputs,
+    **columns: Any,
+) -> None:
+    """Is model A better than model B? Paired, on the items that both have.
+
+    With "all" in place of B every model is compared with A, the baseline. FILES are read as by `jaxeval scores`.
+    """
+    from jaxeval.scores.compare_scores import compare_scores as compared
+    from jaxeval.scores.compare_scores import compare_with_baseline
+
+    if (gate and margin is None) or (peek and not gate):
+        raise click.UsageError("--gate needs a --margin, and --peek a --gate")
+    if gate and b == "all":
+        raise click.UsageError("--gate is about two models: name the one that A must not be worse than")
+    options: dict[str, Any] = {"margin": margin, "alternative": alternative, "level": level, "seed": seed}
+    given: Any
+    passed, notes = True, [f"{100 * level:g}% intervals, tests {alternative}, seed {seed}"]
+    warnings: list[str] = []
+    if labels.there:
+        if bounds is not None:
+            raise click.UsageError("--bounds and --human do not go together: leave one out")
+        drawn = {"level": level, "seed": seed, "n_resamples": 1000, "progress": outputs.progress}
+        given, read = labels.accuracy(files, columns, missing, None, drawn)
+        options["estimator"] = labels.corrected_by
+        if len(given.judges) > 1:
+            raise click.UsageError("several judges gave scores, and one is needed: name it with --only-judge")
+        warnings += warnings_of(given, labels.corrected_by)
+    else:
+        given = read_given(files, columns, [])
+        read = what_was_read(given)
+        if missing == "complete":
+            given = _complete(given)
+    one = named_model(given.models, a)
+    if b == "all" and "all" not in given.models:
+        table = compare_with_baseline(given, one, **options)
+        answer, told = [_of_many(table, one, level)], table.attrs["warnings"]
+    else:
+        found = compared(given, one, named_model(given.models, b), bounds=bounds, **options)
+        table, answer, told = _row(found), _sentences(found), found.status
+        if gate:
+            passed, sentence = _gate(found, 1 - level, peek)
+            answer = [sentence, *answer]
+    notes, warnings = [read, *notes], [*told, *warnings]
+    present(
+        Findings(
+            screen=lambda: _comparison_screen(table, answer, notes, warnings),
+            tables={"comparison": table},
+            warnings=warnings,
+            title="Scores compared",
+            notes=notes,
+            texts={"answer.txt": "".join(f"{sentence}\n" for sentence in answer)},
+            settings=options,
+        ),
+        outputs,
+    )
+    if not passed:
+        click.get_current_context().exit(1)
+
+
+def _complete(given: ItemScores) -> ItemScores:
+    """The scores of the items that all models have."""
+    from jaxeval.scores.estimates import kept_items, of_items
+
+    return of_items(given, kept_items(given, "complete")[0])
+
+
+def _row(found: ScoreComparison) -> pd.DataFrame:
+    from dataclasses import fields
+
+    import pandas as pd
+
+    names = [own.name for own in fields(found) if own.name not in ("settings", "status")]
+    row = {name: [getattr(found, name)] for name in names}
+    return pd.DataFrame({**row, "status": ["; ".join(found.status)]})
+
+
+def _sentences(found: ScoreComparison) -> list[str]:
+    """The answer in words."""
+    from jaxeval.wording import visible_line
+
+    a, b = visible_line(str(found.a)), visible_line(str(found.b))
+    tests = {"McNemar's exact test": found.p_mcnemar, "sign flips": found.p_sign_flip}
+    test, p = next(((name, p) for name, p in tests.items() if p == p), ("its standard error", found.p_student))
+    side = "above" if found.difference > 0 else "below" if found.difference < 0 else "equal to"
+    ends = "" if found.lower != found.lower else f" [{found.lower:+.{POINTS}f}, {found.upper:+.{POINTS}f}]"
+    counts = f"{found.only_a:,} items for {a}, {found.only_b:,} for {b}, of {found.n_items:,}"
+    judged = "judge" in found.settings
+    by = f"p {p:.2g} by {test}" if p == p else "no p-value"
+    size = f"{abs(found.difference):.{POINTS}f}: difference {found.difference:+.{POINTS}f}{ends}"
+    told = [f"{a} is {side} {b} by {size}, {by}{'' if judged else f' ({counts})'}"]
+    if judged:
+        told.append(f"the judge alone, on what has no label: {counts}")
+    margin = found.settings["margin"]
+    if margin is not None:
+        ps = f"not worse p {found.p_non_inferior:.2g}, equivalent p {found.p_equivalent:.2g}"
+        told.append(f"with a margin of {margin:g}: {ps}")
+    return told
+
+
+def _gate(found: ScoreComparison, most: float, peek: bool) -> tuple[bool, str]:
+    """Whether the gate passes, and that in words."""
+    from jaxeval.wording import visible_line
+
+    a, b = visible_line(str(found.a)), visible_line(str(found.b))
+    p = found.p_anytime_non_inferior if peek else found.p_non_inferior
+    if p != p:
+        why = "there are clusters, weights or benchmarks, or --bounds are needed" if peek else "see the warnings"
+        return False, f"gate failed: there is no p-value{' that holds at every look' if peek else ''} ({why})"
+    claim = f"{a} is not worse than {b} by {found.settings['margin']:g} or more"
+    look = " at every look" if peek else ""
+    if p <= most:
+        return True, f"gate passed: {claim} (p {p:.2g}{look})"
+    return False, f"gate failed: it is not shown that {claim} (p {p:.2g}{look})"
+
+
+def _of_many(table: pd.DataFrame, baseline: Any, level: float) -> str:
+    from jaxeval.wording import visible_line
+
+    apart = table[table["p_holm"] <= 1 - level]
+    above, below = int((apart["difference"] > 0).sum()), int((apart["difference"] < 0).sum())
+    told = f"of {len(table):,} models {above:,} are above {visible_line(str(baseline))} and {below:,} below it"
+    return f"{told}, by Holm's steps at {level:g}"
+
+
+def _comparison_screen(table: pd.DataFrame, answer: list[str], notes: list[str], warnings: list[str]) -> Screen:
+    from jaxeval.cli.screens import Screen, grid_of
+
+    shown = table.drop(columns=["n_flips", "status"], errors="ignore")
+    shown = shown.dropna(axis="columns", how="all")
+    if "flags" in shown and not shown["flags"].any():
+        shown = shown.drop(columns="flags")
+    grid = grid_of(shown, "Scores compared", score_cell, rows="comparison", kept=("difference",), least=("n_left_out",))
+    return Screen(answer, [grid], notes=notes, warnings=warnings)
+
+
+@click.command("plan-scores", cls=CompilingCommand)
+@click.argument("files", nargs=-1, required=True, type=InputFile(exists=True, path_type=Path))
+@score_columns
+@click.option("--pair", "pairs", nargs=2, multiple=True, metavar="A B",
+              help="The difference of two models. May be repeated. [neighbours on the board]")  # fmt: skip
+@click.option("--difference", type=click.FloatRange(0, min_open=True), metavar="POINTS",
+              help="A difference that would matter: the chance to find it, and the items that this takes.")  # fmt: skip
+@click.option("--n-items", type=click.IntRange(2), metavar="N", help="Items of another benchmark like this.")
+@click.option("--n-trials", multiple=True, type=click.IntRange(1), metavar="K",
+              help="Trials of an item; may be repeated.")  # fmt: skip
+@click.option("--gate", is_flag=True,
+              help="Plan `compare-scores --gate`: POINTS are its margin, and the chance is that of passing for a model "
+              "as good as the old one.")  # fmt: skip
+@click.option("--power", default=0.8, type=SHARE, metavar="P", help="Chance to tell them apart.")
+@level_option("Of the test.")
+@output_options
+def plan_scores(
+    files: tuple[FileName, ...],
+    *,
+    pairs: tuple[tuple[str, str], ...],
+    difference: float | None,
+    n_items: int | None,
+    n_trials: tuple[int, ...],
+    gate: bool,
+    power: float,
+    level: float,
+    missing: str,
+    outputs: Outputs,
+    **columns: Any,
+) -> None:
+    """What a benchmark can tell: the smallest difference it finds, and the items and trials needed.
+
+    FILES are the benchmark or a pilot of it, read as by `jaxeval scores`.
+    """
+    from jaxeval.scores.plan_scores import plan_scores as planned
+
+    given = read_given(files, columns, [])
+    if missing == "complete":
+        given = _complete(given)
+    chosen = [(named_model(given.models, a), named_model(given.models, b)) for a, b in pairs] or None
+    table = planned(
+        given, chosen, difference=difference, n_items=n_items, n_trials=n_trials or None, one_sided=gate, power=power,
+        level=level,
+    )  # fmt: skip
+    answer = [_plan_in_words(table, difference, gate, power)]
+    sides = "one-sided test" if gate else "two-sided test"
+    notes = [what_was_read(given), f"{100 * level:g}% {sides}, power {power:g}; one comparison by itself"]
+    present(
+        Findings(
+            screen=lambda: _plan_screen(table, answer, notes),
+            tables={"plan": table},
+            warnings=table.attrs["warnings"],
+            title="What these scores can tell",
+            notes=notes,
+            settings=table.attrs["settings"],
+        ),
+        outputs,
+    )
+
+
+def _plan_in_words(table: pd.DataFrame, difference: float | None, gate: bool, power: float) -> str:
+    known = table.dropna(subset="smallest_difference")
+    if known.empty:
+        return "nothing can be planned: no two models differ on any item"
+    least, most = known["smallest_difference"].min(), known["smallest_difference"].max()
+    between = f"{least:.{POINTS}f}" if least == most else f"{least:.{POINTS}f} to {most:.{POINTS}f}"
+    what = "a margin of" if gate else "a difference of"
+    told = f"found with power {power:g}: {what} {between}"
+    if difference is not None:
+        told += f"; {difference:g} is found with power {known['power'].min():.2f} to {known['power'].max():.2f}, and "
+        told += f"takes {known['items_needed'].min():,} to {known['items_needed'].max():,} items"
+    return told
+
+
+def _plan_screen(table: pd.DataFrame, answer: list[str], notes: list[str]) -> Screen:
+    from jaxeval.cli.screens import Screen, grid_of
+
+    shown = table.dropna(axis="columns", how="all")
+    shown = shown if shown["flags"].any() else shown.drop(columns="flags")
+    kept = ("smallest_difference", "items_needed")
+    grid = grid_of(shown, "What these scores can tell", score_cell, rows="pair", kept=kept, least=("sd_between",))
+    return Screen(answer, [grid], notes=notes)

@@ -1,0 +1,83 @@
+"""``--html``: a leaderboard as a page that works offline and refits in the reader's browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import date
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from jaxeval.cli.outputs import OutputFile
+from jaxeval.cli.terminal import tell
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from jaxeval.cli.reading import Reading
+
+#: Options of a leaderboard that are about covariates.
+_OF_FEATURES = ("features", "normalize", "feature_ridge")
+
+
+class HtmlPage(NamedTuple):
+    """The page that was asked for."""
+
+    path: Path | None = None
+    title: str | None = None
+
+    def write(
+        self,
+        table: pd.DataFrame,
+        battles: Any,
+        options: Mapping[str, Any],
+        reading: Reading | None,
+        *,
+        history: pd.DataFrame | None,
+        made: date,
+    ) -> None:
+        """Write the page of a leaderboard of ``battles``; with covariates beside the same without them.
+
+        Args:
+            table: the leaderboard.
+            battles: the votes that it is of; None where it rests on more than votes.
+            options: of `leaderboard`, that made it.
+            reading: what is known of its models.
+            history: dated boards, this one among them, where they are kept.
+            made: the day of the board.
+        """
+        from jaxeval.data.battles import Battles
+        from jaxeval.pages.page import page
+        from jaxeval.ratings.leaderboard import leaderboard
+
+        assert self.path is not None
+        results = [table]
+        if options.get("features") and battles is not None:
+            plain = {name: value for name, value in options.items() if name not in _OF_FEATURES}
+            without = leaderboard(battles, **plain)
+            results.append(without if reading is None else reading.with_metadata(without))
+        votes = battles if type(battles) is Battles else None  # no rankings
+        page(results, self.path, title=self.title, made=made, battles=votes, history=history)
+        tell(f"wrote {self.path}")
+
+
+def html_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """``--html`` and ``--title``, as `HtmlPage`, ``html``."""
+
+    @wraps(command)
+    def gathered(*args: Any, **options: Any) -> Any:
+        path, title = options.pop("html"), options.pop("title")
+        if title is not None and path is None:
+            raise click.UsageError("--title is that of the page of --html: say both")
+        return command(*args, html=HtmlPage(path, title), **options)
+
+    gathered = click.option("--title", metavar="TEXT", help="Title of the page of --html. [Leaderboard]")(gathered)
+    return click.option(
+        "--html",
+        type=OutputFile((".html",)),
+        metavar="FILE",
+        help="Write a page that works offline: readers sort, filter and link it, and refit without some of the votes. "
+        "With covariates the board without them is rated, too.",
+    )(gathered)

@@ -1,0 +1,165 @@
+"""Scores that a judge gave, corrected by human labels: options of ``jaxeval scores`` and ``jaxeval compare-scores``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jaxeval.cli.board_options import check_without
+from jaxeval.cli.run_options import column_options, several_options
+from jaxeval.data.remote_names import FileName
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from jaxeval.accuracy.judge_accuracy import JudgeAccuracy
+
+#: Options of `scores` that boards of judged scores do not have, and what each is without.
+_WITHOUT: Mapping[str, Any] = {
+    "population": "items", "benchmark_weights": "equal", "pass_at": (), "pass_hat": (), "items": False,
+    "irt": None, "subset": None,
+}  # fmt: skip
+_ESTIMATORS = (
+    "ppi_plus_plus", "rogan_gladen", "rogan_gladen_shared", "calibration_only", "difference", "conditional", "eif",
+    "naive",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labels:
+    """What the options say."""
+
+    human: str | None
+    judge: str | None
+    only_judge: str | None
+    estimator: str | None
+
+    @property
+    def there(self) -> bool:
+        """Whether scores are to be corrected by human labels.
+
+        Raises:
+            click.UsageError: options on the correction, and no labels.
+        """
+        if self.human is None and (self.judge, self.only_judge, self.estimator) != (None, None, None):
+            raise click.UsageError(
+                "--judge, --only-judge and --estimator are about scores that the labels of --human correct"
+            )
+        if self.only_judge is not None and self.judge is None:
+            raise click.UsageError("--only-judge needs --judge, the column that names judges")
+        return self.human is not None
+
+    @property
+    def corrected_by(self) -> str:
+        """The estimator's name in the tables."""
+        return self.estimator or _ESTIMATORS[0]
+
+    def accuracy(
+        self,
+        files: Sequence[FileName],
+        columns: Mapping[str, Any],
+        missing: str,
+        by: str | None,
+        drawn: Mapping[str, Any],
+    ) -> tuple[JudgeAccuracy, str]:
+        """The corrected scores, and what was read."""
+        from jaxeval.accuracy.judge_accuracy import judge_accuracy
+        from jaxeval.data.judged_score_files import read_judged_scores
+        from jaxeval.wording import counted
+
+        assert self.human is not None
+        answers = read_judged_scores(
+            files if len(files) > 1 else files[0], human=self.human, judge=self.judge, missing=missing,
+            only_judge=self.only_judge, keep=[] if by is None else [by], **columns,
+        )  # fmt: skip
+        found = judge_accuracy(*answers.by_label(), by=by, **drawn)
+        counts = answers.report
+        parts = [
+            counted(counts.n_models, "model"), counted(counts.n_items, "item"), counted(counts.n_judges, "judge"),
+            counted(counts.n_judgments, "judged answer"), counted(counts.n_labels, "human label"),
+        ]  # fmt: skip
+        return found, ", ".join(parts)
+
+    def check_without(self, options: Mapping[str, Any]) -> None:
+        """Refuse options of `scores` that boards of judged scores do not have.
+
+        Raises:
+            click.UsageError: one was given.
+        """
+        check_without("--human", _WITHOUT, options)
+
+    def boards(self, accuracy: JudgeAccuracy, simultaneous: bool) -> dict[str, pd.DataFrame]:
+        """The board of each judge, one below the other, accuracies by all estimators, and judges' rates."""
+        import pandas as pd
+
+        from jaxeval.scores.score_leaderboard import score_leaderboard
+
+        tables = []
+        for judge in accuracy.judges:
+            table = score_leaderboard(
+                accuracy, judge=judge, estimator=self.corrected_by, simultaneous_ranks=simultaneous
+            )
+            if len(accuracy.judges) > 1:
+                table.insert(0, "judge", judge)
+            tables.append(table)
+        board = pd.concat(tables, ignore_index=True)
+        settings = {name: value for name, value in tables[0].attrs["settings"].items() if name != "judge"}
+        board.attrs = {"warnings": warnings_of(accuracy, self.corrected_by), "settings": settings}
+        return {"scores": board, "accuracy": accuracy.table, "rates": accuracy.rates}
+
+
+def warnings_of(accuracy: JudgeAccuracy, estimator: str) -> list[str]:
+    """What is to be said of scores by an estimator."""
+    from jaxeval.accuracy.cautions import model_cautions
+    from jaxeval.accuracy.report import SPOKEN
+    from jaxeval.wording import counted
+
+    # A status of the board's own estimates is a flag there.
+    texts = [own.text for own in model_cautions(accuracy) if own.kind in ("another share", "few labels", "low J")]
+    marked = accuracy.table["believe"] & (accuracy.table["estimator"] != estimator)
+    for name, n in accuracy.table.loc[marked, "estimator"].value_counts().items():
+        n_all = int((accuracy.table["estimator"] == estimator).sum())
+        texts.append(f"{n:,} of {counted(n_all, 'score')}: believe {SPOKEN[name]} (--estimator {name}) rather than "
+                     f"{estimator}")  # fmt: skip
+    if estimator == "naive":
+        texts.append("these are the judge's raw shares, which its errors bias: no correction was asked for")
+    return [*accuracy.warnings, *dict.fromkeys(texts)]
+
+
+def how_corrected(settings: Mapping[str, Any]) -> str:
+    """The settings of a board of judged scores, in words."""
+    from jaxeval.accuracy.estimates import ESTIMATORS
+    from jaxeval.execution.precision import versions
+
+    return (
+        f"{100 * settings['level']:g}% intervals of new items like these and new labels, {settings['n_resamples']:,} "
+        f"resamples, seed {settings['seed']}; {settings['estimator']}: {ESTIMATORS[settings['estimator']]}; "
+        f"{versions()}"
+    )
+
+
+_OPTIONS = several_options(
+    column_options(
+        human="Column of human labels. 1 or 0, of some answers, which are a random part: scores are then a judge's, "
+        "and are corrected by them.",
+        judge="Column of judges. With --human: a board each.",
+    ),
+    click.option("--only-judge", metavar="NAME", help="Read this judge only, of several."),
+    click.option("--estimator", type=click.Choice(_ESTIMATORS),
+                 help="With --human: how scores are corrected; by default ppi_plus_plus."),
+)  # fmt: skip
+
+
+def label_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options, as ``labels`` of the command."""
+    names = ("human", "judge", "only_judge", "estimator")
+
+    @wraps(command)
+    def gathered(*args: Any, **options: Any) -> Any:
+        return command(*args, labels=Labels(**{name: options.pop(name) for name in names}), **options)
+
+    return _OPTIONS(gathered)

@@ -1,0 +1,109 @@
+"""``jaxeval FILE``: which command fits a file, with the line to type."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from jaxeval.cli.terminal import print_bytes
+from jaxeval.data.remote_names import FileName, is_remote
+from jaxeval.wording import counted, named, visible, visible_line
+
+if TYPE_CHECKING:
+    from jaxeval.cli.file_uses import Use
+    from jaxeval.data.file_heads import Head
+
+#: What a file must hold for each command, in the words of its usual columns.
+_NEEDS = {
+    "leaderboard": "votes: model_a, model_b, winner; or counts: model_a, model_b, wins_a, ties, wins_b",
+    "rankings": "ranking, as a > b = c; or item, rank and the ranking that they belong to",
+    "panel": "judge, item, model_a, model_b, verdict; or a column of verdicts for each judge",
+    "agreement": "the same, and human labels in human",
+    "soft-elo": "model_a, model_b, a judge's scores_a and scores_b, and human",
+    "anchored": "model, verdict (win, tie, loss), and judge, anchor, task, item, run if there are any",
+    "judge": "model, item, judgment (0 or 1), and human for some",
+    "scores": "model, item, score; or what lm-evaluation-harness, Inspect and others wrote",
+    "meta": "a row for each model, and columns of scores, one of them gold",
+}
+_MOST = 12  # columns to name
+
+
+def is_file(text: str) -> bool:
+    """Whether an argument is a file or a folder, here or elsewhere."""
+    return is_remote(text) or os.path.exists(text)
+
+
+@click.command(
+    "FILE", hidden=True, epilog="All commands: jaxeval --help", context_settings={"help_option_names": ["-h", "--help"]}
+)
+@click.argument("files", nargs=-1, required=True)
+def look(files: tuple[FileName, ...]) -> None:
+    """Look at FILE and say which commands fit it, with the lines to type."""
+    from jaxeval.cli.file_uses import uses_of
+    from jaxeval.data.file_heads import read_head
+    from jaxeval.data.file_lists import names_of
+
+    read = names_of(files)
+    head = read_head(read[0])
+    uses = _of_several(uses_of(head), files)
+    lines = [_what(read, head), ""]
+    lines += _suggested(uses, files) if uses else _needs(head)
+    print_bytes(("\n".join(map(visible, lines)) + "\n").encode())
+
+
+def _what(read: Sequence[FileName], head: Head) -> str:
+    """What was looked at."""
+    shown = visible_line(read[0])
+    said = f"{shown}: {head.form}"
+    if head.names:
+        names = named([repr(visible_line(name)) for name in head.names], _MOST)
+        said += f", {counted(len(head.names), 'column')}: {names}"
+    elif head.keys and head.saved is None:
+        said += f" with {named([repr(visible_line(key)) for key in head.keys], _MOST)}"
+    more = len(read) - 1
+    return said + (f"\n(the first of {len(read):,} files; the others are taken to be like it)" if more else "")
+
+
+def _of_several(uses: list[Use], files: Sequence[FileName]) -> list[Use]:
+    """The uses; two files of votes may also be compared."""
+    board = next((use for use in uses if use.words[0] == "leaderboard" and "--by" not in use.words), None)
+    if len(files) != 2 or board is None or "NEW_FILE" in board.words:
+        return uses
+    words = ("compare-boards", *board.words[1:])
+    return [board._replace(question="Which models moved from the first file to the second?", words=words), *uses]
+
+
+def _suggested(uses: Sequence[Use], files: Sequence[FileName]) -> list[str]:
+    lines: list[str] = []
+    told: set[str] = set()
+    for number, use in enumerate(uses):
+        lines += [f"{use.question}", f"  {line_of(use, files)}"]
+        for head, text in (("found", use.why), ("note", use.open)):
+            if text and text not in told:
+                lines.append(f"  {head}: {text}")
+                told.add(text)
+        lines += [""] if number < len(uses) - 1 else []
+    return lines
+
+
+def line_of(use: Use, files: Sequence[FileName]) -> str:
+    """What to type."""
+    if use.words[0] == "python":
+        return shlex.join([*use.words[:-1], use.words[-1].format(str(files[0]))])
+    words = [own for word in use.words for own in (map(str, files) if word == "{}" else [word])]
+    return shlex.join(["jaxeval", *words])
+
+
+def _needs(head: Head) -> list[str]:
+    """What each command needs, for a file that none is told to fit."""
+    found = "its columns" if head.names else "it"
+    width = max(map(len, _NEEDS))
+    return [
+        f"No command is told by {found}. What each of them reads:",
+        *(f"  {name.ljust(width)}  {text}" for name, text in _NEEDS.items()),
+        "Columns may have other names: jaxeval COMMAND --help says by which options they are named.",
+    ]

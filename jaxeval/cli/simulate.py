@@ -1,0 +1,265 @@
+"""`jaxeval simulate`: example files for every command, of models whose strengths are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from jaxeval.cli.commands import Command
+from jaxeval.cli.outputs import OutputFile, check_outputs, quiet_option
+from jaxeval.cli.run_options import FILE, seed_option
+from jaxeval.cli.terminal import tell
+from jaxeval.wording import counted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_ENDINGS = (".parquet", ".csv", ".jsonl")
+
+
+class Size(NamedTuple):
+    """How much is simulated."""
+
+    n: int
+    models: int
+    ties: float
+    seed: int
+
+
+def _votes(size: Size) -> pd.DataFrame:
+    from jaxeval.data.simulate import votes
+
+    return votes.simulate_votes(size.n, size.models, tie_rate=size.ties, details=True, seed=size.seed)
+
+
+def _verdicts(size: Size) -> pd.DataFrame:
+    """A judge's verdicts on the battles of `_votes`, and on ten times as many that nobody voted on."""
+    import numpy as np
+    import pandas as pd
+
+    from jaxeval.data.simulate.strengths import simulate_strengths
+    from jaxeval.data.simulate.verdicts import Judge
+    from jaxeval.data.simulate.votes import simulate_votes
+
+    strengths = simulate_strengths(size.models, seed=size.seed)
+    own = _votes(size)
+    # The models are the same, and the battles are drawn anew.
+    others = simulate_votes(10 * size.n, strengths=strengths, tie_rate=size.ties, details=True, seed=size.seed ^ 2**62)
+    battles = pd.concat([own, others.assign(prompt=others["prompt"] + own["prompt"].max() + 1)], ignore_index=True)
+    rng = np.random.default_rng([size.seed, 12])
+    verdicts = Judge().verdicts(battles, strengths, rng, size.ties)
+    return battles[["prompt", "model_a", "model_b", "language"]].assign(winner=verdicts)
+
+
+def _judges(size: Size) -> pd.DataFrame:
+    from jaxeval.data.simulate.verdicts import simulate_judges
+
+    table = simulate_judges(size.n, size.models, side_biases=(0.5, 0.0, 0.0), tie_rate=size.ties, seed=size.seed)
+    names = ["item", "model_a", "model_b", "language", "voter", "human", "expert"]
+    return table[[*names, *table.filter(regex="^judge-").columns]]
+
+
+def _families(size: Size) -> pd.DataFrame:
+    """Every third model is of one maker."""
+    import pandas as pd
+
+    from jaxeval.data.simulate.strengths import simulate_strengths
+
+    names = simulate_strengths(size.models, seed=size.seed).index
+    return pd.DataFrame({"name": names, "family": [f"maker-{k % 3 + 1}" for k in range(len(names))]})
+
+
+def _calls(size: Size, new: bool) -> pd.DataFrame:
+    """Scores of a judge, of the battles of the model in the middle, or of all others."""
+    from jaxeval.data.simulate.judged import scored_calls, simulate_judged_battles
+
+    battles = simulate_judged_battles(size.n, size.models, tie_rate=size.ties, seed=size.seed)
+    calls = scored_calls(battles, size.seed)
+    middle = battles.models[(len(battles.models) - 1) // 2]
+    own = calls[((calls["model_a"] == middle) | (calls["model_b"] == middle)) == new]
+    return own.replace({middle: "new-model"}).drop(columns="human") if new else own
+
+
+def _replies(size: Size) -> pd.DataFrame:
+    from jaxeval.data.simulate.judged import simulate_judge_outputs
+
+    return simulate_judge_outputs(size.n, size.models, tie_rate=size.ties, seed=size.seed)
+
+
+def _panel(size: Size) -> pd.DataFrame:
+    from jaxeval.data.simulate.verdicts import simulate_panel
+
+    return simulate_panel(size.n, size.models, side_biases=(0.5, 0.0, 0.0), together=0.3, seed=size.seed)
+
+
+def _answers(size: Size, labelled: bool) -> pd.DataFrame:
+    """The first fifth of the items with people's labels, or the others without."""
+    import numpy as np
+
+    from jaxeval.accuracy.simulation import simulate_judged_answers
+
+    m = size.models
+    table = simulate_judged_answers(
+        np.linspace(0.75, 0.6, m),
+        q0=np.stack([np.full(m, 0.8), np.linspace(0.6, 0.8, m)], axis=1),
+        q1=[[0.9, 0.85]],
+        n_items=size.n,
+        seed=size.seed,
+    )
+    first = table["item"] < -(-size.n // 5)
+    return table[first] if labelled else table[~first].drop(columns="human")
+
+
+def _anchored(size: Size) -> pd.DataFrame:
+    import numpy as np
+
+    from jaxeval.anchored.simulation import simulate_anchored_verdicts
+
+    return simulate_anchored_verdicts(
+        np.linspace(1, -0.5, size.models).tolist(), size.n, 4, 3, run_sd=(0.3, 0.5, 0.5, 3.0), seed=size.seed
+    )
+
+
+def _evaluators(size: Size) -> pd.DataFrame:
+    from jaxeval.data.simulate.scores import simulate_evaluators
+
+    return simulate_evaluators(size.models, seed=size.seed)
+
+
+def _rankings(size: Size) -> pd.DataFrame:
+    from jaxeval.data.simulate.rankings import simulate_rankings
+
+    return simulate_rankings(size.n, size.models, length=min(4, size.models), seed=size.seed)
+
+
+def _scores(size: Size) -> pd.DataFrame:
+    from jaxeval.data.simulate.scores import simulate_scores
+
+    return simulate_scores(
+        size.n, size.models, n_benchmarks=min(3, size.n), n_trials=2, items_per_passage=5, seed=size.seed
+    )
+
+
+class Kind(NamedTuple):
+    """A kind of data: what makes it, its file, and its usual numbers of battles (or items) and of models."""
+
+    make: Callable[[Size], pd.DataFrame]
+    ending: str
+    n: int
+    models: int
+    text: str  # of the help
+
+
+#: In the order of the help. Kinds of the same numbers and seed are of the same battles and models.
+KINDS = {
+    "votes": Kind(_votes, ".parquet", 25_000, 55, "people's votes in the Arena's format: leaderboard, audit, next"),
+    "verdicts": Kind(_verdicts, ".parquet", 25_000, 55,
+                     "a judge on these battles and ten times as many: leaderboard --judged"),
+    "families": Kind(_families, ".csv", 25_000, 55, "who made the models of the votes: audit --families"),
+    "judges": Kind(_judges, ".csv", 1_000, 8, "battles with labels of two people and three judges: agreement"),
+    "panel": Kind(_panel, ".parquet", 1_000, 8, "verdicts of three judges where nobody voted: panel"),
+    "replies": Kind(_replies, ".jsonl", 1_000, 8, "what three judges printed, and human labels: soft-elo, panel"),
+    "judged": Kind(lambda size: _calls(size, False), ".csv", 3_000, 16, "scores of a judge and human labels: soft-elo"),
+    "new": Kind(lambda size: _calls(size, True), ".csv", 3_000, 16,
+                "its scores of a model without votes: soft-elo predict, merge"),
+    "labelled": Kind(lambda size: _answers(size, True), ".csv", 1_000, 3,
+                     "answers that people and two judges marked: judge --calibration"),
+    "answers": Kind(lambda size: _answers(size, False), ".csv", 1_000, 3,
+                    "more answers, marked by these judges alone: judge --test"),
+    "anchored": Kind(_anchored, ".csv", 80, 5, "verdicts of four judges against one reference: anchored"),
+    "evaluators": Kind(_evaluators, ".csv", 1, 40, "scores of three evaluators beside people's ratings: meta"),
+    "rankings": Kind(_rankings, ".csv", 3_000, 12, "rankings of four models each: rankings"),
+    "scores": Kind(_scores, ".csv", 300, 8, "right and wrong answers on three benchmarks: scores, compare-scores"),
+}  # fmt: skip
+
+
+class _OutputPath(OutputFile):
+    """A file to write, or a folder, which need not exist."""
+
+    def __init__(self) -> None:
+        super().__init__(_ENDINGS)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path, or an error that says what is wrong with it."""
+        path = Path(value)
+        if path.is_dir() or str(value).endswith("/") or not path.suffix:
+            return path
+        return super().convert(value, param, ctx)
+
+
+_EPILOG = "\b\nKINDs of data, and the commands that read them:\n" + "\n".join(
+    f"  {name:<11} {kind.text}" for name, kind in KINDS.items()
+)
+
+
+@click.command(cls=Command, epilog=_EPILOG)
+@click.argument("kinds", nargs=-1, metavar="[KIND]...", type=click.Choice([*KINDS, "all"]))
+@click.option("--battles", type=click.IntRange(1), metavar="N",
+              help="How many battles, items or rankings. [25,000 votes; fewer of other kinds]")  # fmt: skip
+@click.option("--models", type=click.IntRange(2), metavar="M", help="How many models. [55 of votes; fewer of others]")
+@click.option(
+    "--ties", default=0.25, type=click.FloatRange(0, 0.5), metavar="SHARE", help="How often two equal models tie."
+)
+@seed_option()
+@click.option("--of", "pairs", type=FILE, metavar="FILE",
+              help="Vote on the battles in FILE, as `next` proposes them, by the strengths of this seed.")  # fmt: skip
+@click.option("--out", required=True, type=_OutputPath(), metavar="PATH",
+              help=f"A file for one KIND ({', '.join(_ENDINGS)}), or a folder for one file each.")  # fmt: skip
+@quiet_option
+def simulate(
+    kinds: tuple[str, ...],
+    battles: int | None,
+    models: int | None,
+    ties: float,
+    seed: int,
+    pairs: Path | None,
+    out: Path,
+    quiet: bool,
+) -> None:
+    """Write example files for the other commands: simulated data, whose truth is known.
+
+    Without a KIND, votes: `jaxeval simulate --out votes.parquet`. "all" writes all kinds into a folder. Models are
+    named in the order of their strength: model-01 is the strongest. The same seed gives the same data.
+    """
+    chosen = list(KINDS) if "all" in kinds else list(dict.fromkeys(kinds)) or ["votes"]
+    to_file = out.suffix.lower() in _ENDINGS and not out.is_dir()
+    if to_file and len(chosen) > 1:
+        raise click.UsageError(f"--out {out} is one file, and {', '.join(chosen)} are several: name a folder")
+    if pairs is not None:
+        if chosen != ["votes"] or battles is not None:
+            raise click.UsageError("--of is for votes, and FILE says how many: leave other KINDs and --battles out")
+        check_outputs({"--out": out}, [pairs])
+    if not to_file:
+        out.mkdir(parents=True, exist_ok=True)
+    for name in chosen:
+        kind = KINDS[name]
+        size = Size(battles or kind.n, models or kind.models, ties, seed)
+        path = out if to_file else out / f"{name}{kind.ending}"
+        table = kind.make(size) if pairs is None else _votes_on(pairs, size)
+        _write(table, path)
+        rows = counted(len(table), "vote") if name == "votes" else f"{counted(len(table), 'row')} of {name}"
+        tell(f"wrote {rows} between {counted(size.models, 'model')} to {path}")
+
+
+def _votes_on(pairs: Path, size: Size) -> pd.DataFrame:
+    from jaxeval.data.simulate.strengths import simulate_strengths
+    from jaxeval.data.simulate.votes import votes_on
+    from jaxeval.data.table_files import read_whole_table
+
+    return votes_on(
+        read_whole_table(pairs, ()).to_pandas(), simulate_strengths(size.models, seed=size.seed), size.ties, size.seed
+    )
+
+
+def _write(table: pd.DataFrame, path: Path) -> None:
+    from jaxeval.execution.atomic_write import whole_file
+    from jaxeval.tables.files import write_table
+
+    if path.suffix.lower() != ".jsonl":
+        write_table(table.reset_index(drop=True), path)
+        return
+    with whole_file(path) as file:
+        file.write(table.to_json(orient="records", lines=True).encode())

@@ -1,0 +1,111 @@
+"""What a file holds, told by its beginning: its format, its columns, and its first rows."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from jaxeval.data.columns import frame_of
+from jaxeval.data.file_formats import Kind, format_of
+from jaxeval.data.file_lists import local_file
+from jaxeval.data.needed_columns import ALL_COLUMNS
+from jaxeval.data.remote_files import fetch_columns
+from jaxeval.data.remote_names import FileName, is_remote
+from jaxeval.data.table_files import STATE_KEY, head_names, naming, pieces, undamaged, with_types
+from jaxeval.errors import DataError
+
+#: Rows by which a file is told.
+HEAD_ROWS = 1000
+#: Bytes of a JSON text that is one object, and may be of a known format.
+_MOST_BYTES = 2**27
+_FORMATS = {Kind.PARQUET: "Parquet", Kind.ARROW: "Arrow", Kind.EXCEL: "Excel", Kind.JSON: "JSON"}
+
+
+class Head(NamedTuple):
+    """The beginning of a file."""
+
+    form: str  # of the file, in words
+    names: Sequence[str] = ()  # columns of a table
+    rows: pd.DataFrame | None = None  # the first ones of a table
+    keys: Sequence[str] = ()  # of a JSON object
+    saved: str | None = None  # what jaxeval saved there, by the name of its format
+
+
+def read_head(name: FileName) -> Head:
+    """The beginning of a file, of which no more is read than that takes.
+
+    Of a Parquet file on another machine the first rows are fetched with all columns.
+
+    Raises:
+        DataError: it is no table, JSON or archive that can be read; the error begins with its name.
+        FileNotFoundError: there is no such file.
+    """
+    path = local_file(name)
+    with naming(name):
+        if path.is_file() and zipfile.is_zipfile(path) and path.suffix.lower() not in (".xlsx", ".parquet"):
+            return _archive(path)
+        document = _document(path)
+        if document is not None:
+            saved = document.get("format") if isinstance(document.get("format"), str) else None
+            return Head("a JSON object", keys=list(document), saved=saved)
+        form = format_of(path)
+        names = head_names(path)
+        if form.kind == Kind.PARQUET and is_remote(name):
+            fetch_columns(path, names)
+        if form.kind == Kind.PARQUET and _is_state(path):
+            return Head("Parquet", names, saved="jaxeval battles")
+        shown = _FORMATS.get(form.kind, "TSV" if form.delimiter == "\t" else "CSV")
+        rows = _first_parquet(path) if form.kind == Kind.PARQUET else with_types(path, lambda own: _first(path, own))
+        return Head(shown, list(rows.columns), rows)
+
+
+def _first(path: Path, widened: dict[str, Any]) -> pd.DataFrame:
+    with closing(pieces(path, ALL_COLUMNS, (), widened)) as found:  # type: ignore[type-var]  # it is a generator
+        return frame_of(next(found).slice(0, HEAD_ROWS))
+
+
+def _first_parquet(path: Path) -> pd.DataFrame:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with undamaged(), pq.ParquetFile(path) as file:
+        batch = next(file.iter_batches(HEAD_ROWS), None)
+        return frame_of(file.schema_arrow.empty_table() if batch is None else pa.Table.from_batches([batch]))
+
+
+def _is_state(path: Path) -> bool:
+    import pyarrow.parquet as pq
+
+    with undamaged():
+        return STATE_KEY in (pq.read_schema(path).metadata or {})
+
+
+def _archive(path: Path) -> Head:
+    """What an archive holds: draws, or a log of Inspect."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+    except (zipfile.BadZipFile, OSError) as error:
+        raise DataError(f"the archive cannot be read: {error}") from error
+    if "draws.npy" in names and "about.npy" in names:
+        return Head("a NumPy archive", saved="jaxeval draws")
+    if "header.json" in names:
+        return Head("a log of Inspect", keys=["eval", "samples"])
+    raise DataError(f"it is an archive of {len(names):,} files: unpack it, and name the file to look at")
+
+
+def _document(path: Path) -> dict[str, Any] | None:
+    """The JSON object that a file is, on several lines or on one; None of tables, lines and others."""
+    if path.suffix.lower() != ".json" or path.stat().st_size > _MOST_BYTES:
+        return None
+    try:
+        found = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None

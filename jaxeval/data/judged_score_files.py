@@ -1,0 +1,87 @@
+"""Files of scores that a judge gave, with human labels of some of the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from jaxeval.data.columns import numbers_or_nan, require_column
+from jaxeval.data.judged_answers import JudgedAnswers
+from jaxeval.data.remote_names import FileName
+from jaxeval.data.report import MissingJudgment
+from jaxeval.data.score_files import ScoreColumns, score_table
+from jaxeval.data.table_files import naming
+from jaxeval.errors import DataError
+from jaxeval.wording import counted, did_you_mean, named
+
+#: What `read_scores` calls these, of which some are refused here.
+_MISSING: dict[str, MissingJudgment] = {"error": "error", "complete": "complete", "available": "drop"}
+
+
+def read_judged_scores(
+    path: FileName | Sequence[FileName],
+    *,
+    human: str,
+    judge: str | None = None,
+    only_judge: str | None = None,
+    keep: Sequence[str] = (),
+    missing: str = "error",
+    **columns: Any,
+) -> JudgedAnswers:
+    """Scores as `read_scores` takes them, as judgments, with the human labels of some in the column ``human``.
+
+    Args:
+        path: files, as of `read_scores`.
+        human: column of labels, 1 and 0; missing where no one labelled.
+        judge: column of judges; by default there is one.
+        only_judge: the one of them whose scores are wanted.
+        keep: further columns, for slices.
+        missing: "error", "complete" or "available", as in `score_leaderboard`.
+        columns: as of `read_scores`.
+
+    Raises:
+        DataError: the files cannot be read, or ask for what judged scores do not have.
+    """
+    further = [human, *([judge] if judge else []), *keep]
+    asked = ScoreColumns(keep=list(dict.fromkeys(further)), **columns)
+    if asked.wide:
+        raise DataError("a wide table has no labels of single answers: give a row for each model and item (no --wide)")
+    frame, label, _ = score_table(path, asked)
+    with naming(label):
+        for column in further:
+            require_column(frame, column)
+        if only_judge is not None:
+            names = frame[judge].astype(str)
+            if not (names == only_judge).any():
+                raise DataError(
+                    f"no judge is called {only_judge!r}; there are {named(names.unique())}"
+                    f"{did_you_mean(only_judge, names.unique())}"
+                )
+            frame = frame[names == only_judge].reset_index(drop=True)
+        _reject_groups(frame)
+        if pd.api.types.is_bool_dtype(frame["score"]):
+            frame["score"] = frame["score"].astype(float)
+        answers = JudgedAnswers.from_pandas(
+            frame.assign(**{human: numbers_or_nan(frame[human], human)}),
+            judgment="score", label=human, model="model", item="item", judge=judge, keep=tuple(keep),
+            run="trial" if "trial" in frame else None, missing=_MISSING[missing],
+        )  # fmt: skip
+        lacking = int((~answers.answered).sum())
+        if missing == "error" and lacking:
+            raise DataError(
+                f"models lack answers to items ({counted(lacking, 'pair')} of a model and an item): --missing complete "
+                "takes the items that all models have, --missing available scores each model on its own items"
+            )
+        return answers
+
+
+def _reject_groups(frame: pd.DataFrame) -> None:
+    """Raise DataError where scores have what judged ones are not averaged, drawn or weighted by."""
+    given = [role for role in ("benchmark", "cluster", "weight") if role in frame and len(frame[role].unique()) > 1]
+    if given:
+        raise DataError(
+            f"{counted(len(given), 'column')} of {named(given)}, and scores that human labels correct have none: their "
+            "items count alike, and are drawn one by one; drop the column, or look at its groups by themselves (--by)"
+        )

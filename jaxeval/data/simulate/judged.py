@@ -1,0 +1,226 @@
+"""Simulated judges that score both sides: judged battles, and the replies that would give them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TypedDict, Unpack
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.data.judged_battles import JudgedBattles
+from jaxeval.data.simulate.strengths import LANGUAGES, given_or_drawn
+
+#: Of Appendix A of arXiv:2606.13221.
+_CRITERIA = ("adherence", "helpfulness", "factuality", "completeness", "clarity", "fluency")
+
+
+def simulate_judged_battles(
+    n_battles: int = 25_000,
+    n_models: int = 55,
+    *,
+    strengths: pd.Series | None = None,
+    temperature: float = 0.5,
+    noise: float = 2.0,
+    tie_rate: float = 0.25,
+    position_bias: float = 0.0,
+    length_bias: float = 0.0,
+    unlabelled: float = 0.0,
+    judge_name: str = "judge",
+    seed: int = 0,
+) -> JudgedBattles:
+    """Battles scored by a judge whose temperature is known: humans who choose a side take A with s(temperature * d).
+
+    A battle's score difference d is drawn about (theta_a - theta_b) / temperature, standard deviation ``noise``, and
+    falls on the lattice of six integer criteria judged in both orders: steps of 1/12, within +-9. Humans choose by the
+    d without the judge's length bias, so that `fit_temperature` estimates ``temperature`` where that is 0. A human
+    tie is drawn with probability ``tie_rate`` * 4 p (1 - p), p = s(temperature * d), before a side is chosen.
+
+    Args:
+        strengths: log-strengths by model name (logits); `simulate_strengths` (n_models, seed=seed) by default.
+        temperature: > 0, logits per point of score difference.
+        noise: standard deviation of the score difference beyond the models' strengths, points.
+        tie_rate: share of human ties among equals, from 0 to 1.
+        position_bias: points that the judge adds to the side shown first; the mean of both orders is free of it.
+        length_bias: points per unit of ``log_length_a`` - ``log_length_b``, in both orders.
+        unlabelled: share of battles without a human label.
+        judge_name: as in `JudgedBattles`.
+
+    Returns:
+        Judged battles with both orders and the columns ``log_length_a``, ``log_length_b``, ``language``.
+
+    Raises:
+        ValueError: fewer than two models, no battle, or a rate or temperature out of range.
+
+    Examples:
+        >>> import jaxeval
+        >>> judged = jaxeval.simulate_judged_battles(200, n_models=3, unlabelled=0.5)
+        >>> judged.n_battles, judged.scored
+        (200, True)
+    """
+    strengths = given_or_drawn(strengths, n_models, n_battles, seed)
+    if not (temperature > 0 and noise >= 0 and 0 <= tie_rate <= 1 and 0 <= unlabelled <= 1):
+        raise ValueError(
+            f"temperature must be > 0, noise >= 0, and rates in [0, 1]; got temperature={temperature}, noise={noise}, "
+            f"tie_rate={tie_rate}, unlabelled={unlabelled}"
+        )
+    rng = np.random.default_rng([seed, 2])
+    theta, n_models = strengths.to_numpy(float), len(strengths)
+    a = rng.integers(n_models, size=n_battles)
+    b = (a + rng.integers(1, n_models, size=n_battles)) % n_models
+    # In steps of 1/12 point.
+    fair = np.rint(12 * rng.normal((theta[a] - theta[b]) / temperature, noise)).clip(-108, 108)
+    p = 1 / (1 + np.exp(-temperature * fair / 12))
+    human = (rng.random(n_battles) < p).astype(float)
+    human[rng.random(n_battles) < tie_rate * 4 * p * (1 - p)] = 0.5
+    human[rng.random(n_battles) < unlabelled] = np.nan
+    length = rng.normal(0, 1, (2, n_battles))
+    seen = np.rint(fair + 12 * length_bias * (length[0] - length[1])).clip(-108, 108)
+    # The orders are whole sixths of a point that sum to the mean's twelfths, as far from each other as the scale lets.
+    apart = np.rint(6 * position_bias + rng.normal(0, 2, n_battles))
+    first = (np.floor(seen / 2) + apart).clip(np.maximum(-54, seen - 54), np.minimum(54, seen + 54))
+    names = strengths.index
+    language = rng.choice(len(LANGUAGES), n_battles, p=list(LANGUAGES.values()))
+    frame = pd.DataFrame(
+        {
+            "model_a": pd.Categorical.from_codes(a, names),
+            "model_b": pd.Categorical.from_codes(b, names),
+            "human": human,
+            "first_a": first / 6,
+            "second_a": (seen - first) / 6,
+            "b": np.zeros(n_battles),
+            "log_length_a": length[0],
+            "log_length_b": length[1],
+            "language": pd.Categorical.from_codes(language, list(LANGUAGES)),
+        }
+    )
+    return JudgedBattles.from_pandas(
+        frame,
+        scores_a="first_a",
+        scores_b="b",
+        scores_a_swapped="second_a",
+        scores_b_swapped="b",
+        label_coding="a_wins_1",
+        judge_name=judge_name,
+    )
+
+
+class JudgedOptions(TypedDict, total=False):
+    """How judged battles are simulated: see `simulate_judged_battles`."""
+
+    strengths: pd.Series | None
+    temperature: float
+    noise: float
+    tie_rate: float
+    position_bias: float
+    length_bias: float
+    unlabelled: float
+
+
+def simulate_judge_outputs(
+    n_battles: int = 1000,
+    n_models: int = 8,
+    *,
+    judge_noise: Sequence[float] = (0.0, 1.0, 2.0),
+    malformed: float = 0.0,
+    seed: int = 0,
+    **options: Unpack[JudgedOptions],
+) -> pd.DataFrame:
+    """What judges print about the battles of `simulate_judged_battles`, a row per call, each pair in both orders.
+
+    A reply scores both sides on six criteria from 1 to 10 and names the better one, as JSON in fences: the format of
+    Appendix A of arXiv:2606.13221. A judge without noise of its own gives exactly those battles when its replies are
+    read.
+
+    Args:
+        judge_noise: of each judge, the standard deviation of what it adds to each order's score difference, points.
+        malformed: share of the replies that are cut short.
+        **options: as in `simulate_judged_battles`.
+
+    Returns:
+        The columns ``item, judge, model_a, model_b, output, human``; ``model_a`` is the side shown first.
+
+    Raises:
+        ValueError: no judge, a negative noise, or a share out of [0, 1].
+
+    Examples:
+        >>> import jaxeval
+        >>> calls = jaxeval.simulate_judge_outputs(100, 4, judge_noise=[0.0])
+        >>> print(calls["output"][0][:37])
+        ```json
+        {"scores_A": {"adherence": 4,
+        >>> jaxeval.JudgeOutputs.from_pandas(calls).judged().n_battles
+        100
+    """
+    noises = np.atleast_1d(np.asarray(judge_noise, float))
+    if not (noises.size and (noises >= 0).all() and 0 <= malformed <= 1):
+        raise ValueError(f"judges need a noise >= 0 each, got {judge_noise!r}; and a share in [0, 1], got {malformed}")
+    battles = simulate_judged_battles(n_battles, n_models, seed=seed, **options)
+    rng = np.random.default_rng([seed, 3])
+    sides = np.stack([battles.models[battles.model_a], battles.models[battles.model_b]])
+    label = np.select([battles.human == 1, battles.human == 0.5, battles.human == 0], ["model_a", "tie", "model_b"], "")
+    other = pd.Series(label).replace({"model_a": "model_b", "model_b": "model_a"}).to_numpy()
+    assert battles.orders is not None
+    parts = []
+    for k, noise in enumerate(noises, start=1):
+        # In sixths of a point, within the scale.
+        seen = np.rint(6 * (battles.orders + rng.normal(0, noise, battles.orders.shape))).clip(-54, 54).astype(int)
+        for order, sign in enumerate((1, -1)):
+            replies = _replies(sign * seen[:, order], rng)
+            cut = rng.random(n_battles) < malformed
+            outputs = [text[: len(text) // 3] if short else text for text, short in zip(replies, cut, strict=True)]
+            first, second = sides[::sign]
+            human = pd.Series(label if order == 0 else other, dtype=object).replace("", None)
+            parts.append(
+                pd.DataFrame({"item": np.arange(n_battles), "judge": f"judge-{k}", "model_a": first, "model_b": second,
+                              "output": outputs, "human": human})
+            )  # fmt: skip
+    return pd.concat(parts).sort_values("item", kind="stable", ignore_index=True)
+
+
+def scored_calls(battles: JudgedBattles, seed: int = 0) -> pd.DataFrame:
+    """Simulated judged battles as the calls that made them: two rows a battle, one in each order.
+
+    Returns:
+        The columns ``item``, ``model_a``, ``model_b``, ``scores_a``, ``scores_b`` (means of six criteria, 1 to 10) and
+        ``human`` ("model_a", "tie", "model_b"; None where nobody voted). ``model_a`` is the side shown first.
+    """
+    assert battles.orders is not None
+    rng = np.random.default_rng([seed, 10])
+    sides = [np.asarray(battles.models[codes]) for codes in (battles.model_a, battles.model_b)]
+    parts = []
+    for order, sign in enumerate((1, -1)):
+        scores = _criterion_scores(np.rint(6 * sign * battles.orders[:, order]).astype(int), rng).mean(2)
+        human = sign * (battles.human - 0.5)
+        words = np.select([human > 0, human == 0, human < 0], ["model_a", "tie", "model_b"], "")
+        first, second = sides[::sign]
+        parts.append(
+            pd.DataFrame({"item": np.arange(len(human)), "model_a": first, "model_b": second, "scores_a": scores[:, 0],
+                          "scores_b": scores[:, 1], "human": pd.Series(words, dtype=object).replace("", None)})
+        )  # fmt: skip
+    return pd.concat(parts).sort_values("item", kind="stable", ignore_index=True)
+
+
+def _criterion_scores(sixths: NDArray[np.int_], rng: np.random.Generator) -> NDArray[np.int_]:
+    """Integer scores (N, side, criterion) whose differences, first side less second, sum to ``sixths`` (N,)."""
+    n = len(_CRITERIA)
+    gap = sixths[:, None] // n + (np.arange(n) < (sixths % n)[:, None])
+    low = 1 + np.floor((10 - np.abs(gap)) * rng.random(gap.shape)).astype(int)
+    return np.stack([low + np.maximum(gap, 0), low - np.minimum(gap, 0)], axis=1)
+
+
+def _replies(sixths: NDArray[np.int_], rng: np.random.Generator) -> list[str]:
+    """Replies (N,) with integer scores whose differences, first side less second, sum to ``sixths`` (N,)."""
+    scores = _criterion_scores(sixths, rng)
+    names = np.array(["B", "C", "A"])[1 + np.sign(sixths)]
+    return [
+        "```json\n"
+        + json.dumps(
+            {**{f"scores_{side}": dict(zip(_CRITERIA, own, strict=True)) for side, own in zip("AB", both, strict=True)},
+             "preference": name}
+        )
+        + "\n```"
+        for both, name in zip(scores.tolist(), names.tolist(), strict=True)
+    ]  # fmt: skip

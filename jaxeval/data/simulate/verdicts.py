@@ -1,0 +1,204 @@
+"""Simulated verdicts: of a judge beside people, and of panels of judges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Unpack
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.checks import checked_integer
+from jaxeval.data.battles import Battles
+from jaxeval.data.simulate.strengths import given_or_drawn
+from jaxeval.data.simulate.votes import VoteOptions, simulate_votes
+
+
+@dataclass(frozen=True)
+class Judge:
+    """A judge that repeats the human outcome with probability ``agreement``, and else decides alone.
+
+    Alone it has strengths of its own, which differ from people's by ``taste`` logits (standard deviation), and adds
+    ``side_bias`` logits for side A.
+    """
+
+    agreement: float = 0.6
+    taste: float = 0.3
+    side_bias: float = 0.0
+
+    def __post_init__(self) -> None:
+        """An error for what no judge can have."""
+        if not 0 <= self.agreement <= 1:
+            raise ValueError(f"agreement must lie in [0, 1], got {self.agreement}")
+        if not 0 <= self.taste < np.inf:
+            raise ValueError(f"taste must be >= 0 and finite, got {self.taste}")
+
+    def verdicts(
+        self, votes: pd.DataFrame, strengths: pd.Series, rng: np.random.Generator, tie_rate: float = 0.25
+    ) -> NDArray[np.str_]:
+        """What the judge says of each battle of ``votes``: "model_a", "model_b" or "tie"; or the human outcome."""
+        own = strengths.to_numpy(float) + rng.normal(0, self.taste, len(strengths))
+        a, b = (votes[side].cat.codes.to_numpy() for side in ("model_a", "model_b"))
+        p, u = 1 / (1 + np.exp(own[b] - own[a] - self.side_bias)), rng.random(len(votes))
+        tie = tie_rate * 4 * p * (1 - p)
+        alone = np.select([u < p - tie / 2, u < p + tie / 2], ["model_a", "tie"], "model_b")
+        return np.where(rng.random(len(votes)) < self.agreement, votes["winner"].astype(str), alone)
+
+
+def simulate_verdicts(
+    n_human: int = 500,
+    n_unlabelled: int = 20_000,
+    n_models: int = 20,
+    *,
+    agreement: float = 0.6,
+    taste: float = 0.3,
+    **options: Unpack[VoteOptions],
+) -> tuple[Battles, Battles, Battles]:
+    """A few battles judged by people and a judge, and many by the judge alone: what `prediction_powered` takes.
+
+    The judge repeats the human outcome with probability ``agreement``. Otherwise the judge decides alone, by strengths
+    of a taste of its own, which differ from people's by ``taste`` logits (standard deviation).
+
+    Args:
+        n_human: n, battles that people judged, and the judge too.
+        n_unlabelled: N, further battles.
+        n_models: M.
+        agreement: from 0 to 1.
+        taste: standard deviation of the difference between the judge's strengths and people's, logits.
+        **options: of `simulate_votes`.
+
+    Returns:
+        People's outcomes of the n battles, the judge's verdicts on them, and those on the N others.
+
+    Raises:
+        ValueError: a share that is none, a negative ``taste``, or as by `simulate_votes`.
+
+    Examples:
+        >>> import jaxeval
+        >>> human, judged, unlabelled = jaxeval.simulate_verdicts(100, 1_000, n_models=4)
+        >>> human.n_battles, judged.n_battles, unlabelled.n_battles
+        (100, 100, 1000)
+    """
+    judge = Judge(agreement, taste)
+    n = checked_integer("n_human", n_human, 1) + checked_integer("n_unlabelled", n_unlabelled, 1)
+    strengths = given_or_drawn(options.get("strengths"), n_models, n, options.get("seed", 0))
+    votes = simulate_votes(n, len(strengths), **{**options, "strengths": strengths})
+    rng = np.random.default_rng([options.get("seed", 0), 3])
+    judged = Battles.from_pandas(
+        votes.assign(winner=judge.verdicts(votes, strengths, rng, options.get("tie_rate", 0.25)))
+    )
+    labelled = np.arange(n) < n_human
+    return Battles.from_pandas(votes[labelled]), judged.filter(labelled), judged.filter(~labelled)
+
+
+def simulate_judges(
+    n_battles: int = 1_000,
+    n_models: int = 8,
+    *,
+    agreement: Sequence[float] = (0.8, 0.7, 0.5),
+    side_biases: Sequence[float] | None = None,
+    taste: float = 0.3,
+    **options: Unpack[VoteOptions],
+) -> pd.DataFrame:
+    """Battles with a column for each of two people and each judge, as `judge_agreement` takes them.
+
+    "human" is the outcome of `simulate_votes`. "expert" decides as people do, and repeats that outcome with probability
+    .6. Each judge repeats it with its ``agreement``, and else decides by a taste and a side bias of its own.
+
+    Args:
+        n_battles: N.
+        n_models: M.
+        agreement: (K,) from 0 to 1.
+        side_biases: (K,) logits for side A; none by default.
+        taste: standard deviation of the difference between each judge's strengths and people's, logits.
+        **options: of `simulate_votes`.
+
+    Returns:
+        The columns of `simulate_votes` with ``human`` in place of ``winner``, and ``item``, ``expert``, ``judge-1``...
+
+    Raises:
+        ValueError: a share that is none, numbers of judges that differ, or as by `simulate_votes`.
+
+    Examples:
+        >>> import jaxeval
+        >>> table = jaxeval.simulate_judges(500, 4, agreement=[0.9, 0.5])
+        >>> found = jaxeval.judge_agreement(table, ["human", "expert"], judges=["judge-1", "judge-2"], n_resamples=50)
+        >>> found.table["judge"].tolist()
+        ['judge-1', 'judge-2', 'panel', 'people']
+    """
+    biases = [0.0] * len(agreement) if side_biases is None else list(side_biases)
+    if len(biases) != len(agreement) or not biases:
+        raise ValueError(
+            f"every judge has an agreement and a side bias, got {len(agreement)} and {len(biases)} of them"
+        )
+    judges = [Judge(share, taste, bias) for share, bias in zip(agreement, biases, strict=True)]
+    strengths = given_or_drawn(options.get("strengths"), n_models, n_battles, options.get("seed", 0))
+    votes = simulate_votes(n_battles, len(strengths), **{**options, "strengths": strengths})
+    rng, tie_rate = np.random.default_rng([options.get("seed", 0), 6]), options.get("tie_rate", 0.25)
+    table = votes.rename(columns={"winner": "human"}).assign(item=np.arange(n_battles))
+    table["expert"] = Judge(0.6, 0.0).verdicts(votes, strengths, rng, tie_rate)
+    for k, judge in enumerate(judges, start=1):
+        table[f"judge-{k}"] = judge.verdicts(votes, strengths, rng, tie_rate)
+    return table
+
+
+def simulate_panel(
+    n_items: int = 1_000,
+    n_models: int = 8,
+    *,
+    discriminations: Sequence[float] = (0.5, 1.0, 2.0),
+    side_biases: Sequence[float] | None = None,
+    together: float = 0.0,
+    strengths: pd.Series | None = None,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Verdicts of a panel: each judge chooses a side of each item's two models, as `fit_judge_panel` takes them.
+
+    Judge k takes side A with probability s(g_k (theta_a - theta_b) + b_k). There are no ties.
+
+    Args:
+        n_items: items, each of two models that are chosen at random, as is the side of each.
+        n_models: M.
+        discriminations: (K,) g.
+        side_biases: (K,) b, logits; none by default.
+        together: probability that a judge decides an item by the chance that all such judges share.
+        strengths: log-strengths by model name (logits); `simulate_strengths` (n_models, seed=seed) by default.
+        seed: of the random numbers.
+
+    Returns:
+        A row for each judge and item: judge, item, model_a, model_b, verdict.
+
+    Raises:
+        ValueError: a share that is none, or numbers of judges that differ.
+
+    Examples:
+        >>> import jaxeval
+        >>> jaxeval.simulate_panel(2, 3, discriminations=[1.0, 2.0], seed=0)[["judge", "item"]].to_numpy().tolist()
+        [['judge-1', 0], ['judge-1', 1], ['judge-2', 0], ['judge-2', 1]]
+    """
+    if not 0 <= together <= 1:
+        raise ValueError(f"together must lie in [0, 1], got {together}")
+    g = np.asarray(discriminations, float)
+    b = np.zeros(len(g)) if side_biases is None else np.asarray(side_biases, float)
+    if g.shape != b.shape or g.ndim != 1 or len(g) == 0:
+        raise ValueError(f"every judge has a discrimination and a side bias, got {len(g)} and {len(b)} of them")
+    n = checked_integer("n_items", n_items, 1)
+    own = given_or_drawn(strengths, n_models, n, seed)
+    rng = np.random.default_rng([checked_integer("seed", seed), 4])
+    m = len(own)
+    a = rng.integers(0, m, n)
+    other = (a + rng.integers(1, m, n)) % m
+    theta = own.to_numpy(float)
+    p = 1 / (1 + np.exp(-(g[:, None] * (theta[a] - theta[other]) + b[:, None])))
+    u = np.where(rng.random((len(g), n)) < together, rng.random(n), rng.random((len(g), n)))
+    return pd.DataFrame(
+        {
+            "judge": np.repeat([f"judge-{k + 1}" for k in range(len(g))], n),
+            "item": np.tile(np.arange(n), len(g)),
+            "model_a": np.tile(own.index[a], len(g)),
+            "model_b": np.tile(own.index[other], len(g)),
+            "verdict": np.where(u < p, "model_a", "model_b").ravel(),
+        }
+    )

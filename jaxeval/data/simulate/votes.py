@@ -1,0 +1,165 @@
+"""Simulated arena votes with known strengths."""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict, Unpack
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.data.battles import Battles
+from jaxeval.data.simulate.strengths import LANGUAGES, given_or_drawn
+from jaxeval.errors import DataError
+from jaxeval.wording import did_you_mean, named
+
+_BOTH_BAD_SHARE_OF_TIES = 0.4
+_FIRST_DAY, _DAYS = pd.Timestamp("2026-01-01"), 30
+#: Of the lengths of answers, in tokens: the mean, and the standard deviations over answers and over models.
+_MEAN_LENGTH, _SPREAD_OF_LENGTHS, _SPREAD_OF_MODELS = 600, 140, 100
+_LOGITS_OF_A_TOKEN = 0.0015
+
+
+def simulate_votes(
+    n_battles: int = 25_000,
+    n_models: int = 55,
+    *,
+    strengths: pd.Series | None = None,
+    tie_rate: float = 0.25,
+    popularity_exponent: float = 0.6,
+    details: bool = False,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Votes in the Arena's format: model_a, model_b, winner, language, voter.
+
+    Opponents are drawn by popularity, which falls as rank^-exponent in an order unrelated to strength. A battle is a
+    tie with probability ``tie_rate`` * 4 p (1 - p), with p = s(theta_a - theta_b), two fifths of ties being both-bad;
+    wins are such that the expected score, a tie counting half, is exactly p: ratings fitted with ties as half a win
+    estimate ``strengths``.
+
+    Args:
+        strengths: log-strengths by model name (logits); `simulate_strengths` (n_models, seed=seed) by default.
+        tie_rate: of equals, from 0 to 0.5.
+        details: whether votes also have ``vote``, a number; ``prompt``, shared by about four votes, never of the same
+            two models; ``time``, in the order of the rows; and ``length_a``, ``length_b`` in tokens. Lengths are such
+            that, among votes that are no ties, a token more for side A adds .0015 logits. Some models write more than
+            others, so that control for length moves them. The other columns are the same with details and without.
+
+    Raises:
+        ValueError: fewer than two models, no battle, or a tie rate out of range.
+
+    Examples:
+        >>> import jaxeval
+        >>> votes = jaxeval.simulate_votes(1000, n_models=4)
+        >>> list(votes.columns)
+        ['model_a', 'model_b', 'winner', 'language', 'voter']
+    """
+    strengths = given_or_drawn(strengths, n_models, n_battles, seed)
+    if not 0 <= tie_rate <= 0.5:
+        raise ValueError(f"tie_rate must lie in [0, 0.5], got {tie_rate}")
+    if not np.isfinite(strengths.to_numpy(float)).all():
+        raise ValueError(f"strengths must be finite, got {strengths[~np.isfinite(strengths)].to_dict()}")
+    rng = np.random.default_rng([seed, 1])
+    theta, n_models = strengths.to_numpy(float), len(strengths)
+    popularity = rng.permutation(np.arange(1.0, n_models + 1) ** -popularity_exponent)
+    popularity /= popularity.sum()
+    a = rng.choice(n_models, n_battles, p=popularity)
+    b = rng.choice(n_models, n_battles, p=popularity)
+    while (same := np.flatnonzero(a == b)).size:
+        a[same] = rng.choice(n_models, len(same), p=popularity)
+        b[same] = rng.choice(n_models, len(same), p=popularity)
+
+    winner = _winners(theta[a] - theta[b], tie_rate, rng)
+    language = rng.choice(len(LANGUAGES), n_battles, p=list(LANGUAGES.values()))
+    n_voters = max(1, n_battles // 3)
+    names = strengths.index
+    votes = pd.DataFrame(
+        {
+            "model_a": pd.Categorical.from_codes(a, names),
+            "model_b": pd.Categorical.from_codes(b, names),
+            "winner": winner,
+            "language": pd.Categorical.from_codes(language, list(LANGUAGES)),
+            "voter": rng.integers(n_voters, size=n_battles),
+        }
+    )
+    return votes.assign(**_details(votes, np.random.default_rng([seed, 5]))) if details else votes
+
+
+def votes_on(pairs: pd.DataFrame, strengths: pd.Series, tie_rate: float = 0.25, seed: int = 0) -> pd.DataFrame:
+    """The rows of ``pairs``, of columns model_a and model_b, with a column ``winner`` as `simulate_votes` draws it.
+
+    Raises:
+        DataError: a column is not there, or names a model without strength.
+    """
+    sides = []
+    for side in ("model_a", "model_b"):
+        if side not in pairs:
+            raise DataError(f"there is no column {side!r}; there are {named(list(pairs.columns))}")
+        names = pairs[side].astype(str)
+        strange = names[~names.isin(strengths.index)]
+        if len(strange):
+            known = list(strengths.index)
+            raise DataError(
+                f"column {side!r}: {strange.iloc[0]!r} is no simulated model{did_you_mean(strange.iloc[0], known)}; "
+                f"they are {named(known)}"
+            )
+        sides.append(strengths[names].to_numpy(float))
+    return pairs.assign(winner=_winners(sides[0] - sides[1], tie_rate, np.random.default_rng([seed, 11])))
+
+
+def _winners(difference: NDArray[np.float64], tie_rate: float, rng: np.random.Generator) -> pd.Categorical:
+    """An outcome for each difference of strengths, side A less side B."""
+    p = 1 / (1 + np.exp(-difference))
+    tie = tie_rate * 4 * p * (1 - p)
+    labels = np.array(["model_a", "tie", "both_bad", "model_b"])
+    edges = np.stack([p - tie / 2, p - tie / 2 + (1 - _BOTH_BAD_SHARE_OF_TIES) * tie, p + tie / 2])
+    return pd.Categorical.from_codes((rng.random(len(p)) >= edges).sum(0), labels)
+
+
+def _details(votes: pd.DataFrame, rng: np.random.Generator) -> dict[str, Any]:
+    """The further columns of votes."""
+    n = len(votes)
+    a, b = (votes[side].cat.codes.to_numpy().astype(np.int64) for side in ("model_a", "model_b"))
+    pair = np.minimum(a, b) * (max(a.max(), b.max()) + 1) + np.maximum(a, b)
+    # The battles of a pair have prompts in a row, from a place of the pair's own on: no prompt comes twice.
+    place = votes.groupby(pair).cumcount().to_numpy()
+    n_prompts = max(-(-n // 4), place.max() + 1)
+    prompt = rng.permutation(n_prompts)[(rng.integers(n_prompts, size=pair.max() + 1)[pair] + place) % n_prompts]
+    seconds = np.sort(rng.integers(_DAYS * 24 * 3600, size=n))
+    # Of two normal distributions with one variance, which one a number is from has a logit that is linear in it. So
+    # lengths that lie about a mean of the outcome are a covariate of a known coefficient, whoever meets.
+    won = votes["winner"].map({"model_a": 1.0, "model_b": -1.0}).fillna(0).to_numpy(float)
+    wordy = rng.normal(0, _SPREAD_OF_MODELS, len(votes["model_a"].cat.categories))
+    shift = _LOGITS_OF_A_TOKEN * _SPREAD_OF_LENGTHS**2 / 2
+    lengths = [
+        np.rint(_MEAN_LENGTH + wordy[side] + sign * shift * won + rng.normal(0, _SPREAD_OF_LENGTHS, n))
+        for side, sign in ((a, 1), (b, -1))
+    ]
+    return {
+        "vote": np.arange(n),
+        "prompt": prompt,
+        "time": _FIRST_DAY + pd.to_timedelta(seconds, unit="s"),
+        "length_a": lengths[0].clip(1).astype(int),
+        "length_b": lengths[1].clip(1).astype(int),
+    }
+
+
+class VoteOptions(TypedDict, total=False):
+    """How votes are simulated: see `simulate_votes`."""
+
+    strengths: pd.Series | None
+    tie_rate: float
+    popularity_exponent: float
+    details: bool
+    seed: int
+
+
+def simulate_battles(n_battles: int = 25_000, n_models: int = 55, **options: Unpack[VoteOptions]) -> Battles:
+    """`simulate_votes`, with its options, read as `Battles`.
+
+    Examples:
+        >>> import jaxeval
+        >>> jaxeval.simulate_battles(1000, n_models=4, tie_rate=0).report.n_ties
+        0
+    """
+    return Battles.from_pandas(simulate_votes(n_battles, n_models, **options))

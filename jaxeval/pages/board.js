@@ -1,0 +1,365 @@
+// The board: a table that sorts, is searched and filtered, and says what it rests on.
+
+const MOST_CHOICES = 60;
+
+/** The board that the reader chose, with or without style control. */
+function boardOf(state, data) {
+	const own = data.boards.find(({ id }) => id === state.board) ?? data.boards[0];
+	return (state.style && otherBoard(own, data, "controlled")) || own;
+}
+
+/** The board that another one names as its "controlled" or "without". */
+function otherBoard(board, data, which) {
+	return board[which] === undefined ? null : data.boards.find(({ id }) => id === board[which]);
+}
+
+/** What the filters leave of a board's rows, in the order of the board. */
+function shownRows(board, state, data) {
+	const sought = state.q.trim().toLowerCase();
+	const wanted = new Map();
+	for (const entry of state.only) {
+		const [key, value] = split(entry);
+		wanted.set(key, [...(wanted.get(key) ?? []), value]);
+	}
+	return board.rows.filter((row) => {
+		const { name, about } = data.models[row.model];
+		if (row.votes < state.min) return false;
+		for (const [key, values] of wanted) if (!values.includes(about[key] ?? "")) return false;
+		return (
+			sought === "" ||
+			name.toLowerCase().includes(sought) ||
+			Object.values(about).some((x) => typeof x === "string" && x.toLowerCase().includes(sought))
+		);
+	});
+}
+
+/** "key=value" in two. */
+function split(entry) {
+	const at = entry.indexOf("=");
+	return at < 0 ? [entry, ""] : [entry.slice(0, at), entry.slice(at + 1)];
+}
+
+/** The part of the state that filters rows; panels that show rows have it in common. */
+function filterState() {
+	return { q: "", min: 0, only: [] };
+}
+
+/** Fields that filter rows, for a panel of its own or beside others. */
+function filterFields(store, data) {
+	const search = element("input", {
+		type: "search",
+		placeholder: "Model, organisation \u2026",
+		maxlength: 200,
+		oninput: () => store.set({ q: search.value }),
+	});
+	const fewest = element("input", {
+		type: "number",
+		min: 0,
+		step: 1,
+		inputmode: "numeric",
+		oninput: () => store.set({ min: Math.max(Number(fewest.value) || 0, 0) }),
+	});
+	const lists = data.columns
+		.filter(({ of, kind }) => of === "model" && kind === "text")
+		.flatMap(({ key, title }) => {
+			const values = [
+				...new Set(data.models.map(({ about }) => about[key]).filter((value) => value !== undefined)),
+			].sort((a, b) => a.localeCompare(b, "en"));
+			if (values.length < 2 || values.length > MOST_CHOICES) return [];
+			const list = element(
+				"select",
+				{
+					onchange: () =>
+						store.set({
+							only: [
+								...store.get().only.filter((entry) => split(entry)[0] !== key),
+								...(list.value === "" ? [] : [`${key}=${list.value}`]),
+							],
+						}),
+				},
+				element("option", { value: "" }, "all"),
+				...values.map((value) => element("option", { value }, value)),
+			);
+			return [{ key, title, list }];
+		});
+	const show = () => {
+		const state = store.get();
+		if (search.value !== state.q) search.value = state.q;
+		if (Number(fewest.value) !== state.min) fewest.value = state.min || "";
+		for (const { key, list } of lists) {
+			const own = state.only.map(split).find(([name]) => name === key);
+			list.value = own ? own[1] : "";
+		}
+	};
+	store.subscribe(show);
+	show();
+	return [
+		labelled("Search", search),
+		labelled("Votes, at least", fewest),
+		...lists.map(({ title, list }) => labelled(title, list)),
+	];
+}
+
+/** An interval as a bar on the scale of its board: a line, and a mark at the rating. */
+function intervalBar(row, at) {
+	const [low, high] = [number(row.lower), number(row.upper)];
+	if (row.rating === undefined) return null;
+	const clipped = (x) => Math.min(Math.max(at(x), 0), 100);
+	const parts = [];
+	if (!Number.isNaN(low) && !Number.isNaN(high)) {
+		const [left, right] = [clipped(low), clipped(high)];
+		parts.push(drawn("rect", { class: "band", x: left, y: 5, width: Math.max(right - left, 0.6), height: 4 }));
+	}
+	parts.push(drawn("rect", { class: "mark", x: clipped(row.rating) - 0.5, y: 2, width: 1, height: 10 }));
+	return drawn(
+		"svg",
+		{ class: "bar", viewBox: "0 0 100 14", preserveAspectRatio: "none", "aria-hidden": "true" },
+		...parts,
+	);
+}
+
+/** The ends of an interval as distances from the rating: "+12.3 / −10.1". */
+function distances(row) {
+	const [low, high] = [number(row.lower), number(row.upper)];
+	if (row.rating === undefined || Number.isNaN(low) || Number.isNaN(high)) return "";
+	return `${signed(high - row.rating)} / ${signed(low - row.rating)}`;
+}
+
+/** The ranks that the votes leave open. */
+function rankSet({ best, worst }) {
+	return best === undefined ? "" : best === worst ? `${best}` : `${best}\u2013${worst}`;
+}
+
+/** How far a model moved since the earlier board, in ranks. */
+function rankMove(row) {
+	return row.was?.rank === undefined || row.rank === undefined ? NaN : row.was.rank - row.rank;
+}
+
+function arrow(places) {
+	if (!Number.isFinite(places)) return "";
+	return places > 0 ? `\u25b2\u00a0${places}` : places < 0 ? `\u25bc\u00a0${-places}` : "\u2013";
+}
+
+/** The columns of a board. */
+function boardColumns(board, data) {
+	const bounds = board.rows.flatMap((row) =>
+		row.rating === undefined ? [] : [number(row.lower), row.rating, number(row.upper)],
+	);
+	const [low, high] = rangeOf(bounds);
+	const at = scaleOf(low, high, 1, 99);
+	const has = (name) => board.rows.some((row) => row[name] !== undefined);
+	const level = data.level ? `${Number((100 * data.level).toPrecision(4))}%` : "";
+	const without = otherBoard(board, data, "without");
+	const ratings = new Map((without?.rows ?? []).map((row) => [row.model, row]));
+	const columns = [
+		{ id: "rank", title: "Rank", number: true, kind: "rank", value: (row) => row.rank, text: (row) => count(row.rank) },
+		has("best") && {
+			id: "ranks",
+			title: "Ranks left open",
+			kind: "ranks",
+			help: `The ranks that the votes leave open to the model, at ${level}`,
+			value: (row) => row.best,
+			text: rankSet,
+			copied: [
+				{ title: "Best rank", value: (row) => row.best ?? "" },
+				{ title: "Worst rank", value: (row) => row.worst ?? "" },
+			],
+		},
+		{
+			id: "model",
+			title: "Model",
+			rowHeader: true,
+			kind: "model",
+			value: (row) => data.models[row.model].name,
+			text: (row) => data.models[row.model].name,
+			cell: (row) => named(data.models[row.model].name),
+		},
+		{
+			id: "rating",
+			title: "Rating",
+			number: true,
+			kind: "rating",
+			largestFirst: true,
+			value: (row) => row.rating,
+			text: (row) => (row.rating === undefined ? "unrated" : fixed(row.rating)),
+		},
+		{
+			id: "interval",
+			title: level ? `${level} interval` : "Interval",
+			number: true,
+			kind: "interval",
+			help: "From the rating to the ends of its interval; sorted by width",
+			value: (row) => number(row.upper) - number(row.lower),
+			text: distances,
+			copied: [
+				{ title: "Lower", value: (row) => row.lower ?? "" },
+				{ title: "Upper", value: (row) => row.upper ?? "" },
+			],
+		},
+		{
+			id: "bar",
+			title: "",
+			kind: "bars",
+			copy: false,
+			text: () => "",
+			cell: (row) => intervalBar(row, at),
+			top: axisTop(low, high),
+		},
+		without && {
+			id: "moved",
+			title: "Style moves it",
+			number: true,
+			largestFirst: true,
+			help: "Rating with style control, less the rating without",
+			value: (row) => row.rating - (ratings.get(row.model)?.rating ?? NaN),
+			text: (row) => signed(row.rating - (ratings.get(row.model)?.rating ?? NaN)),
+		},
+		has("was") && {
+			id: "since",
+			title: `Since ${data.earlier?.title ?? "before"}`,
+			number: true,
+			kind: "since",
+			largestFirst: true,
+			help: "Places up or down, and the change of the rating",
+			value: rankMove,
+			text: sinceText,
+			cell: sinceCell,
+		},
+		{
+			id: "votes",
+			title: "Votes",
+			number: true,
+			largestFirst: true,
+			value: (row) => row.votes,
+			text: (row) => count(row.votes),
+		},
+		...data.columns.map((column) => moreColumn(column, data, board)),
+		has("tier") && {
+			id: "tier",
+			title: "Tier",
+			number: true,
+			kind: "tiers",
+			help: "Models that the votes cannot tell from the first of their tier",
+			value: (row) => row.tier,
+			text: (row) => count(row.tier),
+		},
+		has("flags") && {
+			id: "notes",
+			title: "Notes",
+			kind: "notes",
+			value: (row) => row.flags ?? "",
+			text: (row) => row.flags ?? "",
+		},
+	];
+	return columns.filter(Boolean);
+}
+
+function axisTop(low, high) {
+	return element("span", { class: "ends" }, element("span", {}, fixed(low, 0)), element("span", {}, fixed(high, 0)));
+}
+
+function sinceText(row) {
+	if (row.was === undefined) return "new";
+	const moved = signed(row.rating - row.was.rating);
+	return [arrow(rankMove(row)), moved && `(${moved})`].filter(Boolean).join(" ");
+}
+
+function sinceCell(row) {
+	if (row.was === undefined) return element("span", { class: "new" }, "new");
+	const places = rankMove(row);
+	const said = places > 0 ? `up ${places}` : places < 0 ? `down ${-places}` : "same rank";
+	return element(
+		"span",
+		{},
+		element(
+			"span",
+			{ class: places > 0 ? "up" : places < 0 ? "down" : "same", "aria-label": said, role: "img" },
+			arrow(places),
+		),
+		" ",
+		element("small", {}, signed(row.rating - row.was.rating)),
+	);
+}
+
+/** A column of what is known besides, if the board has any of it. */
+function moreColumn({ key, title, kind, of }, data, board) {
+	const value = (row) => (of === "model" ? data.models[row.model].about[key] : row.more?.[key]);
+	if (!board.rows.some((row) => value(row) !== undefined)) return null;
+	const shown = { number: count, share: percent }[kind] ?? ((x) => x ?? "");
+	const text = (row) => shown(value(row));
+	const isNumber = kind === "number" || kind === "share";
+	const cell =
+		kind === "link"
+			? (row) => (value(row) === undefined ? "" : linked(value(row)))
+			: kind === "text"
+				? (row) => named(text(row))
+				: undefined;
+	return {
+		id: `by-${key}`,
+		title,
+		number: isNumber,
+		kind: "more",
+		largestFirst: isNumber,
+		value: (row) => value(row) ?? null,
+		text,
+		cell,
+	};
+}
+
+const boardPanel = {
+	id: "board",
+	title: "Board",
+	state: () => ({ ...filterState(), sort: "rank", pick: [] }),
+	render(root, store, data) {
+		const told = element("p", { class: "told", role: "status" });
+		const place = element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "The board" });
+		const below = element("div", { class: "below" });
+		let [rows, columns, board] = [[], [], null];
+		const buttons = copyButtons(() => ({ columns, rows, title: `${data.title}: ${board.title}` }));
+		root.append(element("div", { class: "bar-of-fields" }, ...filterFields(store, data), buttons), told, place, below);
+
+		const draw = () => {
+			const state = store.get();
+			board = boardOf(state, data);
+			columns = boardColumns(board, data);
+			rows = sorted(shownRows(board, state, data), columns, state.sort);
+			const inOrder = state.sort === "rank" || state.sort === "-rating";
+			const focus = document.activeElement?.dataset?.sort;
+			place.replaceChildren(
+				dataTable({
+					label: `${data.title}: ${board.title}`,
+					columns,
+					rows,
+					sort: state.sort,
+					press: (sort) => store.set({ sort }),
+					rowClass: (row, before) => (inOrder && before && row.tier !== before.tier ? "tier" : null),
+				}),
+			);
+			if (focus) place.querySelector(`[data-sort="${CSS.escape(focus)}"]`)?.focus();
+			const filtered = rows.length < board.rows.length;
+			told.textContent = filtered
+				? `${count(rows.length)} of ${counted(board.rows.length, "model")}. Ranks are those among all.`
+				: counted(board.rows.length, "model");
+			below.replaceChildren(
+				...board.notes.map((note) => element("p", { class: "note" }, note)),
+				...warnings(board.warnings),
+			);
+		};
+		store.subscribe(draw);
+		draw();
+	},
+};
+
+/** Sentences on what the votes leave open. */
+function warnings(sentences) {
+	if (sentences.length === 0) return [];
+	const list = element("ul", {}, ...sentences.map((sentence) => element("li", {}, sentence)));
+	return [
+		element(
+			"details",
+			{ class: "warnings", open: sentences.length < 4 },
+			element("summary", {}, counted(sentences.length, "warning")),
+			list,
+		),
+	];
+}

@@ -1,0 +1,97 @@
+// Every model on every board: ranks or ratings side by side.
+
+const MOST_CATEGORIES = 40;
+const SHADES = 7;
+
+const categoriesPanel = {
+	id: "categories",
+	title: "Categories",
+	available: (data) => data.boards.filter(({ without }) => without === undefined).length > 1,
+	state: () => ({ ...filterState(), cells: "rank", by: "" }),
+	render(root, store, data) {
+		const place = element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Models by category" });
+		const told = element("p", { class: "told" });
+		const kinds = choice({
+			label: "Cells",
+			options: [
+				{ id: "rank", title: "Ranks" },
+				{ id: "rating", title: "Ratings" },
+			],
+			choose: (cells) => store.set({ cells }),
+		});
+		let table = { columns: [], rows: [] };
+		const buttons = copyButtons(() => ({ ...table, title: `${data.title}: ${store.get().cells}s by category` }));
+		root.append(
+			element("div", { class: "bar-of-fields" }, kinds.node, ...filterFields(store, data), buttons),
+			told,
+			place,
+		);
+		const draw = () => {
+			const state = store.get();
+			const cells = state.cells === "rating" ? "rating" : "rank";
+			kinds.show(cells);
+			const all = data.boards
+				.filter(({ without }) => without === undefined)
+				.map((board) => boardOf({ ...state, board: board.id }, data));
+			const boards = all.slice(0, MOST_CATEGORIES);
+			told.textContent = boards.length < all.length ? `The first ${boards.length} of ${all.length} boards.` : "";
+			table = matrix(boards, cells, state, data);
+			table.rows = sorted(table.rows, table.columns, state.by);
+			place.replaceChildren(
+				dataTable({
+					label: `${cells}s by category`,
+					...table,
+
+					sort: state.by,
+					press: (by) => store.set({ by }),
+				}),
+			);
+		};
+		store.subscribe(draw);
+		draw();
+	},
+};
+
+/** A row for each model, a column for each board; cells are shaded by the place of a model on its board. */
+function matrix(boards, cells, state, data) {
+	const ofBoard = boards.map((board) => new Map(shownRows(board, state, data).map((row) => [row.model, row])));
+	const models = [...new Set(ofBoard.flatMap((rows) => [...rows.keys()]))];
+	const columns = boards.map((board, k) => {
+		const at = (model) => ofBoard[k].get(model)?.[cells];
+		const text = (model) => (cells === "rank" ? count(at(model)) : fixed(at(model)));
+		const places = Math.max(...board.rows.map(({ rank }) => rank ?? 0), 1);
+		const shade = (model) => {
+			const place = ofBoard[k].get(model)?.rank;
+			return place === undefined
+				? "none"
+				: `shade-${Math.min(Math.floor(((place - 1) / places) * SHADES), SHADES - 1)}`;
+		};
+		const cell = (model) => element("span", { class: `shade ${shade(model)}` }, text(model));
+		return {
+			id: board.id,
+			title: board.title,
+			number: true,
+			kind: "matrix",
+			largestFirst: cells === "rating",
+			value: (model) => at(model) ?? null,
+			text,
+			cell,
+		};
+	});
+	const name = (model) => data.models[model].name;
+	return {
+		columns: [
+			{
+				id: "model",
+				title: "Model",
+				rowHeader: true,
+				kind: "model",
+				value: name,
+				text: name,
+				cell: (model) => named(name(model)),
+			},
+			...columns,
+		],
+		rows: models,
+	};
+}

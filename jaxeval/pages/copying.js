@@ -1,0 +1,125 @@
+// Tables for elsewhere: CSV, Markdown and LaTeX, in which no name is more than text. As jaxeval.tables writes them.
+
+const FORMULA = /^'*[=+\-@\uff1d\uff0b\uff0d\uff20\t\r\n]/;
+const MARKDOWN = /([\\`*_{}[\]<>|~$&@^#]|:(?=\/\/)|(?<=www)\.)/g;
+const LATEX = {
+	"\\": "\\textbackslash{}",
+	"{": "\\{",
+	"}": "\\}",
+	$: "\\$",
+	"&": "\\&",
+	"#": "\\#",
+	"%": "\\%",
+	_: "\\_",
+	"^": "\\textasciicircum{}",
+	"~": "\\textasciitilde{}",
+	"<": "\\textless{}",
+	">": "\\textgreater{}",
+	"|": "\\textbar{}",
+	"`": "\\textasciigrave{}",
+	"'": "\\textquotesingle{}",
+	'"': "\\char34{}",
+	"[": "{[}",
+	"]": "{]}",
+	"*": "{*}",
+	"-": "-{}",
+	",": ",{}",
+};
+const LATEX_SIGN = /[\\{}$&#%_^~<>|`'"[\]*]|-(?=-)|,(?=,)/g;
+const LATEX_MATHS = { "\u2212": "$-$", "\u221e": "$\\infty$", "\u2013": "--" };
+
+/** Text that a spreadsheet would run as a formula gets an apostrophe in front; numbers stay numbers. */
+function csvCell(value) {
+	if (typeof value === "number") return Number.isFinite(value) ? String(value) : "";
+	const safe = FORMULA.test(value) ? `'${value}` : value;
+	return /[",\r\n]/.test(safe) ? `"${safe.replace(/"/g, '""')}"` : safe;
+}
+
+function markdownText(text) {
+	return text.replace(MARKDOWN, "\\$1");
+}
+
+function latexText(text) {
+	return text.replace(LATEX_SIGN, (sign) => LATEX[sign]).replace(/[\u2212\u221e\u2013]/g, (sign) => LATEX_MATHS[sign]);
+}
+
+/** `columns` of `dataTable`, and the rows as they are shown. CSV has numbers in full, the others what is shown. */
+function asCsv(columns, rows) {
+	const line = (cells) => `${cells.map(csvCell).join(",")}\r\n`;
+	const cells = (row) =>
+		columns.flatMap(({ copied, value, text }) =>
+			copied ? copied.map((own) => own.value(row)) : [value ? (value(row) ?? "") : text(row)],
+		);
+	const heads = columns.flatMap(({ copied, title }) => (copied ? copied.map((own) => own.title) : [title]));
+	return line(heads) + rows.map((row) => line(cells(row))).join("");
+}
+
+function asMarkdown(columns, rows) {
+	const line = (cells) => `| ${cells.map(markdownText).join(" | ")} |\n`;
+	const kinds = `|${columns.map(({ number: right }) => (right ? "---:" : "---")).join("|")}|\n`;
+	return (
+		line(columns.map(({ title }) => title)) +
+		kinds +
+		rows.map((row) => line(columns.map(({ text }) => text(row)))).join("")
+	);
+}
+
+function asLatex(columns, rows, title) {
+	const line = (cells) => `${cells.map(latexText).join(" & ")} \\\\\n`;
+	const kinds = columns.map(({ number: right }) => (right ? "r" : "l")).join("");
+	const body = rows.map((row) => line(columns.map(({ text }) => text(row)))).join("");
+	return [
+		"% \\usepackage{booktabs}\n\\begin{table}\n",
+		`\\caption{${latexText(title)}}\n\\begin{tabular}{${kinds}}\n\\toprule\n`,
+		`${line(columns.map((column) => column.title))}\\midrule\n${body}\\bottomrule\n\\end{tabular}\n\\end{table}\n`,
+	].join("");
+}
+
+const FORMATS = { CSV: asCsv, Markdown: asMarkdown, LaTeX: asLatex };
+
+/** Buttons that copy a table: `shown()` gives `{columns, rows, title}`. */
+function copyButtons(shown) {
+	const buttons = Object.entries(FORMATS).map(([name, write]) =>
+		button(name, () => {
+			const { columns, rows, title } = shown();
+			copyText(
+				write(
+					columns.filter((column) => column.copy !== false),
+					rows,
+					title,
+				),
+				`The table as ${name}`,
+			);
+		}),
+	);
+	return element(
+		"div",
+		{ class: "copy", role: "group", "aria-label": "Copy the table" },
+		element("span", {}, "Copy"),
+		...buttons,
+	);
+}
+
+/** Copy text, and show it, so that whoever may not write to the clipboard can take it from there. */
+function copyText(text, title) {
+	const field = element("textarea", { readonly: true, rows: 14, "aria-label": title, spellcheck: "false" });
+	field.value = text;
+	const told = element("p", { role: "status" }, "Select all and copy: Ctrl+C, or \u2318C.");
+	const dialog = element(
+		"dialog",
+		{ onclose: () => dialog.remove(), "aria-label": title },
+		element("h2", {}, title),
+		field,
+		told,
+		button("Close", () => dialog.close()),
+	);
+	document.body.append(dialog);
+	dialog.showModal();
+	field.select();
+	navigator.clipboard?.writeText(text).then(
+		() => {
+			told.textContent = "Copied.";
+		},
+		() => {},
+	);
+}

@@ -1,0 +1,138 @@
+"""One file of HTML from a template, plain scripts and styles, and data: nothing else may run in it, or be fetched."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from jaxeval.execution.atomic_write import whole_file
+
+#: Files of this package that become one script, in this order: `main.js` starts what the others declare.
+SCRIPTS = (
+    "dom.js",
+    "format.js",
+    "state.js",
+    "copying.js",
+    "tables.js",
+    "charts.js",
+    "board.js",
+    "intervals.js",
+    "categories.js",
+    "history.js",
+    "refit.js",
+    "what_if.js",
+    "heat_maps.js",
+    "results.js",
+    "about.js",
+    "main.js",
+)
+STYLES = ("page.css",)
+#: Signs that would end the element around the data, or begin another one.
+_IN_MARKUP = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
+
+
+def document(template: str, data: Mapping[str, Any], **shown: Any) -> str:
+    """The page of a template in ``templates``.
+
+    Args:
+        template: its name; it extends ``base.html.jinja``.
+        data: what the script reads, in types that JSON has.
+        **shown: what the template shows itself, so that the page can be read without the script.
+    """
+    script, style = script_text(), style_text()
+    page = (
+        _environment()
+        .get_template(template)
+        .render(policy=policy(script, style), script=script, style=style, data=json_in_html(data), page=data, **shown)
+    )
+    return f"{page.strip()}\n"
+
+
+def write_document(html: str, path: str | Path) -> None:
+    """Write a page as UTF-8, whole or not at all.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with whole_file(path) as file:
+        file.write(html.encode())
+
+
+def policy(script: str, style: str) -> str:
+    """The content-security policy: this script and this style alone, no request, nothing sent."""
+    rules = [
+        "default-src 'none'",
+        f"script-src {_hash(script)}",
+        f"style-src {_hash(style)}",
+        "img-src data:",  # the icon, without which browsers ask servers for one
+        "base-uri 'none'",
+        "form-action 'none'",
+    ]
+    return "; ".join(rules)
+
+
+def json_in_html(data: Mapping[str, Any]) -> str:
+    """``data`` as JSON in ASCII that no parser of HTML takes for markup, whatever names it holds."""
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    for sign, escape in _IN_MARKUP.items():
+        text = text.replace(sign, escape)
+    return text
+
+
+@cache
+def script_text() -> str:
+    """All scripts as one function, of which no name leaks."""
+    return f'(() => {{\n"use strict";\n{_joined(SCRIPTS)}}})();\n'
+
+
+@cache
+def style_text() -> str:
+    """All styles."""
+    return _joined(STYLES)
+
+
+def _joined(names: Sequence[str]) -> str:
+    home = files(__package__)
+    return "".join(home.joinpath(name).read_text(encoding="utf-8") for name in names)
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+@cache
+def _environment() -> Any:
+    """The templates. All that they show is escaped, but what they call safe themselves: our own script and style."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    found = Environment(
+        loader=PackageLoader("jaxeval.pages"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters |= {"rating": _rating, "interval": _interval, "count": _count}
+    return found
+
+
+def _rating(value: float | None) -> str:
+    return "unrated" if value is None else f"{value:.1f}"
+
+
+def _interval(row: Mapping[str, Any]) -> str:
+    """The ends of an interval as distances from the rating."""
+    if "rating" not in row or "lower" not in row:
+        return ""
+    upper, lower = (float(row[end]) - row["rating"] for end in ("upper", "lower"))
+    return f"{upper:+.1f} / {lower:+.1f}".replace("-", "\u2212").replace("inf", "\u221e")
+
+
+def _count(value: float) -> str:
+    return f"{value:,.6g}" if isinstance(value, float) else f"{value:,}"

@@ -1,0 +1,95 @@
+// Elements are made here alone. Text is set as text and attributes as attributes, so that no name is ever markup.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** An element of HTML. Attributes `onclick` and the like are listeners; false and null leave an attribute out. */
+function element(tag, attributes = {}, ...children) {
+	return filled(document.createElement(tag), attributes, children);
+}
+
+/** An element of SVG. */
+function drawn(tag, attributes = {}, ...children) {
+	return filled(document.createElementNS(SVG, tag), attributes, children);
+}
+
+function filled(node, attributes, children) {
+	for (const [name, value] of Object.entries(attributes)) {
+		if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+		else if (value === true) node.setAttribute(name, "");
+		else if (value !== false && value !== null && value !== undefined) node.setAttribute(name, value);
+	}
+	node.append(...children.filter((child) => child !== null && child !== undefined && child !== false));
+	return node;
+}
+
+/** A name in its own direction of writing. */
+function named(text) {
+	return element("bdi", { class: "name" }, text);
+}
+
+/** A link to an address of the web; other text stays text, whatever it looks like. */
+function linked(address) {
+	let url;
+	try {
+		url = new URL(address);
+	} catch {
+		return named(address);
+	}
+	if (url.protocol !== "https:" && url.protocol !== "http:") return named(address);
+	return element("a", { href: url.href, rel: "noopener noreferrer", title: address }, url.host);
+}
+
+/** A button with words on it. */
+function button(text, press, attributes = {}) {
+	return element("button", { type: "button", onclick: press, ...attributes }, text);
+}
+
+/** A field with its label. */
+function labelled(text, field) {
+	return element("label", { class: "field" }, element("span", {}, text), field);
+}
+
+const MOST_TABS = 12;
+
+/**
+ * A choice among options `{id, title}`: tabs, which arrow keys walk, or a list where they are many.
+ * `show(id)` marks the one that is chosen. `controls`: the id of the element whose content changes.
+ */
+function choice({ label, options, choose, controls }) {
+	if (options.length > MOST_TABS) {
+		const list = element(
+			"select",
+			{ onchange: () => choose(list.value) },
+			...options.map(({ id, title }) => element("option", { value: id }, title)),
+		);
+		return {
+			node: labelled(label, list),
+			show(id) {
+				list.value = id;
+			},
+		};
+	}
+	const tabs = options.map(({ id, title }) =>
+		button(element("bdi", {}, title), () => choose(id), { role: "tab", "data-id": id, "aria-controls": controls }),
+	);
+	const node = element("div", { class: "tabs", role: "tablist", "aria-label": label, onkeydown: walk }, ...tabs);
+	function walk(event) {
+		const step = { ArrowRight: 1, ArrowLeft: -1, Home: -Infinity, End: Infinity }[event.key];
+		if (step === undefined) return;
+		event.preventDefault();
+		const now = tabs.indexOf(document.activeElement) + step;
+		const next = Math.abs(step) === 1 ? (now + tabs.length) % tabs.length : step < 0 ? 0 : tabs.length - 1;
+		tabs[next].focus();
+		choose(options[next].id);
+	}
+	return {
+		node,
+		show(id) {
+			for (const tab of tabs) {
+				const own = tab.dataset.id === id;
+				tab.setAttribute("aria-selected", own);
+				tab.tabIndex = own ? 0 : -1;
+			}
+		},
+	};
+}

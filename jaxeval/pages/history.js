@@ -1,0 +1,149 @@
+// How ratings and ranks went from board to board, where dated boards were kept.
+
+const MOST_LINES = 8;
+
+const historyPanel = {
+	id: "history",
+	title: "History",
+	available: (data) => data.boards.some(({ history }) => history && history.dates.length > 1),
+	state: () => ({ ...filterState(), of: "rating" }),
+	render(root, store, data) {
+		const kinds = choice({
+			label: "What is drawn",
+			options: [
+				{ id: "rating", title: "Ratings" },
+				{ id: "rank", title: "Ranks" },
+			],
+			choose: (of) => store.set({ of }),
+		});
+		const told = element("p", { class: "told" });
+		const place = element("figure", { class: "chart" });
+		root.append(element("div", { class: "bar-of-fields" }, kinds.node, ...filterFields(store, data)), told, place);
+		const again = drawnToWidth(place, (width) => {
+			const state = store.get();
+			const board = boardOf(state, data);
+			const of = state.of === "rank" ? "rank" : "rating";
+			kinds.show(of);
+			if (!board.history) {
+				told.textContent = "No earlier boards of these votes were kept.";
+				place.replaceChildren();
+				return;
+			}
+			const rows = shownRows(board, state, data).filter(({ model }) => board.history.models[model] !== undefined);
+			const shown = rows.slice(0, MOST_LINES);
+			told.textContent =
+				rows.length > shown.length
+					? `The first ${shown.length} of ${counted(rows.length, "model")}: search or filter for others.`
+					: "";
+			place.replaceChildren(
+				historyChart(board.history, shown, of, data, width),
+				historyTable(board.history, shown, of, data),
+			);
+		});
+		store.subscribe(again);
+	},
+};
+
+function historyChart(history, rows, of, data, width) {
+	const times = history.dates.map((date) => Date.parse(date));
+	const series = rows.map(({ model }) => history.models[model][of].map((value) => (value === null ? NaN : value)));
+	const [low, high] = rangeOf(series.flat());
+	const names = Math.min(Math.max(width * 0.24, 90), 220);
+	const height = 360;
+	const x = scaleOf(times[0], times.at(-1), 46, width - names - 10);
+	const y = of === "rank" ? scaleOf(low, high, 16, height - 30) : scaleOf(low, high, height - 30, 16);
+	const parts = [];
+	const ticks = roundTicks(low, high, 6).filter((tick) => of === "rating" || Number.isInteger(tick));
+	for (const tick of ticks) {
+		parts.push(drawn("line", { class: "grid", x1: 40, x2: width - names - 6, y1: y(tick), y2: y(tick) }));
+		parts.push(drawn("text", { class: "tick", x: 34, y: y(tick) + 4, "text-anchor": "end" }, count(tick)));
+	}
+	const every = Math.max(Math.ceil(times.length / Math.max(Math.floor((width - names) / 90), 2)), 1);
+	times.forEach((time, k) => {
+		if (k % every === 0)
+			parts.push(
+				drawn(
+					"text",
+					{ class: "tick", x: x(time), y: height - 8, "text-anchor": k === 0 ? "start" : "middle" },
+					history.dates[k],
+				),
+			);
+	});
+	const ends = apart(
+		series.map((values) => y(values.findLast(Number.isFinite))),
+		14,
+	);
+	rows.forEach(({ model }, k) => {
+		const known = series[k].map((value, t) => [times[t], value]).filter(([, value]) => Number.isFinite(value));
+		if (known.length === 0) return;
+		const path = known
+			.map(([time, value], t) => `${t ? "L" : "M"}${x(time).toFixed(1)} ${y(value).toFixed(1)}`)
+			.join("");
+		const { name } = data.models[model];
+		parts.push(drawn("path", { class: `line line-${k}`, d: path }, drawn("title", {}, name)));
+		for (const [time, value] of known)
+			parts.push(
+				drawn(
+					"circle",
+					{ class: `dot dot-${k}`, cx: x(time), cy: y(value), r: 2.5 },
+					drawn(
+						"title",
+						{},
+						`${name}: ${fixed(value, of === "rank" ? 0 : 1)}, ${new Date(time).toISOString().slice(0, 10)}`,
+					),
+				),
+			);
+		parts.push(
+			drawn(
+				"text",
+				{ class: `name-of-line dot-${k}`, x: width - names, y: ends[k] + 4 },
+				shortened(name, Math.floor(names / 7)),
+			),
+		);
+	});
+	return drawn(
+		"svg",
+		{
+			width,
+			height,
+			viewBox: `0 0 ${width} ${height}`,
+			role: "img",
+			"aria-label": `${of}s of ${counted(rows.length, "model")} over time; the table below has the numbers`,
+		},
+		...parts,
+	);
+}
+
+/** Positions that are at least so far apart, near those given. */
+function apart(positions, least) {
+	const order = positions.map((_, k) => k).sort((a, b) => positions[a] - positions[b]);
+	const moved = [...positions];
+	for (let k = 1; k < order.length; k += 1) moved[order[k]] = Math.max(moved[order[k]], moved[order[k - 1]] + least);
+	return moved;
+}
+
+function historyTable(history, rows, of, data) {
+	const name = (row) => data.models[row.model].name;
+	const columns = history.dates.map((date, k) => {
+		const value = (row) => history.models[row.model][of][k];
+		return {
+			id: date,
+			title: date,
+			number: true,
+			text: (row) => (of === "rank" ? count(value(row) ?? NaN) : fixed(value(row) ?? NaN)),
+		};
+	});
+	const head = {
+		id: "model",
+		title: "Model",
+		rowHeader: true,
+		kind: "model",
+		text: name,
+		cell: (row) => named(name(row)),
+	};
+	return element(
+		"div",
+		{ class: "scroll", tabindex: 0, role: "region", "aria-label": "Over time" },
+		dataTable({ label: `${of}s over time`, columns: [head, ...columns], rows, sort: "" }),
+	);
+}

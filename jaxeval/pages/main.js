@@ -1,0 +1,98 @@
+/*
+ * The page starts here. All files of script stand in one function in "use strict", in the order of document.py: what each
+ * declares at its top level the others see, and no name leaks. Nothing is fetched, and nothing is evaluated.
+ *
+ * The data are the JSON in #data; jaxeval/pages/page.py says what it holds. `data.panels` names the panels of a page.
+ *
+ * A panel is {id, title, available(data)?, state(data)?, render(root, store, data)}.
+ *   available: whether the data have something to show; true by default.
+ *   state: names and initial values that the panel adds to the store (see state.js); panels may share names, such as those
+ *     of `filterState()`, with the same initial values.
+ *   render: called once, when the reader first opens the panel. It fills `root`, and subscribes to the store to draw again.
+ * `boardOf(state, data)` is the board that the reader chose, and `shownRows(board, state, data)` what the filters leave of it.
+ */
+
+const PANELS = [
+	boardPanel,
+	intervalsPanel,
+	heatMapsPanel,
+	categoriesPanel,
+	whatIfPanel,
+	historyPanel,
+	resultsPanel,
+	aboutPanel,
+];
+
+function start() {
+	const data = JSON.parse(document.getElementById("data").textContent);
+	const panels = PANELS.filter(({ id, available }) => data.panels.includes(id) && (available?.(data) ?? true));
+	const initial = { view: panels[0].id, board: data.boards[0]?.id ?? "", style: false };
+	for (const panel of panels) Object.assign(initial, panel.state?.(data));
+	const store = createStore(initial);
+
+	const roots = new Map(
+		panels.map(({ id, title }) => [
+			id,
+			element("section", { class: `panel ${id}`, role: "tabpanel", "aria-label": title, tabindex: -1, hidden: true }),
+		]),
+	);
+	const views = choice({ label: "Views", options: panels, choose: (view) => store.set({ view }) });
+	const tools = element(
+		"div",
+		{ class: "tools" },
+		button("Copy link", () => copyText(window.location.href, "A link to this view")),
+		themeButton(),
+	);
+	const app = document.getElementById("app");
+	app.replaceChildren(
+		...boardChoice(store, data),
+		element("nav", { class: "views", "aria-label": "Views" }, views.node, tools),
+		...roots.values(),
+	);
+
+	const rendered = new Set();
+	const show = () => {
+		const chosen = panels.find(({ id }) => id === store.get().view) ?? panels[0];
+		for (const [id, root] of roots) root.hidden = id !== chosen.id;
+		views.show(chosen.id);
+		if (rendered.has(chosen.id)) return;
+		rendered.add(chosen.id);
+		chosen.render(roots.get(chosen.id), store, data);
+	};
+	store.subscribe((_, changed) => changed.has("view") && show());
+	show();
+}
+
+/** Tabs of boards, and the switch for style control where both were computed. */
+function boardChoice(store, data) {
+	const boards = data.boards.filter(({ without }) => without === undefined);
+	const parts = [];
+	const tabs = choice({ label: "Boards", options: boards, choose: (board) => store.set({ board }) });
+	if (boards.length > 1) parts.push(tabs.node);
+	const style = element("input", { type: "checkbox", onchange: () => store.set({ style: style.checked }) });
+	if (boards.some(({ controlled }) => controlled !== undefined))
+		parts.push(element("label", { class: "switch" }, style, element("span", {}, "Style control")));
+	const show = () => {
+		const own = boards.find(({ id }) => id === store.get().board) ?? boards[0];
+		tabs.show(own.id);
+		style.checked = store.get().style;
+		style.disabled = own.controlled === undefined;
+	};
+	if (boards.length > 0) {
+		store.subscribe(show);
+		show();
+	}
+	return parts.length ? [element("div", { class: "boards" }, ...parts)] : [];
+}
+
+/** Dark or light, against what the system says. */
+function themeButton() {
+	const dark = window.matchMedia("(prefers-color-scheme: dark)");
+	return button("Light / dark", () => {
+		const root = document.documentElement;
+		const now = root.dataset.theme ?? (dark.matches ? "dark" : "light");
+		root.dataset.theme = now === "dark" ? "light" : "dark";
+	});
+}
+
+start();

@@ -1,0 +1,190 @@
+"""`page`: leaderboards and other results as one file of HTML.
+
+What the scripts get, as JSON in ``#data``:
+
+* ``panels``: ids of the panels of the page;
+* ``title``, ``facts``, ``made``, ``version``, ``versions``, ``seed``, ``settings`` of the first result, ``about`` (the
+  same in sentences), ``warnings`` of no single board, ``digest`` (of all else, as `tables.records.json_digest`);
+* ``level`` of the intervals; ``columns``: ``{key, title, kind, of}`` of what is known of models, or of rows, besides;
+* ``models``: ``{name, about: {key: value}}``; the names are visible signs, and may still be any text;
+* ``boards``: ``{id, title, category, controls, controlled?, without?, rows, n_models, n_votes, notes, warnings,
+  pairs, what_if}``. ``controlled`` is the id of the same votes with covariates, ``without`` the way back. ``pairs`` are
+  of `pair_counts`, or null; ``what_if`` says why readers cannot refit, or is null; with votes there are ``law``,
+  ``gauge``, ``reweight`` and ``pool``, see `votes`;
+* their ``rows``: ``{model, rank, best, worst, rating, lower, upper, tier, votes, flags, more, was}``; ``model`` is a
+  position in ``models``. What is missing is left out; infinite ends of intervals are "inf" and "-inf".
+
+* ``results``: sections of other results, see `results`.
+
+How the scripts work together stands at the head of main.js.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, is_dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from jaxeval._version import __version__
+from jaxeval.errors import DataError
+from jaxeval.pages.boards import Models, about_models, boards_of, columns_of, general_warnings
+from jaxeval.pages.document import document, write_document
+from jaxeval.pages.given import Given, given_boards
+from jaxeval.pages.history import add_earlier, add_history, checked_history, earlier_rows, read_history
+from jaxeval.pages.results import sections_of
+from jaxeval.tables.boards import settings_lines
+from jaxeval.tables.records import json_digest, plain_values
+from jaxeval.tables.shown import settings_line
+from jaxeval.wording import counted, visible_line
+
+if TYPE_CHECKING:
+    from jaxeval.data.battles import Battles
+
+#: What a page shows of leaderboards, in this order; a panel without data stays away.
+PANELS = ("board", "intervals", "pairs", "categories", "what-if", "history")
+
+
+def page(
+    results: Any,
+    path: str | Path,
+    *,
+    title: str | None = None,
+    battles: Battles | None = None,
+    metadata: Any = None,
+    earlier: Any = None,
+    history: pd.DataFrame | str | Path | None = None,
+    made: date | str | None = None,
+) -> None:
+    """Write results as one file of HTML that works offline and asks no network for anything.
+
+    Args:
+        results: a leaderboard, as `leaderboard` returns it; what `bootstrap` returns; a fit; what `audit`, `soft_elo`,
+            `judge_accuracy`, `score_leaderboard` and all other estimators return; or several of them, as a list or as a
+            mapping of titles. Categories become tabs. Of two leaderboards, one with covariates and one without, readers
+            choose, and see how far each model moves. Other results become sections of sentences and tables.
+        path: the file to write, whole or not at all.
+        title: of the page.
+        battles: the votes behind the leaderboards. The page then holds their counts by pair: readers see who met whom,
+            and refit the ratings without some of the votes, in their browser.
+        metadata: what is known of the models, as `join_metadata` takes it: organisations, licences, prices, addresses.
+        earlier: an earlier leaderboard of the same votes and categories; the page says how far each model moved.
+        history: dated boards, as ``jaxeval leaderboard --state`` keeps them: a table, or its file.
+        made: the day of the board, as a date or "2026-09-13"; today by default.
+
+    Raises:
+        TypeError: the results are none, or ``battles`` are no `Battles`.
+        DataError: there are none; a leaderboard is empty; ``battles`` are not the votes of a leaderboard; as by
+            `join_metadata`; the history is none; ``made`` is no date.
+        OSError: the file cannot be written.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> import jaxeval
+        >>> votes = jaxeval.simulate_battles(2_000, 4, seed=0)
+        >>> board = jaxeval.leaderboard(votes, n_resamples=50)
+        >>> jaxeval.page(board, "board.html", title="Simulated votes", battles=votes, made="2026-09-13")
+        >>> "model-1" in Path("board.html").read_text()
+        True
+    """
+    given, others = given_boards(results, metadata)
+    day = _day(made)
+    data = page_data(given, others, title, day, battles)
+    if data["boards"]:
+        _add_past(data, given, earlier, history, day)
+    elif not (battles is None and earlier is None and history is None):
+        raise DataError("battles=, earlier= and history= are about leaderboards, and there is none")
+    write_document(page_html(data), path)
+
+
+def page_html(data: dict[str, Any]) -> str:
+    """The page of its data."""
+    return document("results.html.jinja", {**data, "digest": json_digest(data)})
+
+
+def page_data(
+    given: Sequence[Given], others: Sequence[tuple[str | None, Any]], title: str | None, made: date, battles: Any = None
+) -> dict[str, Any]:
+    """What the page shows, in types that JSON has."""
+    models, columns = Models(given), columns_of(given)
+    boards, results = boards_of(given, models, columns), sections_of(others)
+    if battles is not None and boards:
+        from jaxeval.pages.votes import add_votes
+
+        add_votes(boards, given, battles, models.number)
+    settings = given[0].settings if given else _settings_of(others[0][1])
+    return {
+        "panels": [*(PANELS if boards else ()), *(("results",) if results else ()), "about"],
+        "title": visible_line(title if title is not None else "Leaderboard" if boards else results[0]["title"]),
+        "facts": _facts(boards, _n_models(given), settings),
+        "made": made.isoformat(),
+        "version": __version__,
+        "versions": settings.get("versions"),
+        "seed": settings.get("seed"),
+        "level": settings.get("level"),
+        "settings": plain_values(settings),
+        "about": _about(given),
+        "warnings": [*models.alike(), *general_warnings(given)],
+        "columns": columns,
+        "models": about_models(given, models, columns),
+        "boards": boards,
+        "results": results,
+    }
+
+
+def _add_past(data: dict[str, Any], given: Sequence[Given], earlier: Any, history: Any, made: date) -> None:
+    """Add what was before: an earlier board, or dated ones."""
+    # Page data number their models in the order in which tables name them.
+    number = Models(given).number
+    if history is not None:
+        kept = checked_history(history) if isinstance(history, pd.DataFrame) else read_history(history)
+        add_history(data["boards"], kept, made, number)
+    if earlier is not None:
+        before, _ = given_boards(earlier)
+        add_earlier(data["boards"], earlier_rows(before), number)
+
+
+def _n_models(given: Sequence[Given]) -> int:
+    return len({str(name) for own in given for name in own.table["model_name"]})
+
+
+def _settings_of(result: Any) -> Mapping[str, Any]:
+    """The settings of a result, where it has some."""
+    found: Any = result.attrs.get("settings") if isinstance(result, pd.DataFrame) else getattr(result, "settings", None)
+    return asdict(found) if is_dataclass(found) and not isinstance(found, type) else dict(found or {})
+
+
+def _facts(boards: Sequence[Mapping[str, Any]], n_models: int, settings: Mapping[str, Any]) -> str:
+    """How much the page rests on, on a line."""
+    parts = []
+    if boards:
+        most = max(board["n_votes"] for board in boards)
+        parts = [counted(n_models, "model"), counted(most, "vote")]
+    parts += [counted(len(boards), "board")] if len(boards) > 1 else []
+    if isinstance(level := settings.get("level"), float):
+        parts.append(f"{100 * level:g}% intervals")
+    return " · ".join(parts)
+
+
+def _about(given: Sequence[Given]) -> list[str]:
+    """What made the results, in sentences; each once."""
+    lines = []
+    for own in given:
+        if own.settings:
+            start = "" if own.title is None or len(given) == 1 else f"{own.title}: "
+            # Fits resample nothing.
+            told = settings_lines(own.table) if "scheme" in own.settings else [settings_line(own.settings)]
+            lines += [f"{start}{line}" for text in told for line in text.split("\n") if line]
+    return [visible_line(line) for line in dict.fromkeys(lines)]
+
+
+def _day(made: date | str | None) -> date:
+    if made is None:
+        return datetime.now(UTC).date()
+    try:
+        return made if isinstance(made, date) else date.fromisoformat(made)
+    except ValueError as error:
+        raise DataError(f"made={made!r} is no date such as 2026-09-13") from error

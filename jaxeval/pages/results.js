@@ -1,0 +1,93 @@
+// Results beside leaderboards, section by section: sentences, and tables that sort and are copied.
+
+const resultsPanel = {
+	id: "results",
+	title: "Results",
+	available: (data) => (data.results ?? []).length > 0,
+	state: (data) => ({ part: data.results[0].id, by: "" }),
+	render(root, store, data) {
+		const parts = choice({
+			label: "Parts",
+			options: data.results,
+			choose: (part) => store.set({ part, by: "" }),
+		});
+		const place = element("div", { class: "part" });
+		if (data.results.length > 1) root.append(element("div", { class: "bar-of-fields" }, parts.node));
+		root.append(place);
+		const draw = () => {
+			const state = store.get();
+			const part = data.results.find(({ id }) => id === state.part) ?? data.results[0];
+			parts.show(part.id);
+			const columns = resultColumns(part);
+			const rows = Array.from({ length: part.n_rows }, (_, k) => ({ k }));
+			const shown = sorted(rows, columns, state.by);
+			const focus = place.contains(document.activeElement) ? document.activeElement.dataset.sort : undefined;
+			const nodes = [
+				element("h2", {}, named(part.title)),
+				...(part.notes.length > 1
+					? [element("ul", { class: "findings" }, ...part.notes.map((line) => element("li", {}, line)))]
+					: part.notes.map((line) => element("p", {}, line))),
+				...warnings(part.warnings),
+			];
+			if (rows.length > 0) {
+				const table = dataTable({
+					label: part.title,
+					columns,
+					rows: shown,
+					sort: state.by,
+					press: (by) => store.set({ by }),
+				});
+				nodes.push(
+					copyButtons(() => ({ columns, rows: shown, title: part.title })),
+					element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": part.title }, table),
+				);
+			}
+			if (part.left_out) nodes.push(element("p", { class: "note" }, part.left_out));
+			place.replaceChildren(...nodes);
+			if (focus) place.querySelector(`[data-sort="${CSS.escape(focus)}"]`)?.focus();
+		};
+		store.subscribe(draw);
+		draw();
+	},
+};
+
+/** The columns of a part as `dataTable` takes them; a row is its position. */
+function resultColumns(part) {
+	return part.columns.map(({ title, text, value, bar, name }, k) => {
+		const shown = ({ k: row }) => text[row];
+		if (bar) {
+			const ends = ["lower", "upper", "estimate"].map((end) => bar[end].map(number));
+			const [low, high] = rangeOf(ends.flat());
+			const at = scaleOf(low, high, 0, 100);
+			const cell = ({ k: row }) =>
+				intervalBar({ lower: ends[0][row], upper: ends[1][row], rating: finite(ends[2][row]) }, at);
+			return { id: `c${k}`, title, kind: "bars", copy: false, text: () => "", cell, top: axisOf(low, high) };
+		}
+		return {
+			id: `c${k}`,
+			title: title || "Name",
+			number: value !== undefined,
+			largestFirst: value !== undefined,
+			rowHeader: name,
+			kind: value === undefined ? "words" : null,
+			value: value ? ({ k: row }) => number(value[row]) : shown,
+			text: shown,
+			cell: value ? undefined : (row) => named(shown(row)),
+		};
+	});
+}
+
+function finite(x) {
+	return Number.isFinite(x) ? x : undefined;
+}
+
+/** The ends of the scale of bars, with as many digits as they need. */
+function axisOf(low, high) {
+	const decimals = high - low > 20 ? 0 : high - low > 1 ? 1 : 2;
+	return element(
+		"span",
+		{ class: "ends" },
+		element("span", {}, fixed(low, decimals)),
+		element("span", {}, fixed(high, decimals)),
+	);
+}

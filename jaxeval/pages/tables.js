@@ -1,0 +1,61 @@
+// Tables that sort.
+
+/**
+ * A table. A column is `{id, title, help, number, value, text, cell, copy, copied}`: `value(row)` to sort by (null and
+ * NaN come last, whichever way), `text(row)` to copy, `cell(row)` what is shown (by default the text); `copy: false`
+ * leaves it out of copies; `copied` are columns `{title, value}` that stand for it in CSV.
+ * `sort`: the id of a column, after "-" where the largest come first. `press(sort)` is called for another one.
+ */
+function dataTable({ label, columns, rows, sort, press, rowClass = () => null }) {
+	const head = element("tr", {}, ...columns.map((column) => heading(column, sort, press)));
+	const lines = rows.map((row, k) =>
+		element("tr", { class: rowClass(row, rows[k - 1]) }, ...columns.map((column) => cellOf(column, row))),
+	);
+	return element(
+		"table",
+		{ class: "board", "aria-label": label },
+		element("thead", {}, head),
+		element("tbody", {}, ...lines),
+	);
+}
+
+function heading(column, sort, press) {
+	const { id, title, help, number: right, value, top } = column;
+	const kind = [right ? "number" : "", column.kind ?? ""].join(" ").trim() || null;
+	if (!value || !press) return element("th", { scope: "col", class: kind, title: help }, top ?? title);
+	const own = sort === id ? "ascending" : sort === `-${id}` ? "descending" : null;
+	const sign = element(
+		"span",
+		{ class: "sign", "aria-hidden": "true" },
+		own === null ? "" : own === "ascending" ? "\u2191" : "\u2193",
+	);
+	const first = column.largestFirst ? `-${id}` : id;
+	const next = sort === first ? (column.largestFirst ? id : `-${id}`) : first;
+	const press_ = () => press(next);
+	return element(
+		"th",
+		{ scope: "col", class: kind, "aria-sort": own ?? "none", title: help },
+		button(title, press_, { class: "sort", "data-sort": id }),
+		sign,
+	);
+}
+
+function cellOf(column, row) {
+	const kind = [column.number ? "number" : "", column.kind ?? ""].join(" ").trim() || null;
+	const shown = column.cell ? column.cell(row) : column.text(row);
+	return column.rowHeader ? element("th", { scope: "row", class: kind }, shown) : element("td", { class: kind }, shown);
+}
+
+/** Rows by a column: in order of their own where `sort` names none. */
+function sorted(rows, columns, sort) {
+	const down = sort.startsWith("-");
+	const column = columns.find(({ id, value }) => value && id === (down ? sort.slice(1) : sort));
+	if (!column) return rows;
+	const missing = (x) => x === null || x === undefined || x === "" || Number.isNaN(x);
+	return [...rows].sort((a, b) => {
+		const [x, y] = [column.value(a), column.value(b)];
+		if (missing(x) || missing(y)) return missing(x) - missing(y);
+		const order = typeof x === "string" ? x.localeCompare(String(y), "en", { numeric: true }) : x - y;
+		return down ? -order : order;
+	});
+}

@@ -1,0 +1,150 @@
+"""The votes behind boards: their counts by pair, and whether a reader's browser can refit them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from jaxeval.data.battles import Battles
+from jaxeval.data.cells import Cells
+from jaxeval.errors import DataError
+from jaxeval.kernels.links import Link
+from jaxeval.pages.given import Given
+from jaxeval.pages.pair_counts import MOST_MODELS, has_outcomes, pair_data
+from jaxeval.ratings.gauge import ELO_PER_UNIT
+from jaxeval.ratings.slices import slice_name
+
+#: Why a browser does not refit what was fitted in another way than by plain maximum likelihood.
+_OTHER_FITS = {
+    "features": "this board controls for covariates, and the page holds no covariates",
+    "ties": "this board has a model of ties",
+    "link": "this board is of another link than the logistic one",
+    "penalty": "this board is fitted with a penalty",
+    "ridge": "this board is fitted with a ridge",
+}
+_USUAL = {"features": (), "ties": "half", "link": "logit", "penalty": "none", "ridge": 0.0}
+
+
+def add_votes(
+    boards: Sequence[dict[str, Any]], given: Iterable[Given], battles: Any, number: Mapping[str, int]
+) -> None:
+    """Give each board the votes that it rests on, by pair, or the reason why there are none.
+
+    Args:
+        boards: as `boards.boards_of` makes them of ``given``.
+        given: the leaderboards.
+        battles: the votes behind all of them.
+        number: of each model, by its name.
+
+    Raises:
+        TypeError: ``battles`` are none.
+        DataError: they are not the votes of a board, or lack a column of its groups.
+    """
+    if not isinstance(battles, Battles):
+        raise TypeError(f"battles= takes Battles, got {type(battles).__name__}: see read_battles and from_pandas")
+    left = iter(boards)
+    for own in given:
+        of_table = []
+        for name, cells, models, table in _groups(own, battles):
+            board = next(left)
+            _check(board["title"], models, cells, table)
+            _add(board, own.settings, models, cells, number)
+            of_table.append((name, board))
+        _pool(own, battles, of_table)
+
+
+def law_of(settings: Mapping[str, Any]) -> dict[str, Any] | None:
+    """How ratings become expected points; None for models of ties, whose tables do not say it."""
+    if settings.get("ties", "half") != "half" or "link" not in settings:
+        return None
+    link = Link.PROBIT if settings["link"] == "probit" else Link.LOGIT
+    return {"name": link.name.lower(), "unit": ELO_PER_UNIT[link]}
+
+
+def _groups(own: Given, battles: Battles) -> Iterable[tuple[Any, Cells, pd.Index, pd.DataFrame]]:
+    """Each category in the order of the table: its name, its battles and their models, and its rows."""
+    if "category" not in own.table:
+        models, cells = battles.cells.localise(battles.models)
+        yield None, cells, models, own.table
+        return
+    if not own.by:
+        raise DataError("the leaderboard has categories and does not say by which column: make it with by=")
+    members = battles.members(own.by, own.settings.get("missing"))
+    place = {str(slice_name(group)): k for k, group in enumerate(members.groups)}
+    for name, table in own.table.groupby("category", sort=False):
+        if str(name) not in place:
+            raise DataError(
+                f"battles= have no {' / '.join(own.by)} {name!r}: give those that the leaderboard is made of"
+            )
+        rows = members.rows(np.flatnonzero(members.codes == place[str(name)]))
+        models, cells = battles.compress(rows)[0].localise(battles.models)
+        yield name, cells, models, table
+
+
+def _check(title: str, models: pd.Index, cells: Cells, table: pd.DataFrame) -> None:
+    """Raise DataError unless each model has as many battles as its row says."""
+    n = np.bincount(cells.first[cells.pair], cells.count, len(models))
+    n += np.bincount(cells.second[cells.pair], cells.count, len(models))
+    said = pd.Series(table["vote_count"].to_numpy(), table["model_name"].astype(str).to_numpy())
+    there = pd.Series(n.astype(np.int64), models.astype(str))
+    both = pd.DataFrame({"said": said, "there": there}).fillna(0)
+    wrong = both[both["said"] != both["there"]]
+    if len(wrong):
+        first = wrong.iloc[0]
+        raise DataError(
+            f"battles= are not those of the board {title!r}: {wrong.index[0]!r} has {first['there']:,.0f} of them, and "
+            f"the board says {first['said']:,.0f}"
+        )
+
+
+def _add(
+    board: dict[str, Any], settings: Mapping[str, Any], models: pd.Index, cells: Cells, number: Mapping[str, int]
+) -> None:
+    numbers = [number.get(str(name), -1) for name in models]  # of those that are shown
+    shown = None
+    if len(models) > MOST_MODELS:
+        there = {model: k for k, model in enumerate(numbers)}
+        shown = [there[row["model"]] for row in board["rows"][:MOST_MODELS]]
+    other = [text for name, text in _OTHER_FITS.items() if _differs(settings.get(name), _USUAL[name])]
+    if not has_outcomes(cells):
+        other.append("some votes are neither wins nor ties nor losses")
+    if shown is not None:
+        other.append(f"it has {len(models):,} models, and browsers refit up to {MOST_MODELS}")
+    board["law"] = law_of(settings)
+    if not _differs(settings.get("features"), ()):
+        board["pairs"] = pair_data(cells, numbers, shown)
+    board["what_if"] = None if not other else f"What-if is off: {other[0]}."
+    board["reweight"] = bool(settings.get("reweight", False))
+    board["gauge"] = _gauge(settings, models, number)
+
+
+def _differs(value: Any, usual: Any) -> bool:
+    return value is not None and (list(value) != [] if isinstance(usual, tuple) else value != usual)
+
+
+def _gauge(settings: Mapping[str, Any], models: pd.Index, number: Mapping[str, int]) -> dict[str, Any]:
+    """What fixes the level of the ratings, of the sentence in the settings."""
+    said = str(settings.get("gauge", ""))
+    name, equals, rating = said.rpartition(" = ")
+    if equals and name in set(models.astype(str)):
+        return {"kind": "model", "model": number.get(name), "rating": float(rating)}
+    kind = "votes" if said.startswith("mean rating weighted") else "mean"
+    return {"kind": kind, "model": None, "rating": float(settings.get("base", 1000.0))}
+
+
+def _pool(own: Given, battles: Battles, boards: Sequence[tuple[Any, dict[str, Any]]]) -> None:
+    """Say which boards a reader may put together, or take off the board of all votes where categories overlap."""
+    usable = [(name, board) for name, board in boards if board["what_if"] is None and board["pairs"]]
+    if len(usable) < 2:
+        return
+    overlapping = battles.members(own.by, own.settings.get("missing")).overlapping
+    if not overlapping:
+        for _, board in usable:
+            board["pool"] = {"kind": "add", "ids": [other["id"] for _, other in usable]}
+        return
+    for name, board in usable:
+        if name == "overall":
+            board["pool"] = {"kind": "take", "ids": [other["id"] for _, other in usable if other is not board]}

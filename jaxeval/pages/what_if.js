@@ -1,0 +1,542 @@
+// What if: the reader leaves votes out, or fixes the scale otherwise, and the ratings are fitted again on the spot.
+
+const DROPPED = [
+	["votes", "all votes"],
+	["wins", "wins of the first"],
+	["ties", "ties"],
+	["losses", "wins of the second"],
+];
+const NORMAL_95 = 1.959963984540054;
+const MOST_MODELS_TOLD = 8;
+
+/** The votes of a board, unpacked once. */
+const unpacking = new Map();
+function votesOf(board) {
+	if (!unpacking.has(board.id)) unpacking.set(board.id, unpackPairs(board.pairs));
+	return unpacking.get(board.id);
+}
+
+/** Names that addresses hold: those of models, with a number where two look alike. */
+function keysOf(data) {
+	const taken = new Set();
+	return data.models.map(({ name }, k) => {
+		const key = taken.has(name) || name === "" ? `${name} #${k}` : name;
+		taken.add(key);
+		return key;
+	});
+}
+
+/** What the reader asks for. Addresses are input: what names no model or board of the page is left out. */
+function askedFor(state, board, keys) {
+	const number = new Map(keys.map((key, k) => [key, k]));
+	const own = board.pairs.models;
+	const boards = board.pool ? board.pool.ids : [];
+	const chosen = state.parts.filter((id) => boards.includes(id));
+	const drops = state.drop.flatMap((entry) => {
+		const [what, times, ...pair] = entry.split("\t");
+		const [a, b] = pair.map((key) => number.get(key));
+		const n = times === "all" ? null : Number(times);
+		const sound =
+			DROPPED.some(([kind]) => kind === what) && a !== undefined && b !== undefined && a !== b && pair.length === 2;
+		return sound && (n === null || (Number.isInteger(n) && n > 0)) ? [{ entry, what, n, a, b }] : [];
+	});
+	const gauges = { mean: "mean", votes: "votes", model: "model" };
+	const anchor = number.get(state.anchor);
+	const given = board.gauge;
+	let gauge = { kind: gauges[state.gauge] ?? null, model: anchor, rating: state.at };
+	if (gauge.kind === null || (gauge.kind === "model" && anchor === undefined)) gauge = { ...given };
+	return {
+		parts: board.pool?.kind === "take" ? chosen.slice(0, 1) : chosen,
+		without: state.without.filter((key) => number.has(key)).map((key) => number.get(key)),
+		ties: state.ties === "drop" ? "drop" : "half",
+		drops,
+		gauge,
+		models: own,
+	};
+}
+
+/** Votes of the boards that the reader chose together; models are numbers on the page. */
+async function chosenVotes(asked, board, data) {
+	const at = async (id, sign) => {
+		const own = data.boards.find((other) => other.id === id);
+		return { votes: await votesOf(own), models: own.pairs.models, sign };
+	};
+	const chosen = asked.parts.length > 0 ? asked.parts : [];
+	if (board.pool?.kind === "add" && chosen.length > 0)
+		return pooledVotes(await Promise.all(chosen.map((id) => at(id, 1))));
+	const parts = [await at(board.id, 1), ...(await Promise.all(chosen.map((id) => at(id, -1))))];
+	return parts.length > 1 ? pooledVotes(parts) : { models: parts[0].models, votes: parts[0].votes };
+}
+
+/** The fit of votes in a gauge, with models as they are numbered on the page. A gauge whose model has no rating is a mean. */
+function refitted(models, votes, change, gauge, reweight) {
+	const place = new Map(models.map((model, k) => [model, k]));
+	const drops = change.drops.map((drop) => ({ ...drop, a: place.get(drop.a) ?? -1, b: place.get(drop.b) ?? -1 }));
+	const without = change.without.flatMap((model) => place.get(model) ?? []);
+	const left = changedVotes(votes, { without, ties: change.ties, drops });
+	const fit = fitVotes(left, reweight);
+	const anchor = place.get(gauge.model);
+	const lost = gauge.kind === "model" && !fit.active[anchor];
+	const scale = lost ? { kind: "mean", rating: 1000 } : { ...gauge, model: anchor };
+	const { ratings, errors } = ratedBoard(fit, scale);
+	const rows = models.map((model, k) => ({
+		model,
+		rating: ratings[k],
+		error: errors[k],
+		votes: fit.battles[k],
+		standing: fit.standing[k],
+		component: fit.component[k],
+	}));
+	const total = fit.battles.reduce((sum, n) => sum + n, 0) / 2;
+	return { rows: rows.filter(({ votes: n }) => n > 0), total, converged: fit.converged, lost, left, models };
+}
+
+/** Ranks among finite ratings, best first, by model. */
+function ranksOf(rows) {
+	const rated = rows.filter(({ rating }) => Number.isFinite(rating)).sort((a, b) => b.rating - a.rating);
+	const rank = new Map();
+	rated.forEach(({ model, rating }, k) =>
+		rank.set(model, k > 0 && rated[k - 1].rating === rating ? rank.get(rated[k - 1].model) : k + 1),
+	);
+	return rank;
+}
+
+/**
+ * The rows of a refit with how far each model moved. Moves compare the models that both boards rate, with equal means:
+ * a change of the anchor alone moves nobody.
+ */
+function withMoves(rows, before) {
+	const old = new Map(before.filter(({ rating }) => Number.isFinite(rating)).map((row) => [row.model, row]));
+	const both = rows.filter(({ model, rating }) => Number.isFinite(rating) && old.has(model));
+	const shift = both.reduce((sum, { model, rating }) => sum + rating - old.get(model).rating, 0) / both.length;
+	const [now, then] = [ranksOf(both), ranksOf(both.map(({ model }) => old.get(model)))];
+	const rank = ranksOf(rows);
+	return rows
+		.map((row) => {
+			const common = now.has(row.model);
+			return {
+				...row,
+				rank: rank.get(row.model),
+				moved: common ? row.rating - old.get(row.model).rating - shift : NaN,
+				places: common ? then.get(row.model) - now.get(row.model) : NaN,
+			};
+		})
+		.sort((a, b) => (a.rank ?? Infinity) - (b.rank ?? Infinity));
+}
+
+function whatIfColumns(data) {
+	const name = (row) => data.models[row.model].name;
+	const half = (row) => NORMAL_95 * row.error;
+	return [
+		{ id: "rank", title: "Rank", number: true, kind: "rank", value: (row) => row.rank, text: (row) => count(row.rank) },
+		{
+			id: "model",
+			title: "Model",
+			rowHeader: true,
+			kind: "model",
+			value: name,
+			text: name,
+			cell: (row) => named(name(row)),
+		},
+		{
+			id: "rating",
+			title: "Rating",
+			number: true,
+			kind: "rating",
+			largestFirst: true,
+			value: (row) => row.rating,
+			text: (row) => (Number.isFinite(row.rating) ? fixed(row.rating) : "unrated"),
+		},
+		{
+			id: "interval",
+			title: "95% interval",
+			number: true,
+			kind: "interval",
+			help: "1.96 sandwich errors to either side",
+			value: (row) => row.error,
+			text: (row) => (Number.isFinite(row.error) ? `\u00b1 ${fixed(half(row))}` : ""),
+			copied: [
+				{ title: "Lower", value: (row) => (Number.isFinite(row.error) ? row.rating - half(row) : "") },
+				{ title: "Upper", value: (row) => (Number.isFinite(row.error) ? row.rating + half(row) : "") },
+			],
+		},
+		{
+			id: "moved",
+			title: "Rating moved",
+			number: true,
+			largestFirst: true,
+			help: "Against the table, with equal means of the models that both rate",
+			value: (row) => row.moved,
+			text: (row) => signed(row.moved),
+		},
+		{
+			id: "places",
+			title: "Places",
+			number: true,
+			largestFirst: true,
+			help: "Places up or down among the models that both rate",
+			value: (row) => row.places,
+			text: (row) => arrow(row.places),
+			cell: placesCell,
+		},
+		{
+			id: "votes",
+			title: "Votes",
+			number: true,
+			largestFirst: true,
+			value: (row) => row.votes,
+			text: (row) => count(row.votes),
+		},
+		{ id: "notes", title: "Notes", kind: "notes", value: (row) => row.standing, text: (row) => row.standing },
+	];
+}
+
+function placesCell({ places }) {
+	if (!Number.isFinite(places)) return "";
+	const said = places > 0 ? `up ${places}` : places < 0 ? `down ${-places}` : "same place";
+	return element(
+		"span",
+		{ class: places > 0 ? "up" : places < 0 ? "down" : "same", "aria-label": said, role: "img" },
+		arrow(places),
+	);
+}
+
+/** Sentences on a refit: how much it rests on, and what its votes cannot say. */
+function saidOf(found, data, since) {
+	const names = (models) => {
+		const told = models
+			.slice(0, MOST_MODELS_TOLD)
+			.map((model) => data.models[model].name)
+			.join(", ");
+		return models.length > MOST_MODELS_TOLD ? `${told} and ${models.length - MOST_MODELS_TOLD} more` : told;
+	};
+	const of = (test) => found.rows.filter(test).map(({ model }) => model);
+	const took = Math.max(Math.round(performance.now() - since), 1);
+	const lines = [
+		`Fitted ${counted(found.total, "vote")} between ${counted(found.rows.length, "model")} in ${took} ms.`,
+	];
+	const problems = [];
+	const say = (models, text) => models.length > 0 && problems.push(`${names(models)}: ${text}`);
+	if (found.rows.length === 0) problems.push("No vote is left.");
+	else if (!found.rows.some(({ standing }) => standing === ""))
+		problems.push("No two models took points off each other, directly or through others: nobody has a finite rating.");
+	else {
+		say(
+			of(({ standing, component }) => standing !== "" && component > 1),
+			"never met the main group, not even through others: no rating that compares.",
+		);
+		const near = (why) => of(({ standing, component }) => standing === why && component === 1);
+		say(near("undefeated"), "never lost a point to the main group: no finite rating.");
+		say(near("winless"), "never took a point off the main group: no finite rating.");
+		say(near("not comparable"), "no chain of wins both ways with the main group: no comparable rating.");
+	}
+	if (!found.converged) problems.push("The fit did not converge: the votes hardly tie down some models.");
+	if (found.lost)
+		problems.push("The model that was to fix the scale has no rating here: the mean rating is 1000 instead.");
+	return { lines, problems };
+}
+
+const whatIfPanel = {
+	id: "what-if",
+	title: "What if",
+	available: (data) => (data.boards ?? []).some(({ pairs, what_if: why }) => pairs || why),
+	state: () => ({
+		parts: [],
+		without: [],
+		ties: "half",
+		drop: [],
+		gauge: "table",
+		anchor: "",
+		at: 1000,
+		order: "rank",
+	}),
+	render(root, store, data) {
+		const keys = keysOf(data);
+		const columns = whatIfColumns(data);
+		const controls = element("div", { class: "what-if-controls" });
+		const told = element("p", { class: "told", role: "status" });
+		const problems = element("div", {});
+		const place = element("div", {
+			class: "scroll",
+			tabindex: 0,
+			role: "region",
+			"aria-label": "Ratings of the refit",
+		});
+		let [rows, turn, shownFor] = [[], 0, null];
+		let fields = null;
+		const title = () => `${data.title}: ${boardOf(store.get(), data).title}, refitted`;
+		const copies = copyButtons(() => ({ columns, rows, title: title() }));
+		const kinds = element(
+			"p",
+			{ class: "note" },
+			"These intervals are of another kind than those of the table: 1.96 sandwich errors to either side, which take votes as independent. " +
+				"Moves compare the models that both boards rate, with equal means, so that a change of the scale alone moves nobody.",
+		);
+		const refitter = element(
+			"div",
+			{},
+			controls,
+			element("div", { class: "bar-of-fields" }, told, copies),
+			problems,
+			place,
+			kinds,
+		);
+		const off = element("p", { class: "note", role: "status" });
+		root.append(off, refitter);
+
+		const draw = async () => {
+			const state = store.get();
+			const board = boardOf(state, data);
+			const why =
+				board.what_if ?? (board.pairs ? null : "What-if is off for this board: the page holds no votes by pair.");
+			off.hidden = why === null;
+			refitter.hidden = why !== null;
+			off.textContent = why ?? "";
+			if (why !== null) return;
+			if (shownFor !== board.id) {
+				fields = whatIfFields(store, data, board, keys);
+				controls.replaceChildren(...fields.nodes);
+				shownFor = board.id;
+			}
+			const asked = askedFor(state, board, keys);
+			const own = ++turn;
+			const [{ models, votes }, before] = [await chosenVotes(asked, board, data), await votesOf(board)];
+			if (own !== turn) return; // the reader went on
+			fields.show(asked, votesAmong(models, votes));
+			if (models.length > MOST_REFITTED) {
+				told.textContent = `These categories have ${counted(models.length, "model")} together; the browser refits up to ${MOST_REFITTED}.`;
+				problems.replaceChildren();
+				place.replaceChildren();
+				return;
+			}
+			const since = performance.now();
+			const found = refitted(models, votes, asked, asked.gauge, board.reweight);
+			const usual = tableFit(board, before);
+			rows = withMoves(found.rows, usual);
+			const said = saidOf(found, data, since);
+			told.textContent = said.lines.join(" ");
+			problems.replaceChildren(...warnings(said.problems));
+			const focus = place.contains(document.activeElement) ? document.activeElement.dataset.sort : undefined;
+			place.replaceChildren(
+				dataTable({
+					label: "Ratings of the refit",
+					columns,
+					rows: sorted(rows, columns, state.order),
+					sort: state.order,
+					press: (order) => store.set({ order }),
+				}),
+			);
+			if (focus) place.querySelector(`[data-sort="${CSS.escape(focus)}"]`)?.focus();
+		};
+		store.subscribe(draw);
+		draw();
+	},
+};
+
+/** The board's own votes, fitted as the table's ratings are. */
+const tableFits = new Map();
+function tableFit(board, votes) {
+	if (!tableFits.has(board.id)) {
+		const nothing = { without: [], ties: "half", drops: [] };
+		tableFits.set(board.id, refitted(board.pairs.models, votes, nothing, board.gauge, board.reweight).rows);
+	}
+	return tableFits.get(board.id);
+}
+
+/** Asks for the votes of two models, as the first sees them. */
+function votesAmong(models, votes) {
+	const place = new Map(models.map((model, k) => [model, k]));
+	return (a, b) => votesOfPair(votes, place.get(a) ?? -1, place.get(b) ?? -1);
+}
+
+/** What the reader can change. `show(asked, votesOfTwo)` writes the state into the fields, whose focus stays. */
+function whatIfFields(store, data, board, keys) {
+	const modelName = (model) => data.models[model].name;
+	const inOrder = board.rows.map(({ model }) => model).filter((model) => board.pairs.models.includes(model));
+	const rest = board.pairs.models.filter((model) => !inOrder.includes(model));
+	const others = (board.pool?.ids ?? []).flatMap(
+		(id) => data.boards.find((other) => other.id === id).pairs?.models ?? [],
+	);
+	const all = [...new Set([...inOrder, ...rest, ...(board.pool?.kind === "add" ? others : [])])];
+	const modelList = (attributes = {}) =>
+		element("select", attributes, ...all.map((model) => element("option", { value: keys[model] }, modelName(model))));
+	const removable = (text, label, press) =>
+		element("li", {}, element("bdi", {}, text), " ", button("\u00d7", press, { "aria-label": label, class: "remove" }));
+	const nodes = [];
+	const shows = [];
+
+	const { pool } = board;
+	if (pool?.kind === "add" && pool.ids.length > 1) {
+		const boxes = pool.ids.map((id) => {
+			const box = element("input", { type: "checkbox", value: id, onchange: changed });
+			return {
+				id,
+				box,
+				node: element(
+					"label",
+					{ class: "switch" },
+					box,
+					element("bdi", {}, data.boards.find((other) => other.id === id).title),
+				),
+			};
+		});
+		function changed() {
+			const parts = boxes.filter(({ box }) => box.checked).map(({ id }) => id);
+			const usual = parts.length === 1 && parts[0] === board.id;
+			if (parts.length === 0)
+				this.checked = true; // some votes are needed
+			else store.set({ parts: usual ? [] : parts });
+		}
+		const every = button("All", () => store.set({ parts: pool.ids }));
+		nodes.push(
+			group("Votes of the categories", element("div", { class: "boxes" }, ...boxes.map(({ node }) => node)), every),
+		);
+		shows.push(({ parts }) =>
+			boxes.forEach(({ id, box }) => (box.checked = parts.length > 0 ? parts.includes(id) : id === board.id)),
+		);
+	}
+	if (pool?.kind === "take" && pool.ids.length > 0) {
+		const list = element(
+			"select",
+			{ onchange: () => store.set({ parts: list.value === "" ? [] : [list.value] }) },
+			element("option", { value: "" }, "none"),
+			...pool.ids.map((id) => element("option", { value: id }, data.boards.find((other) => other.id === id).title)),
+		);
+		nodes.push(
+			group(
+				"Categories",
+				labelled("Leave out", list),
+				element("p", { class: "note" }, "Categories overlap: one of them can be left out at a time."),
+			),
+		);
+		shows.push(({ parts }) => (list.value = parts[0] ?? ""));
+	}
+
+	const ties = element(
+		"select",
+		{ onchange: () => store.set({ ties: ties.value }) },
+		element("option", { value: "half" }, "count as half a win"),
+		element("option", { value: "drop" }, "are left out"),
+	);
+	nodes.push(group("Ties", labelled("Ties", ties)));
+	shows.push((asked) => (ties.value = asked.ties));
+
+	const gone = element("ul", { class: "chips", "aria-label": "Models left out" });
+	const out = modelList();
+	const leave = button("Leave out", () => store.set({ without: [...new Set([...store.get().without, out.value])] }));
+	nodes.push(group("Models", labelled("Model", out), leave, gone));
+	shows.push(({ without }) => {
+		const back = (key) => () => {
+			store.set({ without: store.get().without.filter((other) => other !== key) });
+			out.focus();
+		};
+		gone.replaceChildren(
+			...without.map((model) => removable(modelName(model), `Put ${modelName(model)} back`, back(keys[model]))),
+		);
+	});
+
+	const [first, second] = [modelList({ onchange: tell }), modelList({ onchange: tell })];
+	if (all.length > 1) second.selectedIndex = 1;
+	const what = element(
+		"select",
+		{ onchange: tell },
+		...DROPPED.map(([kind, text]) => element("option", { value: kind }, text)),
+	);
+	const times = element("input", { type: "number", min: 1, step: 1, inputmode: "numeric", placeholder: "all" });
+	const theirs = element("p", { class: "note", role: "status" });
+	const dropped = element("ul", { class: "chips", "aria-label": "Votes left out" });
+	let votesOfTwo = () => [0, 0, 0];
+	function tell() {
+		times.disabled = what.value === "votes";
+		const [a, b] = [first, second].map((list) => keys.indexOf(list.value));
+		const [wins, even, losses] = votesOfTwo(a, b);
+		theirs.textContent =
+			a === b
+				? "Choose two models."
+				: `${modelName(a)} against ${modelName(b)}: ${count(wins)} won, ${count(even)} tied, ${count(losses)} lost.`;
+	}
+	const drop = button("Drop", () => {
+		const n = times.disabled || times.value === "" ? "all" : String(Math.floor(Number(times.value)));
+		if (first.value === second.value || (n !== "all" && !(Number(n) > 0))) return;
+		const entry = [what.value, n, first.value, second.value].join("\t");
+		store.set({ drop: [...store.get().drop.filter((other) => other !== entry), entry] });
+	});
+	nodes.push(
+		group(
+			"Votes of a pair",
+			labelled("First", first),
+			labelled("Second", second),
+			labelled("Drop", what),
+			labelled("How many", times),
+			drop,
+			theirs,
+			dropped,
+		),
+	);
+	shows.push(({ drops }, ask) => {
+		votesOfTwo = ask;
+		tell();
+		const back = (entry) => () => {
+			store.set({ drop: store.get().drop.filter((other) => other !== entry) });
+			first.focus();
+		};
+		dropped.replaceChildren(
+			...drops.map((own) => {
+				const text = dropText(own, modelName);
+				return removable(text, `Count again: ${text}`, back(own.entry));
+			}),
+		);
+	});
+
+	const scale = element(
+		"select",
+		{ onchange: () => store.set({ gauge: scale.value, anchor: scale.value === "model" ? anchor.value : "" }) },
+		...[
+			["table", "as in the table"],
+			["mean", "mean rating"],
+			["votes", "mean rating, weighted by votes"],
+			["model", "rating of a model"],
+		].map(([kind, text]) => element("option", { value: kind }, text)),
+	);
+	const anchor = modelList({ onchange: () => store.set({ anchor: anchor.value }) });
+	const at = element("input", { type: "number", step: "any", onchange: () => store.set({ at: usable(at.value) }) });
+	const anchorField = labelled("Model", anchor);
+	const atField = labelled("Rating", at);
+	nodes.push(group("Scale", labelled("Fixed by", scale), anchorField, atField));
+	shows.push(({ gauge }) => {
+		const state = store.get();
+		const usual =
+			state.gauge === "table" ||
+			!["mean", "votes", "model"].includes(state.gauge) ||
+			(state.gauge === "model" && keys[gauge.model] !== state.anchor);
+		scale.value = usual ? "table" : state.gauge;
+		anchorField.hidden = scale.value !== "model";
+		atField.hidden = usual;
+		if (state.gauge === "model" && !usual) anchor.value = state.anchor;
+		if (document.activeElement !== at) at.value = state.at;
+	});
+
+	const reset = button("Start again", () => store.set(whatIfPanel.state()));
+	nodes.push(element("div", { class: "bar-of-fields" }, reset));
+	return { nodes, show: (...asked) => shows.forEach((show) => show(...asked)) };
+}
+
+/** A rating that a reader typed; 1000 where it is none that a scale can have. */
+function usable(text) {
+	const x = Number(text);
+	return text.trim() !== "" && Math.abs(x) <= 1e9 ? x : 1000;
+}
+
+function group(title, ...children) {
+	return element("fieldset", {}, element("legend", {}, title), ...children);
+}
+
+/** "3 wins of A against B". */
+function dropText({ what, n, a, b }, modelName) {
+	const [first, second] = what === "losses" ? [b, a] : [a, b];
+	const one = { votes: "vote", ties: "tie", wins: "win", losses: "win" }[what];
+	const many = n === null ? `all ${one}s` : counted(n, one);
+	return what === "wins" || what === "losses"
+		? `${many} of ${modelName(first)} against ${modelName(second)}`
+		: `${many} between ${modelName(a)} and ${modelName(b)}`;
+}

@@ -1,0 +1,152 @@
+"""Scores that a judge gave, corrected by human labels, from the command line."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import jaxeval
+from jaxeval.cli.main import main
+from jaxeval.data.judged_score_files import read_judged_scores
+
+FEW = ["--resamples", 60, "--quiet"]
+
+
+@pytest.fixture(scope="module")
+def table():
+    """Labels of the first third of the items; judge-2 errs more often."""
+    found = jaxeval.simulate_judged_answers(
+        [0.85, 0.6, 0.58], q0=[[0.85, 0.7]], q1=[[0.9, 0.75]], n_items=600, seed=1
+    )  # of each model
+    found.loc[found["item"] >= 200, "human"] = np.nan
+    return found
+
+
+@pytest.fixture(scope="module")
+def file(table, tmp_path_factory):
+    path = tmp_path_factory.mktemp("judged") / "judged.csv"
+    table.to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture(scope="module")
+def long_file(table, tmp_path_factory):
+    path = tmp_path_factory.mktemp("judged") / "long.csv"
+    table.melt(["item", "model", "human"], ["judge-1", "judge-2"], "judge", "score").to_csv(path, index=False)
+    return path
+
+
+def call(*arguments, code=0):
+    found = CliRunner().invoke(main, [str(x) for x in arguments])
+    assert found.exit_code == code, found.output
+    return " ".join(found.output.split())
+
+
+def accuracy_of(table, **options):
+    """As a user of the library would: calibration are the labelled answers, the test the others."""
+    known = table["human"].notna()
+    columns = {"judgment": "judge-1", "model": "model", "item": "item"}
+    parts = [jaxeval.JudgedAnswers.from_pandas(table[own], **columns) for own in (known, ~known)]
+    return jaxeval.judge_accuracy(*parts, progress=False, **options)
+
+
+@pytest.mark.parametrize("estimator", ["ppi_plus_plus", "rogan_gladen", "naive"])
+def test_scores_are_judge_accuracies(table, file, tmp_path, estimator):
+    out = tmp_path / "board.csv"
+    call("scores", file, "--score", "judge-1", "--human", "human", "--estimator", estimator, *FEW, "--out", out)
+    own = jaxeval.score_leaderboard(accuracy_of(table, n_resamples=60), estimator=estimator)
+    written = pd.read_csv(out)
+    for column in ("score", "score_lower", "score_upper", "standard_error", "rank_worst", "tier"):
+        assert written[column].to_numpy(float) == pytest.approx(own[column].to_numpy(float)), column
+
+
+def test_every_judge_has_a_board_and_an_answer(long_file, file, tmp_path):
+    printed = call("scores", long_file, "--judge", "judge", "--human", "human", "--resamples", 60)
+    assert "judge-1: model-1 is first with 0." in printed
+    assert "judge-2: model-1 is first with 0." in printed
+    assert "3 models, 600 items, 2 judges, 3,600 judged answers, 600 human labels" in printed
+    out = tmp_path / "board.csv"
+    call("scores", long_file, "--judge", "judge", "--human", "human", *FEW, "--out", out)
+    alone = tmp_path / "alone.csv"
+    call("scores", file, "--score", "judge-1", "--human", "human", *FEW, "--out", alone)
+    both, one = pd.read_csv(out), pd.read_csv(alone)
+    first = both[both["judge"] == "judge-1"]
+    # Closed forms do not depend on what else is drawn.
+    for column in ("score", "score_lower", "score_upper", "standard_error"):
+        assert first[column].to_numpy() == pytest.approx(one[column].to_numpy()), column
+
+
+def test_differences_are_those_of_compare_judges(table, file, tmp_path):
+    out = tmp_path / "difference.csv"
+    options = ["--score", "judge-1", "--human", "human", "--margin", 0.05, "--quiet", "--out", out]
+    call("compare-scores", "model-1", "model-2", file, *options)
+    own = jaxeval.compare_scores(accuracy_of(table, n_resamples=60), "model-1", "model-2", margin=0.05)
+    row = pd.read_csv(out).iloc[0]
+    for column in ("difference", "lower", "upper", "standard_error", "p_student", "p_non_inferior"):
+        assert row[column] == pytest.approx(getattr(own, column)), column
+    assert np.isnan(row["p_mcnemar"])
+    assert own.lower < own.difference < own.upper
+    assert own.standard_error == pytest.approx((own.upper - own.lower) / 2 / 1.959964, rel=1e-5)
+    printed = call("compare-scores", "model-1", "all", file, "--score", "judge-1", "--human", "human")
+    assert "of 2 models 0 are above model-1 and 2 below it" in printed
+
+
+def test_corrected_differences_hold_the_truth_as_often_as_they_say():
+    """95 % intervals of the difference by PPI++, in 100 sets of 150 labels; at four standard errors."""
+    held = 0
+    for seed in range(100):
+        table = jaxeval.simulate_judged_answers([0.7, 0.6], q0=[[0.7]], q1=[[0.95]], n_items=450, seed=seed)
+        table.loc[table["item"] >= 150, "human"] = np.nan
+        found = jaxeval.compare_scores(accuracy_of(table, n_resamples=20), "model-1", "model-2")
+        held += found.lower <= 0.1 <= found.upper
+    assert abs(held / 100 - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 100)
+
+
+def test_errors_are_nan_where_nothing_bounds_a_score(table):
+    few = table[(table["item"] < 2) | (table["item"] >= 200)]
+    board = jaxeval.score_leaderboard(accuracy_of(few, n_resamples=20), estimator="rogan_gladen")
+    assert board["standard_error"].isna().all()
+    assert (board["flags"] != "").all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--judge", "judge"], "--judge, --only-judge and --estimator are about scores that the labels of --human"),
+        (["--human", "human", "--only-judge", "x"], "--only-judge needs --judge"),
+        (["--human", "human", "--pass-at", 2], "--pass-at and --human do not go together"),
+        (["--human", "human", "--population", "trials"], "--population and --human do not go together"),
+        (["--human", "label"], "label"),
+        (["--human", "human", "--wide"], "a wide table has no labels of single answers"),
+        (["--human", "human", "--judge", "judge-2", "--only-judge", "gpt"], "no judge is called 'gpt'"),
+        (["--human", "human", "--cluster", "judge-2"], "1 column of cluster"),
+    ],
+)
+def test_what_is_refused(file, options, message):
+    code = 2 if message.startswith("--") else 1
+    assert message in call("scores", file, "--score", "judge-1", *options, code=code)
+
+
+def test_labels_of_all_or_of_none_are_refused(table, tmp_path):
+    for name, human in (("no answer has", np.nan), ("all answers have", 1.0)):
+        table.assign(human=human).to_csv(tmp_path / "file.csv", index=False)
+        printed = call("scores", tmp_path / "file.csv", "--score", "judge-1", "--human", "human", code=1)
+        assert f"{name} a human label" in printed
+
+
+def test_missing_answers_are_counted(table, tmp_path):
+    path = tmp_path / "lacking.csv"
+    table.drop(index=[1501, 1502]).to_csv(path, index=False)
+    with pytest.raises(jaxeval.DataError, match=r"models lack answers to items \(2 pairs"):
+        read_judged_scores(path, human="human", score="judge-1")
+    complete = read_judged_scores(path, human="human", score="judge-1", missing="complete")
+    assert complete.answered.all()
+    assert len(read_judged_scores(path, human="human", score="judge-1", missing="available").items) == 600
+
+
+def test_several_judges_are_too_many_for_a_comparison(long_file):
+    options = ["--judge", "judge", "--human", "human"]
+    printed = call("compare-scores", "model-1", "model-2", long_file, *options, code=2)
+    assert "name it with --only-judge" in printed
+    printed = call("compare-scores", "model-1", "model-2", long_file, *options, "--only-judge", "judge-2")
+    assert "model-1 is above model-2 by" in printed

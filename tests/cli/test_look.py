@@ -1,0 +1,182 @@
+"""``jaxeval FILE``: which commands fit a file. Every line that is shown must run."""
+
+import json
+import shlex
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import jaxeval
+from jaxeval.cli.main import main
+
+#: Kinds of `jaxeval simulate`, and the commands whose lines their files must get, the first one first.
+KINDS = {
+    "votes": ["leaderboard", "leaderboard", "audit", "next"],
+    "verdicts": ["leaderboard", "leaderboard", "audit", "next"],
+    "judges": ["agreement", "panel", "leaderboard"],
+    "panel": ["panel", "leaderboard"],
+    "replies": ["soft-elo", "agreement", "panel"],
+    "judged": ["soft-elo", "panel"],
+    "new": ["panel", "leaderboard"],
+    "labelled": ["judge"],
+    "answers": ["judge"],
+    "anchored": ["anchored"],
+    "evaluators": ["meta"],
+    "rankings": ["rankings"],
+    "scores": ["scores", "compare-scores"],
+}
+#: Commands that take many seconds for any file.
+LONG = ("audit", "soft-elo")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("example files")  # a space, which lines must quote
+    found = CliRunner().invoke(main, ["simulate", "all", "--battles", "150", "--models", "4", "--out", str(path)])
+    assert found.exit_code == 0, found.output
+    return path
+
+
+def looked_at(*paths):
+    found = CliRunner().invoke(main, [str(path) for path in paths])
+    assert found.exit_code == 0, found.output
+    return found.output
+
+
+def lines(text):
+    """The lines to type, as words without the program's name."""
+    return [shlex.split(line)[1:] for line in text.splitlines() if line.startswith("  jaxeval ")]
+
+
+def of_kind(folder, kind):
+    return next(folder.glob(f"{kind}.*"))
+
+
+def runs(words):
+    few = [] if words[0] in ("next", "compare-scores") else ["--resamples", "25"]
+    found = CliRunner().invoke(main, [*words, *few])
+    assert found.exit_code == 0, (words, found.output)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_commands_that_fit(folder, kind):
+    found = lines(looked_at(of_kind(folder, kind)))
+    assert [words[0] for words in found][: len(KINDS[kind])] == KINDS[kind]
+
+
+def others(words, folder):
+    """Files in place of those that a line leaves open."""
+    names = {"OTHER_FILE": "answers", "LABELLED_FILE": "labelled"}
+    return [str(of_kind(folder, names[word])) if word in names else word for word in words]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_line_runs(folder, kind):
+    for words in lines(looked_at(of_kind(folder, kind))):
+        if words[0] not in LONG:
+            runs(others(words, folder))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["votes", "judges", "replies", "judged"])
+def test_every_long_line_runs(folder, kind):
+    for words in lines(looked_at(of_kind(folder, kind))):
+        if words[0] in LONG:
+            runs(words)
+
+
+def file_of(tmp_path, table, name="file.csv"):
+    table.to_csv(tmp_path / name, index=False)
+    return tmp_path / name
+
+
+def test_other_names_of_columns(tmp_path):
+    rng = np.random.default_rng(0)
+    teams = np.array(["Ajax", "Feyenoord", "PSV"])
+    a, b = rng.integers(0, 3, (2, 60))
+    goals = rng.integers(0, 4, (2, 60))
+    table = pd.DataFrame({"home_team": teams[a], "away_team": teams[b], "home_score": goals[0], "away_score": goals[1]})
+    path = file_of(tmp_path, table[a != b])
+    first = lines(looked_at(path))[0]
+    assert first == ["leaderboard", str(path), "--model-a", "home_team", "--model-b", "away_team",
+                     "--scores", "home_score:away_score"]  # fmt: skip
+    runs(first)
+
+
+def test_labels_of_some_answers(tmp_path):
+    table = jaxeval.simulate_judged_answers([0.8, 0.6], q0=[[0.8]], q1=[[0.9]], n_items=120)
+    table.loc[table["item"] > 60, "human"] = np.nan
+    path = file_of(tmp_path, table)
+    (words,) = lines(looked_at(path))
+    assert words == ["scores", str(path), "--score", "judge-1", "--human", "human"]
+    runs(words)
+
+
+def test_two_files_of_votes_can_be_compared(folder, tmp_path):
+    votes = pd.read_parquet(of_kind(folder, "votes"))
+    paths = [file_of(tmp_path, half, f"{k}.csv") for k, half in enumerate((votes.iloc[::2], votes.iloc[1::2]))]
+    first = lines(looked_at(*paths))[0]
+    assert first == ["compare-boards", *map(str, paths)]
+    runs(first)
+
+
+def test_a_folder_is_looked_at_by_its_first_file(folder, tmp_path):
+    votes = pd.read_parquet(of_kind(folder, "votes"))
+    for k in range(2):
+        votes.iloc[k::2].to_parquet(tmp_path / f"{k}.parquet")
+    text = looked_at(tmp_path)
+    assert "the first of 2 files; the others are taken to be like it" in text
+    runs(lines(text)[0])
+
+
+def test_files_that_jaxeval_writes(tmp_path):
+    battles = jaxeval.simulate_battles(300, 3, seed=0)
+    battles.save(tmp_path / "state.parquet")
+    result = jaxeval.bootstrap(battles, n_resamples=20, progress=False)
+    jaxeval.save_draws(result.joint, tmp_path / "draws.npz")
+    for name in ("state.parquet", "draws.npz"):
+        text = looked_at(tmp_path / name)
+        (line, *_) = [line.strip() for line in text.splitlines() if line.startswith("  python ")]
+        done = subprocess.run([sys.executable, *shlex.split(line)[1:]], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert "model-1" in done.stdout
+
+
+def test_columns_that_tell_nothing(tmp_path):
+    text = looked_at(file_of(tmp_path, pd.DataFrame({"x": [1.5, 2.5], "y": ["p", "q"]})))
+    assert "No command is told by its columns. What each of them reads:" in text
+    for name in ("leaderboard", "rankings", "judge", "scores"):
+        assert f"\n  {name} " in text
+
+
+def test_names_are_input(tmp_path):
+    table = pd.DataFrame({"model_a": ["a", "b"] * 4, "model_b": ["b", "a"] * 4, "winner": ["model_a", "tie"] * 4})
+    table["$(touch owned)\x1b[31m"] = 1
+    path = tmp_path / "votes; touch owned.csv"
+    table.to_csv(path, index=False)
+    text = looked_at(path)
+    assert "\x1b" not in text
+    assert lines(text)[0] == ["leaderboard", str(path)]
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00\xff\xfe garbage", b"[]", b"{}", b"not a table"])
+def test_what_cannot_be_read_is_one_message(tmp_path, content):
+    for ending in ("csv", "json", "jsonl", "parquet"):
+        path = tmp_path / f"file.{ending}"
+        path.write_bytes(content)
+        found = CliRunner().invoke(main, [str(path)])
+        assert found.exit_code in (0, 1), found.output
+        assert found.exception is None or isinstance(found.exception, SystemExit), found.exception
+
+
+def test_large_files_are_read_at_their_heads(tmp_path):
+    """A line that no reader takes stands far below what is looked at."""
+    row = json.dumps({"model_a": "a", "model_b": "b", "winner": "model_a"})
+    back = json.dumps({"model_a": "b", "model_b": "a", "winner": "model_a"})
+    path = tmp_path / "votes.jsonl"
+    path.write_text(f"{row}\n{back}\n" * 100_000 + "no json\n")
+    assert lines(looked_at(path))[0] == ["leaderboard", str(path)]

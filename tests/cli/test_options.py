@@ -1,0 +1,203 @@
+"""All commands: options of one name are one option, stand in one order, and say what they are for."""
+
+from collections import defaultdict
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from jaxeval.cli.commands import OPTIONS, QUESTIONS, Command
+from jaxeval.cli.main import main
+
+#: What differs between commands under one name, and why.
+OTHERWISE = {
+    ("--battles", None): "demo makes votes, and simulate other things, too",
+    ("--base", "default"): "Soft-Elo's papers count from 1500",
+    ("--difference", None): "next: in Elo, and of a plan only; plan-scores: in points",
+    ("--gate", "help"): "compare-scores decides, and plan-scores plans",
+    ("--human", "metavar"): "agreement takes a column for each rater",
+    ("--level", "default"): "conformal intervals take the level that the calibration models support",
+    ("--resamples", "default"): "accuracies are cheap, an audit resamples many boards",
+    ("--resamples", "type"): "what the intervals of each need at least",
+    ("--ridge", "default"): "a judge's ratings are fitted on few battles of each model",
+    ("--min-votes", "default"): "merge: one human label makes a model one of the people's board",
+    ("--min-votes", "type"): "the same",
+    ("--missing", "type"): "what can be done about gaps depends on what has them",
+    ("--by", "multiple"): "boards of votes can be sliced by several columns at once",
+    ("--strata", "metavar"): "anchored verdicts have one column of strata, their tasks",
+    ("--gauge", "metavar"): "votes weigh the models of two boards differently",
+    ("--link", "type"): "the complementary log-log link is for ties with a reference",
+    ("--top-size", "default"): "next: only with --goal top",
+    ("--top-size", "type"): "next: a top of one has no pairs",
+    ("--pair", "multiple"): "next spends its battles on one difference",
+    ("--power", "default"): "next: of a plan only",
+    ("--out", None): "simulate and soft-elo calibrate write one file, which is all they are for",
+    ("--item", "help"): "rankings: items are what is rated",
+    ("--method", None): "the solver of a fit, or Soft-Elo's target maps: as in Python",
+    ("--models", None): "simulate and demo make so many; elsewhere names to keep",
+    ("--reference", None): "anchored: the side that a reference stands on; meta: a model",
+    ("--shared", None): "judge: whose labels; compare-boards: which votes are on both boards",
+    ("--ties", None): "simulate makes ties, by their share",
+    ("--votes", None): "next: a number; soft-elo merge and meta: a file",
+}
+#: Words that would name again what an option already names.
+TAKEN = {"--lengths": ("--length",), "--human": ("--label", "--gold-labels"), "--top-size": ("--overlap",)}
+
+
+def commands(group=main, path=()):
+    """All commands, by their names."""
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from commands(command, (*path, name))
+        else:
+            yield " ".join((*path, name)), command
+
+
+ALL = dict(commands())
+SHOWN = {
+    name: [
+        p
+        for p in command.get_params(click.Context(command))
+        if isinstance(p, click.Option) and not (p.hidden or "--help" in p.opts)
+    ]
+    for name, command in ALL.items()
+}
+BY_NAME = defaultdict(dict)
+for _name, _options in SHOWN.items():
+    for _option in _options:
+        BY_NAME[_option.opts[0]][_name] = _option
+
+
+def described(option):
+    """What a user sees and gives; help as far as its first sentence, after which each command may add its own."""
+    kind = option.type.to_info_dict()
+    kind |= {"class": type(option.type).__name__, "endings": getattr(option.type, "endings", None)}
+    return {
+        "type": kind,
+        "default": None if "UNSET" in str(option.default).upper() else option.default,
+        "metavar": option.metavar,
+        "multiple": option.multiple,
+        "flag": option.is_flag,
+        "help": option.help.split(". ")[0].split(" [")[0].rstrip("."),
+    }
+
+
+@pytest.mark.parametrize("name", sorted(BY_NAME))
+def test_options_of_one_name_are_one(name):
+    found = {command: described(option) for command, option in BY_NAME[name].items()}
+    if (name, None) in OTHERWISE:
+        return
+    first, one = next(iter(found.items()))
+    for command, own in found.items():
+        differs = {key: (one[key], own[key]) for key in own if own[key] != one[key] and (name, key) not in OTHERWISE}
+        assert not differs, f"{name} of {first} and {command}"
+
+
+def test_every_exception_is_needed():
+    for name, key in OTHERWISE:
+        found = [described(option) for option in BY_NAME[name].values()]
+        alike = [own if key is None else own[key] for own in found]
+        assert any(own != alike[0] for own in alike), (name, key)
+
+
+@pytest.mark.parametrize("command", ALL)
+def test_every_option_has_help(command):
+    for option in SHOWN[command]:
+        assert option.help, option.opts
+        assert option.help[0].isupper(), option.opts
+        assert option.help.rstrip()[-1] in ".])", (option.opts, option.help)
+
+
+def test_shared_options_stand_in_one_order():
+    before = defaultdict(dict)
+    for command, options in SHOWN.items():
+        names = [option.opts[0] for option in options]
+        for k, name in enumerate(names):
+            for later in names[k + 1 :]:
+                before[name, later][command] = True
+    own = {name for name, of in BY_NAME.items() if len(of) > 1}
+    mixed = {
+        (a, b): (next(iter(before[a, b])), next(iter(before[b, a])))
+        for a, b in list(before)
+        if a < b and (b, a) in before and {a, b} <= own
+    }
+    assert mixed == {}
+
+
+def test_sections_name_options_that_there_are():
+    listed = [name for names in OPTIONS.values() for name in names]
+    assert len(listed) == len(set(listed))
+    assert set(listed) <= set(BY_NAME)
+
+
+def test_shared_options_have_a_section():
+    shared = {name for name, of in BY_NAME.items() if len(of) > 1}
+    listed = {name for names in OPTIONS.values() for name in names}
+    assert shared - listed == {
+        "--battles",
+        "--difference",
+        "--gate",
+        "--pair",
+        "--power",
+        "--shared",
+        "--top-size",
+        "--votes",
+    }  # what a command is about
+
+
+def test_no_name_is_spelled_twice():
+    for name, others in TAKEN.items():
+        assert name in BY_NAME
+        for other in others:
+            assert not [found for found in BY_NAME if found == other or found.startswith(f"{other}-")], name
+
+
+@pytest.mark.parametrize("command", ALL)
+def test_former_spellings_are_no_option(command):
+    renamed = ALL[command].renamed
+    names = {name for param in ALL[command].params for name in param.opts}
+    assert not set(renamed) & names
+    assert set(renamed.values()) <= names
+
+
+def test_a_former_spelling_works_and_says_so(tmp_path):
+    votes = tmp_path / "votes.csv"
+    votes.write_text("model_a,model_b,winner\n" + "a,b,model_a\na,b,model_b\nb,c,model_a\nc,b,model_a\n" * 9)
+    asked = ["next", str(votes), "--k", "5", "--goal", "top", "--out", "-"]
+    new = CliRunner().invoke(main, [*asked, "--top-size", "2"])
+    old = CliRunner().invoke(main, [*asked, "--top=2"])
+    assert (new.exit_code, old.exit_code) == (0, 0), old.output
+    assert old.stdout == new.stdout
+    assert "--top is now called --top-size" in old.stderr
+    assert "now called" not in new.stderr
+
+
+def test_what_follows_two_dashes_is_no_option():
+    command = Command("x", renamed={"--old": "--new"}, params=[click.Option(["--new"]), click.Argument(["rest"])])
+    assert command.make_context("x", ["--old", "1", "--", "--old"]).params == {"new": "1", "rest": "--old"}
+
+
+class TestHelp:
+    def test_commands_stand_under_questions(self):
+        shown = CliRunner().invoke(main, ["--help"]).stdout
+        for question, lines in QUESTIONS.items():
+            assert f"\n{question}\n" in shown
+            for name, line in lines.items():
+                assert any(own.split() == [name, *line.split()] for own in shown.splitlines()), name
+
+    def test_every_command_has_a_question(self):
+        assert [name for own in QUESTIONS.values() for name in own] == main.list_commands(None)
+        assert set(main.list_commands(None)) == set(main.commands)
+
+    @pytest.mark.parametrize("command", ALL)
+    def test_sections(self, command):
+        shown = CliRunner().invoke(main, [*command.split(), "--help"]).stdout
+        heads = [line.removesuffix(":") for line in shown.splitlines() if line.removesuffix(":") in OPTIONS]
+        assert heads == [section for section in OPTIONS if section in heads]
+        for option in SHOWN[command]:
+            assert option.opts[0] in shown
+
+    def test_a_mistyped_command_gets_a_suggestion(self):
+        result = CliRunner().invoke(main, ["lederboard"])
+        assert result.exit_code == 2
+        assert "no command 'lederboard'; did you mean 'leaderboard'?" in result.stderr

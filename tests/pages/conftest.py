@@ -1,0 +1,73 @@
+"""Pages in a real browser: Debian's chromium, driven by Playwright. Nothing is fetched, and no error is overlooked."""
+
+import os
+import shutil
+from importlib.resources import files
+
+import pytest
+
+#: Debian's; Playwright's own is on no package index.
+CHROMIUM = shutil.which("chromium")
+_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]  # no sandbox: it refuses to run for root
+
+
+@pytest.fixture(scope="package")
+def chromium():
+    """One browser for all tests of a process; it goes with them, as its event loop is in the way of other tests."""
+    playwright = pytest.importorskip("playwright.sync_api") if "CI" not in os.environ else _playwright()
+    if CHROMIUM is None:
+        why = "no chromium: apt-get install chromium"
+        pytest.fail(why) if os.environ.get("CI") == "true" else pytest.skip(why)
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=_FLAGS)
+        yield browser
+        browser.close()
+
+
+def _playwright():
+    import playwright.sync_api
+
+    return playwright.sync_api
+
+
+@pytest.fixture
+def visit(chromium):
+    """Opens a file at a state, in a window of its own: ``visit(path, "#state", color_scheme="dark", ...)``.
+
+    When the test ends, the console must hold no error or warning, violations of the content-security policy included,
+    and nothing but the file must have been asked for.
+    """
+    contexts, said, asked = [], [], []
+
+    def opened(path, state="", **window):
+        window = {"viewport": {"width": 1280, "height": 900}, **window}
+        context = chromium.new_context(**window)
+        contexts.append(context)
+        context.set_default_timeout(5_000)
+        address = path.resolve().as_uri() if path else "about:blank"
+        page = context.new_page()
+        page.on("console", lambda line: said.append(line.text) if line.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: said.append(str(error)))
+        own = (address, "data:", "blob:")
+        page.on("request", lambda request: None if request.url.startswith(own) else asked.append(request.url))
+        page.goto(address + state)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert not said
+    assert not asked
+
+
+@pytest.fixture
+def scripts(visit):
+    """An empty window in which the functions of some of the package's scripts can be called."""
+
+    def loaded(*names):
+        page = visit(None)
+        home = files("jaxeval.pages")
+        page.add_script_tag(content="\n".join(home.joinpath(name).read_text(encoding="utf-8") for name in names))
+        return page
+
+    return loaded

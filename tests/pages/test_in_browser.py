@@ -1,0 +1,335 @@
+"""What a reader does with a page, in a real browser: every test ends with a console free of errors and no request."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from hostile import NAMES
+
+import jaxeval
+
+
+def simulated():
+    votes = jaxeval.simulate_votes(3_000, 6, seed=0, details=True)
+    votes["longer"] = (votes["length_a"] - votes["length_b"]) / 100
+    return jaxeval.Battles.from_pandas(votes, keep=["language", "longer"])
+
+
+@pytest.fixture(scope="module")
+def battles():
+    return simulated()
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory, battles):
+    """Two boards by language, and what is known of models."""
+    path = tmp_path_factory.mktemp("pages") / "page.html"
+    few = battles.filter(lambda votes: votes["language"].isin(["English", "Chinese"]))
+    board = jaxeval.leaderboard(few, by="language", n_resamples=40, progress=False)
+    known = pd.DataFrame({
+        "model": [f"model-{k}" for k in range(1, 7)], "organisation": ["Ada", "Bo"] * 3, "price": range(6),
+        "link": [f"https://example.org/{k}" for k in range(6)],
+    })  # fmt: skip
+    jaxeval.page(board, path, battles=few, metadata=known, title="Two languages")
+    return path
+
+
+@pytest.fixture(scope="module")
+def all_votes(tmp_path_factory, battles):
+    path = tmp_path_factory.mktemp("pages") / "all.html"
+    boards = [
+        jaxeval.leaderboard(battles, n_resamples=40, progress=False, **options)
+        for options in ({}, {"features": ["longer"]})
+    ]
+    jaxeval.page(boards, path, battles=battles)
+    return path
+
+
+def names(page, panel="board"):
+    return page.locator(f".panel.{panel} table tbody th").all_inner_texts()
+
+
+def open_view(page, name):
+    page.get_by_role("tablist", name="Views").get_by_role("tab", name=name, exact=True).click()
+
+
+def again(visit, file, page):
+    """The same address in another window."""
+    return visit(file, "#" + page.url.partition("#")[2])
+
+
+def test_sort_search_and_filter_and_their_link(visit, file):
+    page = visit(file)
+    assert names(page) == sorted(names(page), key=names(page).index)
+    assert len(names(page)) == 6
+    page.get_by_role("button", name="Votes", exact=True).click()
+    votes = [
+        int(text.replace(",", ""))
+        for text in page.locator(".board tbody td.number").all_inner_texts()
+        if re.fullmatch(r"[\d,]{3,}", text)
+    ]
+    assert votes == sorted(votes, reverse=True)
+    page.get_by_label("Organisation").select_option("Ada")
+    assert set(names(page)) == {"model-1", "model-3", "model-5"}
+    page.get_by_label("Search").fill("5")
+    assert names(page) == ["model-5"]
+    assert names(again(visit, file, page)) == ["model-5"]
+    page.get_by_label("Search").fill("")
+    page.get_by_label("Votes, at least").fill("100000")
+    assert names(page) == []
+    assert page.get_by_text("example.org").count() == 0
+
+
+def test_links_of_metadata_lead_out_only_when_followed(visit, file):
+    link = visit(file).get_by_role("link", name="example.org").first
+    assert link.get_attribute("href").startswith("https://example.org/")
+    assert link.get_attribute("rel") == "noopener noreferrer"
+
+
+def test_tabs_by_mouse_and_keyboard(visit, file):
+    page = visit(file)
+    boards = page.get_by_role("tablist", name="Boards")
+    first = boards.get_by_role("tab", selected=True).inner_text()
+    boards.get_by_role("tab", selected=True).focus()
+    page.keyboard.press("ArrowRight")
+    second = boards.get_by_role("tab", selected=True).inner_text()
+    assert {first, second} == {"English", "Chinese"}
+    page.keyboard.press("ArrowRight")
+    assert boards.get_by_role("tab", selected=True).inner_text() == first
+    other = again(visit, file, page)
+    assert other.get_by_role("tablist", name="Boards").get_by_role("tab", selected=True).inner_text() == first
+
+
+def test_the_matrix_of_categories(visit, file):
+    page = visit(file)
+    open_view(page, "Categories")
+    heads = page.locator(".panel.categories thead th").all_inner_texts()
+    assert {"English", "Chinese"} <= set(heads)
+    assert len(names(page, "categories")) == 6
+
+
+def test_style_control_and_how_far_it_moves(visit, all_votes, battles):
+    page = visit(all_votes)
+    page.get_by_label("Style control").check()
+    assert "Style moves it" in page.locator(".panel.board thead").inner_text()
+    rating = jaxeval.fit_bradley_terry(battles, features=["longer"]).ratings.max()
+    assert page.locator(".panel.board td.rating").first.inner_text() == f"{rating:.1f}"
+    assert "style=1" in page.url
+    open_view(page, "What if")
+    assert "covariates" in page.locator(".panel.what-if").inner_text()
+
+
+@pytest.mark.parametrize("form", ["CSV", "Markdown", "LaTeX"])
+def test_copies_hold_what_is_shown(visit, file, form):
+    page = visit(file, "#q=model-1")
+    page.get_by_role("group", name="Copy the table").get_by_role("button", name=form).click()
+    text = page.get_by_role("dialog").locator("textarea").input_value()
+    assert "model-1" in text
+    assert "model-2" not in text
+    assert {"CSV": "Rank,", "Markdown": "| Rank |", "LaTeX": "\\begin{tabular}"}[form] in text
+    page.keyboard.press("Escape")
+    assert page.get_by_role("dialog").count() == 0
+
+
+def refitted(page):
+    rows = page.locator(".panel.what-if tbody tr").all()
+    return {
+        row.locator("th").inner_text(): float(row.locator("td.rating").inner_text().replace("\u2212", "-"))
+        for row in rows
+        if "unrated" not in row.inner_text()
+    }
+
+
+def assert_as_python(page, battles, **options):
+    expected = jaxeval.fit_bradley_terry(battles, **options).ratings
+    page.wait_for_function("!document.querySelector('.panel.what-if .told').textContent.includes('undefined')")
+    found = refitted(page)
+    assert found == pytest.approx({name: round(x, 1) for name, x in expected.items() if np.isfinite(x)}, abs=0.0501)
+
+
+def test_what_if_refits_as_python_does(visit, all_votes, battles):
+    page = visit(all_votes)
+    open_view(page, "What if")
+    panel = page.locator(".panel.what-if")
+    panel.locator("tbody tr").first.wait_for()
+    assert_as_python(page, battles)
+    assert "intervals are of another kind" in panel.inner_text()
+
+    panel.get_by_role("group", name="Ties").get_by_label("Ties").select_option("drop")
+    decided = battles.filter(lambda votes: votes["target"] != 0.5)
+    panel.get_by_text(f"Fitted {decided.n_battles:,} votes").wait_for()
+    assert_as_python(page, decided)
+
+    models = panel.get_by_role("group", name="Models", exact=True)
+    models.locator("select").select_option("model-2")
+    models.get_by_role("button", name="Leave out").click()
+    rest = decided.filter(models=[name for name in decided.models if name != "model-2"])
+    panel.get_by_text(f"Fitted {rest.n_battles:,} votes").wait_for()
+    assert_as_python(page, rest)
+
+    pair = panel.get_by_role("group", name="Votes of a pair")
+    pair.locator("select").nth(0).select_option("model-1")
+    pair.locator("select").nth(1).select_option("model-3")
+    pair.get_by_role("button", name="Drop").click()
+    rest = rest.filter(lambda votes: ~votes[["model_a", "model_b"]].isin(["model-1", "model-3"]).all(axis=1))
+    panel.get_by_text(f"Fitted {rest.n_battles:,} votes").wait_for()
+    assert_as_python(page, rest)
+
+    scale = panel.get_by_role("group", name="Scale")
+    scale.locator("select").nth(0).select_option("model")
+    scale.locator("select").nth(1).select_option("model-4")
+    scale.get_by_role("spinbutton").fill("1200")
+    scale.get_by_role("spinbutton").press("Enter")
+    page.wait_for_url("**at=1200**")
+    assert_as_python(page, rest, gauge=("model-4", 1200.0))
+
+    other = again(visit, all_votes, page)  # the link holds all of it
+    other.locator(".panel.what-if tbody tr").first.wait_for()
+    assert refitted(other) == refitted(page)
+    panel.get_by_role("button", name="Start again").click()
+    panel.get_by_text(f"Fitted {battles.n_battles:,} votes").wait_for()
+    assert_as_python(page, battles)
+
+
+def test_categories_are_put_together(visit, file, battles):
+    page = visit(file)
+    open_view(page, "What if")
+    page.locator(".panel.what-if").get_by_role("button", name="All", exact=True).click()
+    few = battles.filter(lambda votes: votes["language"].isin(["English", "Chinese"]))
+    page.get_by_text(f"Fitted {few.n_battles:,} votes").wait_for()
+    assert_as_python(page, few)
+
+
+def test_heat_maps_by_keyboard(visit, all_votes, battles):
+    page = visit(all_votes, "#view=pairs")
+    canvas = page.locator("canvas.heat")
+    canvas.focus()
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    told = page.locator("#pair-told").inner_text()
+    best, second = jaxeval.fit_bradley_terry(battles).ratings.sort_values(ascending=False).index[:2]
+    votes = battles.to_pandas()
+    n = votes[["model_a", "model_b"]].isin([best, second]).all(axis=1).sum()
+    assert told.startswith(f"{best} against {second}: expected points ")
+    assert f"{n:,} battles: " in told
+    box = canvas.bounding_box()
+    page.mouse.move(box["x"] + 200, box["y"] + 30)
+    for kind in ("battles", "misfit"):
+        page.get_by_label("Show").select_option(kind)
+        assert "against" in page.locator("#pair-told").inner_text()
+
+
+def test_interval_plot_and_how_it_was_made(visit, file):
+    page = visit(file, "#view=intervals")
+    assert page.locator(".panel.intervals svg").count() >= 1
+    open_view(page, "How it was made")
+    text = page.locator(".panel.about").inner_text()
+    assert re.search(r"SHA-256 of the data of this page: [0-9a-f]{64}", text)
+    assert "seed" in text
+
+
+def test_history_and_moves(visit, tmp_path):
+    votes = jaxeval.simulate_votes(3_000, 4, seed=0)
+    early, late = (jaxeval.Battles.from_pandas(votes.iloc[:n]) for n in (1_000, 3_000))
+    first, board = (jaxeval.leaderboard(x, n_resamples=40, progress=False) for x in (early, late))
+    from jaxeval.pages.history import with_board
+
+    history = with_board(None, first, pd.Timestamp("2026-09-11").date())
+    history = with_board(history, board, pd.Timestamp("2026-09-13").date())
+    jaxeval.page(board, tmp_path / "page.html", history=history, made="2026-09-13")
+    page = visit(tmp_path / "page.html", "#view=history")
+    assert "2026-09-11" in page.locator(".panel.history table thead").inner_text()
+    assert page.locator(".panel.history path.line").count() == 4
+    open_view(page, "Board")
+    assert "Since" in page.locator(".panel.board thead").inner_text()
+
+
+def test_dark_mode_print_and_narrow_screens(visit, file):
+    dark = visit(file, color_scheme="dark")
+    light = visit(file, color_scheme="light")
+    colour = "getComputedStyle(document.body).backgroundColor"
+    assert dark.evaluate(colour) != light.evaluate(colour)
+    light.get_by_role("button", name="Light / dark").click()
+    assert light.evaluate(colour) == dark.evaluate(colour)
+    light.emulate_media(media="print")
+    assert light.locator(".views").is_hidden()
+    assert light.locator(".panel.board table").is_visible()
+    narrow = visit(file, viewport={"width": 360, "height": 700})
+    assert narrow.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_readable_without_script(visit, file):
+    page = visit(file, java_script_enabled=False)
+    assert page.get_by_role("row").filter(has_text="model-3").count() == 2  # of two languages
+
+
+@pytest.mark.parametrize("view", ["board", "intervals", "pairs", "categories", "what-if", "about"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_accessibility(visit, file, view, scheme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    page = visit(file, f"#view={view}", color_scheme=scheme)
+    page.locator(f".panel.{view}").wait_for()
+    page.wait_for_timeout(150)
+    found = axe.Axe().run(page)
+    assert found.violations_count == 0, found.generate_report()
+
+
+def test_hostile_names_are_shown_and_never_run(visit, tmp_path):
+    shown = [name for name in NAMES if name.strip()]
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, len(shown), (2, 5_000))
+    table = pd.DataFrame({"model_a": np.array(shown, object)[a], "model_b": np.array(shown, object)[b]})
+    table["winner"] = rng.choice(["model_a", "model_b", "tie"], 5_000)
+    battles = jaxeval.Battles.from_pandas(table[a != b])
+    board = jaxeval.leaderboard(battles, n_resamples=20, progress=False)
+    jaxeval.page(board, tmp_path / "page.html", battles=battles)
+    page = visit(tmp_path / "page.html")
+    page.on("dialog", lambda dialog: pytest.fail(dialog.message))
+    assert len(names(page)) == len(shown)
+    for view in ("Intervals", "Pairs", "What if", "How it was made"):
+        open_view(page, view)
+    page.locator(".panel.what-if tbody tr").first.wait_for(state="attached")
+    assert page.locator("script").count() == 2
+    open_view(page, "Board")
+    page.get_by_role("group", name="Copy the table").get_by_role("button", name="CSV").click()
+    text = page.get_by_role("dialog").locator("textarea").input_value()
+    assert "'=cmd" in text
+
+
+@pytest.mark.parametrize(
+    "hash",
+    [
+        "#board=none&view=nothing&sort=-zzz&q=%3Cscript%3E",
+        "#view=what-if&without=a&drop=x%09y%09z&gauge=model&anchor=none&at=1e400&parts=q",
+        "#%",
+        "#view=pairs&top=-5&map=evil&min=NaN",
+        "#" + "q=" + "x" * 5_000,
+        "#__proto__=1&constructor=2",
+    ],
+)
+def test_hostile_addresses(visit, file, hash):
+    page = visit(file, hash)
+    page.wait_for_timeout(100)
+    assert page.get_by_role("tablist", name="Views").is_visible()
+
+
+def test_three_hundred_models(visit, tmp_path):
+    battles = jaxeval.simulate_battles(60_000, 300, seed=0)
+    fit = jaxeval.fit_bradley_terry(battles)
+    jaxeval.page(fit, tmp_path / "page.html", battles=battles)
+    page = visit(tmp_path / "page.html", "#view=what-if")
+    page.locator(".panel.what-if tbody tr").first.wait_for(timeout=20_000)
+    assert_as_python(page, battles)
+
+
+def test_sections_of_results(visit, tmp_path):
+    scores = jaxeval.score_leaderboard(jaxeval.simulate_scores(60, 4), n_resamples=40, progress=False)
+    audit = jaxeval.audit(simulated(), parts=["board", "rank_evidence"], n_resamples=40, progress=False)
+    jaxeval.page({"Scores": scores, "Audit": audit}, tmp_path / "page.html")
+    page = visit(tmp_path / "page.html")
+    page.get_by_role("button", name="Score", exact=True).click()
+    page.get_by_role("button", name="Score", exact=True).click()
+    assert names(page, "results")[0] in set(scores["model_name"][scores["score"] == scores["score"].min()])
+    page.get_by_role("tab", name="Audit: Can this leaderboard be believed?").click()
+    assert audit.verdict[0] in page.locator(".panel.results").inner_text()

@@ -1,0 +1,285 @@
+"""Pages as files: what they hold, what may run in them, and what is refused."""
+
+import base64
+import hashlib
+import json
+import re
+import subprocess
+import sysconfig
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hostile import NAMES
+from results import RESULTS
+
+import jaxeval
+from jaxeval.pages.document import SCRIPTS, STYLES, json_in_html, script_text, style_text
+from jaxeval.pages.history import read_history, with_board, write_history
+from jaxeval.wording import visible_line
+
+HOME = files("jaxeval.pages")
+BIOME = Path(sysconfig.get_path("scripts")) / "biome"
+
+
+def simulated(n=2_000, models=5, seed=0, **options):
+    votes = jaxeval.simulate_votes(n, models, seed=seed, details=True)
+    return jaxeval.Battles.from_pandas(votes, keep=["language"], **options)
+
+
+def board_of(battles, **options):
+    return jaxeval.leaderboard(battles, n_resamples=40, progress=False, **options)
+
+
+def written(tmp_path, results, **options):
+    jaxeval.page(results, tmp_path / "page.html", made="2026-09-13", **options)
+    return (tmp_path / "page.html").read_text("utf-8")
+
+
+def data_of(html):
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)[1])
+
+
+@pytest.fixture(scope="module")
+def battles():
+    return simulated()
+
+
+@pytest.fixture(scope="module")
+def board(battles):
+    return board_of(battles)
+
+
+def test_only_the_own_script_and_style_may_run(tmp_path, board):
+    html = written(tmp_path, board)
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', html)[1].replace("&#39;", "'")
+    rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
+    assert rules["default-src"] == "'none'"
+    for tag, rule in (("script", "script-src"), ("style", "style-src")):
+        (content,) = re.findall(rf"<{tag}>(.*?)</{tag}>", html, re.DOTALL)
+        assert rules[rule] == f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
+    assert not re.search(r"\son\w+=|javascript:|\sstyle=", html.split("<script")[0])
+    assert not re.findall(r'(?:src|href)="(?!data:|#)', html)
+    for name in ("fetch(", "XMLHttpRequest", "WebSocket", "eval(", "Function(", "innerHTML", "import("):
+        assert name not in script_text()
+
+
+def test_no_two_scripts_declare_a_name():
+    """In one function the later one would be called in place of the other."""
+    declared = re.findall(r"^(?:async )?(?:function|const|let|class) (\w+)", script_text(), re.MULTILINE)
+    assert len(declared) == len(set(declared))
+    assert {path.name for path in HOME.iterdir() if path.name.endswith((".js", ".css"))} == {*SCRIPTS, *STYLES}
+
+
+@pytest.mark.skipif(not BIOME.exists(), reason="biome is not installed: pip install 'jaxeval[dev]'")
+def test_scripts_and_styles_are_linted(request):
+    sources = [str(HOME / name) for name in (*SCRIPTS, *STYLES)]
+    command = [str(BIOME), "check", f"--config-path={request.path.parent}", *sources]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_table_is_there_without_script(tmp_path, board):
+    static = written(tmp_path, board).split('<script type="application/json"')[0]
+    for row in board.to_dict("records"):
+        assert f"<bdi>{row['model_name']}</bdi>" in static
+        assert f"{row['rating']:.1f}" in static
+    assert "Digest of the data" in static
+    assert "This file asks no network for anything." in static
+
+
+def test_data_are_those_of_the_table(tmp_path, board, battles):
+    data = data_of(written(tmp_path, board, battles=battles))
+    (shown,) = data["boards"]
+    for row, own in zip(shown["rows"], board.to_dict("records"), strict=True):
+        assert data["models"][row["model"]]["name"] == own["model_name"]
+        assert row["rating"] == pytest.approx(own["rating"], abs=1e-6)
+        assert (row["best"], row["worst"], row["votes"]) == (own["rank_best"], own["rank_worst"], own["vote_count"])
+    assert shown["what_if"] is None
+    assert data["seed"] == 0
+    digest = data.pop("digest")
+    from jaxeval.tables.records import json_digest
+
+    assert json_digest(data) == digest
+
+
+def test_hostile_names_are_text(tmp_path):
+    names = [name for name in NAMES if name.strip()]
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, len(names), (2, 6_000))
+    table = pd.DataFrame({"model_a": np.array(names, object)[a], "model_b": np.array(names, object)[b]})
+    table["winner"] = rng.choice(["model_a", "model_b", "tie"], 6_000)
+    battles = jaxeval.Battles.from_pandas(table[a != b])
+    html = written(tmp_path, board_of(battles), battles=battles, title="</title><script>alert(1)</script>")
+    assert html.count("<script") == 2
+    assert "alert(1)</script>" not in html
+    static = html.split('<script type="application/json"')[0]
+    assert "\x1b" not in html
+    assert "\u202e" not in static
+    shown = {model["name"] for model in data_of(html)["models"]}
+    assert {visible_line(name) for name in names if name == name.strip()} <= shown
+
+
+def test_json_cannot_end_its_element():
+    text = json_in_html({"x": "</script><!-- \u2028 & é"})
+    assert not set("<>&") & set(text)
+    assert text.isascii()
+    assert json.loads(text) == {"x": "</script><!-- \u2028 & é"}
+
+
+def test_slices_are_boards_that_readers_may_put_together(tmp_path, battles):
+    table = board_of(battles, by="language")
+    data = data_of(written(tmp_path, table, battles=battles))
+    languages = list(table["category"].unique())
+    assert [board["title"] for board in data["boards"]] == languages
+    ids = [board["id"] for board in data["boards"]]
+    assert all(board["pool"] == {"kind": "add", "ids": ids} for board in data["boards"])
+    with pytest.raises(jaxeval.DataError, match="no column 'language'"):
+        written(tmp_path, table, battles=jaxeval.Battles.from_pandas(battles.to_pandas().drop(columns="language")))
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"ties": "davidson"}, "this board has a model of ties"),
+        ({"link": "probit"}, "this board is of another link"),
+        ({"ridge": 0.1}, "this board is fitted with a ridge"),
+        ({"penalty": "firth"}, "this board is fitted with a penalty"),
+    ],
+)
+def test_what_if_is_off_with_a_reason(tmp_path, battles, options, reason):
+    (shown,) = data_of(written(tmp_path, board_of(battles, **options), battles=battles))["boards"]
+    assert reason in shown["what_if"]
+    assert shown["pairs"] is not None
+
+
+def test_soft_targets_and_missing_votes_switch_what_if_off(tmp_path, board):
+    (shown,) = data_of(written(tmp_path, board))["boards"]
+    assert shown["what_if"] == "What-if is off: no votes came with this page."
+    rng = np.random.default_rng(0)
+    a, b = np.triu_indices(5, 1)
+    table = pd.DataFrame({"model_a": a.astype(str), "model_b": b.astype(str), "target": rng.random(10)})
+    soft = jaxeval.Battles.from_pandas(table, target="target")
+    (shown,) = data_of(written(tmp_path, board_of(soft), battles=soft))["boards"]
+    assert "neither wins nor ties nor losses" in shown["what_if"]
+
+
+def test_votes_of_another_board_are_refused(tmp_path, board):
+    with pytest.raises(jaxeval.DataError, match=r"battles= are not those of the board .*: 'model-\d' has"):
+        written(tmp_path, board, battles=simulated(seed=1))
+    with pytest.raises(TypeError, match="battles= takes Battles, got DataFrame"):
+        written(tmp_path, board, battles=pd.DataFrame())
+
+
+def test_style_control_has_both_boards(tmp_path):
+    votes = jaxeval.simulate_votes(2_000, 5, seed=0, details=True)
+    votes["longer"] = (votes["length_a"] - votes["length_b"]) / 100
+    battles = jaxeval.Battles.from_pandas(votes, keep=["longer"])
+    both = [board_of(battles, features=["longer"]), board_of(battles)]
+    data = data_of(written(tmp_path, both, battles=battles))
+    controlled, without = data["boards"]
+    assert without["controlled"] == controlled["id"]
+    assert controlled["without"] == without["id"]
+    assert without["what_if"] is None
+    assert controlled["pairs"] is None
+    assert "covariates" in controlled["what_if"]
+
+
+def test_history_and_earlier_boards(tmp_path, battles, board):
+    first = board_of(simulated(1_000))
+    history = with_board(
+        with_board(None, first, pd.Timestamp("2026-09-11").date()), board, pd.Timestamp("2026-09-13").date()
+    )
+    write_history(history, tmp_path / "history.parquet")
+    assert read_history(tmp_path / "history.parquet").equals(history)
+    (shown,) = data_of(written(tmp_path, board, history=tmp_path / "history.parquet"))["boards"]
+    assert shown["history"]["dates"] == ["2026-09-11", "2026-09-13"]
+    before = first.set_index("model_name")["rating"]
+    for row, own in zip(shown["rows"], board.to_dict("records"), strict=True):
+        assert row["was"]["rating"] == pytest.approx(before[own["model_name"]], abs=1e-6)
+    (again,) = data_of(written(tmp_path, board, earlier=first))["boards"]
+    assert [row["was"]["rating"] for row in again["rows"]] == pytest.approx(
+        [row["was"]["rating"] for row in shown["rows"]]
+    )
+    (tmp_path / "history.parquet").write_bytes(b"no parquet")
+    with pytest.raises(jaxeval.DataError, match="is no history of boards"):
+        written(tmp_path, board, history=tmp_path / "history.parquet")
+
+
+def test_thirty_thousand_competitors(tmp_path):
+    n = 30_000
+    order = np.random.default_rng(0).permutation(n)
+    table = pd.DataFrame({
+        "model_name": [f"p{k}" for k in order], "rating": np.linspace(2000, 1000, n), "rating_lower": 990.0,
+        "rating_upper": 2010.0, "vote_count": 7, "rank": pd.array(np.arange(1, n + 1), "Int64"), "standing": "",
+        "degenerate_share": 0.0, "component": 1, "preliminary": True,
+    })  # fmt: skip
+    html = written(tmp_path, table)
+    (shown,) = data_of(html)["boards"]
+    assert len(shown["rows"]) == 1_000
+    assert shown["notes"] == [
+        "30,000 models, of which the first 1,000 by rank are here; the table of the command (--out) has all"
+    ]
+    assert len(html) < 600_000
+
+
+def test_no_finite_interval_and_two_models(tmp_path):
+    table = pd.DataFrame({"model_a": ["a"] * 6, "model_b": ["b"] * 6, "winner": ["tie"] * 6})
+    battles = jaxeval.Battles.from_pandas(table)
+    (shown,) = data_of(written(tmp_path, board_of(battles), battles=battles))["boards"]
+    assert "no model of this board has an interval: nothing shows how uncertain its ratings are" in shown["notes"]
+
+
+def test_names_that_are_equal_when_trimmed(tmp_path):
+    table = pd.DataFrame(
+        {"model_a": ["x", "x ", "y"] * 20, "model_b": ["x ", "y", "x"] * 20, "winner": ["model_a", "tie"] * 30}
+    )
+    data = data_of(written(tmp_path, board_of(jaxeval.Battles.from_pandas(table))))
+    assert any("differ only by space around them" in text for text in data["warnings"])
+    assert {model["name"] for model in data["models"]} == {"x", '"x "', "y"}
+
+
+@pytest.mark.parametrize("name", sorted(RESULTS))
+def test_every_result_has_a_page(tmp_path, name):
+    result = RESULTS[name]()
+    try:
+        html = written(tmp_path, result, title="T")
+    except TypeError as error:
+        assert "a page takes a leaderboard" in str(error)  # noqa: PT017  # data are none
+        assert isinstance(result, jaxeval.Battles)
+        return
+    data = data_of(html)
+    assert data["boards"] or data["results"]
+    assert html.count("<script") == 2
+
+
+def test_a_board_and_what_its_audit_found(tmp_path, battles, board):
+    audit = jaxeval.audit(battles, parts=["board", "rank_evidence"], n_resamples=40, progress=False)
+    data = data_of(written(tmp_path, [board, audit], battles=battles))
+    assert data["panels"][0] == "board"
+    first, *parts = data["results"]
+    assert first["title"] == "Can this leaderboard be believed?"
+    assert first["notes"] == audit.verdict
+    assert [part["title"] for part in parts[:2]] == list(audit.questions.values())
+
+
+def test_what_is_no_result(tmp_path, board):
+    for wrong, message in (
+        (3, "a page takes a leaderboard"),
+        ([], "there is nothing to show"),
+        ({}, "there is nothing to show"),
+        (board.iloc[:0], "has no models"),
+    ):
+        with pytest.raises((TypeError, jaxeval.DataError), match=message):
+            jaxeval.page(wrong, tmp_path / "page.html")
+    with pytest.raises(jaxeval.DataError, match="made='yesterday' is no date"):
+        jaxeval.page(board, tmp_path / "page.html", made="yesterday")
+    with pytest.raises(OSError, match="No such file"):
+        jaxeval.page(board, tmp_path / "none" / "page.html")
+
+
+def test_styles_are_plain():
+    assert "url(" not in style_text()
+    assert "@import" not in style_text()
