@@ -36,6 +36,10 @@ def two_boards(n: int) -> list[Row]:
 
 
 DIFFERENCE = ("difference_lower", "difference_upper")
+NOISIER = (
+    "too low by nature: votes that vary put models in disorder, and resamples once more, so that tau lies below "
+    "that of unlimited votes (here by .04) and its interval further down (by .06)"
+)
 
 
 def votes(rng: np.random.Generator, n: int, theta: Any) -> pd.DataFrame:
