@@ -4,13 +4,15 @@
     python benchmarks/scores.py --items 2000 --models 50   # a quick look: nothing is written
 
 The loop is what is written by hand today: draw items, take means, and then the largest difference of all pairs over its
-standard error. It runs on a smaller board, where both are timed, and the answers are compared.
+standard error. It runs on a smaller board, where both are timed, and the answers are compared. Beside it are metrics of
+an evaluation harness, Inspect, where that is installed: a bootstrap of each model by itself, and closed forms.
 """
 
 from __future__ import annotations
 
 import resource
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from harness import asked_sizes, peak_memory_mb, save, seconds
 from numpy.typing import NDArray
 
 from jaxeval import ItemScores, compare_scores, score_leaderboard
+from jaxeval.data.item_scores import ItemGroups
 
 Array = NDArray[np.float64]
 FULL = (400, 14_000, 10_000)
@@ -58,6 +61,56 @@ def tests_by_scipy(right: Array) -> tuple[float, Array]:
         up, down = int((right[:, 0] > right[:, other]).sum()), int((right[:, 0] < right[:, other]).sum())
         found.append(scipy.stats.binomtest(up, up + down).pvalue if up + down else 1.0)
     return time.perf_counter() - start, np.array(found)
+
+
+def by_inspect(right: Array, cluster: NDArray[np.intp], n_resamples: int) -> dict[str, Any] | None:
+    """Standard errors of each model by Inspect's metrics, and processor seconds; None where it is not installed.
+
+    Inspect knows one model at a time: no pairs, ranks or tiers come of it.
+    """
+    try:
+        from inspect_ai.scorer import SampleScore, Score, bootstrap_stderr, stderr
+    except ImportError:
+        return None
+    models = [
+        [
+            SampleScore(score=Score(value=float(x)), sample_metadata={"passage": int(c)})
+            for x, c in zip(own, cluster, strict=True)
+        ]
+        for own in right.T
+    ]
+    metrics = {
+        "bootstrap_stderr": bootstrap_stderr(num_samples=n_resamples),
+        "stderr": stderr(),
+        "clustered_stderr": stderr(cluster="passage"),
+    }
+    found: dict[str, Any] = {}
+    for name, metric in metrics.items():
+        used = cpu_seconds()
+        found[name] = np.array([metric(scores) for scores in models])
+        found[f"{name}_cpu_seconds"] = cpu_seconds() - used
+    return found
+
+
+def beside_inspect(small: ItemScores, n_resamples: int) -> dict[str, Any]:
+    """Both on the same scores: processor seconds, and the largest relative differences of the closed forms."""
+    cluster = np.arange(len(small.items)) // 5
+    found = by_inspect(small.scores[:, 0], cluster, n_resamples)
+    if found is None:
+        return {"status": "inspect-ai is not installed"}
+    clustered = replace(small, cluster=ItemGroups("passage", pd.RangeIndex(cluster.max() + 1), cluster))
+    rows = {}
+    for name, scores in (("stderr", small), ("clustered_stderr", clustered)):
+        used = cpu_seconds()
+        board = score_leaderboard(scores, n_resamples=n_resamples, progress=False)
+        rows[f"jaxeval_cpu_seconds_{name}"] = cpu_seconds() - used
+        own = board.set_index("model_name")["standard_error"].loc[small.models].to_numpy()
+        rows[f"{name}_largest_relative_difference"] = float(np.abs(own / found[name] - 1).max())
+    resampled = found["bootstrap_stderr"] / found["stderr"]
+    return {
+        "resamples": n_resamples, **rows, **{name: x for name, x in found.items() if name.endswith("seconds")},
+        "bootstrap_ratio_min": float(resampled.min()), "bootstrap_ratio_max": float(resampled.max()),
+    }  # fmt: skip
 
 
 def cpu_seconds() -> float:
@@ -108,6 +161,8 @@ def main() -> None:
         "p_mcnemar_largest_difference": float(np.abs(np.array(own_p) - p).max()),
     }  # fmt: skip
     print(side_by_side)
+    harness = beside_inspect(small, SMALL[2])
+    print(harness)
     large = answers(asked.models, asked.items)
     before = peak_memory_mb()
     found = timed_board(large, asked.resamples, asked.repeats)
@@ -118,7 +173,7 @@ def main() -> None:
     }  # fmt: skip
     print(full)
     if (asked.models, asked.items, asked.resamples) == FULL:
-        save("scores", {"side_by_side": side_by_side, "large": full})
+        save("scores", {"side_by_side": side_by_side, "inspect": harness, "large": full})
 
 
 if __name__ == "__main__":

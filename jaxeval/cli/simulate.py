@@ -119,7 +119,7 @@ def _anchored(size: Size) -> pd.DataFrame:
     from jaxeval.anchored.simulation import simulate_anchored_verdicts
 
     return simulate_anchored_verdicts(
-        np.linspace(1, -0.5, size.models).tolist(), size.n, 4, 3, run_sd=(0.3, 0.5, 0.5, 3.0), seed=size.seed
+        np.linspace(1, -0.5, size.models).tolist(), size.n, 4, 3, run_sd=(0.2, 0.3, 0.3, 3.0), seed=size.seed
     )
 
 
@@ -262,4 +262,4 @@ def _write(table: pd.DataFrame, path: Path) -> None:
         write_table(table.reset_index(drop=True), path)
         return
     with whole_file(path) as file:
-        file.write(table.to_json(orient="records", lines=True).encode())
+        file.write(table.to_json(orient="records", lines=True, date_format="iso").encode())

@@ -125,6 +125,18 @@ function distances(row) {
 	return `${signed(high - row.rating)} / ${signed(low - row.rating)}`;
 }
 
+/** The rows at which a tier begins, of rows in order of their ranks. Models without a tier begin none. */
+function tierStarts(rows) {
+	const starts = new Set();
+	let last;
+	for (const row of rows) {
+		if (row.tier === undefined) continue;
+		if (last !== undefined && row.tier !== last) starts.add(row);
+		last = row.tier;
+	}
+	return starts;
+}
+
 /** The ranks that the votes leave open. */
 function rankSet({ best, worst }) {
 	return best === undefined ? "" : best === worst ? `${best}` : `${best}\u2013${worst}`;
@@ -137,7 +149,7 @@ function rankMove(row) {
 
 function arrow(places) {
 	if (!Number.isFinite(places)) return "";
-	return places > 0 ? `\u25b2\u00a0${places}` : places < 0 ? `\u25bc\u00a0${-places}` : "\u2013";
+	return places > 0 ? `\u25b2\u00a0${places}` : places < 0 ? `\u25bc\u00a0${-places}` : "=";
 }
 
 /** The columns of a board. */
@@ -216,7 +228,7 @@ function boardColumns(board, data) {
 		},
 		has("was") && {
 			id: "since",
-			title: `Since ${data.earlier?.title ?? "before"}`,
+			title: board.since ? `Since ${board.since}` : "Since the earlier board",
 			number: true,
 			kind: "since",
 			largestFirst: true,
@@ -258,14 +270,22 @@ function axisTop(low, high) {
 	return element("span", { class: "ends" }, element("span", {}, fixed(low, 0)), element("span", {}, fixed(high, 0)));
 }
 
+/** What stands in place of a move, in words; null where a model has a rating now and had one before. */
+function stateBefore(row) {
+	if (row.rating === undefined) return "";
+	return row.was === undefined ? "new" : row.was.rating === undefined ? "was unrated" : null;
+}
+
 function sinceText(row) {
-	if (row.was === undefined) return "new";
+	const before = stateBefore(row);
+	if (before !== null) return before;
 	const moved = signed(row.rating - row.was.rating);
 	return [arrow(rankMove(row)), moved && `(${moved})`].filter(Boolean).join(" ");
 }
 
 function sinceCell(row) {
-	if (row.was === undefined) return element("span", { class: "new" }, "new");
+	const before = stateBefore(row);
+	if (before !== null) return element("span", { class: "new" }, before);
 	const places = rankMove(row);
 	const said = places > 0 ? `up ${places}` : places < 0 ? `down ${-places}` : "same rank";
 	return element(
@@ -323,6 +343,7 @@ const boardPanel = {
 			board = boardOf(state, data);
 			columns = boardColumns(board, data);
 			rows = sorted(shownRows(board, state, data), columns, state.sort);
+			const starts = tierStarts(rows);
 			const inOrder = state.sort === "rank" || state.sort === "-rating";
 			const focus = document.activeElement?.dataset?.sort;
 			place.replaceChildren(
@@ -332,7 +353,7 @@ const boardPanel = {
 					rows,
 					sort: state.sort,
 					press: (sort) => store.set({ sort }),
-					rowClass: (row, before) => (inOrder && before && row.tier !== before.tier ? "tier" : null),
+					rowClass: (row) => (inOrder && starts.has(row) ? "tier" : null),
 				}),
 			);
 			if (focus) place.querySelector(`[data-sort="${CSS.escape(focus)}"]`)?.focus();

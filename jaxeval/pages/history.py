@@ -108,14 +108,17 @@ def add_history(boards: Sequence[dict[str, Any]], history: pd.DataFrame, made: d
         before = [day for day in dates if day < made.isoformat()]
         if before:
             add_earlier([board], own[own["date"] == before[-1]], number)
+            board["since"] = before[-1]
 
 
 def add_earlier(boards: Iterable[dict[str, Any]], rows: pd.DataFrame, number: Mapping[str, int]) -> None:
     """Give the rows of boards the rating and rank that ``rows`` of a history have of them."""
     was: dict[tuple[str, int], dict[str, Any]] = {}
     for row in rows.to_dict("records"):
-        if row["model_name"] in number and row["rating"] == row["rating"] and abs(row["rating"]) != float("inf"):
-            known: dict[str, Any] = {"rating": round(float(row["rating"]), 6)}
+        if row["model_name"] in number:
+            known: dict[str, Any] = {}
+            if row["rating"] == row["rating"] and abs(row["rating"]) != float("inf"):
+                known["rating"] = round(float(row["rating"]), 6)
             if not pd.isna(row["rank"]):
                 known["rank"] = int(row["rank"])
             was[row["board"], number[row["model_name"]]] = known

@@ -33,16 +33,17 @@ function intervalChart(all, data, width) {
 		for (const y of [16, height - 8])
 			parts.push(drawn("text", { class: "tick", x: x(tick), y, "text-anchor": "middle" }, count(tick)));
 	}
+	const starts = tierStarts(rows);
 	rows.forEach((row, k) => {
 		const y = 34 + k * LINE + LINE / 2;
 		const name = data.models[row.model].name;
-		if (k > 0 && row.tier !== rows[k - 1].tier)
+		if (starts.has(row))
 			parts.push(drawn("line", { class: "rule", x1: 0, x2: width, y1: y - LINE / 2, y2: y - LINE / 2 }));
 		parts.push(
 			drawn(
 				"text",
 				{ class: "label", x: names, y: y + 4, "text-anchor": "end" },
-				shortened(name, Math.floor(names / 7)),
+				shortened(name, Math.floor(names / 7.6)),
 			),
 		);
 		const [a, b] = [number(row.lower), number(row.upper)];

@@ -8,12 +8,11 @@ What the scripts get, as JSON in ``#data``:
 * ``level`` of the intervals; ``columns``: ``{key, title, kind, of}`` of what is known of models, or of rows, besides;
 * ``models``: ``{name, about: {key: value}}``; the names are visible signs, and may still be any text;
 * ``boards``: ``{id, title, category, controls, controlled?, without?, rows, n_models, n_votes, notes, warnings,
-  pairs, what_if}``. ``controlled`` is the id of the same votes with covariates, ``without`` the way back. ``pairs`` are
-  of `pair_counts`, or null; ``what_if`` says why readers cannot refit, or is null; with votes there are ``law``,
-  ``gauge``, ``reweight`` and ``pool``, see `votes`;
+  pairs, what_if, history?, since?}``. ``controlled`` is the id of the same votes with covariates, ``without`` the way
+  back. ``pairs`` are of `pair_counts`, or null; ``what_if`` says why readers cannot refit, or is null; with votes there
+  are ``law``, ``gauge``, ``reweight`` and ``pool``, see `votes`. ``since`` is the day of ``was`` in the rows;
 * their ``rows``: ``{model, rank, best, worst, rating, lower, upper, tier, votes, flags, more, was}``; ``model`` is a
-  position in ``models``. What is missing is left out; infinite ends of intervals are "inf" and "-inf".
-
+  position in ``models``. What is missing is left out; infinite ends of intervals are "inf" and "-inf";
 * ``results``: sections of other results, see `results`.
 
 How the scripts work together stands at the head of main.js.

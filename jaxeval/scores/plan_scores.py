@@ -110,7 +110,10 @@ def plan_scores(
                 row["power"] = float(scipy.special.ndtr(shift - z) + other_side)
                 row["items_needed"] = np.ceil(variance * ((z + z_power) / difference) ** 2) if known else np.nan
             few = f"a pilot of {counted(parts.n_items, 'item')} only" if parts.n_items < FEW_ITEMS else ""
-            row["flags"] = few if known else "no observed variance of the difference"
+            flags = [few] if few else []
+            if parts.between == 0 and parts.within:
+                flags.append("plans of many trials are too hopeful: the pilot does not show the variance between items")
+            row["flags"] = "; ".join(flags) if known else "no observed variance of the difference"
             rows.append(row)
     table = pd.DataFrame(rows)
     if difference is not None:

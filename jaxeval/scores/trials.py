@@ -35,7 +35,8 @@ def pass_at_k(scores: ItemScores | Any, k: int, *, missing: str = "error", level
 
     Returns:
         One row a model, best first: ``model_name``, ``score``, ``score_lower``, ``score_upper``, ``standard_error``,
-        ``n_items``, ``fewest_trials`` (of an item).
+        ``n_items``, ``fewest_trials`` (of an item), ``flags`` (where all items are alike, nothing shows how far off the
+        score is).
 
     Raises:
         DataError: there is no column of trials, a score is neither 0 nor 1, or an item has fewer than k trials.
@@ -112,12 +113,13 @@ def _of_k(scores: ItemScores | Any, k: int, missing: Any, level: float, every: b
     table = pd.DataFrame(
         {
             "model_name": found.models.to_numpy(),
-            "score": found.score,
+            "score": np.clip(found.score, 0.0, 1.0),  # a mean of ones may be off in the last digit
             "score_lower": np.maximum(found.score - half, 0.0),
             "score_upper": np.minimum(found.score + half, 1.0),
             "standard_error": found.standard_errors,
             "n_items": found.n_items,
             "fewest_trials": np.where(n > 0, n, np.iinfo(n.dtype).max).min(0),
+            "flags": np.where(np.isnan(found.standard_errors), "no observed variance: no interval", ""),
         }
     ).sort_values(["score", "model_name"], ascending=[False, True], ignore_index=True)
     name = f"pass^{k}" if every else f"pass@{k}"

@@ -14,7 +14,7 @@ _FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]  # no sand
 @pytest.fixture(scope="package")
 def chromium():
     """One browser for all tests of a process; it goes with them, as its event loop is in the way of other tests."""
-    playwright = pytest.importorskip("playwright.sync_api") if "CI" not in os.environ else _playwright()
+    playwright = pytest.importorskip("playwright.sync_api") if os.environ.get("CI") != "true" else _playwright()
     if CHROMIUM is None:
         why = "no chromium: apt-get install chromium"
         pytest.fail(why) if os.environ.get("CI") == "true" else pytest.skip(why)

@@ -62,3 +62,27 @@ def test_what_is_refused():
         ItemScores.from_pandas(pd.concat([table, table.iloc[:1]]), trial="trial")
     with pytest.raises(ValueError, match="k must be"):
         pass_at_k(table, 0)
+
+
+@pytest.mark.parametrize("every", [False, True])
+def test_intervals_hold(every):
+    """95 % intervals of pass@3 and pass^3 of 150 items with 5 trials, 300 times; at four standard errors."""
+    rng = np.random.default_rng(0)
+    chance = rng.beta(2, 2, (300, 150))
+    solved = rng.random((300, 150, 5)) < chance[..., None]
+    truth = 0.2 if every else 0.8  # of Beta(2, 2): E p^3 = 2 3 4 / (4 5 6)
+    item, trial = (x.reshape(-1) for x in np.indices((150, 5)))
+    held = 0
+    for board in solved:
+        table = pd.DataFrame({"model": "a", "item": item, "trial": trial, "score": board.reshape(-1).astype(float)})
+        row = (pass_hat_k if every else pass_at_k)(table, 3).iloc[0]
+        held += row["score_lower"] <= truth <= row["score_upper"]
+    assert abs(held / 300 - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 300)
+
+
+def test_items_that_are_all_alike_have_a_flag():
+    table = pd.DataFrame({"model": "a", "item": np.repeat(range(20), 2), "trial": [0, 1] * 20, "score": 1.0})
+    row = pass_hat_k(table, 2).iloc[0]
+    assert row["score"] == 1
+    assert np.isnan(row["score_lower"])
+    assert row["flags"] == "no observed variance: no interval"

@@ -97,7 +97,7 @@ def simulate_judges(
     n_battles: int = 1_000,
     n_models: int = 8,
     *,
-    agreement: Sequence[float] = (0.8, 0.7, 0.5),
+    agreement: Sequence[float] = (0.6, 0.5, 0.3),
     side_biases: Sequence[float] | None = None,
     taste: float = 0.3,
     **options: Unpack[VoteOptions],
