@@ -110,7 +110,9 @@ def conformal(n: int) -> list[Row]:
         scores = np.abs(rng.standard_t(3, size=(n // 10, size + 1)))
         held = [float(own[-1] <= jaxeval.conformal_quantile(own[:-1], str(level))) for own in scores]
         expected = min(-(-(round(100 * level) * (size + 1)) // 100), size + 1) / (size + 1)
-        note = f"expected {expected:.4f}, which is the rank that is exact" + (", infinite" if expected == 1 else "")
+        note = (
+            "the interval is infinite, as the pool is too small" if expected == 1 else "nominal is what the rank gives"
+        )
         case = f"{size} calibration models, level {level:g}"
         rows.append(row(("conformal_quantile", "soft_elo"), "split conformal", case, held, expected, note))
     return rows

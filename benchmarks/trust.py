@@ -26,6 +26,7 @@ HOSTILE = RESULTS / "hostile.json"
 PAPERS = Path(__file__).parent / "papers.toml"
 STATUSES = {
     "reproduced": "our number is beside theirs, or the same experiment finds the same",
+    "in part": "so are some of its numbers; the others need data that are not public",
     "follows": "printed numbers follow from other printed ones, by our functions or arithmetic; no data",
     "direction": "other data or parameters, as theirs are not released: the finding is the same",
     "differs": "our number is another one, and why",
