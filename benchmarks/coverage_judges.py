@@ -21,6 +21,9 @@ NOTES = {
 }
 
 
+KAPPA = "the paper's shrinkage, 1 unless asked for, and printed as what it is"
+
+
 def judged(rng: np.random.Generator, n: int, accuracy: float = THETA, q0: float = Q0, q1: float = Q1) -> Any:
     """Labels and a judge's verdicts of ``n`` answers."""
     label = (rng.random(n) < accuracy).astype(float)
@@ -177,11 +180,11 @@ def anchored(n: int) -> list[Row]:
     rng, rows = np.random.default_rng(6), []
     names = ("anchored_elo", "AnchoredElo", "anchored_scores")
 
-    def add(method: str, case: str, found: Any, truth: Any, ends: str = "probability") -> None:
+    def add(method: str, case: str, found: Any, truth: Any, ends: str = "probability", note: str = "") -> None:
         table = pd.DataFrame(
             {"lower": getattr(found, f"{ends}_lower").ravel(), "upper": getattr(found, f"{ends}_upper").ravel()}
         )
-        rows.append(row(names, method, case, inside(table, truth)))
+        rows.append(row(names, method, case, inside(table, truth), note=note))
 
     for size in (40, 160):
         for p in (0.5, 0.9):
@@ -192,11 +195,15 @@ def anchored(n: int) -> list[Row]:
     found = jaxeval.anchored_elo(*drawn.T)
     add("anchored score, Beta interval", "160 prompts, 40 % ties", found, 0.55)
     add("anchored score, own interval of the prompts", "160 prompts, 40 % ties", found, 0.55, "own")
-    wins = rng.hypergeometric(90, 70, 40, n)
-    found = jaxeval.anchored_elo(wins, 0, 40 - wins, pool_size=160)
-    add("anchored score, Beta interval for a pool", "40 of a pool of 160 prompts, no ties", found, 90 / 160)
-    found = jaxeval.anchored_elo(wins, 0, 40 - wins, pool_size=160, kappa=0.85)
-    add("anchored score, kappa = .85 as in the paper", "40 of a pool of 160 prompts, no ties", found, 90 / 160)
+    p = rng.beta(0.5, 0.5, n)
+    found = jaxeval.anchored_elo(wins := rng.binomial(40, p), 0, 40 - wins)
+    add("anchored score, Beta interval", "40 prompts, no ties, p drawn from the prior", found, p)
+    good = rng.binomial(160, rng.beta(5, 5, n))
+    wins, title = rng.hypergeometric(good, 160 - good, 64), "64 of a pool of 160 prompts, no ties, pools that differ"
+    found = jaxeval.anchored_elo(wins, 0, 64 - wins, pool_size=160)
+    add("anchored score, Beta interval for a pool", title, found, good / 160)
+    found = jaxeval.anchored_elo(wins, 0, 64 - wins, pool_size=160, kappa=0.85)
+    add("anchored score, kappa = .85 as in the paper", title, found, good / 160, note=KAPPA)
     return rows
 
 

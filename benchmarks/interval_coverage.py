@@ -1,8 +1,8 @@
 """Do the library's intervals hold? Every interval that no other benchmark simulates, on small simulated data sets.
 
-    python benchmarks/coverage.py                     # what is not there yet; each part is saved when it is done
-    python benchmarks/coverage.py boards ties         # these parts, anew
-    python benchmarks/coverage.py boards --sets 20    # a quick look: nothing is written
+    python benchmarks/interval_coverage.py                    # what is not there yet; each part is saved when done
+    python benchmarks/interval_coverage.py plain ties         # these parts, anew
+    python benchmarks/interval_coverage.py plain --sets 20    # a quick look: nothing is written
 
 A part simulates data sets whose truth is known, and asks how many of the intervals hold it. Seeds are fixed.
 `trust.py` puts the rows, and those of the other benchmarks, on one page.

@@ -1,0 +1,331 @@
+"""Writes docs/trust.md: what was simulated, compared and tried, from committed results.
+
+    python benchmarks/trust.py              # the page, from benchmarks/results, papers.toml and the tests' names
+    python benchmarks/trust.py --simulate   # first the coverage that is not there yet, and the peers that are installed
+
+The page holds no number that is not in those files. Tests of hostile inputs are counted from the tests' source.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import subprocess
+import sys
+import tomllib
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from trust_coverage import RESULTS, SECTIONS, WITHOUT_A_ROW, Row, rows, verdict
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "trust.md"
+HOSTILE = RESULTS / "hostile.json"
+PAPERS = Path(__file__).parent / "papers.toml"
+STATUSES = {
+    "reproduced": "our number is beside theirs, or the same experiment finds the same",
+    "in part": "so are some of its numbers; the others need data that are not public",
+    "follows": "printed numbers follow from other printed ones, by our functions or arithmetic; no data",
+    "direction": "other data or parameters, as theirs are not released: the finding is the same",
+    "differs": "our number is another one, and why",
+    "not released": "needs data that are not public",
+    "no result": "a drawing, a prompt, names, or a description of data",
+}
+
+
+def table(head: list[str], lines: list[list[str]], right: str = "") -> str:
+    """A Markdown table; columns whose letter in ``right`` is r are flush right."""
+    rule = ["---:" if side == "r" else "---" for side in right.ljust(len(head))]
+    text = [[cell.replace("|", "\\|") for cell in line] for line in lines]
+    return "\n".join(f"| {' | '.join(line)} |" for line in [head, rule, *text])
+
+
+def counted(n: int, noun: str) -> str:
+    """A number and its noun."""
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def share(x: float, digits: int = 3) -> str:
+    """A share to three decimals, without its zero."""
+    return f"{x:.{digits}f}".removeprefix("0") if x < 1 else f"{x:.{digits}f}"
+
+
+# --- coverage -------------------------------------------------------------------------------------
+
+
+def apart(difference: float, unit: str) -> str:
+    """A largest difference."""
+    return f"{difference:.1e} {unit}".strip() if difference else "none"
+
+
+def coverage_lines(own: list[Row]) -> list[list[str]]:
+    """Rows of the table."""
+    lines = []
+    for each in own:
+        said = verdict(each)
+        none = f"no interval: {each['without_interval']:.1%}" if each["without_interval"] > 0.0005 else ""
+        note = "; ".join(part for part in (each["note"], none) if part)
+        lines.append(
+            [each["method"], each["case"], share(each["nominal"]), share(each["observed"]),
+             share(each["standard_error"], 4), f"{each['data_sets']:,}", f"**{said}**" if said == "too short" else said,
+             note]
+        )  # fmt: skip
+    return lines
+
+
+def coverage() -> str:
+    """The section on intervals."""
+    found = rows()
+    said = Counter(verdict(each) for each in found)
+    short = [each for each in found if verdict(each) == "too short"]
+    short.sort(key=lambda each: each["observed"] - each["nominal"])
+    head = ["method", "case", "nominal", "observed", "error", "data sets", "verdict", "note"]
+    names = {name for each in found for name in each["functions"]}
+    text = [
+        "## Intervals",
+        f"{len(found)} cases have been simulated, for {counted(len(names), 'public name')}. Observed is the share of "
+        "intervals that hold the truth, and error its standard error over simulated data sets. More than three "
+        "errors off the nominal share is off: an interval is then too short, or longer than needed. Of as many cases "
+        "one may be off by chance.",
+        table(["verdict", "cases"], [[name, str(said[name])] for name in sorted(said)], " r"),
+        "### What misses",
+        f"All {len(short)} cases that are too short, the worst first. A note says what the library tells of the case, "
+        "or that the row stands beside a corrected one. Without a note, nothing mends it.",
+        table([*head[:5], "note"], [[*line[:5], line[-1]] for line in coverage_lines(short)], "  rrr"),
+        "Percentile intervals of boards with few votes are most of them: [few battles](few-battles.md) mends these. "
+        "Means of a handful of skewed scores are too short, too.",
+    ]  # fmt: skip
+    for section in SECTIONS:
+        own = [each for each in found if each["section"] == section]
+        dates = sorted({each["date"] for each in own})
+        named = ", ".join(f"`{name}`" for name in sorted({name for each in own for name in each["functions"]}))
+        text += [
+            f"### {section}",
+            f"Simulated {' and '.join(dates)}, of {named}.",
+            table(head, coverage_lines(own), "  rrrr"),
+        ]
+    text += [
+        "### Names without a row",
+        table(["name", "why"], [[f"`{name}`", why] for name, why in WITHOUT_A_ROW.items()]),
+    ]
+    return "\n\n".join(text)
+
+
+# --- peers ----------------------------------------------------------------------------------------
+
+
+def results(name: str) -> Any:
+    """A file of results."""
+    return json.loads((RESULTS / f"{name}.json").read_text())
+
+
+def differences() -> list[list[str]]:
+    """Largest differences from peers: those of agreement.py, then those that other benchmarks check."""
+    lines = [
+        [own["peer"], own["version"], own["what"], apart(own["largest_difference"], own["unit"]),
+         own["note"], own["date"]]
+        for own in results("agreement")
+    ]  # fmt: skip
+
+    def add(file: str, peer: str, what: str, difference: float, unit: str, note: str = "") -> None:
+        found = results(file)["environment"]
+        lines.append(
+            [peer, found["versions"].get(peer, ""), what, f"{difference:.1e} {unit}".strip(), note, found["date"]]
+        )
+
+    for name, own in results("bootstrap")["boards"]["S"]["peers"].items():
+        peer = name.split(" ")[0]
+        note = own["note"].split(".")[0] if "not the mle" in own["note"].lower() else ""
+        add("bootstrap", peer, f"resampled ratings, board S ({name})", own["max_difference_elo"], "Elo", note)
+    judge, anchored, style = results("judge")["study"], results("anchored"), results("style_control")
+    add("judge", "ppi-python", "PPI++ intervals of 12 models and 3 judges",
+        judge["max_difference_from_ppi_python"]["interval"], "")  # fmt: skip
+    add("anchored", "scipy", "100,000 Beta intervals", anchored["max_difference_of_beta_ends"], "")
+    add("anchored", "pingouin", "ICC of 20 judges", anchored["max_difference_of_icc"], "")
+    add("style_control", "scikit-learn", "refits with 4 covariates", style["scikit_learn_max_difference_elo"], "Elo",
+        "at the peer's tolerance")  # fmt: skip
+    add("style_control", "arena-rank", "refits with 4 covariates", style["arena_rank_max_difference_elo"], "Elo",
+        "at the peer's tolerance")  # fmt: skip
+    add("meta_evaluation", "scipy", "taus under 10 gaps, 20 evaluators",
+        results("meta_evaluation")["max_difference"]["loop"], "")  # fmt: skip
+    add(
+        "reference_study", "scipy", "taus of single references", results("reference_study")["max_difference_of_tau"], ""
+    )
+    add("soft_elo", "scipy", "Soft-Elo in NumPy and SciPy", results("soft_elo")["board"]["max_difference_elo"], "Elo")
+    return lines
+
+
+def peers() -> str:
+    """The section on peers."""
+    text = [
+        "## Peers",
+        "The same numbers by other libraries, and by files of known answers (golden). The largest difference is that "
+        "of all numbers compared. The date is that of the last run in which the peer was there.",
+        table(["peer", "version", "what", "largest difference", "note", "date"], differences(), "   r"),
+    ]
+    return "\n\n".join(text)
+
+
+# --- hostile inputs -------------------------------------------------------------------------------
+
+
+def parametrized(function: ast.FunctionDef) -> int:
+    """Cases of a test, as far as its lists stand in its source."""
+    cases = 1
+    for decorator in function.decorator_list:
+        if isinstance(decorator, ast.Call) and ast.unparse(decorator.func).endswith("parametrize"):
+            values = decorator.args[1] if len(decorator.args) > 1 else None
+            cases *= len(values.elts) if isinstance(values, ast.List | ast.Tuple) else 1
+    return cases
+
+
+def count_hostile() -> dict[str, Any]:
+    """What tests try: names by kind, and tests that expect an error, by folder."""
+    lists = {}
+    for node in ast.parse((ROOT / "tests" / "hostile.py").read_text()).body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and isinstance(node.value, ast.List):
+            own = [each for each in node.value.elts if not isinstance(each, ast.Starred)]
+            lists[node.targets[0].id.lower()] = len(own)
+    users, folders = [], {}
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        tree = ast.parse(path.read_text())
+        imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+        if any("hostile" in ast.unparse(node) for node in imports):
+            users.append(path.relative_to(ROOT).as_posix())
+        tests = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
+        expecting = [node for node in tests if "pytest.raises(" in ast.unparse(node)]
+        folder = path.parent.relative_to(ROOT / "tests").as_posix()
+        one = folders.setdefault(
+            folder if folder != "." else "whole package", {"tests": 0, "cases": 0, "errors": Counter()}
+        )
+        one["tests"] += len(expecting)
+        one["cases"] += sum(map(parametrized, expecting))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.raises" and node.args:
+                one["errors"][ast.unparse(node.args[0]).split(".")[-1]] += 1
+    kept = {
+        name: {**one, "errors": dict(one["errors"].most_common(3))} for name, one in folders.items() if one["tests"]
+    }
+    return {"names": lists, "used_by": users, "refusals": kept}
+
+
+KINDS = {
+    "formulas": "what a spreadsheet would run",
+    "markup": "HTML, Markdown, LaTeX, Jinja, YAML and rich's tags",
+    "controls": "escape sequences, bidirectional overrides, line breaks, spaces without width",
+    "scripts": "other writing systems and emoji",
+    "long": "hundreds of letters",
+    "names": "commas, quotes, nothing, spaces around",
+}
+
+
+def hostile() -> str:
+    """The section on hostile inputs."""
+    found = json.loads(HOSTILE.read_text())
+    lines = [[f"`{name.upper()}`", KINDS.get(name, ""), str(n)] for name, n in found["names"].items()]
+    total = sum(found["names"].values())
+    refusals = found["refusals"]
+    each = [
+        [folder, str(own["tests"]), str(own["cases"]), ", ".join(f"{name} {n}" for name, n in own["errors"].items())]
+        for folder, own in sorted(refusals.items(), key=lambda item: -item[1]["cases"])
+    ]
+    text = [
+        "## Hostile inputs",
+        f"Names that would harm whoever reads a table are data. {total} of them, in `tests/hostile.py`, go through "
+        f"readers, tables, files, pages and screens in {counted(len(found['used_by']), 'test module')}:",
+        table(["list", "what", "names"], lines, "  r"),
+        "Input that means nothing is refused with what was found and what to do. Tests that expect a refusal, "
+        "with the cases that are listed in them:",
+        table(["tests of", "tests", "cases", "errors expected most"], each, " rr"),
+        f"In all {sum(own['tests'] for own in refusals.values()):,} tests with "
+        f"{sum(own['cases'] for own in refusals.values()):,} cases.",
+    ]
+    return "\n\n".join(text)
+
+
+# --- papers ---------------------------------------------------------------------------------------
+
+
+def published() -> list[dict[str, Any]]:
+    """Tables and figures of the papers."""
+    return tomllib.loads(PAPERS.read_text())["papers"]
+
+
+def test_exists(name: str) -> bool:
+    """Whether a file of tests or a notebook is there, and in it the class and the test that are named."""
+    path, *inside = name.split("::")
+    if not (ROOT / path).exists():
+        return False
+    level: list[ast.stmt] = ast.parse((ROOT / path).read_text()).body if inside else []
+    for own in inside:
+        found = [node for node in level if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == own]
+        if not found:
+            return False
+        level = found[0].body
+    return True
+
+
+def simulated_coverage() -> str:
+    """What the simulations of arXiv:2511.21140 hold, in full."""
+    own = [each for each in rows() if each["source"] == "coverage" and "168 settings" in each["case"]]
+    equal = [each["observed"] for each in own if "equal" in each["method"]]
+    return f"coverage {share(min(equal))} to {share(max(equal))} over all settings, 10,000 replications each"
+
+
+def papers() -> str:
+    """The section on papers."""
+    found = published()
+    count = Counter(item["status"] for paper in found for item in paper["items"].values())
+    text = [
+        "## Papers",
+        f"Every numbered table and figure of the five papers that are implemented here, {sum(count.values())} in all:",
+        table(["", "how many", "meaning"], [[name, str(count[name]), STATUSES[name]] for name in STATUSES], " r"),
+    ]
+    for paper in found:
+        lines = []
+        for name, item in paper["items"].items():
+            ours = item.get("ours", "").replace("COVERAGE", simulated_coverage())
+            tests = ", ".join(f"`{own.split('/')[-1]}`" for own in item.get("tests", ()))
+            status = f"**{item['status']}**" if item["status"] == "differs" else item["status"]
+            lines.append([name, item["what"], status, item.get("theirs", ""), ours, tests])
+        text += [
+            f"### {paper['title']}",
+            f"({paper['source']})",
+            table(["", "what", "status", "theirs", "ours", "where"], lines),
+        ]
+    return "\n\n".join(text)
+
+
+# --- the page -------------------------------------------------------------------------------------
+
+
+def date() -> str:
+    """The latest date of any result on the page."""
+    return max([each["date"] for each in rows()] + [own["date"] for own in results("agreement")])
+
+
+def page() -> str:
+    """The page, from committed files alone."""
+    head = [
+        "# Why trust it",
+        f"As of {date()}. `python benchmarks/trust.py` writes this page from the results in `benchmarks/results`, the "
+        "list of papers in `benchmarks/papers.toml`, and the tests. Nobody edits it. What misses is shown.",
+    ]
+    return "\n\n".join([*head, coverage(), peers(), hostile(), papers()]) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--simulate", action="store_true", help="run what is not there yet, and the peers, first")
+    if parser.parse_args().simulate:
+        for script in ("interval_coverage.py", "agreement.py"):
+            subprocess.run([sys.executable, str(Path(__file__).with_name(script))], check=True)
+    HOSTILE.write_text(json.dumps(count_hostile(), indent=1) + "\n")
+    PAGE.write_text(page(), encoding="utf-8")
+    print(f"wrote {PAGE.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""The page of trust is what its command makes of the committed results, and leaves out no interval, paper or test."""
+
+import importlib.util
+import inspect
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binom
+
+import jaxeval
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def trust():
+    """benchmarks/trust.py, which imports a module beside it."""
+    folder = str(ROOT / "benchmarks")
+    sys.path.insert(0, folder)
+    try:
+        spec = importlib.util.spec_from_file_location("trust_page", f"{folder}/trust.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        yield module
+    finally:
+        sys.path.remove(folder)
+
+
+def test_the_page_is_what_the_command_makes(trust):
+    assert trust.PAGE.read_text(encoding="utf-8") == trust.page(), "run python benchmarks/trust.py"
+
+
+def interval_givers():
+    """Public functions that take a level, and classes with a method that takes one or with a field for it."""
+    found = set()
+    for name in jaxeval.__all__:
+        value = getattr(jaxeval, name)
+        if inspect.isclass(value):
+            methods = [own for own, f in inspect.getmembers(value, inspect.isfunction) if not own.startswith("_")
+                       and "level" in inspect.signature(f).parameters]  # fmt: skip
+            fields = {"lower", "upper", "level"} & set(getattr(value, "__dataclass_fields__", ()))
+            if methods or fields:
+                found.add(name)
+        elif callable(value) and (
+            "level" in inspect.signature(value).parameters or "interval" in (inspect.getdoc(value) or "")
+        ):
+            found.add(name)
+    return found
+
+
+def test_every_interval_has_a_row_or_a_reason(trust):
+    covered = {name for row in trust.rows() for name in row["functions"]}
+    assert covered <= set(jaxeval.__all__)
+    excused = set(trust.WITHOUT_A_ROW)
+    assert covered & excused == set()
+    assert interval_givers() - covered - excused == set(), "simulate them in benchmarks/interval_coverage.py"
+    assert excused <= interval_givers()
+
+
+def test_rows_are_shares_of_enough_data_sets(trust):
+    for row in trust.rows():
+        assert 0 <= row["observed"] <= 1
+        assert 0 < row["nominal"] <= 1
+        assert row["standard_error"] > 0 or row["observed"] == row["nominal"]
+        assert row["data_sets"] >= 60
+    own = {"nominal": 0.95, "standard_error": 0.01}
+    found = [trust.verdict({**own, "observed": x}) for x in (0.90, 0.921, 0.979, 0.99)]
+    assert found == ["too short", "as said", "as said", "longer than needed"]
+
+
+def test_every_paper_is_told_whole(trust):
+    """As many tables and figures as each paper numbers."""
+    sizes = [{"Table": 17, "Figure": 10}, {"Table": 8, "Figure": 17}, {"Table": 2, "Figure": 16},
+             {"Table": 7, "Figure": 3}, {"Table": 9, "Figure": 2}]  # fmt: skip
+    papers = trust.published()
+    for paper, size in zip(papers, sizes, strict=True):
+        expected = {f"{kind} {k + 1}" for kind, n in size.items() for k in range(n)}
+        assert set(paper["items"]) == expected
+        for name, item in paper["items"].items():
+            assert item["status"] in trust.STATUSES, name
+            if item["status"] in ("reproduced", "in part", "follows", "direction", "differs"):
+                assert item["ours"], name
+                assert item["tests"], name
+
+
+def test_tests_that_are_named_exist(trust):
+    named = {test for paper in trust.published() for item in paper["items"].values() for test in item.get("tests", ())}
+    assert len(named) > 30
+    assert [test for test in sorted(named) if not trust.test_exists(test)] == []
+    assert not trust.test_exists("tests/test_trust.py::test_that_is_none")
+    assert not trust.test_exists("tests/none.py")
+
+
+def test_peers_are_compared_in_what_is_saved(trust):
+    """Every comparison of agreement.py has been run, and none is far off."""
+    source = (ROOT / "benchmarks" / "agreement.py").read_text()
+    written = re.findall(r'^@compared\(\s*"([^"]+)",\s*"([^"]+)"', source, re.MULTILINE)
+    saved = {(own["peer"], own["what"]): own["largest_difference"] for own in trust.results("agreement")}
+    assert set(written) == set(saved)
+    assert max(saved.values()) < 0.01
+
+
+def test_hostile_inputs_are_counted(trust):
+    """Counts of the page are those of an earlier day: kinds and folders must be there, and hardly fewer tests."""
+    now, told = trust.count_hostile(), trust.json.loads(trust.HOSTILE.read_text())
+    assert set(now["names"]) == set(trust.KINDS) == set(told["names"])
+    assert sum(own["tests"] for own in now["refusals"].values()) > 0.9 * sum(
+        own["tests"] for own in told["refusals"].values()
+    )
+
+
+def test_what_wilsons_interval_holds_by_count():
+    """The note of a row that misses by chance: the exact share, over all counts of right answers."""
+    held = 0.0
+    for right in range(75, 126):
+        values = np.r_[np.ones(right), np.zeros(200 - right)]
+        scores = jaxeval.ItemScores(values[:, None, None], pd.RangeIndex(200), pd.Index(["s"]), pd.Index(["m"]))
+        board = jaxeval.score_leaderboard(scores, n_resamples=2, progress=False)
+        held += binom.pmf(right, 200, 0.5) * (board["score_lower"][0] <= 0.5 <= board["score_upper"][0])
+    assert held == pytest.approx(0.944, abs=5e-4)
