@@ -1,6 +1,6 @@
 """Build the documentation site.
 
-python docs/build.py                # to site/, with the outputs that are saved in the notebooks
+python docs/build.py                # to build/site/, with the outputs that are saved in the notebooks
 python docs/build.py --serve        # and show it at http://127.0.0.1:8000, built anew when a page changes
 python docs/build.py --execute      # runs the notebooks, as CI does; a cell that fails is an error
 
@@ -18,14 +18,15 @@ ROOT = Path(__file__).parents[1]
 def main() -> int:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", default=ROOT / "site", type=Path, help="the folder of the site (default: site)")
+    parser.add_argument("--out", default=ROOT / "build/site", type=Path, help="its folder (default: build/site)")
     parser.add_argument("--execute", action="store_true", help="run the notebooks")
     parser.add_argument("--serve", action="store_true", help="show the site, and build it anew when a page changes")
     parser.add_argument("--port", default=8000, type=int)
     options = parser.parse_args()
-    arguments = ["-c", "docs", "-d", options.out / ".doctrees", "-j", "2", ".", options.out]
+    options.out = options.out.resolve()
+    arguments = ["-c", "docs", "-d", options.out.parent / "doctrees", "-j", "2", ".", options.out]
     if options.serve:
-        watched = [f"--ignore={ROOT / name}" for name in ("docs/reference", ".git", ".venv")]
+        watched = [f"--ignore={ROOT / name}" for name in ("docs/reference", "build", ".git", ".venv")]
         command = ["-m", "sphinx_autobuild", "--port", options.port, *watched, *arguments]
         return subprocess.run([sys.executable, *map(str, command)], cwd=ROOT).returncode
     if options.execute:

@@ -11,6 +11,8 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_site"))
 sys.path.insert(0, str(HERE.parent))
 
+from repository_links import line_of as linkcode_resolve  # noqa: E402, F401
+
 from jaxeval import __version__  # noqa: E402
 
 project = "jaxeval"
@@ -22,15 +24,17 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
-    "sphinx.ext.viewcode",
-    "sphinx_click",
+    "sphinx.ext.linkcode",
     "sphinx_copybutton",
+    "commands",
+    "mathml",
     "reference",
     "repository_links",
 ]
 root_doc = "docs/index"
 include_patterns = [
     "docs/*.md",
+    "docs/methods/*.md",
     "docs/tasks/*.md",
     "docs/reference/*.rst",
     "notebooks/*.ipynb",
@@ -40,7 +44,7 @@ include_patterns = [
     "SECURITY.md",
 ]
 # Hidden folders hold environments and caches.
-exclude_patterns = [".*", "**/.*", "jaxeval", "tests", "build", "dist", "site", "**/__pycache__", "**.egg-info"]
+exclude_patterns = [".*", "**/.*", "jaxeval", "tests", "build", "dist", "**/__pycache__", "**.egg-info"]
 nitpicky = True
 
 # Pages
@@ -71,6 +75,7 @@ nitpick_ignore_regex = [("py:class", r".*")]
 
 # The look
 html_theme = "furo"
+html_math_renderer = "mathml"
 html_title = f"jaxeval {release}"
 html_static_path = ["_site/static"]
 html_css_files = ["site.css"]

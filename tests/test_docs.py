@@ -2,12 +2,15 @@
 
 import ast
 import re
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import click
 import pages
 import pytest
 
+import jaxeval
 from jaxeval.cli.main import main
 
 ROOT = Path(__file__).parents[1]
@@ -80,3 +83,19 @@ def test_files_that_are_named_exist(page):
 def test_links_lead_somewhere(page):
     links = [link.split("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text_of(page)) if "://" not in link]
     assert [link for link in links if not (DOCS / page).parent.joinpath(link).exists()] == []
+
+
+def test_every_public_name_has_a_place_in_the_reference():
+    """A new module joins the group of its package; one of a new package needs a line in docs/_site/groups.py."""
+    spec = spec_from_file_location("groups", DOCS / "_site" / "groups.py")
+    groups = module_from_spec(spec)
+    spec.loader.exec_module(groups)
+    found = [name for names in groups.grouped().values() for name in names]
+    assert sorted(found) == sorted(name for name in jaxeval.__all__ if name != "plots")
+    missing = [
+        name
+        for module, names in groups.STUDIES.items()
+        for name in names
+        if not hasattr(import_module(f"jaxeval.{module}"), name)
+    ]
+    assert missing == []

@@ -9,109 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from groups import GROUPS, PLACES, STUDIES, grouped
 from sphinx.application import Sphinx
 
-import jaxeval
 from jaxeval import plots
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "reference"
 
-#: Title, what it is for, and the modules of `jaxeval` (or packages) whose public names it has. A name goes to the group
-#: that names the most of its module's path.
-GROUPS = [
-    ("Votes and other data", "Read, check, count and keep what people and judges said.", ["data"]),
-    ("Boards", "Ratings of votes and rankings, with intervals from resamples, ranks and tiers.", ["ratings"]),
-    (
-        "Covariates and ties",
-        "Style control, the advantage of a side, and what a tie is.",
-        ["data.features", "ratings.contextual_fit", "ratings.contextual_bootstrap", "ratings.style_effect",
-         "ratings.tie_comparison"],
-    ),
-    (
-        "Boards compared",
-        "Who moved between two boards, and by how much.",
-        ["ratings.board_comparison", "ratings.compare_boards"],
-    ),
-    ("Can a board be believed?", "How few votes decide, whether the model fits, who votes, and drift.", ["audits"]),
-    ("What to judge next", "The battles that tell most, and how many votes a question takes.", ["planning"]),
-    ("Scores on items", "Benchmarks: models, items, trials, and paired comparisons of models.", ["scores"]),
-    (
-        "Accuracy by judges",
-        "Accuracies of models by imperfect judges, corrected by labels of people.",
-        ["accuracy"],
-    ),
-    (
-        "People and judges",
-        "Whether judges agree with people, few votes beside many verdicts, and panels without people.",
-        ["agreement", "data.verdict_rows", "ratings.panel_ratings", "ratings.prediction_powered"],
-    ),
-    ("Ratings from judges' scores", "Soft-Elo: judges' scores on the scale of people's votes.", ["softelo"]),
-    ("Ratings against a reference", "Wins, ties and losses against a fixed reference model.", ["anchored"]),
-    (
-        "Benchmarks of benchmarks",
-        "Whether an evaluator ranks models as people do, and which references a ranking needs.",
-        ["evaluators", "references"],
-    ),
-    (
-        "Draws, tables and files",
-        "Joint draws of any estimator, and what is written for others.",
-        ["statistics", "data.saved_draws", "tables", "data.model_tables"],
-    ),
-    ("Simulated data", "Data whose truth is known.", ["data.simulate", "accuracy.simulation"]),
-    ("Runs and errors", "Several processes, and what goes wrong.", ["errors", "execution", "_version"]),
-]  # fmt: skip
-
-
-def grouped() -> dict[str, list[str]]:
-    """Public names by the title of their group."""
-    owners = {owner: title for title, _, modules in GROUPS for owner in modules}
-    found: dict[str, list[str]] = {title: [] for title, *_ in GROUPS}
-    for module, names in vars(jaxeval)["_HOMES"].items():
-        alike = [owner for owner in owners if f"{module}.".startswith(f"{owner}.") or module.startswith(f"{owner}_")]
-        if not alike:
-            raise ValueError(f"{names}: no group of the reference takes names of {module}; see GROUPS in {__file__}")
-        found[owners[max(alike, key=len)]] += names
-    return found
-
 
 def slug(title: str) -> str:
     """The name of a group's page."""
     return "-".join("".join(c if c.isalnum() else " " for c in title.lower().replace("'", "")).split())
-
-
-#: Public too, in the modules that have them: what a study of a method takes. The notebooks use them.
-STUDIES = {
-    "accuracy.calibration_planning": ["judge_pays", "labels_for_length", "minimum_calibration_size", "variance_ratio"],
-    "accuracy.simulation": ["comparison_study", "coverage_study", "shift_study"],
-    "accuracy.split_study": ["split_study"],
-    "anchored.abstention": ["abstain"],
-    "anchored.diagnostics": ["diagnose_anchors"],
-    "anchored.direct_scoring": [
-        "direct_score_agreement", "direct_score_statistics", "direct_win_probability", "dispersion",
-    ],
-    "anchored.judge_panel": ["judge_kappas", "reliability_factor"],
-    "anchored.pooling": ["pooled_scores", "pooling_curve"],
-    "anchored.prompt_subsampling": ["subsample_study"],
-    "anchored.rating_systems": ["compare_rating_systems"],
-    "anchored.scores": ["bootstrap_scores"],
-    "anchored.screening": ["width_by_threshold"],
-    "anchored.simulation": ["simulate_anchored_verdicts"],
-    "evaluators.advice": ["evaluator_advice"],
-    "evaluators.rank_correlation": ["delta_table"],
-    "softelo.annotation_budget": ["budget_sweep"],
-    "softelo.conformal_intervals": ["conformal_study", "leave_one_out_intervals", "width_decomposition"],
-    "softelo.judge_agreement": ["agreement_by_score_gap", "reliability"],
-    "softelo.judge_diagnostics": ["diagnose"],
-    "softelo.residuals": ["residual_ramp"],
-}  # fmt: skip
-
-#: Where each public name is documented.
-PLACES = {
-    **{name: f"jaxeval.{module}.{name}" for module, names in STUDIES.items() for name in names},
-    **{name: f"jaxeval.plots.{name}" for name in plots.__all__},
-    **{name: f"jaxeval.{name}" for name in jaxeval.__all__},
-}
 
 
 def page(title: str, text: str, names: list[str]) -> str:
@@ -167,13 +76,14 @@ def write_pages(app: Sphinx) -> None:
             path.unlink()
 
 
-def plain_bars(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
-    """In docstrings bars are absolute values; in reStructuredText they are substitutions."""
+def plain(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
+    """What reStructuredText takes for its own: bars are absolute values here, and a lone "B." begins no list."""
     in_example = False
     for k, line in enumerate(lines):
         in_example = line.lstrip().startswith(">>>") or (in_example and bool(line.strip()))
         if not in_example:
-            lines[k] = re.sub(r"(``.*?``)|\|", lambda found: found[1] or r"\|", line)
+            line = re.sub(r"(``.*?``)|\|", lambda found: found[1] or r"\|", line)
+            lines[k] = re.sub(r"(^\s*|:param \S+: )([A-Z]\.)(?=\s|$)", r"\1\\\2", line)
 
 
 def resolved(app: Sphinx, env: Any, node: nodes.Element, content: nodes.Element) -> nodes.Element | None:
@@ -212,6 +122,6 @@ def _written() -> set[str]:
 def setup(app: Sphinx) -> dict[str, Any]:
     """An extension of Sphinx."""
     app.connect("builder-inited", write_pages)
-    app.connect("autodoc-process-docstring", plain_bars)
+    app.connect("autodoc-process-docstring", plain)
     app.connect("missing-reference", resolved)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -3,13 +3,18 @@
 A code host shows the same pages without these links, and has the files themselves.
 """
 
+import inspect
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
-from reference import PLACES
+from groups import PLACES
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import get_lexer_for_filename
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
@@ -23,7 +28,7 @@ def _page_of(path: str) -> str | None:
 
 
 class NamesToReference(SphinxTransform):
-    """`` `bootstrap` `` and `` `jaxeval.plots.plot_draws` `` in pages become references to the documented name."""
+    """`bootstrap` and `jaxeval.plots.plot_draws` in pages, in code font, become references to what is documented."""
 
     default_priority = 400
 
@@ -33,16 +38,15 @@ class NamesToReference(SphinxTransform):
             return
         for node in list(self.document.findall(nodes.literal)):
             name = re.sub(r"^jaxeval\.|\(.*\)$", "", node.astext()).removeprefix("plots.")
-            if name in PLACES and not isinstance(node.parent, nodes.reference):
-                target = pending_xref(
-                    "", refdomain="py", reftype="obj", reftarget=PLACES[name], refdoc=self.env.docname, refexplicit=True
-                )
+            if name in PLACES and not isinstance(node.parent, nodes.reference | nodes.title):
+                place = {"reftarget": PLACES[name], "refdoc": self.env.docname}
+                target = pending_xref("", refdomain="py", reftype="obj", refexplicit=True, **place)
                 node.replace_self(target)
                 target += node
 
 
 def files_to_pages(app: Sphinx, tree: nodes.document, page: str) -> None:
-    """`` `jaxeval/ratings/bootstrap.py` `` in a page becomes a link to that file's text."""
+    """`jaxeval/ratings/bootstrap.py` in a page, in code font, becomes a link to that file's text."""
     if app.builder.format != "html":
         return
     for node in list(tree.findall(nodes.literal)):
@@ -53,13 +57,27 @@ def files_to_pages(app: Sphinx, tree: nodes.document, page: str) -> None:
             link += node
 
 
+def line_of(domain: str, info: dict[str, str]) -> str | None:
+    """Where the source of a documented name begins, as seen from the pages of the reference."""
+    value: Any = import_module(info["module"])
+    for part in info["fullname"].split("."):
+        value = getattr(value, part, None)
+    value = getattr(value, "fget", None) or getattr(value, "func", None) or value
+    try:
+        value = inspect.unwrap(value)
+        path = Path(inspect.getsourcefile(value) or "").relative_to(ROOT).as_posix()
+        return f"../../source/{path}.html#line-{inspect.getsourcelines(value)[1]}"
+    except (TypeError, ValueError, OSError):  # a constant, or a method that dataclasses make
+        return None
+
+
 def text_pages(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
-    """A page for every file that some page names."""
+    """A page for every file of the package, and every other one that some page names."""
     texts = [Path(app.env.doc2path(page)).read_text("utf-8") for page in sorted(app.env.found_docs)]
-    for path in sorted({path for text in texts for path in re.findall(r"`([^`\n]+)`", text) if _page_of(path)}):
-        text = (ROOT / path).read_text("utf-8")
-        language = {".py": "python", ".sh": "bash"}.get(Path(path).suffix, Path(path).suffix[1:])
-        shown = app.builder.highlighter.highlight_block(text, language)
+    named = {path for text in texts for path in re.findall(r"`([^`\n]+)`", text) if _page_of(path)}
+    for path in sorted(named | {path.relative_to(ROOT).as_posix() for path in (ROOT / "jaxeval").rglob("*.py")}):
+        form = HtmlFormatter(lineanchors="line", cssclass="highlight")
+        shown = highlight((ROOT / path).read_text("utf-8"), get_lexer_for_filename(path), form)
         yield f"source/{path}", {"title": path, "body": f"<h1>{path}</h1>{shown}"}, "page.html"
 
 
