@@ -24,7 +24,7 @@ def main() -> int:
     parser.add_argument("--port", default=8000, type=int)
     options = parser.parse_args()
     options.out = options.out.resolve()
-    arguments = ["-c", "docs", "-d", options.out.parent / "doctrees", "-j", "2", ".", options.out]
+    arguments = ["-c", "docs", "-d", ROOT / "build/doctrees", "-j", "2", ".", options.out]
     if options.serve:
         watched = [f"--ignore={ROOT / name}" for name in ("docs/reference", "build", ".git", ".venv")]
         command = ["-m", "sphinx_autobuild", "--port", options.port, *watched, *arguments]

@@ -40,8 +40,6 @@ include_patterns = [
     "notebooks/*.ipynb",
     "benchmarks/README.md",
     "CHANGELOG.md",
-    "CONTRIBUTING.md",
-    "SECURITY.md",
 ]
 # Hidden folders hold environments and caches.
 exclude_patterns = [".*", "**/.*", "jaxeval", "tests", "build", "dist", "**/__pycache__", "**.egg-info"]

@@ -42,7 +42,9 @@ def _value(name: str) -> Any:
 def _entry(name: str) -> Iterator[str]:
     value = _value(name)
     if isinstance(value, type):
-        yield from (f".. autoclass:: {name}", "   :members:", "   :show-inheritance:")
+        yield from (f".. autoclass:: {name}", "   :members:")
+        if any(base.__name__ in PLACES for base in value.__bases__):
+            yield "   :show-inheritance:"
     elif callable(value):
         yield f".. autofunction:: {name}"
     else:
@@ -86,6 +88,11 @@ def plain(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: li
             lines[k] = re.sub(r"(^\s*|:param \S+: )([A-Z]\.)(?=\s|$)", r"\1\\\2", line)
 
 
+def public_fields(app: Sphinx, what: str, name: str, value: Any, options: Any, arguments: str, returned: str) -> Any:
+    """Fields of a result that begin with an underscore are nobody's to give."""
+    return re.sub(r", _\w+(=[^,()]*(\(\))?)?", "", arguments or ""), returned
+
+
 def resolved(app: Sphinx, env: Any, node: nodes.Element, content: nodes.Element) -> nodes.Element | None:
     """Names are documented where users find them; docstrings and annotations name them as their module knows them.
 
@@ -123,5 +130,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """An extension of Sphinx."""
     app.connect("builder-inited", write_pages)
     app.connect("autodoc-process-docstring", plain)
+    app.connect("autodoc-process-signature", public_fields)
     app.connect("missing-reference", resolved)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
