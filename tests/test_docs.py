@@ -85,11 +85,27 @@ def test_links_lead_somewhere(page):
     assert [link for link in links if not (DOCS / page).parent.joinpath(link).exists()] == []
 
 
+def module_of_the_site(name):
+    spec = spec_from_file_location(name, DOCS / "_site" / f"{name}.py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_links_of_the_site_that_lead_nowhere_are_found(tmp_path):
+    links = ["b.html#x", "b.html", "#here", "https://example.org/a", "mailto:a@example.org", "f%20g.png"]
+    wrong = ["b.html#y", "c.html", "#there", "https://", "https://example", "LOW:HIGH", "f.png"]
+    body = "".join(f'<a href="{link}">.</a>' for link in [*links, *wrong])
+    (tmp_path / "a.html").write_text(f'<p id="here">{body}')
+    (tmp_path / "b.html").write_text('<p id="x">')
+    (tmp_path / "f g.png").touch()
+    found = module_of_the_site("links").broken_links(tmp_path)
+    assert [line.split(": ")[1] for line in found] == wrong
+
+
 def test_every_public_name_has_a_place_in_the_reference():
     """A new module joins the group of its package; one of a new package needs a line in docs/_site/groups.py."""
-    spec = spec_from_file_location("groups", DOCS / "_site" / "groups.py")
-    groups = module_from_spec(spec)
-    spec.loader.exec_module(groups)
+    groups = module_of_the_site("groups")
     found = [name for names in groups.grouped().values() for name in names]
     assert sorted(found) == sorted(name for name in jaxeval.__all__ if name != "plots")
     missing = [

@@ -90,7 +90,9 @@ def plain(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: li
 
 def public_fields(app: Sphinx, what: str, name: str, value: Any, options: Any, arguments: str, returned: str) -> Any:
     """Fields of a result that begin with an underscore are nobody's to give."""
-    return re.sub(r", _\w+(=[^,()]*(\(\))?)?", "", arguments or ""), returned
+    if what != "class" or not arguments:
+        return None
+    return re.sub(r", _\w+(=[^,()]*(\(\))?)?", "", arguments), returned
 
 
 def resolved(app: Sphinx, env: Any, node: nodes.Element, content: nodes.Element) -> nodes.Element | None:
