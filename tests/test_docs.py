@@ -2,12 +2,15 @@
 
 import ast
 import re
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import click
 import pages
 import pytest
 
+import jaxeval
 from jaxeval.cli.main import main
 
 ROOT = Path(__file__).parents[1]
@@ -80,3 +83,35 @@ def test_files_that_are_named_exist(page):
 def test_links_lead_somewhere(page):
     links = [link.split("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text_of(page)) if "://" not in link]
     assert [link for link in links if not (DOCS / page).parent.joinpath(link).exists()] == []
+
+
+def module_of_the_site(name):
+    spec = spec_from_file_location(name, DOCS / "_site" / f"{name}.py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_links_of_the_site_that_lead_nowhere_are_found(tmp_path):
+    links = ["b.html#x", "b.html", "#here", "https://example.org/a", "mailto:a@example.org", "f%20g.png"]
+    wrong = ["b.html#y", "c.html", "#there", "https://", "https://example", "LOW:HIGH", "f.png"]
+    body = "".join(f'<a href="{link}">.</a>' for link in [*links, *wrong])
+    (tmp_path / "a.html").write_text(f'<p id="here">{body}')
+    (tmp_path / "b.html").write_text('<p id="x">')
+    (tmp_path / "f g.png").touch()
+    found = module_of_the_site("links").broken_links(tmp_path)
+    assert [line.split(": ")[1] for line in found] == wrong
+
+
+def test_every_public_name_has_a_place_in_the_reference():
+    """A new module joins the group of its package; one of a new package needs a line in docs/_site/groups.py."""
+    groups = module_of_the_site("groups")
+    found = [name for names in groups.grouped().values() for name in names]
+    assert sorted(found) == sorted(name for name in jaxeval.__all__ if name != "plots")
+    missing = [
+        name
+        for module, names in groups.STUDIES.items()
+        for name in names
+        if not hasattr(import_module(f"jaxeval.{module}"), name)
+    ]
+    assert missing == []

@@ -248,7 +248,7 @@ def read_rankings(path: FileName | Sequence[FileName], **columns: Unpack[Ranking
     r"""Rankings from Parquet, CSV (or TSV, gzipped or not) and JSON-lines files.
 
     Args:
-        path: a file, a folder, a glob such as "days/*.csv", or a list of those; endings say the formats, as of
+        path: a file, a folder, a glob such as ``days/*.csv``, or a list of those; endings say the formats, as of
             `read_battles`. Rankings of two files are never one, whatever they are called.
         **columns: ``ranking``, ``item``, ``rank``, ``weight``, ``count`` and ``cluster``, as of `Rankings.from_pandas`.
             In a CSV file a list is text, as ``a > b = c``. In JSON lines and Parquet a ranking with ties is a list of

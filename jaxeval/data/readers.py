@@ -73,10 +73,11 @@ def read_battles(
     Args:
         path: a file, a folder, a glob such as "votes/*.parquet", "-" for standard input, or a list of those, read as
             one table. With the extra ``jaxeval[remote]`` also a file or a glob on another machine, as
-            "hf://datasets/OWNER/NAME/data/*.parquet", "https://..." or "s3://...": of Parquet files the needed columns
-            are fetched, of others all, to temporary files. The format follows from the ending: .parquet, .feather,
-            .csv, .tsv, .jsonl (or .json, also with one array of objects), .xlsx (with the extra ``jaxeval[excel]``); of
-            text also with .gz, .bz2 or .zst. It follows from the content where the ending is another one.
+            ``hf://datasets/OWNER/NAME/data/*.parquet``, ``https://...`` or ``s3://...``: of Parquet files the needed
+            columns are fetched, of others all, to temporary files. The format follows from the ending: .parquet,
+            .feather, .csv, .tsv, .jsonl (or .json, also with one array of objects), .xlsx (with the extra
+            ``jaxeval[excel]``); of text also with .gz, .bz2 or .zst. It follows from the content where the ending is
+            another one.
         keep: further columns to read, for ``by=`` and ``cluster=`` of the estimators.
         baseline: the model that others were compared with, where a published format does not name it (Arena-Hard).
         progress: show a bar on standard error; by default only on a terminal, for reading over 0.7 s.
