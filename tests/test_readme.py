@@ -1,0 +1,110 @@
+"""Every line of the README runs, and prints what it says; its numbers are those of the committed runs."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pages
+import pytest
+from click.testing import CliRunner
+
+from jaxeval.cli.main import main
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+TEXT = README.read_text(encoding="utf-8")
+#: Questions, calls and links of the one table.
+ROWS = re.findall(r"^\| (.+?) \| `(jaxeval .+?)` \| \[.+?\]\((.+?)\) \|$", TEXT, re.MULTILINE)
+CALLS = [call for _, call, _ in ROWS]
+TEST_COMMAND = "python3 -m venv .venv && .venv/bin/pip install -e '.[test]' && .venv/bin/pytest"
+DEMO_COMMAND = "python3 -m venv .venv && .venv/bin/pip install . && .venv/bin/jaxeval demo"
+
+
+def test_a_passer_by_reads_it_to_the_end():
+    assert len(TEXT.splitlines()) <= 100
+
+
+def test_what_it_shows_is_what_a_run_prints(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    failed, tried = pages.run(README)
+    assert tried == len(re.findall(r"^>>> |^\$ ", TEXT, re.MULTILINE)) > 5
+    assert failed == 0  # what differs is printed
+    assert (tmp_path / "leaderboard.png").stat().st_size > 10_000
+
+
+def test_the_two_commands():
+    """Those of .ci/run, which makes both environments; the demo's end is run here."""
+    (lines,) = [block.splitlines() for language, block, _ in pages.blocks(TEXT) if language == "sh"]
+    assert lines == [DEMO_COMMAND, TEST_COMMAND]
+    assert {language for language, *_ in pages.blocks(TEXT)} == {"sh", "console", "python"}
+
+
+def test_the_demo(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(main, ["demo"])
+    assert result.exit_code == 0, result.output
+    assert "simulating 25,000 votes between 55 models" in result.stderr
+    assert (tmp_path / "leaderboard.png").exists()
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """The example files of the table, small."""
+    found = re.search(r"`(jaxeval simulate all --out \.)` writes the example files", TEXT)
+    folder = tmp_path_factory.mktemp("files")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        run(f"{found[1]} --battles 300 --models 7")
+    return folder
+
+
+def run(line):
+    words = shlex.split(line)
+    assert words[0] == "jaxeval"
+    result = CliRunner().invoke(main, words[1:])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_every_call_of_the_table_runs(files, monkeypatch, call):
+    monkeypatch.chdir(files)
+    command = main.commands[call.split()[1]]
+    if isinstance(command, type(main.commands["soft-elo"])) and call.split()[2] in command.commands:
+        command = command.commands[call.split()[2]]
+    fewer = ["--resamples 50"] * any("--resamples" in parameter.opts for parameter in command.params)
+    level = ["--level 0.8"] * ("soft-elo" in call)  # so few models allow no more
+    assert len(run(" ".join([call, *fewer, *level])).splitlines()) > 5
+
+
+def test_a_call_for_every_command():
+    """But those that make examples, and that say the same in another way."""
+    assert len(ROWS) > 10
+    assert len(re.findall(r"^\| .* \| `jaxeval ", TEXT, re.MULTILINE)) == len(ROWS)
+    assert {*main.commands} - {call.split()[1] for call in CALLS} == {"demo", "simulate", "plan-scores"}
+
+
+def test_links_lead_somewhere():
+    links = re.findall(r"\]\(([^)\s]+)\)", TEXT)
+    assert [link for link in links if not (ROOT / link.split("#")[0]).exists()] == []
+
+
+def test_speeds_are_those_of_the_committed_runs():
+    warm, whole = (
+        json.loads((ROOT / f"benchmarks/results/{name}.json").read_text())["boards"].values()
+        for name in ("bootstrap", "whole_process")
+    )
+
+    def rounded(ratio):
+        return f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.1f}"
+
+    expected = [
+        (f"{a['votes']:,} votes, {a['models']} models", rounded(a["peers"]["choix ilsr"]["ratio"]),
+         rounded(b["choix"]["first_ratio"]), rounded(b["choix"]["ratio"]))
+        for a, b in zip(warm, whole, strict=True)
+    ]  # fmt: skip
+    rows = re.findall(
+        r"^\| (.* votes, .* models) \| (\S+) times faster \| (\S+) times.*?, then (\S+) times \|$", TEXT, re.M
+    )
+    assert rows == expected
