@@ -76,6 +76,7 @@ html_theme = "furo"
 html_math_renderer = "mathml"
 html_title = f"jaxeval {release}"
 html_static_path = ["_site/static"]
+html_extra_path = ["_site/root"]  # leads from the site's address to its first page
 html_css_files = ["site.css"]
 html_show_sphinx = False
 html_copy_source = False
