@@ -31,7 +31,16 @@ def main() -> int:
         return subprocess.run([sys.executable, *map(str, command)], cwd=ROOT).returncode
     if options.execute:
         arguments = ["-D", "nb_execution_mode=force", *arguments]
-    command = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet", *arguments]
+    command = [
+        sys.executable,
+        "-m",
+        "sphinx",
+        "--fail-on-warning",
+        "--keep-going",
+        "--quiet",
+        "--fresh-env",
+        *arguments,
+    ]
     built = subprocess.run([str(word) for word in command], cwd=ROOT).returncode
     checked = subprocess.run([sys.executable, str(ROOT / "docs/_site/links.py"), str(options.out)]).returncode
     return built or checked
