@@ -20,7 +20,9 @@ _WITHOUT: Mapping[str, Any] = {
     "checkpoint": None,
 }  # fmt: skip
 _SHOWN = ("level", "interval", "min_battles", "simultaneous_ranks")
-_OF_BOARD = ("n_resamples", "seed", "cluster", "gauge", "base", "max_slices", "min_slice_battles", "missing")
+_OF_BOARD = (
+    "n_resamples", "seed", "cluster", "gauge", "base", "max_slices", "min_slice_battles", "missing", "progress",
+)  # fmt: skip
 
 borrow_options = several_options(
     click.option("--borrow", is_flag=True,

@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 
 _goal_options = several_options(
     click.option("--goal", type=click.Choice(["board", "top", "pair", "newcomer"]),
-                 help="What battles are to make known; by default what --pair or --newcomer is about, else board."),
-    top_size_option(None, fewest=2, text="With --goal top; by default 10."),
+                 help="What battles are to make known; by default what --top-size, --pair or --newcomer is about, else "
+                 "board."),
+    top_size_option(None, fewest=2, text="By default 10 with --goal top."),
     click.option("--pair", nargs=2, metavar="A B", help="The difference of two models."),
     click.option("--newcomer", metavar="NAME", help="The rating of one model, which alone meets others; the files need "
                  "not hold it."),
@@ -101,10 +102,8 @@ def next_battles(
 
     aim = {name: options.pop(name) for name in ("goal", "pair", "newcomer", "random", "level")}
     aim["top"] = options.pop("top_size")
-    if aim["top"] is None:
-        del aim["top"]
-    elif aim["goal"] != "top":
-        raise click.UsageError("--top-size is how many models --goal top is about: say both")
+    if aim["top"] is not None and aim["goal"] not in (None, "top"):
+        raise click.UsageError(f"--top-size is about --goal top, and the goal is {aim['goal']}: leave one out")
     if plan and k is not None:
         raise click.UsageError("--k is the length of a list of battles, and --plan makes none: say --votes")
     if not plan and (difference or votes or power is not None):

@@ -118,7 +118,7 @@ def next_battles(
     k: int | None = None,
     *,
     goal: GoalName | None = None,
-    top: int = 10,
+    top: int | None = None,
     pair: tuple[Hashable, Hashable] | None = None,
     newcomer: Hashable | None = None,
     width: float | None = None,
@@ -148,7 +148,7 @@ def next_battles(
         k: number of battles; None to find the number that the ``width`` takes.
         goal: "board", all ratings; "top", those of the ``top`` best; "pair", the difference of two models;
             "newcomer", the rating of one model, which alone meets others. By default what the other options are about.
-        top: how many models the top has.
+        top: how many models the top has; 10 by default.
         pair: the two models.
         newcomer: the model, which the fit may not know.
         width: mean width (Elo) that the intervals of the ratings aimed at are to have (root mean square).
@@ -229,6 +229,7 @@ def checked_share(random: Any) -> float:
 
 def information(fit: BradleyTerryFit | pd.Series | int, aim: Aim) -> tuple[Information, Goal]:
     """What is known of a board, by a fit or without votes, and the goal on it."""
+    _ = aim.name  # what it refuses, the board need not be looked at for
     if isinstance(fit, pd.Series | int | np.integer):
         known = information_without_votes(fit)
     else:

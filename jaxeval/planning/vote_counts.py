@@ -38,7 +38,7 @@ def plan_votes(
     difference: float | Sequence[float] = (),
     votes: int | Sequence[int] = (),
     goal: GoalName | None = None,
-    top: int = 10,
+    top: int | None = None,
     pair: tuple[Hashable, Hashable] | None = None,
     newcomer: Hashable | None = None,
     random: float = 0.2,

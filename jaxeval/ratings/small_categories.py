@@ -15,6 +15,7 @@ from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.features import design
 from jaxeval.data.groups import MissingGroup
 from jaxeval.data.report import DataReport
+from jaxeval.execution.progress import progress_bar
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.batch import Solver
 from jaxeval.ratings.boards import fit_boards
@@ -186,6 +187,7 @@ def small_categories(
     seed: int = 0,
     *,
     prior_spread: float = 100.0,
+    progress: bool | None = None,
     **options: Unpack[CategoryArguments],
 ) -> CategoryBoards:
     """A board of each category, which borrows from all other battles as much as its own battles ask for.
@@ -214,6 +216,7 @@ def small_categories(
         seed: any integer from 0 to 2**63 - 1. Draw r of a category depends on its name, the seed and r alone.
         prior_spread: Elo, the scale of what is believed of spreads before the battles: the right half of a normal
             distribution about 0, at most 1,000. It matters where a category's battles say little about its spread.
+        progress: show a bar on standard error; by default only on a terminal, for work over 0.7 s.
         gauge: as in `fit_bradley_terry`, like ``base``.
         cluster: column of the clusters (prompts, voters, sessions), whose battles vary together.
         max_slices: as in `bootstrap`, like ``min_slice_battles`` and ``missing``. Battles without a category, and those
@@ -255,7 +258,11 @@ def small_categories(
     cells, drawn = whole_board(battles, no_covariates, asked)
     (whole,) = fit_boards([(battles.models, cells)], asked)
     prior = Prior(scale / ELO_PER_LOGIT)
-    found = borrowed_boards(whole, drawn, slices, prior, asked.n_resamples, asked.seed)
+    with progress_bar(len(slices.boards), "categories", progress) as advance:
+        found = []
+        for board in borrowed_boards(whole, drawn, slices, prior, asked.n_resamples, asked.seed):
+            found.append(board)
+            advance(1)
     boards = [
         _board(own, own_drawn, battles.report, asked, scale) for own, own_drawn in zip(found, slices.drawn, strict=True)
     ]

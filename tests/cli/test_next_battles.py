@@ -100,7 +100,7 @@ def test_options_of_the_fit(votes, link):
         (["--width", 20, "--width", 30], 2, "give --k"),
         (["--k", 5, "--votes", 5], 2, "questions of --plan"),
         (["--plan", "--k", 5], 2, "say --votes"),
-        (["--k", 5, "--top-size", 3], 2, "say both"),
+        (["--k", 5, "--top-size", 3, "--goal", "board"], 2, "leave one out"),
         (["--k", 5, "--power", 0.9], 2, "questions of --plan"),
         (["--k", 5, "--pair", "model-1", "nobody"], 1, "no model 'nobody' on the board of 6"),
         (["--k", 5, "--goal", "newcomer"], 1, "need each other"),

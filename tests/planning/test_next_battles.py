@@ -228,6 +228,8 @@ class TestRefusals:
             ({"k": 5, "goal": "best"}, "goal must be"),
             ({"k": 5, "goal": "pair"}, "need each other"),
             ({"k": 5, "goal": "top", "newcomer": "x"}, "need each other"),
+            ({"k": 5, "goal": "board", "top": 3}, "the goal is 'board'"),
+            ({"k": 5, "pair": ("model-1", "model-2"), "top": 3}, "the goal is 'pair'"),
             ({"k": 5, "goal": "top", "top": 7}, "top must lie between 2 and 6"),
             ({"k": 5, "pair": ("model-1", "model-1")}, "two models"),
             ({"k": 5, "pair": "ab"}, "two models"),
@@ -237,6 +239,14 @@ class TestRefusals:
     def test_hostile_options(self, fit, options, message):
         with pytest.raises(ValueError, match=message):
             jaxeval.next_battles(fit, **options)
+
+    def test_a_top_is_a_goal(self, fit):
+        plan = jaxeval.next_battles(fit, 5, top=3)
+        assert plan.goal == jaxeval.next_battles(fit, 5, goal="top", top=3).goal == "the ratings of the top 3"
+
+    def test_several_newcomers(self, fit):
+        with pytest.raises(TypeError, match="newcomer must be the name of one model"):
+            jaxeval.next_battles(fit, 5, newcomer=["x", "y"])
 
 
 @pytest.mark.parametrize("least", [1, 2, 3, 99, 100, 101, 12_345])
