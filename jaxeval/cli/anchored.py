@@ -35,11 +35,14 @@ if TYPE_CHECKING:
 @labels_option("labels", "good=win,bad=loss,same=tie")
 @strata_option("prompts", "task")
 @choice_option(
-    "--missing", "error", "drop", text="What to do about gaps. Rows without a verdict are an error, or left out."
+    "--missing",
+    "error",
+    "drop",
+    text="What to do about gaps. error: refuse rows without a verdict. drop: leave them out.",
 )
 @click.option("--reference", metavar="A|B|COL",
-              help="The side of the reference, where a column holds what judges printed: A if they saw it first, as in "
-              "the paper; or a column of these.")  # fmt: skip
+              help="The side of the reference, where a column holds what judges printed. A: they saw it first, as in "
+              "the paper. Or a column of sides.")  # fmt: skip
 @confidence_option("share")
 @unparsed_option("error")
 @click.option("--min-confidence", type=click.FloatRange(0, 1), metavar="C",
@@ -50,21 +53,21 @@ if TYPE_CHECKING:
     default=0.5,
     type=click.FloatRange(0, min_open=True),
     metavar="A",
-    help="Count of each outcome before any is seen: 0.5 is Jeffreys', 1 Laplace's.",
+    help="Pseudo-count of each outcome: 0.5 is Jeffreys' prior, 1 is Laplace's.",
 )
 @choice_option(
     "--link",
     "logit",
     "probit",
     "cloglog",
-    text="From strengths to the probability of a win: Bradley and Terry's, or Thurstone's (Case V). Or the "
+    text="From strengths to the probability of a win: Bradley-Terry (logit), or Thurstone's Case V (probit). Or the "
     "complementary log-log.",
 )
 @click.option(
     "--pool-size",
     type=click.FloatRange(1),
     metavar="M",
-    help="How many prompts there are in all, of which these were drawn.",
+    help="Number of prompts in the pool that these were drawn from.",
 )
 @click.option(
     "--min-icc",

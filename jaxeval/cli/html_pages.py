@@ -78,6 +78,6 @@ def html_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "--html",
         type=OutputFile((".html",)),
         metavar="FILE",
-        help="Write a page that works offline: readers sort, filter and link it, and refit without some of the votes. "
-        "With covariates the board without them is rated, too.",
+        help="Write a web page that works offline. Readers sort and filter it, link to what they see, and refit it "
+        "without some of the votes. With covariates it also has the board without them.",
     )(gathered)

@@ -77,7 +77,7 @@ def test_what_judges_printed(tmp_path):
 
 def test_help_says_that_only_replies_have_a_usual_order():
     text = " ".join(run("--help").output.split())
-    usual = "[of replies shown_first, order or swapped, else model_a; of a table none]"
+    usual = "[of replies: shown_first, order or swapped, else model_a; of tables: none]"
     assert f"Column of the side that was shown first. {usual}" in text
 
 
