@@ -118,7 +118,7 @@ def anchored(
     names = column_names(file)
     if _holds_counts(file, names, columns["verdict"]):
         if strata:
-            raise click.UsageError("--strata is about prompts that are resampled, and a table of counts has none")
+            raise click.UsageError("--strata needs prompts to resample, and a table of counts has none")
         counts = _read_counts(file, by_task=by_task, **columns)
         with naming(file):
             scores = anchored_scores(counts, **options)
@@ -140,8 +140,10 @@ def anchored(
                 warnings.append(f"no judge reaches an ICC(3,k) of {threshold:g}")
         else:
             if strata:
-                raise click.UsageError("--strata is about resamples of judges with repeated runs, and there is one run")
-            warnings.append("one run only: the reliability of judges cannot be told (name the column of runs, --run)")
+                raise click.UsageError("--strata needs judges with repeated runs, and there is one run")
+            warnings.append(
+                "one run only: the reliability of judges cannot be estimated (name the column of runs, --run)"
+            )
         direct = _direct_scores(file, columns) if set(DIRECT) <= set(names) else None
         strong = [] if screen is None else screen.strong
         further, unmade = method_tables(

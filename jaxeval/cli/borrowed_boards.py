@@ -43,7 +43,7 @@ def borrowed_boards(
     from jaxeval.ratings.small_categories import small_categories
 
     if options["by"] is None:
-        raise click.UsageError("--borrow is about the groups of --by, and there are none")
+        raise click.UsageError("--borrow needs --by: it is about groups of battles")
     check_without("--borrow", _WITHOUT, options)
     own: Any = {name: options[name] for name in _OF_BOARD}
     if prior_spread is not None:

@@ -124,7 +124,7 @@ class Command(click.Command):
         name, equals, value = text.partition("=")
         if name not in self.renamed:
             return text
-        complain(f"{name} is now called {self.renamed[name]}, and the old name will go")
+        complain(f"{name} is now called {self.renamed[name]}, and the old name will be removed")
         return f"{self.renamed[name]}{equals}{value}"
 
 

@@ -173,11 +173,15 @@ def _check(n_files: int, telling: set[str], slices: str | None, id: tuple[str, .
             "--by takes two groups of one file: leave a second file, --id, --shared and the like out"
         )
     if options["gauge"] == "votes":
-        raise click.UsageError("--gauge votes weighs the models of each board otherwise: take mean, or MODEL=RATING")
+        raise click.UsageError(
+            "--gauge votes would weigh the models of the two boards differently: take mean, or MODEL=RATING"
+        )
     if options["cluster"] and options["scheme"] != "multinomial":
         raise click.UsageError("--cluster draws clusters with replacement: leave --scheme out")
     if options["strata"] and options["scheme"] == "poisson":
-        raise click.UsageError("--scheme poisson draws every battle on its own, and --strata fixes how many: leave one")
+        raise click.UsageError(
+            "--scheme poisson draws every battle on its own, and --strata fixes how many: leave one out"
+        )
 
 
 def _two(text: str, option: str) -> tuple[str, str]:

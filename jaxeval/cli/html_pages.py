@@ -70,7 +70,7 @@ def html_options(command: Callable[..., Any]) -> Callable[..., Any]:
     def gathered(*args: Any, **options: Any) -> Any:
         path, title = options.pop("html"), options.pop("title")
         if title is not None and path is None:
-            raise click.UsageError("--title is that of the page of --html: say both")
+            raise click.UsageError("--title needs --html: it is the title of that page")
         return command(*args, html=HtmlPage(path, title), **options)
 
     gathered = click.option("--title", metavar="TEXT", help="Title of the page of --html. [Leaderboard]")(gathered)

@@ -55,8 +55,7 @@ class Judged:
         if self.judged is None:
             if (self.item, self.lam, self.samples, self.without_verdict) != (None, None, "by pair", "error"):
                 raise click.UsageError(
-                    "--item, --lam, --samples and --without-verdict are about the verdicts of --judged, and there "
-                    "are none"
+                    "--item, --lam, --samples and --without-verdict need --judged, the judge's verdicts"
                 )
             return []
         if self.item is None:

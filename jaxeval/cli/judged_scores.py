@@ -47,7 +47,7 @@ class Labels:
         """
         if self.human is None and (self.judge, self.only_judge, self.estimator) != (None, None, None):
             raise click.UsageError(
-                "--judge, --only-judge and --estimator are about scores that the labels of --human correct"
+                "--judge, --only-judge and --estimator need --human, the labels that correct the scores"
             )
         if self.only_judge is not None and self.judge is None:
             raise click.UsageError("--only-judge needs --judge, the column that names judges")

@@ -205,23 +205,25 @@ def leaderboard(
     if cluster and scheme != "multinomial":
         raise click.UsageError("--cluster draws clusters with replacement: leave --scheme out")
     if strata and scheme == "poisson":
-        raise click.UsageError("--scheme poisson draws every battle on its own, and --strata fixes how many: leave one")
+        raise click.UsageError(
+            "--scheme poisson draws every battle on its own, and --strata fixes how many: leave one out"
+        )
     covariates, of_covariates = covariates_of(features, position, neutral, same_group)
     if style is not None:
         covariates += arena_style()
         of_covariates += arena_style_columns(head_names(files_of(files)[0]))
     if effect is not None and (not covariates or by):
         raise click.UsageError(
-            "--effect draws what control does to one board: it needs --features or --style, and has no --by"
+            "--effect draws what control does to one board: it needs --features or --style, and does not go with --by"
         )
     if by and board["publishing"].eval_results:
-        raise click.UsageError("--eval-results writes one value for each model: it has no --by")
+        raise click.UsageError("--eval-results writes one value for each model, and does not go with --by")
     if reading.missing == "label" and not by:
-        raise click.UsageError("--missing label is about groups of --by, and there are none: say drop")
+        raise click.UsageError("--missing label needs --by; without groups say drop")
     if prior_spread is not None and not borrow:
-        raise click.UsageError("--prior-spread is about --borrow: say both")
+        raise click.UsageError("--prior-spread needs --borrow")
     if raw_features and not features:
-        raise click.UsageError("--raw-features is about the columns of --features, and there are none")
+        raise click.UsageError("--raw-features needs --features")
     written = {
         "--out": board["outputs"].out,
         "--plot": board["plot"],
@@ -241,13 +243,15 @@ def leaderboard(
     board |= {"by": list(by) or None, "cluster": cluster, "strata": strata, "scheme": scheme}
     if judge.judged is not None:
         if state is not None or effect is not None or n_sharing() > 1 or borrow:
-            raise click.UsageError("--judged has no --state, no --effect, no --borrow and no --distributed")
+            raise click.UsageError(
+                "--judged does not go with --state, --effect, --borrow or --distributed: leave one out"
+            )
         human, verdicts = (reading.chosen(read(paths)) for paths in (files, [judge.judged]))
         _rate(human, boards=lambda options: judge.boards(human, verdicts, options), **board)
         return
     if n_sharing() > 1:
         if state is not None or effect is not None or borrow:
-            raise click.UsageError("--distributed has no --state, no --effect and no --borrow")
+            raise click.UsageError("--distributed does not go with --state, --effect or --borrow: leave one out")
         _rate(reading.chosen(gather_files(files, read)), **board)
         return
     with contextlib.nullcontext() if state is None else State.opened(state, files) as opened:
@@ -300,7 +304,7 @@ def rankings(
     from jaxeval.data.rankings import read_rankings
 
     if by and board["publishing"].eval_results:
-        raise click.UsageError("--eval-results writes one value for each item: it has no --by")
+        raise click.UsageError("--eval-results writes one value for each item, and does not go with --by")
     check_outputs(_written(board), files)
     columns: Any = {"ranking": ranking, "item": item, "rank": rank, "weight": weight, "count": count}
     found = read_rankings(files, **{name: column for name, column in columns.items() if column is not None})
@@ -332,9 +336,9 @@ def panel(
     Items are resampled whole. Side A is the one that was shown first.
     """
     if cluster and panel.rows:
-        raise click.UsageError("--rows resamples verdicts one by one, and --cluster whole clusters: leave one")
+        raise click.UsageError("--rows resamples verdicts one by one, and --cluster whole clusters: leave one out")
     if by and board["publishing"].eval_results:
-        raise click.UsageError("--eval-results writes one value for each model: it has no --by")
+        raise click.UsageError("--eval-results writes one value for each model, and does not go with --by")
     check_outputs(
         {"--out": board["outputs"].out, "--plot": board["plot"], "--html": board["html"].path}, [*files, *reading.files]
     )

@@ -107,9 +107,9 @@ def next_battles(
     if aim["top"] is not None and aim["goal"] not in (None, "top"):
         raise click.UsageError(f"--top-size is about --goal top, and the goal is {aim['goal']}: leave one out")
     if plan and k is not None:
-        raise click.UsageError("--k is the length of a list of battles, and --plan makes none: say --votes")
+        raise click.UsageError("--k and --plan do not go together: with --plan say --votes")
     if not plan and (difference or votes or power is not None):
-        raise click.UsageError("--difference, --votes and --power are questions of --plan")
+        raise click.UsageError("--difference, --votes and --power need --plan")
     if (not plan and (k is None) == (not width)) or (len(width) > 1 and not plan):
         raise click.UsageError("give --k, the number of battles, or one --width that they are to reach; or --plan")
     check_outputs({"--out": outputs.out}, [*files, *reading.files])

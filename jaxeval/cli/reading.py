@@ -105,7 +105,8 @@ def lengths_option(command: Callable[..., Any]) -> Callable[..., Any]:
         if any(former):
             if not all(former):
                 raise click.UsageError("--length-a and --length-b go together: say --lengths A:B")
-            complain(f"--length-a and --length-b are now --lengths {former[0]}:{former[1]}, and the old names will go")
+            new = f"--lengths {former[0]}:{former[1]}"
+            complain(f"--length-a and --length-b are now {new}, and the old names will be removed")
             options["lengths"] = former
         return command(*args, **options)
 

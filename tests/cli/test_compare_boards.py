@@ -171,7 +171,7 @@ def test_models_and_names_that_one_board_has(votes, folder, tmp_path):
         (["last.csv", "this.csv", "--id", "language"], 1, "share their name with others"),
         (["last.csv", "this.csv", "--id", "vote"], 1, "no column 'vote' in the"),
         (["last.csv", "this.csv", "--id", "vote_id", "--shared", "rows"], 1, "both say which votes are shared"),
-        (["last.csv", "this.csv", "--gauge", "votes"], 2, "--gauge votes weighs the models of each board otherwise"),
+        (["last.csv", "this.csv", "--gauge", "votes"], 2, "--gauge votes would weigh"),
         (["last.csv", "this.csv", "--scheme", "poisson", "--strata", "language"], 2, "fixes how many: leave one"),
         (["last.csv", "this.csv", "--scheme", "poisson", "--cluster", "language"], 2, "leave --scheme out"),
         (["votes.parquet", "--where-a", "vote_id < 0"], 1, "no battle is left of 1,200"),
