@@ -28,6 +28,7 @@ _CHEAP = 2**25  # entries that a CPU works on in a small part of the time that a
 _SMALL_BOARD = 64  # models
 _FEW_MODELS = 256  # of a graph of pairs
 _FEW_PAIRS = 2**12
+_LARGE_GRAPH = 2**16  # pairs: a bootstrap takes longer than its programs take to compile
 _SMALLEST_TABLE = 2**14
 BATTLE_PLACES = 1024  # where battles are drawn one by one
 
@@ -230,6 +231,18 @@ def padded_columns(n: int) -> int:
     Beyond `_FEW_PAIRS` they are an eighth more at most.
     """
     return max(power_of_two(n), 128) if n <= _FEW_PAIRS else _in_steps(n, power_of_two(n) // 16)
+
+
+def padded_graph(n_pairs: int, n_rows: int) -> tuple[int, int]:
+    """Pairs of a graph, and rows of its slots, which grow with them: boards between two steps share both.
+
+    There are ``n_pairs`` pairs, an empty one included, and ``n_rows`` rows. Pairs grow by a quarter at most, and beyond
+    `_LARGE_GRAPH` by an eighth; rows have room for the same growth, in sixty-fourths of the pairs.
+    """
+    step = power_of_two(n_pairs) // (8 if n_pairs <= _LARGE_GRAPH else 16)
+    pairs = max(power_of_two(n_pairs), 128) if n_pairs <= _FEW_PAIRS else _in_steps(n_pairs, step)
+    share = -(-64 * n_rows // n_pairs)
+    return pairs, -(-share * pairs // 64)
 
 
 def padded_units(n: int) -> int:
