@@ -238,7 +238,7 @@ def test_few_pairs_are_hidden_in_tables(table):
         ({"resample": "prompts"}, "resample must be"),
         ({"resample": "items"}, "needs scores by item"),
         ({"gold": GOLD.rename(lambda m: m + "!")}, "no model has both a score and a gold score.*'m00!'"),
-        ({"gold": [1.0, 2.0]}, "12 models have scores, but there are 2 gold scores"),
+        ({"gold": [1.0, 2.0]}, "12 models have scores, but 2 gold scores are given"),
         ({"gold": "elo"}, "no column 'elo' of gold scores; the columns are 'x', 'y'"),
         ({"gold": pd.concat([GOLD, GOLD])}, "model 'm00' has more than one row in gold"),
         ({"scores": GAPS.assign(name=MODELS)}, "column 'name' is not numeric"),
