@@ -284,8 +284,9 @@ def _checked_gaps(deltas: Sequence[float] | ArrayLike) -> Float:
 
 
 def _check_probability(probability: float) -> None:
-    if not 0.5 < checked_number("probability", probability) < 1:
-        raise ValueError(f"probability must lie between 0.5 and 1, got {probability!r}")
+    number = checked_number("probability", probability)
+    if not 0.5 < number < 1:
+        raise ValueError(f"probability must lie between 0.5 and 1, got {number!r}")
 
 
 def _largest_gaps(scores: ModelScores) -> Float:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from pandas.api.types import is_numeric_dtype
 
 from jaxeval.arrays import Bool, Float, Int
-from jaxeval.data.columns import as_frame
+from jaxeval.data.columns import as_frame, plain
 from jaxeval.data.item_scores import ItemScores
 from jaxeval.errors import DataError
 from jaxeval.tables.shown import Shown, View
@@ -109,11 +109,11 @@ def align_scores(scores: Scores, gold: Gold) -> ModelScores:
             )
         target.index = table.index
     if table.shape[1] == 0:
-        raise DataError("there is no evaluator: scores need a column besides the gold one")
+        raise DataError("there is no evaluator: scores need a column other than the gold one")
     for name, index in (("scores", table.index), ("gold", target.index)):
         if index.has_duplicates:
             twice = index[index.duplicated()][0]
-            raise DataError(f"model {str(twice)!r} has more than one row in {name}: keep one, or average them first")
+            raise DataError(f"model {plain(twice)!r} has more than one row in {name}: keep one, or average them first")
     values = np.stack([_numbers(table.iloc[:, k], table.columns[k]) for k in range(table.shape[1])])
     true = pd.Series(_numbers(target, "gold"), target.index)
     beside = true.reindex(table.index).to_numpy()
@@ -124,8 +124,8 @@ def align_scores(scores: Scores, gold: Gold) -> ModelScores:
     if len(keep) == 0:
         raise DataError(
             f"no model has both a score and a gold score: {counted(len(table), 'model')} in scores (the first is "
-            f"{str(table.index[0])!r}), {len(true):,} in gold (the first is {str(true.index[0])!r}); do their names "
-            "agree?"
+            f"{plain(table.index[0])!r}), {len(true):,} in gold (the first is {plain(true.index[0])!r}); do their "
+            "names agree?"
             if len(table) and len(true)
             else "there is no model"
         )
@@ -169,11 +169,13 @@ def _numbers(column: pd.Series, name: Any) -> Float:
         values = column.to_numpy(np.float64, na_value=np.nan)
     except (TypeError, ValueError) as error:
         raise DataError(
-            f"column {name!r} is not numeric ({error}): put the models' names in the index, and drop other columns"
+            f"column {plain(name)!r} is not numeric ({error}): put the models' names in the index, and drop other "
+            "columns"
         ) from error
     if np.isinf(values).any():
         raise DataError(
-            f"column {name!r} has {counted(np.isinf(values).sum(), 'infinite score')}: make them finite or missing"
+            f"column {plain(name)!r} has {counted(np.isinf(values).sum(), 'infinite score')}: make scores finite, or "
+            "leave them out"
         )
     return values
 

@@ -151,7 +151,7 @@ def joint_tau(
 def _delta_sums(
     scores: Scores, gold: Gold, deltas: Sequence[float] | ArrayLike, options: ResamplingOptions
 ) -> tuple[ModelScores, Float, PairSums, Resampling]:
-    """The scores beside gold, the checked deltas, the sums behind each tau, and the settings."""
+    """The scores aligned with gold, the checked deltas, the sums that give each tau, and the settings."""
     gaps = checked_numbers("deltas", deltas)
     if gaps.ndim != 1 or gaps.size == 0 or not (gaps > 0).all():
         got = named(gaps.reshape(-1).tolist()) or "none"

@@ -70,8 +70,8 @@ class Resampling:
             )
         if self.resample == "models" and self.strata is not None:
             raise ValueError(
-                "strata= are those of items, and resample='models' draws none: say resample='items' or 'both', or "
-                "leave strata= out"
+                "strata= names strata of items, and resample='models' draws no items: set resample='items' or 'both', "
+                "or leave out strata="
             )
         self.item_strata(scores)
 

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from jaxeval.arrays import Float
+from jaxeval.data.columns import plain
 from jaxeval.errors import DataError
 from jaxeval.evaluators.model_scores import Gold, ModelScores, Scores, score_table
 from jaxeval.evaluators.rank_correlation import FEW_SCORED
@@ -116,7 +117,7 @@ def _ends(
         e, m = np.argwhere(outside)[0]
         lie = counted(outside.sum(), "score lies outside its own interval", "scores lie outside their own intervals")
         raise DataError(
-            f"{lie}, the first that of model {str(aligned.models[m])!r} by {str(aligned.evaluators[e])!r}, "
+            f"{lie}, the first that of model {plain(aligned.models[m])!r} by {plain(aligned.evaluators[e])!r}, "
             f"{aligned.scores[e, m]:g} with [{low[e, m]:g}, {high[e, m]:g}]: do lower and upper belong to these "
             "scores, in the same order?"
         )
@@ -138,13 +139,14 @@ def _like(scores: Scores, aligned: ModelScores, values: Any, name: str) -> Float
         values = pd.DataFrame(array.reshape(len(index), -1), index, aligned.evaluators)
     lacking = [column for column in aligned.evaluators if column not in values]
     if lacking:
-        raise DataError(f"{name} has no column {lacking[0]!r}, which scores have")
+        raise DataError(f"{name} has no column {plain(lacking[0])!r}, which scores have")
     if values.index.has_duplicates:
         twice = values.index[values.index.duplicated()][0]
-        raise DataError(f"model {str(twice)!r} has more than one row in {name}: keep one")
+        raise DataError(f"model {plain(twice)!r} has more than one row in {name}: keep one")
     own = values.loc[:, values.columns.isin(aligned.evaluators)]
     if own.columns.has_duplicates:
-        raise DataError(f"{name} has more than one column {own.columns[own.columns.duplicated()][0]!r}: keep one")
+        twice = own.columns[own.columns.duplicated()][0]
+        raise DataError(f"{name} has more than one column {plain(twice)!r}: keep one")
     try:
         return own[list(aligned.evaluators)].reindex(aligned.models).to_numpy(np.float64, na_value=np.nan).T
     except (TypeError, ValueError) as error:

@@ -14,7 +14,8 @@ from jaxeval.arrays import Float, Int
 def checked_level(level: float) -> float:
     """``level`` itself, or a ValueError if it is no number strictly between 0 and 1."""
     if not (isinstance(level, int | float | np.number) and 0 < level < 1):
-        raise ValueError(f"level must be between 0 and 1, got {level!r}")
+        got = level.item() if isinstance(level, np.generic) else level
+        raise ValueError(f"level must be between 0 and 1, got {got!r}")
     return float(level)
 
 
