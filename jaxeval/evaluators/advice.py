@@ -25,7 +25,7 @@ def evaluator_advice(
     comparison: pd.DataFrame | None = None,
     few_pairs: int = FEW_PAIRS,
 ) -> list[str]:
-    """Sentences on every evaluator, from the tables that are given; they leave out numbers from under ``few_pairs``.
+    """Sentences on every evaluator, from the tables that are given.
 
     Args:
         taus: as `kendall_tau_delta` returns it.
@@ -33,6 +33,7 @@ def evaluator_advice(
         gaps: as `smallest_gap` returns it.
         improvements: as `agreement_by_gap` returns it.
         comparison: as `compare_evaluators` returns it.
+        few_pairs: numbers from fewer pairs of models are left out.
     """
     found = [] if comparison is None else list(_best(hide_few_pairs(comparison, "difference", few_pairs)))
     for evaluator, own in with_evaluator(taus).groupby("evaluator", sort=False):

@@ -54,7 +54,10 @@ def pair_type(n_models: int) -> type:
 
 
 def delta_pairs(scores: Float, gold: Float, deltas: Float, width: int) -> rank_agreement.DeltaPairs:
-    """The pairs of ``scores`` (E, M) under each of ``deltas`` (D,), as the kernel takes them; of ``width`` slots."""
+    """The pairs of ``scores`` (E, M) under each of ``deltas`` (D,), as the kernel takes them.
+
+    Models have ``width`` slots, the last of which is empty.
+    """
     e, m = scores.shape
     dtype = pair_type(m)
     first, second = np.triu_indices(m, 1)

@@ -134,7 +134,10 @@ def _filled(x: Float, axis: int, size: int) -> Float:
 def run_lanes(
     program: Callable[..., Any], counts: Any, size: int, gold: Float, settings: Resampling, section: str
 ) -> Any:
-    """What ``program(counts, mesh, chunks)`` returns; a lane is a row of ``counts`` (1 + B, Q), of ``size`` numbers."""
+    """What ``program(counts, mesh, chunks)`` returns for all lanes.
+
+    A lane is a row of ``counts`` (1 + B, Q), and works on ``size`` numbers.
+    """
     mesh, n_lanes = device_mesh(), len(jax.tree.leaves(counts)[0])
     with double_precision():
         counts = jax.device_put(jax.tree.map(padded_rows, counts))

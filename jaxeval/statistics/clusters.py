@@ -50,8 +50,8 @@ def design_effect(influence: Float, cluster: NDArray[np.intp] | None) -> float:
 def wilson_share(hits: Bool, clusters: NDArray[np.intp] | None = None, level: float = 0.95) -> dict[str, float]:
     """Share with its Wilson interval (DOI 10.1080/01621459.1927.10502953).
 
-    With ``clusters`` (N,) the interval is that of fewer or more independent battles: of as many as would give the share
-    the variance that it has over the clusters.
+    With ``clusters`` (N,), the interval takes as many battles as would give the share the variance that it has over the
+    clusters, if they were independent.
     """
     n = len(hits)
     if n == 0:
