@@ -60,7 +60,7 @@ def _product(left: Bool[Array, "..."], right: Bool[Array, "..."]) -> Bool[Array,
 
 
 class Results(NamedTuple):
-    """Who took points off whom, as the search for groups needs it."""
+    """Which models took points off which, as the search for groups needs it."""
 
     wins: Grow  # from models to those that lost points to them
     losses: Grow  # from models to those that took points off them

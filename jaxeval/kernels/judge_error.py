@@ -246,7 +246,7 @@ def _spreads(labelled: LabelledSums, test: JudgedSums, weight: Values) -> tuple[
 
 
 def careful_ppi_variance(labelled: LabelledSums, test: JudgedSums, weight: Values, binary: Flags) -> Values:
-    """`ppi_variance` for few items: a judge who never erred on them is not taken for perfect.
+    """`ppi_variance` for few items: a judge that never erred on them is not taken for perfect.
 
     Verdicts: it is the variance with one more labelled item in each of the four cells of label and verdict, and one
     more test item of each verdict, as in the interval of Rogan-Gladen, if this is larger. Scores: it divides by N - 1

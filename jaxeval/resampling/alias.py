@@ -13,8 +13,8 @@ def _balance(weight: Int, capacity: Int) -> tuple[Int, Int]:
     """Threshold and alias of each column when tables are laid end to end.
 
     In every table the weights sum to the number of columns times its capacity. Columns under capacity (light) are
-    filled by those over it (heavy) in order; with running sums of deficits and excesses, two binary searches say who
-    fills whom. The sums meet at every table's end, so no column borrows across tables.
+    filled by those over it (heavy) in order; with running sums of deficits and excesses, two binary searches say which
+    column fills which. The sums meet at every table's end, so no column borrows across tables.
     """
     over = weight - capacity
     light, heavy = np.flatnonzero(over < 0), np.flatnonzero(over >= 0)

@@ -20,7 +20,7 @@ from jaxeval.statistics.quantiles import checked_level
 
 #: Most differences (pairs times resamples) that tiers and ranks are computed from: about ten seconds.
 MOST_COMPARISONS = 2_000_000_000
-#: A model with a larger share of draws that are not finite is told apart from nobody.
+#: A model with a larger share of draws that are not finite is told apart from no other.
 MOST_NOT_FINITE = 0.01
 #: Rows of standard errors computed at once.
 _BLOCK = 64
@@ -38,8 +38,8 @@ class Differences:
     a family of differences, draw by draw, gives the critical value that covers the family at once (max-t).
 
     A draw without a finite value of a model is left out of the differences of that model, and kept for the others. A
-    model with more than 1 % of such draws is told apart from nobody, and is not among the F. A difference with a
-    standard error of at most ``noise``, the precision of the draws, tells nobody apart either.
+    model with more than 1 % of such draws is told apart from no other, and is not among the F. A difference with a
+    standard error of at most ``noise``, the precision of the draws, tells no two models apart either.
     """
 
     models: NDArray[np.intp]  # (F,) positions on the board, best first
@@ -202,7 +202,7 @@ class Differences:
 def differences(draws: Float, estimate: Float, ranked: Bool, noise: float = 0.0) -> Differences:
     """Differences of the ``ranked`` (N,) models with (N,) finite ``estimate`` and (B, N) ``draws``.
 
-    Draws in which nobody has a finite value (refits that failed) are left out.
+    Draws in which no model has a finite value (refits that failed) are left out.
     """
     finite = np.isfinite(draws)
     known = finite.any(1)
