@@ -35,7 +35,7 @@ def test_intervals_leave_out_what_varies_between_strata(verdicts):
     width = [(x["boot_upper"] - x["boot_lower"]).mean() for x in (found, plain)]
     assert width[0] < 0.75 * width[1]
     assert found.attrs["warnings"] == [
-        "1 stratum of one prompt does not vary in the resamples, so the intervals leave out what they contribute"
+        "1 stratum of one prompt does not vary in the resamples, so the intervals leave out what it contributes"
     ]
 
 
