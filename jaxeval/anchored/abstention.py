@@ -44,8 +44,10 @@ def abstain(
     By runs: the outcome varies over a judge's runs by a standard deviation above ``threshold``. The deviation is that
     of K outcomes of 1, 1/2 or 0, with the divisor K. An answer that was judged once has none, and is left out.
 
-    By stated confidence: its mean over a judge's runs is below ``confidence``, or none was stated. Runs then count only
-    with ``by_runs=True``. A model and judge that lose all answers keep a row with coverage 0.
+    By stated confidence: its mean over a judge's runs is below ``confidence``, or none was stated. Answers are then
+    left out by runs, too, only with ``by_runs=True``.
+
+    A model and judge that lose all answers keep a row with coverage 0.
 
     Raises:
         DataError: there is one run only, no confidence was stated, or nothing is left.
@@ -59,7 +61,7 @@ def abstain(
     runs_count = confidence is None if by_runs is None else by_runs
     if runs_count:
         if len(verdicts.levels["run"]) < 2:
-            raise DataError("abstention needs repeated runs: name the column that numbers them with run=")
+            raise DataError("abstention needs repeated runs: name the column that numbers them (run=, --run)")
         mean = np.bincount(cell, verdicts.outcome) / times
         variance = np.bincount(cell, (verdicts.outcome - mean[cell]) ** 2) / times
         kept &= (times > 1) & (np.sqrt(variance) <= threshold + 1e-12)
