@@ -52,7 +52,7 @@ class Status(StrEnum):
         "a verdict of the test does not occur in the calibration, so no label says what it is worth",
     )
     NOT_BINARY = "needs verdicts of 0 and 1", "the estimate needs verdicts of 0 and 1, and the judge gives scores"
-    NOT_SHARES = "scores are no shares", "the judge's scores leave [0, 1]: their mean is no share of right answers"
+    NOT_SHARES = "scores are no shares", "the judge's scores leave [0, 1]: their mean is not a share of right answers"
     SINGULAR = "singular confusion matrix", "the judge does not tell some of the classes apart: there is no inverse"
     CLASS_WITHOUT_LABEL = "a class has no label", "no label is of this class, so the judge's errors on it are unknown"
 

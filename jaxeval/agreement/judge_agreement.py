@@ -307,7 +307,8 @@ def _sentences(battles: LabelledVerdicts, table: pd.DataFrame, ends: pd.DataFram
             continue
         decides = _decides(battles, n_decided[name]) if name == PANEL else ""
         beside = _beside_people(ends, name, common[place[name], 0], in_full=name == first)
-        said.append(f"{who} agrees with people on {found} of {n_decided[name]:,} decided battles{decides}{beside}")
+        decided = counted(int(n_decided[name]), "decided battle")
+        said.append(f"{who} agrees with people on {found} of {decided}{decides}{beside}")
     worth = ("n_independent", PANEL)
     if worth in ends.index:
         row = ends.loc[worth]
@@ -320,7 +321,7 @@ def _sentences(battles: LabelledVerdicts, table: pd.DataFrame, ends: pd.DataFram
     if above in ends.index and ends.loc[above, "lower"] > 0:
         said.append(
             f"{visible_line(order[0])} alone agrees with people more often than the panel does on the "
-            f"{common[place[order[0]], 1, 0]:,.0f} battles that both decide"
+            f"{counted(round(common[place[order[0]], 1, 0]), 'battle')} that both decide"
         )
     return said
 
@@ -362,7 +363,7 @@ def _beside_people(ends: pd.DataFrame, name: Any, common: Float, *, in_full: boo
     else:
         told = "not told apart from that"
     n, _, others = common
-    both = f"the {n:,.0f} battles that both decide"
+    both = f"the {counted(round(n), 'battle')} that both decide"
     if not in_full:
         return ", " + told.replace("that", f"people with each other on {both}")
     return f"; people agree with each other on {100 * others / n:.0f}% of {both}: {who} is {told}"

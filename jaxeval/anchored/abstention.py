@@ -17,7 +17,7 @@ from jaxeval.tables.shown import Shown
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Abstention(Shown):
-    """Scores with and without the answers on which a judge's runs disagree, or of which it is not sure.
+    """Scores with and without the answers on which a judge's runs disagree, or about which the judge is not sure.
 
     ``table`` has a row per model, judge and reference: ``coverage``, the share of answers kept; ``probability`` and
     ``rating`` of all and of the ``trusted`` ones, and the shifts. ``summary`` has a row per model and reference: mean
@@ -39,7 +39,7 @@ def abstain(
     by_runs: bool | None = None,
     prior: float = 0.5,
 ) -> Abstention:
-    """Leaves out the answers that a judge cannot repeat, or of which it is not sure (Tables 6 and 12 of the method).
+    """Leaves out answers on which a judge's runs disagree, or about which it is unsure (Tables 6 and 12 of the method).
 
     By runs: the outcome varies over a judge's runs by a standard deviation above ``threshold``. The deviation is that
     of K outcomes of 1, 1/2 or 0, with the divisor K. An answer that was judged once has none, and is left out.

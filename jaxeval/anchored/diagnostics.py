@@ -62,7 +62,7 @@ def diagnose_anchors(scores: pd.DataFrame) -> AnchorDiagnostics:
 
 
 def rating_board(scores: pd.DataFrame) -> pd.DataFrame:
-    """Ratings of models by each judge in each task, a row each, by references; NaN where there is none."""
+    """Ratings with a row per model, judge and task, and a column per reference; NaN where there is none."""
     return _board(scores, "rating")
 
 

@@ -196,7 +196,7 @@ def anchored_elo(
 
 
 def checked_prior(prior: object) -> float:
-    """``prior`` itself, or a ValueError if it is no positive number."""
+    """``prior`` itself, or a ValueError if it is not a positive number."""
     number = prior.item() if isinstance(prior, np.ndarray) and prior.ndim == 0 else prior
     if isinstance(number, bool | np.bool_) or not isinstance(number, Real) or not 0 < float(number) < np.inf:
         raise ValueError(f"prior must be positive, one number for all cells, got {prior!r}")

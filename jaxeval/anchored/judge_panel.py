@@ -55,7 +55,7 @@ def judge_kappas(verdicts: AnchoredVerdicts) -> pd.DataFrame:
     """(J, J) Cohen's kappa between judges over win, tie and loss of the same answers, run by run.
 
     Raises:
-        DataError: outcomes are no verdicts.
+        DataError: outcomes are not verdicts of win, tie and loss.
     """
     if not np.isin(verdicts.outcome, (0.0, 0.5, 1.0)).all():
         raise DataError("Cohen's kappa needs verdicts of win, tie and loss, and some outcomes lie between them")

@@ -44,7 +44,7 @@ def compare_rating_systems(verdicts: AnchoredVerdicts, *, seed: int = 0) -> Rati
     """Rates every judge's verdicts under four systems (Table 7 of the method).
 
     A run is a rating period of Glicko-2. The other sequential system sees verdicts in a random order of models, prompts
-    and runs, one for all judges of a reference, whatever the order of the rows; its rating is the logit of the win
+    and runs, the same for all judges of a reference and for any order of rows; its rating is the logit of the win
     probability that it predicts. (Without a column of prompts these are numbered by row.)
 
     Raises:

@@ -374,7 +374,7 @@ def present_judges(
     """Judges of those ``chosen`` that are among the ``judging`` of some verdicts, and sentences about the others.
 
     Raises:
-        DataError: there is none.
+        DataError: there is no such judge.
     """
     screened, here = pd.Index(list(chosen)), pd.Index(list(dict.fromkeys(judging)))
     there = [judge for judge in screened if judge in here]

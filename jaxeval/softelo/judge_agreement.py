@@ -54,9 +54,10 @@ def reliability(
         n_bins: deciles by default.
 
     Returns:
-        One row a bin: ``predicted, agreement, standard_error, n_battles``. ``attrs["settings"]`` has ``ece``, the mean
-        |predicted - agreement| weighted by battles; ``ece_floor``, what it is on average for a judge without error;
-        ``ece_debiased``, the error without that noise, with its 95 % interval ``ece_lower, ece_upper``; and ``beta``.
+        One row per bin: ``predicted, agreement, standard_error, n_battles``. ``attrs["settings"]`` has ``ece``, the
+        mean |predicted - agreement| weighted by battles; ``ece_floor``, what it is on average for a judge without
+        error; ``ece_debiased``, the error without that noise, with its 95 % interval ``ece_lower, ece_upper``; and
+        ``beta``.
     """
     checked_integer("n_bins", n_bins, 1)
     beta = _beta(battles) if beta is None else float(beta)
@@ -83,7 +84,7 @@ def agreement_by_score_gap(
         edges: of the bins, increasing.
 
     Returns:
-        One row a bin (upper edge included; the first bin's lower edge too): ``lower, upper, agreement,
+        One row per bin (upper edge included; the first bin's lower edge too): ``lower, upper, agreement,
         standard_error, n_battles``. ``attrs["settings"]`` has Pearson's ``r`` of |score difference| and agreement over
         battles, with its 95 % interval ``r_lower, r_upper`` (Fisher's z with the jackknife's standard error, which does
         not presume normality).
@@ -117,7 +118,7 @@ def agreement_by_score_gap(
     elif upper < 0:
         warnings.append(
             f"larger score differences mean less agreement with humans (r = {r:.3f}, 95 % interval {lower:.3f} to "
-            f"{upper:.3f}): soft targets are not to be used with this judge"
+            f"{upper:.3f}): do not use soft targets with this judge"
         )
     table.attrs = {
         "warnings": warnings,
@@ -199,11 +200,12 @@ def verdict_disagreement(battles: JudgedBattles, *, cluster: str | None = None) 
         Rows ``opposite`` (the verdict names the side that the judge scored lower, of verdicts for a side and unequal
         scores) and ``label`` (the verdict is not the label that the scores give, ties included); with scores and
         verdicts of both orders also ``opposite, a first`` and ``opposite, b first``, of single judgments; with verdicts
-        of both orders ``flip``, of those for a side in both, the two name different sides. Columns ``share, lower,
-        upper`` (Wilson, 95 %), ``n_battles``, and how many of them do, ``n_different``.
+        of both orders also ``flip`` (the two name different sides, of battles with verdicts for a side in both).
+        Columns ``share, lower, upper`` (Wilson, 95 %), ``n_battles``, and ``n_different``, how many of these battles
+        differ.
     """
     if battles.verdict is None:
-        raise DataError("the battles have no verdict column: name it when reading them")
+        raise DataError("the battles have no column of verdicts: name it when reading them (verdict=, --verdict)")
     unit = units(battles, cluster)
     kinds = {"opposite": _opposite(battles.verdict, battles.score_difference)}
     kinds["label"] = battles.verdict != battles.judge, ~np.isnan(battles.verdict)
@@ -221,8 +223,8 @@ def verdict_disagreement(battles: JudgedBattles, *, cluster: str | None = None) 
     warnings, share = _few_clusters(cluster, unit), table["share"].iloc[0]
     if share > 0.5:
         warnings.append(
-            f"the verdict names the side that the judge scored lower in {share:.0%} of battles: does its "
-            "column mean what label_coding says?"
+            f"the verdict names the side that the judge scored lower in {share:.0%} of battles: check what the labels "
+            "of verdicts mean (label_coding=, --labels)"
         )
     table.attrs = {"warnings": warnings, "settings": {"level": LEVEL}}
     return table
