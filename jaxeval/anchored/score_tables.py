@@ -195,8 +195,8 @@ def guarded_scores(
     else:
         kept = frame.groupby(answer, observed=True)["confidence"].transform("mean").to_numpy() >= confidence - 1e-12
     if not kept.any():
-        why = f"vary by more than {direct_deviation:g} between runs" if confidence is None else "have less confidence"
-        raise DataError(f"no direct score is left: all answers {why}")
+        vary, unsure = f"vary by more than {direct_deviation:g} between runs", f"have a confidence below {confidence}"
+        raise DataError(f"no direct score is left: all answers {vary if confidence is None else unsure}")
     n_all = frame.groupby(["model", "judge"], observed=True)[answer].apply(lambda x: len(x.drop_duplicates()))
     for name, part in (("none", frame), ("trusted", frame[kept])):
         direct = direct_win_probability(part)

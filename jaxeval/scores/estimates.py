@@ -128,7 +128,8 @@ def kept_items(scores: ItemScores, missing: MissingScores) -> tuple[Bool, list[s
             f"{found}: no item has a score of every model; leave out models, or use missing='available' (--missing "
             "available)"
         )
-    return np.asarray(~lacking), [f"{found}: left out: {counted(int(lacking.sum()), 'item')} that some model lacks"]
+    n = counted(int(lacking.sum()), "item that some model lacks is", "items that some model lacks are")
+    return np.asarray(~lacking), [f"{found}: {n} left out"]
 
 
 def of_items(scores: ItemScores, items: Bool) -> ItemScores:

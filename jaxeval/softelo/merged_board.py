@@ -268,8 +268,8 @@ def _new_battles(source: JudgedBattles, rated: pd.Index, anchors: pd.Index, min_
     }
     if len(not_placed) == len(n_anchors):
         raise DataError(
-            f"no new model can be placed on the board: of its {counted(len(anchors), 'anchor')} none met the "
-            f"{min_anchors:,} that min_anchors (--min-anchors) asks for: {_reasons(not_placed)}"
+            f"no new model can be placed on the board: none met {min_anchors:,} of its "
+            f"{counted(len(anchors), 'anchor')}, as min_anchors (--min-anchors) asks for: {_reasons(not_placed)}"
         )
     sentences = []
     if not_placed:

@@ -117,7 +117,7 @@ def test_missing_scores(values):
         kept_items(scores, "error")
     kept, (told,) = kept_items(scores, "complete")
     assert kept.sum() == 55
-    assert told.endswith("left out: 5 items that some model lacks")
+    assert told.endswith("5 items that some model lacks are left out")
     assert_allclose(estimate_scores(scores, kept).score, values[5:].mean(0))
     available = estimates(scores)
     assert_allclose(available.score, np.nanmean(lacking, axis=0))
