@@ -93,14 +93,14 @@ def _unlike_items(calibration: JudgedAnswers, test: JudgedAnswers) -> list[str]:
         items = counted(int((absent & known).any(axis=1).sum()), "item")
         answers = counted(set_apart, "labelled answer belongs", "labelled answers belong")
         found.append(
-            f"{about}: people labelled the answers of some models only to {items}, and {answers} to the calibration, "
+            f"{about}: for {items} people labelled the answers of some models only, and {answers} to the calibration, "
             f"not to the test; {own}. To compare models on the same items, label all models' answers to an item or none"
         )
     if lacking:
         found.append(
-            f"{about}: {counted(lacking, 'time')} a model has no judgment of an item that another model has one of; "
-            f"{own}. To keep only the items that all models have, read the answers with missing='complete' (on the "
-            "command line --missing complete)"
+            f"{about}: {counted(lacking, 'time')} a model has no judgment of an item where another model has "
+            f"one; {own}. To keep only the items that all models have, read the answers with missing='complete' (on "
+            "the command line --missing complete)"
         )
     return found
 

@@ -219,6 +219,8 @@ def test_advice_on_labels_of_some_models_only_fits_command_and_python(table, tmp
     path = tmp_path / "some.csv"
     table.assign(human=table["human"].mask(table["model"] == "model-3")).to_csv(path, index=False)
     printed = call("scores", path, "--score", "judge-1", "--human", "human", "--resamples", 20)
-    assert "people labelled the answers of some models only to 200 items, and 400 labelled answers belong" in printed
+    assert (
+        "for 200 items people labelled the answers of some models only, and 400 labelled answers belong to" in printed
+    )
     assert "label all models' answers to an item or none" in printed
     assert "missing=" not in printed
