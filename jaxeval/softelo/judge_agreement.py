@@ -1,11 +1,11 @@
 """Agreement of a judge with humans, and whether its scores say how sure to be (arXiv:2606.13221, Appendix G).
 
 Every function takes battles with human labels (`verdict_disagreement` those with verdicts) and returns a DataFrame;
-``attrs`` holds ``warnings`` (sentences) and ``settings`` (with the scalars that belong to the table). "Decisive"
-battles are those on which human and judge both chose a side. ``cluster`` names a column of battles that belong
-together, prompts or voters: errors and intervals then take clusters as independent in place of battles. With one
-battle a cluster they are the plain ones, bit for bit. `jaxeval.judge_agreement` compares verdicts alone, of several
-judges and several people; what both need is in `jaxeval.statistics`.
+``attrs`` holds ``warnings`` (sentences) and ``settings`` (with the scalars that belong to the table). Decided
+battles ("decisive" in tables) are those on which human and judge both chose a side. ``cluster`` names a column of
+battles that belong together, prompts or voters: errors and intervals then take clusters, not battles, as independent.
+With one battle per cluster they are the plain ones, bit for bit. `jaxeval.judge_agreement` compares verdicts alone, of
+several judges and several people; what both need is in `jaxeval.statistics`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def decisive(battles: JudgedBattles) -> Bool:
 def reliability(
     battles: JudgedBattles, beta: float | None = None, n_bins: int = 10, *, cluster: str | None = None
 ) -> pd.DataFrame:
-    """Predicted against observed agreement on decisive battles (Appendix G).
+    """Predicted against observed agreement on decided battles (Appendix G).
 
     The prediction is s(beta |score difference|), the probability that the judge's side is the human's. The bins hold
     equal numbers of battles, up to one; equal predictions may fall into two bins. See `calibration_error` for what the
@@ -77,7 +77,7 @@ def reliability(
 def agreement_by_score_gap(
     battles: JudgedBattles, edges: Sequence[float] = SCORE_GAP_EDGES, *, cluster: str | None = None
 ) -> pd.DataFrame:
-    """Agreement of judge and human on decisive battles by |score difference| (Figures 3a and 7).
+    """Agreement of judge and human on decided battles by |score difference| (Figures 3a and 7).
 
     Args:
         battles: with human labels.
@@ -105,7 +105,7 @@ def agreement_by_score_gap(
     warnings = _few_clusters(cluster, unit)
     if np.isnan(r):
         warnings.append(
-            f"{counted(len(gap), 'decisive battle does', 'decisive battles do')} not show whether larger score "
+            f"{counted(len(gap), 'decided battle does', 'decided battles do')} not show whether larger score "
             "differences mean more agreement (all scores, or all agreements, are equal): soft targets rest on an "
             "assumption that this data cannot test"
         )
