@@ -57,7 +57,7 @@ def test_screens_and_curves(verdicts):
 
 
 def test_errors(frame, verdicts):
-    with pytest.raises(ValueError, match=r"strata= is one of 'model'.*got 'tusk'"):
+    with pytest.raises(ValueError, match=r"strata must be one of 'model'.*got 'tusk'"):
         screen_judges(verdicts, strata="tusk")
     with pytest.raises(DataError, match=r"81 prompts lie in several strata of 'judge', of 81 prompts"):
         bootstrap_scores(verdicts, strata="judge")
