@@ -25,11 +25,11 @@ PAGE = ROOT / "docs" / "trust.md"
 HOSTILE = RESULTS / "hostile.json"
 PAPERS = Path(__file__).parent / "papers.toml"
 STATUSES = {
-    "reproduced": "our number is beside theirs, or the same experiment finds the same",
-    "in part": "so are some of its numbers; the others need data that are not public",
-    "follows": "printed numbers follow from other printed ones, by our functions or arithmetic; no data",
-    "direction": "other data or parameters, as theirs are not released: the finding is the same",
-    "differs": "our number is another one, and why",
+    "reproduced": "our number equals theirs, or the same experiment has the same result",
+    "in part": "some of its numbers are reproduced; the others need data that are not public",
+    "follows": "printed numbers follow from other printed numbers, by our functions or arithmetic, without data",
+    "direction": "the finding is the same with other data or parameters, as theirs are not released",
+    "differs": "our number differs, and the line says why",
     "not released": "needs data that are not public",
     "no result": "a drawing, a prompt, names, or a description of data",
 }
@@ -85,17 +85,18 @@ def coverage() -> str:
     names = {name for each in found for name in each["functions"]}
     text = [
         "## Intervals",
-        f"{len(found)} cases have been simulated, for {counted(len(names), 'public name')}. Observed is the share of "
-        "intervals that hold the truth, and error its standard error over simulated data sets. More than three "
-        "errors off the nominal share is off: an interval is then too short, or longer than needed. Of as many cases "
-        "one may be off by chance.",
+        f"{len(found)} cases have been simulated, for {counted(len(names), 'public name')}. *Observed* is the share of "
+        "intervals that hold the truth, and *error* its standard error over simulated data sets. If the observed share "
+        "is more than three errors below the nominal share, the interval is too short; if it is more than three errors "
+        "above, the interval is longer than needed. Among so many cases, about one is off by chance.",
         table(["verdict", "cases"], [[name, str(said[name])] for name in sorted(said)], " r"),
         "### What misses",
-        f"All {len(short)} cases that are too short, the worst first. A note says what the library tells of the case, "
-        "or that the row stands beside a corrected one. Without a note, nothing mends it.",
+        f"All {len(short)} cases that are too short, the worst first. A note says what the library reports in this "
+        "case, or that the method is shown only beside a corrected one. Where there is no note, the library has no "
+        "correction.",
         table([*head[:5], "note"], [[*line[:5], line[-1]] for line in coverage_lines(short)], "  rrr"),
-        "Percentile intervals of boards with few votes are most of them: [few battles](few-battles.md) mends these. "
-        "Means of a handful of skewed scores are too short, too.",
+        "Most of them are percentile intervals of boards with few votes, which [few battles](few-battles.md) corrects. "
+        "Intervals of means of few skewed scores are too short, too.",
     ]  # fmt: skip
     for section in SECTIONS:
         own = [each for each in found if each["section"] == section]
@@ -103,7 +104,7 @@ def coverage() -> str:
         named = ", ".join(f"`{name}`" for name in sorted({name for each in own for name in each["functions"]}))
         text += [
             f"### {section}",
-            f"Simulated {' and '.join(dates)}, of {named}.",
+            f"Intervals of {named}, simulated on {' and '.join(dates)}.",
             table(head, coverage_lines(own), "  rrrr"),
         ]
     text += [
@@ -161,8 +162,8 @@ def peers() -> str:
     """The section on peers."""
     text = [
         "## Peers",
-        "The same numbers by other libraries, and by files of known answers (golden). The largest difference is that "
-        "of all numbers compared. The date is that of the last run in which the peer was there.",
+        "Other libraries, and files of known answers (golden), give the same numbers. The table has the largest "
+        "difference of all numbers compared, and the date of the last run in which the peer was installed.",
         table(["peer", "version", "what", "largest difference", "note", "date"], differences(), "   r"),
     ]
     return "\n\n".join(text)
@@ -217,7 +218,7 @@ KINDS = {
     "controls": "escape sequences, bidirectional overrides, line breaks, spaces without width",
     "scripts": "other writing systems and emoji",
     "long": "hundreds of letters",
-    "names": "commas, quotes, nothing, spaces around",
+    "names": "commas, quotes, empty names, spaces around names",
 }
 
 
@@ -233,11 +234,12 @@ def hostile() -> str:
     ]
     text = [
         "## Hostile inputs",
-        f"Names that would harm whoever reads a table are data. {total} of them, in `tests/hostile.py`, go through "
-        f"readers, tables, files, pages and screens in {counted(len(found['used_by']), 'test module')}:",
+        f"The name of a model may hold text that would harm the reader of a table. {total} such names, in "
+        "`tests/hostile.py`, go through readers, tables, files, pages and screens in "
+        f"{counted(len(found['used_by']), 'test module')}:",
         table(["list", "what", "names"], lines, "  r"),
-        "Input that means nothing is refused with what was found and what to do. Tests that expect a refusal, "
-        "with the cases that are listed in them:",
+        "Input without a meaning is refused, with a message that says what was found and what to do. These tests "
+        "expect a refusal, in as many cases:",
         table(["tests of", "tests", "cases", "errors expected most"], each, " rr"),
         f"In all {sum(own['tests'] for own in refusals.values()):,} tests with "
         f"{sum(own['cases'] for own in refusals.values()):,} cases.",
@@ -280,7 +282,7 @@ def papers() -> str:
     count = Counter(item["status"] for paper in found for item in paper["items"].values())
     text = [
         "## Papers",
-        f"Every numbered table and figure of the five papers that are implemented here, {sum(count.values())} in all:",
+        f"Every numbered table and figure of the five papers whose methods jaxeval has, {sum(count.values())} in all:",
         table(["", "how many", "meaning"], [[name, str(count[name]), STATUSES[name]] for name in STATUSES], " r"),
     ]
     for paper in found:
@@ -311,7 +313,7 @@ def page() -> str:
     head = [
         "# Why trust it",
         f"As of {date()}. `python benchmarks/trust.py` writes this page from the results in `benchmarks/results`, the "
-        "list of papers in `benchmarks/papers.toml`, and the tests. Nobody edits it. What misses is shown.",
+        "list of papers in `benchmarks/papers.toml`, and the tests. It is not edited otherwise, and shows every miss.",
     ]
     return "\n\n".join([*head, coverage(), peers(), hostile(), papers()]) + "\n"
 

@@ -20,19 +20,19 @@ WITHOUT_A_ROW = {
     "JudgePanelFit": "closed form beside `JudgePanel`, whose draws are simulated",
     "PredictionPoweredFit": "closed form beside `PredictionPoweredBoard`, whose draws are simulated",
     "allocate_calibration": "plans labels: no interval",
-    "audit": "puts together what the other functions say",
+    "audit": "combines the results of the other functions",
     "fewest_votes": "counts votes; its level is that of the tiers of `bootstrap`",
     "item_report": "its level is that of the bound on p_negative; no interval is shown",
     "next_battles": "plans battles: no interval",
     "plan_scores": "plans items by the error of `compare_scores`: no interval",
     "plan_votes": "predicts widths of intervals of `fit_bradley_terry`: no interval",
-    "write_eval_results": "writes intervals of others",
-    "write_table": "writes intervals of others",
+    "write_eval_results": "writes intervals of other functions",
+    "write_table": "writes intervals of other functions",
 }
 
 
 #: The one miss of Wilson's interval: what it holds can be counted here.
-CHANCE = "by chance: summed over all counts, the interval holds .944 here"
+CHANCE = "by chance: summed over all possible counts, the interval holds .944 here"
 
 
 def read(name: str) -> tuple[Any, str]:
@@ -168,14 +168,14 @@ def audits() -> tuple[str, Iterator[Row]]:
                 taste = f"tastes of {cell['taste']:g} logits" if cell["taste"] else "no tastes"
                 case = f"{taste}, cluster: {cell['cluster'] or 'none'}"
                 note = (
-                    "tastes make votes of a voter depend: `cluster` mends it"
+                    "tastes make the votes of a voter depend on each other: `cluster` corrects it"
                     if cell["taste"] and not cell["cluster"]
                     else ""
                 )
-                yield row("drift Drift", "no change is told", case, 1 - cell["any_false"], None, n, note=note)
+                yield row("drift Drift", "no change is reported", case, 1 - cell["any_false"], None, n, note=note)
             if cell["part"] == "voters" and cell["odd"] == "none":
                 case = f"300 honest voters, tastes of {cell['taste']:g} logits"
-                yield row("who_votes WhoVotes", "no voter is told", case, 1 - cell["any_false_preference"], None, n)
+                yield row("who_votes WhoVotes", "no voter is reported", case, 1 - cell["any_false_preference"], None, n)
 
     return date, rows()
 
@@ -188,7 +188,7 @@ def panels() -> tuple[str, Iterator[Row]]:
         for own in found["coverage"]:
             together = ", judges err together" if own["together"] else ""
             case = f"{own['judges']} judges, {own['items']} prompts{together}, {own['drawn']} resampled"
-            note = "an option that is not the default, shown for its cost" if own["drawn"] == "verdicts" else ""
+            note = "not the default; shown to compare" if own["drawn"] == "verdicts" else ""
             for what in ("difference", "discrimination", "side_bias"):
                 yield row("fit_judge_panel JudgePanel", f"panel, {what.replace('_', ' ')}", case, own[what],
                           own[f"{what}_se"], found["panels"], note=note)  # fmt: skip
