@@ -364,7 +364,7 @@ class TestStyleControl:
             (["--neutral", "neutral"], "--neutral says where --position does not hold: it needs --position"),
             (["--position", "--neutral", "length"], "column 'length' must be true or false"),
             (["--same-group", "judge:maker_a"], "--same-group takes three columns COL:A:B, got 'judge:maker_a'"),
-            (["--same-group", "judge:maker_a:maker_b"], "the models and other features decide 'same judge'"),
+            (["--same-group", "judge:maker_a:maker_b"], "the models and other features determine 'same judge'"),
             (["--raw-features", "--position"], "--raw-features is about the columns of --features"),
             (["--feature-ridge", "1"], "feature_ridge=1.0 shrinks the coefficients of features, and there are none"),
             (["--features", "winner"], "'winner'"),

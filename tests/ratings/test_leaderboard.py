@@ -348,7 +348,7 @@ class TestSlices:
 
     def test_names_that_somebody_may_have_meant_as_one(self, votes):
         renamed = votes.assign(model_a=votes["model_a"].astype(str).replace("model-01", "Model-01 "))
-        warning = "names that differ in blanks or case only are different models: 'Model-01 ' and 'model-01'"
+        warning = "names that differ only in blanks or case are taken as different models: 'Model-01 ' and 'model-01'"
         assert warning in leaderboard(renamed, n_resamples=5).attrs["warnings"]
 
     def test_no_such_column(self, votes):
