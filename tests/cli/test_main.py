@@ -121,7 +121,7 @@ def test_too_few_votes_and_simultaneous_ranks(votes, tmp_path):
     assert "rank spread: by differences to all other models, 95% for each model by itself\n" in plain.stdout
     none = run("leaderboard", votes, "--min-votes", 99_999, "--resamples", 50)
     assert none.exit_code == 1
-    assert none.stderr.startswith("Error: no model has 99,999 battles or more, so that nobody takes a rank")
+    assert none.stderr.startswith("Error: no model has 99,999 battles or more, so that no model takes a rank")
 
 
 def test_warnings_are_printed(tmp_path):

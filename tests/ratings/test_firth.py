@@ -388,7 +388,7 @@ def test_refused_by_name(options, named):
     table = pd.DataFrame({"model_a": ["a", "b", "c"], "model_b": ["b", "c", "a"], "winner": "model_a", "x": 1.0})
     battles = Battles.from_pandas(table)
     for rate in (fit_bradley_terry, lambda *args, **kwargs: bootstrap(*args, n_resamples=5, **kwargs)):
-        with pytest.raises(ValueError, match=rf"penalty='firth' is of plain Bradley-Terry boards.* got {named}:"):
+        with pytest.raises(ValueError, match=rf"penalty='firth' is for plain Bradley-Terry boards.* got {named}:"):
             rate(battles, penalty="firth", **options)
 
 

@@ -299,7 +299,7 @@ class TestTooFewBattles:
         assert few.attrs["settings"]["min_battles"] == 21
 
     def test_nobody_is_left(self, fitted):
-        message = r"no model has 9,000 battles or more, so that nobody takes a rank; the most are the [\d,]+ of model-0"
+        message = r"no model has 9,000 battles or more, so that no model takes a rank. model-0\d has the most, [\d,]+"
         with pytest.raises(DataError, match=message):
             leaderboard(fitted, min_battles=9000)
 
