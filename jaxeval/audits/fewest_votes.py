@@ -27,7 +27,7 @@ from jaxeval.ratings.boards import Board
 from jaxeval.ratings.vote_groups import cluster_rows
 from jaxeval.tables.table import Table
 
-#: Models at the top whose order is looked into: more take long, and are no board to read.
+#: Models at the top whose order is looked into: more would take long, and nobody reads so long a board.
 _MOST_MODELS = 500
 #: Models of a board, each refit of which takes tables of all pairs.
 _WIDEST = 2_000
@@ -55,8 +55,8 @@ def fewest_votes(
         chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`.
 
     Raises:
-        ValueError: fewer than two models have comparable ratings, there is a tie model or are covariates, or an option
-            is none.
+        ValueError: fewer than two models have comparable ratings, a tie model or covariates are asked for, or an option
+            has an impossible value.
         DataError: a column is not there.
 
     Examples:

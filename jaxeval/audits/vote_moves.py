@@ -15,7 +15,7 @@ from jaxeval.audits.changed_boards import Entries
 from jaxeval.ratings.boards import Board, battle_weights
 from jaxeval.ratings.vote_groups import ClusterRows
 
-#: Logits by which a model that passed another is to be ahead: a hundred times what a refit may be off by, and 2e-5 Elo.
+#: A model has passed another if it is ahead by this many logits: a hundred times the error of a refit, and 2e-5 Elo.
 SWAPPED_BY = 1e-7
 #: Votes that may be added to a pair of models: as many as anybody wants.
 MOST_ADDED = 1e12
@@ -71,8 +71,8 @@ class VoteMoves:
     way: Way
     first: Int  # (V,) models
     second: Int
-    weight: Float  # (V,) what the votes between both get more
-    points: Float  # (V,) what the first model gets more of it
+    weight: Float  # (V,) what a move adds to the weight of the votes between them
+    points: Float  # (V,) what a move adds to the points of the first model
     target: Float  # (V,) the first model's result, of a flipped vote before that
     capacity: Float
     fixed: bool = field(default=False, init=False)
