@@ -54,7 +54,7 @@ class ChangedBoards:
 
     @classmethod
     def of(cls, board: Board, run: LaneRun) -> Self:
-        """Of a board by logits, without a ridge."""
+        """The changes of a board by logits, without a ridge."""
         return cls(board, replace(run, advance=lambda n: None), padded_size(len(board.theta)))
 
     @cached_property

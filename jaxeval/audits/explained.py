@@ -20,6 +20,7 @@ from jaxeval.ratings.options import BootstrapOptions, FitOptions, Ties
 from jaxeval.ratings.sandwich import score_squares
 from jaxeval.ratings.slices import Slices, make_slices, whole_board
 from jaxeval.ratings.vote_groups import VoteGroups
+from jaxeval.wording import counted
 
 _TIE_MODELS: dict[str, Ties] = {"Davidson's model of ties": "davidson", "Rao and Kupper's model of ties": "rao_kupper"}
 
@@ -83,7 +84,7 @@ def _of_slices(slices: Slices) -> tuple[str, float, int]:
     each = [pair_votes(own, responses(own).expected) for own in boards]
     dof = sum(int(votes.met.sum()) - n_free(own) for votes, own in zip(each, boards, strict=True))
     statistic = float(sum(votes.pearson.sum() for votes in each))
-    return f"a rating for each of {len(boards):,} slices by {', '.join(slices.by)}", statistic, dof
+    return f"a rating for each of {counted(len(boards), 'slice')} by {', '.join(slices.by)}", statistic, dof
 
 
 def rank_errors(models: pd.Index, board: Board, votes: PairVotes, drawn: VoteGroups) -> pd.DataFrame:

@@ -107,7 +107,7 @@ class FewestVotes(PartResult):
         few = int((known["dropped"] <= _SERIOUS * self.n_votes).sum())
         least = known.loc[known["dropped"].astype(float).idxmin()]
         pair = f"{visible_line(least['below'])} passes {visible_line(least['above'])}"
-        swap = f"{few:,} of {counted(len(self.table), 'pair')} of neighbours swap"
+        swap = f"{few:,} of {counted(len(self.table), 'pair')} of neighbours {'swaps' if few == 1 else 'swap'}"
         votes = counted(least["dropped"], "vote is", "votes are")
         text = f"{swap} when {_SERIOUS:.1%} of the votes or fewer are dropped; {pair} when {votes} dropped."
         severity = Severity.CAUTION if 2 * few > len(self.table) else Severity.NOTE

@@ -42,7 +42,7 @@ def fewest_votes(
     """How few votes decide: the fewest dropped, flipped or added votes that swap neighbours and change the top.
 
     Votes are chosen by their influence on the difference of two models, looked at anew after each refit, and every
-    number is that of an exact refit (as of arXiv:2508.11847, which drops votes). To flip a vote is to swap its winner:
+    number is that of an exact refit (as in arXiv:2508.11847, which drops votes). To flip a vote is to swap its winner:
     ties are dropped or added only. Votes are added between any two rated models; an added tie never does more than a
     win. What would leave a model without a finite rating does not count.
 

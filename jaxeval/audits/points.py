@@ -198,7 +198,7 @@ class Preference(NamedTuple):
 def preference(votes: GroupedVotes, taste: float, n_models: int) -> Preference:
     """A vote for the higher rated model adds the difference of log-strengths: the best test of coins against the board.
 
-    ``taste``: logits by which groups differ in what they like, as of `Points.taste`.
+    ``taste``: logits by which groups differ in what they like, as in `Points.taste`.
     """
     gap, higher = np.abs(votes.logit), np.where(votes.logit >= 0, votes.won, 1 - votes.won)
     likely = scipy.special.expit(gap)

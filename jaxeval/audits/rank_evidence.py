@@ -50,7 +50,7 @@ class RankEvidence(PartResult):
     gives it, and what the rating rests on: the numbers of votes and of opponents; ``n_effective``, the number of
     equally frequent opponents that would be as even; the mean rating of its opponents; and which one it met most.
     ``newest`` says whether it is among the newest models. A model that is not ``comparable`` has no finite rating in
-    more than 1 % of the resamples, and is told apart from nobody.
+    more than 1 % of the resamples, and is not told apart from any other.
 
     ``neighbours`` has a row for each two models that follow each other. ``told_apart`` holds for all pairs of models at
     once, as tiers do; ``told_apart_alone`` is a test of this pair alone. ``votes_needed`` is how many more votes

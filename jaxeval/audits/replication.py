@@ -59,7 +59,7 @@ class Replication(PartResult):
     What one half has too much of, the other lacks: two models that are even on all votes lead in one half each.
 
     ``models`` has a row for each model: how often its interval and its set of ranks held, and how often it was first.
-    Models that win or lose all votes on more than 1 % of the boards are told apart from nobody, and are never first.
+    Models that win or lose all votes on more than 1 % of the boards are not told apart from others, and never first.
 
     Intervals are those of the sandwich errors of each simulated board. Sets of ranks and tiers are those of `Draws`,
     with normal noise of these errors in place of resamples. On 200 boards of 12 models and 3,000 votes they held
@@ -144,7 +144,7 @@ def replication(
         battles: `Battles`, or a table with the standard columns.
         n_boards: simulated boards, at least 20.
         n_splits: random splits of the votes into halves, at least 20.
-        top: how many models make the top, at most half of them, of which the overlap is reported.
+        top: how many models make the top, at most half of them; ``agreement`` has the overlap of tops.
         **options: of `jaxeval.audit`; with ``cluster`` whole clusters go to a half. ``n_resamples`` has no effect here.
 
     Raises:
@@ -238,7 +238,7 @@ class _Simulated:
         compared = np.isfinite(truth) & (separated_chances(found, len(truth)) <= MOST_NOT_FINITE)
         if compared.sum() < 2:
             raise NotAnsweredError(
-                "fewer than two models have votes enough to have a finite rating on 99% of simulated boards: there is "
+                "fewer than two models have enough votes to have a finite rating on 99% of simulated boards: there is "
                 "nothing to replicate"
             )
         true = TrueBoard.of(truth, expected_covariance(fit, found), fit.scale, compared, level, seed)

@@ -88,12 +88,11 @@ class WhoVotes(PartResult):
     def _of_voters(self) -> list[Finding]:
         n, votes = len(self.table), f"{self.settings['min_votes']} decided votes or more"
         if n == 0:
-            return [
-                Finding(_PART, Severity.CAUTION, f"0 voters have {votes}: nobody can be told from an honest voter.")
-            ]
+            return [Finding(_PART, Severity.CAUTION, f"0 voters have {votes}: no voter can be tested.")]
         odd = self.table[self.table["verdict"] != ""]
         told = "; ".join(f"voter {visible_line(row.voter)} {row.verdict}" for row in odd.head(_MOST_TOLD).itertuples())
-        text = f"Of the {counted(n, 'voter')} with {votes}, {len(odd):,} do not vote as honest voters do "
+        do = "does" if len(odd) == 1 else "do"
+        text = f"Of the {counted(n, 'voter')} with {votes}, {len(odd):,} {do} not vote as honest voters do "
         text += f"({self.settings['correction']} at {self.settings['alpha']:g})" + (f": {told}" if told else "")
         found = [Finding(_PART, Severity.CAUTION if len(odd) else Severity.REASSURING, f"{text}.")]
         if self.taste.z > _SURE_OF_TASTE:
@@ -143,8 +142,8 @@ class WhoVotes(PartResult):
             return []
         odd = self.blocks[known & (self.blocks["p_adjusted"] <= self.settings["alpha"])]
         if len(odd) == 0:
-            text = f"Voters differ about none of {known.sum():,} models more than about the others: no block of "
-            return [Finding(_PART, Severity.REASSURING, f"{text}voters stands out (Holm).")]
+            text = f"Voters differ about none of {counted(int(known.sum()), 'model')} more than about the others"
+            return [Finding(_PART, Severity.REASSURING, f"{text}: no block of voters stands out (Holm).")]
         first = odd.iloc[0]
         text = f"Voters differ more about {counted(len(odd), 'model')} than about the others, most about "
         text += f"{visible_line(first['model'])} ({first['taste_logit']:.2f} logits, p = {first['p_adjusted']:.2g}): a "

@@ -100,7 +100,7 @@ def who_votes(
         voter: column of who votes; rows without one are left out, and counted.
         time: column of when votes were cast, for bursts: times, ISO 8601, or seconds since 1970.
         prompt: column of prompts (or conversations), for repeats; votes without one repeat nothing.
-        every: the periods of bursts, as of `drift`.
+        every: the periods of bursts, as in `drift`.
         min_votes: decided votes that a voter needs to be tested.
         alpha: false alarms of either test: the chance of any ("holm"), or their share among all alarms.
         correction: over voters: "benjamini-hochberg" or "holm". Blocks and bursts are always corrected by Holm.
@@ -174,7 +174,7 @@ def who_votes(
 
 
 def audited_votes(audited: Audited) -> WhoVotes:
-    """The part of an audit; its clusters, if they are no voters, are taken for prompts."""
+    """The part of an audit; its clusters are taken for prompts, unless they are the voters."""
     own = audited.options
     check_plain(audited)
     prompt, time = own.cluster if own.cluster != own.voter else None, own.time
@@ -200,7 +200,7 @@ def _votes(battles: Battles, voter: str) -> _Votes:
         )
     codes, names = battles.codes(voter, "drop")
     if (codes < 0).all():
-        raise DataError(f"column {voter!r} is empty in all of {counted(len(codes), 'row')}: nobody is known to vote")
+        raise DataError(f"column {voter!r} is empty in all of {counted(len(codes), 'row')}: it names no voter")
     cells, cell = battles.compress(slice(None))
     decided = with_count(cells, np.where(cells.target == 0.5, 0, cells.count))
     if len(decided.count) == 0:

@@ -156,8 +156,8 @@ def information_without_votes(ratings: pd.Series | int) -> Information:
         raise TypeError(f"ratings must be numbers: {error}") from error
     m = len(theta)
     if m < 2 or not np.isfinite(theta).all() or not ratings.index.is_unique:
-        found = "one is not finite" if m > 1 and not np.isfinite(theta).all() else "a model is there twice"
-        found = counted(m, "rating") if m < 2 else found
+        wrong = "a model that is there twice" if np.isfinite(theta).all() else "one that is not finite"
+        found = counted(m, "rating") if m < 2 else wrong
         raise ValueError(f"ratings must be finite, of two models or more, each model once: got {found}")
     theta = theta - theta.mean()
     prior = (np.eye(m) - 1 / m) / _spread(theta) ** 2

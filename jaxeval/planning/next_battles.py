@@ -28,7 +28,7 @@ from jaxeval.tables.shown import Shown, View, settings_line
 from jaxeval.tables.table import Table
 from jaxeval.wording import counted, named, visible_line
 
-#: Of a plan: each may be written as a row.
+#: The most battles of a plan: each may be written as a row.
 _MOST_BATTLES = 10**7
 
 

@@ -60,7 +60,7 @@ def plan_votes(
         difference: of two models (Elo), to be told from 0, for an average pair aimed at, or for the ``pair``; one or
             several.
         votes: numbers of further votes, one or several; if nothing is asked, some from 100 to 10,000.
-        goal, top, pair, newcomer, random, level: as of `next_battles`.
+        goal, top, pair, newcomer, random, level: as in `next_battles`.
         power: chance that the interval of a difference leaves 0 out.
 
     Returns:
@@ -69,7 +69,7 @@ def plan_votes(
         the ``difference`` that they tell from 0.
 
     Raises:
-        TypeError, ValueError, DataError: as of `next_battles`; or a number is not positive.
+        TypeError, ValueError, DataError: as in `next_battles`; or a number is not positive.
 
     Examples:
         Two equal models, and a board:

@@ -101,7 +101,7 @@ class CategoryBoard(Bootstrap):
 
     @property
     def borrowed_share(self) -> float:
-        """As of `CategoryFit`."""
+        """As in `CategoryFit`."""
         return self.fit.borrowed_share
 
     @property
@@ -222,7 +222,7 @@ def small_categories(
     Raises:
         TypeError: an option has the wrong type.
         ValueError: a bad number, an impossible gauge, or more than 1,000 models.
-        DataError: as by `bootstrap`.
+        DataError: as in `bootstrap`.
 
     Returns:
         A dict of `CategoryBoard` by category, of which `leaderboard` makes a table. A model has a rating on each board
