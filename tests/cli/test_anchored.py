@@ -173,7 +173,7 @@ def test_scores_of_other_prompts_are_told(verdicts, tmp_path):
     result = anchored(path, "--resamples", 50)
     assert result.exit_code == 0, result.output
     said = " ".join(result.output.split())
-    assert "4 of 12 scores lack items that others against the same reference have (the most: model model-3" in said
+    assert "4 of 12 scores lack items that others against the same reference have (the worst: model model-3" in said
     assert "with 10 of 40)" in said
 
 
