@@ -22,7 +22,7 @@ DEMO_COMMAND = "python3 -m venv .venv && .venv/bin/pip install . && .venv/bin/ja
 
 
 def test_a_passer_by_reads_it_to_the_end():
-    assert len(TEXT.splitlines()) <= 100
+    assert len(TEXT.splitlines()) <= 88
 
 
 def test_what_it_shows_is_what_a_run_prints(tmp_path, monkeypatch):
