@@ -260,5 +260,5 @@ def test_more_battles_than_can_be_counted():
 def test_more_battles_than_a_resample_can_draw():
     table = pd.DataFrame({"model_a": ["a"], "model_b": ["b"], "wins_a": [2**31], "ties": [0], "wins_b": [5]})
     assert jaxeval.fit_bradley_terry(table).converged
-    with pytest.raises(ValueError, match=r"a resample draws fewer than 2,147,483,648 battles"):
+    with pytest.raises(ValueError, match=r"a resample can draw at most 2,147,483,647 battles"):
         jaxeval.bootstrap(table, 5)

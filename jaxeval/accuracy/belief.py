@@ -16,11 +16,11 @@ Words = NDArray[np.object_]
 
 #: Estimators that may be marked, and when.
 REASONS = {
-    "ppi_plus_plus": "with labels of the model itself it is unbiased and shortest, and falls back on the labels where "
-    "the judge knows nothing",
-    "rogan_gladen": "the judge passes another share of the calibration than of the test, and this estimate alone holds "
-    "when the calibration has another share of right answers",
-    "calibration_only": "the labels are too few, or of one class, to correct the judge by",
+    "ppi_plus_plus": "with labels of the model itself it is unbiased and has the shortest interval; where the judge "
+    "knows nothing, it uses the labels alone",
+    "rogan_gladen": "the judge calls a different share right in the calibration than in the test, and this estimate "
+    "alone holds when the calibration has another share of right answers",
+    "calibration_only": "the labels are too few, or all of one class, so that they cannot correct the judge",
 }
 
 

@@ -13,26 +13,26 @@ from jaxeval.accuracy.missing_judgments import missing_judgments
 from jaxeval.arrays import Bool
 from jaxeval.data.judged_answers import JudgedAnswers
 from jaxeval.errors import DataError
-from jaxeval.wording import counted, did_you_mean
+from jaxeval.wording import counted, did_you_mean, named
 
 
 def aligned(calibration: JudgedAnswers, test: JudgedAnswers, shared: Hashable) -> tuple[JudgedAnswers, list[str]]:
     """``calibration`` with the judges of ``test`` in its order, and what is noteworthy about the two."""
     if np.isnan(calibration.label).all():
-        raise DataError("the calibration answers have no human labels: name their column with label=")
+        raise DataError("the calibration answers have no human labels: name the column of labels (label=, --human)")
     for role, one, other in (("models", calibration.models, test.models), ("judges", calibration.judges, test.judges)):
         alike = set(one.map(str)) & set(other.map(str))
         if alike and not one.isin(other).any():
             raise DataError(
                 f"calibration and test name {role} by values of different types, {type(one[0]).__name__} and "
-                f"{type(other[0]).__name__} ({sorted(alike)[0]!r} in both): make them one, text for instance"
+                f"{type(other[0]).__name__} ({sorted(alike)[0]!r} in both): make them one type, such as text"
             )
     unknown = [judge for judge in test.judges if judge not in calibration.judges]
     if unknown:
         have = ", ".join(map(repr, calibration.judges))
         raise DataError(
             f"the test has judgments by {', '.join(map(repr, unknown))}, the calibration has none; its judges are "
-            f"{have}"
+            f"{have}: give both the judgments of the same judges"
         )
     if shared != POOLED and shared not in calibration.models:
         have = ", ".join(map(repr, calibration.models))
@@ -54,16 +54,9 @@ def aligned(calibration: JudgedAnswers, test: JudgedAnswers, shared: Hashable) -
     if both and not isinstance(ours.items, pd.RangeIndex):
         warnings.append(
             f"{counted(both, 'item is', 'items are')} in the calibration and in the test: intervals take the two as "
-            "independent, so leave those out of one"
+            "independent, so leave these items out of one of them"
         )
-    asked = np.asarray(test.judged).max(axis=2)
-    absent = int((asked.max(axis=1, keepdims=True) & ~asked).sum())
-    if absent:
-        warnings.append(
-            f"models were judged on different items ({counted(absent, 'time')} one has no judgment where others have): "
-            "differences compare each model on its own; missing='complete' keeps the items that all have"
-        )
-    return ours, warnings + missing_judgments(ours, test) + _truth_warnings(test)
+    return ours, warnings + _unlike_items(ours, test) + missing_judgments(ours, test) + _truth_warnings(test)
 
 
 def _in_both(calibration: JudgedAnswers, test: JudgedAnswers) -> int:
@@ -75,6 +68,41 @@ def _in_both(calibration: JudgedAnswers, test: JudgedAnswers) -> int:
         return int((here >= 0).sum())
     labelled = ~np.isnan(calibration.label[here][:, of_model])
     return int(((here >= 0)[:, None] & labelled & test.judged.any(2)).any(1).sum())
+
+
+def _unlike_items(calibration: JudgedAnswers, test: JudgedAnswers) -> list[str]:
+    """Where some models have a judgment of a test item and others have none: why, and what to do."""
+    asked = np.asarray(test.judged).max(axis=2)
+    absent = asked.max(axis=1, keepdims=True) & ~asked
+    if not absent.any():
+        return []
+    about = "models were judged on different items"
+    if asked.sum(axis=1).max() == 1:
+        return [
+            f"{about}: no test item has judgments of two models; where models answered the same items, name the column "
+            "of items (item=, --item)"
+        ]
+    # Answers with a label may have been set apart for the calibration, as `JudgedAnswers.by_label` does.
+    place = calibration.items.map(str).get_indexer_for(test.items.map(str))
+    of_model = calibration.models.get_indexer(test.models)
+    known = ~np.isnan(calibration.label[place][:, of_model]) & (place >= 0)[:, None] & (of_model >= 0)
+    set_apart, lacking = int((absent & known).sum()), int((absent & ~known).sum())
+    own = "each model is scored on its own items"
+    found = []
+    if set_apart:
+        items = counted(int((absent & known).any(axis=1).sum()), "item")
+        answers = counted(set_apart, "labelled answer belongs", "labelled answers belong")
+        found.append(
+            f"{about}: for {items} people labelled the answers of some models only, and {answers} to the calibration, "
+            f"not to the test; {own}. To compare models on the same items, label all models' answers to an item or none"
+        )
+    if lacking:
+        found.append(
+            f"{about}: {counted(lacking, 'time')} a model has no judgment of an item where another model has "
+            f"one; {own}. To keep only the items that all models have, read the answers with missing='complete' (on "
+            "the command line --missing complete)"
+        )
+    return found
 
 
 def _truth_warnings(test: JudgedAnswers) -> list[str]:
@@ -107,8 +135,8 @@ def slices_of(
     names = levels.map(str)
     if "all" in names or "" in names or names.has_duplicates:
         raise DataError(
-            f"column {by!r} has values that cannot name slices, {', '.join(map(repr, levels[:5]))}, ...: rename 'all' "
-            "(the name of all items together) and empty ones, and those that are alike as text"
+            f"column {by!r} has values that cannot name slices (it holds {named(list(map(repr, levels)), 5)}): rename "
+            "'all' (the name of all items together), empty values, and values that are alike as text"
         )
     return {str(level): (_only(calibration, by, level), _only(test, by, level)) for level in levels}
 

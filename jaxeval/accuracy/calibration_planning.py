@@ -1,4 +1,4 @@
-"""How many calibration labels, of which class, and whether a judge pays (arXiv:2511.21140, sections 4 to 6)."""
+"""How many calibration labels, of which class, and whether a judge pays off (arXiv:2511.21140, sections 4 to 6)."""
 
 from __future__ import annotations
 
@@ -87,16 +87,20 @@ def allocate_calibration(
 
 
 def _labelled_right(m: Float, p: Float, q0: Float, q1: Float, known0: Float, known1: Float) -> Float:
-    """Algorithm 1's share of ``m`` labels, with rates from ``known0`` and ``known1`` labels and one of each more."""
+    """How many of ``m`` labels Algorithm 1 gives to right answers.
+
+    The rates come from ``known0`` and ``known1`` labels, with one success and one failure more in each class.
+    """
     wrong0, wrong1 = 1 - (known0 * q0 + 1) / (known0 + 2), 1 - (known1 * q1 + 1) / (known1 + 2)
     ratio = np.where(p > 0, 1 / np.where(p > 0, p, 1.0) - 1, np.inf) * np.sqrt(wrong0 / wrong1)
     return np.round(m / (1 + ratio))
 
 
 def minimum_calibration_size(q: ArrayLike) -> Numbers:
-    """Labels, half of each class, from which Rogan-Gladen has less bias than the judge's own share at any accuracy.
+    """Number of labels from which on Rogan-Gladen has less bias than the judge's raw share at any accuracy.
 
-    2 q / (2 q - 1)^2 for a judge with q0 = q1 = ``q`` (Proposition 5.1); infinite at 1/2.
+    Half of the labels are of each class. The number is 2 q / (2 q - 1)^2 for a judge with q0 = q1 = ``q`` (Proposition
+    5.1), and infinite at 1/2.
 
     Raises:
         ValueError: ``q`` is not between 1/2 and 1.
@@ -144,9 +148,9 @@ def labels_for_length(
 
     Args:
         length: of the interval, at most.
-        p: judged share that is expected of the test.
-        q0: specificity that is expected of the judge.
-        q1: sensitivity that is expected of the judge.
+        p: expected share of test items that the judge calls right.
+        q0: expected specificity of the judge.
+        q1: expected sensitivity of the judge.
         n: number of test items.
         level: confidence level.
         adaptive: split the labels as `allocate_calibration` does, with ten or more of each class where there are
@@ -186,8 +190,8 @@ def variance_ratio(theta: ArrayLike, q0: ArrayLike, q1: ArrayLike) -> Numbers:
     """Variance of Rogan-Gladen over that of human labels alone, with as many labels and unlimited test items.
 
     ((1 - theta) q0 (1 - q0) + theta q1 (1 - q1)) / (J^2 theta (1 - theta)), where a share ``theta`` of the calibration
-    items is right, as in the test (Eq. 14). Below 1 the judge pays (Figure 4). The ratio is infinite at J <= 0; also at
-    theta 0 or 1, unless the judge is perfect.
+    items is right, as in the test (Eq. 14). Below 1 the judge pays off (Figure 4). The ratio is infinite at J <= 0, and
+    at theta 0 or 1 unless the judge is perfect.
     """
     theta, q0, q1 = shares(theta=theta, q0=q0, q1=q1).values()
     j = q0 + q1 - 1
@@ -199,11 +203,11 @@ def variance_ratio(theta: ArrayLike, q0: ArrayLike, q1: ArrayLike) -> Numbers:
 
 
 def judge_pays(theta: ArrayLike, q: ArrayLike, m: ArrayLike = np.inf, delta: float = 0.05) -> bool | Bool:
-    """Whether ``m`` labels as a calibration beat ``m`` labels alone, q0 = q1 = ``q`` (Proposition 6.1).
+    """Whether ``m`` labels with a judge beat ``m`` labels alone, for a judge with q0 = q1 = ``q`` (Proposition 6.1).
 
     The condition is sufficient with probability 1 - ``delta`` over the labels. For infinite ``m`` it is necessary, too.
-    The result is False also where the proposition says nothing, as epsilon = sqrt(log(2 / delta) / (2 m)) is not less
-    than theta and 1 - theta.
+    The result is False also where the proposition says nothing: where epsilon = sqrt(log(2 / delta) / (2 m)) is not
+    less than both theta and 1 - theta.
     """
     if not 0 < delta < 1:
         raise ValueError(f"delta must be between 0 and 1, got {delta!r}")

@@ -25,10 +25,10 @@ FEW_LABELS = 10
 
 #: Differences within this are near ties: biases of that size are common.
 NEAR_TIE = 0.05
-#: With fewer errors of a judge on labelled items its resamples know too little of them.
+#: With fewer errors on labelled items, resamples hardly show how often the judge errs.
 FEW_ERRORS = 5
 
-#: Statuses that are no news of an estimate, or that another caution tells.
+#: Statuses that say nothing new about an estimate, or that another caution reports.
 _SILENT = (Status.OK, Status.ONE_CLASS, Status.NOT_BINARY, Status.NOT_SHARES, Status.NO_LABELS, Status.NO_TEST)
 
 
@@ -119,7 +119,9 @@ def _rate_cautions(row: Mapping[Hashable, Any]) -> Iterator[Caution]:
         return
     if min(m0, m1) < FEW_LABELS:
         yield subject.caution(
-            "few labels", f"only {counted(m0, 'label')} wrong and {m1} right; the judge's errors are hardly known"
+            "few labels",
+            f"only {counted(m0, 'answer is', 'answers are')} labelled wrong and {m1:,} right; the judge's errors are "
+            "hardly known",
         )
     elif row["fewest_in_stratum"] < FEW_LABELS:
         yield subject.caution(
@@ -134,7 +136,7 @@ def _rate_cautions(row: Mapping[Hashable, Any]) -> Iterator[Caution]:
             "few errors",
             f"on labelled items it passed {counted(row['passed'], 'wrong answer')} and failed "
             f"{counted(row['failed'], 'right one')}; with so few errors percentile intervals of resamples are too "
-            "short (the closed form allows for it)",
+            "short (the closed form allows for this)",
         )
     if np.isnan(j):
         return
@@ -146,18 +148,21 @@ def _rate_cautions(row: Mapping[Hashable, Any]) -> Iterator[Caution]:
     elif row["j_lower"] <= 0:
         yield subject.caution(
             "low J",
-            f"{interval} is not told from a judge that guesses; corrected estimates are unstable: weaken any claim",
+            f"{interval} includes 0: the labels do not tell the judge from one that guesses, and corrected estimates "
+            "are unstable; weaken any claim",
         )
     elif j < LOW_J:
         yield subject.caution(
-            "low J", f"{interval} is low: errors of the calibration grow by 1/J = {1 / j:.1f} in a corrected estimate"
+            "low J",
+            f"{interval} is low: in a corrected estimate the errors of the calibration are {1 / j:.1f} times as large "
+            "(1/J)",
         )
     needed = float(minimum_calibration_size((1 + j) / 2)) if j > 0 else np.inf
     if m0 + m1 < needed < np.inf:
         yield subject.caution(
             "few labels",
-            f"{counted(m0 + m1, 'label')}, and at J = {j:.2f} a correction has less bias than the raw share only "
-            f"from about {needed:.0f} (Proposition 5.1 of arXiv:2511.21140)",
+            f"{counted(m0 + m1, 'label')}; at J = {j:.2f} a correction has less bias than the raw share only from "
+            f"about {counted(round(needed), 'label')} on (Proposition 5.1 of arXiv:2511.21140)",
         )
 
 
@@ -182,8 +187,8 @@ def _other_shares(label: str, part: Slice) -> Iterator[Caution]:
         yield Subject(label, part.test.judges[j], (part.test.models[m],)).caution(
             "another share",
             f"the mean judgment is {known[m, j]:.3f} in the calibration and {judged[m, j]:.3f} in the test, more than "
-            "chance explains; PPI++ and labels alone take the two for one population, and Rogan-Gladen alone allows "
-            "for another share of right answers",
+            "chance explains; PPI++ and labels alone assume that both are samples of one population, and Rogan-Gladen "
+            "alone allows for another share of right answers",
         )
 
 
@@ -221,13 +226,13 @@ def _claim_cautions(rows: Mapping[str, Mapping[Hashable, Any]]) -> Iterator[Caut
     if max(-best["lower"], best["upper"]) <= NEAR_TIE:
         yield subject.caution(
             "near tie",
-            f"a near tie; by PPI++ the difference is {numbers(best)}, and biases of that size can make any estimate "
-            "look directional",
+            f"a near tie; by PPI++ the difference is {numbers(best)}, and a bias of that size can put "
+            "either model ahead",
         )
     elif tied:
         yield subject.caution(
             "not told apart",
-            f"not told apart; by PPI++ the difference is {numbers(best)}: more labels or items would tell",
+            f"not told apart; by PPI++ the difference is {numbers(best)}: more labels or items may tell them apart",
         )
     for name in ("naive", "rogan_gladen_shared"):
         row = rows[name]

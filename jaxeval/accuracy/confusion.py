@@ -25,7 +25,7 @@ _LARGEST_CONDITION = 1e12
 class ClassShares(Shown):
     """Corrected shares of the K classes.
 
-    ``table`` has a row per class: ``judged`` (the judge's own share), ``estimate``, ``lower`` and ``upper`` (truncated
+    ``table`` has a row per class: ``judged`` (the judge's raw share), ``estimate``, ``lower`` and ``upper`` (truncated
     to [0, 1]), ``boot_lower`` and ``boot_upper``, ``unclipped``, ``standard_error``, ``labels``.
 
     ``status`` is "ok", or one of these (`STATUSES` has a sentence for each):
@@ -101,7 +101,10 @@ def class_shares(
         if (code < 0).any():
             other = given[name][code < 0].value_counts().head(5)
             shown = ", ".join(f"{value!r} ({count:,})" for value, count in other.items())
-            raise DataError(f"{name}: {shown} are none of the classes {', '.join(map(repr, index))}")
+            raise DataError(
+                f"{name}: {shown} are none of the classes {', '.join(map(repr, index))}; name them in classes=, or "
+                "leave those items out"
+            )
     k = len(index)
     counts = np.zeros((k, k))
     np.add.at(counts, (codes["calibration_judgments"], codes["calibration_labels"]), 1.0)
@@ -172,7 +175,7 @@ def _values(values: ArrayLike, name: str) -> pd.Series:
     if series.isna().any():
         raise DataError(
             f"{name}: {series.isna().sum():,} of {counted(len(series), 'value is', 'values are')} missing (first at "
-            f"{int(series.isna().argmax())}); leave those items out, or make missing a class"
+            f"index {int(series.isna().argmax()):,}); leave those items out, or give them a class of their own"
         )
     return series
 
@@ -187,7 +190,8 @@ def _classes(given: dict[str, pd.Series], classes: Sequence[Hashable] | None) ->
         return pd.Index(sorted(set().union(*given.values())), name="class")
     except TypeError as error:
         kinds = {name: sorted({type(v).__name__ for v in values}) for name, values in given.items()}
-        raise DataError(f"labels and judgments are of different types, {kinds}: make them one") from error
+        found = "; ".join(f"{name} of {' and '.join(own)}" for name, own in kinds.items())
+        raise DataError(f"labels and judgments are of different types ({found}): make them one type") from error
 
 
 def _result(counts: Float, judged: Float, index: pd.Index, level: float, n_resamples: int, seed: int) -> ClassShares:

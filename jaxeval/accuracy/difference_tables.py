@@ -226,7 +226,7 @@ def _differences(found: _Estimates, a: Int, b: Int, quantile: Float, level: floa
 
 
 def _worse(one: Words, other: Words) -> Words:
-    """The status that has no number, else no bounds, else no resamples, else the one that is not "ok"."""
+    """The worse of two statuses: no number, then no bounds, then no resamples, then any but "ok"."""
 
     def rank(x: Words) -> NDArray[np.int64]:
         order = [x == Status.OK, np.isin(x, BOUNDED), x == Status.ONE_CLASS, np.isin(x, UNBOUNDED)]

@@ -26,9 +26,9 @@ Words = NDArray[np.object_]
 
 #: Estimators by the name they have in tables, and what they are.
 ESTIMATORS = {
-    "naive": "the judge's own share of right answers, not corrected",
+    "naive": "the judge's raw share of right answers, not corrected",
     "calibration_only": "mean label of the calibration items; the judge is not used",
-    "difference": "PPI: judged share plus the mean of label minus judgment",
+    "difference": "PPI: raw share plus the mean of label minus judgment",
     "ppi_plus_plus": "PPI++: mean label plus lambda times the judge's shift from calibration to test",
     "ppi_plus_plus_half": "PPI++ with the labels of half of the calibration items",
     "conditional": "mean label by verdict, weighted by the verdicts' test shares",
@@ -159,13 +159,13 @@ def centre_shifts(part: Slice, binary: Bool) -> dict[str, Float]:
 
 
 def critical_values(part: Slice, binary: Bool, level: float) -> Float:
-    """(M, J) quantiles: normal; of scores, Student's t by the number of labels."""
+    """(M, J) quantiles: normal for verdicts; for scores Student's t, with the number of labels less 2."""
     labels = np.maximum(part.every.total.own.n.sum(0) - 2, 1)
     return np.where(binary, normal_quantile(level), scipy.special.stdtrit(labels, (1 + level) / 2))
 
 
 def standard_errors(part: Slice, binary: Bool) -> dict[str, Float]:
-    """(M, J) errors in closed form, which resamples have no part in, of the estimators that have one."""
+    """(M, J) standard errors in closed form, of the estimators that have one; resamples play no part in them."""
     excess = excess_variances(part, binary)
     return {name: np.sqrt(items.variance() + excess[name]) for name, items in contributions(part, binary).items()}
 
@@ -202,7 +202,7 @@ def intervals_of_proportions(
 
 
 def status_of(name: str, part: Slice, estimate: Float, binary: Bool, labelled: LabelledSums | None = None) -> Words:
-    """(M, J) status of the estimates (M, J) of one estimator, in words; ``labelled`` other than its own."""
+    """(M, J) status of the estimates (M, J) of one estimator, in words; ``labelled`` in place of its own labels."""
     n_test, shares = part.of(name).total.test.n, part.test.shares
     labelled = labelled or part.labels(name)[0]
     status = np.where((estimate < -ROUNDING) | (estimate > 1 + ROUNDING), Status.CLIPPED, Status.OK).astype(object)

@@ -51,7 +51,7 @@ def control_variate(data: Arrays, total: Sums, each: Float, weight: Float) -> Co
 
 
 def naive(data: Arrays, total: Sums, each: Float) -> Contributions:
-    """Contributions to the judge's own share."""
+    """Contributions to the judge's raw share."""
     return Contributions(_of_test(data, total, each, np.ones_like(each)), np.zeros_like(data.own.label))
 
 

@@ -111,7 +111,7 @@ def judge_accuracy(
         chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`.
 
     Raises:
-        TypeError: a number that must be an integer is none.
+        TypeError: a number that must be an integer is not one.
         ValueError: a number is out of range.
         DataError: calibration and test do not fit: no label, another judge, an unknown model or stratum; or
             an item lies in several ``strata``.

@@ -251,7 +251,7 @@ def _strata(calibration: JudgedAnswers, test: JudgedAnswers, stratify: str | Non
     if without:
         raise DataError(
             f"no calibration labels where {stratify!r} is {', '.join(map(repr, without[:5]))}: join strata, or label "
-            "some of each"
+            "some answers of each"
         )
 
     def number(covariate: Covariate) -> Int:

@@ -11,9 +11,9 @@ from jaxeval.arrays import Bool, Int
 from jaxeval.data.judged_answers import JudgedAnswers
 from jaxeval.wording import counted
 
-#: Missing shares that differ this rarely by chance are said to differ.
+#: Missing shares are reported to differ where chance makes such a difference more rarely than this.
 _RARE = 0.01
-_OF_JUDGED = "the raw share and Rogan-Gladen are of judged answers alone"
+_OF_JUDGED = "the raw share and Rogan-Gladen use judged answers alone"
 
 
 def missing_judgments(calibration: JudgedAnswers, test: JudgedAnswers) -> list[str]:
@@ -35,7 +35,7 @@ def missing_judgments(calibration: JudgedAnswers, test: JudgedAnswers) -> list[s
         found.append(
             f"{judge}: {gap.sum():,} of {counted(known.sum(), 'labelled calibration answer')} and {test_gap.sum():,} "
             f"of {counted(asked.sum(), 'test answer has', 'test answers have')} no judgment; labels alone and PPI++ "
-            f"use them all the same, {_OF_JUDGED}"
+            f"use these answers, too, but {_OF_JUDGED}"
         )
         found += _differences(calibration, test, known, asked, gap, test_gap, f"{judge}: judgments are missing")
     return found
@@ -49,7 +49,7 @@ def _differences(
     if _differ(by_class):
         yield (
             f"{about} for {_share(by_class[0])} of the answers labelled wrong and {_share(by_class[1])} of those "
-            f"labelled right, more than chance explains: {_OF_JUDGED}, and these are not like the others"
+            f"labelled right, more than chance explains: {_OF_JUDGED}, which are not like the others"
         )
     models = list(test.models[asked.any(axis=0)])
     by_model = np.stack([test_gap.sum(0), asked.sum(0)], axis=1)[asked.any(axis=0)]
@@ -60,7 +60,7 @@ def _differences(
         least, most = order[0], order[-1]
         yield (
             f"{about} for {_share(by_model[least])} of the answers of {models[least]} and {_share(by_model[most])} of "
-            f"those of {models[most]}, more than chance explains: {_OF_JUDGED}, and compare unlike answers"
+            f"those of {models[most]}, more than chance explains: {_OF_JUDGED}, and so compare unlike answers"
         )
     by_part = np.array([[x.sum(), n.sum()] for x, n in ((gap, known), (test_gap, asked))])
     if _differ(by_part):

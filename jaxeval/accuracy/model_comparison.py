@@ -156,11 +156,13 @@ def checked_pairs(test: JudgedAnswers, pairs: Sequence[Pair] | Pair | None) -> l
 
     Raises:
         DataError: a model is unknown, or the test has one only.
-        ValueError: something else than pairs of two models.
+        ValueError: ``pairs`` holds something else than pairs of two models.
     """
     if pairs is None:
         if len(test.models) < 2:
-            raise DataError("a comparison needs two models, and the test has one: name the column of models, model=")
+            raise DataError(
+                "a comparison needs two models, and the test has one: name the column of models (model=, --model)"
+            )
         return list(combinations(test.models, 2))
     several: list[Any] = list(pairs)
     if len(several) == 2 and not any(isinstance(x, tuple | list) for x in several):
@@ -174,7 +176,7 @@ def checked_pairs(test: JudgedAnswers, pairs: Sequence[Pair] | Pair | None) -> l
                 have = ", ".join(map(repr, test.models))
                 hint = did_you_mean(model, test.models)
                 if list(test.models) == [ONLY_MODEL]:
-                    hint = ": name the column of models, model= (--model)"
+                    hint = ": name the column of models (model=, --model)"
                 raise DataError(f"no model {model!r} in the test; its models are {have}{hint}")
         if pair[0] == pair[1]:
             raise ValueError(f"a pair needs two models, got {pair[0]!r} twice")

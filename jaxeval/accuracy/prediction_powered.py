@@ -15,6 +15,7 @@ from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import JudgedSums, LabelledSums
 from jaxeval.statistics.quantiles import normal_quantile
 from jaxeval.tables.shown import Shown
+from jaxeval.wording import counted
 
 
 @dataclass(frozen=True, repr=False)
@@ -24,10 +25,11 @@ class PredictionPowered(Shown):
     ``status`` is one of these; `STATUSES` has a sentence for each.
 
     * "ok";
-    * "judgments do not vary": lambda is 0, as it cannot be estimated;
+    * "judgments do not vary": lambda cannot be estimated, and is 0;
     * "labels of one class": all labels are equal, so nothing is known of the judge's errors on others;
-    * "too few labels": there is one label, or two beside scores. "too few test items": there is one, with a score, and
-      lambda is not given as 0. In both cases no variance can be estimated, and the ends of the interval are NaN.
+    * "too few labels": there is one label, or there are two and the judge gives scores. "too few test items": there is
+      one, with a score, and lambda is not given as 0. In both cases no variance can be estimated, and the ends of the
+      interval are NaN.
     """
 
     estimate: Numbers
@@ -137,7 +139,7 @@ def _sums(y: Float, f: Float, g: Float) -> tuple[LabelledSums, JudgedSums]:
 
 
 def _pooled_weight(labelled: LabelledSums, test: JudgedSums) -> Float:
-    """The weight lambda as the package ppi-python has it; sums are centred on the calibration."""
+    """The weight lambda as the package ppi-python computes it; sums are centred on the calibration."""
     n, n_test = labelled.n, test.n
     mean = (labelled.judgment + test.judgment) / (n + n_test)
     square = labelled.judgment_square + test.judgment_square
@@ -161,13 +163,14 @@ def _items(values: ArrayLike, name: str) -> Float:
     try:
         array = np.ma.filled(np.ma.asarray(values, np.float64), np.nan)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be numeric: {error}") from error
+        raise ValueError(f"{name} must be numbers, such as 1 for right and 0 for wrong: {error}") from error
     if array.ndim == 0 or array.shape[-1] == 0:
         raise ValueError(f"{name} needs items on its last axis, got shape {array.shape}")
     bad = ~np.isfinite(array)
     if bad.any():
+        place = ", ".join(f"{k:,}" for k in np.argwhere(bad)[0])
         raise ValueError(
-            f"{name} has {bad.sum():,} missing or infinite values (first at {tuple(map(int, np.argwhere(bad)[0]))}); "
-            "leave those items out, or say what they count as"
+            f"{name} has {counted(bad.sum(), 'missing or infinite value')} (first at index {place}); leave those "
+            "items out, or say what they count as"
         )
     return array

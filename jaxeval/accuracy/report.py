@@ -79,8 +79,8 @@ class JudgeReport(Shown):
         level = f"{100 * settings.level:g}%"
         within = f" Corrected within values of {settings.stratify!r}." if settings.stratify else ""
         estimated = [
-            "Accuracy: the share of the items, of the population that the test items stand for, that people would "
-            "label right.",
+            "Accuracy: the share of answers that people would label right, over the population of items that the test "
+            "items stand for.",
             *(f"{name}: {what}." for name, what in ESTIMATORS.items()),
             f"naive is not corrected; all others are.{within}",
         ]
@@ -89,10 +89,10 @@ class JudgeReport(Shown):
         items = (
             f"{counted(len(part.calibration.items), 'calibration item')}, {counted(len(part.test.items), 'test item')}"
         )
-        whose = "Model-specific where the estimator is" if own else "No model has labels of its own"
+        whose = "Estimators with a model's own calibration use its labels" if own else "No model has labels of its own"
         calibrated = [
-            f"{items}. {whose}; shared calibration: labels of {self._shared_by()}.",
-            f"Intervals ({level}) hold the sampling of test items and of calibration items"
+            f"{items}. {whose}; the shared calibration uses labels of {self._shared_by()}.",
+            f"Intervals ({level}) allow for the sampling of test items and of calibration items"
             f"{', and the choice of the half' if own else ''}; resamples keep the judgments of all models on an item "
             "together. Runs of a judge are averaged per item and not resampled. Labels are taken as true.",
         ]
@@ -116,7 +116,7 @@ class JudgeReport(Shown):
         if len(plan):
             yield f"Where the next {NEXT_LABELS} labels of a model shorten the Rogan-Gladen interval most", [], plan
         texts = [*self.accuracy.warnings, *dict.fromkeys(c.text for c in self.cautions)]
-        none = "None of the checks found a reason for one; that is no proof of the assumptions."
+        none = "No check found a reason for a caution; that does not prove the assumptions."
         yield "Cautions", texts or [none], None
 
     def claims(self) -> Iterator[str]:
@@ -153,7 +153,7 @@ class JudgeReport(Shown):
         return "\n".join(parts)
 
     def __call__(self) -> JudgeReport:
-        """The same: results gave it by a method before it became a property."""
+        """The report itself: ``report`` was a method of results before it became a property."""
         return self
 
     def __str__(self) -> str:

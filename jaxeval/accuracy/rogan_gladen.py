@@ -35,7 +35,7 @@ class RoganGladen(Shown):
 
     ``status`` is one of these; `STATUSES` has a sentence for each.
 
-    * "ok"; "clipped": the estimate left [0, 1]; "outside": the whole interval did, so the rates do not allow the share;
+    * "ok"; "clipped": the estimate left [0, 1]; "outside": the whole interval did, so the rates do not allow ``p``;
     * "few labels of a class": m0 or m1 is below 5; "J near 0": the 99.9 % interval of J includes 0. Then nothing bounds
       the estimate: the interval is [0, 1], its untruncated ends are infinite. `judge_error.doubt` explains the limits;
     * "J <= 0": the judge is no better than chance, before or after the adjustment of the interval; "labels of one class
@@ -181,7 +181,7 @@ def youden_j(q0: ArrayLike, q1: ArrayLike, m0: ArrayLike, m1: ArrayLike, level: 
 
 
 def naive_bias(theta: ArrayLike, q0: ArrayLike, q1: ArrayLike) -> Numbers:
-    """Bias of the judge's own share at accuracy ``theta``, (2 - q0 - q1) (crossover - theta) (arXiv:2511.21140, Eq. 9).
+    """Bias of the judge's raw share at accuracy ``theta``, (2 - q0 - q1) (crossover - theta) (arXiv:2511.21140, Eq. 9).
 
     It is positive below the crossover (1 - q0) / (2 - q0 - q1) and negative above.
     """
@@ -190,7 +190,7 @@ def naive_bias(theta: ArrayLike, q0: ArrayLike, q1: ArrayLike) -> Numbers:
 
 
 def crossover(q0: ArrayLike, q1: ArrayLike) -> Numbers:
-    """Accuracy at which the judge's own share is unbiased, (1 - q0) / (2 - q0 - q1); NaN for a perfect judge."""
+    """Accuracy at which the judge's raw share is unbiased, (1 - q0) / (2 - q0 - q1); NaN for a perfect judge."""
     q0, q1 = shares(q0=q0, q1=q1).values()
     errors = 2 - q0 - q1
     return scalar_or_array(np.where(errors > 0, (1 - q0) / np.where(errors > 0, errors, 1.0), np.nan))

@@ -49,7 +49,7 @@ class _Study(NamedTuple):
 
     @classmethod
     def of(cls, options: StudyOptions) -> _Study:
-        """The options, checked; a TypeError for one that is none."""
+        """The checked options; a TypeError for an unknown one."""
         study = cls(**options)
         checked_integer("replications", study.replications, 1)
         checked_integer("seed", study.seed)
@@ -189,8 +189,10 @@ def comparison_study(
     rng = np.random.default_rng(study.seed)
     j_a, delta_j, theta_a, theta_b = settings.values()
     q_a, q_b = (1 + j_a) / 2, (1 + j_a + delta_j) / 2
-    if ((q_b > 1) | (q_a < 0)).any():
-        raise ValueError("j_a and j_a + delta_j must lie in [-1, 1]")
+    for name, q in (("j_a", q_a), ("j_a + delta_j", q_b)):
+        outside = (q < 0) | (q > 1)
+        if outside.any():
+            raise ValueError(f"{name} must lie in [-1, 1], got {2 * q[outside][0] - 1:g}")
     # Cells by (right, judged right) of A and of B.
     of_a, of_b = (_cell_shares(theta, q) for theta, q in ((theta_a, q_a), (theta_b, q_b)))
     calibration_cells = (of_a[:, :, :, None, None] * of_b[:, None, None]).reshape(len(j_a), 16)

@@ -62,7 +62,7 @@ def split_study(
         raise ValueError(f"calibration_share must be between 0 and 1, got {calibration_share!r}")
     judged = answers.judged & ~np.isnan(answers.label)[:, :, None]
     if not judged.any():
-        raise DataError("no judged answer has a label: name their column with label=")
+        raise DataError("no judged answer has a label: name the column of labels with label=")
     labelled = judged.any(axis=(1, 2))
     weights = _weights(len(answers.items), calibration_share, n_splits, replacement, seed)
     calibration, test = (weight[:, labelled] for weight in weights)

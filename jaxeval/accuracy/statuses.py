@@ -22,8 +22,8 @@ class Status(StrEnum):
         return status
 
     OK = "ok", "the estimate lies in [0, 1], and none of the checks found a reason to doubt its interval"
-    CLIPPED = "clipped", "the estimate left [0, 1] and is clipped: judged share and calibration are hard to reconcile"
-    OUTSIDE = "outside", "the whole interval left [0, 1]: the judged share is not one that the calibration allows"
+    CLIPPED = "clipped", "the estimate left [0, 1] and is clipped: the judge's raw share hardly fits the calibration"
+    OUTSIDE = "outside", "the whole interval left [0, 1]: the calibration does not allow the judge's raw share"
     NEAR_0 = (
         "J near 0",
         "the 99.9% interval of J includes 0; the correction divides by J, so nothing bounds the estimate and its "
@@ -52,7 +52,7 @@ class Status(StrEnum):
         "a verdict of the test does not occur in the calibration, so no label says what it is worth",
     )
     NOT_BINARY = "needs verdicts of 0 and 1", "the estimate needs verdicts of 0 and 1, and the judge gives scores"
-    NOT_SHARES = "scores are no shares", "the judge's scores leave [0, 1]: their mean is no share of right answers"
+    NOT_SHARES = "scores are no shares", "the judge's scores leave [0, 1]: their mean is not a share of right answers"
     SINGULAR = "singular confusion matrix", "the judge does not tell some of the classes apart: there is no inverse"
     CLASS_WITHOUT_LABEL = "a class has no label", "no label is of this class, so the judge's errors on it are unknown"
 
@@ -65,7 +65,7 @@ BOUNDED = (Status.OK, Status.CLIPPED, Status.OUTSIDE)
 UNBOUNDED = (Status.NEAR_0, Status.FEW_OF_CLASS, Status.TOO_FEW_LABELS, Status.TOO_FEW_ITEMS)
 #: Statuses of all estimates that have a number; the others have NaN.
 HAVE_NUMBERS = (*BOUNDED, Status.ONE_CLASS, *UNBOUNDED)
-#: Statuses of estimates whose resamples repeat what is unknown, and are not shown.
+#: Statuses of estimates whose resamples only repeat the few labels or items that there are, and are not shown.
 WITHOUT_RESAMPLES = (Status.ONE_CLASS, Status.TOO_FEW_LABELS, Status.TOO_FEW_ITEMS)
 
 

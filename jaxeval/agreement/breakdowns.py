@@ -21,9 +21,9 @@ from jaxeval.statistics.cohen_kappa import cohen_kappa, label_table
 
 #: Edges of the gaps between people's ratings, Elo; the last bin is open.
 GAP_EDGES = (0.0, 50.0, 100.0, 200.0, np.inf)
-#: Under so many battles on which people and the judge chose a side, agreement is flagged.
+#: Agreement is flagged where people and the judge chose a side on fewer battles than this.
 FEW_DECIDED = 30
-_RIDGE = 0.01  # of the people's ratings, from which gaps come: every model has one
+_RIDGE = 0.01  # of the people's ratings, from which gaps come: with it every model has a rating
 
 
 def _decided(battles: LabelledVerdicts) -> list[tuple[Any, Bool, Bool]]:

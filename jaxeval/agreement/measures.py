@@ -112,8 +112,8 @@ def _ratio(part: Float, whole: Float) -> Float:
 def _people(given: Float, are_two: bool) -> Float:
     """(N, 3, 3) pairs of labels of one battle, which weigh 1 together.
 
-    Of two raters the rows are the first one's: kappa is Cohen's. Of more, or of raters without names, pairs count both
-    ways.
+    With two raters the rows are the first one's, and kappa is Cohen's. With more raters, or raters without names, pairs
+    count both ways.
     """
     if are_two:
         return np.einsum("na,nb->nab", given[:, 0], given[:, 1])

@@ -17,7 +17,7 @@ from jaxeval.tables.shown import Shown
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Abstention(Shown):
-    """Scores with and without the answers on which a judge's runs disagree, or of which it is not sure.
+    """Scores with and without the answers on which a judge's runs disagree, or about which the judge is not sure.
 
     ``table`` has a row per model, judge and reference: ``coverage``, the share of answers kept; ``probability`` and
     ``rating`` of all and of the ``trusted`` ones, and the shifts. ``summary`` has a row per model and reference: mean
@@ -39,13 +39,15 @@ def abstain(
     by_runs: bool | None = None,
     prior: float = 0.5,
 ) -> Abstention:
-    """Leaves out the answers that a judge cannot repeat, or of which it is not sure (Tables 6 and 12 of the method).
+    """Leaves out answers on which a judge's runs disagree, or about which it is unsure (Tables 6 and 12 of the method).
 
     By runs: the outcome varies over a judge's runs by a standard deviation above ``threshold``. The deviation is that
     of K outcomes of 1, 1/2 or 0, with the divisor K. An answer that was judged once has none, and is left out.
 
-    By stated confidence: its mean over a judge's runs is below ``confidence``, or none was stated. Runs then count only
-    with ``by_runs=True``. A model and judge that lose all answers keep a row with coverage 0.
+    By stated confidence: its mean over a judge's runs is below ``confidence``, or none was stated. Answers are then
+    left out by runs, too, only with ``by_runs=True``.
+
+    A model and judge that lose all answers keep a row with coverage 0.
 
     Raises:
         DataError: there is one run only, no confidence was stated, or nothing is left.
@@ -59,7 +61,7 @@ def abstain(
     runs_count = confidence is None if by_runs is None else by_runs
     if runs_count:
         if len(verdicts.levels["run"]) < 2:
-            raise DataError("abstention needs repeated runs: name the column that numbers them with run=")
+            raise DataError("abstention needs repeated runs: name the column that numbers them (run=, --run)")
         mean = np.bincount(cell, verdicts.outcome) / times
         variance = np.bincount(cell, (verdicts.outcome - mean[cell]) ** 2) / times
         kept &= (times > 1) & (np.sqrt(variance) <= threshold + 1e-12)

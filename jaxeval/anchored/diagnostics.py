@@ -1,4 +1,4 @@
-"""Is the reference a good one? Informative range, the same ranking under another reference, additive gaps."""
+"""Is the reference a good one? Informative range, ranking under another reference, and whether gaps add up."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class AnchorDiagnostics(Shown):
 
     ``coverage`` has a row per reference: the share of probabilities below, in and above [0.2, 0.8], at the floor (under
     0.05) and at the ceiling (over 0.95). ``swap`` has a row per pair of references: Kendall's tau-b of the two
-    leaderboards and the centred shifts of ratings, Elo. ``additivity`` has a row per chain B - A - C in which A is
-    reference and model: the rating of B against C less the sum over the chain, its standard error and their ratio.
-    ``advice`` says it in words.
+    leaderboards and the centred shifts of ratings, Elo. ``additivity`` has a row per chain B - A - C, in which A is a
+    reference and was also judged as a model: the rating of B against C less the sum over the chain, its standard error
+    and their ratio. ``advice`` says it in words.
     """
 
     coverage: pd.DataFrame
@@ -62,7 +62,7 @@ def diagnose_anchors(scores: pd.DataFrame) -> AnchorDiagnostics:
 
 
 def rating_board(scores: pd.DataFrame) -> pd.DataFrame:
-    """Ratings of models by each judge in each task, a row each, by references; NaN where there is none."""
+    """Ratings with a row per model, judge and task, and a column per reference; NaN where there is none."""
     return _board(scores, "rating")
 
 
@@ -90,10 +90,11 @@ def _swaps(board: pd.DataFrame) -> pd.DataFrame:
 
 
 def _chains(scores: pd.DataFrame) -> pd.DataFrame:
-    """Chains B - A - C of references A and C, A being a model, too (Appendix B.8 of the method).
+    """Chains B - A - C of references A and C, where A is also a model (Appendix B.8 of the method).
 
-    A gap is a mean over the judges and tasks that have all three ratings. Judges of a task share its prompts, and how
-    far their errors are one is not known: their variances are averaged, as if they were. Tasks are independent.
+    A gap is a mean over the judges and tasks that have all three ratings. Judges of a task share its prompts, and
+    the correlation of their errors is not known: variances are averaged, as if all had the same error. Tasks are
+    independent.
     """
     models, anchors = (pd.Index(dict.fromkeys(scores[c])) for c in ("model", "anchor"))
     of_model, of_anchor = models.get_indexer(scores["model"]), anchors.get_indexer(scores["anchor"])
@@ -134,7 +135,7 @@ def _chains(scores: pd.DataFrame) -> pd.DataFrame:
 
 def _advice(coverage: pd.DataFrame, swap: pd.DataFrame, chains: pd.DataFrame) -> Iterator[str]:
     if len(coverage) == 0:
-        yield "every model here is its own reference: nothing can be told about the references"
+        yield "every model here is its own reference: nothing can be said about the references"
     for anchor, row in coverage.iterrows():
         if row["mid_region"] >= ENOUGH:
             continue
@@ -155,13 +156,13 @@ def _advice(coverage: pd.DataFrame, swap: pd.DataFrame, chains: pd.DataFrame) ->
         elif row.n_models > 1 and np.isnan(row.kendall):
             yield (
                 f"one of the references {row.anchor_a} and {row.anchor_b} rates all {counted(row.n_models, 'model')} "
-                "alike: whether they rank them alike cannot be told"
+                "alike: whether both rank the models alike is not known"
             )
         elif row.n_models > 1 and row.kendall < SAME_RANKING:
             yield (
                 f"references {row.anchor_a} and {row.anchor_b} rank {counted(row.n_models, 'model')} with Kendall's "
-                f"tau {row.kendall:.2f}, and ratings shift by {row.mean_shift:.0f} Elo on average after centring: say "
-                "which reference a ranking has"
+                f"tau {row.kendall:.2f}, and ratings shift by {row.mean_shift:.0f} Elo on average after centring: name "
+                "the reference of a ranking"
             )
     if len(chains) and (chains["z"].abs() > 3).mean() > 0.05:
         worst = chains.loc[chains["z"].abs().idxmax()]
@@ -172,8 +173,8 @@ def _advice(coverage: pd.DataFrame, swap: pd.DataFrame, chains: pd.DataFrame) ->
         )
     if len(coverage) > 1 and not len(chains):
         yield (
-            "whether gaps add up cannot be checked: no reference has been judged as a model against another, by judges "
-            "and with models in common"
+            "whether gaps add up cannot be checked: no reference was judged as a model against another reference, by "
+            "judges and with models in common"
         )
 
 

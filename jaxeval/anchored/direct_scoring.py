@@ -11,10 +11,10 @@ import scipy
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Float, Int
-from jaxeval.data.columns import numbers, reject_missing, require_column
+from jaxeval.data.columns import numbers, plain, reject_missing, require_column
 from jaxeval.errors import DataError
 from jaxeval.statistics.cohen_kappa import cohen_kappa, label_table
-from jaxeval.wording import counted
+from jaxeval.wording import counted, named
 
 _STEPS = 100
 _RIDGE = 1e-6  # of the slope: a finite maximum where the scores tell the levels apart
@@ -66,7 +66,7 @@ def _kappa(x: Float, y: Float) -> float:
 
 
 def _require(frame: pd.DataFrame, roles: tuple[str, ...], values: tuple[str, ...]) -> None:
-    """Columns that must be there, and no missing model, judge or answer: rows without would be left out in silence."""
+    """Require columns, without a missing model, judge or answer: such rows would be left out in silence."""
     for column in (*roles, *values):
         require_column(frame, column)
     for column in dict.fromkeys((*roles, *_ANSWER)):
@@ -99,9 +99,12 @@ def direct_win_probability(
     _require(frame, ("model", "judge", "item"), (score, reference_score, verdict))
     unknown = ~frame[verdict].isin(["win", "tie", "loss"])
     if unknown.any():
+        counts = frame.loc[unknown, verdict].value_counts(dropna=False)
+        words = ["missing" if pd.isna(value) else repr(plain(value)) for value in counts.index]
+        shown = named([f"{word} ({n:,})" for word, n in zip(words, counts, strict=True)], 5)
         raise DataError(
             f"column {verdict!r} has {counted(unknown.sum(), 'value that is', 'values that are')} not 'win', 'tie' or "
-            "'loss'"
+            f"'loss': {shown}"
         )
     difference = numbers(frame[score], score) - numbers(frame[reference_score], reference_score)
     level = frame[verdict].map({"loss": 0, "tie": 1, "win": 2}).to_numpy()
@@ -162,9 +165,9 @@ def _mapped_means(x: Float, level: Int, item: Int, model: Int, theta: Float) -> 
 def cumulative_logit(x: Float, level: Int) -> tuple[Float, str]:
     """Cuts c1 <= c2 and slope b of P(level <= k) = s(c_k - b x), k = 0, 1, by Newton's method, and a status.
 
-    The status is "separated" where x predicts every level: levels follow each other along x; "quasi-separated" where
-    the last x of one may be the first of the next; "one level" where there is no other. The likelihood then has no
-    finite maximum, and a ridge of 1e-6 on b stops it at a finite value. Else it is "ok".
+    The status is "separated" where x predicts every level, as the levels follow each other along x; "quasi-separated"
+    where the last x of one level may be the first of the next; "one level" where there is only one. The likelihood then
+    has no finite maximum, and a ridge of 1e-6 on b stops the fit at a finite value. Else the status is "ok".
     """
     values, _, count = _level_counts(x, level)
     total = count.sum()
@@ -278,13 +281,14 @@ def dispersion(direct: pd.DataFrame, anchored: pd.DataFrame) -> pd.DataFrame:
         by.append("anchor")
     elif "anchor" in anchored and len(anchored["anchor"].unique()) > 1:
         raise DataError(
-            "the anchored scores have several references, the direct ones do not say which: add an 'anchor'"
+            "the anchored scores have several references, and the direct ones do not say which: add the column 'anchor'"
         )
     cells = [set(table[by].itertuples(index=False, name=None)) for table in (direct, anchored)]
     if cells[0] != cells[1]:
-        other = sorted(map(str, cells[0] ^ cells[1]))
+        other = sorted(cells[0] ^ cells[1], key=str)
         only = counted(len(other), f"row by {', '.join(by)} is", f"rows by {', '.join(by)} are")
-        raise DataError(f"{only} in one of the tables only, such as {other[0]}")
+        shown = ", ".join(f"{role} {plain(value)!r}" for role, value in zip(by, other[0], strict=True))
+        raise DataError(f"{only} in one of the tables only (the first: {shown})")
     rows = []
     errors = {"direct": ("standard_error", "standard_error"), "anchored": ("probability_se", "own_se")}
     for (name, (error, own)), table in zip(errors.items(), (direct, anchored), strict=True):

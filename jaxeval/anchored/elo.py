@@ -25,9 +25,9 @@ from jaxeval.wording import counted
 
 
 class Scale(NamedTuple):
-    """A smooth increasing map from probabilities to the reporting scale: the inverse of a link F.
+    """A smooth increasing map from probabilities to the reporting scale (the inverse of a link F), and its derivative.
 
-    Its derivative, and F itself where probabilities are pooled.
+    ``inverse`` is F itself; only pooled probabilities need it.
     """
 
     map: Callable[[Float], Float]
@@ -51,10 +51,10 @@ SCALES = {
 }
 
 
-#: Beta quantiles are computed as such up to parameters of this size; beyond, SciPy loses digits and they are a normal
-#: law's with its skewness, to 1e-8 of a standard deviation.
+#: Up to parameters of this size SciPy gives Beta quantiles. Beyond, it loses digits, and they come from a normal
+#: distribution with a correction for skewness, to 1e-8 of a standard deviation.
 _LARGE = 1e9
-_TINY = 1e-300  # quantiles below have left the range of numbers
+_TINY = 1e-300  # doubles do not hold smaller quantiles
 
 
 @dataclass(frozen=True, repr=False)
@@ -119,8 +119,8 @@ def anchored_elo(
         level: level of the intervals.
         pool_size: (...) prompts M that the n were drawn from without replacement: variances shrink by
             (M - n) / (M - 1), and at n = M there is no uncertainty left.
-        kappa: (...) reliability factor, the root of the mean Cohen's kappa between judges: standard errors shrink by
-            it. It is empirical, and less agreement gives a shorter interval: 1 unless asked for.
+        kappa: (...) reliability factor, the root of the mean Cohen's kappa between judges: standard errors are
+            multiplied by it. It is empirical, and less agreement gives a shorter interval; 1 leaves it out.
         link: "logit", "probit", "cloglog", or a `Scale`.
         squares: (...) sum over prompts of the squared outcome, a prompt's runs averaged first, for the own interval.
             By default W + T/4, that of whole wins, ties and losses.
@@ -160,7 +160,7 @@ def anchored_elo(
     # Averages over runs may add up to a little more than they should.
     require(given, "pool_size", n <= pool * (1 + 1e-9), "be no less than the number of outcomes")
     require(given, "kappa", (kappa > 0) & (kappa <= 1), "lie in (0, 1]")
-    # What the outcomes' squares lack of those of wins and losses of the same mean.
+    # By how much the outcomes' squares are less than those of wins and losses with the same mean.
     lack = t / 4
     if squares is not None:
         won, rounding = w + t / 2, 1e-9 * n
@@ -171,7 +171,7 @@ def anchored_elo(
 
     a, b = w + t / 2 + prior, lost + t / 2 + prior
     size = a + b
-    p, q = a / size, b / size  # both, as one of them may be 1 but for what a number can hold
+    p, q = a / size, b / size  # both, since one of them may round to 1
     with np.errstate(invalid="ignore", divide="ignore", under="ignore"):
         left = np.where(np.isinf(pool), 1.0, np.where(pool > 1, np.maximum(pool - n, 0) / (pool - 1), 0.0))
         error = np.sqrt(p * q / (size + 1) * left) * kappa
@@ -196,7 +196,7 @@ def anchored_elo(
 
 
 def checked_prior(prior: object) -> float:
-    """``prior`` itself, or a ValueError if it is no positive number."""
+    """``prior`` itself, or a ValueError if it is not a positive number."""
     number = prior.item() if isinstance(prior, np.ndarray) and prior.ndim == 0 else prior
     if isinstance(number, bool | np.bool_) or not isinstance(number, Real) or not 0 < float(number) < np.inf:
         raise ValueError(f"prior must be positive, one number for all cells, got {prior!r}")
@@ -213,7 +213,7 @@ def checked_scale(link: object) -> Scale:
 
 
 class Point(NamedTuple):
-    """Probabilities, one less each, and the logarithms of both: one of them may be 1 but for what a number can hold."""
+    """Probabilities p, q = 1 - p, and the logarithms of both: all four, since p or q may round to 1."""
 
     p: Float
     q: Float
@@ -222,7 +222,7 @@ class Point(NamedTuple):
 
 
 def linked_rating(name: str | Scale, link: Scale, point: Point) -> float | Float:
-    """Elo of a point, through the ``link`` that goes by ``name``."""
+    """Elo of a point, through the ``link`` called ``name``."""
     linked = point.log_p - point.log_q if name == "logit" else link.map(_inside(point.p))
     return scalar_or_array(np.asarray(ELO_PER_LOGIT * linked))
 
@@ -278,7 +278,7 @@ def _inverse(a: Float, b: Float, tail: float, below: Bool) -> Float:
 
 
 def _distinct(p: Float, q: Float, size: Float) -> tuple[list[Float], NDArray[np.intp] | slice]:
-    """The distinct rows, and where each row went: counts repeat, and of a thousand cells few are different."""
+    """The distinct rows, and the number of each row's: counts repeat, and few of a thousand cells differ."""
     number = np.zeros(len(p), np.int64)
     for x in (size, np.where(p > q, -q, p)):  # of p and 1 - p the one that has not been rounded away
         codes, values = pd.factorize(x)

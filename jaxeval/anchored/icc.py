@@ -113,14 +113,14 @@ def icc3(table: ArrayLike | pd.DataFrame, level: float = 0.95, missing: Literal[
 
 
 def centred_runs(scores: Float, complete: Bool) -> tuple[Float, Float]:
-    """Scores (..., n, k) less their run's mean, 0 where incomplete, and the (...) size of what rounding leaves of them.
+    """Scores (..., n, k) less their run's mean, 0 where incomplete, and the (...) size of their rounding errors.
 
     Reliability does not depend on the runs' means, and sums of squares of centred scores do not cancel.
     """
     there = np.asarray(complete)[..., None]
     largest = np.where(there, np.abs(scores), 0.0).max((-1, -2), initial=0.0)
     used = np.where(there, scores, 0.0)
-    if scores.shape[-2]:  # less one of the items first: what is constant is then 0 whatever its sum
+    if scores.shape[-2]:  # less one of the items first, so that constant scores become exactly 0
         used = np.where(there, used - np.take_along_axis(used, there.argmax(-2)[..., None], axis=-2), 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
         means = used.sum(-2, keepdims=True) / there.sum(-2, keepdims=True)
@@ -150,5 +150,5 @@ def single_run_reliability(average: ArrayLike, k: ArrayLike) -> float | Float:
     """Reliability of one run where that of the mean of ``k`` runs is ``average``: rho / (k - (k - 1) rho)."""
     rho, runs = np.broadcast_arrays(np.asarray(average, float), np.asarray(k, float))
     if (runs < 1).any() or (rho > 1).any():
-        raise ValueError("reliabilities must be at most 1, and there must be a run at least")
+        raise ValueError("reliabilities must be at most 1, and k at least 1")
     return scalar_or_array(rho / (runs - (runs - 1) * rho))

@@ -55,10 +55,10 @@ def judge_kappas(verdicts: AnchoredVerdicts) -> pd.DataFrame:
     """(J, J) Cohen's kappa between judges over win, tie and loss of the same answers, run by run.
 
     Raises:
-        DataError: outcomes are no verdicts.
+        DataError: outcomes are not verdicts of win, tie and loss.
     """
     if not np.isin(verdicts.outcome, (0.0, 0.5, 1.0)).all():
-        raise DataError("Cohen's kappa needs verdicts of win, tie and loss, and some outcomes lie between")
+        raise DataError("Cohen's kappa needs verdicts of win, tie and loss, and some outcomes lie between them")
     tables = judge_panel(verdicts).outcome
     answers = tables.reshape(len(tables), -1)
     one_hot = np.stack([answers == c for c in (0.0, 0.5, 1.0)], -1).astype(float)  # (J, R K, 3)
@@ -80,6 +80,7 @@ def reliability_factor(kappas: pd.DataFrame) -> float:
     mean = np.nanmean(pairs) if np.isfinite(pairs).any() else np.nan
     if not mean > 0:
         raise ValueError(
-            f"the mean kappa of {counted(len(pairs), 'pair')} of judges is {mean:.3g}: there is no such factor"
+            f"the mean kappa of {counted(len(pairs), 'pair')} of judges is {mean:.3g}, and a reliability factor needs "
+            "one above 0"
         )
     return float(np.sqrt(mean))

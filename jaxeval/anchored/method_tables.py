@@ -1,4 +1,4 @@
-"""All tables that a file of verdicts on a reference gives beside its scores, as far as its columns reach."""
+"""All tables that verdicts against a reference give beside their scores, as far as their columns allow."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from jaxeval.anchored.scores import anchored_scores
 from jaxeval.arrays import Float
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.errors import DataError
+from jaxeval.wording import counted
 
 #: Columns of direct scores.
 DIRECT = ("score", "reference_score")
@@ -33,13 +34,13 @@ def method_tables(
     prior: float = 0.5,
     seed: int = 0,
 ) -> tuple[dict[str, pd.DataFrame], list[str]]:
-    """Tables by name, and sentences about those that the verdicts do not give.
+    """Tables by name, and a sentence on each table that the verdicts do not allow.
 
     Args:
         verdicts: the verdicts.
         direct: a row per verdict with the columns of its roles, ``verdict``, ``score`` and ``reference_score``.
         strong: judges that passed the screen.
-        confidence: leave out answers with a stated confidence below, beside those that runs disagree on.
+        confidence: leave out answers with a stated confidence below this, beside those on which runs disagree.
         prior: as in `anchored_elo`.
         seed: of the subsamples of prompts.
 
@@ -118,7 +119,8 @@ def prompt_subsamples(verdicts: AnchoredVerdicts, *, prior: float = 0.5, seed: i
     outcomes: Float = wide.dropna().to_numpy(float)
     sizes = [n for n in _SIZES if n <= len(outcomes)]
     if not sizes:
-        raise DataError(f"{len(outcomes):,} prompts have the verdicts of all models and judges, fewer than {_SIZES[0]}")
+        found = counted(len(outcomes), "prompt has", "prompts have")
+        raise DataError(f"{found} the verdicts of all models and judges: subsamples need {_SIZES[0]} or more")
     try:
         kappa = min(reliability_factor(judge_kappas(verdicts)), 1.0)
     except ValueError:

@@ -22,8 +22,8 @@ from jaxeval.resampling.items import resampled_sums
 from jaxeval.resampling.strata import small_strata_text
 from jaxeval.wording import counted, did_you_mean
 
-# No distribution on [0, 1] has the variance of a size of 0; the delta method may go beyond where judges contradict each
-# other and the prior is next to nothing.
+# A Beta distribution has a size above 0. The delta method may give less, where judges contradict each other and the
+# prior is tiny.
 _SMALLEST_SIZE = 1e-3
 
 
@@ -114,14 +114,16 @@ def _pooled_judges(
         hint = did_you_mean(unknown[0], screen.table.index)
         raise DataError(f"no judge {unknown[0]!r}; there are {', '.join(map(repr, screen.table.index))}{hint}")
     if not chosen:
-        raise DataError(f"no judge reaches an ICC(3,k) of {screen.threshold:g}: choose judges, or a lower threshold")
+        raise DataError(
+            f"no judge reaches an ICC(3,k) of {screen.threshold:g}: choose judges, or a lower threshold (--min-icc)"
+        )
     judging = verdicts.levels["judge"]
     chosen, warnings = present_judges(chosen, judging[np.unique(verdicts.number["judge"])], screen)
     unreliable = [judge for judge in chosen if np.isnan(screen.table.loc[judge, "average"])]
     if unreliable:
-        least = "is by that of the others" if len(unreliable) < len(chosen) else "is missing"
+        then = "rests on that of the others" if len(unreliable) < len(chosen) else "is missing"
         warnings.append(
-            f"of judges {', '.join(map(str, unreliable))} no reliability is known: rating_se_predicted {least}"
+            f"the reliability of judges is not known: {', '.join(map(str, unreliable))}; rating_se_predicted {then}"
         )
     return chosen, warnings
 
@@ -162,9 +164,10 @@ def pooling_curve(verdicts: AnchoredVerdicts, model: Hashable, anchor: Hashable 
                   n_resamples: int = 1000, seed: int = 0, strata: str | None = None) -> pd.DataFrame:  # fmt: skip
     """Variance of the pooled rating of a model against the number of strong judges (Figure 5).
 
-    ``empirical`` is the mean over all sets of J strong judges of the variance of their mean rating in resampled items,
-    ``predicted`` Proposition 2's with the judges' mean ICC(3,k), ``predicted_observed`` with their mean correlation.
-    Strong judges that did not see the model, and judges that were not screened, are left out: ``attrs["warnings"]``.
+    ``empirical`` is the variance of the mean rating of J strong judges over resampled items, averaged over all sets of
+    J such judges. ``predicted`` is that of Proposition 2 with the judges' mean ICC(3,k), and ``predicted_observed``
+    with their mean correlation. Strong judges that did not see the model, and judges that were not screened, are left
+    out; ``attrs["warnings"]`` names them.
 
     Raises:
         DataError: the model or the reference is unknown, or fewer than two strong judges have judged it.
@@ -185,8 +188,8 @@ def pooling_curve(verdicts: AnchoredVerdicts, model: Hashable, anchor: Hashable 
     chosen = [judge for judge in screen.strong if judge in seen_by]
     if len(chosen) < 2:
         raise DataError(
-            f"{counted(len(chosen), 'judge reaches', 'judges reach')} an ICC(3,k) of {screen.threshold:g}; a curve "
-            "needs two"
+            f"{counted(len(chosen), 'judge of this model reaches', 'judges of this model reach')} an ICC(3,k) of "
+            f"{screen.threshold:g}: a curve needs two"
         )
     panel = judge_panel(part)
     means = panel.run_means()[verdicts.levels["judge"].get_indexer(chosen)]
@@ -198,7 +201,7 @@ def pooling_curve(verdicts: AnchoredVerdicts, model: Hashable, anchor: Hashable 
     np.add.at(per_item, number, columns)
     drawn = resampled_sums(per_item, n_resamples, seed, "pooling", strata=stratum)
     n, total = np.split(drawn, 2, axis=1)
-    rated = (n > 0).all(1)  # without those in which some judge has no item
+    rated = (n > 0).all(1)  # resamples in which every judge has an item
     if rated.sum() < 2:
         raise DataError("too few resamples have items of every judge: a curve needs more items or resamples")
     p = (total[rated] + 0.5) / (n[rated] + 1)
@@ -235,7 +238,7 @@ def task_heterogeneity(estimates: ArrayLike, standard_errors: ArrayLike) -> Floa
     """Between-task variance tau^2 of (..., T) estimates by DerSimonian and Laird (DOI 10.1016/0197-2456(86)90046-2)."""
     y, s = np.broadcast_arrays(np.asarray(estimates, float), np.asarray(standard_errors, float))
     if y.shape[-1] < 2 or not (s > 0).all():
-        raise ValueError("two tasks at least are needed, with positive standard errors")
+        raise ValueError("at least two tasks are needed, with positive standard errors")
     w = 1 / s**2
     mean = (w * y).sum(-1, keepdims=True) / w.sum(-1, keepdims=True)
     q = (w * (y - mean) ** 2).sum(-1)

@@ -1,4 +1,4 @@
-"""Strata of prompts, of which every resample holds as many of each as there are."""
+"""Strata of prompts: every resample holds as many prompts of each stratum as the data."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def prompt_strata(verdicts: AnchoredVerdicts, strata: str | None) -> Int | None:
         return None
     if strata not in ROLES:
         raise ValueError(
-            f"strata= is one of {', '.join(map(repr, ROLES))}, got {strata!r}{did_you_mean(strata, ROLES)}"
+            f"strata must be one of {', '.join(map(repr, ROLES))}, got {strata!r}{did_you_mean(strata, ROLES)}"
         )
     levels = verdicts.levels[strata]
     if len(levels) == 1 and levels[0] == f"(one {strata})":

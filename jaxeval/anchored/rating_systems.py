@@ -31,9 +31,9 @@ class RatingSystems(Shown):
     """Ratings above the reference under four systems, Elo.
 
     ``table`` has a row per model, judge and anchor and a column per system. ``summary`` has a row per system and
-    anchor: the mean over models of the standard deviation between judges, and that of the deviations; Spearman's
-    correlation of the models' mean ratings with the anchored ones; ``n_unrated``, ratings that are not finite and are
-    left out of them.
+    anchor: the mean over models of the standard deviation between judges, and the spread of these deviations;
+    Spearman's correlation of the models' mean ratings with the anchored ones; ``n_unrated``, the number of ratings that
+    are not finite and are left out.
     """
 
     table: pd.DataFrame
@@ -44,7 +44,7 @@ def compare_rating_systems(verdicts: AnchoredVerdicts, *, seed: int = 0) -> Rati
     """Rates every judge's verdicts under four systems (Table 7 of the method).
 
     A run is a rating period of Glicko-2. The other sequential system sees verdicts in a random order of models, prompts
-    and runs, one for all judges of a reference, whatever the order of the rows; its rating is the logit of the win
+    and runs, the same for all judges of a reference and for any order of rows; its rating is the logit of the win
     probability that it predicts. (Without a column of prompts these are numbered by row.)
 
     Raises:
@@ -135,7 +135,7 @@ def _openskill(model: Int, outcome: Float) -> dict[int, float]:
     system = ThurstoneMostellerFull()
     reference, players = system.rating(), {int(m): system.rating() for m in np.unique(model)}
     for m, y in zip(model.tolist(), outcome, strict=True):
-        # The winner has the lower rank; what lies between a win and a tie counts as the nearer.
+        # The winner has the lower rank; an outcome between a win and a tie counts as the nearer of the two.
         rank = 1 - float(np.rint(2 * y) - 1)
         (players[m],), (reference,) = system.rate([[players[m]], [reference]], ranks=[rank, 1.0])
     rated: dict[int, float] = {}
@@ -148,4 +148,5 @@ def _openskill(model: Int, outcome: Float) -> dict[int, float]:
 def _require_packages() -> None:
     missing = [name for name in ("glicko2", "openskill") if find_spec(name) is None]
     if missing:
-        raise ImportError(f"{' and '.join(missing)} not installed: pip install 'jaxeval[ratings]'")
+        are = "is" if len(missing) == 1 else "are"
+        raise ImportError(f"{' and '.join(missing)} {are} not installed: pip install 'jaxeval[ratings]'")

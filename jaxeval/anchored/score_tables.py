@@ -1,4 +1,4 @@
-"""Anchored scores over judges, side by side: by reference, by task, by prior, by filter, and beside another board."""
+"""Means of anchored scores over judges: by reference, task, prior and filter, and beside another board."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from jaxeval.errors import DataError
 from jaxeval.tables.table import Table
 from jaxeval.wording import counted
 
-#: On scores of 1 to 10, the standard deviation over runs from which on an answer is left out (Appendix E.2).
+#: An answer is left out where its scores of 1 to 10 vary over runs by a larger standard deviation (Appendix E.2).
 _DIRECT_DEVIATION = 0.5
 _TOP, _NEAR = 10, 20.0
 
@@ -32,7 +32,7 @@ def summarised_scores(
     prior: float = 0.5,
     pool_size: float | None = None,
 ) -> pd.DataFrame:
-    """Means over judges of anchored scores, with what all judges and the strong ones leave open.
+    """Means of anchored scores over judges, with the errors that all judges, and the strong ones alone, leave.
 
     These are Table 3 of the method (by model and anchor), and Tables 4, 10 and 11 (by model and task).
 
@@ -46,8 +46,8 @@ def summarised_scores(
         Of each row the number of judges; the means of ``probability`` and ``rating`` and of the judges' own errors,
         ``probability_se`` and ``rating_se``; ``cv``, the coefficient of variation of the probability over judges;
         ``probability_se_of_mean`` and ``rating_se_of_mean``, the standard errors of the means by the spread of the
-        judges. With strong judges the four errors again, of these alone (``..._strong``), and by which share the
-        errors of the means shrink (``..._reduction``).
+        judges. With strong judges the four errors again, of these alone (``..._strong``), and the share by which they
+        make the errors of the means smaller (``..._reduction``).
 
     Raises:
         DataError: a strong judge has no verdicts.
@@ -55,7 +55,7 @@ def summarised_scores(
     scores = anchored_scores(verdicts, [*by, "judge"], prior=prior, pool_size=pool_size)
     unknown = [judge for judge in strong if judge not in set(scores["judge"])]
     if unknown:
-        raise DataError(f"no verdicts of {counted(len(unknown), 'strong judge')}: {', '.join(map(str, unknown))}")
+        raise DataError(f"{counted(len(unknown), 'strong judge')} without verdicts: {', '.join(map(str, unknown))}")
     table = _over_judges(scores, by)
     if len(strong):
         errors = [name for name in table.columns if "_se" in name]
@@ -112,7 +112,7 @@ def board_agreement(one: pd.DataFrame, other: pd.DataFrame, *, top: int = _TOP) 
     Args:
         one: a table with columns ``model`` and ``rating`` (Elo), and maybe ``probability``; a row per model.
         other: another one.
-        top: models at the top that are compared as sets.
+        top: number of models at the top of each board, which are compared as sets.
 
     Returns:
         ``kendall`` (tau-b), ``spearman``, ``mean_difference`` (Elo), ``mean_difference_percent`` (of the probabilities,
@@ -126,7 +126,8 @@ def board_agreement(one: pd.DataFrame, other: pd.DataFrame, *, top: int = _TOP) 
         for column in ("model", "rating"):
             require_column(board, column)
         if board["model"].duplicated().any():
-            raise DataError(f"the board {name!r} has {board['model'].duplicated().sum():,} further rows of a model")
+            again = counted(int(board["model"].duplicated().sum()), "row repeats", "rows repeat")
+            raise DataError(f"in the board {name!r}, {again} a model: give one row per model")
         tables.append(board.set_index("model"))
     models = tables[0].index.intersection(tables[1].index)
     if len(models) < 2:
@@ -166,8 +167,8 @@ def guarded_scores(
         frame: a row per model, judge, item and run with ``verdict`` ("win", "tie", "loss"), ``score`` and
             ``reference_score``; and ``confidence``, if answers are left out by it.
         threshold: as in `abstain`, like ``confidence``.
-        direct_deviation: an answer's direct scores are left out where their standard deviation over runs is above.
-            With ``confidence`` they are left out where that is below.
+        direct_deviation: an answer's direct scores are left out where their standard deviation over runs is above this.
+            With ``confidence`` they are left out by the stated confidence instead.
         prior: as in `anchored_elo`.
 
     Returns:
@@ -194,7 +195,8 @@ def guarded_scores(
     else:
         kept = frame.groupby(answer, observed=True)["confidence"].transform("mean").to_numpy() >= confidence - 1e-12
     if not kept.any():
-        raise DataError("no direct score is left: all answers vary more between runs")
+        vary, unsure = f"vary by more than {direct_deviation:g} between runs", f"have a confidence below {confidence}"
+        raise DataError(f"no direct score is left: all answers {vary if confidence is None else unsure}")
     n_all = frame.groupby(["model", "judge"], observed=True)[answer].apply(lambda x: len(x.drop_duplicates()))
     for name, part in (("none", frame), ("trusted", frame[kept])):
         direct = direct_win_probability(part)

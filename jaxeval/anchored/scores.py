@@ -120,7 +120,7 @@ def anchored_scores(
     scores["informative"] = scores["probability"].between(0.2, 0.8)
     scores.attrs["settings"] = {
         "prior": found.prior, "level": found.level, "link": found.link, "kappa": kappa,
-        # pandas compares attrs of tables that it joins, which arrays do not stand.
+        # pandas compares attrs of tables that it joins, and that fails with arrays.
         "pool_size": pool_size if np.isscalar(pool_size) else None if pool_size is None else "by row",
     }  # fmt: skip
     scores.attrs["warnings"] = warnings
@@ -128,7 +128,7 @@ def anchored_scores(
 
 
 def _checked_counts(table: pd.DataFrame) -> pd.DataFrame:
-    """The table itself, or an error: no counts, ties by another name, a role missing or rows that repeat."""
+    """The table itself; an error where counts or a role are missing, ties have another name, or rows repeat."""
     require_column(table, "wins")
     require_column(table, "losses")
     if len(table) == 0:
@@ -152,8 +152,8 @@ def _checked_counts(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _unlike_items(verdicts: AnchoredVerdicts, table: pd.DataFrame, by: Sequence[str]) -> list[str]:
-    """Sentences about groups, rows of ``table``, that lack items or tasks of others under their reference."""
-    if "item" in by:  # nobody compares those
+    """Sentences about groups (rows of ``table``) that lack items or tasks which others have under their reference."""
+    if "item" in by:  # single items are not compared
         return []
     n = table["n_items"].to_numpy()
     if not verdicts.named_items:
@@ -199,7 +199,7 @@ def _unlike(table: pd.DataFrame, roles: Sequence[str], n: NDArray[Any], most: ND
     name = ", ".join(f"{role} {table[role][worst]}" for role in roles if table[role][worst] != f"(one {role})")
     return [
         f"{less.sum():,} of {counted(len(n), 'score lacks', 'scores lack')} {what} that others against the same "
-        f"reference have (the most: {name}, with {n[worst]:g} of {most[worst]:g}): side by side they do not compare "
+        f"reference have (the worst: {name}, with {n[worst]:g} of {most[worst]:g}): side by side they do not compare "
         "like with like"
     ]
 
@@ -228,8 +228,8 @@ def bootstrap_scores(
 ) -> pd.DataFrame:
     """`anchored_scores` with percentile intervals of resampled prompts, those of `joint_scores`.
 
-    The Beta interval holds for wins and losses of independent prompts. Resampled prompts show what ties and averaged
-    runs leave of it.
+    The Beta interval is for wins and losses of independent prompts. Resampled prompts show how much shorter ties and
+    averaged runs make it.
 
     Args:
         verdicts: with prompts.
@@ -270,7 +270,7 @@ def joint_scores(
     """Joint draws of the win probabilities of all groups in resampled prompts; the levels of the names are ``by``.
 
     With "task" in ``by`` each task's prompts are resampled among themselves. A prompt keeps its runs, and the other
-    judges or references of its group, which are averaged first. A group with a single prompt has no draws.
+    judges or references of its group; they are averaged first. A group with a single prompt has no draws.
 
     Args:
         verdicts: with prompts.
@@ -278,7 +278,7 @@ def joint_scores(
         n_resamples: at least 2.
         prior: as in `anchored_elo`.
         seed: the same seed gives the same draws.
-        strata: role, as a rule "task", of whose every value a resample holds as many prompts as there are, as in
+        strata: role, as a rule "task": a resample holds as many prompts of each of its values as there are, as in
             `bootstrap`.
         chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`.
 

@@ -45,13 +45,13 @@ class JudgeScreen(Shown):
 
     ``table`` has a row per judge. ``single`` and ``average`` are ICC(3,1) and ICC(3,k), with k the judge's own number
     of runs ``n_runs``. Each has an F interval and a percentile interval of resampled items (``boot_``). ``n`` answers
-    were judged in every run, ``n_incomplete`` are left out, and ``strong`` says who passes.
+    were judged in every run, ``n_incomplete`` are left out, and ``strong`` says which judges pass.
 
     ``correlation`` holds the correlations of judges' run means over the same answers. ``bound``, sqrt(rho_j rho_j'), is
     the least that they would be if all judges shared the same item effects, which no run of one judge can show.
-    ``warnings`` name pairs that correlate less, by more than 0.02 and by more than chance. Chance is tested by the
-    difference of Fisher's z of bound and correlation: in its standard errors over resampled items it must exceed the
-    (1 - level) / pairs point of Student's t.
+    ``warnings`` name pairs that correlate less, by more than 0.02 and by more than chance explains. The test is of the
+    difference of Fisher's z of bound and correlation: divided by its standard error over resampled items, it must
+    exceed the upper (1 - level) / pairs quantile of Student's t.
 
     Examples:
         >>> import jaxeval
@@ -106,7 +106,7 @@ def screen_judges(
         level: of the intervals.
         n_resamples: at least 1.
         seed: the same seed gives the same draws.
-        strata: role, as a rule "task", of whose every value a resample holds as many items as there are, as in
+        strata: role, as a rule "task": a resample holds as many items of each of its values as there are, as in
             `bootstrap`.
         chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`.
 
@@ -132,7 +132,7 @@ def screen_judges(
     checked_integer("seed", seed)
     panel, stratum = judge_panel(verdicts), prompt_strata(verdicts, strata)
     if panel.n_runs.max() < 2:
-        raise DataError("reliability needs repeated runs: name the column that numbers them with run=")
+        raise DataError("reliability needs repeated runs: name the column that numbers them (run=, --run)")
     judges = verdicts.levels["judge"].rename("judge")
     frame = pd.DataFrame(np.nan, judges, [f"{name}{end}" for name in _MEASURES for end in _ENDS])
     frame["n"], frame["status"] = 0, _ONE_RUN
@@ -191,7 +191,7 @@ def screen_judges(
 
 
 def _bound(average: Float) -> Float:
-    """sqrt(rho_j rho_j') of (..., J) reliabilities, of which negative ones are none."""
+    """sqrt(rho_j rho_j') of (..., J) reliabilities; negative ones count as 0."""
     root = np.sqrt(np.maximum(average, 0))
     return root[..., :, None] * root[..., None, :]
 
@@ -251,12 +251,12 @@ def _warnings(
     fewest, most = table["n_runs"].min(), table["n_runs"].max()
     if fewest < most:
         yield (
-            f"judges have {fewest} to {most} runs: ICC(3,k) is that of the mean over each judge's own, and grows with "
-            "them; ICC(3,1) compares judges"
+            f"judges have {fewest} to {most} runs: ICC(3,k) is the reliability of the mean over a judge's own runs, "
+            "and grows with their number; compare judges by ICC(3,1)"
         )
     unclear = table.index[(table["average_lower"] < threshold) & table["strong"]]
     if len(unclear):
-        yield f"the intervals of {named(unclear, 5)} reach below {threshold:g}: more answers would tell"
+        yield f"the intervals of {named(unclear, 5)} reach below {threshold:g}: more answers would show who passes"
     if len(low):
         i, j = max(low, key=lambda pair: bound[*pair] - correlation[*pair])
         yield (
@@ -374,16 +374,16 @@ def present_judges(
     """Judges of those ``chosen`` that are among the ``judging`` of some verdicts, and sentences about the others.
 
     Raises:
-        DataError: there is none.
+        DataError: there is no such judge.
     """
     screened, here = pd.Index(list(chosen)), pd.Index(list(dict.fromkeys(judging)))
     there = [judge for judge in screened if judge in here]
     if not there:
         raise DataError(
-            f"none of the judges {named(screened, 5)} of the screen has judged here, but {named(here, 5)}: screen the "
-            "judges of these verdicts"
+            f"the screened judges ({named(screened, 5)}) gave none of these verdicts, which are by {named(here, 5)}: "
+            "screen these judges"
         )
     absent = screened[[judge not in here for judge in screened]]
     unknown = here[[judge not in screen.table.index for judge in here]]
-    of_both = ("left out, as they have not judged here: ", absent), ("left out, as they were not screened: ", unknown)
+    of_both = ("left out, as they gave no verdict here: ", absent), ("left out, as they were not screened: ", unknown)
     return there, [f"{why}{named(names, 5)}" for why, names in of_both if len(names)]

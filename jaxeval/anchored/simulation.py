@@ -23,15 +23,15 @@ def simulate_anchored_verdicts(
 ) -> pd.DataFrame:
     """Verdicts of M models' answers against a reference by J judges in K runs, and direct 1-10 scores of both.
 
-    A judge sees an answer's advantage over the reference, strength + item effect + its own taste for the item + the
-    noise of the run, and calls a tie within ``tie_width`` of 0. Its direct scores are on a scale of its own, shifted
-    and stretched by ``drift_sd``, and stop at 10.
+    A judge sees an answer's advantage over the reference: strength + item effect + its own taste for the item + the
+    noise of the run. Within ``tie_width`` of 0 it calls a tie. Its direct scores are on a scale of its own, shifted and
+    stretched by ``drift_sd``, and stop at 10.
 
     Args:
         strengths: of the models over the reference, in units of the latent advantage.
         item_sd: spread of the items' effects, which all judges share.
         judge_sd: spread of each judge's own taste.
-        run_sd: noise of a run; one number, or one a judge: the larger, the less reliable.
+        run_sd: noise of a run, one number or one per judge: the larger, the less reliable.
         drift_sd: spread of the judges' scales.
         seed: the same seed gives the same verdicts.
 

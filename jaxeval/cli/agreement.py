@@ -65,7 +65,7 @@ def agreement(
 
     labels_file = replies["human_labels"]
     if human_columns and labels_file:
-        raise click.UsageError("--human names columns of FILE, and --human-labels another file: leave one")
+        raise click.UsageError("--human names columns of FILE, and --human-labels another file: leave one out")
     check_outputs({"--out": outputs.out}, [path for path in (file, labels_file, families) if path])
     labels: Any = None if human_columns is None else [name.strip() for name in human_columns.split(",")]
     if labels_file is not None:
@@ -140,7 +140,7 @@ def _table(frame: pd.DataFrame, given: dict[str, Any]) -> tuple[pd.DataFrame, di
     odd = sorted(set(given) - {"item", "judge", "run", "shown_first"})
     if odd:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in odd)
-        raise click.UsageError(f"{names}: about what judges printed, and this file is a table of verdicts")
+        raise click.UsageError(f"{names}: only for what judges printed, and this file is a table of verdicts")
     called = {given[name]: name for name in ("judge", "run") if name in given}
     own: dict[str, Any] = {name: given[name] for name in ("item", "shown_first") if name in given}
     return frame.rename(columns=called), own

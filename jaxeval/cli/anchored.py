@@ -35,11 +35,14 @@ if TYPE_CHECKING:
 @labels_option("labels", "good=win,bad=loss,same=tie")
 @strata_option("prompts", "task")
 @choice_option(
-    "--missing", "error", "drop", text="What to do about gaps. Rows without a verdict are an error, or left out."
+    "--missing",
+    "error",
+    "drop",
+    text="What to do about gaps. error: refuse rows without a verdict. drop: leave them out.",
 )
 @click.option("--reference", metavar="A|B|COL",
-              help="The side of the reference, where a column holds what judges printed: A if they saw it first, as in "
-              "the paper; or a column of these.")  # fmt: skip
+              help="The side of the reference, where a column holds what judges printed. A: they saw it first, as in "
+              "the paper. Or a column of sides.")  # fmt: skip
 @confidence_option("share")
 @unparsed_option("error")
 @click.option("--min-confidence", type=click.FloatRange(0, 1), metavar="C",
@@ -50,21 +53,21 @@ if TYPE_CHECKING:
     default=0.5,
     type=click.FloatRange(0, min_open=True),
     metavar="A",
-    help="Count of each outcome before any is seen: 0.5 is Jeffreys', 1 Laplace's.",
+    help="Pseudo-count of each outcome: 0.5 is Jeffreys' prior, 1 is Laplace's.",
 )
 @choice_option(
     "--link",
     "logit",
     "probit",
     "cloglog",
-    text="From strengths to the probability of a win: Bradley and Terry's, or Thurstone's (Case V). Or the "
+    text="From strengths to the probability of a win: Bradley-Terry (logit), or Thurstone's Case V (probit). Or the "
     "complementary log-log.",
 )
 @click.option(
     "--pool-size",
     type=click.FloatRange(1),
     metavar="M",
-    help="How many prompts there are in all, of which these were drawn.",
+    help="Number of prompts in the pool that these were drawn from.",
 )
 @click.option(
     "--min-icc",
@@ -115,7 +118,7 @@ def anchored(
     names = column_names(file)
     if _holds_counts(file, names, columns["verdict"]):
         if strata:
-            raise click.UsageError("--strata is about prompts that are resampled, and a table of counts has none")
+            raise click.UsageError("--strata needs prompts to resample, and a table of counts has none")
         counts = _read_counts(file, by_task=by_task, **columns)
         with naming(file):
             scores = anchored_scores(counts, **options)
@@ -137,8 +140,10 @@ def anchored(
                 warnings.append(f"no judge reaches an ICC(3,k) of {threshold:g}")
         else:
             if strata:
-                raise click.UsageError("--strata is about resamples of judges with repeated runs, and there is one run")
-            warnings.append("one run only: the reliability of judges cannot be told (name the column of runs, --run)")
+                raise click.UsageError("--strata needs judges with repeated runs, and there is one run")
+            warnings.append(
+                "one run only: the reliability of judges cannot be estimated (name the column of runs, --run)"
+            )
         direct = _direct_scores(file, columns) if set(DIRECT) <= set(names) else None
         strong = [] if screen is None else screen.strong
         further, unmade = method_tables(

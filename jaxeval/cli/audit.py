@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @click.command(cls=CompilingCommand)
 @click.argument("files", nargs=-1, required=True, type=InputFile(exists=True, path_type=Path))
 @click.option("--voter", metavar="COL", help="Column that names who voted.")
-@cluster_option("They are drawn whole, and taken as independent.")
+@cluster_option("A resample draws whole clusters, which are taken as independent.")
 @by_option("The audit asks whether their boards differ; may be repeated.", multiple=True)
 @click.option("--time", metavar="COL", help="Column of the time of each vote: dates, or numbers.")
 @lengths_option

@@ -34,14 +34,14 @@ class GaugeOption(click.ParamType):  # type: ignore[type-arg]
 
 def gauge_option(text: str, metavar: str = "mean|votes|MODEL=RATING") -> Decorator:
     """``--gauge``."""
-    first = "What fixes the level of the ratings, --base or the rating of a model."
+    first = "What is held fixed: the mean of the ratings or their mean by votes, at --base; or the rating of a model."
     return click.option("--gauge", default="mean", type=GaugeOption(), metavar=metavar, help=more(first, text))
 
 
 def ties_option(text: str | None = None) -> Decorator:
     """``--ties``."""
     return choice_option(
-        "--ties", "half", "davidson", "rao_kupper", text=more("Ties: half a win, or a model of their own.", text)
+        "--ties", "half", "davidson", "rao_kupper", text=more("Ties: half a win each, or a model of ties.", text)
     )
 
 
@@ -49,23 +49,25 @@ def link_option() -> Decorator:
     """``--link``."""
     return choice_option(
         "--link", "logit", "probit",
-        text="From strengths to the probability of a win: Bradley and Terry's, or Thurstone's (Case V).",
+        text="From strengths to the probability of a win: Bradley-Terry (logit), or Thurstone's Case V (probit).",
     )  # fmt: skip
 
 
 #: Those of battles of two models.
 pair_options = several_options(
     choice_option("--penalty", "none", "firth",
-                  text="Firth's bias reduction, for models with few votes: with --interval wald."),
-    click.option("--reweight", is_flag=True, help="Inverse-pair-frequency weights, 1 / max(battles of pair, 50)."),
+                  text="Firth's bias reduction, for models with few votes. Use it with --interval wald."),
+    click.option("--reweight", is_flag=True,
+                 help="Inverse-pair-frequency weights: a battle counts 1 / max(battles of its pair, 50)."),
     choice_option("--method", "auto", "dense", "sparse",
-                  text="Tables of all pairs of models, or the graph of those that met: for 1,000 models or more."),
+                  text="Tables of all pairs of models (dense), or the graph of the pairs that met (sparse), for 1,000 "
+                  "models or more."),
 )  # fmt: skip
 
 #: How results come about.
 response_options = several_options(
-    ties_option("Ratings of a tie model are on another scale (Davidson: log-odds of decisive battles); those by "
-                "expected score (a tie is half a win) stand beside."),
+    ties_option("Ratings of a model of ties are on another scale (Davidson: log-odds of decisive battles). Beside them "
+                "stand ratings by expected score, where a tie is half a win."),
     link_option(),
 )  # fmt: skip
 

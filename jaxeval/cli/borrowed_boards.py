@@ -20,7 +20,9 @@ _WITHOUT: Mapping[str, Any] = {
     "checkpoint": None,
 }  # fmt: skip
 _SHOWN = ("level", "interval", "min_battles", "simultaneous_ranks")
-_OF_BOARD = ("n_resamples", "seed", "cluster", "gauge", "base", "max_slices", "min_slice_battles", "missing")
+_OF_BOARD = (
+    "n_resamples", "seed", "cluster", "gauge", "base", "max_slices", "min_slice_battles", "missing", "progress",
+)  # fmt: skip
 
 borrow_options = several_options(
     click.option("--borrow", is_flag=True,
@@ -41,7 +43,7 @@ def borrowed_boards(
     from jaxeval.ratings.small_categories import small_categories
 
     if options["by"] is None:
-        raise click.UsageError("--borrow is about the groups of --by, and there are none")
+        raise click.UsageError("--borrow needs --by: it is about groups of battles")
     check_without("--borrow", _WITHOUT, options)
     own: Any = {name: options[name] for name in _OF_BOARD}
     if prior_spread is not None:

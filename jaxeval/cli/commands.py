@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -83,11 +83,15 @@ class Command(click.Command):
 
     Args:
         renamed: former spellings of options, and those that took their place. They work, and a line says so.
+        first: options that stand before all sections, as other commands have another meaning for them.
     """
 
-    def __init__(self, *arguments: Any, renamed: Mapping[str, str] | None = None, **options: Any) -> None:
+    def __init__(
+        self, *arguments: Any, renamed: Mapping[str, str] | None = None, first: Sequence[str] = (), **options: Any
+    ) -> None:
         super().__init__(*arguments, **options)
         self.renamed = renamed or {}
+        self.first = first
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Arguments and options, those that several commands have in one order."""
@@ -103,20 +107,24 @@ class Command(click.Command):
         rows: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
-            if record is not None:
-                of_all = isinstance(param, click.Option) and param.is_eager
-                section = "How it runs" if of_all else _PLACES.get(_long(param), ("Options", 0))[0]
-                rows.setdefault(section, []).append(record)
+            if record is not None and isinstance(param, click.Option):  # the text above tells of arguments
+                rows.setdefault(self._section(param), []).append(record)
         for section in ("Options", *OPTIONS):
             if section in rows:
                 with formatter.section(section):
                     formatter.write_dl(rows[section])
 
+    def _section(self, option: click.Option) -> str:
+        if option.is_eager:  # --help
+            return "How it runs"
+        name = _long(option)
+        return "Options" if name in self.first else _PLACES.get(name, ("Options", 0))[0]
+
     def _new_spelling(self, text: str) -> str:
         name, equals, value = text.partition("=")
         if name not in self.renamed:
             return text
-        complain(f"{name} is now called {self.renamed[name]}, and the old name will go")
+        complain(f"{name} is now called {self.renamed[name]}, and the old name will be removed")
         return f"{self.renamed[name]}{equals}{value}"
 
 

@@ -44,16 +44,19 @@ _OF_BATTLES = ("model_a", "model_b", "target", "weight")
 @click.argument("files", nargs=-1, required=True, type=InputFile(exists=True, path_type=Path))
 @click.option("--names", metavar="A,B", help="What the boards are called. [a,b; or the slices]")
 @click.option("--id", multiple=True, metavar="COL",
-              help="Column that names a vote: those of one name are one vote, drawn once for both boards, whatever "
-              "their results; may be repeated where several columns name a vote.")  # fmt: skip
+              help="Column that names a vote. Rows with the same name are one vote, which a resample draws once for "
+              "both boards. May be repeated where several columns together name a vote.")  # fmt: skip
 @click.option("--shared", type=click.Choice(["rows", "index", "none"]),
-              help="Which votes are on both boards, where no column names them: rows that are equal in all columns of "
-              "both files; rows of the same number; or none, though both boards are of one file.")  # fmt: skip
-@by_option("The boards are two of them, which --slices names.")
+              help="Which votes are on both boards, where no column names votes. rows: those that are equal in all "
+              "columns of both files. index: those with the same row number. none: no vote, even if both boards are of "
+              "one file.")  # fmt: skip
+@by_option("--slices names the two that are compared.")
 @click.option("--slices", metavar="X,Y", help="The groups of --by.")
-@click.option("--where-a", metavar="SQL", help="Votes of board a, by a condition as of --where.")
-@click.option("--where-b", metavar="SQL", help="Votes of board b.")
-@click.option("--winner-b", metavar="COL", help="Column of labels of board b, as a judge's beside those of people.")
+@click.option("--where-a", metavar="SQL", help="Condition for the votes of board a, written as for --where.")
+@click.option("--where-b", metavar="SQL", help="Condition for the votes of board b.")
+@click.option(
+    "--winner-b", metavar="COL", help="Column of labels of board b, such as a judge's labels beside people's."
+)
 @click.option("--target-b", metavar="COL", help="Column of soft targets of board b.")
 @click.option("--labels-b", type=LabelsOption(), metavar="CODING|L=MEANING,...",
               help="What the labels of board b mean, where they differ from --labels.")  # fmt: skip
@@ -62,23 +65,24 @@ _OF_BATTLES = ("model_a", "model_b", "target", "weight")
 @click.option("--style-b", type=click.Choice(["arena"]),
               help="Board b controls for the Arena's own four covariates, and board a does not.")  # fmt: skip
 @reading_options
-@cluster_option("They are drawn whole; those on both boards once for both.")
+@cluster_option("A resample draws whole clusters, and those on both boards once for both.")
 @strata_option("battles")
 @scheme_option()
 @response_options
 @pair_options
 @ridge_option()
-@gauge_option("It holds both boards on one scale; mean is of the models compared.", "mean|MODEL=RATING")
+@gauge_option("It puts both boards on one scale; mean is that of the models that are compared.", "mean|MODEL=RATING")
 @base_option()
 @click.option("--min-votes", "min_battles", default=0, type=click.IntRange(0), metavar="N",
-              help="Models with fewer votes stand apart. Those with fewer on a board are not compared.")  # fmt: skip
-@top_size_option(5, text="The overlap of both boards' is told.")
+              help="Models with fewer votes stand apart. Models with fewer on either board are "
+              "not compared.")  # fmt: skip
+@top_size_option(5, text="The overlap of both tops is reported.")
 @resampling_options()
 @top_option()
 @click.option(
     "--plot",
     type=OutputFile((".png", ".svg", ".pdf")),
-    help="Draw the ratings: .png, .svg or .pdf. Of both boards, and their differences.",
+    help="Draw the ratings: .png, .svg or .pdf. The figure has both boards and their differences.",
 )
 def compare_boards(
     *,
@@ -169,11 +173,15 @@ def _check(n_files: int, telling: set[str], slices: str | None, id: tuple[str, .
             "--by takes two groups of one file: leave a second file, --id, --shared and the like out"
         )
     if options["gauge"] == "votes":
-        raise click.UsageError("--gauge votes weighs the models of each board otherwise: take mean, or MODEL=RATING")
+        raise click.UsageError(
+            "--gauge votes would weigh the models of the two boards differently: take mean, or MODEL=RATING"
+        )
     if options["cluster"] and options["scheme"] != "multinomial":
         raise click.UsageError("--cluster draws clusters with replacement: leave --scheme out")
     if options["strata"] and options["scheme"] == "poisson":
-        raise click.UsageError("--scheme poisson draws every battle on its own, and --strata fixes how many: leave one")
+        raise click.UsageError(
+            "--scheme poisson draws every battle on its own, and --strata fixes how many: leave one out"
+        )
 
 
 def _two(text: str, option: str) -> tuple[str, str]:

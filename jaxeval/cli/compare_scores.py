@@ -31,15 +31,21 @@ if TYPE_CHECKING:
 @score_columns
 @label_options
 @click.option("--margin", type=click.FloatRange(0, min_open=True), metavar="POINTS",
-              help="A difference that would matter: tests that A is not worse than B by it, and that both are within "
-              "it.")  # fmt: skip
-@choice_option("--alternative", "two-sided", "greater", "less", text="Of the tests: A differs, is above, is below.")
+              help="The smallest difference that matters. Adds tests that A is not worse than B by it, and that A and "
+              "B are equivalent within it.")  # fmt: skip
+@choice_option(
+    "--alternative",
+    "two-sided",
+    "greater",
+    "less",
+    text="What the tests look for: A differs from B, is above B, or is below B.",
+)
 @click.option("--bounds", type=Scale(), metavar="LOW:HIGH",
-              help="The least and the greatest score, for a p-value that holds at every look. [0:1 where all are "
-              "within]")  # fmt: skip
+              help="The least and the greatest possible score; the p-value that holds at every look needs them. [0:1 "
+              "if all scores are within]")  # fmt: skip
 @click.option("--gate", is_flag=True, help="End with status 1 unless A is shown not to be worse than B by the margin.")
 @click.option("--peek", is_flag=True,
-              help="With --gate: by the p-value that holds at every look, for who looks again as items come "
+              help="With --gate: decide by the p-value that holds at every look, if you look again as items come "
               "in.")  # fmt: skip
 @level_option()
 @seed_option()
@@ -203,13 +209,14 @@ def _comparison_screen(table: pd.DataFrame, answer: list[str], notes: list[str],
 @click.option("--pair", "pairs", nargs=2, multiple=True, metavar="A B",
               help="The difference of two models. May be repeated. [neighbours on the board]")  # fmt: skip
 @click.option("--difference", type=click.FloatRange(0, min_open=True), metavar="POINTS",
-              help="A difference that would matter: the chance to find it, and the items that this takes.")  # fmt: skip
-@click.option("--n-items", type=click.IntRange(2), metavar="N", help="Items of another benchmark like this.")
+              help="The smallest difference that matters: report the chance to find it, and how many items "
+              "that takes.")  # fmt: skip
+@click.option("--n-items", type=click.IntRange(2), metavar="N", help="Plan for a benchmark like this one with N items.")
 @click.option("--n-trials", multiple=True, type=click.IntRange(1), metavar="K",
-              help="Trials of an item; may be repeated.")  # fmt: skip
+              help="Plan for K trials of each item; may be repeated.")  # fmt: skip
 @click.option("--gate", is_flag=True,
-              help="Plan `compare-scores --gate`: POINTS are its margin, and the chance is that of passing for a model "
-              "as good as the old one.")  # fmt: skip
+              help="Plan for `compare-scores --gate`: POINTS are its margin, and the chance is that a model as good as "
+              "the old one passes.")  # fmt: skip
 @click.option("--power", default=0.8, type=SHARE, metavar="P", help="Chance to tell them apart.")
 @level_option("Of the test.")
 @output_options

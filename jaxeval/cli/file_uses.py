@@ -233,7 +233,9 @@ def _panel(frame: pd.DataFrame) -> Iterator[Use]:
     if not sides or output is not None:
         return
     ((a, b),) = sides
-    if judge is not None and 1 < _n_values(frame, judge) <= _FEW:
+    n_judges = 0 if judge is None else _n_values(frame, judge)
+    one_so_far = n_judges == 1 and len(frame) == HEAD_ROWS
+    if judge is not None and (one_so_far or 1 < n_judges <= _FEW):
         verdict = next((name for name in _of(frame, ("verdict", *_RESULTS)) if name != human), None)
         read = None if verdict is None else next(_read(frame, a, b, {"winner": verdict}, (), ""), None)
         if verdict is None or read is None:
@@ -242,7 +244,8 @@ def _panel(frame: pd.DataFrame) -> Iterator[Use]:
         who = f"judges in {judge!r}, their verdicts in {verdict!r}"
         yield Use("Ratings, and how far each judge follows them",
                   ("panel", "{}", *_side_options(a, b), *shown, *read[0]),
-                  f"two sides in {_names((a, b))}, {who}", read[2])  # fmt: skip
+                  f"two sides in {_names((a, b))}, {who}",
+                  "the first rows are of one judge, and a panel has several" if one_so_far else read[2])  # fmt: skip
         if human is not None and verdict == "verdict" and item is not None:
             yield Use("Can the judges be trusted?", ("agreement", "{}", *_side_options(a, b), *read[0]),
                       f"{who}; human labels in {human!r}", read[2])  # fmt: skip

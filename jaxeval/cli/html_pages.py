@@ -70,7 +70,7 @@ def html_options(command: Callable[..., Any]) -> Callable[..., Any]:
     def gathered(*args: Any, **options: Any) -> Any:
         path, title = options.pop("html"), options.pop("title")
         if title is not None and path is None:
-            raise click.UsageError("--title is that of the page of --html: say both")
+            raise click.UsageError("--title needs --html: it is the title of that page")
         return command(*args, html=HtmlPage(path, title), **options)
 
     gathered = click.option("--title", metavar="TEXT", help="Title of the page of --html. [Leaderboard]")(gathered)
@@ -78,6 +78,6 @@ def html_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "--html",
         type=OutputFile((".html",)),
         metavar="FILE",
-        help="Write a page that works offline: readers sort, filter and link it, and refit without some of the votes. "
-        "With covariates the board without them is rated, too.",
+        help="Write a web page that works offline. Readers sort and filter it, link to what they see, and refit it "
+        "without some of the votes. With covariates it also has the board without them.",
     )(gathered)

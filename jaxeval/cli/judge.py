@@ -37,12 +37,14 @@ if TYPE_CHECKING:
 @click.option("--judge", metavar="COL", help="Column of judges. Where one column holds all judgments.")
 @click.option("--item", metavar="COL", help="Column of items: prompts, questions, tasks. Models are paired by them.")
 @click.option("--run", metavar="COL", help="Column of repeated runs. They are averaged.")
-@click.option("--answer", metavar="COL", help="Column that identifies answers: models with the same share a judgment.")
+@click.option(
+    "--answer", metavar="COL", help="Column that names answers: models with the same answer share its judgment."
+)
 @click.option("--positive", metavar="VALUE", help="The label and verdict that mean right, where they are not 0 and 1.")
-@click.option("--threshold", type=float, metavar="T", help="Make verdicts of scores: right from T on.")
+@click.option("--threshold", type=float, metavar="T", help="Turn scores into verdicts: right from T on.")
 @choice_option("--missing", "error", "drop", "complete", "incorrect",
-               text="What to do about gaps. Missing judgments are an error; or leave them out and keep their labels, "
-               "leave out their items, or count them as 0.")  # fmt: skip
+               text="What to do about gaps. error: refuse missing judgments. drop: leave them out, and keep their "
+               "labels. complete: leave out their items. incorrect: count them as 0.")  # fmt: skip
 @unparsed_option("error")
 @click.option("--compare", "pairs", nargs=2, multiple=True, metavar="A B", help="Compare two models; may be repeated.")
 @click.option("--shared", metavar="MODEL", help="Whose labels the shared calibration uses. [B of a pair; else all]")

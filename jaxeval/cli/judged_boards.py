@@ -55,8 +55,7 @@ class Judged:
         if self.judged is None:
             if (self.item, self.lam, self.samples, self.without_verdict) != (None, None, "by pair", "error"):
                 raise click.UsageError(
-                    "--item, --lam, --samples and --without-verdict are about the verdicts of --judged, and there "
-                    "are none"
+                    "--item, --lam, --samples and --without-verdict need --judged, the judge's verdicts"
                 )
             return []
         if self.item is None:
@@ -83,15 +82,16 @@ class Judged:
 
 _OPTIONS = several_options(
     click.option("--judged", type=FILE, metavar="FILE",
-                 help="A judge's verdicts on the same battles and on many others, read as FILES are: votes of people "
-                 "are few, and the verdicts make the errors smaller (prediction-powered)."),
+                 help="Where people's votes are few: a judge's verdicts on the same battles and on many others. They "
+                 "make the errors of the ratings smaller (prediction-powered), and are read like FILES."),
     click.option("--item", metavar="COL",
                  help="Column of items: prompts, questions, tasks. With --judged: by it a vote finds its verdict."),
     click.option("--lam", type=click.FloatRange(0, 1), metavar="L",
-                 help="With --judged: the judge's weight; by default the one of least variance."),
+                 help="With --judged: the judge's weight; by default the weight with the least variance."),
     choice_option("--samples", "by pair", "pooled",
                   text="With --judged: compare the votes with the verdicts pair by pair, or over all battles."),
-    choice_option("--without-verdict", "error", "drop", text="With --judged: votes that the judge did not judge."),
+    choice_option("--without-verdict", "error", "drop",
+                  text="With --judged: what to do about votes without a verdict."),
 )  # fmt: skip
 
 

@@ -47,7 +47,7 @@ class Labels:
         """
         if self.human is None and (self.judge, self.only_judge, self.estimator) != (None, None, None):
             raise click.UsageError(
-                "--judge, --only-judge and --estimator are about scores that the labels of --human correct"
+                "--judge, --only-judge and --estimator need --human, the labels that correct the scores"
             )
         if self.only_judge is not None and self.judge is None:
             raise click.UsageError("--only-judge needs --judge, the column that names judges")
@@ -144,9 +144,9 @@ def how_corrected(settings: Mapping[str, Any]) -> str:
 
 _OPTIONS = several_options(
     column_options(
-        human="Column of human labels. 1 or 0, of some answers, which are a random part: scores are then a judge's, "
-        "and are corrected by them.",
-        judge="Column of judges. With --human: a board each.",
+        human="Column of human labels. They are 1 or 0, and a random part of the answers has them. The scores are "
+        "a judge's, and the labels correct them.",
+        judge="Column of judges. With --human: each has a board.",
     ),
     click.option("--only-judge", metavar="NAME", help="Read this judge only, of several."),
     click.option("--estimator", type=click.Choice(_ESTIMATORS),

@@ -100,10 +100,10 @@ def line_of(use: Use, files: Sequence[FileName]) -> str:
 
 def _needs(head: Head) -> list[str]:
     """What each command needs, for a file that none is told to fit."""
-    found = "its columns" if head.names else "it"
+    found = "Its columns do not say" if head.names else "It does not say"
     width = max(map(len, _NEEDS))
     return [
-        f"No command is told by {found}. What each of them reads:",
+        f"{found} which command fits. What each of them reads:",
         *(f"  {name.ljust(width)}  {text}" for name, text in _NEEDS.items()),
         "Columns may have other names: jaxeval COMMAND --help says by which options they are named.",
     ]

@@ -71,13 +71,13 @@ _FIGURE_ENDINGS = (".png", ".svg", ".pdf")
 #: Options of a leaderboard that every command printing one has.
 _board_options = several_options(
     draw_options(fewest=1),
-    level_option("Also of the rank spreads and, for all models at once, of the tiers."),
+    level_option("Rank spreads have the same level; tiers have it for all models at once."),
     simultaneous_option(),
     click.option("--min-votes", "min_battles", default=0, type=click.IntRange(0), metavar="N",
-                 help="Models with fewer votes stand apart. They are rated with the others, but take no rank: they "
-                 "stand at the end, and rank spreads, tiers and figures leave them out."),
+                 help="Models with fewer votes stand apart. They are rated with the others, but take no rank. They "
+                 "come last, and rank spreads, tiers and figures leave them out."),
     choice_option("--interval", "percentile", "basic", "wald",
-                  text="Intervals from the resamples, or (wald) from the errors of the fit."),
+                  text="Intervals from the resamples, or (wald) from the standard errors of the fit."),
     ridge_option(),
     gauge_option("Ranks and tiers do not depend on it."),
     base_option(),
@@ -91,18 +91,18 @@ _board_options = several_options(
 
 #: What is rated on its own, and what is drawn together.
 _group_options = several_options(
-    by_option("Each is rated on its own; may be repeated. COL may be a path such as meta.turns; where it holds lists "
-              "or flags, votes count in each of their groups, and in overall.", multiple=True),
+    by_option("Each is rated on its own; may be repeated. COL may be a path such as meta.turns. Where it holds lists "
+              "or flags, a vote counts in each of its groups, and in overall.", multiple=True),
     click.option("--min-slice-battles", default=0, type=click.IntRange(0), metavar="N",
-                 help="List groups of --by with fewer battles and do not rate them."),
+                 help="Groups of --by with fewer battles are listed, and not rated."),
     click.option("--max-slices", default=500, type=click.IntRange(1), metavar="N",
-                 help="Refuse more groups of --by than that."),
-    cluster_option("They are drawn whole."),
+                 help="Most groups of --by; more are refused."),
+    cluster_option("A resample draws whole clusters."),
 )  # fmt: skip
 
 #: click's own completion, and the cache of `jaxeval.cli.compile_cache`.
 _EPILOG = """\b
-Wherever a command reads a FILE, that may be one elsewhere, with the extra jaxeval[remote]:
+A FILE may also lie elsewhere; this needs the extra jaxeval[remote]:
   hf://datasets/OWNER/NAME/FILE    https://HOST/FILE    s3://BUCKET/FILE
 
 \b
@@ -110,11 +110,13 @@ The shell completes commands and options after
   eval "$(_JAXEVAL_COMPLETE=bash_source jaxeval)"    (or zsh_source)
   _JAXEVAL_COMPLETE=fish_source jaxeval | source
 
-Compiled programs are kept in the user's folder of caches; JAXEVAL_CACHE names another folder, or is "off"."""
+Compiled programs are kept in your cache folder. JAXEVAL_CACHE names another folder, or is "off"."""
 
 
 @click.group(
-    cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "show_default": True}, epilog=_EPILOG
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 110},
+    epilog=_EPILOG,
 )
 @click.version_option(__version__, prog_name="jaxeval")
 def main() -> None:
@@ -147,22 +149,24 @@ main.add_command(simulate)
 @click.option(
     "--style",
     type=click.Choice(["arena"]),
-    help="Control for the Arena's own four covariates, from the columns of its files: tokens, headers, lists and bold "
-    "text, (a - b) / (a + b), less the mean, over the standard deviation.",
+    help="Control for style as the Arena does: tokens, headers, lists and bold text, from the columns of its files. "
+    "Each is (a - b) / (a + b), standardised.",
 )
 @click.option("--position", is_flag=True, help="Control for the advantage of side A.")
-@click.option("--neutral", metavar="COL", help="With --position: column that is true where no side has it.")
+@click.option(
+    "--neutral", metavar="COL", help="With --position: column that is true where neither side has the advantage."
+)
 @click.option("--same-group", multiple=True, metavar="COL:A:B",
-              help="Control for whose group, in column A or B, is the battle's own, in COL; may be "
-              "repeated.")  # fmt: skip
+              help="Control for the side whose group (column A or B) is the battle's own (COL), such as a judge's "
+              "family; may be repeated.")  # fmt: skip
 @click.option("--feature-ridge", default=0.0, type=click.FloatRange(0), metavar="R",
               help="Penalty on the squares of the coefficients of --features.")  # fmt: skip
 @click.option("--raw-features", is_flag=True, help="Do not divide features by their root mean square.")
 @response_options
 @click.option("--effect", type=OutputFile(_FIGURE_ENDINGS), help="Draw how far control moves each model.")
 @click.option("--state", type=OutputFile((".parquet",)), metavar="FILE",
-              help="Add FILES to the battles that earlier runs saved there, rate all, and save them; a run "
-              "that finds another adding waits for it.")  # fmt: skip
+              help="Add FILES to the battles that earlier runs saved in this file, rate all of them, and save "
+              "them. Runs at the same time wait for each other.")  # fmt: skip
 @pair_options
 @_board_options
 def leaderboard(
@@ -188,8 +192,9 @@ def leaderboard(
 ) -> None:
     """Rate the models in FILES or folders of votes (.parquet, .csv, .jsonl, .json, .feather, .xlsx, or - for a stream).
 
-    Votes have the columns model_a, model_b and winner, or what the options name; tables of counts model_a, model_b,
-    wins_a, ties and wins_b. Files may be larger than memory, and elsewhere: hf://datasets/OWNER/NAME/data/*.parquet.
+    Votes have the columns model_a, model_b and winner, or those that options name. Tables of counts have model_a,
+    model_b, wins_a, ties and wins_b. Files may be larger than memory, and may lie elsewhere, such as
+    hf://datasets/OWNER/NAME/data/*.parquet.
     """
     from jaxeval.cli.state import State
     from jaxeval.data.features import arena_style, arena_style_columns
@@ -200,23 +205,25 @@ def leaderboard(
     if cluster and scheme != "multinomial":
         raise click.UsageError("--cluster draws clusters with replacement: leave --scheme out")
     if strata and scheme == "poisson":
-        raise click.UsageError("--scheme poisson draws every battle on its own, and --strata fixes how many: leave one")
+        raise click.UsageError(
+            "--scheme poisson draws every battle on its own, and --strata fixes how many: leave one out"
+        )
     covariates, of_covariates = covariates_of(features, position, neutral, same_group)
     if style is not None:
         covariates += arena_style()
         of_covariates += arena_style_columns(head_names(files_of(files)[0]))
     if effect is not None and (not covariates or by):
         raise click.UsageError(
-            "--effect draws what control does to one board: it needs --features or --style, and has no --by"
+            "--effect draws what control does to one board: it needs --features or --style, and does not go with --by"
         )
     if by and board["publishing"].eval_results:
-        raise click.UsageError("--eval-results writes one value for each model: it has no --by")
+        raise click.UsageError("--eval-results writes one value for each model, and does not go with --by")
     if reading.missing == "label" and not by:
-        raise click.UsageError("--missing label is about groups of --by, and there are none: say drop")
+        raise click.UsageError("--missing label needs --by; without groups say drop")
     if prior_spread is not None and not borrow:
-        raise click.UsageError("--prior-spread is about --borrow: say both")
+        raise click.UsageError("--prior-spread needs --borrow")
     if raw_features and not features:
-        raise click.UsageError("--raw-features is about the columns of --features, and there are none")
+        raise click.UsageError("--raw-features needs --features")
     written = {
         "--out": board["outputs"].out,
         "--plot": board["plot"],
@@ -236,13 +243,15 @@ def leaderboard(
     board |= {"by": list(by) or None, "cluster": cluster, "strata": strata, "scheme": scheme}
     if judge.judged is not None:
         if state is not None or effect is not None or n_sharing() > 1 or borrow:
-            raise click.UsageError("--judged has no --state, no --effect, no --borrow and no --distributed")
+            raise click.UsageError(
+                "--judged does not go with --state, --effect, --borrow or --distributed: leave one out"
+            )
         human, verdicts = (reading.chosen(read(paths)) for paths in (files, [judge.judged]))
         _rate(human, boards=lambda options: judge.boards(human, verdicts, options), **board)
         return
     if n_sharing() > 1:
         if state is not None or effect is not None or borrow:
-            raise click.UsageError("--distributed has no --state, no --effect and no --borrow")
+            raise click.UsageError("--distributed does not go with --state, --effect or --borrow: leave one out")
         _rate(reading.chosen(gather_files(files, read)), **board)
         return
     with contextlib.nullcontext() if state is None else State.opened(state, files) as opened:
@@ -263,18 +272,18 @@ def leaderboard(
 @main.command(cls=CompilingCommand, renamed={"--benchmark": "--eval-benchmark"})
 @click.argument("files", nargs=-1, required=True, type=InputFile(exists=True, path_type=Path))
 @column_options(
-    ranking="Column of lists; or, beside items and ranks, of the names of the rankings. [ranking]",
+    ranking="Column of rankings: lists; or names of rankings, where items and ranks have columns. [ranking]",
     item="Column of what is ranked. [item]",
-    rank="Column of ranks, 1 for the best; items of one rank tie. [rank]",
+    rank="Column of ranks, 1 for the best. Items of the same rank tie. [rank]",
     weight="Column of weights.",
-    count="Column of the number of equal rows that a row stands for.",
+    count="Column of counts: how many equal rows a row stands for.",
 )
 @_group_options
 @strata_option("rankings")
 @scheme_option()
 @choice_option("--missing", "error", "drop", "label",
-               text="What to do about gaps. Rankings without a value of --by are an error, in no group, or a group of "
-               "their own.")  # fmt: skip
+               text="What to do about gaps. error: refuse rankings without a value of --by. drop: they are in no "
+               "group. label: they are a group of their own.")  # fmt: skip
 @_board_options
 def rankings(
     *,
@@ -289,13 +298,13 @@ def rankings(
 ) -> None:
     """Rate the items of rankings in FILES or folders, by the model of Plackett and Luce.
 
-    A ranking is a list, the best item first, as a > b = c or in JSON; or it is some rows of items and ranks. The table
-    is that of `leaderboard`, with rankings in place of votes.
+    A ranking is a list with the best item first, such as a > b = c or a list in JSON; or it is several rows, each with
+    an item and its rank. The table is that of `leaderboard`, with rankings in place of votes.
     """
     from jaxeval.data.rankings import read_rankings
 
     if by and board["publishing"].eval_results:
-        raise click.UsageError("--eval-results writes one value for each item: it has no --by")
+        raise click.UsageError("--eval-results writes one value for each item, and does not go with --by")
     check_outputs(_written(board), files)
     columns: Any = {"ranking": ranking, "item": item, "rank": rank, "weight": weight, "count": count}
     found = read_rankings(files, **{name: column for name, column in columns.items() if column is not None})
@@ -327,9 +336,9 @@ def panel(
     Items are resampled whole. Side A is the one that was shown first.
     """
     if cluster and panel.rows:
-        raise click.UsageError("--rows resamples verdicts one by one, and --cluster whole clusters: leave one")
+        raise click.UsageError("--rows resamples verdicts one by one, and --cluster whole clusters: leave one out")
     if by and board["publishing"].eval_results:
-        raise click.UsageError("--eval-results writes one value for each model: it has no --by")
+        raise click.UsageError("--eval-results writes one value for each model, and does not go with --by")
     check_outputs(
         {"--out": board["outputs"].out, "--plot": board["plot"], "--html": board["html"].path}, [*files, *reading.files]
     )
@@ -363,7 +372,7 @@ _size_options = several_options(
 )
 
 
-@main.command(cls=CompilingCommand, renamed={"--benchmark": "--eval-benchmark"})
+@main.command(cls=CompilingCommand, renamed={"--benchmark": "--eval-benchmark"}, first=("--models",))
 @_size_options
 @pair_options
 @_board_options

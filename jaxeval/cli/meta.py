@@ -59,9 +59,10 @@ class _Numbers(click.ParamType):  # type: ignore[type-arg]
               help="Column of an evaluator's scores; may be repeated. [all others of numbers]")  # fmt: skip
 @top_size_option(5)
 @click.option("--improvement", "improvements", multiple=True, type=click.FloatRange(0, min_open=True), metavar="DELTA",
-              help="Points whose meaning is asked for; may be repeated.")  # fmt: skip
+              help="Points of improvement: report how often people agree with that many; may be repeated.")  # fmt: skip
 @click.option("--agreement", default=0.75, type=click.FloatRange(0.5, 1, min_open=True, max_open=True), metavar="P",
-              help="Probability of agreement, for the smallest gap that has it.")  # fmt: skip
+              help="Probability that people agree; the smallest gap of scores that reaches it "
+              "is reported.")  # fmt: skip
 @click.option(
     "--votes",
     type=FILE,
@@ -85,7 +86,7 @@ class _Numbers(click.ParamType):  # type: ignore[type-arg]
     "--budgets",
     default="25,50,100,200",
     type=_Numbers(int, "N,N,..."),
-    help="How many votes a model has, one after the other.",
+    help="Numbers of votes on each model; each is studied.",
 )
 @click.option(
     "--studies",
@@ -93,21 +94,28 @@ class _Numbers(click.ParamType):  # type: ignore[type-arg]
     default=10,
     type=click.IntRange(1),
     metavar="N",
-    help="How often each of --budgets is studied.",
+    help="How many studies there are of each of --budgets.",
 )
 @column_options(
-    item="Column of items: prompts, questions, tasks. Models met all references on each: budgets are numbers of items."
+    item="Column of items: prompts, questions, tasks. Models met all references on each item, and --budgets are "
+    "numbers of items."
 )
-@cluster_option("They are drawn whole.")
+@cluster_option("A resample draws whole clusters.")
 @strata_option("votes")
 @click.option("--deltas", type=_Numbers(float, "D,D,..."),
-              help="Gaps under which models are close, in points. [1,2,5,10,20; of votes 2,5,10,20]")  # fmt: skip
+              help="Gaps in points: models that differ by less are close. [1,2,5,10,20; of "
+              "votes 2,5,10,20]")  # fmt: skip
 @click.option(
-    "--tiers", "n_tiers", default=4, type=click.IntRange(1), metavar="T", help="How many tiers models are sorted into."
+    "--tiers",
+    "n_tiers",
+    default=4,
+    type=click.IntRange(1),
+    metavar="T",
+    help="Number of tiers that models are sorted into.",
 )
 @click.option("--few-pairs", is_flag=True,
-              help="Also show what fewer than 15 pairs of models stand behind, in tables, advice and "
-              "figures.")  # fmt: skip
+              help="Also show, in tables, advice and figures, what rests on fewer than 15 pairs of "
+              "models.")  # fmt: skip
 @resampling_options(fewest=0, drawn="Of models, or of votes; 0 for no intervals.")
 def meta(
     file: FileName | None, votes: FileName | None, drawn: dict[str, Any], outputs: Outputs, **options: Any

@@ -32,23 +32,26 @@ if TYPE_CHECKING:
 
 _goal_options = several_options(
     click.option("--goal", type=click.Choice(["board", "top", "pair", "newcomer"]),
-                 help="What battles are to make known; by default what --pair or --newcomer is about, else board."),
-    top_size_option(None, fewest=2, text="With --goal top; by default 10."),
+                 help="What the battles should tell: all ratings (board), those of the best (top), a difference "
+                 "(pair), or one rating (newcomer). [the one that --top-size, --pair or --newcomer is about, else "
+                 "board]"),
+    top_size_option(None, fewest=2, text="By default 10 with --goal top."),
     click.option("--pair", nargs=2, metavar="A B", help="The difference of two models."),
     click.option("--newcomer", metavar="NAME", help="The rating of one model, which alone meets others; the files need "
                  "not hold it."),
     click.option("--random", default=0.2, type=click.FloatRange(0, 1), metavar="SHARE",
-                 help="Share of battles between pairs at random, which keeps all models connected."),
+                 help="Share of battles between random pairs, which keep all models connected."),
     level_option(),
     seed_option(),
 )  # fmt: skip
 _plan_options = several_options(
-    click.option("--plan", is_flag=True, help="No list of battles: how many votes --width and --difference take, and "
-                 "what --votes can tell."),
+    click.option("--plan", is_flag=True,
+                 help="Print no list of battles, but how many votes --width and --difference take, and what --votes "
+                 "can tell."),
     click.option("--difference", multiple=True, type=click.FloatRange(0, min_open=True), metavar="ELO",
-                 help="With --plan: two models so far apart are to be told apart; may be repeated."),
+                 help="With --plan: how many votes tell apart two models that differ by so much; may be repeated."),
     click.option("--votes", multiple=True, type=click.IntRange(1), metavar="N",
-                 help="With --plan: what so many votes can tell; may be repeated."),
+                 help="With --plan: what N more votes can tell; may be repeated."),
     click.option("--power", type=SHARE, metavar="P", help="Chance to tell them apart. With --plan; 0.8 by default."),
 )  # fmt: skip
 _fit_options = several_options(
@@ -65,8 +68,8 @@ _fit_options = several_options(
 @click.argument("files", nargs=-1, required=True, type=InputFile(exists=True, allow_dash=True, path_type=Path))
 @click.option("--k", type=click.IntRange(1), metavar="K", help="Number of battles.")
 @click.option("--width", multiple=True, type=click.FloatRange(0, min_open=True), metavar="ELO",
-              help="In place of --k: as many battles as bring intervals to this mean width; with --plan it may be "
-              "repeated.")  # fmt: skip
+              help="In place of --k: as many battles as it takes for intervals of this mean width; with --plan it may "
+              "be repeated.")  # fmt: skip
 @_goal_options
 @_plan_options
 @reading_options
@@ -101,14 +104,12 @@ def next_battles(
 
     aim = {name: options.pop(name) for name in ("goal", "pair", "newcomer", "random", "level")}
     aim["top"] = options.pop("top_size")
-    if aim["top"] is None:
-        del aim["top"]
-    elif aim["goal"] != "top":
-        raise click.UsageError("--top-size is how many models --goal top is about: say both")
+    if aim["top"] is not None and aim["goal"] not in (None, "top"):
+        raise click.UsageError(f"--top-size is about --goal top, and the goal is {aim['goal']}: leave one out")
     if plan and k is not None:
-        raise click.UsageError("--k is the length of a list of battles, and --plan makes none: say --votes")
+        raise click.UsageError("--k and --plan do not go together: with --plan say --votes")
     if not plan and (difference or votes or power is not None):
-        raise click.UsageError("--difference, --votes and --power are questions of --plan")
+        raise click.UsageError("--difference, --votes and --power need --plan")
     if (not plan and (k is None) == (not width)) or (len(width) > 1 and not plan):
         raise click.UsageError("give --k, the number of battles, or one --width that they are to reach; or --plan")
     check_outputs({"--out": outputs.out}, [*files, *reading.files])

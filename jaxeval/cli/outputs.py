@@ -120,7 +120,7 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
     def gathered(*args: Any, **options: Any) -> Any:
         outputs = Outputs(**{name: options.pop(name) for name in Outputs._fields})
         if outputs.format is not None and not (outputs.to_folder or outputs.out == STDOUT):
-            raise click.UsageError("--format is for --out with a folder or -: the ending of a file says its own")
+            raise click.UsageError("--format needs --out with a folder or -; a file has the format of its ending")
         click.get_current_context().meta[QUIET] = outputs.silent
         return command(*args, outputs=outputs, **options)
 

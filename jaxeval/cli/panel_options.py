@@ -63,7 +63,7 @@ class PanelReading:
             return panel_battles(*self._outputs(paths, reading, given))
         if given:
             odd = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-            raise click.UsageError(f"{odd}: about what judges printed, and these files are tables of verdicts")
+            raise click.UsageError(f"{odd}: only for what judges printed, and these files are tables of verdicts")
         if not is_table and set(DEFAULT_SCORES) <= {*names}:
             return panel_battles(self._scored(paths, reading), PanelColumns(item=self.item))
         where = PanelColumns(

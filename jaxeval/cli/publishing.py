@@ -80,7 +80,8 @@ def publishing_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--publish-date",
             type=click.DateTime(["%Y-%m-%d"]),
             metavar="DATE",
-            help="Day of the leaderboard in --html, --schema arena and --eval-results, as 2026-09-13. [today; none]",
+            help="Day of the leaderboard in --html, --schema arena and --eval-results, such as 2026-09-13. [today; "
+            "none]",
         ),
         click.option(
             "--eval-results",

@@ -73,8 +73,8 @@ def labels_option(argument: str, example: str = "A=model_a,B=model_b,C=tie") -> 
         argument,
         type=LabelsOption(),
         metavar="CODING|L=MEANING,...",
-        help="What labels mean that do not say so themselves. Of numbers a_wins_1 or a_wins_0, which are never "
-        f"guessed; of words a list such as {example}.",
+        help="What labels mean, where they are not words that are known. For numbers: a_wins_1 or a_wins_0, which is "
+        f"never guessed. For words: a list such as {example}.",
     )
 
 
@@ -105,7 +105,8 @@ def lengths_option(command: Callable[..., Any]) -> Callable[..., Any]:
         if any(former):
             if not all(former):
                 raise click.UsageError("--length-a and --length-b go together: say --lengths A:B")
-            complain(f"--length-a and --length-b are now --lengths {former[0]}:{former[1]}, and the old names will go")
+            new = f"--lengths {former[0]}:{former[1]}"
+            complain(f"--length-a and --length-b are now {new}, and the old names will be removed")
             options["lengths"] = former
         return command(*args, **options)
 
@@ -179,7 +180,9 @@ class Reading:
 _NAMES = tuple(field.name for field in fields(Reading))
 _COLUMNS = _NAMES[: _NAMES.index("models")]
 
-both_bad_option = choice_option("--both-bad", "half", "drop", text="Both-bad votes: count as ties, or leave out.")
+both_bad_option = choice_option(
+    "--both-bad", "half", "drop", text="Votes that both sides are bad: half a win each, or left out."
+)
 
 _OPTIONS = several_options(
     side_options,
@@ -187,25 +190,26 @@ _OPTIONS = several_options(
         winner="Column of labels. [winner, or one-hot columns]",
         target="Column of soft targets in [0, 1] instead of labels.",
         weight="Column of weights.",
-        propensity="Column of the chance that a battle was of its pair, as `next` tells it: its inverse is a weight.",
-        count="Column of the number of equal rows that a row stands for.",
+        propensity="Column of propensities: the chance that a battle was of its pair, as `next` writes it. Its inverse "
+        "is a weight.",
+        count="Column of counts: how many equal rows a row stands for.",
     ),
     labels_option("labels"),
-    click.option("--winner-model", metavar="COL", help="Column of the model that won; there are no ties then."),
+    click.option("--winner-model", metavar="COL", help="Column of the model that won. Such files have no ties."),
     click.option("--loser-model", metavar="COL", help="Column of the model that lost."),
     click.option("--scores", type=ColumnPair(), metavar="A:B",
                  help="Columns of the scores of both sides: the larger wins."),
     click.option("--tie-within", default=0.0, type=click.FloatRange(0), metavar="D",
-                 help="With --scores: the largest difference that is a tie."),
+                 help="With --scores: the largest difference that counts as a tie."),
     both_bad_option,
     choice_option("--missing", "error", "drop", "label",
-                  text="What to do about gaps. Rows without a model, a result or a value of --by are an error, or left "
-                  "out; with label, battles without a value of --by are a group of their own."),
+                  text="What to do about gaps. error: refuse rows without a model, a result or a value of --by. drop: "
+                  "leave them out. label: battles without a value of --by are a group of their own."),
     click.option("--where", metavar="SQL",
-                 help="Read the rows that meet a condition, as \"language = 'en' AND turn = 1\"; needs the extra "
-                 "jaxeval[sql]."),
+                 help="Read only rows that meet a condition, such as \"language = 'en' AND turn = 1\". This needs the "
+                 "extra jaxeval[sql]."),
     click.option("--baseline", metavar="NAME",
-                 help="The model that others were compared with, where files of Arena-Hard do not name it."),
+                 help="The model that all others met, for files of Arena-Hard that do not name it."),
     click.option("--models", multiple=True, metavar="NAME",
                  help="Rate only the battles between these models; may be repeated."),
     click.option("--exclude", multiple=True, metavar="NAME",
@@ -213,8 +217,8 @@ _OPTIONS = several_options(
     click.option("--rename", type=FILE, metavar="FILE",
                  help="Other names of models: a table with the columns model and name, or a JSON object."),
     click.option("--metadata", type=FILE, metavar="FILE",
-                 help="A table with a column model: its other columns (organisation, licence, price) reach every "
-                 "output."),
+                 help="A table with a column model. Its other columns (organisation, licence, price) are added to "
+                 "every output."),
 )  # fmt: skip
 
 
@@ -250,25 +254,28 @@ call_options = several_options(
         judge="Column of judges. Each is read by itself. [judge]",
         run="Column of repeated runs. [run]",
         shown_first="Column of the side that was shown first. "
-        "[of replies shown_first, order or swapped, else model_a; of a table none]",
+        "[of replies: shown_first, order or swapped, else model_a; of tables: none]",
     ),
-    click.option("--criteria", type=_Names(), metavar="NAME,...", help="Criteria that count. [those of most replies]"),
+    click.option("--criteria", type=_Names(), metavar="NAME,...",
+                 help="Criteria that count. [those that most replies have]"),
     click.option("--scale", type=Scale(), metavar="LOW:HIGH", help="Least and greatest score of a criterion. [1:10]"),
     confidence_option(),
     unparsed_option(),
     click.option("--one-order", type=click.Choice(["error", "keep", "drop", "separate"]),
-                 help="Battles judged in one order only; separate takes each row of a table as a battle. [error]"),
+                 help="Battles that were judged in one order only: refused, kept, left out; or (separate) each row of "
+                 "a table is a battle. [error]"),
     click.option("--repeats", type=click.Choice(["error", "first", "runs"]),
-                 help="An order that is judged twice: keep the first call, or make runs of them. [error]"),
+                 help="Orders that were judged twice: refused; the first call counts; or each call is a run. [error]"),
 )  # fmt: skip
 
 #: The same, with words of verdicts and labels of people beside them.
 reply_options = several_options(
     call_options,
     click.option("--words", "labels", type=LabelsOption(), metavar="L=MEANING,...",
-                 help="What other verdicts mean, as 1=model_a,2=model_b: model_a is the side shown first."),
+                 help="What other verdicts mean, such as 1=model_a,2=model_b; model_a is the side that was shown "
+                 "first."),
     click.option("--human-labels", type=FILE, metavar="FILE",
                  help="A table of human labels, joined by item and pair: item, model_a, model_b, winner, and rater."),
     click.option("--people", type=click.Choice(["error", "majority", "drop"]),
-                 help="People who contradict each other on an item. [error]"),
+                 help="What to do where people contradict each other on an item. [error]"),
 )  # fmt: skip

@@ -78,35 +78,37 @@ def more(sentence: str, text: str | None) -> str:
 def seed_option() -> Decorator:
     """``--seed``."""
     return click.option("--seed", default=0, type=click.IntRange(0), metavar="S",
-                        help="Start of all that is random: the same seed gives the same numbers.")  # fmt: skip
+                        help="Seed of the random numbers: the same seed gives the same result.")  # fmt: skip
 
 
 def draw_options(resamples: int = 1000, fewest: int = 2, text: str | None = None) -> Decorator:
     """``--resamples``, as ``n_resamples`` of the command, and ``--seed``."""
     return several_options(
         click.option("--resamples", "n_resamples", default=resamples, metavar="N", type=click.IntRange(fewest),
-                     help=more("How many resamples the intervals rest on.", text)),
+                     help=more("Number of resamples behind the intervals.", text)),
         seed_option(),
     )  # fmt: skip
 
 
 def level_option(text: str | None = None, default: float | None = 0.95) -> Decorator:
     """``--level``."""
-    return click.option("--level", default=default, metavar="L", type=SHARE, help=more("Level of the intervals.", text))
+    return click.option(
+        "--level", default=default, metavar="L", type=SHARE, help=more("Confidence level of the intervals.", text)
+    )
 
 
 def scheme_option() -> Decorator:
     """``--scheme``."""
     return choice_option(
         "--scheme", "multinomial", "poisson", "bayesian",
-        text="How a resample is drawn: as many as there are, with replacement; each a Poisson number of times; or all, "
-        "with random weights.",
+        text="How a resample is drawn. multinomial: as many as there are, with replacement. poisson: each a Poisson "
+        "number of times. bayesian: all, with random weights.",
     )  # fmt: skip
 
 
 def cluster_option(text: str) -> Decorator:
     """``--cluster``; ``text`` says what is done with clusters."""
-    first = "Column of clusters: judgments that belong together, as of one prompt, voter or session."
+    first = "Column of clusters: judgments that belong together, such as those of a prompt, a voter or a session."
     return click.option("--cluster", metavar="COL", help=more(first, text))
 
 
@@ -117,7 +119,7 @@ def by_option(text: str, multiple: bool = False) -> Decorator:
 
 def ridge_option(default: float = 0.0, text: str | None = None) -> Decorator:
     """``--ridge``."""
-    first = "Penalty on the squares of strengths: it draws ratings together, and above 0 makes all of them finite."
+    first = "Penalty on the squares of the strengths. It draws ratings together; above 0 all of them are finite."
     return click.option("--ridge", default=default, type=click.FloatRange(0), metavar="R", help=more(first, text))
 
 
@@ -130,25 +132,25 @@ def simultaneous_option() -> Decorator:
     """``--simultaneous-ranks``."""
     return click.option(
         "--simultaneous-ranks", is_flag=True,
-        help="The rank spreads of all models hold the true ranks at once; by default each does by itself.",
+        help="Make the rank spreads hold for all models at once; by default each holds by itself.",
     )  # fmt: skip
 
 
 def top_option() -> Decorator:
     """``--top``."""
     return click.option("--top", type=click.IntRange(1), metavar="K",
-                        help="Print the first K models; by default as many as a screen holds.")  # fmt: skip
+                        help="Print the first K models; by default as many as fit the screen.")  # fmt: skip
 
 
 def top_size_option(default: int | None, fewest: int = 1, text: str | None = None) -> Decorator:
     """``--top-size``, as ``top_size`` of the command."""
     return click.option("--top-size", default=default, type=click.IntRange(fewest), metavar="K",
-                        help=more("How many models the top has.", text))  # fmt: skip
+                        help=more("Number of models in the top.", text))  # fmt: skip
 
 
 def features_option(text: str | None = None) -> Decorator:
     """``--features``."""
-    first = "Columns to control for: differences, side A less side B; or two columns as A:B."
+    first = "Columns to control for: a column of differences (side A minus side B), or two columns as A:B."
     return click.option("--features", metavar="A,B", help=more(first, text))
 
 
@@ -176,28 +178,28 @@ def run_options(command: Command) -> Command:
         "memory_limit",
         type=_Bytes(),
         metavar="SIZE",
-        help="Most memory for the resamples and their results, as 500MB or 2GB; Python, compiling (some 300 MB) and "
-        "the data come on top.",
+        help="Most memory for the resamples and their results, such as 500MB or 2GB. Python, the data and compiling "
+        "(some 300 MB) come on top.",
     )
     checkpoint = click.option(
         "--checkpoint",
         type=FOLDER,
         metavar="FOLDER",
-        help="Keep finished resamples there; the same command, interrupted, goes on from them.",
+        help="Keep finished resamples in this folder. After an interruption the same command goes on from them.",
     )
     processes = click.option(
         "--distributed",
         type=Processes(),
         metavar="auto|I/N@HOST:PORT",
-        help="This is one of several processes, which share the resamples (of `leaderboard`, the files too). Start the "
-        "same command in each; the first prints and writes.",
+        help="Share the resamples among several processes; `leaderboard` shares the files, too. Start the same command "
+        "in each process. The first one prints and writes.",
     )
     return checkpoint(memory(processes(shared)))
 
 
 def strata_option(drawn: str, column: str = "COL") -> Decorator:
     """``--strata``, for resamples of what is ``drawn``."""
-    sentence = f"Column of strata. Every resample holds as many {drawn} of each as the data."
+    sentence = f"Column of strata. Every resample has as many {drawn} of each stratum as the data."
     return click.option("--strata", metavar=column, help=sentence)
 
 

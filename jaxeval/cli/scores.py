@@ -46,15 +46,15 @@ def score_columns(command: Command) -> Command:
             item="Column of items: prompts, questions, tasks. [item]",
             score="Column of scores; of a harness, the metric or the scorer. [score]",
             trial="Column of trials: runs of a model on an item. [trial]",
-            benchmark="Column of benchmarks, whose mean is taken. [benchmark]",
+            benchmark="Column of benchmarks. Scores are means over them. [benchmark]",
             weight="Column of weights. [weight]",
         ),
-        cluster_option("They are drawn whole. [cluster]"),
+        cluster_option("A resample draws whole clusters. [cluster]"),
         click.option("--wide", is_flag=True, help="A row is an item, and each column of numbers a model."),
         click.option("--filter", "output_filter", metavar="NAME", help="Filter of lm-evaluation-harness."),
         choice_option("--missing", "error", "complete", "available",
-                      text="What to do about gaps. Where models lack scores: an error; the items that all have; or "
-                      "each on its own."),
+                      text="What to do about gaps. error: refuse models that lack scores. complete: take the items "
+                      "that all have. available: take each model on the items that it has."),
     )(command)  # fmt: skip
 
 
@@ -64,8 +64,8 @@ def score_columns(command: Command) -> Command:
 @label_options
 @by_option("Each has a board of its own.")
 @choice_option("--population", "items", "trials", "benchmarks",
-               text="What another evaluation would draw anew, which intervals are about: new items like these; these "
-               "items, new trials; or new benchmarks like these.")  # fmt: skip
+               text="What the intervals are about: other items like these, new trials of the same items, or other "
+               "benchmarks like these.")  # fmt: skip
 @choice_option("--benchmark-weights", "equal", "items", text="Benchmarks count alike, or by their items.")
 @simultaneous_option()
 @click.option("--pass-at", multiple=True, type=click.IntRange(1), metavar="K",
@@ -73,13 +73,13 @@ def score_columns(command: Command) -> Command:
 @click.option("--pass-hat", multiple=True, type=click.IntRange(1), metavar="K",
               help="Also: the chance that K trials all solve an item; may be repeated.")  # fmt: skip
 @click.option("--items", "with_items", is_flag=True,
-              help="Also: every item, with what it tells; items that all or none solve, and those that look "
+              help="Also: what each item tells; items that all or none solve, and items that look "
               "wrong.")  # fmt: skip
 @click.option("--irt", type=click.Choice(["rasch", "2pl"]),
-              help="Also: abilities of models on one scale, whichever items each has, by an item response "
-              "model.")  # fmt: skip
+              help="Also: abilities of models on one scale by an item response model, where models have different "
+              "items.")  # fmt: skip
 @click.option("--subset", type=click.IntRange(2), metavar="K",
-              help="Also: K items with weights that stand for all, and their error for other models.")  # fmt: skip
+              help="Also: K weighted items that stand for all of them, and their error for other models.")  # fmt: skip
 @resampling_options(drawn="Of items, clusters or benchmarks.")
 @top_option()
 def scores(

@@ -195,7 +195,7 @@ _EPILOG = "\b\nKINDs of data, and the commands that read them:\n" + "\n".join(
 )
 
 
-@click.command(cls=Command, epilog=_EPILOG)
+@click.command(cls=Command, first=("--models",), epilog=_EPILOG)
 @click.argument("kinds", nargs=-1, metavar="[KIND]...", type=click.Choice([*KINDS, "all"]))
 @click.option("--battles", type=click.IntRange(1), metavar="N",
               help="How many battles, items or rankings. [25,000 votes; fewer of other kinds]")  # fmt: skip

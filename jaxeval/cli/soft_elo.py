@@ -110,7 +110,7 @@ _ONE_METHOD = click.option(
 @level_option(_DEFAULT_LEVEL, None)
 @click.option("--splits", default=5, type=click.IntRange(1), metavar="K",
               help="Random calibration and test splits of the models.")  # fmt: skip
-@cluster_option("They are drawn whole, and all errors and intervals over battles allow for them.")
+@cluster_option("A resample draws whole clusters, and all errors and intervals over battles allow for them.")
 @strata_option("battles")
 @by_option("Each is also rated on its own.")
 @lengths_option

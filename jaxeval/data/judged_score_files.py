@@ -7,7 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from jaxeval.data.columns import numbers_or_nan, require_column
+from jaxeval.arrays import Float
+from jaxeval.data.columns import factorize_sorted, first_place, numbers_or_nan, plain, require_column
 from jaxeval.data.judged_answers import JudgedAnswers
 from jaxeval.data.remote_names import FileName
 from jaxeval.data.report import MissingJudgment
@@ -30,19 +31,20 @@ def read_judged_scores(
     missing: str = "error",
     **columns: Any,
 ) -> JudgedAnswers:
-    """Scores as `read_scores` takes them, as judgments, with the human labels of some in the column ``human``.
+    """Scores that a judge gave, from files as `read_scores` reads them, with human labels of some of the answers.
 
     Args:
         path: files, as of `read_scores`.
         human: column of labels, 1 and 0; missing where no one labelled.
         judge: column of judges; by default there is one.
-        only_judge: the one of them whose scores are wanted.
+        only_judge: the one judge whose scores are read.
         keep: further columns, for slices.
         missing: "error", "complete" or "available", as in `score_leaderboard`.
         columns: as of `read_scores`.
 
     Raises:
-        DataError: the files cannot be read, or ask for what judged scores do not have.
+        DataError: the files cannot be read; labels are not 1 and 0; rows repeat; or an option asks for what judged
+            scores do not have.
     """
     further = [human, *([judge] if judge else []), *keep]
     asked = ScoreColumns(keep=list(dict.fromkeys(further)), **columns)
@@ -61,27 +63,63 @@ def read_judged_scores(
                 )
             frame = frame[names == only_judge].reset_index(drop=True)
         _reject_groups(frame)
+        _reject_repeats(frame, judge)
         if pd.api.types.is_bool_dtype(frame["score"]):
             frame["score"] = frame["score"].astype(float)
         answers = JudgedAnswers.from_pandas(
-            frame.assign(**{human: numbers_or_nan(frame[human], human)}),
+            frame.assign(**{human: _labels(frame[human], human)}),
             judgment="score", label=human, model="model", item="item", judge=judge, keep=tuple(keep),
             run="trial" if "trial" in frame else None, missing=_MISSING[missing],
         )  # fmt: skip
         lacking = int((~answers.answered).sum())
         if missing == "error" and lacking:
             raise DataError(
-                f"models lack answers to items ({counted(lacking, 'pair')} of a model and an item): --missing complete "
-                "takes the items that all models have, --missing available scores each model on its own items"
+                f"models lack answers to items ({counted(lacking, 'pair')} of a model and an item): missing='complete' "
+                "(--missing complete) takes the items that all models have, missing='available' (--missing available) "
+                "scores each model on its own items"
             )
         return answers
 
 
+def _labels(column: pd.Series, name: str) -> Float:
+    """(rows,) labels as numbers, NaN where no one labelled; words such as yes and no are refused, and shown."""
+    try:
+        return numbers_or_nan(column, name)
+    except DataError as error:
+        is_word = (pd.to_numeric(column, errors="coerce").isna() & column.notna()).to_numpy(bool)
+        counts = column[is_word].value_counts()
+        shown = named([f"{plain(value)!r} ({n:,})" for value, n in counts.items()], 5)
+        raise DataError(
+            f"column {name!r}: labels must be 1 or 0, and {counted(is_word.sum(), 'is', 'are')} not: {shown}"
+            f"{first_place(is_word)}: write 1 where people call the answer right and 0 where they call it wrong, and "
+            "leave empty what nobody labelled"
+        ) from error
+
+
+def _reject_repeats(frame: pd.DataFrame, judge: str | None) -> None:
+    """Raise DataError where two rows are of one model, item, judge and trial."""
+    roles = {"model": "model", "item": "item", "judge": judge, "trial": "trial"}
+    there = {role: column for role, column in roles.items() if column is not None and column in frame}
+    codes = pd.DataFrame({role: factorize_sorted(frame[column], column)[0] for role, column in there.items()})
+    again = codes.duplicated().to_numpy()
+    if not again.any():
+        return
+    first = int(again.argmax())
+    shown = ", ".join(f"{role} {plain(frame[column].iloc[first])!r}" for role, column in there.items())
+    lacking = {"judges": judge is None, "trials": "trial" not in frame}
+    options = [f"of {noun} ({noun[:-1]}=, --{noun[:-1]})" for noun, is_lacking in lacking.items() if is_lacking]
+    advice = f"name the column {' or '.join(options)}, or drop the copies" if options else "drop the copies"
+    raise DataError(
+        f"{counted(int(again.sum()), 'row repeats', 'rows repeat')} another of the same {', '.join(there)} (the first: "
+        f"{shown}): {advice}"
+    )
+
+
 def _reject_groups(frame: pd.DataFrame) -> None:
-    """Raise DataError where scores have what judged ones are not averaged, drawn or weighted by."""
+    """Raise DataError where scores have benchmarks, clusters or weights, which judged scores do not use."""
     given = [role for role in ("benchmark", "cluster", "weight") if role in frame and len(frame[role].unique()) > 1]
     if given:
         raise DataError(
-            f"{counted(len(given), 'column')} of {named(given)}, and scores that human labels correct have none: their "
-            "items count alike, and are drawn one by one; drop the column, or look at its groups by themselves (--by)"
+            f"{counted(len(given), 'column')} of {named(given)}, which scores that human labels correct cannot use: "
+            "their items count alike, and are drawn one by one; drop the column, or give its groups a board each (--by)"
         )

@@ -1,1 +1,1 @@
-"""Evaluators beside gold scores: rank agreement, and what an improvement means."""
+"""Evaluators compared with gold scores: how alike they rank models, and what an improvement means."""

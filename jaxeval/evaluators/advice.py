@@ -1,4 +1,4 @@
-"""Evaluators beside gold in words: what close models' taus say, and how many points are an improvement."""
+"""Evaluators compared with gold, in words: tau over close models, and how many points are an improvement."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jaxeval.evaluators.tables import with_evaluator
 from jaxeval.wording import counted, named
 
 _MOST_NAMES = 4
-_FALL = 0.1  # tau of close models that is so much lower is worth a "but"
+_FALL = 0.1  # a tau of close models that is lower by more than this is introduced by "but"
 
 
 def evaluator_advice(
@@ -25,7 +25,7 @@ def evaluator_advice(
     comparison: pd.DataFrame | None = None,
     few_pairs: int = FEW_PAIRS,
 ) -> list[str]:
-    """Sentences on every evaluator, by what the tables hold; fewer pairs than ``few_pairs`` are not spoken of.
+    """Sentences on every evaluator, from the tables that are given.
 
     Args:
         taus: as `kendall_tau_delta` returns it.
@@ -33,6 +33,7 @@ def evaluator_advice(
         gaps: as `smallest_gap` returns it.
         improvements: as `agreement_by_gap` returns it.
         comparison: as `compare_evaluators` returns it.
+        few_pairs: numbers from fewer pairs of models are left out.
     """
     found = [] if comparison is None else list(_best(hide_few_pairs(comparison, "difference", few_pairs)))
     for evaluator, own in with_evaluator(taus).groupby("evaluator", sort=False):
@@ -45,7 +46,7 @@ def evaluator_advice(
 
 
 def _best(comparison: pd.DataFrame) -> Iterator[str]:
-    """The evaluator that ranks most like gold, the others that the data tell from it, and those they cannot."""
+    """The evaluator that ranks most like gold, the others that the data tell from it, and those that they do not."""
     rows = comparison[comparison["evaluator"] == comparison["evaluator"].iloc[0]]
     known = rows["difference"].notna()
     if not known.any():
@@ -54,14 +55,15 @@ def _best(comparison: pd.DataFrame) -> Iterator[str]:
     if "lower" not in rows:
         yield f"{text}; without resamples nothing says how sure that is"
         return
-    # It has the largest tau over its own models; over those that another shares it may have the smaller one.
+    # The best evaluator has the largest tau over its own models; on the models that it shares with another, its tau may
+    # be the smaller one.
     worse, better = rows["lower"] > 0, rows["upper"] < 0
     parts = [
         f"{what} {named(list(rows.loc[which, 'other']), _MOST_NAMES)}"
         for what, which in (
             ("more so than", worse),
             ("but less so, on the models that both scored, than", better),
-            ("the models do not tell it from", known & ~worse & ~better),
+            ("the data do not tell it from", known & ~worse & ~better),
             ("it cannot be compared with", ~known),
         )
         if which.any()
@@ -70,7 +72,7 @@ def _best(comparison: pd.DataFrame) -> Iterator[str]:
 
 
 def _close_models(rows: pd.DataFrame, few_pairs: int) -> Iterator[str]:
-    """Tau of the closest models that enough pairs stand behind, beside that of all."""
+    """Tau over all models, and over the closest ones of which there are enough pairs."""
     all_pairs = rows[np.isinf(rows["delta"])]
     near = rows[np.isfinite(rows["delta"])].sort_values("delta")
     if len(all_pairs) == 0 or np.isnan(all_pairs["tau"].iloc[0]):
@@ -95,11 +97,12 @@ def _close_models(rows: pd.DataFrame, few_pairs: int) -> Iterator[str]:
     near = hide_few_pairs(near, "tau", few_pairs)
     known = near[near["tau"].notna() & (near["n_pairs"] < row["n_pairs"])]
     if len(known) == 0:
-        yield f"{text}; no delta has {counted(few_pairs, 'pair')} under it and some beyond, so choose others"
+        enough = counted(few_pairs, "pair")
+        yield f"{text}; no delta has {enough} or more under it and others above it, so choose other deltas"
         return
     close = known.iloc[0]
     word = "but" if close["tau"] < row["tau"] - _FALL else "and"
-    doubt = "; of models so close it may be guessing" if close.get("lower", 1.0) <= 0 else ""
+    doubt = "; it may be guessing between models so close" if close.get("lower", 1.0) <= 0 else ""
     yield (
         f"{text}, {word} {close['tau']:.2f}{_ends(close)} over the {close['n_pairs']:,} within "
         f"{counted(close['delta'], 'point')}{doubt}"
@@ -115,7 +118,7 @@ def _tiers(rows: pd.DataFrame, few_pairs: int) -> Iterator[str]:
     if best["upper"] < worst["lower"]:
         yield (
             f"ranks models of tier {best['tier']} best, {best['rank_change']:.1f} places off{_ends(best, '.1f')}, and "
-            f"of tier {worst['tier']} worst, {worst['rank_change']:.1f}{_ends(worst, '.1f')}"
+            f"models of tier {worst['tier']} worst, {worst['rank_change']:.1f}{_ends(worst, '.1f')}"
         )
 
 
@@ -124,7 +127,7 @@ def _smallest_gap(rows: pd.DataFrame, few_pairs: int) -> Iterator[str]:
     often = "as often as asked" if wanted is None else f"with probability {wanted:g}"
     for _, row in hide_few_pairs(rows, "delta", few_pairs).iterrows():
         if row["status"] == NEVER:
-            yield f"at no gap seen, up to {counted(row['largest_gap'], 'point', digits=3)}, does gold agree {often}"
+            yield f"gold does not agree {often} at any gap seen, up to {counted(row['largest_gap'], 'point', digits=3)}"
         elif row["status"] == AT_ONCE:
             yield f"gold agrees {often} at any gap{_ends(row, '.3g')}"
         elif np.isfinite(row["delta"]) and row["delta"] > 0:

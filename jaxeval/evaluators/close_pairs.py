@@ -21,13 +21,13 @@ from jaxeval.resampling.units import pad
 _ROUNDING = 1e-9  # differences of decimal numbers are exact to about this share of them
 _EXACT = 2**24  # whole numbers under this have no rounding in single precision
 _COLUMNS = 2**24  # directions of pairs held at a time
-_PAIRS = 256  # of a block: their weights stay in the cache, and few are none
+_PAIRS = 256  # of a block: so few that their weights stay in the cache, so many that little of a block is padding
 
 
 def resampled_delta_sums(scores: ModelScores, deltas: Float, settings: Resampling) -> rank_agreement.PairSums:
     """(1 + B, E, D) sums over the pairs under each of ``deltas`` (D,): of the data, then of the resamples."""
     e, m = scores.scores.shape
-    # Of decimal numbers that differ by exactly delta, rounding must not bring some under it.
+    # Two decimal numbers may differ by exactly delta: rounding must not bring their difference under it.
     deltas = np.where(np.isinf(deltas), deltas, deltas * (1 - _ROUNDING))
     if settings.resample != "models":
         return resampled(rank_agreement.delta_sums, scores, (deltas,), settings, 4 * m * m)
@@ -49,17 +49,20 @@ def resampled_delta_sums(scores: ModelScores, deltas: Float, settings: Resamplin
 
 
 def pair_type(n_models: int) -> type:
-    """Single precision where it is exact: all pairs of ``n_models`` drawn weigh at most half the square of that."""
+    """float32 where sums are exact in it, else float64: all pairs of M drawn models weigh at most M^2 / 2 together."""
     return np.float32 if n_models**2 / 2 < _EXACT else np.float64
 
 
 def delta_pairs(scores: Float, gold: Float, deltas: Float, width: int) -> rank_agreement.DeltaPairs:
-    """What the pairs of ``scores`` (E, M) are to ``deltas`` (D,), for models in ``width`` slots."""
+    """The pairs of ``scores`` (E, M) under each of ``deltas`` (D,), as the kernel takes them.
+
+    Models have ``width`` slots, the last of which is empty.
+    """
     e, m = scores.shape
     dtype = pair_type(m)
     first, second = np.triu_indices(m, 1)
     gap = scores[:, first] - scores[:, second]
-    near = np.abs(gap)[:, None] < deltas[:, None]  # NaN is not
+    near = np.abs(gap)[:, None] < deltas[:, None]  # False for NaN
     gold_order = np.sign(gold[first] - gold[second])
     agree = np.nan_to_num(np.sign(gap) * gold_order).astype(np.int8)
     direction = (near * agree[:, None]).reshape(e * len(deltas), -1)
@@ -86,7 +89,7 @@ def delta_pairs(scores: Float, gold: Float, deltas: Float, width: int) -> rank_a
         there = np.flatnonzero(~np.isnan(own))
         place = there[np.argsort(own[there], kind="stable")]
         order[k, : len(place)] = place
-        gaps = own[place] - own[place][:, None]  # rises along a row: counting says where it ends
+        gaps = own[place] - own[place][:, None]  # rises along a row, so a count says where the pairs under a gap end
         for d, inside in enumerate([gaps <= 0, *(gaps < delta for delta in deltas)]):
             end[k * n_ends + d, : len(place)] = inside.sum(1)
     row = np.arange(e * len(deltas))

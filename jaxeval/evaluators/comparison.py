@@ -29,11 +29,11 @@ def compare_evaluators(
     Both taus of a difference are over the models that both evaluators scored. All evaluators have the same resamples,
     so the interval of a difference knows how the two taus vary together. It is shorter than the intervals of the two
     taus suggest. In simulations with 30 models, 95 % intervals held the true difference 95 to 96 times in 100. Each
-    interval holds by itself; the best of many evaluators is also the luckiest.
+    interval holds by itself. The evaluator that comes out best of many owes part of that to luck.
 
     Args:
         scores, gold: as in `kendall_tau_delta`, like all other arguments.
-        few_pairs: evaluators with fewer pairs of models come last: a tau of so few pairs is no rank.
+        few_pairs: evaluators with fewer pairs of models come last, because a tau of so few pairs says little.
 
     Returns:
         A row per pair of evaluators. ``evaluator`` has the larger tau over all models that it scored, ``other`` the
@@ -61,7 +61,7 @@ def compare_evaluators(
     there = ~np.isnan(aligned.scores)
     first, second = np.triu_indices(n, 1)
     shared = there[first] & there[second]
-    # Every evaluator on its own models, then both of each pair on the shared ones.
+    # First every evaluator on its own models, then both evaluators of each pair on the models that they share.
     evaluator = np.concatenate([np.arange(n), first, second])
     needed = np.concatenate([evaluator[:, None], np.concatenate([there, shared, shared])], axis=1)
     distinct, number = np.unique(needed, axis=0, return_inverse=True)
@@ -95,11 +95,11 @@ def compare_evaluators(
 
 
 def _few_shared(table: pd.DataFrame, scores: ModelScores, settings: Resampling) -> list[str]:
-    """Differences over few models, of evaluators that scored enough each."""
+    """A warning of differences over few shared models, where both evaluators scored enough models by themselves."""
     if not settings.n_resamples or settings.resample == "items":
         return []
     enough = pd.Series(scores.n_models >= FEW_MODELS, scores.evaluators)
     both = enough.loc[table["evaluator"]].to_numpy() & enough.loc[table["other"]].to_numpy()
     n = int((both & table["difference"].notna() & (table["n_models"] < FEW_MODELS)).sum())
-    few = f"{n:,} of {counted(len(table), 'difference is', 'differences are')} over fewer than {FEW_MODELS} models"
-    return [f"{few} that both evaluators scored: intervals over so few say little"] if n else []
+    few = f"{n:,} of {counted(len(table), 'difference')} {'is' if n == 1 else 'are'} over fewer than {FEW_MODELS}"
+    return [f"{few} models that both evaluators scored: intervals over so few say little"] if n else []

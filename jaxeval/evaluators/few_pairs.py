@@ -1,22 +1,22 @@
-"""The one rule on numbers that few pairs of models stand behind: tables, advice and figures hide them."""
+"""Numbers from few pairs of models: the one rule by which tables, advice and figures hide them."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 
-#: Numbers that fewer pairs of models stand behind are hidden, as the paper does.
+#: Numbers from fewer pairs of models are hidden, as in Xu et al. (see `reference_study`).
 FEW_PAIRS = 15
 
 
 def hide_few_pairs(table: pd.DataFrame, name: str, few_pairs: int = FEW_PAIRS, count: str = "n_pairs") -> pd.DataFrame:
-    """``table`` without the numbers ``name``, and their intervals, that too few pairs of models stand behind.
+    """``table`` with NaN for the numbers ``name``, and for their intervals, that come from too few pairs of models.
 
     Args:
         table: has the column ``name``. Its interval is the columns ``name``_lower and ``name``_upper, or else lower and
             upper.
         name: the column of numbers.
-        few_pairs: a number that fewer pairs stand behind becomes NaN; 0 hides none.
+        few_pairs: a number from fewer pairs becomes NaN; 0 hides none.
         count: the column that counts the pairs behind each number.
 
     Returns:

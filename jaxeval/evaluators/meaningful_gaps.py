@@ -33,7 +33,7 @@ from jaxeval.kernels.solve import Status
 from jaxeval.resampling.units import pad
 from jaxeval.statistics.quantiles import centred
 from jaxeval.tables.shown import Shown, View, settings_line
-from jaxeval.wording import counted
+from jaxeval.wording import counted, named
 
 ALL_AGREE, NONE_AGREE = "gold agrees on every pair", "gold agrees on no pair"
 NEVER, AT_ONCE, FAILED = "never reached", "reached at any gap", "the regression did not converge"
@@ -59,7 +59,7 @@ class AgreementFits(Shown):
         return self.scores._shown()._replace(title=title, settings=settings_line(self.settings))
 
     def only(self, evaluators: Sequence[Any]) -> AgreementFits:
-        """The same for some of the evaluators; nothing is fitted again."""
+        """The fits of some of the evaluators; nothing is fitted again."""
         k = self.scores.evaluators.get_indexer(pd.Index(evaluators))
         regressions = jax.tree.map(lambda x: x[:, k], self.regressions)
         return replace(self, scores=self.scores.of(k), regressions=regressions, edges=self.edges[k])
@@ -69,7 +69,7 @@ class AgreementFits(Shown):
         gaps = _checked_gaps(deltas)
         aligned, settings, fits = self.scores, self.settings, self.regressions
         probability = expit(fits.intercept[..., None] + fits.slope[..., None] * gaps)
-        # The regression is not asked about what nobody saw.
+        # No pair shows what happens beyond the largest gap, so the regression gives no probability there.
         beyond = gaps > _largest_gaps(aligned)[:, None]
         probability = np.where(beyond, np.nan, probability)
         sums = resampled_delta_sums(aligned, gaps, settings)
@@ -129,7 +129,7 @@ class AgreementFits(Shown):
 
     @cached_property
     def misfit(self) -> Float:
-        """(1 + B, E, G) agreement in every bin of gaps less what the regression has there; NaN without pairs."""
+        """(1 + B, E, G) share of agreeing pairs in every bin of gaps less that of the regression; NaN without pairs."""
         expected, n = np.asarray(self.regressions.bin_expected), np.asarray(self.regressions.bin_pairs)
         return np.asarray(self._observed() - expected / np.where(n > 0, n, np.nan))
 
@@ -137,8 +137,9 @@ class AgreementFits(Shown):
     def lack_of_fit(self) -> NDArray[np.bool_]:
         """(E,) whether agreement is not logistic in the gap, at the level of the intervals; False without resamples.
 
-        The largest misfit of a bin in its own standard errors, against how far the resamples' ones are from the data's.
-        One of less than a pair is none, nor is that of evaluators whose regression the ridge alone makes finite.
+        Each bin's misfit is divided by its standard error. The largest over the bins is compared with the same maximum
+        in the resamples, whose misfits are taken from their mean. A misfit of less than one pair does not count; nor
+        does that of an evaluator whose regression is finite only by the ridge.
         """
         misfit, draws = self.misfit[0], self.misfit[1:]
         if len(draws) == 0:
@@ -164,7 +165,7 @@ class AgreementFits(Shown):
         if self.lack_of_fit.any():
             worst = [self._worst_misfit(e) if unfit else "" for e, unfit in enumerate(self.lack_of_fit)]
             table.attrs["warnings"].append(
-                "agreement is not logistic in the gap, so that probabilities, gaps and their intervals may be off (see "
+                "agreement is not logistic in the gap, so probabilities, gaps and their intervals may be off (see "
                 "the observed shares): " + of_evaluators(self.scores, self.lack_of_fit, worst)
             )
         return table
@@ -173,9 +174,10 @@ class AgreementFits(Shown):
         """Where evaluator ``e`` is farthest from its regression, in words."""
         worst = int(np.nanargmax(np.abs(self.misfit[0, e])))
         low, high = self.edges[e, worst], min(self.edges[e, worst + 1], _largest_gaps(self.scores)[e])
+        misfit = self.misfit[0, e, worst]
         return (
-            f"{self.misfit[0, e, worst]:+.2f} beside the regression at gaps of {low:.3g} to {high:.3g} points, "
-            f"{counted(float(self.regressions.bin_pairs[0, e, worst]), 'pair')}"
+            f"{abs(misfit):.2f} {'above' if misfit > 0 else 'below'} the regression at gaps of {low:.3g} to {high:.3g} "
+            f"points, {counted(float(self.regressions.bin_pairs[0, e, worst]), 'pair')}"
         )
 
 
@@ -183,7 +185,7 @@ class AgreementFits(Shown):
 def agreement_fits(
     scores: Scores, gold: Gold, *, ridge: float = 0.01, **options: Unpack[ResamplingOptions]
 ) -> AgreementFits:
-    """The regressions behind `agreement_by_gap` and `smallest_gap`: to ask both, or one often, and fit once."""
+    """The regressions behind `agreement_by_gap` and `smallest_gap`, fitted once for any number of calls of both."""
     checked_positive("ridge", ridge)
     aligned, settings = opened(scores, gold, options)
     edges = _bins(aligned)
@@ -201,8 +203,8 @@ def agreement_by_gap(
 ) -> pd.DataFrame:
     """The probability that gold orders two models as the evaluator does, if their scores differ by delta.
 
-    It is a logistic regression of agreement on |gap|, over all pairs that the evaluator orders. A tie in gold is half
-    an agreement. Pairs share models, so the intervals come from resamples and not from the regression.
+    It comes from a logistic regression of agreement on |gap|, over all pairs that the evaluator orders. A tie in gold
+    is half an agreement. Pairs share models, so the intervals come from resamples and not from the regression.
 
     The intervals hold if agreement is logistic in the gap. ``lack_of_fit`` says where bins of pairs show at the level
     of the intervals that it is not, and a warning says by how much. A small misfit goes unnoticed and still costs
@@ -218,8 +220,9 @@ def agreement_by_gap(
     Returns:
         A row per evaluator and delta: ``evaluator`` (if they have names), ``delta``; ``probability`` at that gap, which
         is missing beyond the largest gap between two models; ``average_below``, (1 + tau_delta) / 2, the average over
-        the ``n_pairs`` under it; ``observed``, the share of agreeing pairs among the ``n_observed`` of similar gaps (up
-        to eight bins of 15 pairs or more); ``n_ordered``, the pairs of the regression; ``n_models``, ``n_missing`` and
+        the ``n_pairs`` pairs under delta; ``observed``, the share of agreeing pairs among the ``n_observed`` pairs of
+        similar gaps (up to eight bins of 15 pairs or more); ``n_ordered``, the pairs of the regression; ``n_models``,
+        ``n_missing`` and
         ``status``. With resamples also ``lower`` and ``upper`` of the probability, ``average_below_lower``,
         ``average_below_upper``, ``observed_lower``, ``observed_upper``, ``lack_of_fit`` and ``failed_share``, the share
         of the resamples without a regression; these count as 0 in the lower end and as 1 in the upper one.
@@ -275,17 +278,19 @@ def smallest_gap(
 def _checked_gaps(deltas: Sequence[float] | ArrayLike) -> Float:
     gaps = checked_numbers("deltas", deltas)
     if gaps.ndim != 1 or gaps.size == 0 or not ((gaps > 0) & np.isfinite(gaps)).all():
-        raise ValueError(f"deltas must be finite numbers above 0, in the evaluator's points, got {deltas!r}")
+        got = named(gaps.reshape(-1).tolist()) or "none"
+        raise ValueError(f"deltas must be finite numbers above 0, one or more in a list, in points; got {got}")
     return gaps
 
 
 def _check_probability(probability: float) -> None:
-    if not 0.5 < checked_number("probability", probability) < 1:
-        raise ValueError(f"probability must lie between 0.5 and 1, got {probability!r}")
+    number = checked_number("probability", probability)
+    if not 0.5 < number < 1:
+        raise ValueError(f"probability must lie between 0.5 and 1, got {number!r}")
 
 
 def _largest_gaps(scores: ModelScores) -> Float:
-    """(E,) largest gap between two models; NaN where an evaluator has none."""
+    """(E,) largest gap between two models; NaN for an evaluator without scores."""
     known = [own[~np.isnan(own)] for own in scores.scores]
     return np.array([np.ptp(own) if len(own) else np.nan for own in known])
 
@@ -294,15 +299,15 @@ def _gaps(scores: ModelScores) -> list[Float]:
     """Of every evaluator, the gaps above 0 between two models."""
     first, second = np.triu_indices(len(scores.gold), 1)
     gaps = np.abs(scores.scores[:, first] - scores.scores[:, second])
-    return [own[own > 0] for own in gaps]  # NaN is not
+    return [own[own > 0] for own in gaps]  # False for NaN
 
 
 def _gap_at(fits: GapRegression, probability: float, most: Float) -> Float:
-    """(1 + B, E) gap of that probability; 0 if it is exceeded at once, infinite if not up to ``most`` (E,)."""
+    """(1 + B, E) gap of that probability; 0 if every gap has it, infinite if no gap up to ``most`` (E,) has it."""
     wanted = logit(probability) - np.asarray(fits.intercept)
     slope = np.asarray(fits.slope)
     with np.errstate(divide="ignore", invalid="ignore"):
-        # Where agreement falls with the gap it must hold up to the largest.
+        # Where agreement falls with the gap, the largest gap must still have the probability.
         always = (wanted <= 0) & (slope * most >= wanted)
         gap = np.where(always, 0.0, np.where((wanted > 0) & (slope > 0), wanted / slope, np.inf))
         gap = np.where(gap > most, np.inf, gap)
@@ -342,7 +347,7 @@ def _fits(scores: ModelScores, ridge: float, edges: Float, settings: Resampling)
 
     start = np.zeros((e, 2))
     if settings.n_resamples and len(ends[0]) * settings.n_resamples > _WORTH_A_START:
-        # Resamples' regressions are near that of the data: half of the steps. Over 1,000 it costs another compilation.
+        # Resamples' regressions are near that of the data: to start there halves the steps, for one more compilation.
         one = fitted(start, replace(settings, n_resamples=0, run={**settings.run, "progress": False}))
         near = np.stack([one.intercept[0], one.slope[0] * scale], -1)
         start = np.where(np.isfinite(near) & (one.status[0] == Status.CONVERGED)[:, None], near, 0.0)

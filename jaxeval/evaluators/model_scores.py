@@ -1,4 +1,4 @@
-"""Scores of models by evaluators beside gold ones: the same models, in one order."""
+"""Evaluators' scores and gold scores of the same models, in one order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from pandas.api.types import is_numeric_dtype
 
 from jaxeval.arrays import Bool, Float, Int
-from jaxeval.data.columns import as_frame
+from jaxeval.data.columns import as_frame, plain
 from jaxeval.data.item_scores import ItemScores
 from jaxeval.errors import DataError
 from jaxeval.tables.shown import Shown, View
@@ -65,7 +65,7 @@ class ModelScores(Shown):
     def of(self, evaluators: NDArray[np.intp], kept: Bool | Literal[True] = True) -> ModelScores:
         """Scores by each of the ``evaluators`` (K,), which may repeat, of the models that are ``kept`` (K, M) only.
 
-        The models stay, and so the resamples do.
+        The models keep their places, so the resamples stay the same.
         """
         return replace(
             self,
@@ -80,7 +80,7 @@ def align_scores(scores: Scores, gold: Gold) -> ModelScores:
     """Evaluators' scores and gold ones of the same models.
 
     Args:
-        scores: one row a model and one column an evaluator; one evaluator's scores; or `ItemScores`. A table of polars
+        scores: a row per model and a column per evaluator; one evaluator's scores; or `ItemScores`. A table of polars
             or another library with the Arrow interface may name the models in its one column of text.
         gold: (M,) gold scores; matched by index where both have one, else by position; or the name of their column.
 
@@ -103,16 +103,17 @@ def align_scores(scores: Scores, gold: Gold) -> ModelScores:
         target = pd.Series(np.asarray(gold).reshape(-1))
         if len(target) != len(table):
             raise DataError(
-                f"{counted(len(table), 'model has a score', 'models have scores')}, but there are "
-                f"{counted(len(target), 'gold score')}"
+                f"{counted(len(table), 'model has a score', 'models have scores')}, but "
+                f"{counted(len(target), 'gold score is', 'gold scores are')} given: give one for each model, in the "
+                "same order"
             )
         target.index = table.index
     if table.shape[1] == 0:
-        raise DataError("there is no evaluator: scores need a column besides the gold one")
+        raise DataError("there is no evaluator: scores need a column other than the gold one")
     for name, index in (("scores", table.index), ("gold", target.index)):
         if index.has_duplicates:
             twice = index[index.duplicated()][0]
-            raise DataError(f"model {twice!r} has more than one row in {name}: keep one, or average them first")
+            raise DataError(f"model {plain(twice)!r} has more than one row in {name}: keep one, or average them first")
     values = np.stack([_numbers(table.iloc[:, k], table.columns[k]) for k in range(table.shape[1])])
     true = pd.Series(_numbers(target, "gold"), target.index)
     beside = true.reindex(table.index).to_numpy()
@@ -123,11 +124,12 @@ def align_scores(scores: Scores, gold: Gold) -> ModelScores:
     if len(keep) == 0:
         raise DataError(
             f"no model has both a score and a gold score: {counted(len(table), 'model')} in scores (the first is "
-            f"{table.index[0]!r}), {len(true):,} in gold (the first is {true.index[0]!r}); do their names agree?"
+            f"{plain(table.index[0])!r}), {len(true):,} in gold (the first is {plain(true.index[0])!r}); do their "
+            "names agree?"
             if len(table) and len(true)
             else "there is no model"
         )
-    # Resamples are to be the same in whatever order the rows come.
+    # The order of the rows must not change the resamples.
     by_label = np.arange(len(keep))
     with suppress(TypeError):  # labels that do not compare stay in the order of their rows
         by_label[pd.Series(table.index[keep]).argsort()] = np.arange(len(keep))
@@ -167,17 +169,19 @@ def _numbers(column: pd.Series, name: Any) -> Float:
         values = column.to_numpy(np.float64, na_value=np.nan)
     except (TypeError, ValueError) as error:
         raise DataError(
-            f"column {name!r} is not numeric ({error}): put the models' names in the index, and drop other columns"
+            f"column {plain(name)!r} is not numeric ({error}): put the models' names in the index, and drop other "
+            "columns"
         ) from error
     if np.isinf(values).any():
         raise DataError(
-            f"column {name!r} has {counted(np.isinf(values).sum(), 'infinite score')}: make them finite or missing"
+            f"column {plain(name)!r} has {counted(np.isinf(values).sum(), 'infinite score')}: make scores finite, or "
+            "leave them out"
         )
     return values
 
 
 def of_evaluators(scores: ModelScores, chosen: Bool, facts: Sequence[str], limit: int = 5) -> str:
-    """The facts (E,) of the ``chosen`` evaluators, each with its evaluator's name; equal facts are told once."""
+    """The facts (E,) of the ``chosen`` evaluators, each with its evaluator's name; equal facts appear once."""
     if not scores.labelled:
         return facts[0]
     by_fact: dict[str, list[Any]] = {}

@@ -1,4 +1,8 @@
-"""How far an evaluator's ranks are from gold's, tier by tier of gold (Eq. 4 and Figures 1 and 2 of the method)."""
+"""How far an evaluator's ranks are from gold's, tier by tier of gold.
+
+These are Eq. 4 and Figures 1 and 2 of Xu, Gaur, Leqi and Goyal, "Revisiting meta-evaluation standards of LLM
+evaluators".
+"""
 
 from __future__ import annotations
 
@@ -25,7 +29,7 @@ NO_MODEL = "no model of the tier is scored"
 def stratified_rank_change(
     scores: Scores, gold: Gold, n_tiers: int = 4, *, within_tier: bool = False, **options: Unpack[ResamplingOptions]
 ) -> pd.DataFrame:
-    """Mean |rank by the evaluator - rank by gold| of the models in each tier of gold, in places (Eq. 4).
+    """Mean |rank by the evaluator - rank by gold| of the models in each tier of gold, in places.
 
     Tier 1 is the best. The tiers split the models that gold and some evaluator scored into equal parts; if they cannot
     be equal, the better tiers have one model more. Models that gold ties stay in one tier. Ties share the average of

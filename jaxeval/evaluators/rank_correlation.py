@@ -1,8 +1,9 @@
 """Rank correlations of evaluators with gold, over all pairs of models and over close ones, with intervals.
 
-Kendall's tau-b is (P - Q) / sqrt((P + Q + T) (P + Q + U)) (Eq. 3 of the method). P pairs are in the order of gold and Q
-against it; the scores alone tie T pairs, and gold alone ties U. tau_delta is tau-b over the pairs whose scores by the
-evaluator differ by less than delta (Deutsch, Dror and Roth 2022, DOI 10.18653/v1/2022.naacl-main.442).
+Kendall's tau-b is (P - Q) / sqrt((P + Q + T) (P + Q + U)). P pairs are in the order of gold and Q pairs against it; the
+scores alone tie T pairs, and gold alone ties U pairs. tau_delta is tau-b over the pairs whose scores by the evaluator
+differ by less than delta (Deutsch, Dror and Roth 2022, DOI 10.18653/v1/2022.naacl-main.442). Both are used as in Xu,
+Gaur, Leqi and Goyal, "Revisiting meta-evaluation standards of LLM evaluators" (Eq. 3, Table 1).
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from jaxeval.evaluators.tables import (
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.rank_agreement import PairSums, rank_measures, tau_b
 from jaxeval.statistics.draws import Draws
+from jaxeval.wording import named
 
 #: Why there is no number.
 FEW_SCORED, CONSTANT, CONSTANT_GOLD = "fewer than two models", "scores are constant", "gold scores are constant"
@@ -48,10 +50,10 @@ def kendall_tau_delta(
 
     Intervals over models are for the tau of the population that the models come from. They are conservative, because a
     resampled model brings the noise of single pairs along: with 10 to 40 models, 95 % intervals held the true tau 96 to
-    97 times in 100, and those of small gaps more often. Intervals over items are for the mean tau of evaluations with
-    as many other items. The tau of endlessly many items is higher, because scores have the noise of their items. The
-    scores of a resample have this noise twice, so resamples are `centred`. Intervals over both are conservative,
-    because drawn models bring the noise of their items along.
+    97 times in 100, and intervals of small gaps held it more often. Intervals over items are for the mean tau of
+    evaluations with as many other items. With endlessly many items tau would be higher, because scores have the noise
+    of their items. The scores of a resample have this noise twice, so resamples are `centred`. Intervals over both are
+    conservative, because drawn models bring the noise of their items along.
 
     Args:
         scores: a table with a row per model and a column per evaluator; the scores of one evaluator, a Series or an
@@ -77,7 +79,7 @@ def kendall_tau_delta(
 
     Raises:
         DataError: as `align_scores` describes, or there are no items to draw.
-        TypeError, ValueError: a setting is of another type than it says, or out of range.
+        TypeError, ValueError: a setting has the wrong type, or is out of range.
 
     Examples:
         >>> judge, people = [8.1, 7.9, 6.2, 5.0, 4.4, 3.1], [1250, 1270, 1180, 1100, 1090, 1010]
@@ -149,10 +151,11 @@ def joint_tau(
 def _delta_sums(
     scores: Scores, gold: Gold, deltas: Sequence[float] | ArrayLike, options: ResamplingOptions
 ) -> tuple[ModelScores, Float, PairSums, Resampling]:
-    """The scores beside gold, the checked deltas, the sums behind each tau, and the settings."""
+    """The scores aligned with gold, the checked deltas, the sums that give each tau, and the settings."""
     gaps = checked_numbers("deltas", deltas)
     if gaps.ndim != 1 or gaps.size == 0 or not (gaps > 0).all():
-        raise ValueError(f"deltas must be numbers above 0, in the evaluator's points, got {deltas!r}")
+        got = named(gaps.reshape(-1).tolist()) or "none"
+        raise ValueError(f"deltas must be numbers above 0, one or more in a list, in points; got {got}")
     aligned, settings = opened(scores, gold, options)
     return aligned, gaps, resampled_delta_sums(aligned, gaps, settings), settings
 
@@ -176,7 +179,7 @@ def rank_agreement(scores: Scores, gold: Gold, *, top: int = 5, **options: Unpac
         resample without a deviation counts as 0 in ``lower``, and in ``upper`` as the number of models less 1.
 
     Raises:
-        DataError, TypeError, ValueError: as in `kendall_tau_delta`; or ``top`` is no integer, or less than 1.
+        DataError, TypeError, ValueError: as in `kendall_tau_delta`; or ``top`` is not an integer, or less than 1.
 
     Examples:
         >>> judge, people = [8.1, 7.9, 6.2, 5.0, 4.4, 3.1], [1250, 1270, 1180, 1100, 1090, 1010]
@@ -219,7 +222,7 @@ def rank_agreement(scores: Scores, gold: Gold, *, top: int = 5, **options: Unpac
 
 
 def accuracy(sums: PairSums) -> Float:
-    """Share of the pairs ordered by gold that scores order alike, ties as half; NaN where one side ties all pairs."""
+    """Share of the pairs ordered by gold that the scores order alike, ties as half; NaN where a side ties all pairs."""
     ordered = np.asarray(sums.pairs - sums.tied_gold)
     known = (ordered > 0) & np.asarray(sums.pairs > sums.tied_scores)
     return np.where(known, (1 + sums.concordance / np.where(known, ordered, 1)) / 2, np.nan)
@@ -239,7 +242,7 @@ def tau_status(scores: ModelScores, sums: PairSums) -> NDArray[Any]:
 
 
 def delta_table(taus: pd.DataFrame, few_pairs: int = FEW_PAIRS) -> pd.DataFrame:
-    """Taus of `kendall_tau_delta`, a row per evaluator and a column per delta, as Table 1 of the method shows them.
+    """Taus of `kendall_tau_delta` with a row per evaluator and a column per delta, as in Table 1 of Xu et al.
 
     Args:
         few_pairs: taus of fewer pairs are hidden (NaN); 0 shows all.

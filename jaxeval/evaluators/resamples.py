@@ -58,7 +58,7 @@ class Resampling:
     run: RunOptions = field(default_factory=RunOptions)
 
     def check(self, scores: ModelScores) -> None:
-        """A ValueError or TypeError for settings out of range, a DataError where there are no items to draw."""
+        """Raise ValueError or TypeError for a setting out of range, DataError where there are no items to draw."""
         checked_level(self.level)
         if self.resample not in ("models", "items", "both"):
             raise ValueError(f"resample must be 'models', 'items' or 'both', got {self.resample!r}")
@@ -70,13 +70,13 @@ class Resampling:
             )
         if self.resample == "models" and self.strata is not None:
             raise ValueError(
-                "strata= are those of items, and resample='models' draws none: say resample='items' or 'both', or "
-                "leave strata= out"
+                "strata= names strata of items, and resample='models' draws no items: set resample='items' or 'both', "
+                "or leave out strata="
             )
         self.item_strata(scores)
 
     def item_strata(self, scores: ModelScores) -> Int | None:
-        """(I,) the stratum of each item; None without strata, and where there is one.
+        """(I,) the stratum of each item; None without strata, and where there is only one.
 
         Raises:
             DataError: no such column was kept, or an item lies in several strata.
@@ -88,7 +88,7 @@ class Resampling:
 
 
 def opened(scores: Scores, gold: Gold, options: ModelResampling) -> tuple[ModelScores, Resampling]:
-    """The scores beside gold, and the settings of a measure of them, both checked."""
+    """The scores aligned with gold, and the settings of a measure, both checked."""
     drawn = {f.name for f in fields(Resampling)}
     given: dict[str, Any] = {name: value for name, value in options.items() if name in drawn}
     settings, aligned = Resampling(**given, run=of_run(options)), align_scores(scores, gold)
@@ -119,8 +119,8 @@ def resampled(
 
 
 def in_slots(x: Float, settings: Resampling, of_models: bool = False) -> Float:
-    """(E, ...) or (E, M) arguments of a measure with NaN in slots for more evaluators and models."""
-    # Scores by item are averaged anew for every evaluator and resample, so that each one counts.
+    """``x`` (E, ...) or (E, M) padded with NaN to the slots of evaluators and, if ``of_models``, of models."""
+    # Scores by item are averaged anew for every evaluator and resample: an empty slot would cost time.
     n = padded(len(x), Step.EVALUATORS) if settings.resample == "models" else len(x)
     x = _filled(np.asarray(x, float), 0, n)
     return _filled(x, 1, padded(x.shape[1], Step.MODELS)) if of_models else x
@@ -134,7 +134,10 @@ def _filled(x: Float, axis: int, size: int) -> Float:
 def run_lanes(
     program: Callable[..., Any], counts: Any, size: int, gold: Float, settings: Resampling, section: str
 ) -> Any:
-    """``program(counts, mesh, chunks)`` of all lanes of ``counts`` (1 + B, Q), of ``size`` numbers each."""
+    """What ``program(counts, mesh, chunks)`` returns for all lanes.
+
+    A lane is a row of ``counts`` (1 + B, Q), and works on ``size`` numbers.
+    """
     mesh, n_lanes = device_mesh(), len(jax.tree.leaves(counts)[0])
     with double_precision():
         counts = jax.device_put(jax.tree.map(padded_rows, counts))
@@ -143,7 +146,7 @@ def run_lanes(
     task = Task(call=call, budget=EVALUATORS, entries=size, lane_bytes=_BYTES_PER_NUMBER * size, fixed_bytes=held)
 
     def identity() -> Identity:
-        """Measures, and parts of one, share a folder, where sections tell them apart."""
+        """Measures, and the parts of one measure, share a folder; sections tell them apart."""
         drawn = {"resample": settings.resample, "strata": settings.strata, "seed": settings.seed}
         return Identity(drawn, gold, {"n_resamples": settings.n_resamples, "level": settings.level}, section)
 
@@ -152,7 +155,7 @@ def run_lanes(
 
 
 def drawn_counts(scores: ModelScores, settings: Resampling) -> tuple[Counts, ...]:
-    """(1 + B, Q) how often each model is in the data and the resamples; and, of scores by item, each item."""
+    """(1 + B, Q) counts of each model in the data and the resamples; for scores by item, then those of each item."""
     own: list[tuple[int, str, bool, Int | None]] = [(len(scores.gold), "models", settings.resample != "items", None)]
     if settings.resample != "models" and scores.items is not None:
         own.append((len(scores.items), "items", True, settings.item_strata(scores)))
@@ -168,7 +171,7 @@ def drawn_counts(scores: ModelScores, settings: Resampling) -> tuple[Counts, ...
 
 
 def _draws(n: int, stream: str, settings: Resampling, stratum: Int | None) -> Counts:
-    """(B, Q) how often each of ``n`` is drawn, a function of the seed, the stream and the resample's number."""
+    """(B, Q) how often each of ``n`` things is drawn: a function of the seed, the stream and the resample's number."""
     mesh, width = device_mesh(), _width(n)
     order = np.arange(n) if stratum is None else np.argsort(stratum, kind="stable")
     singles = make_singles(n, width, None if stratum is None else stratum[order])

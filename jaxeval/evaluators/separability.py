@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from jaxeval.arrays import Float
+from jaxeval.data.columns import plain
 from jaxeval.errors import DataError
 from jaxeval.evaluators.model_scores import Gold, ModelScores, Scores, score_table
 from jaxeval.evaluators.rank_correlation import FEW_SCORED
@@ -24,7 +25,7 @@ from jaxeval.kernels.rank_agreement import separation as separation_sums
 from jaxeval.statistics.quantiles import checked_level
 from jaxeval.wording import counted
 
-# A score may be at the end of its interval, but for rounding.
+# A score may lie at the end of its interval: rounding must not put it outside.
 _ROUNDING = 1e-9
 NONE_APART = "no pair is separated"
 ALL_TIED = "gold ties all separated pairs"
@@ -58,8 +59,8 @@ def separability(
         upper one.
 
     Raises:
-        DataError: as in `kendall_tau_delta`; or intervals are missing, end before they begin, have a name twice, hold
-            text, or do not hold their scores.
+        DataError: as in `kendall_tau_delta`; or intervals are missing, end before they begin, name a model or an
+            evaluator twice, are not numeric, or do not contain their scores.
 
     Examples:
         >>> judge, people = [8.1, 7.9, 6.2, 5.0, 4.4, 3.1], [1250, 1270, 1180, 1100, 1090, 1010]
@@ -116,7 +117,7 @@ def _ends(
         e, m = np.argwhere(outside)[0]
         lie = counted(outside.sum(), "score lies outside its own interval", "scores lie outside their own intervals")
         raise DataError(
-            f"{lie}, the first that of model {aligned.models[m]!r} by {aligned.evaluators[e]!r}, "
+            f"{lie}, the first that of model {plain(aligned.models[m])!r} by {plain(aligned.evaluators[e])!r}, "
             f"{aligned.scores[e, m]:g} with [{low[e, m]:g}, {high[e, m]:g}]: do lower and upper belong to these "
             "scores, in the same order?"
         )
@@ -138,13 +139,14 @@ def _like(scores: Scores, aligned: ModelScores, values: Any, name: str) -> Float
         values = pd.DataFrame(array.reshape(len(index), -1), index, aligned.evaluators)
     lacking = [column for column in aligned.evaluators if column not in values]
     if lacking:
-        raise DataError(f"{name} has no column {lacking[0]!r}, which scores have")
+        raise DataError(f"{name} has no column {plain(lacking[0])!r}, which scores have")
     if values.index.has_duplicates:
         twice = values.index[values.index.duplicated()][0]
-        raise DataError(f"model {twice!r} has more than one row in {name}: keep one")
+        raise DataError(f"model {plain(twice)!r} has more than one row in {name}: keep one")
     own = values.loc[:, values.columns.isin(aligned.evaluators)]
     if own.columns.has_duplicates:
-        raise DataError(f"{name} has more than one column {own.columns[own.columns.duplicated()][0]!r}: keep one")
+        twice = own.columns[own.columns.duplicated()][0]
+        raise DataError(f"{name} has more than one column {plain(twice)!r}: keep one")
     try:
         return own[list(aligned.evaluators)].reindex(aligned.models).to_numpy(np.float64, na_value=np.nan).T
     except (TypeError, ValueError) as error:
@@ -152,7 +154,7 @@ def _like(scores: Scores, aligned: ModelScores, values: Any, name: str) -> Float
 
 
 def _with_intervals(aligned: ModelScores, ends: tuple[Float, Float]) -> ModelScores:
-    """The same, scores without an interval being missing."""
+    """``aligned`` with NaN for scores that have no interval."""
     lacking = np.isnan(ends[0]) | np.isnan(ends[1])
     more = (lacking & ~np.isnan(aligned.scores)).sum(1)
     values = np.where(lacking, np.nan, aligned.scores)

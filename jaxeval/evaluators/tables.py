@@ -1,4 +1,4 @@
-"""Tables of the measures: a row per evaluator, intervals from the resamples, and what is to be said of both."""
+"""Tables of the measures: a row per evaluator, intervals from the resamples, and warnings about both."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from jaxeval.wording import counted
 
 #: Settings that tables and draws show.
 SHOWN = ("n_resamples", "resample", "strata", "level", "seed")
-#: Models under which percentile intervals over models say little.
+#: Percentile intervals over fewer models say little.
 FEW_MODELS = 10
-_ROUNDING = 1e-9  # an interval that ends so little beside its number, as a share of it, holds it
+_ROUNDING = 1e-9  # a number so little outside its interval, as a share of the number, counts as inside
 
 
 def interval_columns(
@@ -30,8 +30,8 @@ def interval_columns(
 ) -> dict[str, Any]:
     """Columns ``lower, upper, failed_share`` of (1 + B, ...) ``values``, the data's first; none without resamples.
 
-    A resample without a number counts as ``least`` in the lower end and as ``most`` in the upper one. Those in which
-    scores are recomputed are `centred`, unless ``centre`` is false: they are already.
+    A resample without a number counts as ``least`` in the lower end and as ``most`` in the upper one. Resamples that
+    recompute scores are `centred`; ``centre=False`` leaves them alone, if they already are.
     """
     if settings.n_resamples == 0:
         return {}
@@ -103,15 +103,15 @@ def _warnings(scores: ModelScores, table: pd.DataFrame, settings: Resampling) ->
         some = table["failed_share"][(table["failed_share"] > 0) & (table["failed_share"] < 1)]
         if len(some):
             found.append(
-                f"{len(some):,} of {counted(len(table), 'number is', 'numbers are')} missing in some resamples, up to "
-                f"{some.max():.1%} of them: there the ends of the intervals take the least and the greatest value that "
-                "there is"
+                f"{len(some):,} of {counted(len(table), 'number')} {'is' if len(some) == 1 else 'are'} missing in some "
+                f"resamples, up to {some.max():.1%} of them: those resamples count as the least possible value in the "
+                "lower end of the interval and as the greatest in the upper end"
             )
     return found
 
 
 def _outside(table: pd.DataFrame, name: str) -> list[str]:
-    """What the resamples do not surround."""
+    """A warning of numbers that lie outside their own intervals."""
     ends = ("lower", "upper") if "lower" in table else (f"{name}_lower", f"{name}_upper")
     if ends[0] not in table:
         return []

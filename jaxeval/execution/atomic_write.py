@@ -19,15 +19,15 @@ _UNFINISHED = ".unfinished"
 def whole_file(path: str | Path, check: Callable[[], None] = lambda: None) -> Iterator[IO[bytes]]:
     """A file to write that takes the place of ``path`` at the end; whatever happens before leaves ``path`` as it was.
 
-    What a process that was killed had written is removed by the next that writes in its folder. A device or a pipe, as
-    ``/dev/null``, is written as it is: a file in its place would take it from everybody.
+    If the process is killed, the next process that writes in the folder removes what it had written. A device or a
+    pipe, such as ``/dev/null``, is written directly: a file in its place would take it from everybody.
 
     Args:
         path: the file, or a link to it.
         check: called when all is written, right before the file takes its place; what it raises prevents that.
 
     Raises:
-        OSError: it cannot be written: no such folder, no permission, a full disk.
+        OSError: the file cannot be written: no such folder, no permission, a full disk.
     """
     target = Path(os.path.realpath(path))
     temporary = None
@@ -38,9 +38,9 @@ def whole_file(path: str | Path, check: Callable[[], None] = lambda: None) -> It
                 check()
             return
         remove_unfinished(target.parent)
-        # Beside it, as only within one file system is a rename a single step.
+        # In the same folder, because a rename is a single step only within one file system.
         opened, temporary = _locked_file(target)
-        with opened as file:  # and locked until it has its place
+        with opened as file:  # it stays locked until it takes its place
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -59,7 +59,7 @@ def whole_file(path: str | Path, check: Callable[[], None] = lambda: None) -> It
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove what processes that were killed had written in a folder.
+    """Remove the unfinished files that killed processes left in a folder.
 
     A file that is being written is locked by its process, and stays.
     """

@@ -12,12 +12,12 @@ from typing import Any
 from threadpoolctl import ThreadpoolController
 
 _lock = Lock()
-_inside: list[Any] = []  # the one limit, as often as there are blocks that run
+_inside: list[Any] = []  # the one limit, once for each block that is running
 
 
 @cache
 def _controller() -> ThreadpoolController:
-    import_module("scipy.linalg")  # whose OpenBLAS JAX calls; the controller knows what is loaded when it is made
+    import_module("scipy.linalg")  # JAX calls its OpenBLAS; the controller knows only libraries that are already loaded
     return ThreadpoolController()
 
 

@@ -19,10 +19,10 @@ from jaxeval.execution.atomic_write import remove_unfinished, whole_file
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.solve import Status
 
-Results = Mapping[str, NDArray[Any]]  # arrays by name, each with an entry a lane
+Results = Mapping[str, NDArray[Any]]  # arrays by name, each with an entry per lane
 
 _FORMAT, _VERSION = "jaxeval run", 1
-#: The last of the codes, which count from 0.
+#: The largest of the codes, which count from 0.
 _LAST_CODE = {"status": max(Status), "standing": Standing.INCOMPARABLE}
 
 
@@ -70,10 +70,17 @@ class Checkpoint:
                 "resamples are drawn again"
             )
         if found["version"] > _VERSION:
-            raise DataError(f"{about} is of version {found['version']}, newer than this jaxeval reads ({_VERSION})")
+            raise DataError(
+                f"{about} is of version {found['version']}, newer than this jaxeval reads ({_VERSION}): update "
+                "jaxeval, or name another folder"
+            )
         if found["digest"] != digest:
             other = found["settings"]
-            differ = [f"{k} {other[k]!r}, not {v!r}" for k, v in settings.items() if k in other and other[k] != v]
+            differ = [
+                f"{k} {_in_words(other[k])}, not {_in_words(v)}"
+                for k, v in settings.items()
+                if k in other and other[k] != v
+            ]
             unknown = [k for k in settings if k not in other]
             if unknown:
                 differ.append(f"of another estimator or version, without the settings {', '.join(unknown)}")
@@ -89,9 +96,9 @@ class Checkpoint:
         return part
 
     def load(self, section: str, slices: Int, numbers: Int, results: Results) -> Bool:
-        """Fill in the lanes of a ``section`` that are finished, and tell which they are.
+        """Fill in the lanes of a ``section`` that are finished, and return (L,) which they are.
 
-        Lanes are found by slice and number, so that a run may also go on with more resamples.
+        Lanes are found by slice and number, so a run may also go on with more resamples.
 
         Raises:
             DataError: a file is damaged, or holds something else.
@@ -140,12 +147,19 @@ def _read_part(path: Path, results: Results) -> dict[str, NDArray[Any]]:
         if found.dtype != dtype or found.shape != (n_lanes, *shape):
             raise ValueError(f"{name!r} is {found.dtype} {found.shape}, not {np.dtype(dtype)} {(n_lanes, *shape)}")
         if name in _LAST_CODE and not np.all((found >= 0) & (found <= _LAST_CODE[name])):
-            raise ValueError(f"{name!r} has codes beside 0 to {_LAST_CODE[name]}")
+            raise ValueError(f"{name!r} has codes outside of 0 to {_LAST_CODE[name]}")
     if len(set(zip(part["slice"].tolist(), part["number"].tolist(), strict=True))) < n_lanes:
         raise ValueError("it holds a resample twice")
     return part
 
 
 def _is_hidden(path: Path) -> bool:
-    """Such as what a process that was killed had not finished writing."""
+    """Whether a file is hidden, as are those that a killed process left unfinished."""
     return path.name.startswith(".")
+
+
+def _in_words(setting: Any) -> str:
+    """A setting of a run as an error shows it: text in quotes, several values in a row."""
+    if isinstance(setting, list):
+        return ", ".join(map(_in_words, setting)) or "none"
+    return "none" if setting is None else repr(setting)

@@ -21,7 +21,7 @@ Words = str | NDArray[np.str_]
 
 
 def evaluate(kernel: Callable[..., Any], *arguments: Any) -> Any:
-    """``kernel`` of trees of arrays that broadcast, in double precision: a tree of NumPy arrays of their common shape.
+    """Call ``kernel`` on trees of arrays that broadcast, in double precision; gives a tree of arrays of their shape.
 
     A kernel works element by element, on arrays of NumPy as well as of JAX. NumPy computes few numbers in less time
     than JAX compiles. Many are computed in blocks of one size, so that a kernel is compiled once whatever their shape.
@@ -35,7 +35,7 @@ def evaluate(kernel: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def evaluate_compiled(kernel: Callable[..., Any], choice: Hashable, *arguments: Any) -> Any:
-    """``kernel(choice, *arguments)`` as by `evaluate`, of a kernel that JAX alone computes, in blocks of two sizes."""
+    """`evaluate` of ``kernel(choice, *arguments)`` for a kernel that only JAX can compute, in blocks of two sizes."""
     leaves, tree = jax.tree.flatten(arguments)
     arrays = np.broadcast_arrays(*leaves)
     length = FEW_ELEMENTS if arrays[0].size <= FEW_ELEMENTS else ELEMENTS
@@ -44,7 +44,7 @@ def evaluate_compiled(kernel: Callable[..., Any], choice: Hashable, *arguments: 
 
 @cache
 def _of_choice(kernel: Callable[..., Any], choice: Hashable) -> Callable[..., Any]:
-    """The same function whenever it is asked for, as programs are found by theirs."""
+    """The same function object for equal arguments, because compiled programs are found by their function."""
     return partial(kernel, choice)
 
 
@@ -86,7 +86,8 @@ def require(arrays: Mapping[str, Float], name: str, good: NDArray[np.bool_], rul
     """A ValueError that shows the first value of ``arrays[name]`` that is not ``good``."""
     if not np.all(good):
         bad = arrays[name][~good]
-        raise ValueError(f"{name} must {rule}; {bad.size:,} of {arrays[name].size:,} do not, the first is {bad[0]:g}")
+        do = "does" if bad.size == 1 else "do"
+        raise ValueError(f"{name} must {rule}; {bad.size:,} of {arrays[name].size:,} {do} not, the first is {bad[0]:g}")
 
 
 def require_share(arrays: Mapping[str, Float], *names: str) -> None:

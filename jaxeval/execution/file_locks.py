@@ -1,8 +1,8 @@
 """Locks on files, which end with the process that holds them, however it ends.
 
 They are those of `flock` (on Windows, of `msvcrt.locking`): the kernel releases them. On NFS they hold between hosts;
-mounted with ``nolock`` (or Lustre with ``localflock``), they hold within one host only. A file system without locks, as
-Lustre mounted without ``flock``, says so, and whoever asks for a lock is told.
+on NFS mounted with ``nolock``, and on Lustre with ``localflock``, they hold within one host only. On a file system
+without locks, such as Lustre mounted without ``flock``, a call raises OSError.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ else:
 
 
 def try_lock(handle: int) -> bool:
-    """Lock an open file, unless another process has done so; whether it is locked now.
+    """Lock an open file unless another process holds its lock; return whether this process has it now.
 
     Raises:
         OSError: the file system has no locks.
@@ -47,7 +47,7 @@ def try_lock(handle: int) -> bool:
 
 @contextmanager
 def alone(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
-    """Hold the file ``path``, which is there only meanwhile: of all processes that ask for it, one at a time does.
+    """Hold the lock ``path``, a file that exists only meanwhile; one process at a time holds it.
 
     Args:
         path: a name for the lock, in a folder that all of them see.
@@ -60,10 +60,10 @@ def alone(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
     try:
         yield
     finally:
-        if sys.platform == "win32":  # which removes no open file
+        if sys.platform == "win32":  # Windows removes no open file
             os.close(handle)
         else:
-            path.unlink(missing_ok=True)  # before it is released: whoever waits sees that it is gone, and makes its own
+            path.unlink(missing_ok=True)  # before the release: a waiting process sees it is gone, and makes its own
             os.close(handle)
 
 
@@ -91,8 +91,8 @@ def _try_or_tell(handle: int, path: Path) -> bool:
         return try_lock(handle)
     except OSError as error:
         raise OSError(
-            f"{path.parent} is on a file system that locks no files ({error.strerror}), so that nothing keeps two "
-            "processes from undoing each other's work: name a file elsewhere"
+            f"{path.parent} is on a file system that locks no files ({error.strerror}), so nothing keeps two processes "
+            "from undoing each other's work: name a file elsewhere"
         ) from error
 
 

@@ -1,9 +1,9 @@
-"""Forks, in whose copies JAX would hang: noticed from the import of the package on, which need not import JAX."""
+"""Notices when a process in which JAX has started is forked: in the copy JAX would hang. It does not import JAX."""
 
 import os
 import sys
 
-#: Whether this process is the copy of one in which JAX had started: its threads, which the copy lacks, would be awaited
+#: Whether this process is a copy of one in which JAX had started. The copy lacks JAX's threads, and would wait for them
 #: for ever.
 _without_threads = False
 
@@ -15,8 +15,8 @@ def without_threads_of_jax() -> bool:
 
 def _note_fork() -> None:
     global _without_threads
-    # Nothing public says so without initialising the backends, and a flag of our own would miss what a caller does with
-    # JAX. Where it has moved, forks go unnoticed, and all else works.
+    # No public function says whether JAX has started without starting it, and a flag of our own would miss what the
+    # caller does with JAX. If JAX moves this private one, forks go unnoticed, and all else works.
     started = getattr(sys.modules.get("jax._src.xla_bridge"), "backends_are_initialized", None)
     _without_threads = started is not None and started()
 

@@ -1,7 +1,7 @@
 """Lanes, each one resample of one slice: cut into chunks, shared by devices and processes, kept on disk if asked.
 
-Every estimator that resamples runs here. What it hands over is a `Task`: one compiled program over lanes, and what a
-lane takes. An estimator that solves by several programs in turn is a `Problem`.
+Every estimator that resamples runs here. It hands over a `Task`: one compiled program over lanes, and the work and
+memory of a lane. An estimator that solves by several programs in turn is a `Problem`.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from jaxeval.kernels.solve import Status
 from jaxeval.wording import counted
 
 _SECONDS_BETWEEN_SAVES = 2.0
-_SECONDS_BETWEEN_LOOKS = 1.0  # whether other processes are there
+_SECONDS_BETWEEN_LOOKS = 1.0  # at whether the other processes are still there
 
-#: A program of `kernels.batch` with its arguments but for the chunks, which a call starts on D devices. The results are
-#: a tree of arrays with leading axes (D, T, R), and may still be on their way.
+#: A program of `kernels.batch` with all its arguments but the last, the chunks; a call starts them on D devices. The
+#: results are a tree of arrays with leading axes (D devices, T chunks, R lanes), and may not be computed yet.
 Call = partial[Any]
 
 
 class Task(NamedTuple):
-    """One program over lanes, and what it takes."""
+    """One program over lanes, and the work and memory that it takes."""
 
     call: Call
     budget: Budget
@@ -47,7 +47,7 @@ class Task(NamedTuple):
     fixed_bytes: int  # taken whatever the chunks are: the problem and all results
 
     def shapes(self, chunks: Chunks) -> Any:
-        """What a call gives. The program knows it once it is compiled."""
+        """The results of a call as shapes, without computing them."""
         program: Any = self.call.func
         return program.eval_shape(*self.call.args, chunks, **self.call.keywords)
 
@@ -87,7 +87,7 @@ class Solved(NamedTuple):
     """What a `Problem` computes for its S x B lanes, slice after slice."""
 
     results: Any  # its tuple of arrays, in double precision
-    solver: NDArray[np.int8]  # (S B,) code of the one that came last
+    solver: NDArray[np.int8]  # (S B,) code of the last solver that took the lane
 
 
 class Lanes(NamedTuple):
@@ -108,7 +108,7 @@ def device_mesh() -> Mesh:
 
 
 def _beyond(advance: Advance, n: int) -> Advance:
-    """``advance`` without the first ``n`` lanes that it is told of: a bar has counted these."""
+    """``advance`` without the first ``n`` lanes: the bar has already counted them."""
     known = n
 
     def counted(more: int) -> None:
@@ -165,7 +165,7 @@ class LaneRun:
             return task.shapes(_no_chunks(*self._slots(task, lanes, which)))
 
     def run(self, task: Task, lanes: Lanes, which: Int, results: Any, section: str) -> None:
-        """Run the lanes ``which`` and write what they give into ``results``, a tree of arrays with an entry a lane.
+        """Run the lanes ``which`` and write what they give into ``results``, a tree of arrays with an entry per lane.
 
         Args:
             task: the program.
@@ -216,9 +216,9 @@ class LaneRun:
         return which
 
     def _finished(self, task: Task, lanes: Lanes, which: Int, results: Any) -> Iterator[list[Int]]:
-        """The chunks of each call, once ``results`` holds them.
+        """The chunks of each call, as soon as ``results`` holds what they give.
 
-        The next call starts before the last is fetched, so that the devices do not wait for the host.
+        The next call starts before the results of the last are fetched, so that the devices do not wait for the host.
         """
         if len(which) == 0:
             return
@@ -260,7 +260,7 @@ def lanes_within(limit: int, fixed: int, per_lane: int) -> int:
         raise MemoryLimitError(
             f"memory_limit={counted(limit, 'byte')} is too small: the data and the results take {fixed:,}, and one "
             f"resample at a time {per_lane:,} more; {fixed + per_lane:,} would do for this part of the work, and "
-            "another part may need more"
+            "another part may need more: raise memory_limit= (on the command line --memory)"
         )
     return (limit - fixed) // per_lane
 
@@ -328,5 +328,6 @@ def _unpack(packed: bytes, results: Any, process: int) -> None:
                 into[part["lanes"]] = part[str(i)]
     except (EOFError, KeyError, IndexError, ValueError) as error:
         raise ProcessError(
-            f"process {process} sent something else than results of this run: all must make the same calls in one order"
+            f"process {process} sent something other than results of this run: all processes must make the same calls "
+            "in the same order"
         ) from error

@@ -32,7 +32,7 @@ def double_precision() -> Iterator[None]:
             "fork before the first computation"
         )
     with (
-        np.errstate(under="ignore"),  # of constants that single precision lacks
+        np.errstate(under="ignore"),  # of constants that are too small for single precision
         jax.enable_x64(True),
         jax.numpy_dtype_promotion("standard"),
         jax.numpy_rank_promotion("allow"),
@@ -54,7 +54,7 @@ def device_name() -> str:
 
 
 def on_device(tree: T) -> T:
-    """The arrays of a ``tree`` on the default device, with all of their bits."""
+    """The arrays of a ``tree`` on the default device; arrays of 64 bits keep them."""
     with double_precision():
         moved: T = jax.device_put(tree)
         return moved

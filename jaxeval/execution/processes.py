@@ -38,8 +38,8 @@ T = TypeVar("T")
 E = TypeVar("E", bound=BaseException)
 #: Marks errors after which nothing more is exchanged: all processes know of them, or this one leaves the run.
 _TOLD = "_told_to_all_processes"
-#: Where processes that leave say so, in the store of JAX's coordinator; how often others look while they wait; and how
-#: long the coordinator, interrupted, gives them.
+#: The key in the store of JAX's coordinator under which processes that leave say so; how often the others look there
+#: while they wait; and how long an interrupted coordinator waits for the others to leave.
 _LEFT, _SECONDS_BETWEEN_LOOKS, _SECONDS_TO_LEAVE = "jaxeval/left/", 0.5, 20.0
 _SHARING: ContextVar[int] = ContextVar("processes that share the lanes", default=1)
 
@@ -82,10 +82,10 @@ def share_resamples() -> Iterator[None]:
 
 
 def gather(make: Callable[[], bytes]) -> list[bytes]:
-    """What ``make()`` returns in every process, in their order; all processes must call this together.
+    """What ``make()`` returns in every process, in the order of the processes; all of them must call this together.
 
-    A failure in one process is raised there, and in all others as a `ProcessError` that tells it, so that nobody waits
-    for results that never come. An interrupt ends this process at once, and the others when they look.
+    A failure in one process is raised there, and in all others as a `ProcessError` that reports it, so that nobody
+    waits for results that never come. An interrupt ends this process at once, and the others when they next look.
 
     Raises:
         ProcessError: ``make`` failed in another process, or a process is lost.
@@ -110,7 +110,7 @@ def gather(make: Callable[[], bytes]) -> list[bytes]:
         everyone = [words.view(np.uint8)[:size].tobytes() for words, size in zip(_exchange(words), sizes, strict=True)]
     except ProcessError:
         raise
-    except (RuntimeError, ValueError) as error:  # JAX gives either, by the transport
+    except (RuntimeError, ValueError) as error:  # which of the two JAX raises depends on the transport
         _leave(1)
         raise _told(failure or _lost(f"Its connection said: {str(error).splitlines()[0]}")) from error
     except BaseException as error:  # what this process would exchange next is not what the others wait for
@@ -132,8 +132,8 @@ def gather(make: Callable[[], bytes]) -> list[bytes]:
 def together(n_processes: int = 1) -> Iterator[None]:
     """``n_processes``, or those of a block around this one, share the lanes of calls in the block.
 
-    All come to the end of the block, or an error in one ends all, wherever in the block it was. An interrupt is as in
-    `gather`.
+    Either all processes come to the end of the block, or an error in one of them, anywhere in the block, ends it in
+    all. An interrupt acts as in `gather`.
 
     Raises:
         ProcessError: another process failed, or is lost.
@@ -158,7 +158,7 @@ def together(n_processes: int = 1) -> Iterator[None]:
 
 
 def first_alone(make: Callable[[], T]) -> T:
-    """``make()`` in the first process, and then in the others: for what it leaves in a folder that all see."""
+    """``make()`` in the first process, and then in the others: for one that writes to a folder that all share."""
     if n_sharing() == 1:
         return make()
     made: list[T] = []
@@ -179,11 +179,11 @@ def _fail(error: Exception) -> bytes:
 
 
 def check_alike(options: Mapping[str, Any], data: str = "", noun: str = "data") -> None:
-    """See to it that the processes that share lanes were called with equal ``options``, and ``data`` of one digest.
+    """Check that the processes that share lanes were called with equal ``options`` and equal data.
 
     Args:
         options: settings of the call.
-        data: their digest.
+        data: the digest of the data.
         noun: what the data are, in an error.
 
     Raises:
@@ -212,7 +212,7 @@ def check_alike(options: Mapping[str, Any], data: str = "", noun: str = "data") 
 
 
 def _call(sent: bytes) -> Any:
-    """What `check_alike` sent; None for what a process sent that is at another place of its program."""
+    """What `check_alike` sent; None if it is something else, from a process at another place of its program."""
     try:
         return json.loads(sent)
     except ValueError:
@@ -243,7 +243,7 @@ def _exchange(values: NDArray[Any]) -> NDArray[Any]:
         except BaseException as error:
             everyone.set_exception(error)
 
-    # In a thread, as nothing interrupts the wait within JAX.
+    # In a thread, because nothing interrupts the wait within JAX.
     threading.Thread(target=work, daemon=True).start()
     while not wait([everyone], _SECONDS_BETWEEN_LOOKS).done:
         check_all_present()
@@ -251,7 +251,7 @@ def _exchange(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def check_all_present() -> None:
-    """See to it that no process has left the run, as after an interrupt.
+    """Check that no process has left the run, as after an interrupt.
 
     Raises:
         ProcessError: one has.
@@ -274,7 +274,7 @@ def _lost(why: str) -> ProcessError:
 def _leave(exit_code: int) -> None:
     """Tell the other processes that this one leaves the run, and let it end without waiting for them."""
     interrupted = exit_code == 130
-    why = "was interrupted" if interrupted else "left, as it lost another one"
+    why = "was interrupted" if interrupted else "left, because it lost another process"
     store = _store()
     with suppress(RuntimeError):  # the coordinator itself is gone
         if store is not None:
@@ -284,11 +284,11 @@ def _leave(exit_code: int) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         with suppress(BaseException):  # an impatient second interrupt
-            if jax.process_index() == 0:  # it holds the store, and JAX kills all whom it leaves
+            if jax.process_index() == 0:  # it holds the store: when it ends, JAX kills all other processes
                 until = time.monotonic() + (_SECONDS_TO_LEAVE if interrupted else 4 * _SECONDS_BETWEEN_LOOKS)
                 while time.monotonic() < until and len(_left()) < process_count():
                     time.sleep(_SECONDS_BETWEEN_LOOKS)
-                time.sleep(_SECONDS_BETWEEN_LOOKS)  # for what they have to say
+                time.sleep(_SECONDS_BETWEEN_LOOKS)  # for their last messages
         os._exit(exit_code)
 
     atexit.register(end)  # comes before JAX's own, which waits for the other processes
@@ -302,8 +302,9 @@ def _left() -> list[tuple[str, str]]:
 
 def _store() -> Any:
     """The key-value store of JAX's coordinator; None on a TPU pod that was not connected by `jax.distributed`."""
-    # Nothing public says anything to processes that compute, or wait in an exchange: `multihost_utils.live_devices`
-    # waits until all of them ask. Without the store they learn of an interrupt when the heartbeats end.
+    # JAX has no public way to tell something to processes that compute or wait in an exchange: its
+    # `multihost_utils.live_devices` waits until all of them ask. Without the store, they learn of an interrupt when the
+    # heartbeats end.
     try:
         from jax._src.distributed import global_state
     except ImportError:

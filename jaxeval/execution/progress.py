@@ -27,7 +27,7 @@ def announce(sentence: str, enabled: bool | None) -> None:
 
     Args:
         sentence: what is done, and how much.
-        enabled: as of `progress_bar`; only None says it, where there is no terminal.
+        enabled: as in `progress_bar`; the sentence appears only for None, where there is no terminal.
     """
     if enabled is None and not sys.stderr.isatty():
         print(visible(sentence), file=sys.stderr)
@@ -61,7 +61,7 @@ def progress_bar(total: int, unit: str, enabled: bool | None, compiles: bool = T
     task = bar.add_task(compiling if compiles else unit, total=total)
 
     def advance(n: int) -> None:
-        if n:  # nothing of a checkpoint, say: the compiling is still to come
+        if n:  # 0 lanes, as of an empty checkpoint, are no work done: the compiling is still to come
             bar.update(task, advance=n, description=unit)
 
     def listen(event: str, duration_secs: float, **kwargs: str | int) -> None:

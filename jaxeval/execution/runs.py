@@ -31,7 +31,7 @@ class RunOptions(TypedDict, total=False):
     ``memory_limit``: bytes that the lanes, their tables and results may take, give or take a fifth; chunks shrink to
     fit. Not counted: Python, JAX and what they compile, and the data.
     ``checkpoint``: folder that finished lanes are kept in. After an interruption the same call goes on from them, with
-    the same draws; with more resamples, too.
+    the same draws; so does a call for more resamples.
     ``progress``: show a bar on standard error; by default only on a terminal, for work over 0.7 s.
     """
 
@@ -42,17 +42,17 @@ class RunOptions(TypedDict, total=False):
 
 
 def of_run(options: Mapping[str, Any]) -> RunOptions:
-    """Those of the ``options`` of a call that say how it runs."""
+    """The ``options`` of a call that say how it runs."""
     return cast(RunOptions, {name: value for name, value in options.items() if name in RunOptions.__annotations__})
 
 
 class Identity(NamedTuple):
-    """What a run computes, by which its checkpoint is known again and its processes are compared."""
+    """What a run computes: its checkpoint is recognised by it, and its processes are compared by it."""
 
     settings: Mapping[str, Any]  # that decide the draws
     data: Any  # arrays, indexes and values, in lists, tuples, mappings and dataclasses
-    presentation: Mapping[str, Any] = {}  # settings that another run with the same draws may have otherwise
-    measured: Any = None  # data that another run with the same draws may have otherwise
+    presentation: Mapping[str, Any] = {}  # settings that may differ in another run with the same draws
+    measured: Any = None  # data that may differ in another run with the same draws
     noun: str = "data"  # what the data are, in errors
 
 
@@ -69,8 +69,8 @@ def open_run(
 ) -> Iterator[LaneRun]:
     """A run of ``n_lanes`` lanes with `RunOptions`; the bar calls them ``unit``.
 
-    In a block of `jaxeval.execution.processes.together` the processes share the lanes. A run inside of another run, of
-    an estimator that calls a second one, has the outer run's memory limit and checkpoint, and shows no bar.
+    In a block of `jaxeval.execution.processes.together` the processes share the lanes. A run inside of another one, as
+    of an estimator that another calls, has the outer run's memory limit and checkpoint, and shows no bar.
 
     Args:
         identity: called only where a checkpoint, or other processes, need it.
@@ -78,7 +78,7 @@ def open_run(
         unit: what a lane is, in the plural.
 
     Raises:
-        TypeError, ValueError: an option is none.
+        TypeError, ValueError: an option has the wrong type, or is out of range.
         DataError: ``checkpoint`` is the folder of another run.
         ProcessError: the processes were not called alike.
     """
@@ -119,7 +119,7 @@ def digest_of(data: Any) -> str:
 
 
 def _parts(data: Any) -> Iterator[tuple[str, bytes | memoryview]]:
-    """The parts that ``data`` is made of: what each is and how long, so that 1, 23 is not 12, 3; and its bytes."""
+    """The parts that ``data`` is made of: kind and length of each, so that 1, 23 differs from 12, 3; and its bytes."""
     if is_dataclass(data):
         yield from _parts([getattr(data, f.name) for f in fields(data)])
     elif isinstance(data, Mapping):

@@ -14,32 +14,33 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-#: Units stacked in one column. A constant, as all that places a slice's units, and thereby names their random numbers,
-#: must not depend on the other slices.
+#: Units stacked in one column. It is a constant, because the place of a unit decides its random numbers, and must not
+#: depend on the other slices.
 UNIT_ROWS = 4
 
-_VECTOR = 8  # XLA vectorises numbers of lanes badly that this does not divide
+_VECTOR = 8  # XLA vectorises well if this divides the number of lanes
 _FEW_SLOTS = 8  # of a call on a CPU
 _UNITS = 768  # columns of units of small boards: boards of 20,000 to 40,000 battles have a size in common
-_FEWEST_ROWS = 1024  # of arrays that chunks take their lanes' rows from: they are small, and resamples often so many
+_FEWEST_ROWS = 1024  # of arrays with a row per lane: the arrays are small, and there are often this many resamples
 _CHEAP = 2**25  # entries that a CPU works on in a small part of the time that a program takes to compile
 
-# What small boards share, as to compile takes far longer than what padding adds.
+# Sizes that small boards share, because compiling takes far longer than the work that padding adds.
 _SMALL_BOARD = 64  # models
 _FEW_MODELS = 256  # of a graph of pairs
 _FEW_PAIRS = 2**12
+_LARGE_GRAPH = 2**16  # pairs: a bootstrap takes longer than its programs take to compile
 _SMALLEST_TABLE = 2**14
 BATTLE_PLACES = 1024  # where battles are drawn one by one
 
 # Rows of a block of battles: enough for both cores, and, times the lanes, no more than the cache holds.
 _BLOCK_ROWS, _ACCELERATOR_BLOCK_ROWS = 2**13, 2**20
-_FEW_BLOCKS = 8  # for which there is room, if there are several
+_FEW_BLOCKS = 8  # there is room for at least these, unless there is only one
 _GROUP_ROWS = (16, 4, 1)
-_PADDING = 1.2  # the largest group by which rows grow no more than this
+_PADDING = 1.2  # groups have the largest size by which the rows grow no more than by this factor
 
-#: Numbers of a block that `elementwise.evaluate` computes at once; fewer are NumPy's, which takes ten milliseconds.
+#: Numbers of a block of `elementwise.evaluate`; up to so many are computed by NumPy, which takes ten milliseconds.
 ELEMENTS = 2**16
-#: Those of a block for a few numbers of a kernel that NumPy cannot compute: the cells of a small board are no more.
+#: Numbers of a small block, for kernels that NumPy cannot compute: enough for the cells of a small board.
 FEW_ELEMENTS = 2**13
 
 
@@ -67,8 +68,8 @@ class Budget(NamedTuple):
 
 
 REFITS = Budget(Room(2_000_000, 1024), Room(2**28, 4096), 32)
-# In bytes. Lanes side by side share gathered lines of memory, but wait for the slowest of them, and their arrays leave
-# the cache: four took half the time of sixteen on a CPU.
+# In bytes. Lanes side by side share gathered lines of memory. But they wait for the slowest lane, and their arrays do
+# not fit in the cache: four lanes took half the time of sixteen on a CPU.
 SPARSE_REFITS = Budget(Room(2**28, 4), Room(2**31, 128), 32)
 CONTEXTUAL_REFITS = Budget(Room(2**25, 32), Room(2**27, 512), 8)
 # Every chunk makes a table of a model's battles by opponent anew: a few lanes would wait for it more than they work.
@@ -83,12 +84,12 @@ REFERENCES = Budget(Room(2**20, 32), Room(2**27, 1024), 16)
 
 
 def chunk_lanes(budget: Budget, entries: int, of_slices: NDArray[np.int64]) -> int:
-    """Lanes of a chunk, for slices of ``of_slices`` lanes; each lane works on so many ``entries``.
+    """Lanes of a chunk, for slices of (S,) ``of_slices`` lanes; each lane works on ``entries`` numbers.
 
-    A chunk is of one slice and always runs in full. On a CPU, whose devices share the same cores, that is cheap beside
-    another compilation and beside what every chunk sets up, unless much of what runs is not wanted. The chunks of an
-    accelerator are large: there a chunk is no larger than the share of a device, and smaller where that spares the
-    device with most of them a fifth.
+    A chunk holds lanes of one slice and always runs in full, with its empty places. On a CPU, whose devices share the
+    same cores, empty places cost less than another compilation, and less than setting up more chunks, unless they are
+    many. The chunks of an accelerator are large. There a chunk is no larger than a device's share of the lanes, and
+    smaller where that spares the device with most work a fifth of it.
     """
     room = budget.cpu if _on_cpu() else budget.accelerator
     entries *= _TPU_ENTRIES if _on_tpu() else 1
@@ -107,7 +108,7 @@ def chunk_lanes(budget: Budget, entries: int, of_slices: NDArray[np.int64]) -> i
 
 
 def held_numbers(shape: Sequence[int]) -> int:
-    """Numbers for which memory is taken by an array of ``shape``: on a TPU those of whole tiles."""
+    """For how many numbers an array of ``shape`` takes memory: on a TPU, for those of whole tiles."""
     if not _on_tpu():
         return math.prod(shape)
     least = (1,) * (len(shape) - 2) + _TILE[2 - min(len(shape), 2) :]
@@ -115,20 +116,20 @@ def held_numbers(shape: Sequence[int]) -> int:
 
 
 def lane_bytes(of_cpu: int) -> int:
-    """Bytes of a lane on this kind of device, of which a CPU takes ``of_cpu``, and so does a GPU."""
+    """Bytes of a lane on this kind of device; a CPU or a GPU takes ``of_cpu``."""
     return of_cpu * (_TPU_BYTES if _on_tpu() else 1)
 
 
 def side_by_side() -> int:
-    """Lanes for which arrays with the lanes on the last axis have room at least."""
+    """Fewest lanes that an array with the lanes on its last axis has room for."""
     return _TILE[1] if _on_tpu() else 1
 
 
 def slices_together(budget: Budget, entries: int, n_slices: int, n_lanes: int) -> int:
-    """How many slices of ``n_lanes`` lanes are made one, whose lanes work on the ``entries`` of each of them.
+    """How many slices of ``n_lanes`` lanes to join into one; a joint lane works on the ``entries`` of each slice.
 
-    Where chunks iterate, the turns of one wait for those of another. An accelerator takes as long for the turns of a
-    few lanes as for those of many, so that there it gets the slices of as few chunks as hold them. A CPU gains nothing.
+    Chunks that iterate do so one after the other. An accelerator takes as long to iterate a few lanes as many, so there
+    slices are joined until as few chunks as possible hold them. A CPU gains nothing from it.
     """
     if _on_cpu():
         return 1
@@ -139,10 +140,10 @@ def slices_together(budget: Budget, entries: int, n_slices: int, n_lanes: int) -
 
 
 def deciding(lanes: NDArray[np.int64], left: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Of (S,) numbers of ``lanes`` of slices and of those ``left`` for a solver, what decides about sizes.
+    """(S,) lanes of each slice that decide about sizes, by all its ``lanes`` and by those ``left`` for a solver.
 
-    How many are left depends on the data, and another size would be compiled for them: on a CPU all lanes decide, and
-    on an accelerator powers of two, where not all are left.
+    How many are left depends on the data, and every other size would have to be compiled. So on a CPU all lanes decide;
+    on an accelerator the number that is left does, rounded up to a power of two unless all are left.
     """
     if _on_cpu():
         return lanes
@@ -150,10 +151,10 @@ def deciding(lanes: NDArray[np.int64], left: NDArray[np.int64]) -> NDArray[np.in
 
 
 def for_few(size: int, entries: int, left: NDArray[np.int64]) -> int:
-    """Lanes of a chunk for the (S,) lanes ``left`` of slices, of which all would run in chunks of ``size``.
+    """Lanes of a chunk for the (S,) lanes ``left`` of each slice, where all lanes would run in chunks of ``size``.
 
-    On a CPU a few lanes of each of many slices take small chunks, where these spare most of what is worth another
-    program.
+    On a CPU, a few lanes of each of many slices take small chunks, where these spare most of the work, and more than it
+    takes to compile another program.
     """
     if not _on_cpu() or size <= _VECTOR:
         return size
@@ -167,7 +168,7 @@ def in_vectors(lanes: int) -> int:
 
 
 def slots_per_call(n_chunks: int, most: int) -> int:
-    """Chunks that a call has room for on each device, ``most`` at the most.
+    """Chunks that a call has room for on each device: at most ``most``.
 
     A call returns all of its slots, also those without a chunk. That costs little on a CPU, where there are two sizes.
     An accelerator has to send them: there a fifth of the slots of all calls are empty at most.
@@ -183,7 +184,7 @@ def slots_per_call(n_chunks: int, most: int) -> int:
 def padded_cells(n: int, least: int = 512) -> int:
     """Cells of judged battles, their labels, the cells of one model: a power of two, and beyond 2**16 in eighths.
 
-    The folds, which read them, take a tenth of a run with resamples, so that their padding may be coarse.
+    The folds, which read them, take a tenth of a run with resamples, so their padding may be coarse.
     """
     return power_of_two(max(n, least)) if n <= 2**16 else _in_steps(n, power_of_two(n) // 16)
 
@@ -191,22 +192,22 @@ def padded_cells(n: int, least: int = 512) -> int:
 def padded_own(n: int) -> int:
     """Places of the battles of one model, 512 at least: four sizes for each power of two.
 
-    A third of the time of a resample is spent on places. Those that stay empty so take a twelfth of it at most, and a
+    A third of the time of a resample is spent on places. Empty places take a twelfth of that time at most, and a
     thirtieth on average.
     """
     return _in_steps(max(n, 512), power_of_two(max(n, 512)) // 8)
 
 
 def padded_rows(x: NDArray[Any]) -> NDArray[Any]:
-    """``x`` (L, ...), of a row for each lane, with zeros up to a number of lanes that others share."""
+    """``x`` (L, ...), with a row for each lane, padded with zeros to a number of lanes that many runs share."""
     return np.pad(x, [(0, power_of_two(max(len(x), _FEWEST_ROWS)) - len(x)), *[(0, 0)] * (x.ndim - 1)])
 
 
 def padded_size(n_models: int) -> int:
     """Models of a dense board, padding ones included, which have no battles.
 
-    Steps are so fine that tables grow by a ninth at most, except of small boards: their runs take as long for what does
-    not depend on the number of models. Multiples of eight are what XLA vectorises well.
+    Beyond 128 models, steps are so fine that tables grow by about an eighth at most. They are coarser for small boards,
+    whose runs mostly take time that does not depend on the number of models. XLA vectorises multiples of eight well.
     """
     if n_models <= _SMALL_BOARD:
         return next(size for size in (16, 24, 32, 48, _SMALL_BOARD) if n_models <= size)
@@ -214,9 +215,9 @@ def padded_size(n_models: int) -> int:
 
 
 def padded_pairs(n_pairs: int, size: int) -> int:
-    """Pairs of a board of ``size`` models with padding, one of them empty: all there can be, where most of them met.
+    """Pairs of a board of ``size`` models, with padding and one empty pair: all possible pairs, where most of them met.
 
-    A pair takes little of a run beside what tables of models take.
+    A pair takes little of a run, compared with the tables of models.
     """
     complete = size * (size - 1) // 2 + 1
     if complete <= _FEW_PAIRS or 5 * n_pairs >= 4 * complete:
@@ -225,15 +226,27 @@ def padded_pairs(n_pairs: int, size: int) -> int:
 
 
 def padded_columns(n: int) -> int:
-    """Columns of units or of what they add to, or cells: 128 at least.
+    """Columns of units, or of what units add to, or cells: a power of two, at least 128.
 
-    Beyond `_FEW_PAIRS` they are an eighth more at most.
+    Beyond `_FEW_PAIRS`, at most an eighth more than ``n``.
     """
     return max(power_of_two(n), 128) if n <= _FEW_PAIRS else _in_steps(n, power_of_two(n) // 16)
 
 
+def padded_graph(n_pairs: int, n_rows: int) -> tuple[int, int]:
+    """Pairs of a graph, and rows of its slots, which grow with them: boards between two steps share both.
+
+    There are ``n_pairs`` pairs, an empty one included, and ``n_rows`` rows. Pairs grow by a quarter at most, and beyond
+    `_LARGE_GRAPH` by an eighth; rows have room for the same growth, in sixty-fourths of the pairs.
+    """
+    step = power_of_two(n_pairs) // (8 if n_pairs <= _LARGE_GRAPH else 16)
+    pairs = max(power_of_two(n_pairs), 128) if n_pairs <= _FEW_PAIRS else _in_steps(n_pairs, step)
+    share = -(-64 * n_rows // n_pairs)
+    return pairs, -(-share * pairs // 64)
+
+
 def padded_units(n: int) -> int:
-    """Columns of units that rows of battles read: few sizes, as to draw them takes a thirtieth of a run."""
+    """Columns of units that rows of battles read: few sizes, because drawing them takes a thirtieth of a run."""
     few = [_UNITS << 2 * k for k in range(4)]
     return next(size for size in few if n <= size) if n <= few[-1] else _in_steps(n, power_of_two(n) // 16)
 
@@ -255,7 +268,7 @@ class Blocks(NamedTuple):
 def battle_blocks(per_pair: NDArray[np.int64]) -> Blocks:
     """Blocks for (P,) rows of the pairs: groups as large as padding allows, blocks as large as the cache does.
 
-    A group's rows are of one pair. Only the blocks in use are run, so that their number comes in few steps.
+    A group's rows are of one pair. Only the blocks in use are run, so their number may come in few steps.
     """
     size = next((g for g in _GROUP_ROWS if (-(-per_pair // g) * g).sum() <= _PADDING * per_pair.sum()), 1)
     n_groups = int((-(-per_pair // size)).sum())
@@ -267,10 +280,10 @@ def battle_blocks(per_pair: NDArray[np.int64]) -> Blocks:
 
 
 def padded_places(n: int, least: int) -> int:
-    """Places of battles drawn one by one, ``least`` at least: by an eighth more at most where there are many.
+    """Places of battles drawn one by one, at least ``least``: many places are at most an eighth more than ``n``.
 
-    Their number grows with the root of the number of battles. Few come in steps so large that boards of 20,000 to
-    40,000 battles share one size: there what does not depend on it takes longer.
+    Their number grows with the root of the number of battles. Few places come in steps so large that boards of 20,000
+    to 40,000 battles share one size: most of the time of such boards does not depend on it.
     """
     n = max(n, least)
     few = (size << k for k in range(5) for size in (71, 100))
@@ -283,12 +296,12 @@ def padded_table(n: int) -> int:
 
 
 def padded_models(n: int) -> int:
-    """Models of a graph of pairs, and what is added up for them: a power of two, as their pairs take far longer."""
+    """Models of a graph of pairs, and sums by model: a power of two, because their pairs take far longer."""
     return power_of_two(max(n, _FEW_MODELS))
 
 
 def padded_few(n: int) -> int:
-    """Slices, strata, sets or models side by side: a power of two, of more than 64 by an eighth more at most."""
+    """Slices, strata, sets or models side by side: up to 64 a power of two, then at most an eighth more than ``n``."""
     return power_of_two(n) if n <= 64 else _in_steps(n, power_of_two(n) // 16)
 
 
@@ -302,7 +315,7 @@ class Step(IntEnum):
     MODELS = 16
     "Models with scores."
     EVALUATORS = 4
-    "Evaluators of fixed scores: measures of nothing are quick."
+    "Evaluators of fixed scores: empty ones are quick."
     PAIR_ROWS = 32
     "Rows of sums over pairs: a row takes a fiftieth of what the weights of the pairs take."
     PAIRS = 256
@@ -312,7 +325,7 @@ class Step(IntEnum):
 
 
 def padded(n: int, step: Step) -> int:
-    """``n`` rounded up to a multiple of ``step``; beyond 16 of them by an eighth more at most."""
+    """``n`` rounded up to a multiple of ``step``; beyond 16 steps, to at most an eighth more than ``n``."""
     return _in_steps(n, max(step, power_of_two(n) // 16))
 
 

@@ -1,4 +1,4 @@
-"""Work of the host on many slices, in threads: NumPy leaves the interpreter to others while it computes."""
+"""Work of the host on many slices, in threads: NumPy lets other threads run while it computes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ T = TypeVar("T")
 
 
 def in_threads(function: Callable[..., T], *of_slices: Iterable[Any]) -> list[T]:
-    """``map(function, *of_slices)`` as a list; of one slice in this thread.
+    """``map(function, *of_slices)`` as a list, by threads; a single slice stays in this thread.
 
-    An error, or Ctrl-C, ends the wait: what has not begun is left.
+    An error, or Ctrl-C, ends the wait: calls that have not begun are cancelled.
     """
-    arguments = list(zip(*of_slices, strict=False))  # as map does: what repeats is endless
+    arguments = list(zip(*of_slices, strict=False))  # as map does: itertools.repeat has no end
     if len(arguments) < 2:
         return [function(*own) for own in arguments]
     with ThreadPoolExecutor(min(len(arguments), os.cpu_count() or 1)) as pool:

@@ -6,17 +6,17 @@ from jax import Array
 from jaxeval.kernels.kinds import Float, Int32
 from jaxeval.kernels.platforms import by_platform
 
-_BITS = 61  # of the largest sum of words; rounding may double what is next to nothing
+_BITS = 61  # of the largest possible sum; words have 63, which leaves room for their rounding
 
 
 def added(
     total: Float[Array, "rows *lanes"], *parts: tuple[Int32[Array, "..."], Float[Array, "..."]]
 ) -> Float[Array, "rows *lanes"]:
-    """``total`` with the values (E, *lanes) of each of the ``parts`` added at its rows (E,).
+    """``total`` plus the values (E, *lanes) of each of the ``parts``, added at the part's rows (E,).
 
-    A GPU adds at one place in any order, and sums of numbers with rounding depend on it. There the values are added as
-    multiples of a small unit, in words of 64 bits, whose sums have no rounding. The unit of a lane is 2**-61 of what
-    its sum can be at most, so that the sum is closer to the true one than that of doubles.
+    A GPU adds to one place in any order, and sums of floating-point numbers depend on the order. There the values are
+    added as whole multiples of a small unit, in words of 64 bits, whose sums have no rounding. The unit of a lane is
+    2**-61 of the largest sum that is possible, so the result is closer to the true sum than one of doubles.
     """
 
     def in_turn(total: Array, parts: tuple[tuple[Array, Array], ...]) -> Array:

@@ -22,9 +22,9 @@ SLOTS = 8
 
 
 class Adjacency(NamedTuple):
-    """Slots of M models in R rows, and P pairs; the last of each is padding, and so may be others.
+    """Slots of M models in R rows, and P pairs; the last of each is padding, and others may be.
 
-    Of padding models the sum is that of an empty row.
+    A padding model's sum is that of an empty row.
     """
 
     opponent: Int32[Array, "8 R"]  # model in the slot; M - 1 in empty ones
@@ -64,7 +64,7 @@ def any_opponent(
 def _merged(
     adjacency: Adjacency, rows: Shaped[Array, "R *lanes"], combine: Callable[[Array, Array], Array]
 ) -> Shaped[Array, "{adjacency.n_models} *lanes"]:
-    """Of ``rows``, those of every model combined."""
+    """The ``rows`` of every model, combined into one."""
     levels = [rows]
     for merge in adjacency.merges:
         levels.append(_over_slots(partial(_merged_slot, levels[-1], jnp.asarray(merge)), combine))
@@ -84,5 +84,5 @@ def _over_slots(
     def turns(start: Array, unroll: bool | None) -> Array:
         return lax.fori_loop(1, SLOTS, lambda k, so_far: combine(so_far, slot(k)), start, unroll=unroll)
 
-    # A loop compiles faster. On an accelerator each of its turns is a launch, and what is unrolled is one in all.
+    # A loop compiles faster. But on an accelerator each of its turns is a launch; unrolled, all turns are one launch.
     return by_platform(slot(0), cpu=partial(turns, unroll=None), default=partial(turns, unroll=True))

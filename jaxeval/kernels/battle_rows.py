@@ -1,9 +1,9 @@
 """Battles with covariates as rows: their sums for many resamples at once, gradient and information among them.
 
 The parameters phi (P,) are M log-strengths, D coefficients and the tie parameter t (unused where ties are half a win);
-a row's z is theta_first - theta_second + feature . coefficient. Rows do not compress, so that lanes are the last axis
-here, except of the information: a row's constants are read once for all R lanes, and no lane's weights exist for more
-than R lanes.
+a row's z is theta_first - theta_second + feature . coefficient. Rows do not compress into cells. So lanes are the last
+axis here, except in the information: a row's constants are read once for all R lanes, and the weights of rows exist for
+only R lanes at a time.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ def _block(rows: Rows, t: Integer[Array, ""]) -> Rows:
 
 
 def over_blocks(rows: Rows, add: Callable[[Rows, Array, Any], Any], zero: Any) -> Any:
-    """``zero`` with what ``add(block, its number, total)`` adds, block after block."""
+    """The total after ``add(block, its number, total)`` of all blocks in use, one after the other, from ``zero`` on."""
     return lax.fori_loop(0, rows.n_blocks, lambda t, total: add(_block(rows, t), t, total), zero)
 
 
@@ -54,8 +54,8 @@ def predictor(block: Rows, phi: Float[Array, "P R"], n_models: int) -> Float[Arr
 def add_score(
     block: Rows, total: Float[Array, "P R"], z: Float[Array, "E G R"], t: Float[Array, "E G R"] | None, n_models: int
 ) -> Float[Array, "P R"]:
-    """``total`` and the sums of weighted scores ``z`` and ``t`` of a block."""
-    # In the precision of the total: few lanes are added up in another order than many, which then makes no difference.
+    """``total`` plus a block's sums of weighted scores: ``z``, the derivatives by z, and ``t``, those by t."""
+    # In the precision of the total: few lanes are added in another order than many, and this makes no difference then.
     z = z.astype(total.dtype)
     of_group = jnp.sum(z, 1)
     total = added(total, (block.first, of_group), (block.second, -of_group))
@@ -77,7 +77,7 @@ def counts_of_rows(rows: Rows, drawn: Num[Array, "units R"]) -> Num[Array, "T E 
 
 
 def among(rows: Rows, count: Num[Array, "T E G R"], active: Bool[Array, "M R"]) -> Num[Array, "T E G R"]:
-    """``count`` of battles between ``active`` models, 0 of all others."""
+    """``count`` of battles between ``active`` models, 0 for all others."""
     both = active[rows.first] & active[rows.second]
     return jnp.where(both[:, :, None], count, jnp.zeros((), count.dtype))
 
@@ -115,7 +115,7 @@ def weighted(
 def add_diagonal(
     block: Rows, total: Float[Array, "P R"], of_rows: tie_models.Information, n_models: int
 ) -> Float[Array, "P R"]:
-    """``total`` and what the rows of a block (E, G, R) add to the diagonal of the information."""
+    """``total`` plus what the rows of a block (E, G, R) add to the diagonal of the information."""
     of_group = jnp.sum(of_rows.zz, 1)
     total = added(total, (block.first, of_group), (block.second, of_group))
     n_features = block.feature.shape[-1]
@@ -129,7 +129,7 @@ def add_diagonal(
 def derivatives(
     model: Response, rows: Rows, phi: Float[Array, "P R"], count: Num[Array, "T E G R"], ridge: Float[Array, "P"]
 ) -> tuple[Float[Array, "P R"], Float[Array, "R P P"]]:
-    """Gradient and information of all parameters."""
+    """Gradient and information of the penalised log-likelihood, l(phi) - sum ridge phi^2, by all parameters."""
     n_models, n_lanes = len(ridge) - rows.feature.shape[-1] - 1, phi.shape[1]
 
     def add(block: Rows, t: Array, total: tuple[Array, _Parts]) -> tuple[Array, _Parts]:
@@ -141,7 +141,7 @@ def derivatives(
     return grad - 2 * ridge[:, None] * phi, _assembled(parts, n_models, n_lanes) + 2 * jnp.diag(ridge)
 
 
-#: Information of pairs of models, of models with the N = D + 1 other parameters, and of those.
+#: Information of pairs of models, of models with the N = D + 1 other parameters, and of the others among themselves.
 _Parts = tuple[Float[Array, "pairs R"], Float[Array, "M N R"], Float[Array, "N N R"]]
 
 
@@ -153,7 +153,7 @@ def _no_information(rows: Rows, n_models: int, n_lanes: int) -> _Parts:
 
 
 def _add_information(block: Rows, total: _Parts, of_rows: tie_models.Information, n_models: int) -> _Parts:
-    """Parts of the information and what the rows of a block (E, G, R) add."""
+    """The parts ``total`` of the information plus what the rows of a block (E, G, R) add."""
     pairs, cross, others = total
     zz, zt, tt = of_rows
     pairs = added(pairs, (block.first * n_models + block.second, jnp.sum(zz, 1)))

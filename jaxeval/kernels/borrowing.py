@@ -1,8 +1,8 @@
-"""What is believed of the log-strengths of a category that borrows from the other battles, at a given spread.
+"""The posterior belief about the log-strengths of a category that borrows from the other battles, at a given spread.
 
 The other battles have log-strengths theta, and the category theta + spread * e with independent e ~ N(0, 1)
-(Polyrating, arXiv:2409.00696). Both are found together, so that a model needs a finite strength on all battles only.
-The belief is normal about the mode: Laplace's approximation, which also gives the evidence of the spread (DOI
+(Polyrating, arXiv:2409.00696). Both are found together, so a model needs a finite strength only on all battles taken
+together. The belief is normal about the mode: Laplace's approximation, which also gives the evidence of the spread (DOI
 10.1080/01621459.1986.10478240). In these parameters a spread of 0 is as regular as any other.
 """
 
@@ -22,7 +22,7 @@ from jaxeval.kernels.solve import Terms, capped, centred, iterate, regular, solv
 class Split(NamedTuple):
     """All battles as those of one category and the others, each divided by their variance factor."""
 
-    own: Float[Array, "... M M"]  # wins of the row's model against the column's; none of models that are not active
+    own: Float[Array, "... M M"]  # wins of the row's model against the column's; 0 for models that are not active
     others: Float[Array, "... M M"]
     active: Bool[Array, "... M"]  # models with a finite strength on all battles
 
@@ -33,7 +33,7 @@ class Belief(NamedTuple):
     mean: Float[Array, "... M"]  # of mean zero, like the covariance
     covariance: Float[Array, "... M M"]
     evidence: Float[Array, "..."]  # log marginal likelihood, up to a constant
-    borrowed: Float[Array, "... M"]  # share that each model has from the other battles
+    borrowed: Float[Array, "... M"]  # how much of what is known of each model comes from the other battles, 0 to 1
     status: Int8[Array, "..."]  # a `Status`
     n_steps: Int32[Array, "..."]
     grad_norm: Float[Array, "..."]
@@ -52,7 +52,7 @@ def beliefs(split: Split, spreads: Float[Array, "K"], start: Float[Array, "M"], 
 def _belief(
     split: Split, spread: Real[Array, ""], start: Float[Array, "P"], terms: Terms
 ) -> tuple[Float[Array, "P"], Belief]:
-    """The mode, P = 2 M parameters theta and e, and the belief about the category."""
+    """The mode, of P = 2 M parameters (theta, then e), and the belief about the category."""
     active, m = split.active, len(split.active)
     moves = jnp.concatenate([active, active])
     own, others = (PairTable(wins + wins.T, row_sums(wins)) for wins in (split.own, split.others))
@@ -61,7 +61,7 @@ def _belief(
         return x[:m] + spread * x[m:], x[:m]
 
     def matrix(x: Array) -> tuple[Array, Array, Array]:
-        """The information, regular; the curvature that this gave the common shift; and the category's own."""
+        """The information made `regular`; the curvature that this gave the common shift; the category's information."""
         of_own, of_others = strengths(x)
         mine = information(Link.LOGIT, of_own, own, jnp.zeros(()))
         both = mine + information(Link.LOGIT, of_others, others, jnp.zeros(()))
@@ -86,6 +86,8 @@ def _belief(
     log_likelihood = likelihood.log_likelihood(Link.LOGIT, of_own, split.own, jnp.zeros(()))
     log_likelihood += likelihood.log_likelihood(Link.LOGIT, of_others, split.others, jnp.zeros(()))
     n_active = jnp.maximum(jnp.sum(active), 2)
+    # The diagonal of covariance times own information is 0 if the category tells nothing of a model. It is at most
+    # (n - 1) / n, as all strengths have mean zero.
     told = jnp.sum(covariance * mine, 1) * n_active / (n_active - 1)
     return end.theta, Belief(
         mean=centred(of_own, active),

@@ -12,7 +12,7 @@ from jaxeval.kernels.links import Link
 from jaxeval.kernels.pair_tables import PairTable, row_sums
 from jaxeval.kernels.solve import Status, Terms, newton_cg_step
 
-#: Models of which less weight than this is left have no votes: sums of weights come with rounding errors.
+#: A model with less weight of votes than this has none: sums of weights come with rounding errors.
 _NO_VOTES = 1e-9
 
 
@@ -25,12 +25,12 @@ class FullBoard(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What is changed: K entries, which add up; those of no weight are padding."""
+    """What is changed: K entries, which add up; entries of weight 0 are padding."""
 
     first: Int32[Array, "... K"]  # models of each entry
     second: Int32[Array, "... K"]
-    weight: Float[Array, "... K"]  # that the votes between both get more
-    points: Float[Array, "... K"]  # that the first model gets more of it
+    weight: Float[Array, "... K"]  # added to the weight of the votes between both; negative for dropped votes
+    points: Float[Array, "... K"]  # added to the points that the first model took of it
     start: Float[Array, "... M"]  # log-strengths that the refit starts from
     above: Int32[Array, "..."]  # two models, whose difference is asked for
     below: Int32[Array, "..."]
@@ -43,13 +43,13 @@ class Changed(NamedTuple):
     status: Int8[Array, "..."]  # a `Status`; `TOO_FEW` where one of the two models has no votes left
     n_steps: Int32[Array, "..."]
     grad_norm: Float[Array, "..."]
-    pull: Float[Array, "... M"]  # inverse information times (above - below): what a vote's score is multiplied by
+    pull: Float[Array, "... M"]  # inverse information times (above - below); times a vote's score, the pull of the vote
 
 
 def refit(board: FullBoard, change: Change, terms: Terms, newton: bool) -> Changed:
-    """The board with the change: by steps of the full board's information, or by Newton's own.
+    """Refit the board with the change: by steps of the full board's information, or by Newton's own.
 
-    The pull comes from a few conjugate gradients: it chooses which votes are changed next, and no result rests on it.
+    The pull comes from a few conjugate gradients: it chooses which votes to change next, and no result depends on it.
     """
     i, j = change.first, change.second
     n = board.n.at[i, j].add(change.weight).at[j, i].add(change.weight)

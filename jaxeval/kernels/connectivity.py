@@ -51,7 +51,7 @@ def along(edge: Shaped[Array, "M M"]) -> Grow:
 
 
 def against(edge: Shaped[Array, "M M"]) -> Grow:
-    """As `along` the other way, from column to row: of the same table, as to turn it takes longer than a step."""
+    """As `along`, but from column to row of the same table: to transpose it would take longer than a step."""
     return lambda reached: reached | _product(edge > 0, reached)
 
 
@@ -60,13 +60,13 @@ def _product(left: Bool[Array, "..."], right: Bool[Array, "..."]) -> Bool[Array,
 
 
 class Results(NamedTuple):
-    """Who took points off whom, as the search for groups needs it."""
+    """Which models took points off which, as the search for groups needs it."""
 
     wins: Grow  # from models to those that lost points to them
     losses: Grow  # from models to those that took points off them
     took: Bool[Array, "M *lanes"]  # models that took points
     lost: Bool[Array, "M *lanes"]  # models that lost some
-    place: Integer[Array, "M #*lanes"]  # of the model among all; the first one decides between equal groups
+    place: Integer[Array, "M #*lanes"]  # of the model among all; of equal groups, the one with the first model counts
 
 
 class _Search(NamedTuple):
@@ -84,10 +84,11 @@ def standing(n: Num[Array, "M M"], wins: Num[Array, "M M"], weight: Num[Array, "
 
 
 def standing_of(results: Results, weight: Num[Array, "M *lanes"]) -> Int8[Array, "M *lanes"]:
-    """`Standing` of every model next to the main group of ``results``, lane by lane.
+    """`Standing` of every model to the main group of ``results``, lane by lane.
 
-    Groups are the strongly connected components, of two models or more, of the graph "took points off"; the main one
-    has most ``weight``, and of equals the model in first place; a group of weight 0 is none.
+    Groups are the strongly connected components, of two models or more, of the graph "took points off". The main group
+    is the one with most ``weight``; of equal ones, the one that holds the model of the first ``place``. A group of
+    weight 0 does not count.
     """
     number = jnp.arange(weight.shape[0]).reshape(-1, *(1,) * (weight.ndim - 1))
 
@@ -100,7 +101,7 @@ def standing_of(results: Results, weight: Num[Array, "M *lanes"]) -> Int8[Array,
         return jnp.any(jnp.any(search.left, 0) & enough)
 
     def look(search: _Search) -> _Search:
-        # A lane that is done meets no better group any more.
+        # A lane that is done goes on with the others, and meets no better group any more.
         start = number == jnp.argmax(jnp.where(search.left, weight, -1), 0)
         below, above = reachable(results.wins, start), reachable(results.losses, start)
         group, best = below & above, search.below & search.above

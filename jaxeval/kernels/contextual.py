@@ -29,7 +29,7 @@ from jaxeval.kernels.tie_models import NO_TIES, Response, TieModel
 
 
 class Base(NamedTuple):
-    """What rows have at the full data's estimate, from which chord steps depart."""
+    """The rows at the full data's estimate, from which chord steps start."""
 
     z: Float[Array, "T E G"]
     score: tie_models.Score
@@ -55,9 +55,9 @@ def at_estimate(
 def chord(model: Response, rows: Rows, base: Base, count: Num[Array, "T E G R"], terms: Terms) -> Solution:
     """Steps by the full data's information, shared by all lanes, for resamples whose information is not far from it.
 
-    The gradient is that of the resample at the full data's estimate, plus what has changed since. The change is small,
-    so that where ties are half a win, and the link is the logit, single precision gives it to 1e-9 of a battle, at a
-    third of the cost.
+    The gradient is that of the resample at the full data's estimate, plus what has changed since. The change is small:
+    where ties are half a win, and the link is the logit, single precision gives it to 1e-9 of a battle, at a third of
+    the cost.
     """
     n_lanes, ridge = count.shape[-1], terms.ridge[:, None]
     n_models = len(base.phi) - rows.feature.shape[-1] - 1
@@ -104,7 +104,7 @@ def alive(
 ) -> Bool[Array, "M+D+1 R"]:
     """Parameters that move: those of ``active`` models, and the ``free`` others.
 
-    In a lane without ties t is at its limit, and does not move either. ``count`` is that `among` active models.
+    In a lane without ties, t is at its limit, and does not move either. ``count`` is that of `among` active models.
     """
 
     def add(block: Rows, t: Array, total: Array) -> Array:
@@ -132,10 +132,10 @@ def newton(
     moves: Bool[Array, "P R"],
     terms: Terms,
 ) -> tuple[Solution, Float[Array, "R P P"]]:
-    """Newton's method by each lane's own information, from ``start``, of what ``moves``.
+    """Newton's method by each lane's own information, from ``start``, for the parameters that ``moves``.
 
-    ``count`` is that `among` models that move. Also the information of the last step, that of the solution
-    up to the tolerance.
+    ``count`` is that of `among` models that move. It returns the information of the last step, too, which is that of
+    the solution up to the tolerance.
     """
     ridge = terms.ridge
     n_models, n_lanes = len(ridge) - rows.feature.shape[-1] - 1, moves.shape[1]
@@ -160,7 +160,7 @@ def _damped(model: Response, phi: Float[Array, "P R"], change: Float[Array, "P R
 def _preconditioner(
     base: Base, moves: Bool[Array, "P R"], diagonal: Float[Array, "P R"], ridge: Float[Array, "P"], n_models: int
 ) -> Callable[[Array], Array]:
-    """That of `solve`, for what ``moves``."""
+    """The preconditioner of `solve`, for the parameters that ``moves``."""
     apply = preconditioner(base.inverse, base.diagonal, diagonal, ridge[0], n_models)
     return lambda r: jnp.where(moves, apply(r), 0.0)
 
@@ -170,7 +170,7 @@ def scaled_chord(
 ) -> Solution:
     """Chord steps scaled to each lane's own curvature: for boards on which some models have few battles.
 
-    One pass over the rows a step, in double precision; ``count`` is that `among` models that move.
+    Each step is one pass over the rows, in double precision; ``count`` is that of `among` models that move.
     """
     ridge = terms.ridge
     n_models = len(ridge) - rows.feature.shape[-1] - 1
@@ -196,7 +196,7 @@ def _with_ridge(
     moves: Bool[Array, "P R"],
     ridge: Float[Array, "P"],
 ) -> tuple[Float[Array, "P R"], Float[Array, "P R"]]:
-    """Gradient and diagonal of what moves, those of the ridge included."""
+    """Gradient and diagonal with those of the ridge, for the parameters that ``moves``; 0 for the others."""
     grad, diagonal = grad - 2 * ridge[:, None] * phi, diagonal + 2 * ridge[:, None]
     return jnp.where(moves, grad, 0.0), jnp.where(moves, diagonal, 0.0)
 
@@ -206,14 +206,14 @@ def newton_cg(
 ) -> Solution:
     """Newton's method with steps by preconditioned conjugate gradients: for resamples of sparse boards.
 
-    As `dense_solve.newton_cg`, with products by the information found in a pass over the rows: on wide boards far
-    cheaper than an (M, M) table for every lane. ``count`` is that `among` models that move.
+    As `dense_solve.newton_cg`, but a pass over the rows gives each product with the information: on wide boards this is
+    far cheaper than an (M, M) table for every lane. ``count`` is that of `among` models that move.
     """
     ridge = terms.ridge
     n_models, n_lanes = len(ridge) - rows.feature.shape[-1] - 1, moves.shape[1]
 
     def curvature(phi: Array) -> tuple[Array, Array, tie_models.Information]:
-        """Gradient and diagonal (P, R), and the information of every row, of t in sum (R,)."""
+        """Gradient and diagonal (P, R), and the information of every row; that of t is summed over the rows (R,)."""
 
         def add(block: Rows, t: Array, total: tuple[Array, ...]) -> tuple[Array, ...]:
             grad, diagonal, zz, zt, tt = total

@@ -76,8 +76,8 @@ def newton_cg(
 ) -> Solution:
     """Newton's method with the steps found by preconditioned conjugate gradients: for resamples of sparse boards.
 
-    A model with a handful of battles has, in a resample, an information far from that of the full data, which
-    ``inverse`` and ``information_diagonal`` belong to. The preconditioner corrects for that.
+    ``inverse`` and ``information_diagonal`` are of the full data. In a resample, the information of a model with a
+    handful of battles is far from theirs, and the preconditioner corrects for that.
     """
 
     def step(theta: Array) -> tuple[Array, Array]:
@@ -97,7 +97,7 @@ def newton_cg(
 def _as_kept(theta: Float[Array, "P"], table: Table) -> tuple[Float[Array, "P"], Table]:
     """Both as they are, for one step of a loop.
 
-    XLA would otherwise take the conversion of the counts out of the loop, and so read twice the bytes.
+    XLA would otherwise move the conversion of the counts to floats out of the loop, and read twice the bytes in it.
     """
     kept: tuple[Array, Table] = lax.optimization_barrier((theta, table))
     return kept

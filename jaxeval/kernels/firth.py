@@ -31,19 +31,19 @@ def newton(
     """Newton's method from ``start``, or from equal strengths.
 
     Far from the maximum the penalty may be convex: steps are then those of the table with leverages, whose information
-    is positive. A step that loses penalised likelihood is halved. What ends between two maxima has not converged: a
-    model that beat a far weaker one and lost to a far stronger one may have its maximum near either. ``table`` holds
+    is positive. A step that loses penalised likelihood is halved. A fit that ends between two maxima has not converged:
+    a model that beat a far weaker one and lost to a far stronger one may have its maximum near either. ``table`` holds
     wins, but no battles of models that are not ``active``, whose theta stays 0; ``terms`` have no ridge.
     """
     if start is None:
         start = jnp.zeros_like(table.score)
-    wins = jnp.asarray(table.wins)  # kept for it
+    wins = jnp.asarray(table.wins)  # tables for this fit have them
 
     def solve(matrices: Array, right: Array) -> tuple[Array, Array]:
         moves = jnp.broadcast_to(active, matrices.shape[:-1])
         matrices, shift = regular(matrices, moves, len(active), terms.ridge)
         solution, log_det = solved_and_log_det(matrices, jnp.broadcast_to(right, (*moves.shape, right.shape[-1])))
-        return solution, log_det - jnp.log(shift)  # along the common shift `regular` put a curvature of its own
+        return solution, log_det - jnp.log(shift)  # without the curvature that `regular` gave the common shift
 
     def step(theta: Array, _: Array, best: _Best) -> Step:
         e = jnp.exp(theta)

@@ -28,11 +28,11 @@ class Judged(NamedTuple):
     fitting: Float[Array, "... U"]  # weight of a battle in the temperature's likelihood
     wins: Float[Array, "... U"]  # that weight times the human target
     position: Int32[Array, "... M M"]  # the pair of (i, j) and (j, i); the last, an empty one, if they never met
-    own: Int32[Array, "... M+1 Q"]  # the cells of each fold's model, and none; the last one where there are fewer
+    own: Int32[Array, "... M+1 Q"]  # the cells of each fold's model (last, of no model), filled up by the empty cell
 
 
 class Targets(NamedTuple):
-    """How a target map sees the battles, or stacked: targets that all folds share, or one temperature for each fold."""
+    """The battles by one target map, or stacked: targets that all folds share, or one temperature for each fold."""
 
     is_soft: Bool[Array, "..."]  # targets s(beta d), else ``wins``
     wins: Float[Array, "... M M"]  # of the row against the column
@@ -40,10 +40,10 @@ class Targets(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """What a fold needs to know of the wins, or stacked."""
+    """What a fold needs of the wins, or stacked."""
 
     total: Float[Array, "... M"]  # of every model against all others
-    against: Float[Array, "... M"]  # of them against the held-out one
+    against: Float[Array, "... M"]  # of every model against the held-out one
 
     @classmethod
     def of(cls, wins: Float[Array, "M M"], held_out: Integer[Array, ""]) -> "Scores":
@@ -80,10 +80,10 @@ class HeldOut(NamedTuple):
 def anchors(full: FullFit, score: Float[Array, "M"], held_out: Integer[Array, ""], terms: Terms) -> solve.Solution:
     """Log-strengths (M,) of all models but ``held_out``, mean zero, by chord steps; 0 for the held-out one.
 
-    ``full`` holds all battles, those of the held-out model too, and is shared by the folds: its column is taken off.
-    ``score`` is without them. The inverse of the full data's information, cut to the anchors, is that of a graph
-    in which the held-out model's battles still tie its opponents together, which has all the curvature of the fold and
-    some more: the steps fall short, by the model's share in the battles.
+    ``full`` holds all battles, those of the held-out model too, and is shared by the folds: what that model's column
+    adds to the gradient is taken off. ``score`` is without its battles. The inverse of the full data's information, cut
+    to the anchors, is that of a graph in which the held-out model's battles still tie its opponents together. It has
+    all the curvature of the fold and some more, so the steps are too short, by the model's share in the battles.
     """
     kept = full.active & (jnp.arange(len(score)) != held_out)
     column, table = full.n[:, held_out], PairTable(full.n, score)
@@ -120,10 +120,10 @@ def rating(
 
 
 def fold(full: FullFit, scores: Scores, held_out: Integer[Array, ""], terms: Terms, newton: bool) -> HeldOut:
-    """Both steps of one fold.
+    """Both parts of one fold: the anchors' log-strengths, and then that of the held-out model.
 
-    With ``newton`` the anchors are found by Newton's method on their own battles, for folds that `anchors` leaves
-    unconverged.
+    With ``newton`` the anchors are found by Newton's method on their own battles, for folds in which `anchors` does not
+    converge.
     """
     score, start = scores.total - scores.against, full.theta[held_out]
     if newton:
@@ -143,16 +143,16 @@ class OwnProblem(NamedTuple):
     units: resample.Singles  # its battles, or the clusters that they come in
     stream: UInt64[Array, "..."]
     first: Int32[Array, "... M"]  # place of the first battle against each opponent
-    end: Int32[Array, "... M"]  # and that after the last
+    end: Int32[Array, "... M"]  # and the place after the last
     target: Float[Array, "... Q K"]  # by target map; 0 where there is no battle
     step: Float64[Array, "..."]  # 2**-23 of the most battles of a resample, rounded up to a power of two
-    unit: Int32[Array, "... Q"] | None  # the unit that draws each battle; None where they are one and the same
+    unit: Int32[Array, "... Q"] | None  # the unit that each battle is drawn with; None if each battle is a unit
     anchors: Float[Array, "... K M"]
     start: Float[Array, "... K"]
 
 
 def own_sums(own: OwnProblem, draws: UInt8[Array, "R Q"]) -> tuple[Float64[Array, "R M"], Float64[Array, "R K"]]:
-    """From draws of units to battles by opponent and scores, exact but for the last digits.
+    """Battles by opponent, and scores by target map, from draws of units; exact but for the last digits.
 
     A target is split into a multiple of ``step``, a multiple of its square, and a rest. In single precision the sums
     of the first two are exact, in any order, and the rest is too small to count.
@@ -168,10 +168,10 @@ def own_sums(own: OwnProblem, draws: UInt8[Array, "R Q"]) -> tuple[Float64[Array
 
 
 def sums_between(draws: UInt8[Array, "R Q"], first: Int32[Array, "M"], end: Int32[Array, "M"]) -> Float64[Array, "R M"]:
-    """Sums of the ``draws`` from ``first`` to before ``end``, where sixteen sum to under 256; Q is a multiple of 16.
+    """Sums of the ``draws`` from ``first`` to before ``end``, if sixteen of them sum to under 256; 16 must divide Q.
 
-    A product of 32-bit words adds four bytes, and another one four such sums. The rest is a product of matrices, with a
-    sixteenth of the columns.
+    A product of 32-bit words adds four bytes, and another one adds four such sums. The rest is a product of matrices,
+    with a sixteenth of the columns.
     """
     ends = jnp.zeros((), jnp.int32)
     for _ in range(2):
@@ -179,7 +179,7 @@ def sums_between(draws: UInt8[Array, "R Q"], first: Int32[Array, "M"], end: Int3
         words = words * np.uint32(0x01010101)  # byte k is the sum of bytes 0 to k
 
         def begun(place: Array, words: Array = words) -> Array:
-            """Of the word that holds the place, the sum before the place."""
+            """The sum of those bytes of a place's word that come before the place."""
             of_word = words.at[:, place // 4].get(mode="clip")  # where one ends with the last word, the sum is 0
             return (((of_word << 8) >> (8 * (place % 4)).astype(jnp.uint32)) & 0xFF).astype(jnp.int32)
 

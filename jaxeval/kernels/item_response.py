@@ -3,8 +3,8 @@
 A model of ability t solves item i with probability 1 / (1 + exp(-(a_i t + d_i))); abilities are N(0, 1). The items'
 parameters maximise the likelihood from which abilities are integrated out, by the EM of Bock and Aitkin
 (DOI 10.1007/BF02293801). The integral of each model is a Gauss-Hermite sum around its own posterior (Naylor and Smith,
-DOI 10.2307/2347995): a grid that all share would need a step below the error of an ability, which a thousand items make
-a twentieth.
+DOI 10.2307/2347995). A grid that all models share would need a step smaller than the error of an ability, and a
+thousand items make that error about a twentieth.
 """
 
 from enum import IntEnum
@@ -33,7 +33,7 @@ class Responses(NamedTuple):
     score: Float[Array, "M I"]  # from 0 to 1; 0 where missing
     present: Float[Array, "M I"]  # 1, or 0 where missing
     is_model: Bool[Array, "M"]  # false for padding
-    node: Float[Array, "Q"]  # of Gauss and Hermite's rule for the standard normal distribution
+    node: Float[Array, "Q"]  # of the Gauss-Hermite rule for the standard normal distribution
     node_weight: Float[Array, "Q"]  # sums to 1
     prior: Float[Array, ""]  # of slopes: one over the variance
 
@@ -50,22 +50,22 @@ class Posterior(NamedTuple):
     """What the scores say of abilities, at Q nodes around each."""
 
     ability: Float[Array, "Q M"]
-    share: Float[Array, "Q M"]
+    share: Float[Array, "Q M"]  # of the posterior at each node; sums to 1 over the nodes
     mean: Float[Array, "M"]
     spread: Float[Array, "M"]  # standard deviation
     log_likelihood: Float[Array, "M"]
 
 
 def split(theta: Float[Array, "P"], n_models: int) -> Parameters:
-    """The parameters, of which ``theta`` is the concatenation."""
+    """The parameters that ``theta`` concatenates."""
     n_items = (len(theta) - n_models) // 2
     return Parameters(theta[:n_models], theta[n_models : n_models + n_items], theta[n_models + n_items :])
 
 
 def posterior(responses: Responses, now: Parameters, weight: Num[Array, "I"]) -> Posterior:
-    """Posteriors of abilities given the items, whose nodes lie around ``now.mean`` as far as the curvature there says.
+    """Posteriors of abilities given the items, at nodes around ``now.mean``, spaced by the curvature there.
 
-    Their own standard deviations would not do: they collapse where the nodes lie beside the posterior.
+    The posteriors' own standard deviations would not do as spacings: they collapse where the nodes miss the posterior.
     """
     scored, present = responses.score * weight, responses.present * weight
     start, along = _product(scored, now.intercept), _product(scored, now.slope)
@@ -92,7 +92,7 @@ def _product(matrix: Float[Array, "M I"], vector: Float[Array, "I"]) -> Float[Ar
 
 
 def _item_sums(responses: Responses, now: Parameters, own: Posterior) -> tuple[Array, Array]:
-    """Expected successes times 1 and ability (2, I), and p (1 - p) times 1, ability and its square (3, I)."""
+    """Sums over the models of expected successes times 1 and t (2, I), and of p (1 - p) times 1, t and t^2 (3, I)."""
 
     def add(sums: tuple[Array, Array], node: tuple[Array, Array]) -> tuple[tuple[Array, Array], None]:
         ability, share = node
@@ -109,11 +109,12 @@ def _item_sums(responses: Responses, now: Parameters, own: Posterior) -> tuple[A
 def change(
     responses: Responses, curves: Curves, now: Parameters, weight: Num[Array, "I"]
 ) -> tuple[Parameters, Float[Array, "_"]]:
-    """One turn of EM, whose second half is one step of Newton for every item; and the gradient of the items.
+    """One turn of EM: the changes of the parameters, and the gradient by those of the items.
 
-    The scale of abilities is free within a turn, and is then put back to N(0, 1), which EM by itself does slowly
-    (parameter expansion, Liu, Rubin and Wu 1998, DOI 10.1093/biomet/85.4.755): their level, and the slope that all
-    items of Rasch's model share. Items of weight 0 rest.
+    The M step is one step of Newton's method for every item. The level of the abilities is free within a turn, and so
+    is their scale in Rasch's model, whose items share one slope; both are then put back to N(0, 1), and the items
+    follow (parameter expansion, Liu, Rubin and Wu 1998, DOI 10.1093/biomet/85.4.755). EM by itself does this slowly.
+    Items of weight 0 stay as they are.
     """
     own, is_model = posterior(responses, now, weight), responses.is_model
     mean = own.mean

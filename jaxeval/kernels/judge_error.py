@@ -2,8 +2,9 @@
 
 Every function takes arrays of any broadcastable shapes and returns what the formula gives, NaN or infinite where it
 is not defined: `failure` says why. Y is the label, F the judgment; a judgment averaged over runs lies between 0 and 1.
-References: Rogan and Gladen (1978); arXiv:2511.21140 (Table 2, Eq. 4 to 10); PPI++ (arXiv:2311.01453); the estimator by
-the efficient influence function (arXiv:2601.05420); arXiv:2605.06939 (Appendices A to C).
+References: Rogan and Gladen (1978); arXiv:2511.21140 (Table 2, Eq. 4 to 10: the equations named below are its own);
+PPI++ (arXiv:2311.01453); the estimator by the efficient influence function (arXiv:2601.05420); arXiv:2605.06939
+(Appendices A to C).
 """
 
 from enum import IntEnum
@@ -80,7 +81,7 @@ def rogan_gladen(p: Values, q0: Values, q1: Values) -> Values:
 
 
 def rogan_gladen_variance(p: Values, n: Values, rates: Rates) -> Values:
-    """Eq. 10."""
+    """Variance of `rogan_gladen` (Eq. 10)."""
     q0, q1, m0, m1 = rates
     theta = rogan_gladen(p, q0, q1)
     spread = p * (1 - p) / n + (1 - theta) ** 2 * q0 * (1 - q0) / m0 + theta**2 * q1 * (1 - q1) / m1
@@ -94,7 +95,7 @@ def adjusted_rates(rates: Rates) -> Rates:
 
 
 def youden_j(rates: Rates) -> tuple[Values, Values]:
-    """J of the adjusted rates, the centre of its interval, and its variance (Agresti and Caffo 2000)."""
+    """J of the adjusted rates, which is the centre of its interval, and its variance (Agresti and Caffo 2000)."""
     q0, q1, m0, m1 = adjusted_rates(rates)
     return q0 + q1 - 1, q0 * (1 - q0) / m0 + q1 * (1 - q1) / m1
 
@@ -119,7 +120,10 @@ def doubt(rates: Rates) -> Doubts:
 
 
 def rogan_gladen_interval(p: Values, n: Values, rates: Rates, z: Values) -> tuple[Values, Values]:
-    """Eq. 6 to 8, centred on the adjusted estimate (DOI 10.1016/j.prevetmed.2013.09.015); ``n`` may be infinite."""
+    """Ends of the interval of `rogan_gladen` (Eq. 6 to 8), centred on the adjusted estimate; ``n`` may be infinite.
+
+    See DOI 10.1016/j.prevetmed.2013.09.015.
+    """
     xp = p.__array_namespace__()
     adjusted = adjusted_rates(rates)
     q0, q1, m0, m1 = adjusted
@@ -177,7 +181,7 @@ def eif_weight(labelled: LabelledSums, test: JudgedSums) -> Values:
 def conditional_weight(labelled: LabelledSums, test: JudgedSums) -> Values:
     """The lambda at which PPI++ is the conditional calibration estimator (binary); 0 where no judgment varies."""
     xp = test.n.__array_namespace__()
-    # The spread of single verdicts: by_verdict takes runs that are averaged one by one.
+    # The variance of single verdicts, because `by_verdict` takes every run of an averaged judgment by itself.
     p = labelled.judgment / labelled.n
     spread = p * (1 - p)
     return xp.where(spread > 0, slopes(labelled, test).covariance / xp.where(spread > 0, spread, 1.0), 0.0)
@@ -217,13 +221,13 @@ def ppi_plus_plus(labelled: LabelledSums, test: JudgedSums, binary: Flags) -> Va
 
 
 def _clipped_weight(labelled: LabelledSums, test: JudgedSums, binary: Flags) -> Values:
-    """`ppi_weight`, of verdicts no more than 1."""
+    """`ppi_weight`; for verdicts at most 1."""
     xp = test.n.__array_namespace__()
     return ppi_weight(labelled, test, xp.where(binary, 1.0, xp.inf))
 
 
 def ppi_variance(labelled: LabelledSums, test: JudgedSums, weight: Values) -> Values:
-    """Its variance: lambda F among the test items and Y - lambda F among the labelled."""
+    """Variance of `ppi`: that of lambda F among the test items, and that of Y - lambda F among the labelled."""
     of_test, of_labelled = _spreads(labelled, test, weight)
     return of_test / test.n + of_labelled / labelled.n
 
@@ -242,11 +246,11 @@ def _spreads(labelled: LabelledSums, test: JudgedSums, weight: Values) -> tuple[
 
 
 def careful_ppi_variance(labelled: LabelledSums, test: JudgedSums, weight: Values, binary: Flags) -> Values:
-    """`ppi_variance` for few items: a judge who never erred on them is not taken for perfect.
+    """`ppi_variance` for few items: a judge that never erred on them is not taken for perfect.
 
-    Verdicts: with one more labelled item in each of the four cells of label and verdict, and one more test item of each
-    verdict, as the interval of Rogan-Gladen has it, where that is more. Scores: with N - 1 and n - 2, as
-    lambda is estimated.
+    Verdicts: it is the variance with one more labelled item in each of the four cells of label and verdict, and one
+    more test item of each verdict, as in the interval of Rogan-Gladen, if this is larger. Scores: it divides by N - 1
+    (test) and n - 2 (labelled), because lambda is estimated.
     """
     xp = test.n.__array_namespace__()
     of_test, of_labelled = _spreads(labelled, test, weight)
@@ -258,7 +262,7 @@ def careful_ppi_variance(labelled: LabelledSums, test: JudgedSums, weight: Value
 
 
 def careful_ppi(labelled: LabelledSums, test: JudgedSums, weight: Values, binary: Flags) -> Values:
-    """`ppi` with the same observations added: where the interval of verdicts is centred, as Eq. 6 is."""
+    """The centre of the interval: for verdicts `ppi` with the same items added, as in Eq. 6; for scores `ppi`."""
     xp = test.n.__array_namespace__()
     return xp.where(binary, ppi(*_with_more(labelled, test), weight), ppi(labelled, test, weight))
 
@@ -278,10 +282,10 @@ def careful_variances(labelled: LabelledSums, test: JudgedSums, binary: Flags) -
 def careful_mean_label(
     centred: tuple[LabelledSums, JudgedSums], raw: tuple[LabelledSums, JudgedSums], weight: Values, verdicts: Flags
 ) -> tuple[Values, Values]:
-    """From `ppi` to the centre of its interval for few items, and the variance of that interval.
+    """How far the centre of the interval for few items is from `ppi`, and the variance of that interval.
 
-    Sums are ``centred``: those of squares of scores far from 0 would cancel. Where all values are ``verdicts`` of 0 and
-    1, the interval adds observations to the ``raw`` sums.
+    Sums are ``centred``: sums of squares of scores far from 0 would lose digits. Where all values are ``verdicts`` of 0
+    and 1, the interval adds items to the ``raw`` sums.
     """
     xp = weight.__array_namespace__()
     shift = careful_ppi(*raw, weight, verdicts) - ppi(*raw, weight)
@@ -410,7 +414,7 @@ def interval_with_rates_of(labelled: LabelledSums, test: JudgedSums, z: Values) 
 
 
 def with_rates_of(labelled: LabelledSums, test: JudgedSums, binary: Flags) -> Values:
-    """Rogan-Gladen (..., J) with the rates of ``labelled``, NaN where `failure` is."""
+    """Rogan-Gladen (..., J) with the rates of ``labelled``; NaN where there is a `failure`."""
     xp = test.n.__array_namespace__()
     q0, q1, _, _ = rates(labelled)
     defined = binary & (failure(labelled, test.n) == Doubt.OK)
@@ -425,6 +429,6 @@ def strata_shares(test: JudgedSums) -> Real[Array, "*batch T M J"]:
 
 
 def add_strata(each: Real[Array, "*batch T #M #J"], shares: Real[Array, "*batch T M J"]) -> Real[Array, "*batch M J"]:
-    """(..., M, J) of estimates by stratum (..., T, M, J): added up by the strata's ``shares`` of the test items."""
+    """Estimates (..., M, J) from those by stratum (..., T, M, J), weighted by the ``shares`` of the test items."""
     xp = each.__array_namespace__()
     return xp.where(shares > 0, shares * each, 0.0).sum(-3)

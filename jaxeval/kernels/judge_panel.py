@@ -1,8 +1,9 @@
 """Panels of judges: strengths, and how far and to which side each judge follows them, for many resamples at once.
 
-A judge k takes model i, on side A, with probability s(g_k (theta_i - theta_j) + b_k) (arXiv:2601.21817; the side
-biases b are an addition). Parameters are stacked: M strengths, K discriminations g, K side biases b. The common shift
-of strengths, and the scale that strengths and discriminations share, are left where the start has them.
+A judge k prefers model i, on side A, to model j with probability s(g_k (theta_i - theta_j) + b_k), s being the logistic
+function (arXiv:2601.21817; the side biases b are an addition). Parameters are stacked: M strengths, K discriminations
+g, K side biases b. The common shift of strengths, and the scale that strengths and discriminations share, stay as in
+the start.
 
 Lanes are the last axis.
 """
@@ -16,12 +17,12 @@ from jaxeval.kernels.additions import added
 from jaxeval.kernels.kinds import Bool, Float, Int32
 from jaxeval.kernels.solve import Solution, Terms, capped, iterate, solved
 
-# Share of the mean information that every parameter has at least, which changes the way and not the end.
+# Every parameter has at least this share of the mean information: it changes the steps and not the solution.
 _LEAST = 1e-10
 
 
 class Contests(NamedTuple):
-    """Judges and two models on their sides; those that pad have no verdicts."""
+    """C contests, each of a judge and two models on their sides; padding ones have no verdicts."""
 
     first: Int32[Array, "C"]  # model on side A
     second: Int32[Array, "C"]
@@ -43,11 +44,11 @@ class Sizes(NamedTuple):
 
 
 class _Moments(NamedTuple):
-    """What a contest says of the linear predictor, and its parts."""
+    """Derivatives of each contest's log-likelihood by its linear predictor, and the parts of the predictor."""
 
     difference: Float[Array, "C R"]  # of the strengths
     discrimination: Float[Array, "C R"]
-    residual: Float[Array, "C R"]
+    residual: Float[Array, "C R"]  # points less expected points
     information: Float[Array, "C R"]
 
 
@@ -107,10 +108,10 @@ def newton(
     sizes: Sizes,
     terms: Terms,
 ) -> Solution:
-    """Steps by each lane's own expected information, in all parameters that ``moves`` at once.
+    """Steps by each lane's own expected information, in all parameters that ``moves``, at once.
 
     ``verdicts`` are those between models that move, of judges that move; ``weights`` are those of `gauge`. Alternating
-    between strengths and judges would take many more steps, as they depend on each other.
+    between strengths and judges would take many more steps, because they depend on each other.
     """
     fixed = gauge(weights, moves, sizes)
     both = moves.T[:, :, None] & moves.T[:, None, :]
@@ -124,12 +125,12 @@ def newton(
         at = _moments(contests, verdicts, phi, sizes)
         grad = jnp.where(moves, _gradient(contests, at, phi, sizes, terms.ridge), 0.0)
         matrix = jnp.where(both, _information(contests, at, phi, sizes, terms.ridge), 0.0)
-        # The information has units of its own for each parameter, and the gauge none.
+        # The information has a scale, and the unit vectors of the gauge have none: they get its mean.
         scale = jnp.sum(jnp.diagonal(matrix, axis1=-2, axis2=-1), -1) / jnp.maximum(jnp.sum(moves, 0), 1)
         scale = jnp.where(scale > 0, scale, 1.0)[:, None, None]
         along = jnp.einsum("rup,ruq->rpq", fixed, fixed, precision="highest")
         matrix = within(jnp.swapaxes(within(matrix), -1, -2)) + scale * along
-        # Of equal strengths the verdicts say nothing of a discrimination, which then waits for the next step.
+        # If all strengths are equal, the verdicts say nothing of a discrimination: it waits for the next step.
         matrix += (jnp.where(moves.T, 0.0, 1.0)[..., None] + _LEAST * scale) * jnp.eye(len(phi))
         right = within(grad.T[..., None])[..., 0]
         change = within(solved(matrix, right)[..., None])[..., 0].T
@@ -148,7 +149,7 @@ def chord(
 ) -> Solution:
     """Steps by the ``inverse`` of the full data's information, for resamples whose information is not far from it.
 
-    The inverse is that within the gauge, so that no step leaves it.
+    The inverse is taken within the gauge, so that no step leaves it.
     """
 
     def step(phi: Array) -> tuple[Array, Array]:
@@ -162,7 +163,7 @@ def chord(
 def pair_tables(
     contests: Contests, verdicts: Verdicts, sizes: Sizes
 ) -> tuple[Float[Array, "R M M"], Float[Array, "R M M"]]:
-    """Weight of the verdicts on two models, and what the row's took, whatever the judge and the side."""
+    """Weight of the verdicts on two models, and the points of the row's model, over all judges and both sides."""
     m, (n, points) = sizes.models, verdicts
     there, back = contests.first * m + contests.second, contests.second * m + contests.first
     zero = jnp.zeros((m * m, n.shape[1]))

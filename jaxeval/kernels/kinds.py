@@ -1,7 +1,7 @@
 """Kinds of arrays, for annotations with shapes: jaxtyping's where it is loaded, as in tests; else arrays of any shape.
 
-To import jaxtyping and to make the annotations would double what the import of the kernels takes, and only tests check
-them.
+Importing jaxtyping and making its annotations would double the time that the import of the kernels takes, and only
+tests check them.
 """
 
 import sys

@@ -1,7 +1,7 @@
-"""Draws of `resample` with the resamples last: how kernels that read rows lane by lane want them.
+"""Draws of `resample` with the resamples on the last axis, for kernels that have their lanes there.
 
-A draw is that of `resample`, to the bit. Here a unit's constants and table serve all R lanes from registers, which on a
-CPU takes a seventh of the time of a lane after the other, and nothing is transposed afterwards.
+The draws are those of `resample`, to the bit. Here a unit's constants and table serve all R lanes from registers, which
+on a CPU takes a seventh of the time of one lane after the other, and nothing is transposed afterwards.
 """
 
 from collections.abc import Sequence
@@ -48,12 +48,12 @@ def sums(
     size: int,
     weights: Sequence[Float[Array, "rows columns"]],
 ) -> list[Float[Array, "{size} R"]]:
-    """Sums of the draws that entries on a grid get, by what each column is of: one for each of the ``weights``.
+    """Sums of the draws of entries on a grid, by what their columns belong to: an array for each of the ``weights``.
 
     Args:
         draws: of all units.
-        unit: flat number of the unit that draws an entry; None where units are entries.
-        of_column: what the column is of, under ``size``.
+        unit: flat number of the unit that an entry is drawn with; None where units are entries.
+        of_column: number of what the column belongs to, less than ``size``.
         size: of the sums.
         weights: what a draw of an entry adds.
     """

@@ -49,7 +49,7 @@ def gradient(link: Link, theta: Float[Array, "M"], table: PairTable, ridge: Real
     """Gradient of the penalised log-likelihood; all links but the logit need the table's wins."""
     if link == Link.LOGIT:
         return table.score - expected_score(theta, table.n) - 2 * ridge * theta
-    wins = jnp.asarray(table.wins)  # kept for it
+    wins = jnp.asarray(table.wins)  # tables for this link have them
     return row_sums(score_of_points(link, wins, table.n - wins, theta[:, None] - theta)) - 2 * ridge * theta
 
 

@@ -1,6 +1,6 @@
-"""Links: the probability F(z) that the better of two wins by z, what log F looks like, and battles made of it.
+"""Links: the probability F(z) of a win against a model that is weaker by z, and the derivatives of log-likelihoods.
 
-F(z) + F(-z) = 1 and log F is concave, so that the log-likelihood of any battles is concave. Functions broadcast.
+F(z) + F(-z) = 1 and log F is concave, so the log-likelihood of any battles is concave. Functions broadcast.
 """
 
 from enum import IntEnum
@@ -33,7 +33,7 @@ def probability(link: Link, z: Values) -> Values:
 
 
 def log_probability(link: Link, z: Values) -> Values:
-    """Log of F(z), also where F(z) is too small for a number."""
+    """Log of F(z), also where F(z) itself would underflow to 0."""
     return log_sigmoid(z) if link == Link.LOGIT else log_ndtr(z)
 
 
@@ -61,9 +61,10 @@ _DOWN = (
 
 
 def _mills(x: Values) -> tuple[Values, Values, Values, Values]:
-    """Mills' ratio at x >= 0 as dividend and divisor, the density, and how far x is ``beyond`` where they are found.
+    """Mills' ratio at x >= 0 as dividend and divisor, the density, and how far x is beyond the polynomials' range.
 
-    F(-x) = density dividend / divisor. Beyond, where powers would overflow, the ratio is 1 / x to the last digit.
+    F(-x) = density dividend / divisor. Beyond the range, where powers would overflow, the ratio is 1 / x to the last
+    digit.
     """
     near = jnp.minimum(x, 1e20 if x.dtype == jnp.float64 else 1e3)
     density = jnp.exp(-(x**2) / 2) * (1 / sqrt(2 * pi))
@@ -83,7 +84,7 @@ def bend(link: Link, z: Values) -> Values:
 
 
 def log_likelihood(link: Link, target: Values, z: Values) -> Values:
-    """Of a battle at z, of which the first one takes the share ``target`` in [0, 1]."""
+    """Log-likelihood of a battle at z, of which the first model takes the share ``target`` in [0, 1]."""
     return target * log_probability(link, z) + (1 - target) * log_probability(link, -z)
 
 
@@ -93,21 +94,21 @@ def score(link: Link, target: Values, z: Values) -> Values:
 
 
 def score_of_points(link: Link, won: Values, lost: Values, z: Values) -> Values:
-    """Derivative by z of the log-likelihood of battles at z, of which the first one ``won`` and ``lost`` such points.
+    """Derivative by z of the log-likelihood of battles at z, in which the first model ``won`` and ``lost`` such points.
 
-    Of the probit won * slope(z) - lost * slope(-z), which share nearly all of their work.
+    It is won * slope(z) - lost * slope(-z); for the probit, the two share nearly all of their work.
     """
     if link == Link.LOGIT:
         return won - (won + lost) * probability(link, z)
     up, down, density, beyond = _mills(jnp.abs(z))
     is_low = z < 0
-    # The points of the side that should lose count by the steep slope, the other one's by the flat.
+    # The points of the weaker side count by the steep slope, those of the stronger one by the flat slope.
     of_weak, of_strong = jnp.where(is_low, won, -lost), jnp.where(is_low, -lost, won)
     return of_weak * (down / up + beyond) + of_strong * (density * down / (down - density * up))
 
 
 def information(link: Link, target: Values, z: Values) -> Values:
-    """Minus the second derivative: observed. That of the logit does not depend on who won."""
+    """Observed information: minus the second derivative of `log_likelihood`. The logit's does not depend on who won."""
     if link == Link.LOGIT:
         p = probability(link, z)
         return p * (1 - p)

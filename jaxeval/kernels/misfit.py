@@ -1,4 +1,4 @@
-"""How far the votes of pairs are from one strength per model: Pearson's X2, the deviance, and what goes in circles."""
+"""How far the votes of pairs are from one strength per model: Pearson's X2, the deviance, and cycles of models."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from jax import Array
 from jaxeval.kernels.kinds import Float, Int8, Int32, Num
 from jaxeval.kernels.pair_tables import row_sums
 
-#: Votes at the rate of ties that the strengths suggest, which a pair's own rate is an average with.
+#: A pair's own share of ties is averaged with the share that the strengths suggest, which counts as so many votes.
 TIE_PRIOR = 10.0
 
 
@@ -39,7 +39,7 @@ class Measures(NamedTuple):
 
 
 class Misfit(NamedTuple):
-    """The same of a whole board; with the lanes as leading axes."""
+    """The measures of a whole board; the lanes are leading axes."""
 
     pearson: Float[Array, "..."]
     deviance: Float[Array, "..."]
@@ -62,7 +62,7 @@ def tie_share(expected: Float[Array, "*shape"], odds: Float[Array, "*odds"]) -> 
 def shares_of_ties(
     expected: Float[Array, "*shape"], n: Num[Array, "*shape"], ties: Num[Array, "*shape"], odds: Float[Array, "*odds"]
 ) -> Float[Array, "*shape"]:
-    """Each pair's own share of ties, which of few votes is drawn to what its ``expected`` share of points suggests."""
+    """Each pair's own share of ties; with few votes it is drawn to what the ``expected`` share of points suggests."""
     own = (ties + TIE_PRIOR * tie_share(expected, odds)) / (n + TIE_PRIOR)
     most = 1 - abs(2 * expected - 1)
     return (own + most - abs(own - most)) / 2  # the lesser one
@@ -71,14 +71,14 @@ def shares_of_ties(
 def vote_variance(
     expected: Float[Array, "*shape"], n: Num[Array, "*shape"], ties: Num[Array, "*shape"], odds: Float[Array, "*odds"]
 ) -> Float[Array, "*shape"]:
-    """Variance of the points of one vote: p (1 - p) without ties, which take a quarter of their share off."""
+    """Variance of the points of one vote: p (1 - p) less a quarter of the share of ties."""
     return expected * (1 - expected) - shares_of_ties(expected, n, ties, odds) / 4
 
 
 def measures(design: Design, points: Float[Array, "Q"], ties: Num[Array, "Q"], theta: Float[Array, "M"]) -> Measures:
-    """What the ``points`` of the first models, with so many ``ties`` among the votes, are beside strengths ``theta``.
+    """Measures of the ``points`` of the first models, with so many ``ties`` among the votes, at strengths ``theta``.
 
-    With ties the deviance is that of shares of points, over the dispersion that ties leave.
+    With ties, the deviance is that of shares of points divided by the dispersion, variance / (p (1 - p)).
     """
     n, met = design.n, design.n > 0
     difference = theta[design.first] - theta[design.second]
@@ -113,12 +113,13 @@ def measures(design: Design, points: Float[Array, "Q"], ties: Num[Array, "Q"], t
 
 
 def _surprise(found: Float[Array, "Q"], expected: Float[Array, "Q"]) -> Float[Array, "Q"]:
+    """It is found * log(found / expected), and 0 where either is 0."""
     there = (found > 0) & (expected > 0)
     return jnp.where(there, found * jnp.log(jnp.where(there, found, 1.0) / jnp.where(there, expected, 1.0)), 0.0)
 
 
 def misfit(measured: Measures, status: Int8[Array, ""]) -> Misfit:
-    """The sums, and the largest of pairs and triads."""
+    """The sums over pairs, and the largest values of a pair and of a triad."""
     around = jnp.abs(measured.cycle) / jnp.sqrt(measured.cycle_variance)
     return Misfit(
         pearson=jnp.sum(measured.pearson),

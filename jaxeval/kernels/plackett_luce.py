@@ -1,15 +1,15 @@
 """The Plackett-Luce model of rankings (DOI 10.2307/2346567, 10.1214/aos/1079120141), for many resamples at once.
 
 A ranking is a row of choices: the best item of all, then the best of those that are left, and so on. An item i is
-chosen out of a set A with probability exp(theta_i) / sum over j in A of exp(theta_j). A tie is the mean of its orders,
-so that it is a mean of choices, too. The log-likelihood of any rankings is therefore
+chosen out of a set A with probability exp(theta_i) / sum over j in A of exp(theta_j). A tie counts as the mean of its
+possible orders, so it is a mean of choices, too. The log-likelihood of any rankings is therefore
 
     sum_i chosen_i theta_i - sum_A times_A log sum_{j in A} exp(theta_j),
 
-with the number of times that an item is chosen, and that a set is chosen from. Those are all that is needed of a
-resample. Sets that several rankings share are looked at once.
+where item i is chosen chosen_i times, and set A is chosen from times_A times. Nothing else is needed of a resample. A
+set that several rankings share is computed once.
 
-Lanes are the last axis of all arrays, so that an item's numbers of all lanes are one line of memory.
+Lanes are the last axis of all arrays, so the numbers of one item in all lanes are one line of memory.
 """
 
 from collections.abc import Callable
@@ -27,11 +27,11 @@ _UNROLLED = 8  # items of a set that are added in one pass over the sets
 
 
 class Use(NamedTuple):
-    """Which of the C cells of rankings use a number of something, and how often each; padding does so 0 times."""
+    """What the C cells of rankings use (a set, an item, a pair of items), in T entries."""
 
-    number: Int32[Array, "T"]
-    cell: Int32[Array, "T"]
-    factor: Float[Array, "T"]
+    number: Int32[Array, "T"]  # of what is used
+    cell: Int32[Array, "T"]  # that uses it
+    factor: Float[Array, "T"]  # how often one ranking of the cell does; 0 for padding
 
 
 class Choices(NamedTuple):
@@ -44,7 +44,7 @@ class Choices(NamedTuple):
     sets: tuple[Int32[Array, "_ _"], ...]  # items of each set
     of_sets: Use  # times that a ranking chooses from a set, its weight included
     of_items: Use  # times that it chooses an item
-    edges: Use  # pairs of items, first * M + second, the first of which took a place before the second, or its own
+    edges: Use  # pairs of items, first * M + second: the first took the place right before the second's, or the same
 
 
 class Counts(NamedTuple):
@@ -81,7 +81,7 @@ def used(use: Use, count: Num[Array, "C R"], n: int) -> Float[Array, "{n} R"]:
 
 
 def counted_choices(choices: Choices, count: Num[Array, "C R"], n_items: int) -> Counts:
-    """Those of ``count`` rankings of the cells."""
+    """The sufficient statistics of ``count`` rankings of the cells."""
     widths = [s.shape[1] for s in choices.sets]
     times = used(choices.of_sets, count, sum(widths))
     ends = [sum(widths[:k]) for k in range(1, len(widths))]
@@ -89,13 +89,13 @@ def counted_choices(choices: Choices, count: Num[Array, "C R"], n_items: int) ->
 
 
 def edges(choices: Choices, count: Num[Array, "C R"], n_items: int) -> Bool[Array, "R {n_items} {n_items}"]:
-    """Whether an item took a place before the other's, or the same, right before it in some ranking."""
+    """Whether the row's item took, in some ranking, the place right before the column's item, or the same place."""
     table = used(choices.edges, count, n_items**2) > 0
     return table.T.reshape(-1, n_items, n_items)
 
 
 def rated_items(standing: Int8[Array, "M R"], is_item: Bool[Array, "M"], terms: Terms) -> Rated:
-    """What moves: with a ridge every item, else those of the main group."""
+    """Which items move: with a ridge all, else those of the main group."""
     free = terms.ridge > 0
     active = is_item[:, None] & ((standing == Standing.IDENTIFIED) | free)
     return Rated(active, (standing == Standing.ABOVE) & ~free)
@@ -121,7 +121,7 @@ def set_sums(choices: Choices, values: Float[Array, "M R"]) -> list[Float[Array,
 
 
 def item_sums(choices: Choices, values: list[Float[Array, "_ R"]], n_items: int) -> Float[Array, "{n_items} R"]:
-    """Sums of the ``values`` of every item's sets, given by width."""
+    """For every item, the sum over the sets that hold it of their ``values``, which are given by width."""
 
     def of_width(total: Array, items: Array, own: Array) -> Array:
         return _over_places(items, lambda sums, item: sums.at[item].add(own, mode="promise_in_bounds"), total)
@@ -164,13 +164,13 @@ def product(choices: Choices, at: Slope, p: Float[Array, "M R"], ridge: Num[Arra
 
 
 def diagonal(choices: Choices, at: Slope, ridge: Num[Array, ""]) -> Float[Array, "M R"]:
-    """That of the information, for items that move."""
+    """Diagonal of the information, for items that move."""
     own = at.expected - at.mass**2 * item_sums(choices, at.bend, len(at.mass))
     return jnp.where(at.mass > 0, jnp.maximum(own, 0.0) + 2 * ridge, 0.0)
 
 
 def information(choices: Choices, at: Slope, ridge: Num[Array, ""]) -> Float[Array, "R M M"]:
-    """The whole of it, a column after the other."""
+    """The whole information, computed column by column."""
     m, n_lanes = at.mass.shape
 
     def column(k: Array) -> Array:

@@ -32,8 +32,7 @@ def traced_for(platform: str) -> Iterator[None]:
 def by_platform(*arguments: Any, default: Callable[..., T], **branches: Callable[..., T]) -> T:
     """The branch for ``cpu``, ``gpu`` or ``tpu`` of the ``arguments``, or else the ``default``.
 
-    Where no program has said what it is for, all are traced, as by `jax.lax.platform_dependent`, and the compiler takes
-    one.
+    Outside of `traced_for`, all branches are traced, by `jax.lax.platform_dependent`, and the compiler takes one.
     """
     kind = _kind.get()
     if kind is not None:

@@ -1,8 +1,9 @@
 """Bradley-Terry from few human outcomes and many of a judge (prediction-powered inference, arXiv:2403.07008).
 
 The n labelled battles have a human outcome y and the judge's f, N others have f alone. All that the estimate needs are
-seven sums for each pair of models. With r the human battles for each unlabelled one, the points of the pair's first
-model are those of people plus lam times what the judge gives in the unlabelled battles, less what it gives in the
+a few sums for each pair of models (`PairSums`). A pair has n_h labelled battles, with sums s_y of y and s_f of f, and
+n_u others, with the sum s_u of f; r is the number of labelled battles for each other one. The points of the pair's
+first model are those of people, plus lam times what the judge gives in the other battles less what it gives in the
 labelled ones:
 
     s_eff = s_y + lam (r s_u - s_f)
@@ -10,7 +11,7 @@ labelled ones:
 "By pair", r = n_h / n_u is the pair's own, and the battles are the human ones: n_eff = n_h. "Pooled", r = n / N for all
 pairs, and n_eff = (1 - lam) n_h + lam r n_u: the estimator of PPI++ (arXiv:2311.01453).
 
-Arrays have the lanes last.
+Lanes are the last axis of arrays.
 """
 
 from enum import IntEnum
@@ -59,13 +60,14 @@ class PairSums(NamedTuple):
 
 
 class Tuning(NamedTuple):
-    """By what lam is chosen: what the full data say of each pair."""
+    """What lam is chosen by: what the full data say of each pair."""
 
     first: Int32[Array, "P"]  # model; any for a pair that pads
     second: Int32[Array, "P"]
     probability: Float[Array, "P"]  # of a win of the first
     judge_mean: Float[Array, "P"]  # outcome that the judge gives on average, by its own strengths
-    # K, whose product with a score says what it moves: the inverse information, or a row of it for one difference.
+    # K: its product with a score (M,) is how far the score moves the estimates. It is the inverse information, or one
+    # row, for a single difference.
     moves: Float[Array, "D M"]
     worth: Float[Array, "P"]  # |K (e_first - e_second)|^2
 
@@ -99,11 +101,11 @@ def pair_sums(entries: Entries, draws: Num[Array, "units R"], n_pairs: int) -> P
 
 
 def powered(sums: PairSums, form: Form, tuning: Tuning, lam: Real[Array, ""]) -> Powered:
-    """The sums that lanes are fitted to, with ``lam`` where it is no NaN, else the one of least variance.
+    """The sums that lanes are fitted to, with ``lam``, or where that is NaN with the lam of least variance.
 
     With residuals e = y - p and d = f - c (c the judge's mean by strengths of its own, or p if pooled), the variance of
-    what K moves is that of e - lam d in the labelled battles, and of lam r d in the others. It is a parabola in lam,
-    whose lowest point in [0, 1] is taken.
+    K times the scores is that of e - lam d in the labelled battles plus that of lam r d in the others. It is a parabola
+    in lam, and lam is its lowest point in [0, 1].
     """
     p = tuning.probability[:, None]
     centre = tuning.judge_mean[:, None] if form == Form.BY_PAIR else p
@@ -131,7 +133,7 @@ def powered(sums: PairSums, form: Form, tuning: Tuning, lam: Real[Array, ""]) ->
         return jnp.sum(tuning.worth[:, None] * values, 0)
 
     without, shared, used = total(ee), total(ed), total(dd) + total(ratio**2 * dd_others)
-    if form == Form.POOLED:  # means of the samples do not vary; within pairs, what is off the model stays in both
+    if form == Form.POOLED:  # variances are about the samples' means; by pair, they keep what the model does not fit
         of_e, of_d, of_others = moved(e), moved(d), moved(ratio * others)
         n, n_others = jnp.maximum(n, 1.0), jnp.maximum(n_others, 1.0)
         without -= jnp.sum(of_e**2, 0) / n
@@ -158,9 +160,9 @@ def without_optimum(
 ) -> tuple[Float[Array, "M M"], Float[Array, "M M"], Int8[Array, "M"]]:
     """Tables of the models that may have a finite strength, and the standing of all.
 
-    Points outside [0, n] are possible, so that who won does not decide. A model whose points sum to 0 or less goes to
-    minus infinity, one that has all or more to infinity; its battles are then left out, and the search goes on. Whether
-    the others have a maximum shows when it is sought.
+    Points outside [0, n] are possible, so the graph of wins does not decide. A model whose points sum to 0 or less goes
+    to minus infinity, one that has all or more to infinity; its battles are then left out, and the search goes on.
+    Whether the likelihood of the others has a maximum shows only when it is sought.
 
     Args:
         n: battles.
@@ -172,7 +174,7 @@ def without_optimum(
         rated = (standing == Standing.IDENTIFIED).astype(n.dtype)
         # Products leave out the others in less time than tables without them are made.
         own, won = (rated * jnp.matmul(table, rated, precision="highest") for table in (n, points))
-        nothing = 1e-9 * own  # sums of what cancels
+        nothing = 1e-9 * own  # rounding of sums that cancel
         below, above = won <= nothing, own - won <= nothing
         outside = jnp.where(below & above, Standing.INCOMPARABLE, jnp.where(below, Standing.BELOW, Standing.ABOVE))
         leaves = (standing == Standing.IDENTIFIED) & (below | above)

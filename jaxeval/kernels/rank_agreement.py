@@ -1,9 +1,9 @@
-"""How evaluators rank models beside gold: sums over pairs, Kendall's tau-b, ranks, and agreement against the gap.
+"""How evaluators rank models, compared with gold: sums over pairs, Kendall's tau-b, ranks, and agreement by the gap.
 
 A resample of models is a vector of counts. A model is never paired with its own copy: a pair of models i and j weighs
-count_i count_j. NaN is a missing score, which takes its model out of all that the evaluator is asked about.
+count_i count_j. A missing score is NaN, and takes its model out of everything that is computed for the evaluator.
 
-Of many rankings of the same models, each with its own scores (`agreement`, `stratified`), the lanes L lie on the last
+For many rankings of the same models, each with its own scores (`agreement`, `stratified`), the lanes L are the last
 axis, which CPUs and accelerators vectorise.
 """
 
@@ -18,12 +18,12 @@ from jaxeval.kernels.links import Link, probability
 
 _MOST_STEPS = 40
 
-# Gold scores of many rankings that differ by no more are equal, logits: ten times what a refit leaves.
+# Gold scores in logits that differ by no more are equal: it is ten times the error that a refit leaves.
 _GOLD_TIE = 1e-7
-# Scores that differ by no more are equal, and a gap that falls short of a margin by no more is not under it, by the
-# rounding of percentages.
+# Scores that differ by no more are equal, and a gap that falls short of a margin by no more is not under it, because
+# percentages are rounded.
 _SCORE_TIE = 1e-9
-_FIELD = 2.0**17
+_FIELD = 2.0**17  # see `_word`
 
 
 class PairSums(NamedTuple):
@@ -36,7 +36,7 @@ class PairSums(NamedTuple):
 
 
 class PairBlocks(NamedTuple):
-    """Pairs of models, a width W of them side by side, and what each is to K rows of evaluators and gaps."""
+    """Pairs of models in blocks of W, and the sign of each pair in K rows: those of the evaluators, gap by gap."""
 
     first: Int32[Array, "blocks W"]
     second: Int32[Array, "blocks W"]
@@ -45,9 +45,9 @@ class PairBlocks(NamedTuple):
 
 
 class DeltaPairs(NamedTuple):
-    """What the pairs of fixed scores are to E evaluators with D gaps each, computed once for all resamples.
+    """Pairs of models under each of D gaps, by E evaluators with fixed scores: computed once for all resamples.
 
-    Models have Q slots; the last is no model. Rows of pairs are those of the evaluators, gap by gap; further ones are
+    Models have Q slots; the last is no model. Rows of pairs are those of the evaluators, gap by gap; further rows are
     empty.
     """
 
@@ -71,7 +71,7 @@ class RankMeasures(NamedTuple):
 
 
 class TierQuestion(NamedTuple):
-    """Tiers of the models, and whom ranks are among."""
+    """Tiers of the models, and among which models they are ranked."""
 
     tiers: Integer[Array, "T"]  # 0 .. T - 1, 0 the best
     within: Bool[Array, ""]  # ranks are among the models of the tier, not all that the evaluator has scored
@@ -98,7 +98,7 @@ class GapQuestion(NamedTuple):
 
     first: Int32[Array, "P"]  # models of every pair
     second: Int32[Array, "P"]
-    scale: Float[Array, "E"]  # points of the gap that the slope's penalty is for
+    scale: Float[Array, "E"]  # points of the gap for which the slope is penalised
     start: Float[Array, "E 2"]  # where to start from: intercept and slope per scale
     edges: Float[Array, "E _"]  # of the G bins, from 0, in which the regression is compared with the pairs
     ridge: Float[Array, ""]
@@ -119,7 +119,7 @@ class GapRegression(NamedTuple):
 
 
 class Stratified(NamedTuple):
-    """Rankings by tier of the models ranked."""
+    """How rankings agree with gold, by tier of the models that they rank."""
 
     rank_change: Float[
         Array, "T L"
@@ -129,7 +129,7 @@ class Stratified(NamedTuple):
 
 
 def tau_b(sums: PairSums) -> Float[Any, "..."]:
-    """(P - Q) / sqrt((P + Q + T) (P + Q + U)) (DOI 10.1093/biomet/33.3.239), of JAX's arrays or NumPy's.
+    """Kendall's (P - Q) / sqrt((P + Q + T) (P + Q + U)) (DOI 10.1093/biomet/33.3.239), of arrays of JAX or NumPy.
 
     NaN where no pair is ordered by the evaluator, or none by gold.
     """
@@ -147,10 +147,10 @@ def misordered(sums: PairSums) -> Float[Array, "..."]:
 def delta_sums_of_draws(counts: Num[Array, "R Q"], pairs: DeltaPairs) -> PairSums:
     """Sums (R, K) over pairs in resamples ``counts`` of models with fixed scores.
 
-    The weights of pairs are formed once and multiplied by their directions for every evaluator and gap in one product:
-    all are whole numbers, exact in single precision under 2**24. How many pairs lie under a gap needs no product:
-    the partners of a model are neighbours in the order of scores. Loops end where there are no more pairs, evaluators
-    or gaps, so that what arrays have room for costs nothing.
+    The weights of pairs are formed once and multiplied by their signs for every evaluator and gap in one product: all
+    are whole numbers, exact in single precision under 2**24. How many pairs lie under a gap needs no product: the
+    partners of a model are neighbours in the order of scores. Loops end where there are no more pairs, evaluators or
+    gaps, so the empty room of the arrays costs nothing.
     """
     by_model = counts.astype(pairs.ordered.sign.dtype).T
 
@@ -179,7 +179,7 @@ def delta_sums_of_draws(counts: Num[Array, "R Q"], pairs: DeltaPairs) -> PairSum
 def delta_sums(
     scores: Float[Array, "E M"], gold: Float[Array, "M"], counts: Float[Array, "M"], deltas: Float[Array, "D"]
 ) -> PairSums:
-    """The same sums (E, D) of one resample whose ``scores`` are its own."""
+    """The sums (E, D) of one resample that has ``scores`` of its own."""
     gold_gap = gold[:, None] - gold
 
     def of_evaluator(x: Array) -> PairSums:
@@ -212,7 +212,7 @@ def _form(matrix: Num[Array, "M M"] | Bool[Array, "M M"], weight: Float[Array, "
 
 
 def _places(x: Float[Array, "M"], weight: Float[Array, "M"]) -> tuple[Float[Array, "M"], Float[Array, "M"]]:
-    """Weight of the models above each one, and of those level with it, itself included."""
+    """Weight of the models above each one, and of those equal to it, itself included."""
     return _total(x > x[:, None], weight), _total(x == x[:, None], weight)
 
 
@@ -257,9 +257,9 @@ def rank_measures(
 def tier_changes(
     scores: Float[Array, "E M"], gold: Float[Array, "M"], counts: Float[Array, "M"], asked: TierQuestion
 ) -> TierChanges:
-    """Rank changes by tier of gold (Eq. 4 of the method).
+    """Rank changes by tier of gold (Eq. 4 of Xu et al., see `jaxeval.evaluators.rank_change`).
 
-    Tiers are the same parts of all models, larger ones first, ties together.
+    Tiers are equal parts of all models; if they cannot be equal, the better ones are larger. Tied models stay together.
     """
     tiers, within = asked
     n = jnp.sum(counts)
@@ -291,7 +291,7 @@ def separation(
     def of_evaluator(x: Array, ends: Array) -> Separation:
         lower, upper = ends
         weight = jnp.where(jnp.isnan(x + lower + upper), 0.0, counts)
-        above = lower[:, None] > upper  # NaN is not
+        above = lower[:, None] > upper  # False for NaN
         return Separation(
             (jnp.sum(weight) ** 2 - jnp.sum(weight**2)) / 2,
             _form(above, weight),
@@ -319,7 +319,7 @@ def gap_regression(
         agree = (1 + jnp.sign(gap) * gold_order) / 2
         known = ~jnp.isnan(agree) & (gap != 0)
         weight = jnp.where(known, of_pair, 0.0)
-        # Not of the weights: what lanes share is multiplied by all of them in one product.
+        # Nothing here but `weight` depends on the lane: one product multiplies the rest by the weights of all lanes.
         agree, gap = jnp.where(known, agree, 0.0), jnp.where(known, jnp.abs(gap), 0.0)
         z = gap / scale
         powers = jnp.stack([jnp.ones_like(z), z, z**2])
@@ -361,7 +361,7 @@ def _signs(
 ) -> tuple[Float[Array, "M L"], Float[Array, "M L"], Float[Array, "M 1"]]:
     """|gap|, infinite where not compared, and the signs of both gaps, 0 for equals.
 
-    Of two infinite gold scores the gap is NaN, as of a missing one: nothing compares them.
+    The gap between two infinite gold scores is NaN, like that to a missing one: nothing compares them.
     """
     width = jnp.where(jnp.isnan(gold_gap)[:, None] | jnp.isnan(gap), jnp.inf, jnp.abs(gap))
     sign = jnp.where(width > _SCORE_TIE, jnp.sign(gap), 0.0)
@@ -378,7 +378,7 @@ def _word(sign: Float[Array, "M L"], gold_sign: Float[Array, "M 1"]) -> Float[Ar
 
 
 def _sums(words: Float[Array, "... M L"], tied: Float[Array, "... M L"]) -> PairSums:
-    """From sums of words, and of ties of the scores."""
+    """The `PairSums` from sums of words (`_word`), and sums of ties of the scores."""
     gold_tied = jnp.round(words / _FIELD**2)
     rest = words - _FIELD**2 * gold_tied
     pairs = jnp.round(rest / _FIELD)
@@ -389,8 +389,8 @@ def _sums(words: Float[Array, "... M L"], tied: Float[Array, "... M L"]) -> Pair
 def agreement(scores: Float[Array, "M L"], gold: Float[Array, "M"], deltas: Float[Array, "D"]) -> PairSums:
     """Sums (D, L) of the pairs whose ``scores`` differ by less than each of ``deltas`` > 0.
 
-    A model is left out of a ranking where its score is NaN. ``gold`` are log-strengths; of infinite ones of the
-    same sign and of NaN nothing is known.
+    A model is left out of a ranking where its score is NaN. ``gold`` are log-strengths; infinite ones of the same sign
+    do not compare with each other, and NaN compares with nothing.
     """
     m = gold.shape[0]
     margins = jnp.where(jnp.isinf(deltas), jnp.finfo(scores.dtype).max, deltas - _SCORE_TIE)
@@ -398,7 +398,7 @@ def agreement(scores: Float[Array, "M L"], gold: Float[Array, "M"], deltas: Floa
     first_half = jnp.arange(m) < m // 2
 
     def shifted(s: Array, state: tuple[tuple[Array, ...], Array]) -> tuple[tuple[Array, ...], Array]:
-        """All pairs of a model and the s-th after it, around the end: each once for s up to M / 2."""
+        """All pairs of a model and the s-th one after it, in a circle: s up to M / 2 takes each pair once."""
         words, tied = state
         once = jnp.where((2 * s < m) | first_half, gold, jnp.nan)
         gold_gap = once - lax.dynamic_slice_in_dim(gold_twice, s, m)

@@ -66,11 +66,12 @@ def _ends(
 def used(
     pools: Pools, count: Int32[Array, "C"], budgets: Integer[Array, "B"], key: UInt64[Array, ""]
 ) -> Int32[Array, "B G M S"]:
-    """Votes of each cell among the first ``budgets``, ascending, of every model, or all it has.
+    """Votes of each cell among the first b votes that every model draws, for each b of the ascending ``budgets``.
 
-    Drawn without replacement: a reference, all of the set with votes left being alike, then one of the votes left. A
-    model's vote v has the same random word in every set, so that sets are compared on equal terms, and the votes of a
-    smaller budget are among those of a larger one.
+    A model with fewer votes draws them all. A vote is drawn without replacement: first a reference, any of the set with
+    votes left with equal chances, then one of the votes that are left against it. A model's vote v has the same random
+    word in every set, so sets are compared on equal terms, and the votes of a smaller budget are among those of a
+    larger one.
     """
     n_references, n_models = pools.in_set.shape[0], pools.cell.shape[1]
     model = jnp.arange(n_models, dtype=jnp.uint64) * _MODEL_STRIDE
@@ -126,10 +127,10 @@ def tables(
 def used_items(
     shared: SharedItems, count: Integer[Array, "X"], budgets: Integer[Array, "B"], key: UInt64[Array, ""]
 ) -> tuple[Float[Array, "B L M"], Float[Array, "B L M"], Float[Array, "B K S M"], Float[Array, "B K S M"]]:
-    """Votes and points of the first ``budgets`` items, against single references, then against those of sets.
+    """Votes and points on the first ``budgets`` items: against single references, then against those of sets.
 
-    The items, of which a resample holds ``count``, are drawn without replacement. An item draws the reference of
-    every set, all alike, for all models.
+    The items, of which a resample holds ``count``, are drawn without replacement. An item draws one reference of every
+    set, with equal chances, for all models.
     """
     n_sets, n_references = shared.size.shape[0], shared.several.shape[0]
     sets = jnp.arange(n_sets)
@@ -167,8 +168,9 @@ def used_items(
 def strengths(n: Float[Array, "K M"], points: Float[Array, "K M"], terms: solve.Terms) -> solve.Solution:
     """Log-strengths (M + K,) of models and references from votes and points of the models.
 
-    Maximises the Bradley-Terry likelihood less ridge * ||theta||^2 by Newton's method, the models' block of the
-    Hessian, a diagonal, eliminated. A ridge > 0 makes all strengths finite, also of models that won every vote.
+    Maximises the Bradley-Terry log-likelihood less ridge * ||theta||^2 by Newton's method. The models' block of the
+    Hessian is diagonal and is eliminated (a Schur complement is left). A ridge > 0 makes all strengths finite, also
+    those of models that won every vote.
     """
     n, points, ridge = n.T, points.T, terms.ridge
     n_models = n.shape[0]

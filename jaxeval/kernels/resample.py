@@ -44,9 +44,10 @@ class DrawScheme(IntEnum):
 
 
 class Strata(NamedTuple):
-    """The S strata, each of units with consecutive numbers, and how every resample gets as many of each as it should.
+    """The S strata, each of units with consecutive numbers, and how every resample gets the right number of each.
 
-    Most are drawn by the units' Poisson counts, whose rates fall short of the total. The rest is drawn one by one.
+    Most battles are drawn by the units' Poisson counts, whose rates fall short of the total. The rest is drawn one by
+    one.
     """
 
     total: Int32[Array, "... S"]  # battles, or clusters, of a stratum in every resample
@@ -86,7 +87,7 @@ class Packing(NamedTuple):
     """How the draws of the units of R resamples are held: static, one of two forms.
 
     Unpacked: an (R, K, Q) integer array. Packed, for hard outcomes (K = 3: loss, tie, win of the pair's first model):
-    (R, Q) words, one a pair. The lowest bits hold twice the score, the next ones the ties if they are kept, and the
+    (R, Q) words, one per pair. The lowest bits hold twice the score, the next ones the ties if they are kept, and the
     highest the number of battles.
     """
 
@@ -95,7 +96,7 @@ class Packing(NamedTuple):
 
     @property
     def bits(self) -> int:
-        """Those of a packed word that each number has: a half, or a third."""
+        """Bits of each number in a packed word: a half of the word's, or a third."""
         return np.iinfo(self.word).bits // (2 + self.keeps_ties) if self.word else 0
 
     def pack(self, rows: list[Num[Array, "*shape"]]) -> Num[Array, "R K Q"] | UInt[Array, "*shape"]:
@@ -132,15 +133,15 @@ class Packing(NamedTuple):
 
 
 def index_dtype(size: int) -> type:
-    """What holds every place of ``size``, and the number of places."""
+    """The integers that hold every index below ``size``, and ``size`` itself."""
     return np.int32 if size <= _MOST_INT32 else np.int64
 
 
 def add_at(table: Num[Array, "R Q"], index: Integer[Array, "R T"], value: Shaped[Array, "R T"]) -> Num[Array, "R Q"]:
     """``table`` with ``value`` added at ``index``, repeated ones too; all must be in bounds.
 
-    Rows are laid end to end: XLA's scatter on the CPU is three times as fast on one axis as on two. There it adds zeros
-    in less time than it leaves them out. On a GPU, where every addition is an atomic one, they are left out.
+    Rows are laid end to end: XLA's scatter on the CPU is three times as fast on one axis as on two. There, adding zeros
+    takes less time than leaving them out. On a GPU, where every addition is an atomic one, they are left out.
     """
     kind = index_dtype(table.size)
     start = jnp.arange(len(table), dtype=kind)[:, None] * table.shape[1]
@@ -162,7 +163,7 @@ def _take(table: Num[Array, "entries"], index: Integer[Array, "*shape"]) -> Num[
 def of_strata(
     values: Shaped[Array, "*shape"], stratum: Int32[Array, "units"] | None, axis: int = 1
 ) -> Shaped[Array, "..."]:
-    """``values`` by stratum (along ``axis``) for what is of these strata; of one stratum, as they are, to broadcast."""
+    """``values`` of strata (along ``axis``), gathered for the units of a ``stratum``; None leaves them to broadcast."""
     if stratum is None:
         return values
     return values.at[(slice(None),) * axis + (stratum,)].get(mode="promise_in_bounds")
@@ -185,7 +186,7 @@ def split_number(units: Units, number: Int32[Array, "*shape"]) -> tuple[Int32[Ar
 
 
 def counters(units: Units) -> UInt64[Array, "K Q"]:
-    """What each unit's word is drawn from, under the key of a resample."""
+    """The counter of each unit: with the key of a resample it gives the unit's random word."""
     column, row = (lax.broadcasted_iota(jnp.uint64, units.size.shape, axis) for axis in (1, 0))
     return column + row * _ROW_STRIDE
 
@@ -214,7 +215,7 @@ def draw(
     stream: Integer[Array, ""],
     numbers: Integer[Array, "R"],
 ) -> Num[Array, "R K Q"] | UInt[Array, "R Q"]:
-    """The draws of all units in the resamples ``numbers``, in the form of ``packing``; weights in none.
+    """The draws of all units in the resamples ``numbers``, in the form of ``packing``; Bayesian weights are unpacked.
 
     Poisson draws have the rates that the tables of ``units`` were built for.
     """
@@ -228,7 +229,7 @@ def draw(
 def _poisson(units: Units, packing: Packing, key: UInt64[Array, "R S"]) -> Num[Array, "R K Q"] | UInt[Array, "R Q"]:
     """Independent Poisson draws under the keys of lanes and strata."""
     key = of_strata(key, units.strata.column)
-    # Of every column's counter in row 0, once for all rows: multiplications of 64 bits are what limits the draws.
+    # For every column's counter in row 0, once for all rows: multiplications of 64 bits limit the speed of draws.
     product = jnp.arange(units.size.shape[1], dtype=jnp.uint64) * key
 
     def of_row(row: int) -> Array:
@@ -314,7 +315,7 @@ def draw_exactly(
     none = jnp.full(shape, -1, jnp.int32)
     forms = jax.eval_shape(both, none.astype(jnp.uint64))
     nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), forms)
-    # The chunks of an accelerator have thousands of lanes: hardly one would do without a second attempt.
+    # The chunks of an accelerator have thousands of lanes: hardly a chunk would need no second attempt.
     draws, number, missing, _ = by_platform(
         _Drawn(nothing[0], nothing[1], none, none),
         cpu=partial(until_usable, partial(all_again, apart)),
@@ -338,7 +339,7 @@ def _singly(strata: Strata, category: UInt64[Array, "G"] | None, key: UInt64[Arr
     number, fraction = _product(word, _of_places(strata, strata.n_numbers, 0))
     first = _of_places(strata, strata.first, 0)
     if category is not None:
-        # All are in bounds. XLA on the CPU makes index and entry in one vectorised loop only if it may fill in others.
+        # All are in bounds. But XLA on the CPU computes index and entry in one vectorised loop only in this mode.
         entry = category.at[number.astype(jnp.int32) + first].get(mode="fill", fill_value=0)
         number = jnp.where(fraction < (entry >> 32), number, entry & _LOW32)
     return number.astype(jnp.int32) + first
@@ -373,10 +374,10 @@ def _product(
 def singles(
     battles: Singles, size: int, seed: Integer[Array, ""], stream: Integer[Array, ""], numbers: Integer[Array, "R"]
 ) -> UInt8[Array, "R {size}"]:
-    """How often each of N battles is in the resamples ``numbers``; 0 in what ``size`` is beyond N.
+    """How often each of N battles is in the resamples ``numbers``; 0 in the slots from N to ``size``.
 
-    Exactly as many of each stratum as it holds. A word is compared with every threshold, which vectorises: a third of
-    the time of an alias table's gather.
+    A resample holds exactly as many of each stratum as the data. A word is compared with every threshold, which
+    vectorises and takes a third of the time of an alias table's gather.
     """
     strata = battles.strata
     thresholds = of_strata(battles.threshold, strata.column, 0)

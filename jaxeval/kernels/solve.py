@@ -1,4 +1,4 @@
-"""What every maximum is found by: the outer loop and its end, conjugate gradients, the cap on steps, the gauge.
+"""How every maximum is found: the outer loop and when it ends, conjugate gradients, the cap on steps, the gauge.
 
 Lanes, if any, are the trailing axes: parameters are (P, ...), what belongs to a lane is (...). Kernels of tables have
 none: they know one problem, and `kernels.batch` vmaps them. Kernels of graphs and of rows have one axis of lanes, the
@@ -36,7 +36,7 @@ class Status(IntEnum):
     SEPARABLE = 3
     "The likelihood has no maximum: it grows forever."
     TOO_FEW = 4
-    "Hardly any battle speaks on what is fitted."
+    "Hardly any battle says anything about what is fitted."
 
 
 class Terms(NamedTuple):
@@ -67,8 +67,8 @@ class Step(NamedTuple):
 
     change: Float[Array, "P *lanes"]
     grad: Float[Array, "P *lanes"]
-    memory: Any  # for the next step; lanes at rest are for the step itself to leave alone
-    # Error that it predicts to remain after the change, NaN where it gives up; None: by the rate of convergence.
+    memory: Any  # for the next step; a step must itself leave the memory of lanes at rest as it is
+    # Error that it predicts to remain after the change, NaN where it gives up; None: `loop` predicts it from the rate.
     remaining: Float[Array, "*lanes"] | None = None
 
 
@@ -180,7 +180,7 @@ def conjugate_gradients(
             solved: r being the residual, and z the preconditioned one.
         most_steps: the limit.
         running: lanes to solve.
-        least: the least curvature that is known before, in units of the diagonal.
+        least: the least curvature that is already known, in units of the diagonal.
     """
     eps = jnp.finfo(right.dtype).eps
 
@@ -202,7 +202,7 @@ def conjugate_gradients(
         x, r, p, rz, least, go, n_steps = state
         hp = product(p)
         curvature, scale = dot(p, hp), dot(p, diagonal * p)
-        # Beyond, rounding decides, as it does of the common shift, where there is no curvature.
+        # With less curvature, rounding decides, as along the common shift, which has none.
         go = go & (curvature > 100 * eps * scale)
         least = jnp.where(go, jnp.minimum(least, curvature / jnp.where(go, scale, 1.0)), least)
         alpha = jnp.where(go, rz / jnp.where(go, curvature, 1.0), 0.0)
@@ -236,10 +236,10 @@ def preconditioner(
     ridge: Real[Array, ""],
     n_models: int,
 ) -> Callable[[Array], Array]:
-    """What takes (P, ...) gradients to steps: D^-1/2 (D0^1/2 inverse D0^1/2) D^-1/2.
+    """The function that takes (P, ...) gradients to steps: D^-1/2 (D0^1/2 inverse D0^1/2) D^-1/2.
 
-    How parameters hang together is taken from the full data's ``inverse``, of whose information D0 =
-    ``full_diagonal`` is the diagonal. How much is known of each one is taken from the lane's own ``diagonal`` D
+    How parameters depend on each other comes from the full data's ``inverse``; D0 = ``full_diagonal`` is the diagonal
+    of the information that it inverts. How much is known of each parameter comes from the lane's own ``diagonal`` D
     (P, ...): a model with few battles may have none there, or twice as many. The first ``n_models`` parameters are
     log-strengths, with the ``ridge``; those without a diagonal are padding, which stays where it is.
     """
@@ -267,9 +267,10 @@ def regular(
 ) -> tuple[Float[Array, "*lanes P P"], Float[Array, "*lanes"]]:
     """The information of what ``moves``, regular in all other directions too.
 
-    What stays gets a unit diagonal. The common shift of the models that move, which the likelihood does not see, gets
-    along its unit vector (in place of that of the ``ridge``) the mean curvature of the models, which is returned too:
-    the inverse then leaves it alone, and battles of any weight leave it well conditioned.
+    What stays gets a unit diagonal. The likelihood does not see a common shift of the models that move. Along its unit
+    vector the matrix gets the mean curvature of the models, in place of the curvature of the ``ridge``; this curvature
+    is returned, too. The inverse in other directions does not change, and the matrix is well conditioned for battles of
+    any weight.
     """
     active = moves & (jnp.arange(moves.shape[-1]) < n_models)
     n_active = jnp.maximum(jnp.sum(active, -1), 1)
@@ -293,8 +294,8 @@ def solved_and_log_det(
 ) -> tuple[Float[Array, "*lanes P K"], Float[Array, "*lanes"]]:
     """Solutions X of ``matrix`` X = ``right``, and the log of its determinant: NaN if it is not positive definite.
 
-    XLA for TPUs factors no double-precision matrix where several devices share the lanes. There Gauss and Jordan's
-    elimination takes the factor's place: of such a matrix it needs no pivoting.
+    XLA for TPUs factors no double-precision matrix where several devices share the lanes. There Gauss-Jordan
+    elimination takes the factor's place: for a positive definite matrix it needs no pivoting.
     """
 
     def by_factor(matrix: Array, right: Array) -> tuple[Array, Array]:

@@ -1,10 +1,10 @@
 """Maximum of the likelihood on a graph of pairs, for many resamples at once.
 
 Newton's method with the steps found by conjugate gradients, preconditioned with the diagonal: a step then needs a few
-passes over the pairs and no (M, M) array. Boards of matches are well connected, and a handful of inner steps do; on a
-long chain of groups it takes as many as the chain has links.
+passes over the pairs and no (M, M) array. Boards of matches are well connected, and a handful of inner steps is enough;
+a long chain of groups takes as many as it has links.
 
-Arrays have the lanes (resamples) L last, see `kernels.adjacency`.
+Lanes (resamples) L are the last axis of arrays, see `kernels.adjacency`.
 """
 
 from typing import NamedTuple
@@ -17,12 +17,12 @@ from jaxeval.kernels.kinds import Bool, Float, Int32, Real
 from jaxeval.kernels.links import Link, bend, score_of_points, share
 from jaxeval.kernels.solve import Found, Solution, Status, Step, Terms, capped, centred, conjugate_gradients, loop
 
-# Early steps are solved until the residual's norm has shrunk so far, which shrinks the error by about as much.
+# Early steps are solved until the residual's norm has shrunk by this factor, which shrinks the error by about as much.
 _INNER_TOLERANCE = 0.01
 # Rounding of a gradient, in units of the precision times the battles that it adds up.
 _GRADIENT_ROUNDING = 1.0
-# Logits that rounding may be worth, by a bound some ten times what it turns out to be: where the data hardly join what
-# they join, it is more.
+# Logits that rounding may be worth in a fit that has converged, by a bound that is about ten times the real error. It
+# is exceeded where hardly any battles join groups of models.
 _MOST_ROUNDING = {"float64": 1e-6, "float32": 5e-3}
 _MOST_STALLS = 3
 
@@ -43,7 +43,7 @@ class SlotBattles(NamedTuple):
 
 
 def slot_battles(adjacency: Adjacency, pairs: SparsePairs) -> SlotBattles:
-    """Those of ``pairs``."""
+    """The battles of ``pairs`` by slots."""
     n, first = take(pairs.n, adjacency.pair), take(pairs.wins, adjacency.pair)
     wins = jnp.where(adjacency.is_first[..., None], first, n - first)
     return SlotBattles(n, wins, opponent_sums(adjacency, lambda k: wins[k]))
@@ -95,13 +95,13 @@ def newton_cg(
 ) -> Solution:
     """The maximum from ``start``, with fields (M, L) and (L,). ``pairs`` holds no battles of inactive models.
 
-    Steps short of their solution come first, then some that are solved to the rounding of the gradient: groups that few
-    battles join move by those alone. A lane ends by a solved step so short that the error after it, about its square,
-    is under the tolerance. It has not converged where conjugate gradients stall, or where rounding alone may be worth
-    more than 1e-6 logits (5e-3 in single precision).
+    The first steps are solved roughly, the last ones to the rounding of the gradient: only these move groups that few
+    battles join. A lane ends with a solved step so short that the error after it, about its square, is under the
+    tolerance. It has not converged where conjugate gradients stall, or where rounding alone may be worth more than 1e-6
+    logits (5e-3 in single precision).
 
-    With a ridge the mean of a connected component is left where the start had it, for what a small ridge can tell about
-    it: it is 0 at the maximum.
+    At the maximum with a ridge, the mean of each connected component is 0. Conjugate gradients may not see the
+    curvature of a small ridge: the mean then stays where the start has it.
     """
     battles = slot_battles(adjacency, pairs)
     noise = _GRADIENT_ROUNDING * jnp.finfo(start.dtype).eps * opponent_sums(adjacency, lambda k: battles.n[k])
@@ -147,10 +147,10 @@ def newton_step(
 ) -> tuple[Found, Float[Array, "L"]]:
     """Solution of information * change = gradient by conjugate gradients, for the lanes ``running``.
 
-    The information is D - V + 2 ridge, V the slots' ``weights`` and D their sums. The residual's norm shrinks
-    by ``shrink``, or until it is worth less than a tenth of the tolerance in the direction of ``least``
-    curvature so far, or to what rounding leaves of any gradient, its ``noise``. Also the logits that the
-    noise may be worth in the weakest direction.
+    The information is D - V + 2 ridge, V the slots' ``weights`` and D their sums. The residual's norm shrinks by
+    ``shrink``, or, where that is 0, until the residual is worth less than a tenth of the tolerance in the direction of
+    the ``least`` curvature so far. It never shrinks below the ``noise`` that rounding leaves of any gradient. The
+    second result is the logits that the noise may be worth in the weakest direction.
     """
     diagonal = opponent_sums(adjacency, lambda k: weights[k]) + 2 * terms.ridge
     inverse = jnp.where(diagonal > 0, 1 / jnp.where(diagonal > 0, diagonal, 1.0), 0.0)
@@ -161,7 +161,7 @@ def newton_step(
         return diagonal * p - opponent_sums(adjacency, lambda k: weights[k] * take(p, adjacency.opponent[k]))
 
     def enough(rz_start: Array, least: Array) -> Array:
-        # A residual r is worth r' H^-1 r <= r' D^-1 r / least, which the weakest pair may have all to itself.
+        # A residual r is worth r' H^-1 r <= r' D^-1 r / least, and all of it may be that of the weakest pair.
         own = jnp.where(shrink > 0, shrink**2 * rz_start, (0.1 * terms.tolerance) ** 2 * least * weakest)
         return jnp.maximum(own, floor)
 

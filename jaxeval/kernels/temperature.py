@@ -1,4 +1,7 @@
-"""Temperature of a judge: maximum of the logistic likelihood y = s(beta d) (Eq. 6 of arXiv:2606.13221)."""
+"""Temperature of a judge: the beta of greatest likelihood, where score differences d give targets with mean s(beta d).
+
+This is Eq. 6 of arXiv:2606.13221; s is the logistic function.
+"""
 
 from typing import NamedTuple
 
@@ -27,7 +30,7 @@ def fit(
 
     ``n`` is the weight of the battles at a level and ``wins`` their weight times target: all that the likelihood
     sees. Its derivative falls in beta, ever more slowly away from 0, so Newton's steps from 0 never overshoot.
-    The tolerance is that at the largest |level|. Under ``fewest`` battles off level 0 nothing is fitted.
+    The tolerance is in logits, at the largest |level|. With under ``fewest`` battles off level 0 nothing is fitted.
     """
     used = (n > 0) & (level != 0)
     reach = jnp.max(jnp.where(used, jnp.abs(level), 0.0))

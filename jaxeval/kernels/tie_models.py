@@ -32,7 +32,7 @@ class Response(NamedTuple):
     link: Link = Link.LOGIT  # of HALF; the other two have formulas of their own, of logits
 
 
-#: Of t where there are no ties: a probability of ties under 1e-20, and still numbers to work with.
+#: The t of boards without ties: it gives ties a probability under 1e-20, and keeps all formulas finite.
 NO_TIES = {TieModel.HALF: 0.0, TieModel.DAVIDSON: -50.0, TieModel.RAO_KUPPER: 1e-20}
 
 
@@ -79,7 +79,7 @@ def expected_slopes(model: Response, z: Values, t: Values) -> tuple[Values, Valu
 
 
 def log_likelihood(model: Response, target: Values, z: Values, t: Values) -> Values:
-    """Of one battle; of the expected result for HALF."""
+    """Log-likelihood of one battle with result ``target``: 0, 1/2 or 1; for HALF any in [0, 1]."""
     if model.ties == TieModel.HALF:
         return links.log_likelihood(model.link, target, z)
     win, tie, loss = probabilities(model, z, t)
@@ -87,7 +87,7 @@ def log_likelihood(model: Response, target: Values, z: Values, t: Values) -> Val
 
 
 def score(model: Response, target: Values, z: Values, t: Values) -> Score:
-    """At targets 0, 1/2 and 1, for HALF any in [0, 1]."""
+    """Score of one battle with result ``target``: 0, 1/2 or 1; for HALF any in [0, 1]."""
     if model.ties == TieModel.DAVIDSON:
         win, tie, _ = probabilities(model, z, t)
         return Score(target - win - tie / 2, (target == 0.5) - tie)
@@ -99,7 +99,7 @@ def score(model: Response, target: Values, z: Values, t: Values) -> Score:
 
 
 def information(model: Response, target: Values, z: Values, t: Values) -> Information:
-    """Observed, and so positive semidefinite."""
+    """Observed information of one battle, which is positive semidefinite because the log-likelihood is concave."""
     if model.ties == TieModel.DAVIDSON:
         win, tie, _ = probabilities(model, z, t)
         mean = win + tie / 2

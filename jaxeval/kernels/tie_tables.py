@@ -18,8 +18,9 @@ from jaxeval.kernels.tie_models import TieModel
 class TieTable(NamedTuple):
     """The sufficient statistics of one tie model: two numbers of every pair, or a sum for each model."""
 
-    battles: Num[Array, "M M"]  # Davidson: weight of those between i and j; the other: of those that i did not lose
-    # Davidson: sum of weight * target over the battles of i; the other: the transpose of ``battles``.
+    # Weight of battles between i and j. Davidson: of all; Rao and Kupper: of those that i did not lose.
+    battles: Num[Array, "M M"]
+    # Davidson: sum of weight * target over the battles of i; Rao and Kupper: the transpose of ``battles``.
     own: Float[Array, "M"] | Num[Array, "M M"]
     ties: Float[Array, ""]  # weight of all ties
 
@@ -64,8 +65,8 @@ def _davidson(theta: Float[Array, "M"], t: Float[Array, ""], table: TieTable) ->
 def _rao_kupper(theta: Float[Array, "M"], t: Float[Array, ""], table: TieTable) -> tuple[Array, Array]:
     """Score of log-strengths and of t.
 
-    With e = exp(theta) and b = e exp(t) a model does not lose with the probability of a product, of which its own part
-    is e_i / (e_i + b_j): the log-likelihood is sum_ij battles_ij log(e_i / (e_i + b_j)) + ties log(exp(2 t) - 1).
+    With e = exp(theta) and b = e exp(t), model i beats j with probability f_ij = e_i / (e_i + b_j), and they tie with
+    probability (exp(2 t) - 1) f_ij f_ji. The log-likelihood is sum_ij battles_ij log f_ij + ties log(exp(2 t) - 1).
     """
     e, b = jnp.exp(theta), jnp.exp(theta + t)
 

@@ -16,31 +16,42 @@ from jaxeval.statistics.quantiles import normal_quantile
 from jaxeval.wording import counted, did_you_mean, visible_line
 
 GoalName = Literal["board", "top", "pair", "newcomer"]
+#: How many models the top has where nobody says it.
+_TOP = 10
 
 
 class Aim(NamedTuple):
     """What is asked for; see `next_battles`."""
 
     goal: GoalName | None = None
-    top: int = 10
+    top: int | None = None
     pair: tuple[Hashable, Hashable] | None = None
     newcomer: Hashable | None = None
 
     @property
     def name(self) -> GoalName:
-        """The goal: what the other options are about where none is named.
+        """The goal. If none is named, it is the one that the other options are about.
 
         Raises:
             ValueError: there is no such goal, or the options are about another one.
+            TypeError: the newcomer is no name, but a list, say.
         """
-        meant: GoalName = "newcomer" if self.newcomer is not None else "pair" if self.pair is not None else "board"
+        meant: GoalName = "board" if self.top is None else "top"
+        if self.newcomer is not None:
+            meant = "newcomer"
+        elif self.pair is not None:
+            meant = "pair"
         name = self.goal or meant
         if name not in ("board", "top", "pair", "newcomer"):
             raise ValueError(f"goal must be 'board', 'top', 'pair' or 'newcomer', got {name!r}")
         if (self.newcomer is not None) != (name == "newcomer"):
             raise ValueError("goal='newcomer' and newcomer=, the model's name, need each other")
+        if not isinstance(self.newcomer, Hashable):
+            raise TypeError(f"newcomer must be the name of one model, got {self.newcomer!r}; ask for one after another")
         if (self.pair is not None) != (name == "pair"):
             raise ValueError("goal='pair' and pair=, two models, need each other")
+        if self.top is not None and name != "top":
+            raise ValueError(f"top= is how many models the goal 'top' is about, and the goal is {name!r}")
         return name
 
 
@@ -76,13 +87,13 @@ class Goal(NamedTuple):
         return 2 * normal_quantile(level) * root_mean_square(self.errors(known)[0])
 
     def told_apart(self, known: Information, level: float, power: float) -> float:
-        """Difference (Elo) that intervals of the differences leave 0 out for with that power, of an average pair."""
+        """The difference (Elo) of an average pair at which its interval leaves 0 out with that power."""
         z = normal_quantile(level) + float(scipy.special.ndtri(power))
         return z * root_mean_square(self.errors(known)[1])
 
 
 def root_mean_square(errors: Float) -> float:
-    """What the standard errors are on average, as variances are; infinite if one is, or if there is none."""
+    """The root of the mean variance; infinite if one error is, or if there is none."""
     return float(np.sqrt((errors**2).mean())) if len(errors) else np.inf
 
 
@@ -113,10 +124,13 @@ def goal_of(known: Information, aim: Aim) -> Goal:
     elif name == "top":
         rank = np.argsort(-np.where(np.isnan(known.strengths), -np.inf, known.strengths), kind="stable")
         n_rated = int((~np.isnan(known.strengths)).sum())
-        if not 2 <= checked_integer("top", aim.top, 1) <= n_rated:
-            raise ValueError(f"top must lie between 2 and {n_rated}, the models with a rating, got {aim.top}")
-        models, pairs = np.sort(rank[: aim.top]), above
-        words, differences = f"the ratings of the top {aim.top}", _within(models, above)
+        if n_rated < 2:
+            raise ValueError("goal='top' needs two models with a rating, and the board has fewer: take goal='board'")
+        top = _TOP if aim.top is None else checked_integer("top", aim.top, 1)
+        if not 2 <= top <= n_rated:
+            raise ValueError(f"top must lie between 2 and {n_rated:,}, the models with a rating, got {top:,}")
+        models, pairs = np.sort(rank[:top]), above
+        words, differences = f"the ratings of the top {top}", _within(models, above)
     else:
         models, pairs = np.arange(m), above
         words, differences = f"the ratings of {counted(m, 'model')}", above
@@ -131,7 +145,7 @@ def _within(models: Int, above: Bool) -> Bool:
 
 def _two(pair: tuple[Hashable, Hashable]) -> tuple[Hashable, Hashable]:
     if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2 or pair[0] == pair[1]:
-        raise ValueError(f"pair must be two models, got {pair!r}")
+        raise ValueError(f"pair must be two different models, got {pair!r}")
     return pair
 
 

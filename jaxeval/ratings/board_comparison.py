@@ -20,7 +20,7 @@ from jaxeval.tables.shown import Shown, View, settings_line
 from jaxeval.tables.table import Table
 from jaxeval.wording import counted, named
 
-#: Models that sentences name.
+#: How many models a sentence names at most.
 _MOST_NAMED = 5
 _SHOWN_FIRST = ("model_name", "difference", "difference_lower", "difference_upper", "moved", "rank_a", "rank_b",
                 "rating_a", "rating_b")  # fmt: skip
@@ -32,18 +32,18 @@ class Pairing(NamedTuple):
     n_a: int  # votes of each board
     n_b: int
     n_shared: int  # of them on both
-    known: str  # by what, in words
+    known: str  # how shared votes are recognised, in words
     n_other_result: int  # shared votes with another result on the other board
     together: bool  # one draw of the union; else independent draws
-    n_groups: int = 0  # clusters on both boards,
-    cluster: str | None = None  # by this column
-    made_before: bool = False  # draws that were there are taken as they are
+    n_groups: int = 0  # clusters that are on both boards
+    cluster: str | None = None  # the column that names them
+    made_before: bool = False  # the boards came with draws, which are taken as they are
 
     def sentence(self, names: tuple[str, str]) -> str:
-        """How votes and draws hang together, in words."""
+        """What the boards share, and how their resamples were drawn, in words."""
         votes = f"{counted(self.n_a, 'vote')} on {names[0]} and {self.n_b:,} on {names[1]}"
         if self.made_before:
-            drawn = "both have the same draws" if self.together else "the draws of each stay, as independent ones"
+            drawn = "both have the same draws" if self.together else "each keeps its own draws, taken as independent"
             return f"{votes}; {drawn}"
         known = f" by {self.known}" if self.known else ""
         shared = f"{self.n_shared:,} of them on both, known{known}"
@@ -51,7 +51,7 @@ class Pairing(NamedTuple):
             shared = f"none known to be on both{known}"
         if self.n_other_result:
             shared += f" ({counted(self.n_other_result, 'has', 'have')} another result on {names[1]})"
-        groups = f"; {counted(self.n_groups, 'group')} by {self.cluster!r} on both" if self.n_groups else ""
+        groups = f"; {counted(self.n_groups, 'cluster')} by {self.cluster!r} on both" if self.n_groups else ""
         drawn = "one draw of the union for both" if self.together else "independent draws"
         return f"{votes}, {shared}{groups}; {drawn}"
 
@@ -60,8 +60,8 @@ class Pairing(NamedTuple):
 class BoardComparison(Shown):
     """Two boards on one scale, over the M models that both rate. Differences are those of board b less board a.
 
-    ``ratings`` are the joint draws of both boards in one gauge; draw r of both is of the same resample where votes are
-    shared. ``boards`` are the bootstraps that they come from.
+    ``ratings`` are the joint draws of both boards in one gauge. If the boards share votes, draw r of both comes from
+    the same resample. ``boards`` are the bootstraps that the draws come from.
 
     Examples:
         >>> import jaxeval
@@ -69,7 +69,7 @@ class BoardComparison(Shown):
         >>> week = votes.filter(lambda table: table.index < 2_000)
         >>> found = jaxeval.compare_boards(week, votes, names=("last week", "this week"), n_resamples=200)
         >>> print(found.answer[0])
-        no model of 4 moved at the 95% level; the largest difference is that of model-1: +6.7 (-2.4 to +16.5)
+        none of 4 models moved at the 95% level; the largest difference is that of model-1: +6.7 (-2.4 to +16.5)
         >>> found.table[["model_name", "rank_a", "rank_b"]].head(1).to_numpy().tolist()
         [['model-1', 1, 1]]
     """
@@ -86,7 +86,7 @@ class BoardComparison(Shown):
     settings: Mapping[str, Any]
     notes: tuple[str, ...]  # what was read and done
     told: tuple[str, ...] = field(default=(), repr=False)  # warnings of the comparison itself
-    one_scale: bool = True  # False with different links, whose differences do not tell who moved
+    one_scale: bool = True  # False if the links differ: differences then do not show who moved
 
     def _shown(self) -> View:
         title = f"BoardComparison: {' and '.join(self.names)}, {counted(len(self.models), 'model')} on both"
@@ -125,15 +125,15 @@ class BoardComparison(Shown):
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """A row per model, first those that moved, the largest difference first, then the others by rating on b.
+        """A row per model: first the models that moved, by size of the difference, then the others by rating on b.
 
         ``rating_a`` and ``rating_b`` (Elo, in one gauge), ``difference`` and ``rank_change`` (rank on b less rank on a:
-        negative is up) have the ends ``_lower`` and ``_upper`` of a percentile interval of each model by itself.
+        negative is up) have the ends ``_lower`` and ``_upper`` of a percentile interval for that model alone.
         ``moved`` is "up" or "down" where the difference is not 0 for all models at once (`Draws.apart_from`), else "";
         it is missing where the boards have different links.
-        ``rank_best_a`` to ``rank_worst_a`` are the ranks that the draws leave open on board a, among the models
-        compared, as are ``rank_best_b`` to ``rank_worst_b``. ``vote_count_a`` and ``vote_count_b`` count all votes of a
-        model. ``attrs`` holds ``warnings`` and ``settings``.
+        The draws leave open the ranks ``rank_best_a`` to ``rank_worst_a`` on board a, and ``rank_best_b`` to
+        ``rank_worst_b`` on board b, among the models compared. ``vote_count_a`` and ``vote_count_b`` count all votes of
+        a model. ``attrs`` holds ``warnings`` and ``settings``.
         """
         difference, (a, b) = self.difference, self.ratings
         apart = difference.apart_from(0.0, self.level).to_numpy() & self.one_scale
@@ -166,8 +166,9 @@ class BoardComparison(Shown):
     def agreement(self) -> pd.DataFrame:
         """Rows ``kendall_tau`` (tau-b), ``spearman`` and ``top_overlap``, the share of the first ``top`` on both.
 
-        ``value``, and the ``lower`` and ``upper`` end of a percentile interval of the draws. Draws have the noise of
-        votes twice, which lowers every agreement: they are moved to have the estimate as their mean.
+        Columns are ``value``, and ``lower`` and ``upper``, the ends of a percentile interval of the draws. Draws hold
+        the noise of the votes twice, which lowers every agreement. They are therefore shifted to have the estimate as
+        their mean.
         """
         a, b = self.ratings
         first, second = (np.concatenate([own.estimate[None], own.draws]) for own in (a, b))
@@ -186,7 +187,7 @@ class BoardComparison(Shown):
         table, movers = self.table, self.movers
         n, level = len(table), f"{100 * self.level:g}% level"
         if self.identical:
-            return [f"no model of {n:,} moved: the boards hold the same votes, rated alike"]
+            return [f"none of {counted(n, 'model')} moved: the boards hold the same votes, rated alike"]
         if len(movers):
             said = [f"{row['model_name']} {_with_ends(row)}" for row in _records(movers)[:_MOST_NAMED]]
             more = f" and {len(movers) - len(said):,} more" if len(movers) > len(said) else ""
@@ -195,7 +196,8 @@ class BoardComparison(Shown):
         else:
             row = _records(table.loc[[table["difference"].abs().idxmax()]])[0]
             largest = f"the largest difference is that of {row['model_name']}: {_with_ends(row)}"
-            first = f"no model of {n:,} moved at the {level}" if self.one_scale else "the links of the boards differ"
+            none = f"none of {counted(n, 'model')} moved at the {level}"
+            first = none if self.one_scale else "the links of the boards differ"
             sentences = [f"{first}; {largest}"]
         values = self.agreement
         tau = [values.loc["kendall_tau", name] for name in ("value", "lower", "upper")]
@@ -217,7 +219,7 @@ class BoardComparison(Shown):
                 )
         for why in dict.fromkeys(self.left_out.values()):
             models = [model for model, own in self.left_out.items() if own == why]
-            messages.append(f"{counted(len(models), 'model')} not compared, {why}: {named(models)}")
+            messages.append(f"{counted(len(models), 'model is', 'models are')} not compared, {why}: {named(models)}")
         for name, board in zip(self.names, self.boards, strict=True):
             messages += [f"{name}: {warning}" for warning in board.warnings]
         return messages

@@ -29,7 +29,7 @@ from jaxeval.statistics.comparison import check_square
 #: Largest error left in any strength (1e-9 is 2e-7 Elo of logits, 3e-7 of probits).
 TOLERANCE_LOGIT = 1e-9
 _MAX_NEWTON_STEPS = 200
-#: An inverse takes several (M, M) tables, and M^3: ten seconds or more for 6,000 models.
+#: An inverse takes several (M, M) tables and about M^3 operations: ten seconds or more for 6,000 models.
 MOST_INVERTED = 6_000
 #: The inverse-pair-frequency weights of the Arena: 1 / max(battles of the pair, 50).
 PAIR_FREQUENCY_FLOOR = 50
@@ -41,8 +41,8 @@ class Board(NamedTuple):
     models: pd.Index
     cells: Cells
     n: Float  # (P,) weight of the battles of each pair
-    wins: Float  # (P,) what its first model took of it
-    pair_weight: Float | None  # (P,) the factor that both hold
+    wins: Float  # (P,) the part of that weight that the first model of the pair won
+    pair_weight: Float | None  # (P,) the factor that `n` and `wins` contain
     connectivity: Connectivity
     active: Bool  # (M,) models with a finite rating
     theta: Float  # (M,) 0 for inactive models
@@ -104,7 +104,7 @@ class Board(NamedTuple):
         return np.asarray((spread.T @ spread.multiply(self.cells.count[:, None])).toarray())
 
     def log_likelihood(self) -> float:
-        """Of the battles of models with a finite rating."""
+        """Log-likelihood of the battles of models with a finite rating."""
         cells = self.cells
         both = self.active[cells.first] & self.active[cells.second]
         target = self.wins / np.where(self.n > 0, self.n, 1.0)
@@ -143,7 +143,7 @@ def fit_boards(
     return [boards[s] for s in range(len(slices))]
 
 
-#: Models and cells of a slice, and (P,) weight of its pairs' battles, wins of their first models, and the factor in it.
+#: Models and cells of a slice; (P,) the weight of each pair's battles, the wins of its first model, the factor in both.
 _Given = tuple[pd.Index, Cells, Float, Float, Float | None]
 
 
@@ -193,7 +193,7 @@ def _fit_dense(slices: Sequence[_Given], options: FitOptions, starts: Sequence[F
 def _identified(n: Float, wins: Float, options: FitOptions) -> tuple[Connectivity, Bool]:
     """What (M, M) tables identify, and (M,) models with a finite rating.
 
-    With Firth's penalty all that met in the largest component have one. How they stand to its main group is still told.
+    With Firth's penalty all models of the largest component have one. Their standing to its main group is still kept.
     """
     if options.penalty == "none":
         found = analyse(n, wins)
@@ -270,7 +270,7 @@ def strength_slopes(cells: Cells, n_models: int) -> scipy.sparse.csr_array:
 
 
 def rated_theta(board: Board) -> Float:
-    """(M,) log-strengths with +inf, -inf and NaN where the data set none."""
+    """(M,) log-strengths; +inf, -inf or NaN where the data give no finite one."""
     unrated = np.array([0.0, np.inf, -np.inf, np.nan])[board.connectivity.standing]
     return np.where(board.active, board.theta, unrated)
 
@@ -283,8 +283,8 @@ def battles_per_model(cells: Cells, n_models: int) -> Float:
 def main_battles(board: Board) -> Float:
     """(M,) battles of the models of the main group.
 
-    Where a resample falls into several groups, it is this number, not its own, that chooses the main one: the same in
-    every resample that has it. Groups of about equal size would else take turns.
+    Where a resample falls into several groups, these numbers choose the main one, and not the resample's own numbers.
+    So the choice is the same in every resample. Otherwise groups of about equal size would take turns.
     """
     battles = per_model(board.cells.first, board.cells.second, board.n, len(board.theta))
     is_main = board.active if board.ridge == 0 else board.connectivity.standing == Standing.IDENTIFIED

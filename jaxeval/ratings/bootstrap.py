@@ -1,7 +1,7 @@
 """Bootstrap of Bradley-Terry fits: every resample refitted to convergence, batched.
 
-The way down, each step once: battles are read and checked; compressed to cells, slice by slice; fitted, and posed as
-a `Problem`, which says what is drawn and how it is refitted; run by `LaneRun`; and tabled as `Bootstrap`.
+The steps: battles are read and checked; compressed to cells, slice by slice; fitted; posed as a `Problem`, which says
+what is drawn and how it is refitted; run by `LaneRun`; and returned as a `Bootstrap`.
 """
 
 from __future__ import annotations
@@ -71,53 +71,55 @@ def bootstrap(
 
     Args:
         battles: `Battles`, or a table with the standard columns; or `Rankings`, whose items are rated by
-            `fit_plackett_luce`. Rankings are then drawn and counted wherever these words say battles. They have no
-            ``reweight``, ``penalty``, ``features``, ``ties`` or ``link``.
+            `fit_plackett_luce`. Rankings are then drawn and counted in place of battles in all that follows. They have
+            no ``reweight``, ``penalty``, ``features``, ``ties`` or ``link``.
         n_resamples: B.
         seed: any integer from 0 to 2**63 - 1.
         scheme: "multinomial" draws N battles with replacement, exactly; "poisson" gives each battle a Poisson(1)
             weight; "bayesian" an exponential one; "cluster" draws whole clusters with replacement.
         by: a column, or several. Each of their groups is a slice, which is rated and resampled on its own; the result
-            is a dict by group, `Bootstraps`. Categories of a column of lists, or of objects with flags, overlap: a
-            battle is in the slice of each that it has, and in "overall", which is the board without that column, draw
-            by draw. A slice that cannot tell a covariate from its models, or that has no ties
-            for a tie model, is rated without; its ``warnings`` say so.
-        cluster: column of the clusters (prompts, voters, sessions). It implies the scheme "cluster", and the errors of
-            ``fit`` are those of clusters, too.
+            is a dict by group, `Bootstraps`. In a column of lists, or of objects with flags, categories overlap: a
+            battle is in the slice of each of its categories, and in the slice "overall". That slice has the same draws
+            as the board without that column. A slice that cannot tell a covariate from its models, or that has no ties
+            for a tie model, is rated without the covariate or tie model; its ``warnings`` say so.
+        cluster: column of the clusters (prompts, voters, sessions). It implies the scheme "cluster". The standard
+            errors of ``fit`` then take clusters as independent, too.
         strata: column of strata: every resample holds exactly as many battles (or clusters) of each stratum as the
-            data, and intervals leave out the variance between strata; the errors of ``fit`` do so, too. With ``by``,
-            the strata of each slice. A stratum of one battle does not vary, which ``warnings`` count. Weights of the
-            scheme "bayesian" sum to each stratum's number of battles; the scheme "poisson" knows no strata.
+            data. Intervals leave out the variance between strata, and so do the standard errors of ``fit``. With
+            ``by``, strata are those of each slice. A stratum of one battle does not vary; ``warnings`` count these.
+            Weights of the scheme "bayesian" sum to each stratum's number of battles; the scheme "poisson" has no
+            strata.
         ridge: as in `fit_bradley_terry`, like ``gauge``, ``base`` and ``reweight``.
         dtype: precision of the refits; "float32" stays within 0.05 Elo of "float64" on boards that are not sparse.
         features: as in `fit_bradley_terry`, like ``normalize``, ``feature_ridge``, ``ties``, ``link`` and
             ``penalty``. With features, or a tie model, results are `ContextualBootstrap`. With a tie model resamples
             are also refitted with ties as half a win, see `ContextualBootstrap.expected_score`.
-        method: as in `fit_bradley_terry`, for each slice by its own number of models; the draws are the same.
+        method: as in `fit_bradley_terry`; "auto" chooses for each slice by its own number of models. What is drawn does
+            not depend on it.
         chunk_size: resamples computed together; by default sized to the cache (CPU) or to 1 GB (GPU, TPU).
         memory_limit: bytes that the refits, their tables and results may take, give or take a fifth; chunks shrink to
-            fit. Not counted: Python, JAX and what they compile (some 300 MB, once for boards of a shape), the battles,
-            the fit of the whole board, and copies of results that several processes exchange.
+            fit. Not counted: Python, JAX and what they compile (about 300 MB, once for each shape of boards), the
+            battles, the fit of the whole board, and copies of results that several processes exchange.
         checkpoint: folder that finished resamples are kept in. After an interruption the same call goes on from them,
             with the same draws; with more resamples, too.
         progress: show a bar on standard error; by default only on a terminal, for work over 0.7 s.
-        max_slices: more slices than that are an error, before any is rated.
+        max_slices: more slices than that raise an error, before any is rated.
         min_slice_battles: slices with fewer battles are not rated: ``left_out`` and ``warnings`` of the result list
             them. By default every slice is rated.
-        missing: what to do about battles without a value of ``by``: "error"; "drop", they are in no slice, and
-            ``n_missing`` and ``warnings`` of the result count them; "label", they are a slice, named "(missing)".
+        missing: what to do about battles without a value of ``by``. "error": raise one. "drop": they are in no slice,
+            and ``n_missing`` and ``warnings`` of the result count them. "label": they make a slice named "(missing)".
 
     Raises:
-        TypeError: an option is of another type than it says.
+        TypeError: an option has the wrong type.
         ValueError: an unknown scheme, a bad number, an impossible gauge.
         DataError: ``by``, ``cluster`` or ``strata`` names no column, or one with missing values; a cluster lies in
-            several strata; there are more than ``max_slices`` slices, or none of ``min_slice_battles``; ``checkpoint``
-            is the folder of another run; without ``by``, a covariate that the models decide, or a tie model without
-            ties.
+            several strata; there are more than ``max_slices`` slices, or none with ``min_slice_battles`` battles;
+            ``checkpoint`` is the folder of another run; without ``by``, a covariate that the models determine, or a tie
+            model without ties.
         MemoryLimitError: not even one resample at a time fits ``memory_limit``, or this machine's memory cannot hold
             the results.
-        ProcessError: another process of a run in several (`jaxeval.gather_battles`) failed; or this one was forked
-            after JAX had started.
+        ProcessError: in a run of several processes (`jaxeval.gather_battles`) another one failed; or this process was
+            forked after JAX had started.
 
     Examples:
         >>> import jaxeval
@@ -130,7 +132,7 @@ def bootstrap(
         >>> by_language["German"].draws.shape
         (100, 4)
     """
-    given = {**locals(), **options}  # which are not listed again
+    given = {**locals(), **options}  # first of all, so that locals are the arguments alone
     battles = battles.rows if isinstance(battles, Rankings) else as_battles(battles)  # read
     with together(battles.n_processes):
         asked = BootstrapOptions.of(given).checked(battles)
@@ -156,7 +158,7 @@ def resampled(battles: Battles, slices: Slices, options: BootstrapOptions, how: 
 
 
 def _identity(slices: Slices, options: BootstrapOptions) -> Identity:
-    """What decides the draws, and what decides how many there are and how they are written."""
+    """What decides the draws; and, apart from it, what decides how many there are and how they are written."""
     deciding, shown = options.identity(slices.covariates.names)
     return Identity(
         deciding, (slices.labels, slices.boards, slices.drawn, slices.covariates.matrix), shown, noun="battles"
@@ -229,8 +231,8 @@ def _problems(
 def _blocks(n_models: Sequence[int], options: BootstrapOptions) -> list[list[int]]:
     """Slices that share a batched call: as a rule all of them, but a wide one goes alone.
 
-    Arrays hold a few (M, M) tables for every dense slice of a block, M being that of the widest. So many of them that
-    this would exceed a gigabyte or two go in several blocks, wide ones together.
+    Arrays hold a few (M, M) tables for every dense slice of a block, where M is that of the widest. If this would
+    exceed a gigabyte or two, the slices go into several blocks, wide ones together.
     """
     if options.contextual:
         return [list(range(len(n_models)))]

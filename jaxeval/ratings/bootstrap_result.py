@@ -56,8 +56,8 @@ class Bootstrap(Shown):
 
     ``draws`` are ratings on the Elo scale in the gauge of ``fit``. In a *degenerate* resample some models have no
     comparable rating: +inf for one that never loses a point in it, -inf for one that never takes one, NaN for one
-    without battles. The gauge is then held by the other models, and ``degenerate`` counts the cases. Where none of the
-    models that hold it is left (an anchor), the draw is NaN for all; ``warnings`` says in how many.
+    without battles. The other models then hold the gauge, and ``degenerate`` counts the cases. If no model is left to
+    hold it, as when an anchor has no rating, the draw is NaN for all models; ``warnings`` says how often.
 
     Examples:
         >>> import jaxeval
@@ -84,7 +84,7 @@ class Bootstrap(Shown):
     n_by_slower_solvers: int = field(repr=False)  # resamples that needed the slower solvers for sparse boards
     _draw: ClassVar[str] = "resample"  # what one of the draws is called
     _context: ContextDraws | None = field(default=None, repr=False)  # with covariates or a tie model
-    _overlapping: tuple[str, ...] = field(default=(), repr=False)  # columns by which other slices have battles of it
+    _overlapping: tuple[str, ...] = field(default=(), repr=False)  # columns whose slices share battles
 
     def _shown(self) -> View:
         table, what = self.fit._best_first(), f"{counted(len(self.draws), self._draw)} of {self.fit._how_many()}"
@@ -130,7 +130,7 @@ class Bootstrap(Shown):
 
     @cached_property
     def contrasts(self) -> Draws:
-        """The same draws with mean 0 among the rated models, for all that does not depend on the gauge.
+        """The same draws with mean 0 among the rated models, for results that do not depend on the gauge.
 
         An anchor with few votes costs no draw here, and results are equal to the last digit under every gauge.
         """
@@ -145,7 +145,7 @@ class Bootstrap(Shown):
     def without_spread(self) -> pd.Series:
         """Whether all draws of a model are equal, though it is no anchor: the resamples show no uncertainty at all.
 
-        So it is with one resample, or for models that only ever tied. There is then no interval.
+        This happens with one resample, and for models that only ever tied. Such a model has no interval.
         """
         return self._in_gauge.without_spread
 
@@ -155,17 +155,17 @@ class Bootstrap(Shown):
         return self._in_gauge.standard_errors
 
     def beside(self, level: float = 0.95) -> dict[str, list[dict[str, Any]]]:
-        """Records that a leaderboard keeps beside its table, by what they are of; none of a plain board."""
+        """Records that a leaderboard keeps beside its table, by name; a plain board has none."""
         return {}
 
     def interval(self, level: float = 0.95, kind: BoardInterval = "percentile") -> pd.DataFrame:
         """Confidence intervals of the ratings, Elo: columns ``lower`` and ``upper``.
 
-        "wald" gives those of the fit, see `BradleyTerryFit.interval`, whatever the draws. "percentile" takes quantiles
-        of the draws, "basic" reflects them about the estimate. Infinite draws count as
-        such, so a bound is infinite when more resamples than the tail holds are degenerate; NaN draws are left out
-        (``degenerate`` counts them). A model without a finite rating has no interval, nor one `without_spread`. With
-        fewer than 2 / (1 - level) draws the bounds are about the extreme draws: too narrow.
+        "wald" gives those of the fit, which do not use the draws: see `BradleyTerryFit.interval`. "percentile" takes
+        quantiles of the draws, "basic" reflects them about the estimate. Infinite draws count as such, so that a bound
+        is infinite when more resamples than the tail holds are degenerate. NaN draws are left out (``degenerate``
+        counts them). A model without a finite rating has no interval, and neither has one `without_spread`. With fewer
+        than 2 / (1 - level) draws the bounds are about the extreme draws: too narrow.
         """
         if kind == "wald":
             return self.fit.interval(level)
@@ -222,9 +222,9 @@ class Bootstrap(Shown):
         1 + the number of better models that it is told apart from, and its ``rank_worst`` is M less the number of
         worse ones, of M models `ranked`. The sets do not depend on the gauge.
 
-        A model without a finite rating in more than 1 % of the resamples, whose interval may be infinite, is told
-        apart from nobody. Its own set is 1 to M. It adds one place above and one below to the set of each other model,
-        and changes no critical value.
+        A model without a finite rating in more than 1 % of the resamples, whose interval may be infinite, is not told
+        apart from any other. Its own set is 1 to M. It adds one place above and one below to the set of each other
+        model, and changes no critical value.
 
         Args:
             level: the probability that a set holds the true rank of its model. Models of equal strength share all
@@ -234,10 +234,10 @@ class Bootstrap(Shown):
             min_battles: models with fewer battles take no rank and are not compared.
 
         Returns:
-            One row a model; missing for models that are not `ranked`.
+            One row per model; missing for models that are not `ranked`.
 
         Raises:
-            ValueError: too many differences to look at, see `differences`; a level that is none.
+            ValueError: too many differences to look at, see `differences`; a level that is not between 0 and 1.
         """
         return self.contrasts.rank_sets(level, simultaneous, self.ranked(min_battles).to_numpy())
 
@@ -260,29 +260,29 @@ class Bootstrap(Shown):
             lacking = f"{named(self.models[held])} has no" if anchored else "no model has a"
             advice = "Choose another anchor, or a mean" if anchored else "More battles, or a ridge > 0, would help"
             messages.append(
-                f"in {lost:.1%} of the resamples {lacking} finite rating to hold the gauge, and so nobody has a "
-                f"rating: all intervals rest on the other resamples. {advice}"
+                f"in {lost:.1%} of the resamples {lacking} finite rating to hold the gauge, so that no model has a "
+                f"rating there: all intervals rest on the other resamples. {advice}"
             )
         equal = self.models[self.without_spread & np.isfinite(self.fit.ratings)]
         if len(equal):
             messages.append(
-                f"all resamples give the same rating to {named(equal)}: they do not show how uncertain it is, and "
-                "give no interval"
+                f"all resamples give the same rating to {named(equal)}: they do not show how uncertain this rating is, "
+                "and there is no interval"
             )
         failed = int((~self.converged).sum())
         if failed:
-            messages.append(f"{failed} of {len(self.draws)} resamples did not converge and are NaN")
+            messages.append(f"{failed:,} of {counted(len(self.draws), 'resample')} did not converge and are NaN")
         return messages
 
 
 class Bootstraps(Shown, dict[Hashable, Bootstrap]):
-    """The bootstraps of slices, by group, and what no slice has.
+    """The bootstraps of the slices, by group, and what is in no slice.
 
-    Draws of slices of about as many models are parts of one array: its memory is free when none of them is left.
+    Slices with similar numbers of models keep their draws in one array. Its memory is freed when none of them is left.
 
     Attributes:
         by: the columns whose groups the slices are.
-        left_out: battles of the slices with too few of them, by group; those are not rated.
+        left_out: how many battles each slice has that is not rated, as they are too few; by group.
         n_missing: battles without a value of ``by``, which are in no slice: ``missing="drop"``.
         told: how often battles count where categories overlap, in words; else empty.
     """
@@ -326,7 +326,7 @@ def bootstrap_result(
     """The draws of one slice, of a class of bootstraps."""
     board = fit._board
     m = len(board.theta)
-    theta, standing = refitted.theta[:, :m], refitted.standing[:, :m]  # written over: nobody else reads them
+    theta, standing = refitted.theta[:, :m], refitted.standing[:, :m]  # written over: nothing else reads them
     lost = np.flatnonzero(standing.any(1))  # resamples, as a rule none: IDENTIFIED is 0
     if options.ridge == 0:
         values = np.array([0.0, np.inf, -np.inf, np.nan])[standing[lost]]

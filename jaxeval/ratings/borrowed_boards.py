@@ -1,4 +1,4 @@
-"""Boards of categories that borrow from the other battles: what is known of each, and draws of it."""
+"""Boards of categories that borrow from the other battles: the posterior of each, and draws of it."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ from jaxeval.resampling.units import pad, stacked, stream_number
 from jaxeval.statistics.comparison import check_square
 from jaxeval.wording import counted
 
-#: From such a share on a category is told to be all borrowed.
+#: A category with this borrowed share, or a larger one, is reported as all borrowed.
 ALL_BORROWED = 0.9
 #: A category's two sets of strengths are found together, on tables of twice as many models.
 MOST_MODELS = 1_000
 _MAX_NEWTON_STEPS = 200
-# Spreads that are tried, in units of the prior's scale: none, and the rest a sixth apart. What 50 models tell of a
-# spread is not much finer.
+# Spreads that are tried, in units of the prior's scale: 0, and then each a sixth larger than the one before. 50 models
+# do not tell a spread much more finely.
 _SPREADS = np.concatenate([[0.0], np.geomspace(0.03, 3.0, 31)])
-# A category's own variance factor counts as if so many battles of the whole board were among its own.
+# A category's variance factor is found as if it had this many more battles, like those of the whole board.
 _BATTLES_ON_AVERAGE = 100
-# Of battles that nearly all are ties, whose outcomes would else be certain.
+# The least variance factor. Where nearly all battles are ties, outcomes would otherwise pass for certain.
 _LEAST_FACTOR = 0.1
 # Entries of the tables of all categories in one call; each takes some 50 bytes.
 _TABLE_ENTRIES = 2**24
 
 
 class Prior(NamedTuple):
-    """What is believed of a spread before the battles: the right half of a normal distribution about 0.
+    """The prior of a spread: the right half of a normal distribution about 0.
 
     Nearly flat where the spreads of most categories are, up to half its scale (DOI 10.1214/06-BA117A).
     """
@@ -58,7 +58,7 @@ class Prior(NamedTuple):
 
     @property
     def log_weight(self) -> Float:
-        """(K,) log-probability of each, as those of the spreads about it, up to a constant."""
+        """(K,) log-probability of each, which stands for the spreads around it, up to a constant."""
         return np.log(np.gradient(_SPREADS)) - 0.5 * _SPREADS**2
 
 
@@ -69,26 +69,26 @@ class BorrowedBoard(NamedTuple):
     covariance: Float  # (M, M) of the log-strengths
     borrowed: Float  # (M,) share that each model has from the other battles
     factor: float  # variance of its outcomes, divided by that of wins and losses
-    spread: float  # logits, the mean of what is believed of it; NaN where there are no other battles
+    spread: float  # logits, its posterior mean; NaN where there are no other battles
     draws: Float  # (B, M) log-strengths, 0 for models without a rating
     spread_draws: Float  # (B,) the spread of each draw
     features: tuple[str, ...] = ()  # of a likelihood: names of covariates, here none
     flags: tuple[str, ...] = ()  # what the battles cannot say, here what is borrowed
 
     def inverse_information(self) -> Float:
-        """(M, M) covariance of the log-strengths: of what is borrowed, too."""
+        """(M, M) covariance of the log-strengths, given what is borrowed, too."""
         return self.covariance
 
     def scores(self) -> scipy.sparse.csr_array:
-        """(C, M) of the category's battles."""
+        """(C, M) scores of the category's battles."""
         return self.board.scores()
 
     def score_variance(self) -> Float:
-        """(M, M) of the category's battles."""
+        """(M, M) variance of the scores of the category's battles."""
         return self.board.score_variance()
 
     def log_likelihood(self) -> float:
-        """Of the category's battles."""
+        """Log-likelihood of the category's battles."""
         return self.board.log_likelihood()
 
     def expected(self, difference: Float) -> Float:
@@ -145,7 +145,7 @@ def _on_all_models(models: pd.Index, own: pd.Index, cells: Cells) -> Cells:
 
 
 def _squares(whole: Board, cells: Cells, drawn: VoteGroups) -> tuple[float, float, float]:
-    """Squared scores of ``cells``, whole clusters together; what they would be of wins and losses; and battles.
+    """Three sums: the squared scores of ``cells``, by whole clusters; what wins and losses alone would give; battles.
 
     All at the strengths of the ``whole`` board, over its rated models.
     """
@@ -159,7 +159,7 @@ def _squares(whole: Board, cells: Cells, drawn: VoteGroups) -> tuple[float, floa
 
 
 def _factor(own: tuple[float, float, float], whole: tuple[float, float, float]) -> float:
-    """The variance factor of some battles, as if `_BATTLES_ON_AVERAGE` of the whole board were among them."""
+    """The variance factor of some battles, with `_BATTLES_ON_AVERAGE` average battles of the whole board added."""
     share = _BATTLES_ON_AVERAGE / max(whole[2], 1.0)
     own_squares, own_expected = (0.0, 0.0) if np.isnan(own[0]) else own[:2]  # all in one cluster
     squares, expected = own_squares + share * whole[0], own_expected + share * whole[1]
@@ -197,7 +197,7 @@ def _mixed(whole: Board, cells: Cells, factor: float, prior: Prior, belief: Beli
     theta = weight @ mean
     off = (mean - theta) * np.sqrt(weight)[:, None]
     n, wins = cells.pair_sums()
-    alone = cells.count.sum() == whole.cells.count.sum()  # no others, which it could differ from
+    alone = cells.count.sum() == whole.cells.count.sum()  # there are no other battles that it could differ from
     spreads = np.full_like(prior.spreads, np.nan) if alone else prior.spreads
     board = whole._replace(
         cells=cells,
@@ -238,6 +238,6 @@ def _draws(mean: Float, covariance: Float, drawn: Int, active: Int, normal: Floa
         # Some variance of the common shift, which no rating shows, makes it regular.
         root = np.linalg.cholesky(own + (np.trace(own) / len(active) + 1e-12) / len(active))
         rows = np.flatnonzero(drawn == k)
-        # Not by BLAS, whose rounding of a row depends on how many there are.
+        # Not by BLAS, whose rounding of a row depends on how many rows there are.
         draws[np.ix_(rows, active)] = mean[k, active] + np.einsum("rj,ij->ri", normal[np.ix_(rows, active)], root)
     return draws

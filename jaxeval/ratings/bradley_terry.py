@@ -56,16 +56,16 @@ def fit_bradley_terry(
             `position_advantage`, `same_group`.
         normalize: divide columns by their root mean square over all battles.
         feature_ridge: >= 0, of the normalised coefficients; infinite to hold them at 0.
-        ties: "half" a win; or a model of ties, "davidson" or "rao_kupper". A model of ties has ratings on another
-            scale, see `ContextualFit`; its ``expected_score`` has those on the scale of "half".
-        link: "logit" or "probit", from strengths to the probability of a win. Tie models are of logits.
+        ties: "half": a tie counts half a win; "davidson" or "rao_kupper": a tie model. Its ratings are on another
+            scale, see `ContextualFit`; its ``expected_score`` has the ratings on the scale of "half".
+        link: "logit" or "probit", from strengths to the probability of a win. Tie models take "logit" only.
         penalty: "none", or "firth", for models with few battles: see `BradleyTerryFit.interval`. It is for logits and
-            ties as half, without a ridge, features or the sparse method. A battle of weight w is w battles to it, so
-            that ``reweight``, which takes most battles as a fiftieth, makes it fifty times as strong.
+            ties as half, without a ridge, features or the sparse method. It takes a battle of weight w for w battles.
+            As ``reweight`` gives most battles a weight of a fiftieth, it makes the penalty fifty times as strong.
         cluster: column of the clusters (prompts, voters, sessions) that ``standard_errors`` and ``covariance`` take as
-            independent, in place of battles; the ratings stay what they are.
-        strata: column of strata that battles, or clusters, come from in fixed numbers: the same errors are then those
-            within strata. No cluster may lie in several.
+            independent, in place of battles; the ratings do not change.
+        strata: column of strata, each with a fixed number of battles, or clusters: ``standard_errors`` and
+            ``covariance`` then leave out the variance between strata. No cluster may lie in several strata.
         start: a previous fit, or its ratings (Elo) by model, to start from: the same ratings in fewer steps. Models
             that it does not rate start at its mean. Not for fits with features or a tie model.
         method: "dense", on (M, M) tables; "sparse", on the graph of pairs, which takes memory for the pairs only; or
@@ -76,9 +76,9 @@ def fit_bradley_terry(
 
     Raises:
         ValueError: a negative ridge, a ``feature_ridge`` without features, an impossible gauge, an unknown link, a
-            tie model of another link than the logit, or a penalty with what it does not go with.
+            tie model with another link than the logit, or a penalty with an option that it excludes.
         TypeError: ``features`` is no list of covariates.
-        DataError: ``battles`` is a table that cannot be read, a feature is missing or undone by the models, or
+        DataError: ``battles`` is a table that cannot be read; a feature is missing, or the models determine it;
             ``cluster`` or ``strata`` names no column, or one with missing values.
 
     Examples:
@@ -112,10 +112,13 @@ def _fit(battles: Battles, options: FitOptions, start: Float | None = None) -> B
 
 
 def _start(start: BradleyTerryFit | pd.Series, models: pd.Index, options: FitOptions) -> Float:
-    """(M,) strengths to start from, in the unit of the link; ratings of another link are about alike."""
+    """(M,) strengths to start from, in the unit of the link; ratings of another link are similar enough."""
     ratings = start.ratings if isinstance(start, BradleyTerryFit) else start
-    if not isinstance(ratings, pd.Series) or not ratings.index.is_unique:
-        raise TypeError(f"start must be a fit or a Series of ratings by model, each once, got {start!r}")
+    if not isinstance(ratings, pd.Series):
+        raise TypeError(f"start must be a fit or a Series of ratings by model, got {type(start).__name__}")
+    if not ratings.index.is_unique:
+        twice = ratings.index[ratings.index.duplicated()][0]
+        raise TypeError(f"start must be a fit or a Series with each model once: it has {str(twice)!r} more than once")
     try:
         theta = ratings.reindex(models).to_numpy(np.float64, na_value=np.nan) / ELO_PER_UNIT[options.response.link]
     except (TypeError, ValueError) as error:

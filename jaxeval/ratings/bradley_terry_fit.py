@@ -79,7 +79,7 @@ class FittedBoard(Protocol):
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """What the data cannot say of these."""
+        """What the data cannot say of the covariates, in words."""
         ...
 
     def inverse_information(self) -> Float:
@@ -95,7 +95,7 @@ class FittedBoard(Protocol):
         ...
 
     def log_likelihood(self) -> float:
-        """Of all judgments, without ridge terms."""
+        """Log-likelihood of all judgments, without ridge terms."""
         ...
 
     def expected(self, difference: Float) -> Float:
@@ -160,7 +160,7 @@ class BradleyTerryFit(Shown):
 
     @property
     def logits(self) -> pd.Series:
-        """The ratings in logits, of mean 0: ``strengths``; of probits 1.702 times them."""
+        """The ratings in logits, with mean 0: ``strengths``, or 1.702 times these with the probit link."""
         return (self.strengths * (self._scale.unit / ELO_PER_LOGIT)).rename("logit")
 
     @property
@@ -177,7 +177,7 @@ class BradleyTerryFit(Shown):
     def standard_errors(self) -> pd.Series:
         """Sandwich standard errors, Elo, in the gauge of the ratings; NaN where the rating is not finite.
 
-        They hold when battles are independent, or whole clusters with ``cluster=``, also when the model is wrong
+        They hold when battles, or with ``cluster=`` whole clusters, are independent, even if the model is wrong
         (Huber 1967; White 1982, DOI 10.2307/1912526; clusters: Liang and Zeger 1986, DOI 10.1093/biomet/73.1.13).
         They say nothing for models with a handful of battles: see `warnings`.
         """
@@ -187,9 +187,9 @@ class BradleyTerryFit(Shown):
     def standard_errors_hessian(self) -> pd.Series:
         """Standard errors if the model is right, Elo: smaller than the truth if it is wrong.
 
-        They are those of the inverse information H^-1, and with weights w (also those of ``reweight``) or a ridge of
-        H^-1 J H^-1, J being the information with w^2 in place of w. They take battles as independent, in a clustered
-        fit too. They count a tie as half a win and half a loss, and so are too large where ties are many.
+        They come from the inverse information H^-1. With weights w (also those of ``reweight``) or a ridge they come
+        from H^-1 J H^-1, where J is the information with w^2 in place of w. They take battles as independent, in a
+        clustered fit too. They count a tie as half a win and half a loss, and so are too large where ties are many.
         """
         return self._errors(self._model_based)
 
@@ -208,12 +208,12 @@ class BradleyTerryFit(Shown):
     def interval(self, level: float = 0.95) -> pd.DataFrame:
         """Wald confidence intervals of the ratings, Elo: columns ``lower`` and ``upper``; NaN without a finite rating.
 
-        They are rating -+ z standard errors, those of ``standard_errors_hessian``. In a clustered fit each model takes
-        the larger one of these and of ``standard_errors``, which know of clusters but are too small for few battles.
+        They are rating -+ z ``standard_errors_hessian``. In a clustered fit each model takes the larger one of these
+        errors and ``standard_errors``, which take account of clusters but are too small for few battles.
         With ``penalty="firth"`` they suit models with a handful of battles, see `fit_bradley_terry`.
 
         Raises:
-            ValueError: a level that is none.
+            ValueError: a level that is not between 0 and 1.
 
         Examples:
             >>> import jaxeval
@@ -229,10 +229,10 @@ class BradleyTerryFit(Shown):
 
     @property
     def win_probability(self) -> pd.DataFrame:
-        """(M, M) expected result of the row's model against the column's, a tie counting half, all covariates even.
+        """(M, M) expected result of the row's model against the column's; a tie counts half, covariates are equal.
 
-        NaN between equally infinite ratings. Without a tie model it is F(theta_i - theta_j), F being the link's: the
-        logistic function, or the normal distribution function.
+        NaN between equally infinite ratings. Without a tie model it is F(theta_i - theta_j), where F is the logistic
+        function, or with the probit link the normal distribution function.
         """
         instead = "F(difference of strengths)"
         check_square(len(self.ratings), MOST_SQUARE, "the table of win probabilities", instead)
@@ -256,12 +256,12 @@ class BradleyTerryFit(Shown):
         if len(alone):
             messages.append(
                 f"{counted(len(alone), 'model has', 'models have')} all battles in one cluster: the data do not show "
-                f"how much other clusters would differ, and errors and intervals are too small: {named(alone)}"
+                f"how much other clusters would differ, so that errors and intervals are too small: {named(alone)}"
             )
         if self.settings.penalty != "none" and self.settings.reweight:
             messages.append(
-                "the penalty takes a battle that reweight counts as a fiftieth for a fiftieth of a battle, and draws "
-                "ratings together fifty times as hard"
+                "reweight counts a battle as a fiftieth or less, and the penalty does not shrink with it: it draws "
+                "ratings together at least fifty times as hard"
             )
         strata, unit = self._drawn.strata, "battle" if self._drawn.clusters is None else "cluster"
         messages += few_clusters_text(self.n_clusters)
@@ -331,7 +331,7 @@ def board_warnings(
         sizes = component.value_counts().sort_index()
         outside = component.index[component > 1]
         messages.append(
-            f"the models fall into {n_components} groups that never met ({named(sizes)} models); "
+            f"the models fall into {n_components:,} groups that never met ({named(sizes)} models); "
             + (
                 f"ratings compare only inside a group. Outside the first: {named(outside)}"
                 if ridge > 0
@@ -340,7 +340,7 @@ def board_warnings(
         )
     if not (standing == "").any():
         messages.append(
-            f"no two models took points off each other, directly or through others: nobody has a finite rating{held}"
+            f"no two models took points off each other, directly or through others: no model has a finite rating{held}"
         )
         return [*messages, *_alike(component.index), *_not_converged(status, far)]
     for text, why in (
@@ -361,13 +361,13 @@ def _alike(models: pd.Index) -> list[str]:
         if isinstance(model, str):
             groups.setdefault(" ".join(model.split()).casefold(), []).append(model)
     alike = [" and ".join(map(repr, names)) for names in groups.values() if len(names) > 1]
-    return [f"names that differ in blanks or case only are different models: {named(alike)}"] if alike else []
+    return [f"names that differ only in blanks or case are taken as different models: {named(alike)}"] if alike else []
 
 
 def _not_converged(status: str, far: pd.Index) -> list[str]:
     if status == _STATUS_TEXT[Status.CONVERGED]:
         return []
-    why = f": the battles hardly tie down {named(far)}; a ridge > 0 would" if len(far) else ""
+    why = f": the battles hardly determine the rating of {named(far)}; a ridge > 0 would" if len(far) else ""
     return [f"the fit {status}{why}"]
 
 
@@ -379,7 +379,7 @@ def fit_result(
     options: FitOptions,
     count: Float | None = None,
 ) -> Fit:
-    """The public face of a fitted board, of a class of fits; ``count`` (M,) are judgments, by default battles."""
+    """The result of the class ``kind`` for a fitted board; ``count`` (M,) are judgments, by default battles."""
     board, models = likelihood.board, likelihood.board.models
     count = battles_per_model(board.cells, len(models)) if count is None else count
     scale = make_scale(options.gauge, options.base, models, count, board.active, ELO_PER_UNIT[board.link])

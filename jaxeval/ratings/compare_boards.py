@@ -38,7 +38,7 @@ from jaxeval.wording import counted, named
 BoardLike: TypeAlias = Battles | Bootstrap | str | Path | Any
 #: Options in which the boards may differ: those of the model, not of the draws.
 _OF_ONE_BOARD = ("features", "normalize", "feature_ridge", "ties", "link", "penalty", "ridge", "reweight", "method")
-#: From this share of the smaller board's rows on, rows that look equal are told.
+#: Rows that look equal are reported if they are at least this share of the smaller board's rows.
 _MANY_ALIKE = 0.5
 
 
@@ -59,9 +59,9 @@ def compare_boards(
     """Two boards on one scale: this week and last, people and a judge, two slices, with and without style control.
 
     Where both boards share votes, each resample draws the votes of their union once, and both boards are refitted to
-    what it drew. So the interval of a difference knows what the boards have in common. Else the boards have independent
-    draws. Which votes are shared is never guessed: ``id`` or ``shared`` say it, or both boards are parts of the same
-    `Battles`. With ``cluster=``, clusters that are on both boards are drawn once for both, too.
+    what it drew. The interval of a difference thus takes into account what the boards have in common. Otherwise the
+    boards have independent draws. Which votes are shared is never guessed: ``id`` or ``shared`` says it, or both boards
+    are parts of the same `Battles`. With ``cluster=``, clusters that are on both boards are drawn once for both, too.
 
     Args:
         a: `Battles`, a table with the standard columns, a file or a list of files. Or a `Bootstrap`, such as a slice of
@@ -69,23 +69,23 @@ def compare_boards(
             Draw r of one then stands beside draw r + 1 of the other, as both may have used the same random numbers.
         b: the same of the other board.
         names: what the boards are called.
-        id: column, or columns, that name a vote: those of the same name are one, whatever their results are, as of
-            people and of a judge. No vote may be twice on a board.
+        id: column, or columns, that identify a vote. A row of each board with the same value are one vote, even if the
+            results differ, such as those of people and of a judge. No value may be twice on a board.
         shared: "rows": rows that are equal in all columns that both tables have are one vote, as often as both have
-            them; "index": rows of the same label in the indexes of both tables, as of one table that is read twice;
-            "none": no vote is shared, though both boards are parts of one table.
-        options_b: options that board b has otherwise: ``features``, ``normalize``, ``feature_ridge``, ``ties``,
+            them; "index": rows with the same index label are one vote, as in a table that is read twice; "none": no
+            vote is shared, even if both boards are parts of one table.
+        options_b: the options in which board b differs: ``features``, ``normalize``, ``feature_ridge``, ``ties``,
             ``link``, ``penalty``, ``ridge``, ``reweight`` or ``method``.
-        level: of the intervals and of the sets of ranks, and for all models at once of who moved.
+        level: of each interval and each set of ranks; and, for all models at once, of the statement who moved.
         min_battles: models with fewer battles on a board are not compared.
-        top: how many models the top has, whose overlap is told.
+        top: how many models make the top; `BoardComparison.agreement` has the overlap of both tops.
         **options: of `bootstrap`, by its names and with its defaults, for both boards. ``gauge`` ("mean", or a model
             and its rating) and ``base`` are those of the comparison: "mean" holds the mean of the models compared. A
             ``checkpoint`` gets a folder for each board.
 
     Raises:
-        TypeError: a board or an option is of another type than it says, or options are given for draws that are there.
-        ValueError: as in `bootstrap`, or a name, a gauge or an option of ``options_b`` that cannot be.
+        TypeError: a board or an option has the wrong type, or options are given for boards that have draws already.
+        ValueError: as in `bootstrap`, or an impossible name, gauge or option of ``options_b``.
         DataError: as in `bootstrap`; the boards have fewer than two models in common; ``id`` names a vote twice or
             names votes between other models; a vote is in two clusters.
 
@@ -113,9 +113,11 @@ def compare_boards(
     )
     ids, of_b = [id] if isinstance(id, str) else list(id), dict(options_b or {})
     if asked.gauge == "votes":
-        raise ValueError("gauge='votes' weighs the models of each board otherwise: take 'mean', or (model, rating)")
+        raise ValueError("gauge='votes' weighs models differently on each board: take 'mean', or (model, rating)")
     if unknown := [name for name in of_b if name not in _OF_ONE_BOARD]:
-        raise ValueError(f"options_b takes {named(_OF_ONE_BOARD, 20)}, got {unknown[0]!r}: both boards are drawn alike")
+        raise ValueError(
+            f"options_b takes {named(_OF_ONE_BOARD, 20)}, got {unknown[0]!r}: the other options hold for both boards"
+        )
     columns = [*ids, *_columns(options), *_columns(of_b)]
     if not ids and _is_file(a) and _is_file(b):
         columns += [name for name in columns_for_votes(a, b, shared) if name not in columns]
@@ -135,7 +137,7 @@ def compare_boards(
 
 @dataclass(frozen=True)
 class _Asked:
-    """What is asked of two boards whose draws are there."""
+    """What is asked of two boards with draws."""
 
     names: tuple[str, str]
     level: float
@@ -157,12 +159,12 @@ class _Resampled:
 def _checked_names(names: tuple[str, str]) -> tuple[str, str]:
     one, other = map(str, names) if len(names) == 2 else ("", "")
     if not one.strip() or not other.strip() or one == other:
-        raise ValueError(f"names must be two different names of the boards, got {names!r}")
+        raise ValueError(f"names must be two different names of the boards, got {', '.join(map(repr, names))}")
     return one, other
 
 
 def _columns(options: Mapping[str, Any]) -> list[str]:
-    """Columns that options name; those of covariates that are computed are not known."""
+    """Columns that options name. Those that a computed covariate reads are not known here."""
     names = [options[name] for name in ("cluster", "strata") if options.get(name) is not None]
     for feature in options.get("features", ()):
         names += [feature] if isinstance(feature, str) else [] if isinstance(feature, Feature) else feature
@@ -194,13 +196,14 @@ def _resampled(
 ) -> _Resampled:
     """Both boards refitted to one draw of the union, if they share votes or clusters; else to independent draws.
 
-    ``apart``: clusters, too, are another's on each board.
+    ``apart``: clusters of the same name on both boards are different clusters, too.
     """
     posed = [Posed.of(battles, BootstrapOptions.of(own)) for battles, own in zip((a, b), options, strict=True)]
     cluster = posed[0].options.cluster
     if cluster != posed[1].options.cluster:
         raise ValueError(
-            f"the boards have the clusters {cluster!r} and {posed[1].options.cluster!r}: name one by cluster="
+            f"the boards have their clusters in different columns, {cluster!r} and {posed[1].options.cluster!r}: name "
+            "one column by cluster="
         )
     n_groups = 0 if cluster is None or apart else common_groups(a, b, cluster)
     together = votes.n_battles > 0 or n_groups > 0
@@ -228,7 +231,7 @@ def _resampled(
 
 
 def _resampled_before(one: Battles | Bootstrap, other: Battles | Bootstrap, given: Sequence[str]) -> _Resampled:
-    """Boards whose draws are there."""
+    """Boards that came with draws."""
     if not (isinstance(one, Bootstrap) and isinstance(other, Bootstrap)):
         raise TypeError("one board has draws and the other has none: pass the battles of both, or bootstrap() of both")
     if isinstance(one, CategoryBoard) or isinstance(other, CategoryBoard):
@@ -237,10 +240,12 @@ def _resampled_before(one: Battles | Bootstrap, other: Battles | Bootstrap, give
             "battles of both categories"
         )
     if given:
-        raise TypeError(f"the resamples are there: pass {', '.join(given)} to bootstrap(), which made them")
+        raise TypeError(
+            f"both boards have draws already, which {named(given)} cannot change: pass the battles of both boards"
+        )
     if len(one.draws) != len(other.draws):
         raise ValueError(
-            f"the boards have {len(one.draws):,} and {counted(len(other.draws), 'resample')}: make as many of both"
+            f"the boards have {len(one.draws):,} and {counted(len(other.draws), 'resample')}: both must have as many"
         )
     n_a, n_b = (int(board.fit.n_battles.sum()) // 2 for board in (one, other))
     pairing = Pairing(n_a=n_a, n_b=n_b, n_shared=0, known="", n_other_result=0, together=False, made_before=True)
@@ -256,25 +261,26 @@ def _resampled_before(one: Battles | Bootstrap, other: Battles | Bootstrap, give
         )
     elif one.fit.n_battles.equals(other.fit.n_battles):
         told.append(
-            "both boards have as many battles of every model, and their draws are taken as independent: if they rest "
-            "on the same votes, intervals of differences are too wide. Pass the battles themselves, with what board b "
-            "has otherwise as options_b: they are then drawn together"
+            "every model has the same number of battles on both boards, and their draws are taken as independent: if "
+            "the boards rest on the same votes, intervals of differences are too wide. Pass the battles themselves, "
+            "with the options in which board b differs as options_b: the boards are then drawn together"
         )
     return _Resampled((one, other), pairing, told)
 
 
 def _looking_alike(a: Battles, b: Battles, ids: Sequence[str]) -> list[str]:
-    """A warning where boards without shared votes look as if they had some."""
+    """A warning if boards without shared votes look as if they had some."""
     if ids:
         kinds = [" and ".join(str(x.column(name).dtype) for x in (a, b)) for name in ids]
-        return [f"no vote of one board is on the other by {named(ids)} (columns of the types {'; '.join(kinds)})"]
+        return [f"the boards share no vote: no value of {named(ids)} is on both (types of columns: {'; '.join(kinds)})"]
     least, alike = min(a.n_rows, b.n_rows), look_equal(a, b)
     if alike < _MANY_ALIKE * least or alike == 0:
         return []
     return [
-        f"{alike:,} of the {least:,} rows of the smaller board look like rows of the other, and are taken as other "
-        "votes: if they are the same, intervals of differences are too wide. Name the column that tells votes apart by "
-        "id= (on the command line --id), or say shared='rows' (--shared rows); shared='none' says that they are others"
+        f"{alike:,} of the {least:,} rows of the smaller board look like rows of the other, and are taken as different "
+        "votes: if they are the same votes, intervals of differences are too wide. Name the column that identifies "
+        "votes by id= (on the command line --id), or say shared='rows' (--shared rows). If they are different votes, "
+        "say shared='none' (--shared none)"
     ]
 
 
@@ -283,11 +289,13 @@ def _compared(found: _Resampled, asked: _Asked) -> BoardComparison:
     boards, names, told = found.boards, asked.names, list(found.told)
     if boards[0].settings.ties != boards[1].settings.ties:
         boards = tuple(x.expected_score if isinstance(x, ContextualBootstrap) else x for x in boards)  # type: ignore[assignment]
-        told.append("the boards have ties by different models: they are compared by expected score, a tie half a win")
+        told.append(
+            "the boards treat ties by different models: they are compared by expected score, in which a tie counts half"
+        )
     if boards[0].settings.link != boards[1].settings.link:
         told.append(
-            "the boards have different links: their ratings are on scales that are about alike, and not the same, so "
-            "that nobody is said to have moved"
+            "the boards have different links: the scales of their ratings are similar but not equal, so that no model "
+            "is said to have moved"
         )
     a, b = boards
     both = a.models.intersection(b.models)
@@ -297,16 +305,16 @@ def _compared(found: _Resampled, asked: _Asked) -> BoardComparison:
         of_both = board.fit.n_battles.loc[both], np.isfinite(board.fit.ratings.loc[both])
         for model, n, rated in zip(both, *of_both, strict=True):
             if n < asked.min_battles:
-                left_out.setdefault(model, f"as there are fewer than {counted(asked.min_battles, 'battle')} on {name}")
+                left_out.setdefault(model, f"with fewer than {counted(asked.min_battles, 'battle')} on {name}")
             elif not rated:
-                left_out.setdefault(model, f"as there is no finite rating on {name}")
+                left_out.setdefault(model, f"without a finite rating on {name}")
     models = both[~both.isin(list(left_out))]
     if len(models) < 2:
         raise DataError(
-            f"{counted(len(models), 'model')} can be compared, and a comparison needs two: of {len(a.models):,} on "
-            f"{names[0]} and {len(b.models):,} on {names[1]} {len(both):,} are on both, and {len(left_out):,} of these "
-            "have too few battles or no finite rating. Are the models called alike? Battles.rename gives them other "
-            "names (on the command line --rename)"
+            f"{counted(len(models), 'model')} can be compared, and a comparison needs two. {names[0]} has "
+            f"{counted(len(a.models), 'model')} and {names[1]} {len(b.models):,}; {len(both):,} of them are on both, "
+            f"and {len(left_out):,} of these are left out for too few battles or no finite rating. If a model has "
+            "another name on each board, Battles.rename makes the names equal (on the command line --rename)"
         )
     n = len(a.draws)
     order = [np.arange(n)] * 2
@@ -336,7 +344,7 @@ def _compared(found: _Resampled, asked: _Asked) -> BoardComparison:
 
 
 def _on_scale(board: Bootstrap, models: pd.Index, asked: _Asked, draws: Int) -> Draws:
-    """The ratings of ``models`` alone, in a gauge that they hold; the ``draws`` in an order."""
+    """The ratings of ``models`` alone, in a gauge that they hold, with the ``draws`` in the given order."""
     at, fit = board.models.get_indexer(models), board.fit
     rated, unit = np.ones(len(at), bool), fit.scale.unit
     scale = make_scale(asked.gauge, asked.base, models, fit.n_battles.to_numpy()[at], rated, unit)

@@ -46,7 +46,7 @@ def analyse_pairs(
 ) -> Connectivity:
     """Connectivity of M models from P pairs: their battles' weight ``n``, what the first took of it and what it lost.
 
-    All (P,); a pair stands here once.
+    All are (P,), with each pair once.
     """
     battles = per_model(first, second, n, n_models)
     winner = np.concatenate([first[wins > 0], second[losses > 0]])

@@ -31,7 +31,7 @@ from jaxeval.ratings.options import FitOptions, Ties
 from jaxeval.ratings.vote_groups import Members, VoteGroups
 from jaxeval.wording import counted
 
-#: Of Newton's method.
+#: Steps of Newton's method.
 MAX_STEPS = 200
 #: Covariates that move some difference so far have no finite coefficients: odds of 1 in 1e13.
 _RUNAWAY = {Link.LOGIT: 30.0, Link.PROBIT: 7.3}
@@ -54,9 +54,9 @@ class ContextualBoard(NamedTuple):
     inverse: Float  # (P, P) pseudo-inverse of the information
     information_diagonal: Float  # (P,)
     undecided: Bool  # (D,) covariates without a coefficient, held at 0: the models or others decide them
-    tie_limit: float  # what t is said to be in resamples without ties; NaN where there is nothing else
+    tie_limit: float  # the value that stands for t in resamples without ties; NaN if all battles are ties
     response: Response
-    flags: tuple[str, ...]  # what of covariates and ties the battles cannot say
+    flags: tuple[str, ...]  # what the battles cannot say of covariates and ties
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -75,7 +75,7 @@ class ContextualBoard(NamedTuple):
         return scipy.sparse.hstack([of_models, scipy.sparse.csr_array(self.cells.feature)], format="csr")
 
     def estimates(self) -> Float:
-        """(D + 1,) coefficients of one unit of each covariate, infinite or NaN where the data set none; then t."""
+        """(D + 1,) coefficients for one unit of each covariate, infinite or NaN if the data give none; and t."""
         own = self.phi[len(self.phi) - 1 - self.n_features :]
         return np.append(unit_coefficients(own[None, :-1], self)[0], tie_parameters(own[-1:], self))
 
@@ -100,7 +100,7 @@ class ContextualBoard(NamedTuple):
         return np.block([[of_others, cross[:, None]], [cross[None], tt.sum()]])
 
     def log_likelihood(self) -> float:
-        """Of the battles of rated models: of wins, ties and losses for the tie models; NaN for them of ties alone."""
+        """Log-likelihood of rated models' battles: for tie models of wins, ties and losses; NaN if all are ties."""
         if self.response.ties != TieModel.HALF and np.isnan(self.tie_limit):
             return float("nan")
         weight = self.cells.count * battle_weights(self.board, self.cells)
@@ -113,7 +113,7 @@ class ContextualBoard(NamedTuple):
         return win, tie, loss
 
     def expected(self, difference: Float) -> Float:
-        """Expected results by differences of log-strengths, all covariates even."""
+        """Expected results by differences of log-strengths, all covariates equal on both sides."""
         win, tie, _ = self.outcomes(difference, self.estimates()[-1])
         return win + tie / 2
 
@@ -126,9 +126,9 @@ class ContextualBoard(NamedTuple):
 
 
 def unit_coefficients(found: Float, fitted: ContextualBoard) -> Float:
-    """(B, D) coefficients for one unit of the covariates, from those of the rows.
+    """(B, D) coefficients for one unit of the covariates, from those for their values in the rows.
 
-    Infinite where they ran away, NaN where the battles cannot say.
+    Infinite where they ran away, NaN where the battles do not determine them.
     """
     feature, far = fitted.cells.feature, _RUNAWAY[fitted.response.link]
     with np.errstate(invalid="ignore"):
@@ -142,7 +142,7 @@ def unit_coefficients(found: Float, fitted: ContextualBoard) -> Float:
 
 
 def tie_parameters(found: Float, fitted: ContextualBoard) -> Float:
-    """(B,) tie parameters, of resamples without ties at its limit."""
+    """(B,) tie parameters; in resamples without ties, their limit."""
     return np.where(found == NO_TIES[fitted.response.ties], fitted.tie_limit, found)
 
 
@@ -158,7 +158,7 @@ def fit_slices(
     strict: bool = True,
     starts: Sequence[Float] | None = None,
 ) -> Sequence[Likelihood]:
-    """Fit every slice (its models and cells), with covariates or a tie model if there are; see the two functions."""
+    """Fit every slice (its models and cells), by `fit_contextual_boards` with covariates or a tie model."""
     if options.contextual:
         return fit_contextual_boards(slices, covariates, options, strict)
     return fit_boards(slices, options, starts)
@@ -170,10 +170,10 @@ def fit_contextual_boards(
     """Fit every slice (its models and cells).
 
     Args:
-        strict: what battles cannot say of covariates and ties is an error; else that slice has it in its ``flags``.
+        strict: raise an error for what the battles cannot say of covariates and ties; else it goes into ``flags``.
 
     Raises:
-        DataError: if ``strict``, covariates that the models decide, or a tie model without ties.
+        DataError: if ``strict``, covariates that the models determine, or a tie model without ties.
     """
     boards = fit_boards(slices, replace(options, method="dense"))
     fitted = []
@@ -242,12 +242,12 @@ def _fit(board: Board, cells: ContextualCells, covariates: Design, options: FitO
 
 
 def _first_tie_parameter(share: float, ties: Ties) -> float:
-    """What gives models of equal strength that ``share`` of ties."""
+    """The tie parameter with which models of equal strength have that ``share`` of ties."""
     return float(np.log(2 * share / (1 - share)) if ties == "davidson" else 2 * np.arctanh(share))
 
 
 def _undecided(board: Board, cells: ContextualCells) -> Bool:
-    """(D,) covariates that the models and the covariates before them decide: no battles tell their effects apart."""
+    """(D,) covariates that the models and the covariates before them determine: no battles tell their effects apart."""
     d, m = cells.feature.shape[1], len(board.theta)
     first, second = cells.first[cells.pair], cells.second[cells.pair]
     weighted = (cells.count * battle_weights(board, cells))[:, None] * cells.feature
@@ -266,8 +266,9 @@ def _undecided(board: Board, cells: ContextualCells) -> Bool:
 
 
 def _why_undecided(covariates: Design, undecided: Bool) -> str:
-    names = " and ".join(repr(name) for name, one in zip(covariates.names, undecided, strict=True) if one)
+    names = [repr(name) for name, one in zip(covariates.names, undecided, strict=True) if one]
+    its, it = ("its effect", "it") if len(names) == 1 else ("their effects", "them")
     return (
-        f"the models and other features decide {names}: effects that cannot be told apart, and no coefficient; leave "
-        "it out, or take a feature_ridge > 0"
+        f"the models and other features determine {' and '.join(names)}: no battle tells {its} apart from those, and "
+        f"there is no coefficient. Leave {it} out, or take a feature_ridge > 0 (on the command line --feature-ridge)"
     )

@@ -126,7 +126,7 @@ class ContextualBootstrap(Bootstrap):
 def contextual_bootstrap(
     fit: ContextualFit, refitted: Refitted, options: BootstrapOptions, ties_as_half: Bootstrap | None
 ) -> ContextualBootstrap:
-    """The draws of one slice; with a tie model beside those with ties as half a win."""
+    """The draws of one slice; with a tie model also the draws with ties as half a win."""
     if ties_as_half is not None:
         fit = replace(fit, _ties_as_half=ties_as_half.fit)
     fitted = fit._contextual

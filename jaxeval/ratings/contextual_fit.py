@@ -33,7 +33,7 @@ class ContextualSettings(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ContextualFit(BradleyTerryFit):
-    """A fit with covariates, a tie model, or both: ratings as in `BradleyTerryFit`, in the presence of the others.
+    """A fit with covariates, a tie model, or both: ratings as in `BradleyTerryFit`, beside these other effects.
 
     A rating difference is that of battles in which all covariates are equal on both sides. Its scale depends on how
     ties are treated. Ratings on different scales must not be compared.
@@ -115,7 +115,7 @@ class ContextualFit(BradleyTerryFit):
         return pd.Index([*self.context.features, *of_ties], name="feature", dtype=object)
 
     def coefficient_table(self, error: Float, lower: Float, upper: Float) -> pd.DataFrame:
-        """`coefficients` with errors and bounds of all `coefficient_names`; those of t may be there without it."""
+        """`coefficients` from errors and bounds; these arrays may have an entry for t even without a tie model."""
         names, d = self.coefficient_names, len(self.context.features)
         n = len(names)
         unit = np.append(self._contextual.covariates.unit, np.nan)[:n]
@@ -123,7 +123,7 @@ class ContextualFit(BradleyTerryFit):
         without = ~np.isfinite(estimate) | np.append(np.zeros(d, bool), not self._contextual.free[-1])[:n]
         error, lower, upper = (np.where(without, np.nan, x[:n]) for x in (error, lower, upper))
         columns = {"coefficient": estimate, "standard_error": error, "lower": lower, "upper": upper}
-        # An odds ratio of the tie parameter, and its Elo, would mean nothing; nor would an odds ratio of probits.
+        # The tie parameter has no odds ratio and no Elo, and coefficients in probits have no odds ratio.
         of_features = np.arange(n) < d
         has_odds = of_features & (self.settings.link == "logit")
         ratios = {"odds_ratio": estimate, "odds_ratio_lower": lower, "odds_ratio_upper": upper}
@@ -142,7 +142,8 @@ class ContextualFit(BradleyTerryFit):
         if runaway:
             messages.append(
                 f"{' and '.join(map(repr, runaway))}: the side that has more of it won all its battles, or lost them "
-                "all, whatever the models: no finite coefficient (a feature_ridge > 0 gives one)"
+                "all, whatever the models: no finite coefficient (a feature_ridge > 0, on the command line "
+                "--feature-ridge, gives one)"
             )
         return messages
 
@@ -166,7 +167,7 @@ class ContextualFit(BradleyTerryFit):
         """Log-strength of a model of the board; infinite or NaN if it has no rating."""
         if model not in self.ratings.index:
             hint = did_you_mean(model, self.ratings.index)
-            raise ValueError(f"no model {model!r} on the board of {len(self.ratings)}{hint}")
+            raise ValueError(f"no model {model!r} on the board of {len(self.ratings):,}{hint}")
         return float(self.strengths[model])
 
 
@@ -182,12 +183,13 @@ def outcome_probabilities(
     if unknown:
         raise ValueError(f"no covariate {unknown[0]!r}; the fit has {', '.join(map(repr, covariates.names)) or 'none'}")
     values = np.array([checked_number(f"feature {name!r}", features.get(name, 0.0)) for name in covariates.names])
-    if not np.isfinite(values).all():
-        raise ValueError(f"features must be finite, got {features!r}")
+    for name, value in zip(covariates.names, values.tolist(), strict=True):
+        if not np.isfinite(value):
+            raise ValueError(f"feature {name!r} must be finite, got {value}")
     x = values / covariates.unit
     own = fit._contextual.estimates()
     with np.errstate(invalid="ignore"):
-        # A covariate that is even does not matter, whatever its coefficient.
+        # A covariate that is equal on both sides does not matter, even if its coefficient is infinite.
         of_features = np.where(x == 0, 0.0, own[:n_features] if coefficients is None else coefficients) @ x
         z = np.asarray(theta_a) - np.asarray(theta_b) + of_features
     win, tie_, loss = fit._contextual.outcomes(z, own[-1] if tie is None else tie)
@@ -195,6 +197,6 @@ def outcome_probabilities(
 
 
 def board_fit(likelihood: Likelihood, drawn: VoteGroups, report: DataReport, options: FitOptions) -> BradleyTerryFit:
-    """The public face of a fitted board: of one with covariates or a tie model a `ContextualFit`."""
+    """The result for a fitted board: a `ContextualFit` if it has covariates or a tie model."""
     kind = ContextualFit if options.contextual else BradleyTerryFit
     return fit_result(kind, likelihood, drawn, report, options)

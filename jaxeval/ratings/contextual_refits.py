@@ -1,4 +1,7 @@
-"""Refits with covariates or a tie model: what is drawn, and the cascade of solvers; weights are never held for all."""
+"""Refits with covariates or a tie model: what is drawn, and the cascade of solvers.
+
+The weights of all resamples are never held at once.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ _SOLVERS = {
     batch.Solver.NEWTON_CG: "newton-cg",
     batch.Solver.NEWTON: "newton",
 }
-# What a compiled chunk takes for each of a lane's entries, and once more for the lanes together, at most.
+# The most that a compiled chunk takes for each entry of a lane, and once more for all lanes together.
 _BYTES_PER_ENTRY = 20
 
 
@@ -48,7 +51,7 @@ _BYTES_PER_ENTRY = 20
 class ContextualRefits(BoardRefits):
     """Refits of one slice by two kinds of chord steps, Newton-CG and Newton.
 
-    Without covariates the first steps take the same draws as sums by pair, a hundredth of the rows' time.
+    Without covariates the first solver takes the same draws as sums by pair, in a hundredth of the time of rows.
     """
 
     problem: batch.ContextualProblem
@@ -65,7 +68,7 @@ class ContextualRefits(BoardRefits):
         ]
 
     def _task(self, solver: batch.Solver) -> Task:
-        """Draws, weights and (by Newton) the tables of models stay within bounds."""
+        """The work of a solver, and the memory of its draws, its weights and (for Newton) its tables of models."""
         ridge, max_steps = self.fitted.ridge, _MAX_STEPS[solver]
         if solver == batch.Solver.CHORD and self.pairs is not None:
             program = self.program(batch.refit, *self.pairs, ridge, max_steps)
@@ -87,12 +90,15 @@ class ContextualRefits(BoardRefits):
         return int(entries)
 
     def terms(self, ridge: ArrayLike, max_steps: int) -> Terms:
-        """Covariates that hardly differ hide part of an error from its prediction: with them, refits end later."""
+        """As for all refits, with a stricter tolerance if there are covariates.
+
+        Covariates that hardly differ hide part of an error from its prediction.
+        """
         terms = super().terms(ridge, max_steps)
         return terms._replace(tolerance=terms.tolerance / 4) if self.fitted.n_features else terms
 
     def on_board(self, refitted: Refitted) -> Refitted:
-        """The refits; what is left of a lane whose coefficient runs away is at its limit, and so has converged."""
+        """The refits. A lane whose coefficient runs away counts as converged: its other parameters are at a limit."""
         coefficients = refitted.parameters[:, len(self.fitted.phi) - 1 - self.fitted.n_features : -1]
         ran = np.isinf(unit_coefficients(coefficients, self.fitted)).any(1)
         at_limit = (refitted.status == Status.STEP_LIMIT) & ran
@@ -109,7 +115,7 @@ def contextual_refits(
         rows = make_rows(fitted.cells, members, board.pair_weight)
     grid = pad(members.units, (members.units.shape[0], unit_columns(members)))
     draw = unit_draw(grid, options.drawn, label, Packing(None), members.stratum)
-    # Of a unit of one battle there are never as many as 255 draws.
+    # A unit of one battle is never drawn as often as 255 times.
     count_dtype: Any = np.float64 if options.drawn == DrawScheme.BAYESIAN else np.uint8 if grid.max() == 1 else np.int32
     problem = batch.ContextualProblem(
         units=draw.units,

@@ -29,11 +29,11 @@ _MAX_STEPS = {batch.Solver.CHORD: 40, batch.Solver.NEWTON_CG: 60, batch.Solver.N
 _SOLVERS = {batch.Solver.CHORD: "chord", batch.Solver.NEWTON_CG: "newton-cg", batch.Solver.NEWTON: "newton"}
 # Tables that a lane works on; Newton's factor is one more.
 _TABLES = {batch.Solver.CHORD: 1, batch.Solver.NEWTON_CG: 3, batch.Solver.NEWTON: 4, batch.Solver.FIRTH: 12}
-# What a compiled chunk takes for each number that a lane works on, at most: seen in XLA's own figures.
+# The most that a compiled chunk takes for each number that a lane works on, by XLA's own figures.
 _BYTES_PER_WORD = 10
 
-#: A model's variance times its own curvature, from which on groups are joined by so little that the few inner steps of
-#: Newton-CG may miss it: the ratio is near 1 on a well connected board, and 4,000 where one vote of target 0.01 joins
+#: A model's variance times its own curvature. From this value on, groups are joined by so little that the few inner
+#: steps of Newton-CG may miss it. It is near 1 on a well connected board, and 4,000 where one vote of target 0.01 joins
 #: two groups of 600 battles.
 _WEAKLY_JOINED = 1e4
 
@@ -45,7 +45,7 @@ class DenseRefits(BoardRefits):
     problems: batch.Problem  # stacked
     form: batch.RefitForm  # of chord steps
     secure: NDArray[np.bool_]  # (S,) practically no resample separates models
-    weakly_joined: NDArray[np.bool_]  # (S,) little curvature joins what much joins within
+    weakly_joined: NDArray[np.bool_]  # (S,) see `_WEAKLY_JOINED`
 
     @property
     def n_slices(self) -> int:
@@ -53,9 +53,9 @@ class DenseRefits(BoardRefits):
         return len(self.secure)
 
     def solvers(self) -> list[Solver]:
-        """Chord steps where no resample separates models, Newton-CG where it finds what joins groups, Newton.
+        """Chord steps where no resample separates models, Newton-CG where groups are not weakly joined, then Newton.
 
-        With Firth's penalty its own alone.
+        Firth's penalty has one solver of its own.
         """
         takes = {batch.Solver.CHORD: self.secure, batch.Solver.NEWTON_CG: ~self.weakly_joined}
         every = np.ones(self.n_slices, bool)
@@ -83,7 +83,7 @@ def table_words(problems: batch.Problem, solver: batch.Solver) -> int:
 
 
 def _of_slice(stacked: Array) -> int:
-    """Numbers that one slice has; from the shape, as to index an array is a call of its own."""
+    """How many numbers one slice has. The shape says it: to index the array would be a call of its own."""
     return held_numbers(stacked.shape[1:])
 
 
@@ -93,7 +93,7 @@ def dense_refits(
     """The refits of fitted ``boards``, one a slice.
 
     Args:
-        labels: names of the slices, which name their random numbers.
+        labels: names of the slices, which choose their random numbers.
         drawn: per slice, what is drawn together, and within which strata.
     """
     inverse, diagonal = inverse_information(boards)
@@ -116,7 +116,7 @@ def pair_problems(
     options: BootstrapOptions,
     full: tuple[Float, Float, Float],
 ) -> tuple[batch.Problem, batch.RefitForm]:
-    """What is drawn, and how chord steps refit it; arguments as of `dense_refits`.
+    """What is drawn, and how chord steps refit it; arguments as in `dense_refits`.
 
     ``full`` holds the parameters (S, P) of the full data, the pseudo-inverse of their information, and its diagonal.
     """

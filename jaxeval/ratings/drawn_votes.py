@@ -20,7 +20,7 @@ from jaxeval.ratings.vote_groups import ClusterRows, Members, StratumRows, VoteG
 from jaxeval.resampling.draw import UnitDraw, unit_draw
 from jaxeval.resampling.units import pad
 
-# Battles of a pair, of which a resample has less than 2**20: twice their score takes less than a third of 64 bits.
+# If a pair has fewer battles, a resample has under 2**20 of them: twice their score takes less than a third of 64 bits.
 _MOST_OF_THIRD = 1_000_000
 
 
@@ -38,7 +38,7 @@ class Entries(NamedTuple):
     pair: Int  # (Q,) of each column
     n_rows: int  # K
     unit: Int | None  # (E,) unit number, column * UNIT_ROWS + row, where units are not entries
-    stratum: Int | None  # (C,) of the first C columns of units, all that are not empty; None where there is one
+    stratum: Int | None  # (C,) stratum of the first C columns of units; the others are empty. None for one stratum
 
     def on_grid(self, values: NDArray[Any]) -> NDArray[Any]:
         """(K, Q) ``values`` (E,) of the entries, 0 elsewhere."""
@@ -55,7 +55,7 @@ class Entries(NamedTuple):
 
 
 class DrawnEntries(NamedTuple):
-    """What the draws of slices add to, of one shape."""
+    """What the draws of several slices add to, in one shape."""
 
     of_slice: list[Entries]
     cells: Sequence[Cells]
@@ -64,7 +64,7 @@ class DrawnEntries(NamedTuple):
     keep_ties: bool  # whether ties are kept apart
 
     def packing(self, heaviest: float) -> Packing:
-        """How draws are kept, where a model has at most ``heaviest`` battles."""
+        """How draws are kept if no model has more than ``heaviest`` battles."""
         if not self.packed:
             return Packing(None, self.keep_ties)
         return Packing(np.uint64 if self.keep_ties else packed_word(self.cells, heaviest), self.keep_ties)
@@ -72,8 +72,8 @@ class DrawnEntries(NamedTuple):
     def draw(self, s: int, scheme: DrawScheme, label: str, packing: Packing) -> UnitDraw:
         """What is drawn for slice ``s``, called ``label``.
 
-        The tables of a whole board, whose cells its battles keep, are kept with them: they are the same for every seed
-        and every number of resamples.
+        The tables of a whole board are kept as long as its cells: they are the same for every seed and every number of
+        resamples.
         """
         own = self.of_slice[s]
         if label or own.unit is not None or own.stratum is not None:
@@ -85,7 +85,7 @@ class DrawnEntries(NamedTuple):
         return kept[key]._replace(packing=packing)
 
     def layout(self, s: int, position: Int, pair_weight: NDArray[np.float64] | None) -> Layout:
-        """What the kernels make of the draws of slice ``s``, with what its pairs say; NumPy arrays."""
+        """How the kernels turn the draws of slice ``s`` into sums by pair; NumPy arrays."""
         entries, cells = self.of_slice[s], self.cells[s]
         weight = target = unit = None
         if not self.packed:
@@ -107,7 +107,7 @@ class DrawnEntries(NamedTuple):
 def drawn_entries(
     cells: Sequence[Cells], scheme: DrawScheme, groups: Sequence[VoteGroups], n_pairs: int, keep_ties: bool = False
 ) -> DrawnEntries:
-    """What the draws add to; arguments as of `dense_refits`, and ``n_pairs`` is P with padding."""
+    """What the draws add to; arguments as in `dense_refits`, and ``n_pairs`` is P with padding."""
     clustered, stratified = any(g.together for g in groups), any(g.strata for g in groups)
     packed = not clustered and scheme != DrawScheme.BAYESIAN and all(own.hard for own in cells)
     if keep_ties:  # three numbers to a word: none may be too large
@@ -118,7 +118,7 @@ def drawn_entries(
         for own, g in zip(cells, groups, strict=True)
     ]
     one_column = not stratified and all(len(e.pair) == len(own.first) for e, own in zip(entries, cells, strict=True))
-    if stratified:  # spelt out for every slice
+    if stratified:  # a slice of one stratum says so, too: all slices have one form
         entries = [
             e if e.stratum is not None else e._replace(stratum=np.zeros(e.units.shape[1], np.int64)) for e in entries
         ]
@@ -126,11 +126,11 @@ def drawn_entries(
 
 
 class VoteDraws(NamedTuple):
-    """The draws of one board, kept by entry: those of `dense_refits`, which sums them by pair."""
+    """The draws of one board by entry: the same draws as those of `dense_refits`, which sums them by pair."""
 
     units: Units
     packing: Packing
-    stream: np.uint64  # names the slice's random numbers
+    stream: np.uint64  # chooses the slice's random numbers
     entries: Entries
     cluster: Int | None  # flat numbers of the units of the clusters of two battles or more; -1 of the others
 
@@ -142,9 +142,9 @@ def vote_draws(
     label: str = "",
     n_pairs: int | None = None,
 ) -> VoteDraws:
-    """How the votes of ``cells`` are drawn, or their clusters; arguments as of a slice of `dense_refits`.
+    """How the votes of ``cells``, or their clusters, are drawn; arguments as for a slice of `dense_refits`.
 
-    ``n_pairs`` is their number with padding.
+    ``n_pairs`` is the number of pairs with padding.
     """
     number = None
     if groups.repeating:
@@ -218,10 +218,11 @@ def _cell_entries(cells: Cells, n_rows: int, strata: StratumRows | None) -> Entr
 
 
 def unit_members(cells: Cells, groups: VoteGroups) -> Members:
-    """Votes and clusters: those of one vote are exchangeable within their cell, any other cluster is a unit of its own.
+    """The units of votes and clusters, and their members.
 
-    In every stratum the former come first, placed as votes drawn one by one, and the latter in further columns. Units
-    that several boards share are given.
+    Clusters of one vote are exchangeable within their cell. Every other cluster is a unit of its own. In every stratum
+    single votes come first, placed as votes drawn one by one; clusters follow in further columns. Units that several
+    boards share are given, and returned as they are.
     """
     if groups.shared is not None:
         return groups.shared
@@ -286,9 +287,9 @@ def _member_entries(cells: Cells, members: Members) -> Entries:
 
 
 def _padded(entries: Sequence[Entries], n_pairs: int, n_columns: int | None = None) -> list[Entries]:
-    """All slices' entries on grids of one shape; what is added has no entries, and units of size 0.
+    """All slices' entries on grids of one shape. Padding has no entries, and units of size 0.
 
-    It has ``n_columns``; None for as many as pairs, where they do.
+    The grids have ``n_columns``. None: as many as pairs if that is enough.
     """
     if n_columns is None:
         n_columns = max(len(e.pair) for e in entries)
@@ -323,7 +324,7 @@ def _largest_draw(count: float) -> float:
 def is_secure_board(board: Board, clusters: ClusterRows | None) -> bool:
     """See `connectivity.is_secure`; a unit is a battle, or a cluster that holds such a battle.
 
-    Strata make no difference: they miss what units they share no more often.
+    Strata make no difference: with strata, a resample misses given units no more often.
     """
     if not board.active.all() or (board.connectivity.standing != 0).any():
         return False

@@ -43,8 +43,9 @@ class Scale(NamedTuple):
     def aligned_ratings(self, draws: Float, theta: Float) -> Float:
         """Elo ratings of (B, M) ``draws`` of log-strengths, in the gauge of the estimate ``theta`` (M,).
 
-        In a draw that leaves some models without a finite value, the others hold the gauge: their weighted mean is
-        what the estimate says it is for them. If none of weight is finite, no rating is. Infinite values stay.
+        In a draw that leaves some models without a finite value, the others hold the gauge: their weighted mean is the
+        one that they have in the estimate. If no model with a weight has a finite value, the finite values become NaN.
+        Infinite values stay.
         """
         ratings = np.empty(draws.shape)
         rows = max(_BLOCK // max(len(theta), 1), 1)

@@ -36,7 +36,7 @@ PRELIMINARY_VOTES = 300
 #: Under so many battles percentile intervals are too narrow: those of 95 % hold .935 at 50 and .945 at 200
 #: (benchmarks/few_battles.py).
 FEW_BATTLES = 100
-#: Up to so many slices that share a warning have it each; beyond, the first has it in full.
+#: If more slices than this share a warning, it stands once, in the words of the first one.
 _FEW_ALIKE = 3
 #: The standing of models with fewer battles than ``min_battles``.
 TOO_FEW_BATTLES = "too few battles"
@@ -71,8 +71,8 @@ def leaderboard(
             their votes), or the result of `bootstrap` (whose settings then hold).
         by: column, or columns, whose groups have a leaderboard each, as in `bootstrap`.
         level: of the intervals, of the sets of ranks, and simultaneously of all differences for the tiers.
-        interval: "percentile" or "basic", from the draws; or "wald", from the errors of the fit, see
-            `BradleyTerryFit.interval`: with ``penalty="firth"`` for models with few battles.
+        interval: "percentile" or "basic", from the draws; or "wald", from the standard errors of the fit, see
+            `BradleyTerryFit.interval`. For models with few battles take "wald" with ``penalty="firth"``.
         rank_at_most: k, or several: adds columns ``p_rank_<k>``, the share of resamples with rank k or better.
         min_battles: models with fewer battles take part in the fit and are rated, but they take no rank. They stand at
             the end of the table with the standing "too few battles"; they are not compared for tiers and sets of ranks,
@@ -83,13 +83,13 @@ def leaderboard(
             ``strata``, ``features`` and so on.
 
     Raises:
-        TypeError: options beside the result of `bootstrap`; a ``min_battles`` that is no integer.
-        ValueError: as by `bootstrap`; a level, an interval, a rank or a ``min_battles`` that is none.
-        DataError: as by `bootstrap`; no model has ``min_battles`` battles.
-        ProcessError: as by `bootstrap`.
+        TypeError: options are given together with a result of `bootstrap`; ``min_battles`` is no integer.
+        ValueError: as in `bootstrap`; an impossible level, interval, rank or ``min_battles``.
+        DataError: as in `bootstrap`; no model has ``min_battles`` battles.
+        ProcessError: as in `bootstrap`.
 
     Returns:
-        One row a model (and category, with ``by``): by rank, then unrated models, then those with too few battles.
+        One row per model (and category, with ``by``): models by rank, unrated models, models with too few battles.
 
         These columns depend on the gauge:
 
@@ -97,17 +97,17 @@ def leaderboard(
         - with a tie model ``expected_score_rating, expected_score_lower, expected_score_upper``, Elo, with ties as half
           a win: all other columns are on the scale of the tie model, see `ContextualFit`.
 
-        All others are the same under every gauge, to the last digit:
+        All other columns are the same under every gauge, to the last digit:
 
         - ``model_name``; ``vote_count``; ``rank`` (by rating, among rated models with enough battles); and ``category``
           with ``by``;
         - ``rank_best``, ``rank_worst``: the ranks that the differences to all other models leave open, see
           `Bootstrap.rank_sets`. Each set by itself holds the true rank of its model with probability ``level``, or all
           do at once with ``simultaneous_ranks``. A model without a finite rating in more than 1 % of the resamples
-          is told apart from nobody, with a warning: it adds a place above and one below to the set of each other model;
+          is not told apart from any other, with a warning: it adds a place above and one below to each other set;
         - ``tier``: models that the data cannot tell from their tier's leader share its tier;
         - ``p_rank_<k>``, with ``rank_at_most``;
-        - ``borrowed``, of `small_categories`: the share of what is known of a model that is from other categories;
+        - ``borrowed``, of `small_categories`: how much of what is known of a model comes from other categories;
         - ``component`` (1 = the largest group of models that met), ``standing`` ("undefeated", "winless", "not
           comparable", "too few battles", or empty), ``preliminary`` (under 300 votes), ``degenerate_share`` (share of
           resamples in which the model has no comparable rating).
@@ -115,10 +115,10 @@ def leaderboard(
         On boards so wide that comparing all pairs would take minutes, ``rank_best``, ``rank_worst`` and ``tier`` are
         missing, with a warning.
 
-        ``attrs`` holds ``warnings`` (list of sentences), ``report`` (what was read and left out) and ``settings``; with
-        features or a tie model ``coefficients``, a list of records, the tie parameter among them; of
-        `prediction_powered` boards ``judge``, a list of records of what the judge's verdicts are worth; of
-        `small_categories` ``categories``, what they borrow; of `fit_judge_panel` boards ``judges``, a list of records.
+        ``attrs`` holds ``warnings`` (list of sentences), ``report`` (what was read and left out) and ``settings``. Some
+        boards have a list of records there, too: with features or a tie model ``coefficients``, the tie parameter among
+        them; those of `prediction_powered` ``judge``, what the judge's verdicts are worth; those of `small_categories`
+        ``categories``, what they borrow; those of `fit_judge_panel` ``judges``.
 
     Examples:
         >>> import jaxeval
@@ -144,7 +144,7 @@ def leaderboard(
             )
     elif by is not None or options:
         given = [*([] if by is None else ["by"]), *options]
-        raise TypeError(f"the resamples are there: pass {', '.join(given)} to bootstrap(), which made them")
+        raise TypeError(f"a result of bootstrap() takes no {named(given, 20)}: pass these options to bootstrap()")
     if not boards:
         raise ValueError("no board to show: the mapping of bootstraps is empty")
     _check_enough(boards.values(), min_battles)
@@ -196,7 +196,7 @@ def too_few_draws(n: int, level: float) -> list[str]:
 
 
 def _resampled_before(battles: Any) -> Mapping[Hashable, Bootstrap] | None:
-    """The boards, if ``battles`` is what `bootstrap` gives, by slice; None for the whole board's slice."""
+    """The boards by slice, if ``battles`` is a result of `bootstrap`; the whole board is the slice None."""
     if isinstance(battles, Bootstrap):
         return {None: battles}
     if isinstance(battles, Mapping) and all(isinstance(board, Bootstrap) for board in battles.values()):
@@ -209,8 +209,8 @@ def _check_enough(boards: Iterable[Bootstrap], min_battles: int) -> None:
     most, model = max((board.fit.n_battles.max(), str(board.fit.n_battles.idxmax())) for board in boards)
     if most < min_battles:
         raise DataError(
-            f"no model has {counted(min_battles, 'battle')} or more, so that nobody takes a rank; the most are the "
-            f"{most:,} of {model}: lower min_battles (--min-votes)"
+            f"no model has {counted(min_battles, 'battle')} or more, so that no model takes a rank. {model} has the "
+            f"most, {most:,}: lower min_battles (--min-votes)"
         )
 
 
@@ -228,7 +228,7 @@ def _rank_warnings(board: Bootstrap, min_battles: int) -> list[str]:
     if unsure.any():
         messages.append(
             f"{counted(int(unsure.sum()), 'model has', 'models have')} no finite rating in more than "
-            f"{MOST_NOT_FINITE:.0%} of the resamples, too often to be told apart from anybody: "
+            f"{MOST_NOT_FINITE:.0%} of the resamples, too often to be told apart from other models: "
             f"{named(ranked.index[unsure])}. Each has a rank spread over the whole board, however high or low its "
             "rating is, and no tier; and it adds a place above and one below to the spread of every other model. "
             "min_battles (--min-votes) leaves out models with few battles"
@@ -246,7 +246,7 @@ def _few_battles(board: Bootstrap, interval: BoardInterval) -> list[str]:
     """A sentence on models whose intervals could be better."""
     options = board.settings
     few = board.models[board.fit.n_battles < FEW_BATTLES]
-    others = JudgePanelFit, PlackettLuceFit, PredictionPoweredFit, CategoryFit  # which have no such penalty
+    others = JudgePanelFit, PlackettLuceFit, PredictionPoweredFit, CategoryFit  # they have no Firth penalty
     no_better = isinstance(board.fit, others) or (options.penalty == "firth" and interval == "wald")
     if not len(few) or options.beside_firth or options.reweight or no_better:
         return []
@@ -311,8 +311,8 @@ def _table(
 def shared_warnings(names: Sequence[Any], warnings: Sequence[Sequence[str]], boards: Sequence[Bootstrap]) -> list[str]:
     """The warnings of all slices, each with the slice's name.
 
-    Those that differ only in models and numbers stand once where more than three slices have them: the first in
-    full, the other slices by name.
+    If more than three slices have warnings that differ only in models and numbers, the first of them stands in full and
+    names the other slices.
     """
     models = sorted({str(model) for board in boards for model in board.models}, key=len, reverse=True)
     # Between letters and digits only: a model "a" must not take the "a" out of words.

@@ -35,10 +35,10 @@ Precision = Literal["float64", "float32"]
 
 #: The kernels' schemes. Clusters are drawn as battles are: as many as there are, with replacement.
 SCHEMES = {"multinomial": DrawScheme.MULTINOMIAL, "poisson": DrawScheme.POISSON, "bayesian": DrawScheme.BAYESIAN}
-#: Slices beyond which somebody rather named the wrong column.
+#: With more slices than this, somebody has probably named the wrong column.
 MOST_SLICES = 500
 
-#: Marks options that another run with the same draws may have otherwise.
+#: Marks options that may differ between runs with the same draws.
 _SHOWN = {"shown": True}
 
 
@@ -72,7 +72,7 @@ class FitOptions:
 
     @property
     def beside_firth(self) -> list[str]:
-        """What Firth's penalty, whose leverages need the information of logits and its inverse, does not go with."""
+        """The options that Firth's penalty excludes: its leverages need the information of logits and its inverse."""
         refused = {
             f"ridge={self.ridge:g}": self.ridge > 0,
             "features": len(self.features) > 0,
@@ -88,10 +88,10 @@ class FitOptions:
         return Response(TieModel[self.ties.upper()], Link[self.link.upper()])
 
     def checked(self, battles: Battles) -> Self:
-        """The same with numbers and lists of Python's.
+        """The same options, with plain Python numbers and lists.
 
         Raises:
-            TypeError: an option is of another type than it says.
+            TypeError: an option has the wrong type.
             ValueError: a bad number, or an unknown name.
             DataError: a tie model for soft targets.
         """
@@ -110,7 +110,7 @@ class FitOptions:
         if own.ties != "half" and own.link != "logit":
             raise ValueError(
                 f"ties={own.ties!r} is a model of logits, got link={own.link!r}: take link='logit', or ties='half', "
-                "which every link knows"
+                "which goes with every link"
             )
         if own.contextual:
             check_dense(own.method)
@@ -120,8 +120,8 @@ class FitOptions:
             return own
         if own.beside_firth:
             raise ValueError(
-                f"penalty={own.penalty!r} is of plain Bradley-Terry boards on tables of all pairs, got "
-                f"{', '.join(own.beside_firth)}: leave either out"
+                f"penalty={own.penalty!r} is for plain Bradley-Terry boards on tables of all pairs, got "
+                f"{', '.join(own.beside_firth)}: leave one or the other out"
             )
         return replace(own, method="dense")
 
@@ -215,7 +215,7 @@ class BootstrapArguments(FitArguments, RunOptions, total=False):
 
 
 class ResampleArguments(BootstrapArguments, total=False):
-    """The same, with what `bootstrap` takes by position, too: for functions that hand all on to it."""
+    """The same, and what `bootstrap` takes by position: for functions that hand all their options on to it."""
 
     n_resamples: int
     seed: int
@@ -228,7 +228,9 @@ def _checked_cluster(battles: Battles, scheme: Scheme, cluster: str | None) -> t
         cluster = battles.cluster
     if cluster is None:
         if scheme == "cluster":
-            raise ValueError('scheme="cluster" needs cluster=, the column whose groups are drawn')
+            raise ValueError(
+                'scheme="cluster" needs cluster=, the column whose groups are drawn (on the command line --cluster)'
+            )
         return scheme, None
     if scheme not in ("cluster", "multinomial"):
         raise ValueError(f"clusters are drawn with replacement: scheme={scheme!r} cannot have cluster=")
@@ -255,8 +257,9 @@ def _check_ties(battles: Battles, ties: str) -> None:
         return
     soft = ~np.isin(battles.target, (0.0, 0.5, 1.0))
     if soft.any():
+        n = int(soft.sum())
         raise DataError(
-            f"{soft.sum():,} of {counted(len(soft), 'target is', 'targets are')} neither 0, 1/2 nor "
+            f"{n:,} of {counted(len(soft), 'target')} {'is' if n == 1 else 'are'} neither 0, 1/2 nor "
             f"1{first_place(soft, battles.rows)}: a tie model needs wins, ties and losses; ties='half' takes soft "
             "targets"
         )

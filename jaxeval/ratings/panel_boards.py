@@ -27,15 +27,15 @@ from jaxeval.statistics.comparison import check_square
 from jaxeval.wording import counted, named
 
 _MAX_NEWTON_STEPS = 200
-# Judges whose discrimination is so many standard errors above 0 hold the scale: logarithms of others may be anything.
+# Judges whose discrimination is so many standard errors above 0 hold the scale: other logarithms may be anything.
 _SURELY_ABOVE = 3.0
-# Eigenvalues of the design's correlations under this are those of directions that the verdicts do not see.
+# An eigenvalue of the design's correlations under this belongs to a direction about which verdicts say nothing.
 _UNSEEN = 1e-9
 
 NO_VERDICTS = "no verdicts between rated models"
 ONE_SIDE = "all verdicts for one side: no finite side bias; left out"
-ONE_CONTEST = "too few different pairs to tell its discrimination from its side bias; left out"
-SEPARATED = "its verdicts follow the ratings without exception: no finite discrimination; left out"
+ONE_CONTEST = "too few different pairs to tell discrimination from side bias; left out"
+SEPARATED = "verdicts follow the ratings without exception: no finite discrimination; left out"
 NOT_TOLD = "cannot be told from the ratings"
 
 
@@ -82,8 +82,8 @@ class PanelBoard(NamedTuple):
     def working(self) -> tuple[Panel, Float]:
         """The parameters on the scale of the refits, and (K,) weights of the mean of discriminations that they hold.
 
-        Any mean will do that the scale changes: that by the discriminations themselves does, whatever their signs. A
-        ridge depends on the scale, and takes a plain mean of 1.
+        Any mean will do that changes with the scale. The mean weighted by the discriminations themselves does, whatever
+        their signs. A ridge depends on the scale: with a ridge, the plain mean is 1.
         """
         if self.board.ridge == 0:
             return self.fitted, self.fitted.g
@@ -91,7 +91,7 @@ class PanelBoard(NamedTuple):
         return self.fitted.scaled(mean if mean > 0 else 1.0), self.judged.astype(float)
 
     def inverse_information(self) -> Float:
-        """(P, P) inverse of the information, with a mean of 0 of strengths and the geometric mean of discriminations.
+        """(P, P) inverse of the information; the mean strength and the geometric mean discrimination are fixed.
 
         The information is the observed one, so that sandwich errors hold if the model is wrong.
         """
@@ -121,7 +121,7 @@ class PanelBoard(NamedTuple):
             with one_blas_thread():
                 basis = scipy.linalg.null_space(gauge[:, own])
                 within = basis.T @ information[np.ix_(own, own)] @ basis
-                # Of equal strengths the verdicts say nothing of a discrimination.
+                # If strengths are equal, the verdicts say nothing about a discrimination.
                 inverse[np.ix_(own, own)] = basis @ np.linalg.pinv(within, hermitian=True) @ basis.T
         return inverse
 
@@ -141,13 +141,13 @@ class PanelBoard(NamedTuple):
         return np.asarray((slopes.T @ slopes.multiply(weight[:, None])).toarray())
 
     def log_likelihood(self) -> float:
-        """Of the verdicts that are used."""
+        """Log-likelihood of the verdicts that are used."""
         n, points = self.sums
         z = _predictor(self.cells, self.fitted)
         return float(points @ z - n @ np.logaddexp(0, z))
 
     def expected(self, difference: Float) -> Float:
-        """Probabilities of a win, a tie counting half, before a judge of discrimination 1 without a side bias."""
+        """Probabilities of a win, a tie counting half, by a judge of discrimination 1 without a side bias."""
         return self.board.expected(difference)
 
 
@@ -173,9 +173,9 @@ def padded_contests(cells: PanelCells) -> Contests:
 def fit_panel_board(
     models: pd.Index, cells: PanelCells, judges: pd.Index, options: FitOptions, side_bias: bool
 ) -> PanelBoard:
-    """Fit one slice: its models and cells, and all judges of the panel, of whom some may have no verdicts here.
+    """Fit one slice: its models and cells, and all judges of the panel, some of whom may have no verdicts here.
 
-    Judges of whom the verdicts say too little, or of whom they say what no finite number can, are left out.
+    Judges are left out if the verdicts say too little about them, or if no finite number describes them.
 
     Raises:
         ValueError: too many models for tables of all pairs.
@@ -187,7 +187,7 @@ def fit_panel_board(
     while True:
         kept = status == ""
         own = kept[cells.judge]
-        # Judges of unrated models alone add nothing to the fit, but tell which models have met.
+        # Judges who saw unrated models alone add nothing to the fit, but show which models have met.
         meets = (kept | (status == NO_VERDICTS))[cells.judge]
         found = _connectivity(cells, np.where(meets, n, 0.0), np.where(meets, points, 0.0), m)
         active = (found.standing == Standing.IDENTIFIED) | (options.ridge > 0)
@@ -292,9 +292,9 @@ def _predictor(cells: PanelCells, at: Panel) -> Float:
 def _confounded(
     models: pd.Index, judges: pd.Index, cells: PanelCells, used: Bool, found: Connectivity, side_bias: bool
 ) -> list[str]:
-    """A sentence where the design leaves more open than the gauge does, whatever the verdicts say.
+    """A sentence if the design leaves more open than the gauge does, whatever the verdicts say.
 
-    The rank of the design is that at parameters in general position.
+    The rank of the design is taken at random parameters.
     """
     rated = found.standing == Standing.IDENTIFIED
     own = np.flatnonzero(used & rated[cells.first] & rated[cells.second])
@@ -305,21 +305,21 @@ def _confounded(
         return []
     if not side_bias or _n_unseen(slopes[:, : m + k]) > 2:
         return [
-            "the judges' discriminations cannot be compared, and so nobody is rated: judges share too few models and "
-            "pairs. Rate the judges of each part of the panel on their own (filter)"
+            "the judges' discriminations cannot be compared, and so no model is rated: the judges share too few models "
+            "and pairs. Rate the judges of each part of the panel on their own (filter the verdicts)"
         ]
     on_a, on_b = np.bincount(cells.first[own], minlength=m) > 0, np.bincount(cells.second[own], minlength=m) > 0
     always = [f"{named(models[x & ~y])} {'is' if (x & ~y).sum() == 1 else 'are'} always on side {side}"
               for x, y, side in ((on_a, on_b, "A"), (on_b, on_a, "B")) if (x & ~y).any()]  # fmt: skip
     why = f": {' and '.join(always)}" if always else ""
     return [
-        f"side biases cannot be told from ratings, and so nobody is rated{why}. Have both orders judged, or leave side "
-        "biases out of the model (side_bias=False, --no-side-bias), if the judges have none"
+        f"side biases cannot be told from ratings, and so no model is rated{why}. Have both orders judged; or, if the "
+        "judges have no side biases, leave them out of the model (side_bias=False, --no-side-bias)"
     ]
 
 
 def _n_unseen(slopes: scipy.sparse.csr_array) -> int:
-    """Directions of the parameters with entries of which the rows see nothing."""
+    """How many directions of those parameters that have entries the rows say nothing about."""
     gram = (slopes.T @ slopes).toarray()
     there = np.flatnonzero(np.diag(gram))
     root = np.sqrt(np.diag(gram)[there])
@@ -329,7 +329,7 @@ def _n_unseen(slopes: scipy.sparse.csr_array) -> int:
 def _fitted(
     cells: PanelCells, n: Float, points: Float, moves: Bool, m: int, options: FitOptions
 ) -> tuple[Solution, Panel]:
-    """The maximum of the likelihood for ``m`` models, on any scale; judges follow the strengths on the whole."""
+    """The maximum of the likelihood for ``m`` models, on any scale, with a positive sum of discriminations."""
     k = (len(moves) - m) // 2
     sizes, contests = sizes_of(m, k), padded_contests(cells)
     theta = _first_strengths(cells, n, points, m)
@@ -359,7 +359,7 @@ def _first_strengths(cells: PanelCells, n: Float, points: Float, m: int) -> Floa
 
 
 def _first_discriminations(cells: PanelCells, n: Float, points: Float, theta: Float, judged: Bool) -> Float:
-    """(K,) what first steps of regressions of the verdicts on those strengths give: of the right sign, at least."""
+    """(K,) discriminations after one step of regressing the verdicts on those strengths: at least the sign is right."""
     difference, k = theta[cells.first] - theta[cells.second], len(judged)
     slope = np.bincount(cells.judge, 4 * (points - n / 2) * difference, k)
     found = np.clip(slope / np.maximum(np.bincount(cells.judge, n * difference**2, k), 1e-300), -3, 3)

@@ -61,7 +61,7 @@ class PanelRefits(BoardRefits):
     def on_board(self, refitted: Refitted) -> Refitted:
         """The parameters without padding, on the scale of the fit.
 
-        A resample has none in which a judge who holds the scale does not follow the ratings.
+        A resample in which a judge who holds the scale does not follow the ratings has no parameters.
         """
         m, k, sizes = len(self.fitted.board.theta), len(self.fitted.judges), self.form.sizes
         theta, g, b = np.split(refitted.parameters, [sizes.models, sizes.models + sizes.judges], axis=1)

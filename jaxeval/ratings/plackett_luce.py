@@ -18,13 +18,13 @@ from jaxeval.ratings.slices import whole_board
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.wording import counted
 
-#: Options of a fit that are about battles, and what each is without.
+#: Options of a fit that are about battles, with the value that stands for none.
 _OF_BATTLES = {"features": (), "ties": "half", "link": "logit", "reweight": False, "penalty": "none"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PlackettLuceFit(BradleyTerryFit):
-    """Fitted strengths of ranked items: what a `BradleyTerryFit` has, of rankings in place of battles.
+    """Fitted strengths of ranked items: a `BradleyTerryFit` of rankings in place of battles.
 
     ``strengths`` are log-strengths theta of mean zero, and ``ratings`` base + (400 / ln 10) theta. The first of two
     items is ranked above the second with probability 1 / (1 + exp(theta_2 - theta_1)), which ``win_probability`` holds.
@@ -32,7 +32,7 @@ class PlackettLuceFit(BradleyTerryFit):
 
     An item takes a point off every item that it is ranked above, and half a point off those that it ties with. So an
     item that never stands below the main group, nor ties with it, is "undefeated", and its rating is +inf. It is
-    "winless" (-inf) if it never stands above the group. NaN if no chain of rankings compares it.
+    "winless" (-inf) if it never stands above the group. The rating is NaN if no chain of rankings compares the item.
 
     Examples:
         >>> import jaxeval
@@ -76,21 +76,21 @@ def fit_plackett_luce(
     """Plackett-Luce strengths by maximum likelihood.
 
     A ranking is a row of choices. The best item is chosen out of all of its items, the second best out of those that
-    are left, and so on; an item i out of a set A with probability exp(theta_i) / sum over j in A of exp(theta_j)
+    are left, and so on. Item i is chosen out of a set A with probability exp(theta_i) / sum over j in A of exp(theta_j)
     (Luce 1959; Plackett 1975, DOI 10.2307/2346567; Hunter 2004, DOI 10.1214/aos/1079120141). Maximises the weighted
     log-likelihood of all rankings less ridge ||theta||^2.
 
     A tie counts as the mean of its orders: the mean of their log-likelihoods. Two items that tie at the end are half a
     win each, as a tie of two models is in `fit_bradley_terry`. The mean is exact, over the sets of items that may be
-    left in any order; of more than ten items that tie there are too many, and `Rankings` refuses them.
+    left in any order. If more than ten items tie, there are too many such sets, and `Rankings` refuses the ranking.
 
     Rankings of two items give the strengths of `fit_bradley_terry`. Do not break longer rankings into pairs for it. A
-    ranking of K items makes K (K - 1) / 2 battles, which are not independent: all errors and intervals that take them
-    as such are wrong. For rankings of five items they were too small by a quarter in simulations. The strengths of the
-    pairs are others, too, and less exact.
+    ranking of K items makes K (K - 1) / 2 battles, which are not independent: errors and intervals that take them as
+    independent are wrong. For rankings of five items they were too small by a quarter in simulations. The strengths
+    from pairs differ, too, and are less exact.
 
-    ``jaxeval.bootstrap(rankings, ...)`` resamples rankings and ``jaxeval.leaderboard(rankings, ...)`` tables them, with
-    slices, clusters, strata, checkpoints and all else that they have for battles.
+    ``jaxeval.bootstrap(rankings, ...)`` resamples rankings, and ``jaxeval.leaderboard(rankings, ...)`` makes a table of
+    them, with slices, clusters, strata, checkpoints and all else that these functions have for battles.
 
     Args:
         rankings: `Rankings`, or a table of the standard columns, see `Rankings.from_pandas`.
@@ -99,8 +99,8 @@ def fit_plackett_luce(
         gauge: of the ratings: "mean", "votes" (mean weighted by rankings), or (item, rating) to hold an item at one.
         base: the mean rating of the first two gauges.
         cluster: column of the clusters (judges, prompts) that ``standard_errors`` and ``covariance`` take as
-            independent, in place of rankings; the ratings stay what they are.
-        strata: column of strata that rankings, or clusters, come from in fixed numbers.
+            independent, in place of rankings; the ratings do not change.
+        strata: column of strata, each with a fixed number of rankings, or clusters.
 
     Raises:
         ValueError: a negative ridge, or an impossible gauge.
@@ -126,7 +126,7 @@ def fit_plackett_luce(
 
 
 def ranking_fit(fitted: RankingBoard, drawn: VoteGroups, report: DataReport, options: FitOptions) -> PlackettLuceFit:
-    """The public face of a fitted board of rankings."""
+    """The result for a fitted board of rankings."""
     count = fitted.cells.per_item(len(fitted.board.theta))
     return fit_result(PlackettLuceFit, fitted, drawn, report, options, count)
 

@@ -28,10 +28,10 @@ from jaxeval.statistics.comparison import check_square
 from jaxeval.wording import counted, named
 
 _MAX_NEWTON_STEPS = 200
-# lam and the strengths that it is chosen by are found in turn; it moves little after the first turn.
+# lam and the strengths that it is chosen by are found in turns; lam moves little after the first turn.
 _TURNS, _SETTLED = 20, 1e-9
 _FIRST_LAM = 0.5
-# Of the judge's own strengths, which all are finite by it.
+# The ridge of the judge's own strengths, which makes all of them finite.
 _JUDGE_RIDGE = 0.5
 
 
@@ -74,12 +74,12 @@ class PoweredBoard(NamedTuple):
         return scipy.sparse.csr_array(slopes * np.where(both[cells.pair] & cells.used, residual, 0.0)[:, None])
 
     def score_variance(self) -> Float:
-        """(M, M) variance of the sum of all scores if battles are independent; the judge's need no model."""
+        """(M, M) variance of the sum of all scores if battles are independent; no model of the judge is needed."""
         scores = self.scores()
         return np.asarray((scores.T @ scores.multiply(self.cells.count[:, None])).toarray())
 
     def log_likelihood(self) -> float:
-        """Of the effective points."""
+        """Log-likelihood of the effective points."""
         return self.board.log_likelihood()
 
     def expected(self, difference: Float) -> Float:
@@ -181,10 +181,10 @@ def fit_powered_board(
 
 
 def _judge_mean(cells: VerdictCells, sums: PairSums, first: NDArray[Any], second: NDArray[Any], size: int) -> Float:
-    """(P',) outcomes that the judge gives on average, by strengths of its own.
+    """(P',) the mean outcome that the judge gives to each pair, by strengths fitted to the judge's verdicts.
 
-    Means of the pairs themselves would lie too near to verdicts that are few in a pair, which then seem to vary less
-    than they do: lam and worth would come out too large.
+    If a pair has few verdicts, their own mean lies too near to them: they would seem to vary less than they do, and lam
+    and worth would come out too large.
     """
     n_real = len(cells.first)
     n, points = (np.asarray(x)[:n_real, 0] for x in (sums.n + sums.n_others, sums.judge + sums.judge_others))
@@ -238,13 +238,13 @@ def _fitted(
 
 
 def _flags(board: Board) -> tuple[str, ...]:
-    """What is told of points that no battles could give."""
+    """A warning about points that no battles could give."""
     cells = board.cells
     outside = (board.wins < -1e-9) | (board.wins > board.n + 1e-9)
     if not outside.any():
         return ()
     pairs = [f"{board.models[cells.first[p]]} and {board.models[cells.second[p]]}" for p in np.flatnonzero(outside)]
     return (
-        f"in {counted(len(pairs), 'pair')} of {len(outside):,} the judge's verdicts move the points beyond what the "
-        f"human battles can give, as these are few there: {named(pairs)}",
+        f"in {len(pairs):,} of {counted(len(outside), 'pair')} the judge's verdicts move the points beyond what human "
+        f"battles can give, as there are few human battles: {named(pairs)}",
     )

@@ -104,9 +104,9 @@ def _entries(entries: DrawnTo, cells: VerdictCells) -> Entries:
 
 
 def _is_secure(fitted: PoweredBoard, drawn: VoteGroups) -> bool:
-    """Whether hardly any resample leaves a model without a finite strength: by the human outcomes alone.
+    """Whether hardly any resample leaves a model without a finite strength, by the human outcomes alone.
 
-    Those of clusters are not counted, as clusters hold verdicts besides.
+    A board with clusters never counts as secure, as clusters also hold the judge's verdicts.
     """
     alone = fitted.board._replace(cells=fitted.cells.of_people)
     return drawn.repeating is None and is_secure_board(alone, None)

@@ -36,8 +36,9 @@ Samples = Literal["by pair", "pooled"]
 _FORMS = {"by pair": Form.BY_PAIR, "pooled": Form.POOLED}
 #: Under so many votes of people lam and worth are hardly known.
 FEW_VOTES = 50
-# Standard deviations by which worths of resamples fall short: .9 to 2.1 at 13 to 55 votes a model, none at hundreds.
-# Of 3,000 votes on 55 models the worth itself was 920 to 1,230, of the 1,480 that all 25,000 battles tell.
+# There is a warning if the worths of resamples are on average this many standard deviations below the worth. They were
+# .9 to 2.1 below it at 13 to 55 votes per model, and not below at hundreds. With 3,000 votes on 55 models the worth
+# itself was 920 to 1,230; all 25,000 battles give 1,480.
 _TOO_LOW = 0.5
 #: The standing of models that only the judge saw.
 JUDGE_ONLY = "judge only"
@@ -61,10 +62,10 @@ class PredictionPoweredSettings(BootstrapSettings):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PredictionPoweredFit(BradleyTerryFit):
-    """Fitted strengths of human outcomes and a judge's verdicts: what a `BradleyTerryFit` has.
+    """Strengths fitted to human outcomes and a judge's verdicts: a `BradleyTerryFit`.
 
     ``n_battles`` counts the battles that people judged. A model without any has the standing "judge only", and no
-    rating. Standard errors have both samples' part; they take lam as given.
+    rating. Standard errors include the errors of both samples; they take lam as given.
 
     Examples:
         >>> import jaxeval
@@ -98,18 +99,18 @@ class PredictionPoweredFit(BradleyTerryFit):
 
     @property
     def warnings(self) -> list[str]:
-        """As of `BradleyTerryFit`, and models that only the judge saw."""
+        """As in `BradleyTerryFit`, and models that only the judge saw."""
         unseen = self.standing.index[self.standing == JUDGE_ONLY]
         messages = super().warnings
         if len(unseen):
             messages.append(
-                f"{counted(len(unseen), 'model has', 'models have')} verdicts of the judge alone, and no rating: "
+                f"{counted(len(unseen), 'model has', 'models have')} verdicts of the judge only, and so no rating: "
                 f"{named(unseen)}. soft_elo (jaxeval soft-elo) places models without human votes"
             )
         if 0 < self.n_human < FEW_VOTES:
             messages.append(
-                f"the judge's weight and worth are told by {counted(self.n_human, 'vote')} of people, too few to know "
-                f"them well: under {FEW_VOTES} they are often too large"
+                f"the judge's weight and worth rest on {counted(self.n_human, 'human vote')}, too few to know them "
+                f"well: with fewer than {FEW_VOTES} both are often too large"
             )
         return messages
 
@@ -131,15 +132,15 @@ class PredictionPoweredBoard(Bootstrap):
 
     @property
     def warnings(self) -> list[str]:
-        """As of `Bootstrap`, and a worth that the votes of each model are too few to tell."""
+        """As in `Bootstrap`, and whether the votes are too few to know the judge's worth."""
         messages = super().warnings
         if self._judge is not None:
             worths = self._worth(self._judge.gain)
             if self.worth - worths.mean() > _TOO_LOW * worths.std() > 0:
                 messages.append(
-                    f"resamples find the judge's verdicts worth {worths.mean():,.0f} votes on average, below the "
-                    f"{self.worth:,.0f} of the votes themselves: with so few votes a model both are too low, and so is "
-                    "the interval of the worth"
+                    f"in the resamples the judge's verdicts are worth {counted(round(worths.mean()), 'vote')} on "
+                    f"average, below the {self.worth:,.0f} of the data: with so few votes per model both numbers are "
+                    "too low, and so is the interval of the worth"
                 )
         return messages
 
@@ -161,11 +162,12 @@ class PredictionPoweredBoard(Bootstrap):
 
     @property
     def worth(self) -> float:
-        """Human votes that the judge is worth: so many more would make the variance as small without the judge.
+        """How many human votes the judge is worth: so many more votes would do the same for the variance.
 
-        n (variance without the judge / variance with it - 1), of the sum over models, or of the difference that lam is
-        best for. It takes battles as independent. It is a property of this n and N: with more verdicts it grows up to a
-        bound that the judge's agreement with people sets, and no judge is worth more than N votes.
+        It is n (variance without the judge / variance with it - 1), for the sum of the variances over models, or for
+        the difference that lam is best for. It takes battles as independent. It depends on this n and N: with more
+        verdicts it grows up to a bound that the judge's agreement with people sets, and no judge is worth more than N
+        votes.
         """
         return float(self._worth(self.fit._powered.gain))
 
@@ -176,7 +178,7 @@ class PredictionPoweredBoard(Bootstrap):
         """Percentile interval of `worth`, from lam chosen anew in every resample; its lower end may be 0.
 
         Raises:
-            ValueError: a level that is none.
+            ValueError: a level that is not between 0 and 1.
         """
         assert self._judge is not None
         lower, upper = interval_bounds(self._worth(self._judge.gain), level)
@@ -224,11 +226,12 @@ def prediction_powered(
 
     Prediction-powered inference (arXiv:2301.09633, 2311.01453; on leaderboards arXiv:2403.07008). People and the judge
     judged the same n battles, and the judge N others. The points of a model are those that people gave, plus lam times
-    what the judge gives in the others, scaled to n battles, less what the judge gives in the n. A judge who is wrong in
-    the same way in both samples moves no rating, however wrong; the more the judge agrees with people battle by battle,
-    the smaller the errors. With lam = 0 the judge is not used.
+    a difference: what the judge gives in the N others, scaled to n battles, less what the judge gives in the n. A judge
+    who is wrong in the same way in both samples moves no rating, however wrong; the more the judge agrees with people
+    battle by battle, the smaller the errors. With lam = 0 the judge is not used.
 
-    Each resample draws both samples anew, chooses lam anew, and is refitted. So intervals hold what lam does not know.
+    Each resample draws both samples anew, chooses lam anew, and is refitted. So intervals include the uncertainty of
+    lam.
 
     Args:
         human: outcomes that people gave, `Battles` or a table with the standard columns: wins, ties and losses.
@@ -241,8 +244,8 @@ def prediction_powered(
         samples: "by pair" compares the judge's verdicts on both samples within each pair of models, so that pairs may
             be more frequent in one of them. "pooled" compares them over all battles, as the papers do; the n battles
             must then be a random sample of all.
-        best_for: two models, whose difference lam and `worth` are then about; by default, and in slices without one of
-            the two, they are about the sum of the variances of all ratings.
+        best_for: two models: lam is then chosen for the difference of their ratings, and `worth` is about it. By
+            default, and in slices without one of the two, both are about the sum of the variances of all ratings.
         ridge: as in `bootstrap`, like ``gauge``, ``base``, ``max_slices``, ``min_slice_battles``, ``missing`` and the
             options of the run. ``min_slice_battles`` counts the battles of both samples.
         scheme: "multinomial" draws n and N battles with replacement; "poisson" and "bayesian" as in `bootstrap`.
@@ -250,14 +253,14 @@ def prediction_powered(
             battles of both samples.
 
     Raises:
-        TypeError: an option is of another type than it says.
+        TypeError: an option has the wrong type.
         ValueError: a bad number, or an impossible gauge.
         DataError: the rows of ``human`` and ``judged`` are not the same battles; outcomes are soft or weighted; a
             column is not there; ``best_for`` names no model that people judged; models are numbers in one table and
             text in another.
 
     Returns:
-        A `PredictionPoweredBoard`, which `leaderboard` tables; with ``by`` a dict of them by group, which it takes too.
+        A `PredictionPoweredBoard`; with ``by`` a dict of them by group. `leaderboard` makes a table of either.
 
     Examples:
         >>> import jaxeval
@@ -317,9 +320,10 @@ def _checked_models(best_for: Any, rows: VerdictRows) -> tuple[Any, Any]:
     first, second = best_for
     for name in best_for:
         if name not in rows.models:
-            raise DataError(f"best_for: no model {name!r} among the {rows.n_models:,}{did_you_mean(name, rows.models)}")
+            hint = did_you_mean(name, rows.models)
+            raise DataError(f"best_for: no model {name!r} among the {counted(rows.n_models, 'model')}{hint}")
         if not rows.has_votes(name):
-            raise DataError(f"best_for: no human judged a battle of {name!r}, so that it has no rating to be sure of")
+            raise DataError(f"best_for: people judged no battle of {name!r}, so that it has no rating")
     if first == second:
         raise ValueError(f"best_for takes two different models, got {first!r} twice")
     return first, second
@@ -336,7 +340,7 @@ def _places(pair: tuple[Any, Any] | None, models: pd.Index) -> tuple[int, int] |
 def _fit(
     fitted: PoweredBoard, drawn: VoteGroups, report: DataReport, options: BootstrapOptions
 ) -> PredictionPoweredFit:
-    """The public face of a fitted board."""
+    """The result for a fitted board."""
     count = fitted.cells.by_people(len(fitted.board.theta))
     fit = fit_result(PredictionPoweredFit, fitted, drawn, report, replace(options, strata=None), count)
     unseen = fit.n_battles == 0

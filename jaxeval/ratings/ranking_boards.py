@@ -66,7 +66,7 @@ class RankingBoard(NamedTuple):
         return np.asarray(matrix[:m, :m])
 
     def log_likelihood(self) -> float:
-        """Of the choices between items with a finite rating."""
+        """Log-likelihood of the choices between items with a finite rating."""
         chosen = _table(self.choices.of_items, len(self.cells.count), len(self.base.theta))
         times, _, total = self._sets()
         won = chosen.T @ self.cells.count
@@ -79,7 +79,7 @@ class RankingBoard(NamedTuple):
     def _sets(self) -> tuple[scipy.sparse.csr_array, scipy.sparse.csr_array, Float]:
         """(C, A) times that rankings choose from sets, (A, M') probabilities of their items, (A,) sums of exp(theta).
 
-        Sets that say nothing about items with a finite rating are chosen from 0 times, and their sum is 1.
+        A set that says nothing about items with a finite rating counts as chosen from 0 times, and its sum is 1.
         """
         size = len(self.base.theta)
         active, above = np.zeros((2, size), bool)
@@ -116,7 +116,7 @@ def fit_ranking_board(models: pd.Index, cells: RankingCells, options: FitOptions
     check_square(m, MOST_INVERTED, "the information of a fit of rankings", "the rankings of the items that you compare")
     connectivity, battles = _connectivity(cells, m)
     active = (connectivity.standing == Standing.IDENTIFIED) | (options.ridge > 0)
-    size = padded_size(m + 1)  # at least one that is padding, which fills up the sets
+    size = padded_size(m + 1)  # at least one item is padding, which fills up the sets
     choices = make_choices(cells, size)
     standing = np.full(size, Standing.INCOMPARABLE, np.int8)
     standing[:m] = connectivity.standing
@@ -148,15 +148,15 @@ def fit_ranking_board(models: pd.Index, cells: RankingCells, options: FitOptions
 def _connectivity(cells: RankingCells, n_items: int) -> tuple[Connectivity, Float]:
     """What the rankings identify, and (M,) meetings of each item with its neighbours.
 
-    An item takes a point off the next one in a ranking, or half of it if they tie. Chains of those reach whatever the
-    points of all pairs would reach.
+    An item takes a point off the next one in a ranking, or half of it if they tie. Chains of such points connect the
+    same items as the points of all pairs.
     """
     item, cell, ties = neighbours(cells.places)
     weight = (cells.count * cells.weight)[cell]
     swap = item[0] > item[1]
     first, second = np.where(swap, item[::-1], item)
     pairs, pair = np.unique(first.astype(np.int64) * n_items + second, return_inverse=True)
-    # Added apart, so that a loss of 0 is 0, and no difference of sums that rounding leaves.
+    # Wins and losses are summed separately: a difference of sums would leave rounding where there is no loss.
     wins, losses = (np.bincount(pair, weight * np.where(ties, 0.5, side)).astype(float) for side in (~swap, swap))
     n = wins + losses
     first, second = np.divmod(pairs, n_items)
@@ -178,8 +178,8 @@ def neighbours(places: Places) -> tuple[NDArray[np.int32], NDArray[np.intp], Boo
 def make_choices(cells: RankingCells, size: int) -> Choices:
     """The sets that rankings choose from, with ``size`` items, the last of which is padding; NumPy arrays.
 
-    In a tie of t items above those of a set R, k of them are left at one of the t choices: with equal probability
-    each k of them. So a ranking chooses from every such k and R 1 / (t over k) times.
+    Let t items tie above the items of a set R. At each of their t choices, k of them are left, and all subsets of k are
+    equally probable. So a ranking chooses 1 / (t over k) times from each such subset together with R.
     """
     by_width: dict[int, list[tuple[Int, NDArray[np.intp], float]]] = defaultdict(list)
     for rankings, items, columns, share in _chosen_from(cells.places):
@@ -219,7 +219,7 @@ def make_choices(cells: RankingCells, size: int) -> Choices:
 
 
 def _chosen_from(places: Places) -> Iterator[tuple[NDArray[np.intp], Int, list[int], float]]:
-    """Rankings of one pattern of ties, their items, and the columns of these that are one set; and how often it is.
+    """Rankings with one pattern of ties; their items; the columns of items that are one set; and how often it is used.
 
     Sets of one item are left out: there is no choice.
     """
@@ -240,7 +240,7 @@ def _chosen_from(places: Places) -> Iterator[tuple[NDArray[np.intp], Int, list[i
 
 
 def padded_use(number: NDArray[Any], cell: NDArray[Any], factor: Float) -> Use:
-    """As of the kernels, with padding."""
+    """A `Use` for the kernels, with padding."""
     shape = (padded_cells(len(number)),)
     return Use(
         number=as_leaf(pad(number, shape), np.int32),

@@ -1,4 +1,4 @@
-"""Refits of resamples: what they hold, whichever `Problem` they solve."""
+"""Refits of resamples: what all kinds of boards have in common."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from jaxeval.ratings.options import BootstrapOptions
 
 # Refits stop when the error predicted to remain is under this, logits (1e-8 is 2e-6 Elo).
 TOLERANCE_LOGIT = {"float64": 1e-8, "float32": 2e-5}
-#: What a model takes in a resample's results, at most: strengths and standing, the ratings made of them, and the arrays
-#: on the way there.
+#: The most bytes that a model takes in a resample's results: strengths and standing, the ratings made of them, and the
+#: arrays on the way there.
 RESULT_BYTES = 30
-# Share of the results of slices, as wide as the widest, that is of models, from which on nothing is copied.
+# All slices have results as wide as the widest one. Nothing is copied if at least this share of them belongs to models.
 _MOSTLY_USED = 0.75
 
 
@@ -68,7 +68,7 @@ class BoardRefits(ABC):
 
     @abstractmethod
     def solvers(self) -> Sequence[Solver]:
-        """As of `Problem`."""
+        """As in `Problem`."""
 
     def on_board(self, refitted: Refitted) -> Refitted:
         """The refits of one slice with models as on its board (padding may follow), and with their final status."""
@@ -92,7 +92,7 @@ class BoardRefits(ABC):
         return partial(refit, problem, form, device_mesh(), np.uint64(self.options.seed), terms)
 
     def held_bytes(self, problem: NamedTuple, n_parameters: int) -> int:
-        """What is held whatever the chunks are: the results, and the ``problem`` here and on the device."""
+        """Bytes that are held whatever the chunks are: the results, and the ``problem`` here and on the device."""
         results = self.n_slices * self.n_resamples * n_parameters * RESULT_BYTES
         return results + 2 * sum(x.nbytes for x in jax.tree.leaves(problem))
 
@@ -124,7 +124,7 @@ def refit(problem: BoardRefits, run: LaneRun, section: str, n_models: Sequence[i
     lanes = problem.n_slices, problem.n_resamples
     parameters, status, n_steps, grad_norm, standing = (x.reshape(*lanes, *x.shape[1:]) for x in solved.results)
     solver = solved.solver.reshape(lanes)
-    # Slices are parts of one array, which lives as long as any of them. Where much of it is padding, they leave it.
+    # Slices are parts of one array, which lives as long as any of them. If much of it is padding, they are copied.
     leave = sum(n_models) < _MOSTLY_USED * problem.n_slices * max(n_models)
     return [
         problem.on_board(

@@ -15,7 +15,7 @@ from jaxeval.ratings.vote_groups import VoteGroups
 def score_squares(scores: scipy.sparse.csr_array, count: Int, drawn: VoteGroups) -> Float:
     """(P, P) sum of the outer products of independent scores: of battles, or of whole clusters if there are any.
 
-    Within strata the mean score of the stratum is taken off: what varies between them does not vary.
+    Within strata the mean score of the stratum is taken off: differences between strata do not count as variance.
 
     Args:
         scores: (C, P) score of one battle of each cell, its weight included.

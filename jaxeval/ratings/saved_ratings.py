@@ -13,7 +13,7 @@ from jaxeval.data.versioned_json import read_versioned, write_versioned
 from jaxeval.errors import DataError
 
 _FORMAT, _VERSION = "jaxeval ratings", 1
-_MOST = 2**1023  # of a whole number that becomes a double
+_MOST = 2**1023  # smaller whole numbers become doubles without overflow
 
 
 def save_ratings(ratings: pd.Series, settings: Mapping[str, Any], path: str | Path) -> None:
@@ -28,7 +28,7 @@ def read_ratings(path: str | Path) -> pd.Series:
     """Ratings by model (Elo) that `BradleyTerryFit.save` wrote; ``attrs["settings"]`` is what made them.
 
     Raises:
-        DataError: the file is not one, is broken, or is of a version that this jaxeval does not know.
+        DataError: the file holds no ratings, is broken, or is of a version that this jaxeval does not know.
         FileNotFoundError: there is no such file.
 
     Examples:

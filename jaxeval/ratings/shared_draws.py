@@ -41,7 +41,7 @@ class Posed:
     battles: Battles
     options: BootstrapOptions  # checked
     slices: Slices  # the one of all battles
-    cell: NDArray[np.intp]  # (R,) of each row
+    cell: NDArray[np.intp]  # (R,) the cell of each row
 
     @classmethod
     def of(cls, battles: Battles, options: BootstrapOptions) -> Posed:
@@ -78,7 +78,7 @@ def shared_units(one: Posed, other: Posed, votes: SharedVotes) -> tuple[Members,
     order = slice(None, None, -1 if other.digest < one.digest else 1)
     kinds, kind = np.unique(cells[order], axis=1, return_inverse=True)
     kinds, kind, times = kinds[order], kind.reshape(-1), rows[2]
-    # One pair: the grid of units needs none, as every board has its own.
+    # One pair for all: the grid of units needs no pairs, as every board has its own.
     pair, n_kinds = np.zeros(kinds.shape[1], np.int64), kinds.shape[1]
     count = count_by(kind, times, n_kinds)
     union = Cells(
@@ -122,7 +122,7 @@ def _of_union(one: Posed, other: Posed, rows: Int, name: str) -> tuple[NDArray[n
         raise DataError(
             f"column {name!r} differs in {counted(int(differ.sum()), 'vote')} that both boards share (first in row "
             f"{rows[0][k]} of a, {groups[0]!r}, and row {rows[1][k]} of b, {groups[1]!r}; rows count from "
-            "0): a vote is drawn with one group"
+            "0): a shared vote needs one value"
         )
     return np.where(rows[0] >= 0, own, others), values
 
@@ -135,12 +135,12 @@ def common_groups(a: Battles, b: Battles, name: str) -> int:
 
 @contextmanager
 def _comparing(a: Battles, b: Battles, name: str) -> Iterator[None]:
-    """An error about both boards if their values of a column, each board's fine by itself, cannot be compared."""
+    """An error about both boards if each can read its own values of a column, but the two cannot be compared."""
     try:
         yield
     except (TypeError, DataError) as error:
         kinds = [pd.api.types.infer_dtype(x.codes(name)[1]) for x in (a, b)]
         raise DataError(
             f"column {name!r} has {kinds[0]} values on board a and {kinds[1]} values on board b, which cannot be "
-            "compared: make them one type, as by .astype(str)"
+            "compared: make them one type (in Python by .astype(str))"
         ) from error

@@ -34,8 +34,8 @@ class Slices(NamedTuple):
     by: list[str]
     left_out: pd.Series  # battles of the groups with too few
     n_missing: int  # battles without a group
-    overlapping: tuple[str, ...] = ()  # columns in several of whose groups a battle may be
-    told: str = ""  # how often battles count in those, in words
+    overlapping: tuple[str, ...] = ()  # columns whose groups overlap: a battle may be in several
+    told: str = ""  # how often battles count in overlapping groups, in words
 
     @contextmanager
     def naming(self, s: int) -> Iterator[None]:
@@ -45,13 +45,13 @@ class Slices(NamedTuple):
         except ValueError as error:
             if self.groups is None:
                 raise
-            raise ValueError(f"{' / '.join(self.by)} = {self.groups[s]!r}: {error}") from error
+            raise ValueError(f"{' / '.join(self.by)} = {slice_name(self.groups[s])!r}: {error}") from error
 
     @property
     def labels(self) -> list[str]:
-        """Names of the slices as text, which name their random numbers; the same for 1 of whatever integer type.
+        """Names of the slices as text, which choose their random numbers; the same for 1 of whatever integer type.
 
-        "overall" of overlapping categories is no part of them: its draws are those of the board without the column.
+        "overall" of overlapping categories is left out: its draws are those of the board without the column.
         """
         if self.groups is None:
             return [""]
@@ -70,7 +70,7 @@ def make_slices(battles: Battles, covariates: Design, options: BootstrapOptions)
     """The whole board, or one for each group of the columns ``by``, compressed to cells.
 
     Raises:
-        DataError: there is no such column, values are missing, or there are too many slices, or none of enough battles.
+        DataError: there is no such column, values are missing, there are too many slices, or none has enough battles.
     """
     if options.by is None:
         cells, drawn = whole_board(battles, covariates, options)
@@ -123,12 +123,12 @@ def whole_board(battles: Battles, covariates: Design, options: FitOptions) -> tu
 
 
 def whole_board_rows(battles: Battles, covariates: Design, options: FitOptions) -> NDArray[np.intp]:
-    """(R,) the cell of `whole_board` that each row is of."""
+    """(R,) the cell of `whole_board` that each row belongs to."""
     return _compressed(battles, covariates, options)[0](slice(None))[1]
 
 
 def _compressed(battles: Battles, covariates: Design, options: FitOptions) -> tuple[Compress, GroupsOf]:
-    """How rows become cells, and what says which rows, in which cells, belong together."""
+    """Two functions: one turns rows into cells, the other says which rows, in which cells, belong together."""
     compressed: Compress = battles.compress
     if options.contextual:
         compressed = partial(compress, battles, feature=covariates.matrix)
@@ -146,7 +146,7 @@ def _check_number(n_slices: int, sizes: Int, by: Sequence[str], options: Bootstr
     if n_slices > options.max_slices:
         raise DataError(
             f"there are {n_slices:,} slices by {column}, more than max_slices={options.max_slices:,}, each to be rated "
-            f"on its own: name a coarser column, rate only slices of min_slice_battles=, or say "
+            f"on its own: name a coarser column, rate only larger slices (min_slice_battles=N), or say "
             f"max_slices={n_slices} (on the command line --min-slice-battles N, --max-slices {n_slices})"
         )
 

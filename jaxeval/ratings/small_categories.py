@@ -15,6 +15,7 @@ from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.features import design
 from jaxeval.data.groups import MissingGroup
 from jaxeval.data.report import DataReport
+from jaxeval.execution.progress import progress_bar
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.batch import Solver
 from jaxeval.ratings.boards import fit_boards
@@ -30,7 +31,7 @@ from jaxeval.statistics.quantiles import interval_bounds
 from jaxeval.tables.shown import View, settings_line
 from jaxeval.wording import counted
 
-#: Beyond, strengths would be tried that no computer can tell from infinite ones.
+#: With a larger prior, strengths would be tried that no computer can tell from infinite ones.
 _LARGEST_PRIOR = 1_000
 
 
@@ -45,8 +46,8 @@ class CategorySettings(BootstrapSettings):
 class CategoryFit(BradleyTerryFit):
     """Ratings of a category that borrows from the other battles: what a `BradleyTerryFit` has.
 
-    ``n_battles`` counts those of the category. All standard errors are of what is believed of the ratings: they hold
-    the uncertainty of what is borrowed and of how much is borrowed.
+    ``n_battles`` counts those of the category. All standard errors are those of the posterior of the ratings: they
+    include the uncertainty of what is borrowed and of how much is borrowed.
 
     Examples:
         >>> import jaxeval
@@ -83,7 +84,7 @@ class CategoryFit(BradleyTerryFit):
 class CategoryBoard(Bootstrap):
     """A board of a category that borrows from the other battles, with draws: what a `Bootstrap` has.
 
-    The draws are of what is believed of the ratings (see `small_categories`): nothing is resampled.
+    The draws come from the posterior of the ratings (see `small_categories`): nothing is resampled.
 
     Examples:
         >>> import jaxeval
@@ -101,12 +102,12 @@ class CategoryBoard(Bootstrap):
 
     @property
     def borrowed_share(self) -> float:
-        """As of `CategoryFit`."""
+        """As in `CategoryFit`."""
         return self.fit.borrowed_share
 
     @property
     def spread(self) -> float:
-        """Standard deviation of the ratings here about those of the other battles, Elo: mean of what is believed."""
+        """Standard deviation of the ratings here about those of the other battles, Elo: the posterior mean."""
         return ELO_PER_LOGIT * self.fit._borrowed.spread
 
     @property
@@ -157,7 +158,7 @@ class CategoryBoards(Bootstraps):
         return board
 
     def table(self, level: float = 0.95) -> pd.DataFrame:
-        """One row a category: `CategoryBoard.category`."""
+        """One row per category: `CategoryBoard.category`."""
         rows = [self[group].category(level) for group in self]
         return pd.DataFrame(rows, pd.Index(map(slice_name, self), name=" / ".join(self.by)))
 
@@ -186,6 +187,7 @@ def small_categories(
     seed: int = 0,
     *,
     prior_spread: float = 100.0,
+    progress: bool | None = None,
     **options: Unpack[CategoryArguments],
 ) -> CategoryBoards:
     """A board of each category, which borrows from all other battles as much as its own battles ask for.
@@ -196,10 +198,10 @@ def small_categories(
     ratings are a mean over all spreads. A category with many battles has a board of its own; one with few has nearly
     that of the others. ``borrowed`` says how much is from elsewhere, for each category and each model in it.
 
-    The draws are of what is believed of the ratings after the battles: a spread as probable as the battles make it,
-    then strengths of the normal distribution about their mode at this spread. They hold what is not known of the
-    spread: intervals that take the most probable spread for certain are too short. Nothing is resampled, so that there
-    is no checkpoint. See docs/small-categories.md.
+    The draws come from the posterior, what is believed of the ratings after the battles: first a spread, as probable as
+    the battles make it, then strengths from the normal distribution about their mode at this spread. So intervals
+    include the uncertainty of the spread; with the most probable spread taken for certain they would be too short.
+    Nothing is resampled, so that there is no checkpoint. See docs/small-categories.md.
 
     Ties are half a win. Outcomes then vary less than wins and losses do: the likelihood is divided by the variance
     factor, the sum of squared residuals divided by what it would be of wins and losses. With ``cluster`` residuals are
@@ -212,21 +214,22 @@ def small_categories(
             the category "overall" has all battles and borrows nothing.
         n_resamples: B, draws.
         seed: any integer from 0 to 2**63 - 1. Draw r of a category depends on its name, the seed and r alone.
-        prior_spread: Elo, the scale of what is believed of spreads before the battles: the right half of a normal
-            distribution about 0, at most 1,000. It matters where a category's battles say little about its spread.
+        prior_spread: Elo, at most 1,000: the scale of the prior of spreads, which is the right half of a normal
+            distribution about 0. It matters if a category's battles say little about its spread.
+        progress: show a bar on standard error; by default only on a terminal, for work over 0.7 s.
         gauge: as in `fit_bradley_terry`, like ``base``.
         cluster: column of the clusters (prompts, voters, sessions), whose battles vary together.
         max_slices: as in `bootstrap`, like ``min_slice_battles`` and ``missing``. Battles without a category, and those
             of categories that are too small, are among the other battles all the same.
 
     Raises:
-        TypeError: an option is of another type than it says.
+        TypeError: an option has the wrong type.
         ValueError: a bad number, an impossible gauge, or more than 1,000 models.
-        DataError: as by `bootstrap`.
+        DataError: as in `bootstrap`.
 
     Returns:
-        A dict of `CategoryBoard` by category, which `leaderboard` tables. A model has a rating on each board if all
-        battles together give it one; its ``n_battles`` is 0 where all of its rating is borrowed.
+        A dict of `CategoryBoard` by category, of which `leaderboard` makes a table. A model has a rating on each board
+        if all battles together give it one; its ``n_battles`` is 0 where all of its rating is borrowed.
 
     Examples:
         >>> import jaxeval
@@ -255,7 +258,11 @@ def small_categories(
     cells, drawn = whole_board(battles, no_covariates, asked)
     (whole,) = fit_boards([(battles.models, cells)], asked)
     prior = Prior(scale / ELO_PER_LOGIT)
-    found = borrowed_boards(whole, drawn, slices, prior, asked.n_resamples, asked.seed)
+    with progress_bar(len(slices.boards), "categories", progress) as advance:
+        found = []
+        for board in borrowed_boards(whole, drawn, slices, prior, asked.n_resamples, asked.seed):
+            found.append(board)
+            advance(1)
     boards = [
         _board(own, own_drawn, battles.report, asked, scale) for own, own_drawn in zip(found, slices.drawn, strict=True)
     ]
@@ -266,7 +273,7 @@ def small_categories(
 def _board(
     found: BorrowedBoard, drawn: VoteGroups, report: DataReport, options: BootstrapOptions, prior_spread: float
 ) -> CategoryBoard:
-    """The public face of one category."""
+    """The result for one category."""
     b, m = found.draws.shape
     fit = fit_result(CategoryFit, found, drawn, report, options)
     refitted = Refitted(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Float, as_leaf
 from jaxeval.data.cells import Cells
 from jaxeval.execution.precision import double_precision
-from jaxeval.execution.shapes import padded_columns, padded_models
+from jaxeval.execution.shapes import padded_graph, padded_models
 from jaxeval.kernels import batch
 from jaxeval.kernels.adjacency import SLOTS, Adjacency
 from jaxeval.kernels.links import Link
@@ -29,7 +29,7 @@ FitMethod = Literal["auto", "dense", "sparse"]
 SPARSE_MODELS = 1000
 
 
-# Of rows: enough for 4,096 opponents; more are made where a model has more.
+# Merges of rows: enough for 4,096 opponents; more are made if a model has more.
 _MERGES = 3
 
 
@@ -69,13 +69,12 @@ def resolved(method: FitMethod, n_models: int) -> Literal["dense", "sparse"]:
 def check_dense(method: FitMethod) -> None:
     """An error if the sparse method is asked for where there is none."""
     if resolved(method, 0) == "sparse":
-        raise ValueError("method='sparse' knows no features and no tie model: leave it out")
+        raise ValueError("method='sparse' takes no features and no tie model: leave it out")
 
 
 def make_graph(cells: Cells, n_models: int) -> WideGraph:
     """The graph of the pairs of ``cells``, padded."""
-    n_pairs = padded_columns(len(cells.first) + 1)
-    adjacency, number = make_adjacency(cells.first, cells.second, n_models, n_pairs)
+    adjacency, number, n_pairs = make_adjacency(cells.first, cells.second, n_models)
     size = adjacency.n_models
     place = np.full(size, size)
     place[number] = np.arange(n_models)
@@ -114,7 +113,7 @@ def fit_sparse(
 
 
 def recentred(theta: Float, connectivity: Connectivity, ridge: float) -> Float:
-    """(..., M) log-strengths with mean 0 in every component, where a ridge has them so at its maximum.
+    """(..., M) log-strengths with mean 0 in every component, as they have at the maximum with a ridge.
 
     A small ridge tells the solver too little about the level of a component, which nothing else decides.
     """
@@ -127,10 +126,10 @@ def recentred(theta: Float, connectivity: Connectivity, ridge: float) -> Float:
     return theta - (total / np.bincount(label))[..., label]
 
 
-def make_adjacency(first: Index, second: Index, n_models: int, n_pairs: int) -> tuple[Adjacency, NDArray[np.intp]]:
-    """Slots of the pairs ``first``, ``second`` (P,) of M models, and the number of each model (M,) in them.
+def make_adjacency(first: Index, second: Index, n_models: int) -> tuple[Adjacency, NDArray[np.intp], int]:
+    """Slots of the pairs ``first``, ``second`` (P,) of M models, the number of each model (M,) in them, and all pairs.
 
-    The graph has padding models, and ``n_pairs`` > P pairs. NumPy arrays.
+    The graph has padding models and padding pairs. NumPy arrays.
     """
     degree = np.bincount(first, minlength=n_models) + np.bincount(second, minlength=n_models)
     order = np.argsort(-degree, kind="stable")
@@ -142,7 +141,7 @@ def make_adjacency(first: Index, second: Index, n_models: int, n_pairs: int) -> 
     number[order] = np.arange(n_models)
     number[order[n_several:]] += before - n_several
     start = np.cumsum(n_rows) - n_rows
-    n_padded_rows = padded_columns(int(n_rows.sum()) + 1)
+    n_pairs, n_padded_rows = padded_graph(len(first) + 1, int(n_rows.sum()) + 1)
     # A counting sort of both directions of all pairs by their owner.
     code = np.arange(2 * len(first))  # of a pair's first model p, of its second P + p
     owner, opponent = np.concatenate([number[first], number[second]]), np.concatenate([number[second], number[first]])
@@ -166,7 +165,7 @@ def make_adjacency(first: Index, second: Index, n_models: int, n_pairs: int) -> 
         several=_padded(several, before, merges[0].shape[1] - 1),
         single=_padded(start[n_several:], size - before, n_padded_rows - 1),
     )
-    return adjacency, number
+    return adjacency, number, n_pairs
 
 
 def _merges(left: Index, n_rows: int) -> tuple[list[Index], Index]:

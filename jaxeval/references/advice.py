@@ -1,4 +1,4 @@
-"""A study of references in words: which reference serves which models, what several buy, and what is weak."""
+"""A study of references in words: which reference serves which models, what several gain, and where it is weak."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from jaxeval.references.rankings import ReferenceBoard, ReferenceStudySettings
 from jaxeval.statistics.quantiles import centred
 from jaxeval.wording import counted, named
 
-#: Under so many votes of a model against the reference (median), win rates are mostly noise.
+#: With fewer votes than this of a model against the reference (median), win rates are mostly noise.
 FEW_VOTES = 30
 #: Share of resamples from which on a choice counts as settled.
 SETTLED = 0.95
-_MOST_SHORT = 0.1  # share of models without the votes of a budget, for this budget to be compared
+_MOST_SHORT = 0.1  # a budget is compared if at most this share of the models has fewer votes than it
 
 
 def tier_advice(change: Float, table: pd.DataFrame, settings: ReferenceStudySettings) -> Iterator[str]:
@@ -26,7 +26,7 @@ def tier_advice(change: Float, table: pd.DataFrame, settings: ReferenceStudySett
 
     Args:
         change: (B + 1, T of references, T of models) relative rank changes: references rank different numbers of
-            models, so that places do not compare.
+            models, so numbers of places cannot be compared.
     """
     usable = ~np.isnan(change[0]).all(1)
     if usable.sum() < 2:
@@ -38,8 +38,10 @@ def tier_advice(change: Float, table: pd.DataFrame, settings: ReferenceStudySett
             continue
         if rows["n_references"].min() == 0:
             yield (
-                f"models of tier {t + 1}: some tiers have no reference that ranks {settings.few_pairs} pairs of "
-                "models, too few to choose a reference by: take fewer tiers, or lower few_pairs"
+                f"models of tier {t + 1}: some tiers have no reference that ranks "
+                f"{counted(settings.few_pairs, 'pair')} of models or more, so none is advised; take fewer tiers "
+                "(n_tiers=, on the command line --tiers), or take references with fewer pairs, too (few_pairs=, on the "
+                "command line --few-pairs)"
             )
             continue
         own, worst = rows.loc[rows["relative_change"].idxmin()], rows.loc[rows["relative_change"].idxmax()]
@@ -53,8 +55,8 @@ def tier_advice(change: Float, table: pd.DataFrame, settings: ReferenceStudySett
 def single_advice(tau: Float, table: pd.DataFrame, n_rated: int, settings: ReferenceStudySettings) -> Iterator[str]:
     """The single reference that agrees best under a budget: with all votes, the one with most of them would win.
 
-    Compared are references that nearly all models have the budget's votes against, under the largest budget that half
-    of the references can be compared under, or as many as can under any.
+    It compares references against which nearly all models have as many votes as the budget. The budget is the largest
+    under which half of the references can be compared, or else as many of them as under any budget.
 
     Args:
         tau: (B + 1, L, budgets).
@@ -65,7 +67,7 @@ def single_advice(tau: Float, table: pd.DataFrame, n_rated: int, settings: Refer
     if n_single < 2:
         return
     if n_budgets == 0:
-        yield "no budgets were studied: single references with more votes agree better for that alone"
+        yield "no budgets were studied, and single references with more votes agree better for that reason alone"
         return
     rows = table[np.isinf(table["delta"])].head(n_single * n_budgets)
     pairs, whole = (
@@ -74,43 +76,44 @@ def single_advice(tau: Float, table: pd.DataFrame, n_rated: int, settings: Refer
     enough = (pairs >= settings.few_pairs) & ~np.isnan(tau[0])
     if not enough.any():
         yield (
-            f"no reference has {counted(settings.few_pairs, 'pair')} of models to rank: nothing can be said of "
-            "references here"
+            f"no reference has {counted(settings.few_pairs, 'pair')} of models or more to rank: these votes say "
+            "nothing about references"
         )
         return
     fair = enough & (whole >= (1 - _MOST_SHORT) * (n_rated - 1))
     n_fair = fair.sum(0)
     if n_fair.max() < 2:
         yield (
-            f"no two references have {counted(settings.budgets[0], 'vote')} of nearly every model: which one agrees "
-            "best cannot be said apart from who has more votes or which models; name smaller budgets"
+            f"no two references have {counted(settings.budgets[0], 'vote')} of nearly every model, so their agreement "
+            "cannot be compared: it depends on their votes and their models, too; name smaller budgets (budgets=, on "
+            "the command line --budgets)"
         )
         return
     b = np.flatnonzero(n_fair >= min(n_fair.max(), max(2, n_single / 2)))[-1]
     own = np.flatnonzero(fair[:, b])
     row = rows.iloc[own[tau[0, own, b].argmax()] * n_budgets + b]
     yield (
-        f"of the {counted(len(own), 'single reference')} (of {n_single}) with {counted(settings.budgets[b], 'vote')} "
+        f"of the {counted(len(own), 'single reference')} (of {n_single:,}) with {counted(settings.budgets[b], 'vote')} "
         f"of nearly every model, {row['references']} agrees best with the ranking of all votes under that budget: tau "
         f"{row['tau']:.2f}{_interval(row, 'tau')} over {counted(row['n_pairs'], 'pair')}{_sure(tau[:, own, b])}"
     )
 
 
 def close_advice(by_delta: pd.DataFrame, settings: ReferenceStudySettings) -> Iterator[str]:
-    """What close pairs are worth, under the smallest delta that half of the references have enough pairs under."""
+    """How well close pairs are ordered, at the smallest delta under which half of the references have enough pairs."""
     for delta, rows in by_delta[np.isfinite(by_delta["delta"])].groupby("delta"):
         known = hide_few_pairs(rows, "tau", settings.few_pairs).dropna(subset="tau")
         if 2 * len(known) >= len(rows):
             yield (
                 f"win rates within {counted(delta, 'point')} of each other: tau {known['tau'].mean():.2f} on average "
-                f"over the references with enough such pairs ({len(known)}), {known['misordered'].mean():.0%} of these "
-                "in the wrong order"
+                f"over the references with enough such pairs ({len(known):,}), and {known['misordered'].mean():.0%} of "
+                "the pairs in the wrong order"
             )
             return
 
 
 def set_advice(table: pd.DataFrame, board: ReferenceBoard, settings: ReferenceStudySettings) -> Iterator[str]:
-    """Several references against the same ones alone: the largest budget that nearly all models have votes for."""
+    """Sets of references against their members alone, at the largest budget that nearly all models have votes for."""
     shown = hide_few_pairs(table, "gain", settings.few_pairs)
     fair = shown["n_short"] <= _MOST_SHORT * shown["n_models"]
     for label, rows in shown[fair & shown["gain"].notna()].groupby("references", sort=False):
@@ -127,23 +130,24 @@ def weak_points(table: pd.DataFrame, settings: ReferenceStudySettings) -> Iterat
     few = table.loc[table["n_pairs"] < settings.few_pairs, "reference"]
     if len(few):
         yield (
-            f"under {counted(settings.few_pairs, 'pair')} of models behind the agreement of {named(list(few))}: it "
-            "says little"
+            f"{named(list(few))}: fewer than {counted(settings.few_pairs, 'pair')} of models, so the agreement says "
+            "little"
         )
     unsure = table.loc[(table["battles_per_model"] < FEW_VOTES) & (table["n_pairs"] >= settings.few_pairs), "reference"]
     if len(unsure):
         yield (
-            f"{named(list(unsure))}: under {FEW_VOTES} votes against half of the models or more, win rates are mostly "
-            "noise"
+            f"{named(list(unsure))}: fewer than {FEW_VOTES} votes against half of the models or more, so win rates are "
+            "mostly noise"
         )
     missing = table["n_never_met"] + table["n_unrated"]
-    if (missing > 0).any():
+    n = int((missing > 0).sum())
+    if n:
         worst = table.loc[missing.idxmax()]
         yield (
-            f"{(missing > 0).sum()} of {counted(len(table), 'reference does', 'references do')} not rank all other "
-            f"models: most are missing from {worst['reference']} ({worst['n_never_met']:.0f} never met it, "
-            f"{worst['n_unrated']:.0f} have no comparable rating). Numbers of different references rest on different "
-            "models"
+            f"{n:,} of {counted(len(table), 'reference')} {'does' if n == 1 else 'do'} not rank all other "
+            f"models: most are missing from {worst['reference']} ({worst['n_never_met']:,.0f} never met it, "
+            f"{counted(worst['n_unrated'], 'has', 'have')} no comparable rating). Numbers of different references rest "
+            "on different models"
         )
     enough = int(np.ceil(2 / (1 - settings.level) - 1e-9))
     if 0 < settings.n_resamples < enough:

@@ -28,8 +28,8 @@ from jaxeval.resampling.units import pad, stream_number
 from jaxeval.wording import counted
 
 _TOLERANCE_LOGIT, _MAX_STEPS = 1e-9, 100
-_BYTES_PER_WORD = 10  # that a lane works on, at most
-_LEAST_FILLED = 0.5  # share of the verdicts that items must have to draw references
+_BYTES_PER_WORD = 10  # of memory for each word of a lane, at most
+_LEAST_FILLED = 0.5  # items draw references only if at least this share of the verdicts on them is there
 _FEWEST_CELLS = 512  # arrays are no smaller: small boards share one compilation
 
 
@@ -50,7 +50,7 @@ class ReferenceStudySettings:
     ridge: float  # of the fits to several references
     device: str
     n_devices: int
-    few_pairs: int  # numbers that fewer pairs stand behind enter no means and no advice
+    few_pairs: int  # numbers from fewer pairs enter no means and no advice
     versions: str
 
     @property
@@ -72,18 +72,18 @@ class ReferenceBoard(NamedTuple):
 def rankings(
     battles: Battles, board: ReferenceBoard, settings: ReferenceStudySettings, run: LaneRun
 ) -> tuple[batch.SingleReferences, batch.BudgetSums, batch.SameModelSums]:
-    """Everything batched, leading axis B + 1, the full data first."""
+    """All that is computed in batches; the leading axis is B + 1, the full data first."""
     cells, m = battles.cells, battles.n_models
     column = settings.item or settings.cluster
     groups = vote_groups(battles, column, settings.strata)(slice(None), battles.compress(slice(None))[1])
     clusters, drawn = groups.clusters, vote_draws(cells, groups)
     drawn_votes = _votes(cells, drawn.entries)
     size, nothing = padded_size(m), len(drawn_votes.battles) - 1
-    # Padding references, too, that nobody met: small boards share one compilation.
+    # References are padded, too, by ones that nobody met: small boards share one compilation.
     used = len(board.references)
     padded = np.pad(board.references, (0, padded_size(used) - used), constant_values=-1)
     single = _pools([np.array([k]) for k in padded], cells, size, nothing)
-    # What is drawn does not depend on the order of the members.
+    # Sorted, because what is drawn must not depend on the order of the members.
     sets = [np.sort(own) for own in board.sets.values()] if settings.budgets else []
     shared = None
     if settings.item is not None and settings.budgets and clusters is not None and drawn.cluster is not None:
@@ -102,7 +102,7 @@ def rankings(
         shared=shared,
     )
     form = batch.StudyForm(drawn.packing, len(padded) + len(sets))
-    # There are no more: larger budgets would only take time.
+    # No model has more votes: larger budgets would only take time.
     most = battle_counts(cells, m).sum(1).max() if shared is None else len(shared.unit)
     budgets = np.minimum(np.array(settings.budgets, np.int64), most)
     asked = batch.StudySettings(
@@ -128,7 +128,10 @@ def rankings(
 
 
 def _members(board: ReferenceBoard, sets: Sequence[NDArray[np.intp]]) -> NDArray[np.int32]:
-    """(K, S) where the references of every set are among the single ones; -1 for none, and where one is not."""
+    """(K, S) places of the references of every set among the single ones.
+
+    It is -1 for no reference, and in all of a set of which one reference is not among the single ones.
+    """
     number = np.full(len(board.models), -1)
     number[board.references] = np.arange(len(board.references))
     members = np.full((max(map(len, sets), default=1), len(sets)), -1, np.int32)
@@ -139,7 +142,7 @@ def _members(board: ReferenceBoard, sets: Sequence[NDArray[np.intp]]) -> NDArray
 
 
 def _votes(cells: Cells, entries: Entries) -> Votes:
-    """The cells, one more that is empty, and the entries of the draws by cell."""
+    """The cells, empty ones after them, and the entries of the draws sorted by cell."""
     order = np.argsort(entries.cell, kind="stable")
     order = order[cells.weight[entries.cell[order]] > 0]
     times = np.ones(len(order)) if entries.times is None else entries.times[order]
@@ -220,10 +223,10 @@ def _shared_items(
     n_items, share = len(unit), battles.n_battles / (len(unit) * max(len(used), 1) * battles.n_models)
     if (unit < 0).any() or share < _LEAST_FILLED:
         raise DataError(
-            f"column {item!r} has {counted(n_items, 'item')}, on which {share:.1%} of the verdicts of "
-            f"{battles.n_models} models against {counted(len(used), 'reference')} are there: items can draw references "
-            "for all models only where models and references met on nearly every item; leave item= out, or name fewer "
-            "references"
+            f"column {item!r} has {counted(n_items, 'item')}, with {share:.1%} of the verdicts that "
+            f"{counted(battles.n_models, 'model')} and {counted(len(used), 'reference')} could have on them: an item "
+            "can draw a reference for all models only if nearly all of them met it there; leave out item= (on the "
+            "command line --item), or name fewer references (references=, on the command line --reference)"
         )
     n, points = np.zeros((2, n_items, len(used) + 1, size))
     for model, reference, won in sides:

@@ -19,7 +19,8 @@ _COMBINATIONS = ((1, 2, 3, 4), (1, 2, 3), (2, 3, 4), (3, 4), (1, 4), (1, 3))  # 
 def model_numbers(names: Sequence[Hashable], models: pd.Index) -> NDArray[np.intp]:
     """Numbers of the models named."""
     if isinstance(names, str) or len(names) == 0:
-        raise ValueError(f"references must be a list of one or more models, got {names!r}")
+        got = f"the text {names!r}" if isinstance(names, str) else "none"
+        raise ValueError(f"references must be a list of one or more models, got {got}")
     number = models.get_indexer(pd.Index(list(names)))
     missing = [name for name, n in zip(names, number, strict=True) if n < 0]
     if missing:
@@ -28,7 +29,8 @@ def model_numbers(names: Sequence[Hashable], models: pd.Index) -> NDArray[np.int
             f"{named(models)}{did_you_mean(missing[0], models)}"
         )
     if len(set(number)) < len(number):
-        raise ValueError(f"references are named twice: {named(list(names))}")
+        twice = pd.Index(list(names))
+        raise ValueError(f"references are named twice: {named(twice[twice.duplicated()].unique())}")
     return np.asarray(number)
 
 
@@ -45,12 +47,15 @@ def named_sets(sets: Sets, models: pd.Index) -> dict[str, NDArray[np.intp]]:
         found[label] = numbers
     alone = [label for label, numbers in found.items() if len(numbers) < 2]
     if alone:
-        raise ValueError(f"sets need two references or more (name single ones with references=): {named(alone)}")
+        raise ValueError(
+            f"sets need two references or more: {named(alone)} (name single ones with references=, on the command line "
+            "--reference)"
+        )
     return found
 
 
 def tiers_of(theta: Float, n_tiers: int) -> Int:
-    """(M,) tiers of equal numbers of models by rating, as `stratified_rank_change` has them, 1 = top; 0 unrated."""
+    """(M,) tiers of equal numbers of models by rating, as in `stratified_rank_change`: 1 = top, 0 = unrated."""
     rank = pd.Series(-theta).rank().to_numpy()
     size, more = divmod(int((~np.isnan(rank)).sum()), n_tiers)
     better = np.arange(1, n_tiers)
@@ -59,7 +64,10 @@ def tiers_of(theta: Float, n_tiers: int) -> Int:
 
 
 def default_sets(chosen: NDArray[np.intp], tier: Int, n_battles: Int) -> dict[str, NDArray[np.intp]]:
-    """The tier combinations of Table 6, each tier by that of the ``chosen`` references with most battles."""
+    """The combinations of tiers of Table 6 of Xu et al. (see `reference_study`).
+
+    Of each tier, the one of the ``chosen`` references that has most battles.
+    """
     best = {
         t: own[np.argmax(n_battles[own])]
         for t in np.unique(tier[chosen])

@@ -33,19 +33,19 @@ from jaxeval.references.sets import Sets, default_sets, model_numbers, named_set
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import centred, checked_level
 from jaxeval.tables.shown import Shown, View, settings_line
-from jaxeval.wording import counted
+from jaxeval.wording import counted, named
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReferenceStudy(Shown):
     """How rankings against references agree with the full Bradley-Terry ranking of the same votes.
 
-    ``tau`` is Kendall's tau-b, over the pairs of models whose scores differ by less than ``delta`` percent; an infinite
-    delta takes all pairs. ``misordered`` is the share of these pairs in the wrong order, the expected loss; ties count
-    as half. ``rank_change`` is the mean |rank - rank in the full ranking| (Eq. 4); both ranks are among the models that
-    the reference ranks. The full ranking uses the reference's own votes, too. Tier 1 is the top one. Intervals are for
-    what another study of this size would give on average. They come from resamples of the votes, and each resample
-    refits the full ranking (see `centred`).
+    ``tau`` is Kendall's tau-b, over the pairs of models whose scores differ by less than ``delta`` percentage points;
+    an infinite delta takes all pairs. ``misordered`` is the share of these pairs in the wrong order, the expected loss;
+    ties count as half. ``rank_change`` is the mean |rank - rank in the full ranking| (Eq. 4); both ranks are among the
+    models that the reference ranks. The full ranking uses the reference's own votes, too. Tier 1 is the top one.
+    Intervals are for what another study of this size would give on average. They come from resamples of the votes, and
+    each resample refits the full ranking (see `centred`).
 
     References rank different models and different numbers of them. ``relative_change`` is ``rank_change`` as a share of
     the greatest possible change, the number of ranked models less one. Means over a tier take the references with
@@ -68,13 +68,13 @@ class ReferenceStudy(Shown):
     by_tier: pd.DataFrame  # a row per tier of the references and delta: means over those with enough pairs (Table 4)
     by_tier_and_test_tier: pd.DataFrame  # a row per tier of the references and tier of the models (Figure 2)
     by_budget: pd.DataFrame  # a row per set of references, budget and delta: means over repeats (Table 6)
-    by_set: pd.DataFrame  # a row per set of several and budget: beside its references alone, on the same models
+    by_set: pd.DataFrame  # a row per set and budget: compared with its references alone, on the same models
     advice: list[str]
     warnings: list[str]
     settings: ReferenceStudySettings
     tier: pd.Series = field(repr=False)  # of every model; missing without a rating
-    tau_draws: Float = field(repr=False)  # (B, L, D) resamples of by_delta's tau, as they are
-    budget_tau_draws: Float = field(repr=False)  # (B, S, budgets, D) and of by_budget's
+    tau_draws: Float = field(repr=False)  # (B, L, D) by_delta's tau in the resamples, not centred
+    budget_tau_draws: Float = field(repr=False)  # (B, S, budgets, D) by_budget's tau in the resamples, not centred
 
     def _shown(self) -> View:
         title = f"ReferenceStudy: {counted(len(self.by_reference), 'reference')} of {counted(len(self.tier), 'model')}"
@@ -84,15 +84,16 @@ class ReferenceStudy(Shown):
     def joint(self) -> Draws:
         """The ``tau`` of ``by_delta`` as joint draws; the names have the levels ``reference`` and ``delta``.
 
-        A resample without a tau counts as -1 and as 1 in the ends of their intervals; the tables leave it out.
+        A resample without a tau counts as -1 in the lower end of an interval of these draws and as 1 in the upper end;
+        the tables leave it out.
         """
         return self._taus(self.by_delta, ["reference", "delta"], self.tau_draws)
 
     @property
     def joint_under_budget(self) -> Draws:
-        """The ``tau`` of ``by_budget`` as joint draws, by ``references``, ``budget`` and ``delta``; those of `joint`.
+        """The ``tau`` of ``by_budget`` as joint draws; the names have the levels ``references``, ``budget``, ``delta``.
 
-        All come from the same resamples of the votes.
+        They come from the same resamples of the votes as those of `joint`.
         """
         return self._taus(self.by_budget, ["references", "budget", "delta"], self.budget_tau_draws)
 
@@ -129,14 +130,14 @@ def reference_study(
     few_pairs: int = FEW_PAIRS,
     **options: Unpack[RunOptions],
 ) -> ReferenceStudy:
-    """Rank the models by their votes against single references and sets of references; compare with all votes' ranking.
+    """How rankings by the votes against single references, and sets of references, agree with the ranking by all votes.
 
     Against one reference, models are ranked by win rate; a tie counts as half (Eq. 1). The ranking leaves out the
     reference itself, models that never met it, and models without a comparable rating on all votes; tables count them.
     Close pairs are those whose win rates differ by less than delta percentage points. These are the scores of the
     evaluator, not those of the full ranking (Section 2.3).
 
-    Under a budget, every model has so many votes, drawn without replacement from its own votes (in a resample, from
+    Under a budget, every model has that many votes, drawn without replacement from its own votes (in a resample, from
     those of the resample). Each vote draws one of the set's references that have votes left, and then one of the votes
     between the two. A model with fewer votes has all of them. One reference ranks by win rate. Several references rank
     by the Bradley-Terry model of the drawn votes: the score is the mean win probability against the set in percent, so
@@ -169,7 +170,7 @@ def reference_study(
 
     Raises:
         ValueError: a number is out of range, a reference is not on the board, or a set is named twice.
-        TypeError: a number that must be an integer is none.
+        TypeError: a number that must be an integer is not one.
         DataError: ``battles`` is a table that cannot be read, it has no column ``cluster``, ``strata`` or ``item``, a
             cluster or an item lies in several strata, or the items have too few of the verdicts.
 
@@ -186,7 +187,10 @@ def reference_study(
     battles = as_battles(battles)
     with together(battles.n_processes):
         if item is not None and cluster is not None:
-            raise ValueError(f"items are resampled whole: give item={item!r} or cluster={cluster!r}, not both")
+            raise ValueError(
+                f"items are resampled whole: give item={item!r} or cluster={cluster!r}, not both (on the command line "
+                "--item, --cluster)"
+            )
         settings = ReferenceStudySettings(
             deltas=_checked_deltas(deltas),
             budgets=_checked_budgets(budgets),
@@ -205,18 +209,18 @@ def reference_study(
             versions=versions(),
         )
         chosen = model_numbers(references, battles.models) if references is not None else np.arange(battles.n_models)
-        named = named_sets(sets, battles.models) if sets is not None else None
-        return _study(battles, settings, chosen, named, **options)
+        own_sets = named_sets(sets, battles.models) if sets is not None else None
+        return _study(battles, settings, chosen, own_sets, **options)
 
 
 def _study(
     battles: Battles,
     settings: ReferenceStudySettings,
     chosen: NDArray[np.intp],
-    named: dict[str, NDArray[np.intp]] | None,
+    own_sets: dict[str, NDArray[np.intp]] | None,
     **options: Unpack[RunOptions],
 ) -> ReferenceStudy:
-    """The study of the references ``chosen``, and of the sets that are ``named`` or else those of the tiers."""
+    """The study of the references ``chosen``, and of ``own_sets`` or else those of the tiers."""
     n_resamples, column = settings.n_resamples, settings.item or settings.cluster
 
     def identity() -> Identity:
@@ -225,7 +229,7 @@ def _study(
         shown = {name: getattr(settings, name) for name in ("n_resamples", "level", "few_pairs")}
         rows = battles.model_a, battles.model_b, battles.target, battles.weight, battles.count
         groups = [battles.codes(name)[0] for name in (column, settings.strata) if name is not None]
-        return Identity(drawn, (battles.models, rows, groups, chosen, named), shown, noun="battles")
+        return Identity(drawn, (battles.models, rows, groups, chosen, own_sets), shown, noun="battles")
 
     with open_run(identity, n_resamples + 1, "rankings against references", **options) as run:
         if n_resamples:
@@ -237,8 +241,8 @@ def _study(
         theta = fit.logits.to_numpy()
         tier = tiers_of(theta, settings.n_tiers)
         chosen = chosen[np.argsort(-theta[chosen], kind="stable")]  # best first, the unrated last
-        several = named or {}
-        if named is None and settings.budgets:
+        several = own_sets or {}
+        if own_sets is None and settings.budgets:
             several = default_sets(chosen, tier, fit.n_battles.to_numpy())
         draws = np.concatenate([theta[None], draws])
         board = ReferenceBoard(models=battles.models, references=chosen, sets=several, tier=tier, theta=draws)
@@ -250,7 +254,7 @@ def _checked_deltas(deltas: Sequence[float]) -> tuple[float, ...]:
     """The finite ones, ascending."""
     margins = np.unique(checked_numbers("deltas", deltas))
     if not (margins > 0).all():
-        raise ValueError(f"deltas must be > 0 percentage points, got {deltas!r}")
+        raise ValueError(f"deltas must be > 0 percentage points, got {named(margins.tolist())}")
     return tuple(margins[np.isfinite(margins)].tolist())
 
 
@@ -258,7 +262,8 @@ def _checked_budgets(budgets: Sequence[int]) -> tuple[int, ...]:
     """Ascending."""
     votes = np.unique(np.asarray(budgets))
     if len(votes) and not (np.issubdtype(votes.dtype, np.integer) and (votes > 0).all() and (votes < 2**31).all()):
-        raise ValueError(f"budgets must be whole numbers of votes, from 1 to 2**31 - 1, got {budgets!r}")
+        got = named(votes.tolist())
+        raise ValueError(f"budgets must be whole numbers of votes, from 1 to {2**31 - 1:,}, got {got}")
     return tuple(votes.astype(int).tolist())
 
 

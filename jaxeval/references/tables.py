@@ -27,11 +27,11 @@ RANGES = {
 
 
 def study_table(rows: Mapping[str, Any], inner: Mapping[str, Any], level: float, **columns: Any) -> pd.DataFrame:
-    """A row per combination of the labels ``rows``, which are slowest, and ``inner``.
+    """A row per combination of the labels ``rows``, which vary slowest, and ``inner``.
 
     Args:
         rows: lists of one length N.
-        inner: lists of one length K, or none of them; then K = 1.
+        inner: lists of one length K; without any, K = 1.
         level: of the intervals.
         **columns: (N, K), or (N,). Those that `RANGES` names are (B + 1, N, K), the full data first; such a column
             gets its interval, by the centred resamples, and without resamples NaN.
@@ -55,7 +55,8 @@ def mean_by_tier(values: Float, tier: Int, n_tiers: int, enough: Bool | None = N
     """(..., T) means of ``values`` (..., L) over the references of every tier; those without a value are left out.
 
     Args:
-        enough: (..., L), of the last axes, references whose values rest on enough to be averaged; by default all.
+        enough: (..., L) references whose values rest on enough pairs to be averaged, which broadcasts to ``values``; by
+            default all.
     """
     own = tier[:, None] == np.arange(1, n_tiers + 1)
     known = ~np.isnan(values) if enough is None else ~np.isnan(values) & enough
@@ -72,7 +73,7 @@ def count_by_tier(enough: Bool, tier: Int, n_tiers: int) -> Int:
 def budget_table(
     battles: Battles, board: ReferenceBoard, tier: Any, sums: batch.BudgetSums, settings: ReferenceStudySettings
 ) -> tuple[pd.DataFrame, Float]:
-    """The table, and the mean tau (B + 1, S, budgets, D)."""
+    """The table of references and sets under every budget, and the mean tau (B + 1, S, budgets, D)."""
     sets = board.sets if settings.budgets else {}
     margins = settings.margins
     # From (B + 1, D, budgets, S).
@@ -110,7 +111,7 @@ def budget_table(
 def same_models_table(
     battles: Battles, board: ReferenceBoard, sums: batch.SameModelSums, settings: ReferenceStudySettings
 ) -> pd.DataFrame:
-    """Sets of references beside their members alone, under the same budget and on the same models."""
+    """Sets of references compared with their members alone, under the same budget and on the same models."""
     # From (B + 1, budgets, S).
     sums = jax.tree.map(lambda x: np.swapaxes(x, 1, 2), sums)
     times = np.where(np.asarray(sums.defined) > 0, sums.defined, np.nan)
@@ -138,11 +139,14 @@ def _votes_of_sets(
     reduce: Callable[..., Int],
     settings: ReferenceStudySettings,
 ) -> Int:
-    """(S, M) votes of every model that a budget counts: ``reduce`` of those against the members; none of theirs."""
+    """(S, M) votes of every model that a budget counts: ``reduce`` over the members of its votes against each one.
+
+    The members themselves have 0.
+    """
     count, model = battle_counts(battles.cells, len(board.models)), np.arange(len(board.models))
     votes = [np.where(np.isin(model, own), 0, reduce(count[:, own], axis=1)) for own in members]
     found = np.array(votes, np.int64).reshape(len(members), len(model))
-    # A budget of items counts these, which all models share.
+    # A budget of items counts items, and all models share them.
     return found if settings.item is None else np.where(found > 0, len(battles.codes(settings.item)[1]), 0)
 
 
@@ -153,7 +157,7 @@ def _ranked_and_short(votes: Int, board: ReferenceBoard, settings: ReferenceStud
 
 
 def relative_changes(single: batch.SingleReferences) -> Float:
-    """(B + 1, L, T) rank changes by tier as shares of the greatest there is, one place less than models ranked.
+    """(B + 1, L, T) rank changes by tier as shares of the greatest possible one: the number of models ranked, less 1.
 
     References rank different numbers of models, and one that ranks few cannot be many places off.
     """

@@ -13,8 +13,8 @@ def _balance(weight: Int, capacity: Int) -> tuple[Int, Int]:
     """Threshold and alias of each column when tables are laid end to end.
 
     In every table the weights sum to the number of columns times its capacity. Columns under capacity (light) are
-    filled by those over it (heavy) in order; with running sums of deficits and excesses, two binary searches say who
-    fills whom. The sums meet at every table's end, so no column borrows across tables.
+    filled by those over it (heavy) in order; with running sums of deficits and excesses, two binary searches say which
+    column fills which. The sums meet at every table's end, so no column borrows across tables.
     """
     over = weight - capacity
     light, heavy = np.flatnonzero(over < 0), np.flatnonzero(over >= 0)
@@ -22,11 +22,12 @@ def _balance(weight: Int, capacity: Int) -> tuple[Int, Int]:
     deficit = np.zeros(len(light) + 1, np.int64)
     np.cumsum(-over[light], out=deficit[1:])
     excess = np.cumsum(over[heavy])
-    # How many sums of deficits each sum of excesses exceeds, and how many of the latter are within each of the former.
+    # How many sums of deficits lie below each sum of excesses; and how many heavy columns have no excess left when the
+    # turn of each light one comes.
     filled = np.searchsorted(deficit, excess, side="left")
     used_up = np.cumsum(np.bincount(filled, minlength=len(deficit)))
     alias[light] = heavy[used_up[: len(light)]]
-    # A heavy column ends under capacity by what its last light column took too much; the next heavy one fills that.
+    # The last light column of a heavy one may take more than its excess: the next heavy column makes that good.
     overdrawn = deficit[filled] - excess
     threshold[heavy] -= overdrawn
     short = np.flatnonzero(overdrawn > 0)
@@ -46,7 +47,7 @@ class PoissonTables(NamedTuple):
 def poisson_tables(rates: Float) -> PoissonTables:
     """Alias tables of Poisson(rate) for (R,) ``rates`` >= 0; probabilities are multiples of 2**-32.
 
-    Values further than 7 standard deviations from the mean have less mass than that and are left out.
+    Values further than 7 standard deviations from the mean have less mass than 2**-32 and are left out.
     """
     half_width = np.ceil(7.2 * np.sqrt(rates) + 14).astype(np.int64)
     whole = np.floor(rates).astype(np.int64)
@@ -90,7 +91,7 @@ def poisson_tables(rates: Float) -> PoissonTables:
 def category_tables(count: Int, n_columns: Int) -> NDArray[np.uint64]:
     """(G,) words threshold << 32 | alias of alias tables laid end to end, each proportional to its part of ``count``.
 
-    ``n_columns`` (T,) are those of the tables, which sum to G; aliases are columns of their own table.
+    ``n_columns`` (T,) are the numbers of columns of the tables and sum to G; aliases are columns of their own table.
     """
 
     def of_columns(x: Int) -> Int:
@@ -100,7 +101,7 @@ def category_tables(count: Int, n_columns: Int) -> NDArray[np.uint64]:
     total = of_columns(np.diff(np.append(0, np.cumsum(count))[np.append(0, end)]))
     threshold, alias = _balance(count * of_columns(n_columns), total)
     alias -= of_columns(end - n_columns)
-    # As of Poisson tables: a full column is its own alias.
+    # As in Poisson tables: a full column is its own alias.
     threshold[threshold == total] = 0
     fraction = np.floor(threshold / np.maximum(total, 1) * 2.0**32).astype(np.int64)
     words: NDArray[np.uint64] = ((fraction << 32) | alias).view(np.uint64)  # casts to unsigned integers are slow

@@ -12,11 +12,11 @@ from jaxeval.resampling.units import make_units, stream_number
 
 
 class Draw(Protocol):
-    """What is resampled. Resample r is a function of it, of the seed and of r alone.
+    """What is resampled. Resample r is a function of the draw, the seed and r alone.
 
     Multinomial, Poisson and Bayesian draws take battles, items or judgments as units. Clusters are units of their own,
-    drawn whole. In all of them like units share an entry of a table, whose size says how many there are; strata say of
-    which units every resample holds the same number.
+    drawn whole. Equal units share an entry of a table; its size says how many they are. Of the units of a stratum,
+    every resample holds the same number.
 
     Two levels, such as calibration and test items, are two draws. Each has a stream of its own, and resample r of a
     result takes the r-th of both.
@@ -34,7 +34,7 @@ class Draw(Protocol):
 
     @property
     def stream(self) -> np.uint64:
-        """Names the random numbers: other slices have others."""
+        """Number of the stream of random numbers: each slice has its own."""
         ...
 
     @property
@@ -53,6 +53,6 @@ class UnitDraw(NamedTuple):
 
 
 def unit_draw(sizes: Int, scheme: DrawScheme, label: str, packing: Packing, stratum: Int | None = None) -> UnitDraw:
-    """The draw from entries of ``sizes`` (K, Q) units, for the slice called ``label``; strata as of `make_units`."""
+    """The draw from entries of ``sizes`` (K, Q) units for the slice named ``label``; ``stratum`` as in `make_units`."""
     units = make_units(sizes, stratum, shortfall=None if scheme == DrawScheme.MULTINOMIAL else 0)
     return UnitDraw(scheme, units, np.uint64(stream_number(label)), packing)

@@ -19,9 +19,9 @@ from jaxeval.kernels import batch
 from jaxeval.resampling.strata import checked_strata
 from jaxeval.resampling.units import make_singles, make_units, pad, shortfall_of, stacked, stream_number
 
-# Items that are alike are drawn together where the average number of them is this; singles are three times as fast.
+# Equal items are drawn together if they are this many on average: drawing items one by one is three times as fast.
 _ALIKE = 4
-# Draws of an item in a lane, as counts and as what they are multiplied by.
+# Of an item in a lane: its count, and the same number as what the columns are multiplied by.
 _BYTES_PER_ITEM = 24
 _EXACT = 2**24  # whole numbers under this have no rounding in single precision
 
@@ -89,14 +89,14 @@ def halves(columns: Float, n_halves: int, seed: int) -> NDArray[np.intp]:
 def _items(
     values: Float, pattern: Int, rows: list[NDArray[np.intp]], streams: NDArray[np.uint64], strata: Int | None
 ) -> tuple[Any, Float]:
-    """What is drawn from, and the (Q, D) values of what is drawn."""
+    """The items to draw from, and the (Q, D) values of each one that is drawn."""
     first = np.unique(pattern, return_index=True)[1]
     if len(pattern) >= _ALIKE * len(first):
         table = np.zeros((padded(len(first), Step.ITEMS), values.shape[1]))
         table[: len(first)] = values[first]
         counts = [np.bincount(pattern[own], minlength=len(table))[None] for own in rows]
         of_column = None if strata is None else strata[first]
-        most = shortfall_of(np.array(padded(len(pattern), Step.ITEMS)))  # of all numbers of items that share a size
+        most = shortfall_of(np.array(padded(len(pattern), Step.ITEMS)))  # the largest of all item counts of this size
         units = stacked([make_units(count, of_column, least_places=2 * int(most)) for count in counts])
         return batch.Items(units=units, row=None, stream=as_leaf(streams, np.uint64)), table
     # By stratum and values, so that the order of the rows does not matter; zeros where there is no item.
@@ -135,11 +135,11 @@ def _distinct_columns(columns: Float) -> tuple[Float, NDArray[np.intp]]:
 
 
 def _pattern(values: Float, strata: Int | None = None) -> Int:
-    """(N,) number of each row among the distinct rows, which are in an order that their strata and values give."""
+    """(N,) number of each row among the distinct rows, whose order depends on their strata and values alone."""
     if strata is not None:
         number, _ = pd.factorize(strata * len(values) + _pattern(values), sort=True)
         return number
-    if values.shape[1] > len(values):  # by the bytes of whole rows; adding 0 makes one zero of two
+    if values.shape[1] > len(values):  # by the bytes of whole rows; adding 0 turns -0 into 0
         rows = np.ascontiguousarray(values + 0.0).view(np.dtype((np.void, 8 * values.shape[1])))
         return np.unique(rows.reshape(-1), return_inverse=True)[1].reshape(-1)
     number = np.zeros(len(values), np.int64)

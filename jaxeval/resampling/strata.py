@@ -48,7 +48,7 @@ def checked_strata(stratum: Any) -> Int | None:
     return number if len(values) > 1 else None
 
 
-#: Errors that are too small by this share are told.
+#: Errors that are too small by more than this share are reported.
 _TOO_SMALL = 0.05
 
 
@@ -62,8 +62,9 @@ def small_strata_text(size: Int | None, what: str = "battle") -> list[str]:
         return found
     lone = int((size == 1).sum())
     if lone > 0:
-        vary = "stratum of one {} does not vary" if lone == 1 else "strata of one {} do not vary"
-        found.append(f"{lone:,} {vary.format(what)} in the resamples, so the intervals leave out what they contribute")
+        strata, they = ("stratum", "it contributes") if lone == 1 else ("strata", "they contribute")
+        vary = f"of one {what} {'does' if lone == 1 else 'do'} not vary in the resamples"
+        found.append(f"{lone:,} {strata} {vary}, so the intervals leave out what {they}")
     several = size[size > 1]
     short = 1 - np.sqrt(1 - len(several) / several.sum()) if len(several) else 0.0
     if short > _TOO_SMALL:

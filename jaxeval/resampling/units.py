@@ -17,18 +17,21 @@ from jaxeval.execution.shapes import BATTLE_PLACES, padded_few, padded_places, p
 from jaxeval.kernels.resample import Singles, Strata, Units
 from jaxeval.resampling.alias import category_tables, poisson_tables
 
-# Battles drawn one by one: the total of their Poisson draws in standard deviations under N, at which one resample in
-# 30,000 is drawn again; and a battle is drawn more often than this with less than probability 2**-32.
-_SINGLES_SHORTFALL, _THRESHOLDS = 4.0, 12
+# For battles that are drawn one by one: by how many standard deviations their Poisson draws aim under N, so that one
+# resample in 30,000 exceeds N and is drawn again.
+_SINGLES_SHORTFALL = 4.0
+# A battle is drawn more often than this with a probability under 2**-32.
+_THRESHOLDS = 12
 
 
 def shortfall_of(total: Int) -> Int:
-    """By how much the Poisson draws of ``total`` (S,) battles aim under it.
+    """By how much the Poisson draws of ``total`` (S,) battles aim under the total.
 
-    Beyond k standard deviations (sqrt(total)) either way the draws of a chunk are repeated, which costs the same on
-    every board, as chunks have one size in memory; within, each missing battle costs a random access. The sum is least
-    where exp(-k^2 / 2) is proportional to sqrt(total); timings gave the factor (k is 4.0 at 25,000 battles, 3.4 at
-    2 million). So few battles as 20 are all drawn one by one.
+    They aim k standard deviations (sqrt(total)) under it. If they miss the aim by more than that, either way, the draws
+    of a chunk are repeated; this costs the same on every board, because chunks have one size in memory. Otherwise each
+    battle that is missing from the total costs a random access. The sum of both costs is least where exp(-k^2 / 2) is
+    proportional to sqrt(total); timings gave the factor (k is 4.0 at 25,000 battles, 3.4 at 2 million). Of about 20
+    battles or fewer, all are drawn one by one.
     """
     sd = np.sqrt(np.maximum(total, 1))
     k = np.sqrt(2 * np.log(np.maximum(4.7e5 / sd, 20.0)))
@@ -50,11 +53,11 @@ def make_units(
         stratum: (C,) ascending, from 0: strata of the first C columns, all that are not empty; None for one stratum.
         shortfall: by how much the Poisson rates fall short of each stratum's total, by default `shortfall_of` it; 0 for
             draws that need no given total.
-        least_places: places for single draws that there are at least.
+        least_places: fewest places for single draws.
     """
     by_column = count.sum(0)
     if int(by_column.sum()) >= 2**31:
-        raise ValueError(f"a resample draws fewer than {2**31:,} battles or clusters, got {by_column.sum():,}")
+        raise ValueError(f"a resample can draw at most {2**31 - 1:,} battles or clusters, got {by_column.sum():,}")
     # Without the padding columns, which depend on the other slices: what is drawn must not.
     own = np.zeros(int(np.flatnonzero(by_column)[-1]) + 1, np.int64) if stratum is None else stratum
     n = len(own)
@@ -82,9 +85,9 @@ def make_units(
 
 
 def make_singles(n: int, width: int, stratum: Int | None = None) -> Singles:
-    """N battles (or clusters, or items) in ``width`` slots, of arrays of one shape for all N up to that.
+    """N battles (or clusters, or items) in ``width`` slots; the arrays have the same shapes for all N up to ``width``.
 
-    ``stratum`` (N,) ascending, from 0: strata, None for one.
+    ``stratum`` (N,) is the stratum of each, ascending from 0; None for one stratum.
     """
     total = np.array([n]) if stratum is None else np.bincount(stratum)
     short = _singles_shortfall(total)
@@ -119,7 +122,7 @@ def _strata(total: Int, limit: Int, n_numbers: Int, least_places: int, stratum: 
 
 
 def stacked(parts: Sequence[Any], size: int | None = None) -> Any:
-    """Trees of arrays on a leading axis, each array padded with zeros to the largest of its kind.
+    """Trees of arrays, stacked on a new leading axis; each array is padded with zeros to the largest of its kind.
 
     The leading axis is padded to ``size``, if given.
     """

@@ -53,8 +53,8 @@ class ScoreComparison(Shown):
     p_student: float
     p_anytime: float  # valid at every look at growing data; NaN for scores without bounds
     n_flips: int  # random flips behind ``p_sign_flip``; 0 where it is exact
-    p_non_inferior: float  # that a is worse than b by the margin or more; NaN without a margin
-    p_equivalent: float  # that they differ by the margin or more; NaN without a margin
+    p_non_inferior: float  # of the null that a is worse than b by the margin or more; NaN without a margin
+    p_equivalent: float  # of the null that they differ by the margin or more; NaN without a margin
     p_anytime_non_inferior: float  # as ``p_non_inferior``, valid at every look; NaN where ``p_anytime`` is, too
     only_a: int  # items on which a has the higher score
     only_b: int
@@ -71,7 +71,7 @@ class ScoreComparison(Shown):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is to be said of the comparison; the same as ``status``."""
+        """What the comparison lacks, and why; the same as ``status``."""
         return self.status
 
 
@@ -90,20 +90,22 @@ def compare_scores(
 ) -> ScoreComparison:
     """The paired difference of two models' scores, with its interval and exact tests.
 
-    The items that both models have are compared; with several trials of an item their mean. The interval is that of
-    Student's t over the differences of items, or of clusters (the null of all tests is about them). McNemar's exact
-    test is for right and wrong answers; sign flips are for all scores, and for right and wrong ones the same test.
+    The items that both models have are compared; several trials of an item are averaged first. The interval is that of
+    Student's t over the differences of items, or of clusters, which are also the units of all tests. McNemar's exact
+    test is for right and wrong answers. Sign flips are for all scores; for right and wrong ones they are the same test.
 
     Args:
         scores: `ItemScores`, or a table as for `score_leaderboard`. Or what `judge_accuracy` gives: scores by a judge,
-            corrected by human labels. Its level and seed hold; the tests are those of the interval, ``p_student`` and
-            with a margin the others, and counts of items are by the judge's own scores of what has no label.
+            corrected by human labels. Then its level and seed are used, and of the tests only those that belong to the
+            interval: ``p_student``, and with a margin ``p_non_inferior`` and ``p_equivalent``. Items are counted by the
+            judge's scores of the answers without a label.
         a: a model.
-        b: the model that it is compared with.
-        judge: of judge accuracies, which judge's scores; by default the only one's.
-        estimator: of judge accuracies, which correction: a name in the column "estimator" of its table.
-        margin: above 0, in points of the score: the difference that would matter. It gives the p-values that a is not
-            worse than b by it (non-inferiority), and that the two differ by less (equivalence, two one-sided tests).
+        b: the model that ``a`` is compared with.
+        judge: of judge accuracies, the judge whose scores are compared; needed where there are several.
+        estimator: of judge accuracies, the correction: a name in the column "estimator" of its table.
+        margin: above 0, in points of the score: the difference that would matter. It gives a p-value for the claim that
+            a is not worse than b by the margin (non-inferiority), and one for the claim that the two differ by less
+            than the margin (equivalence, two one-sided tests).
         alternative: "two-sided", or that the score of a is "greater" or "less". The interval is two-sided.
         bounds: the least and the greatest score that there can be, for p-values that hold at every look
             (``p_anytime``, and with a margin ``p_anytime_non_inferior``); 0 and 1 by default, where all scores lie
@@ -114,7 +116,7 @@ def compare_scores(
     Raises:
         DataError: a model is not there, or is compared with itself; fewer than two items are shared; the table cannot
             be read.
-        ValueError: an option that is none.
+        ValueError: an option is invalid.
 
     Examples:
         >>> import jaxeval
@@ -166,7 +168,7 @@ def compare_with_baseline(
         seed: as in `compare_scores`.
 
     Returns:
-        One row a model, the largest difference first: ``model_name``, ``difference``, ``lower``, ``upper``,
+        One row per model, the largest difference first: ``model_name``, ``difference``, ``lower``, ``upper``,
         ``standard_error``, ``p`` (McNemar's where it is defined, else that of sign flips; of a judge's scores
         Student's), ``p_holm``, with a margin ``p_non_inferior`` and ``p_equivalent``, ``only_model``,
         ``only_baseline``, ``n_items``, ``flags``.
@@ -190,7 +192,7 @@ def compare_with_baseline(
     given: Any = scores if judged else as_item_scores(scores)
     beside = judged_place(given, baseline) if judged else place_of(given, baseline)
     if len(given.models) < 2:
-        raise DataError(f"{plain(baseline)!r} is the only model: there is none to compare it with")
+        raise DataError(f"{plain(baseline)!r} is the only model: there is no other to compare it with")
     others = [m for m in range(len(given.models)) if m != beside]
     if judged:
         level, seed = given.settings.level, given.settings.seed
@@ -234,7 +236,7 @@ def place_of(scores: ItemScores, model: Any) -> int:
     """The position of a model.
 
     Raises:
-        DataError: there is none of that name.
+        DataError: there is no model of that name.
     """
     if model not in scores.models:
         raise DataError(

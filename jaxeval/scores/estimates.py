@@ -19,14 +19,14 @@ from jaxeval.errors import DataError
 from jaxeval.wording import counted, did_you_mean, named
 
 MissingScores = Literal["error", "complete", "available"]
-#: Benchmarks under which "new benchmarks like these" is refused: Student's interval is then as wide as the scale.
+#: With fewer benchmarks "new benchmarks like these" is refused: Student's interval is then as wide as the scale.
 FEWEST_BENCHMARKS = 5
-#: Standard errors relative to the largest score that are the rounding of equal scores.
+#: Standard errors, relative to the largest score, that come from the rounding of equal scores.
 _ROUNDING = 1e-13
 
 
 class DrawnAnew(Enum):
-    """What another evaluation would draw anew, and so what intervals are about."""
+    """What another evaluation would draw anew: intervals show how much the scores would then vary."""
 
     ITEMS = "items"
     """New items like these: items (or their clusters) within the same benchmarks."""
@@ -40,7 +40,7 @@ class DrawnAnew(Enum):
         """The member of that value.
 
         Raises:
-            ValueError: there is none.
+            ValueError: there is no such member.
         """
         values = [member.value for member in cls]
         if population not in values:
@@ -117,17 +117,19 @@ def kept_items(scores: ItemScores, missing: MissingScores) -> tuple[Bool, list[s
     if missing == "error":
         raise DataError(
             f"{found}: missing='complete' (--missing complete) compares models on the {int((~lacking).sum()):,} items "
-            "that all have, missing='available' scores each model on its own items"
+            "that all have, missing='available' (--missing available) scores each model on its own items"
         )
     if missing == "available":
         return np.asarray(there.any(1)), [
             f"{found}: each model is scored on its own items, which are not the same for all"
         ]
     if lacking.all():
-        raise DataError(f"{found}: no item has a score of every model; leave out models, or use missing='available'")
-    return np.asarray(~lacking), [
-        f"{found}: left out are {counted(int(lacking.sum()), 'item')} that not all models have"
-    ]
+        raise DataError(
+            f"{found}: no item has a score of every model; leave out models, or use missing='available' (--missing "
+            "available)"
+        )
+    n = counted(int(lacking.sum()), "item that some model lacks is", "items that some model lacks are")
+    return np.asarray(~lacking), [f"{found}: {n} left out"]
 
 
 def of_items(scores: ItemScores, items: Bool) -> ItemScores:
@@ -160,7 +162,7 @@ def estimate_scores(
 
     Raises:
         DataError: what is to be drawn anew is not there, or too little of it; a model has no score in a benchmark.
-        ValueError: weights of benchmarks that are none.
+        ValueError: ``benchmark_weights`` are invalid.
     """
     s, there, group, of_group, _, share = _shares(scores, items, benchmark_weights)
     value = np.where(there, s, 0.0)
@@ -177,8 +179,9 @@ def estimate_scores(
     if drawn is DrawnAnew.BENCHMARKS:
         if len(of_group) < FEWEST_BENCHMARKS:
             raise DataError(
-                f"{counted(len(of_group), 'benchmark')}: what new benchmarks would give is not told from fewer than "
-                f"{FEWEST_BENCHMARKS}; draw items anew (--population items), or name more benchmarks"
+                f"{counted(len(of_group), 'benchmark')}: intervals for new benchmarks need "
+                f"{FEWEST_BENCHMARKS} or more; draw items anew (population='items', --population items), or name more "
+                "benchmarks"
             )
         units, unit = of_group[:, None] * (mean - estimate), "benchmark"
         stratum = np.zeros(len(units), np.int64)
@@ -243,7 +246,7 @@ def _shares(
     total = _sums(w, group)
     if (total == 0).any():
         g, m = np.argwhere(total == 0)[0]
-        name = "the chosen items" if scores.benchmark is None else f"benchmark {_benchmarks(scores, items)[g]!r}"
+        name = "the chosen items" if scores.benchmark is None else f"benchmark {plain(_benchmarks(scores, items)[g])!r}"
         raise DataError(f"model {plain(scores.models[m])!r} has no score in {name}: leave it out")
     return _Shares(s, there, group, of_group, total, w * (of_group[:, None] / total)[group])
 
@@ -274,7 +277,7 @@ def _weights_of_benchmarks(
         weight = np.ones(len(size)) if given == "equal" else size
         return weight / weight.sum()
     if scores.benchmark is None:
-        raise ValueError("benchmark_weights are of benchmarks, and no column of benchmarks was named (benchmark=)")
+        raise ValueError("benchmark_weights need a column of benchmarks, and none was named (benchmark=)")
     names = _benchmarks(scores, items)
     unknown, lacking = [x for x in given if x not in names], [x for x in names if x not in given]
     if unknown:
@@ -283,7 +286,8 @@ def _weights_of_benchmarks(
         raise ValueError(f"{counted(len(lacking), 'benchmark has', 'benchmarks have')} no weight: {named(lacking)}")
     weight = np.array([given[name] for name in names], float)
     if not (np.isfinite(weight).all() and (weight > 0).all()):
-        raise ValueError(f"weights of benchmarks must be finite and above 0, got {dict(given)!r}")
+        shown = ", ".join(f"{name} {w:g}" for name, w in zip(names, weight, strict=True))
+        raise ValueError(f"weights of benchmarks must be finite and above 0, got {shown}")
     return weight / weight.sum()
 
 
@@ -309,7 +313,7 @@ def _of_trials(scores: ItemScores, items: Bool, share: Float) -> tuple[Float, Fl
     An item with k trials adds the square of its share times s^2 / k, s^2 the unbiased variance of its trials.
     """
     if scores.trials is None:
-        raise DataError("no column of trials was named (trial=, --trial): new trials need several of an item")
+        raise DataError("no column of trials was named (trial=, --trial): new trials need several trials of an item")
     n, variance = trial_variances(scores)
     n, variance = n[items], variance[items]
     lone = (n == 1) & (share > 0)
@@ -318,7 +322,7 @@ def _of_trials(scores: ItemScores, items: Bool, share: Float) -> tuple[Float, Fl
         raise DataError(
             f"{counted(int(lone.sum()), 'pair of a model and an item has', 'pairs of a model and an item have')} one "
             f"trial only (the first is of model {plain(scores.models[m])!r}, item {plain(scores.items[items][i])!r}): "
-            "what new trials would give is told from two or more"
+            "intervals for new trials need two trials or more of each item"
         )
     each = np.where(share > 0, share**2 * np.nan_to_num(variance) / np.maximum(n, 1), 0.0)
     total = each.sum(0)

@@ -1,8 +1,9 @@
-"""Which models few items tell apart: Student's t with Holm's steps, where draws of all pairs at once do not hold.
+"""Which models few items tell apart: Student's t with Holm's steps, where draws of all pairs at once err too often.
 
-Of ten equal models, in simulations of right and wrong answers with 400 boards each, the largest of all differences by
-draws (max-t) told some two apart falsely on .155 of the boards with 30 items, .11 with 60, and .05 to .07 with 100 and
-more, nominal .05. Student's t with Bonferroni's family stayed under .05 everywhere; Holm's steps have the same bound.
+In simulations of right and wrong answers by ten equal models, with 400 boards each and a nominal error of .05, the
+largest of all differences by draws (max-t) falsely told two models apart on .155 of the boards with 30 items, on .11
+with 60, and on .05 to .07 with 100 and more. Student's t with Bonferroni's correction stayed under .05 everywhere;
+Holm's steps have the same bound.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from jaxeval.arrays import Bool, Float, Int
 from jaxeval.statistics.multiplicity import holm
 from jaxeval.statistics.quantiles import checked_level
 
-#: Degrees of freedom from which differences of all pairs at once hold by draws.
+#: Degrees of freedom from which on differences of all pairs at once keep their level by draws.
 ENOUGH_FOR_DRAWS = 99
 
 
@@ -25,7 +26,7 @@ ENOUGH_FOR_DRAWS = 99
 class StudentDifferences:
     """Differences of all pairs of M models, each tested by Student's t; like `Differences` of draws.
 
-    A pair without observed variance is told apart by nothing.
+    A pair without observed variance is never told apart.
     """
 
     estimate: Float  # (M,)
@@ -40,7 +41,7 @@ class StudentDifferences:
         return np.asarray(2 * scipy.special.stdtr(dof, -t))
 
     def tiers(self, level: float) -> Int:
-        """(M,) tiers, 1 = top: each starts at the first model that is told apart from the leader of the one above."""
+        """(M,) tiers, 1 = top: each starts at the first model that is told apart from the leader of the tier above."""
         apart = self._apart_at_once(level)
         tier = np.zeros(len(self.estimate), np.int64)
         current, below = 0, np.ones(len(tier), bool)

@@ -1,4 +1,4 @@
-"""Items of a benchmark: which of them tell models apart, which do not, and which look wrong."""
+"""Items of a benchmark: which tell models apart, which do not, and which look wrong."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def item_report(scores: ItemScores | Any, *, level: float = 0.95) -> pd.DataFram
 
     Args:
         scores: `ItemScores`, or a table as for `score_leaderboard`.
-        level: at which negative discrimination is told, over all items at once (Holm's steps).
+        level: of the test that flags negative discrimination, over all items at once (Holm's steps).
 
     Returns:
-        One row an item, in the order of the data: ``item`` (and ``benchmark``), ``n_models``, ``mean``,
+        One row per item, in the order of the data: ``item`` (and ``benchmark``), ``n_models``, ``mean``,
         ``discrimination`` (NaN where all scores on the item are equal, or fewer than four models have it),
         ``p_negative`` (one-sided, by Student's t, of this item alone), and ``flag``: "saturated" (all models have the
         greatest score that there is), "dead" (all have the least), "no spread" (all have another one), "negative"
@@ -102,5 +102,5 @@ def _counts(flag: NDArray[np.str_], n_models: Int) -> list[str]:
         f"{counted(int((flag == name).sum()), 'item')} {text}" for name, text in told.items() if (flag == name).any()
     ]
     if n_models.max() < _FEWEST_MODELS:
-        texts.append(f"discrimination is told from {_FEWEST_MODELS} models on, and no item has as many")
+        texts.append(f"discrimination needs {_FEWEST_MODELS} models or more on an item, and no item has as many")
     return texts

@@ -17,6 +17,7 @@ from scipy.special import logit
 
 from jaxeval.arrays import Bool, Float, as_leaf
 from jaxeval.checks import checked_integer
+from jaxeval.data.columns import plain
 from jaxeval.data.item_scores import ItemScores
 from jaxeval.errors import DataError
 from jaxeval.execution.lanes import Lanes, Task, device_mesh
@@ -38,7 +39,7 @@ from jaxeval.wording import counted
 
 _CURVES = {"rasch": Curves.RASCH, "2pl": Curves.TWO_PARAMETER}
 _FEWEST_MODELS = {"rasch": 3, "2pl": 10}
-#: Models under which "2pl" has no intervals: those of 20 models and 200 items held .80 of the abilities at .95.
+#: With fewer models "2pl" has no intervals: at level .95 those of 20 models and 200 items held .80 of the abilities.
 _MODELS_FOR_INTERVALS = 50
 #: Discriminations beyond that rise from .12 to .88 within one unit of ability.
 STEEP = 4.0
@@ -70,22 +71,22 @@ class ItemResponse(Shown):
     joint: Draws = field(repr=False)  # abilities, in their order in the data
     items: pd.DataFrame = field(repr=False)
     spread: Float = field(repr=False)  # (M,) standard deviation of each ability given the items' parameters
-    n_items: NDArray[np.intp] = field(repr=False)  # (M,) items that speak on each model
+    n_items: NDArray[np.intp] = field(repr=False)  # (M,) items that each model has, of those that tell models apart
     log_likelihood: float  # of all scores, abilities integrated out
     level: float
-    status: NDArray[np.str_] = field(repr=False)  # (M,) what makes an ability worth less than it seems
+    status: NDArray[np.str_] = field(repr=False)  # (M,) why an ability is less reliable than it looks
     warnings: tuple[str, ...]
     settings: Mapping[str, Any] = field(repr=False)
 
     @property
     def abilities(self) -> pd.DataFrame:
-        """One row a model, best first.
+        """One row per model, best first.
 
-        ``model_name``, ``ability``, ``ability_lower``, ``ability_upper``, ``standard_error``, ``n_items`` (that tell
-        it), ``rank``, ``rank_best``, ``rank_worst``, ``tier``, ``flags``. The standard error is the larger one of two:
-        over resamples of items, which leaves out that few items draw abilities to 0; and that of the posterior, which
-        leaves out the errors of the items' parameters. Intervals are normal ones. Sets of ranks and tiers come from
-        resamples. Of "2pl" with fewer than 50 models all of these are missing. docs/scores.md has the coverage.
+        ``model_name``, ``ability``, ``ability_lower``, ``ability_upper``, ``standard_error``, ``n_items`` (items behind
+        the ability), ``rank``, ``rank_best``, ``rank_worst``, ``tier``, ``flags``. The standard error is the larger one
+        of two. That over resamples of items leaves out that few items draw abilities to 0; that of the posterior leaves
+        out the errors of the items' parameters. Intervals are normal ones. Rank sets and tiers come from resamples.
+        With "2pl" and fewer than 50 models all of these are missing. docs/scores.md has the coverage.
         """
         ranks = self.joint.ranks(self.level)
         error = np.fmax(self.joint.standard_errors.to_numpy(), self.spread)
@@ -126,38 +127,38 @@ def fit_item_response(
     seed: int = 0,
     **running: Unpack[RunOptions],
 ) -> ItemResponse:
-    """Abilities of models on one scale, whichever items each of them has: Rasch and two-parameter models.
+    """Abilities of models on one scale, whichever items each model has: Rasch and two-parameter models.
 
     A model of ability t solves item i with probability 1 / (1 + exp(-a_i (t - b_i))): b_i is the difficulty of the
     item, a_i its discrimination. In the Rasch model all items have one discrimination. Abilities are N(0, 1) over the
     models; difficulties and discriminations maximise the likelihood from which abilities are integrated out (Bock and
     Aitkin 1981, DOI 10.1007/BF02293801). An ability is the mean of its posterior.
 
-    Missing scores are allowed: they are taken as missing for reasons that have nothing to do with what they would be.
+    Missing scores are allowed, if whether a score is missing does not depend on its value.
     Items, or clusters of items, are resampled for all models together, and the model is fitted to every resample.
 
     Args:
         scores: `ItemScores`, or a table as for `score_leaderboard`. Scores lie between 0 and 1; those between (grades,
             or means of trials) count as a share of a right answer.
         kind: "rasch" or "2pl".
-        prior_sd: standard deviation of the normal prior of mean 1 of the discriminations of "2pl". Without it the
-            discrimination of an item that separates the models without error would be infinite. ``math.inf`` leaves
-            it out.
-        level: of the intervals, the sets of ranks and the tiers.
+        prior_sd: standard deviation of the prior of the discriminations of "2pl", which is normal with mean 1. Without
+            it the discrimination of an item that separates the models without error would be infinite. ``math.inf``
+            leaves it out.
+        level: of the intervals, the rank sets and the tiers.
         n_resamples: at least 2.
         seed: the same seed gives the same draws.
         chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`.
 
     Returns:
-        `ItemResponse`: its ``abilities`` is a table with intervals, sets of ranks and tiers; its ``items`` has
-        ``item`` (and ``benchmark``), ``n_models``, ``mean``, ``difficulty``, ``discrimination`` and ``flag``: "dead"
-        (no model solves it) and "saturated" (all do) items take no part; "negative" are items that worse models solve
-        more often; "steep" are those whose discrimination is above 4 and rests on the prior.
+        `ItemResponse`: its ``abilities`` is a table with intervals, rank sets and tiers; its ``items`` has ``item``
+        (and ``benchmark``), ``n_models``, ``mean``, ``difficulty``, ``discrimination`` and ``flag``. Items that are
+        "dead" (no model solves them) or "saturated" (all do) take no part. Worse models solve "negative" items more
+        often. The discrimination of "steep" items is above 4, and rests on the prior.
 
     Raises:
         DataError: a score below 0 or above 1; fewer than 3 models, or 10 for "2pl"; fewer than two items tell models
             apart; a model has none of them; the table cannot be read.
-        ValueError: an option that is none.
+        ValueError: an option is invalid.
 
     Examples:
         >>> import jaxeval
@@ -265,7 +266,7 @@ def _used_items(given: ItemScores, kind: str) -> tuple[Bool, NDArray[np.str_]]:
     if without.any():
         raise DataError(
             f"{counted(int(without.sum()), 'model has', 'models have')} no item that tells models apart (the first is "
-            f"{given.models[without][0]!r}): leave them out"
+            f"{plain(given.models[without][0])!r}): leave them out"
         )
     return used, flag
 
@@ -325,7 +326,7 @@ def _item_table(given: ItemScores, used: Bool, flag: NDArray[np.str_], found: Pa
 
 
 def _status(s: Float) -> NDArray[np.str_]:
-    """(M,) of models at an end of the scale, whose likelihood has no maximum."""
+    """(M,) what is wrong with models at an end of the scale, whose likelihood has no maximum."""
     top, bottom = (np.isnan(s) | (s == end) for end in (1, 0))
     told = ["solves all items: held by the prior", "solves no item: held by the prior"]
     return np.select([top.all(0), bottom.all(0)], told, "")
@@ -349,8 +350,8 @@ def _warnings(
         prior = "no prior" if np.isinf(prior_sd) else f"a normal prior of mean 1 and standard deviation {prior_sd:g}"
         if len(given.models) < _MODELS_FOR_INTERVALS:
             texts.append(
-                f"only {counted(len(given.models), 'model')} for discriminations with {prior}: no intervals, sets of "
-                f"ranks and tiers, which would be too narrow; take {_MODELS_FOR_INTERVALS} models or more, or "
+                f"only {counted(len(given.models), 'model')} for discriminations with {prior}: no intervals, rank "
+                f"sets and tiers, which would be too narrow; take {_MODELS_FOR_INTERVALS} models or more, or "
                 "kind='rasch' (--irt rasch)"
             )
     n_parts = _n_parts(~np.isnan(given.scores[:, 0][used]))

@@ -23,7 +23,7 @@ from jaxeval.tables.table import Table
 from jaxeval.wording import counted
 
 _FEWEST_MODELS = 5
-_STARTS = 4  # of the clustering, the best of which is taken
+_STARTS = 4  # of the clustering; the best result is taken
 _TURNS = 50
 _N_RANDOM = 20  # random subsets beside the one that is chosen
 
@@ -45,9 +45,7 @@ class ItemSubset(Shown):
     """
 
     items: pd.DataFrame  # item (and benchmark), weight, n_items that it stands for
-    errors: (
-        pd.DataFrame
-    )  # a row for the subset and one for random ones: method, tau, mean_absolute_error, largest_error
+    errors: pd.DataFrame  # of the subset, and of random ones: method, tau, mean_absolute_error, largest_error
     warnings: tuple[str, ...]
     settings: Mapping[str, Any] = field(repr=False)
 
@@ -59,13 +57,13 @@ class ItemSubset(Shown):
 def item_subset(
     scores: ItemScores | Any, k: int, *, missing: MissingScores = "error", n_folds: int = 5, seed: int = 0
 ) -> ItemSubset:
-    """K items whose weighted mean stands for the mean over all, with the error that this has for other models.
+    """K items whose weighted mean stands for the mean over all items, and the error of that mean for other models.
 
     Items that the same models solve are put into one of k clusters (k-means over the models' scores); the item nearest
     to a cluster's mean stands for it, with the cluster's share of the items as its weight (anchor points, Vivek et al.
     2024, arXiv:2309.08638). The error is that of models that had no part in the choice: a fold of models is left out,
-    items are chosen on the others, and the scores of those left out are estimated from these items alone. Beside it
-    stands the error of random subsets of as many items.
+    items are chosen on the others, and the scores of the models left out are estimated from these items alone. The
+    error of random subsets of as many items is given beside it.
 
     Args:
         scores: `ItemScores`, or a table as for `score_leaderboard`. Weights and benchmarks are not used: the mean that
@@ -76,14 +74,14 @@ def item_subset(
         seed: of the clustering, of the folds and of the random subsets.
 
     Returns:
-        `ItemSubset`: its ``items`` have ``item`` (and ``benchmark``), ``weight`` (they sum to 1) and ``n_items``, which
-        it stands for; its ``errors`` have, for the subset ("chosen") and for "random" ones, ``tau`` (Kendall's tau-b of
-        estimated with true scores over all models, each estimated while it was left out),
-        ``mean_absolute_error`` and ``largest_error`` of a score. The figures of random subsets are means over 20.
+        `ItemSubset`. Its ``items`` have ``item`` (and ``benchmark``), ``weight`` (weights sum to 1) and ``n_items``,
+        the number of items that it stands for. Its ``errors`` have a row for the subset ("chosen") and one for "random"
+        subsets: ``tau`` (Kendall's tau-b of estimated and true scores over all models, each estimated while it was left
+        out), ``mean_absolute_error`` and ``largest_error`` of a score. Those of random subsets are means over 20.
 
     Raises:
         DataError: fewer than five models; missing scores; the table cannot be read.
-        ValueError: a k that is none.
+        ValueError: ``k`` is not at least 2 and less than the number of items, or another option is invalid.
 
     Examples:
         >>> import jaxeval
@@ -117,7 +115,9 @@ def item_subset(
     items = pd.DataFrame({"weight": weight[order], "n_items": size[order]}, index.set_names(names)).reset_index()
     errors = _errors(values, k, min(n_folds, n_models), seed)
     if errors["mean_absolute_error"][0] >= errors["mean_absolute_error"][1]:
-        warnings.append("the chosen items are no better than random ones for models that are left out: draw at random")
+        warnings.append(
+            "for models that had no part in the choice, the chosen items are no better than random ones: draw at random"
+        )
     return ItemSubset(
         items=Table.of(items, f"{counted(k, 'item')} of {n_items:,}"),
         errors=errors,
@@ -132,7 +132,7 @@ def _medoids(values: Float, k: int, rng: np.random.Generator) -> tuple[NDArray[n
     for _ in range(_STARTS):
         start = _spread_out(values, k, rng)
         with catch_warnings():
-            simplefilter("ignore")  # of a cluster that becomes empty, which keeps its centre: below it has no item
+            simplefilter("ignore")  # a warning of empty clusters: they keep their centres, and get no item below
             centres, _ = scipy.cluster.vq.kmeans2(values, start, iter=_TURNS, minit="matrix")
         number, distance = scipy.cluster.vq.vq(values, centres)
         nearest = np.lexsort([distance, number])
@@ -144,7 +144,7 @@ def _medoids(values: Float, k: int, rng: np.random.Generator) -> tuple[NDArray[n
     _, chosen, size = best
     size = size[size > 0]
     spare = k - len(chosen)
-    if spare:  # alike items: others at random, which stand for themselves alone
+    if spare:  # items are alike: others at random fill up, with weight 0
         others = rng.choice(np.setdiff1d(np.arange(len(values)), chosen), spare, replace=False)
         chosen, size = np.append(chosen, others), np.append(size, np.zeros(spare, np.intp))
     return chosen, size / len(values), size

@@ -1,4 +1,4 @@
-"""Leaderboards and differences of scores that a judge gave, corrected by human labels: judge accuracies, ranked."""
+"""Leaderboards and differences of scores that a judge gave and human labels correct: judge accuracies, ranked."""
 
 from __future__ import annotations
 
@@ -114,7 +114,8 @@ def _difference(
     how = "not corrected" if name == "naive" else f"corrected by {row['labels']:,.0f} human labels ({name})"
     status.append(f"a judge's scores, {how}: no tests of single items")
     if one.any():
-        status.append(f"{counted(int(one.sum()), 'item')} that one of the two lacks: each is scored on its own")
+        lacking = counted(int(one.sum()), "item")
+        status.append(f"{lacking} that one of the two lacks: each model is scored on its own items")
     return {
         "a": row["model_a"], "b": row["model_b"], "difference": float(row["difference"]), "lower": lower,
         "upper": upper, "standard_error": error, "p_mcnemar": float("nan"), "p_sign_flip": float("nan"),
@@ -130,7 +131,7 @@ def judged_place(accuracy: JudgeAccuracy, model: Hashable) -> int:
     """The position of a model.
 
     Raises:
-        DataError: there is none of that name.
+        DataError: there is no model of that name.
     """
     if model not in accuracy.models:
         raise DataError(
@@ -141,10 +142,12 @@ def judged_place(accuracy: JudgeAccuracy, model: Hashable) -> int:
 
 
 def _checked(accuracy: JudgeAccuracy, judge: str | None, estimator: str) -> str:
-    """The judge, if there is one of that name, or one only; and the estimator is there."""
+    """The name of the judge; an error where there is no such judge or estimator, or several judges and no choice."""
     judges = list(accuracy.judges)
     if judge is None and len(judges) > 1:
-        raise ValueError(f"accuracies by {counted(len(judges), 'judge')}: {named(judges)}; choose one (judge=)")
+        raise ValueError(
+            f"accuracies by {counted(len(judges), 'judge')}: {named(judges)}; choose one (judge=, --only-judge)"
+        )
     judge = judges[0] if judge is None else judge
     for what, own, there in (("judge", judge, judges), ("estimator", estimator, list(ESTIMATORS))):
         if own not in there:

@@ -10,9 +10,9 @@ import scipy
 from jaxeval.arrays import Bool, Float, Int
 
 Alternative = Literal["two-sided", "greater", "less"]
-#: Differences that are not 0 of up to so many units are flipped in all ways.
+#: With so many differences or fewer that are not 0, signs are flipped in all ways.
 _ALL_FLIPS = 16
-#: Random flips beyond that: a p of .05 then has a standard error of .0007.
+#: Random flips where there are more differences: a p of .05 then has a standard error of .0007.
 N_FLIPS = 100_000
 #: Flips times units held at once.
 _AT_ONCE = 4_000_000
@@ -40,9 +40,9 @@ def mcnemar(only_a: Int | int, only_b: Int | int, alternative: Alternative = "tw
 def sign_flips(difference: Float, seed: int, alternative: Alternative = "two-sided") -> FlipTest:
     """Sign-flip test (Fisher's randomisation) of the mean of (U,) differences, whose signs the null leaves to chance.
 
-    Differences of one size, as those of right and wrong answers, and few differences are flipped in all ways: the p is
-    exact, and of the first kind equal to `mcnemar`. Others are flipped at random, and p = (1 + n) / (1 + flips), with n
-    the flips whose sum is as far from 0.
+    Few differences, and differences of one size (as of right and wrong answers), are flipped in all ways: the p is
+    exact, and for those of one size equal to `mcnemar`. Others are flipped at random, and p = (1 + n) / (1 + flips),
+    with n the number of flips whose sum is at least as far from 0.
     """
     moved = difference[difference != 0]
     if len(moved) == 0:
@@ -66,7 +66,7 @@ def sign_flips(difference: Float, seed: int, alternative: Alternative = "two-sid
 
 
 def _as_far(sums: Float, total: float, alternative: Alternative, largest: float) -> Bool:
-    """Sums that are as extreme as the ``total``, up to rounding."""
+    """Sums that are at least as extreme as the ``total``, up to rounding."""
     slack = 1e-12 * largest
     if alternative == "two-sided":
         return np.abs(sums) >= abs(total) - slack
@@ -86,12 +86,12 @@ def student_p(difference: float, error: float, dof: float, alternative: Alternat
 def anytime_p(difference: Float, alternative: Alternative = "two-sided", null: float = 0.0) -> float:
     """A p-value of the mean of (U,) differences between -1 and 1 that holds at every look at growing data.
 
-    Who bets a share x of what is there on each difference has prod(1 + x (d_u - null)). Under the null, a mean of
-    ``null``, this is a fair game for every x, and so for the mean over many x; it exceeds 1 / p at any time with
-    probability p at most (Ville 1939; Waudby-Smith and Ramdas 2024, DOI 10.1093/jrsssb/qkad009). The order of the
-    differences does not matter.
+    A gambler who bets a share x of the wealth on each difference ends with prod(1 + x (d_u - null)) times the start.
+    Under the null, a mean of ``null``, this is a fair game for every x, and so is the mean over many x. Wealth then
+    exceeds 1 / p at any time with probability p at most (Ville 1939; Waudby-Smith and Ramdas 2024, DOI
+    10.1093/jrsssb/qkad009). The order of the differences does not matter.
     """
-    share = (np.arange(_BETS) + 0.5) / _BETS / (1 + abs(null))  # that nothing is lost which is not there
+    share = (np.arange(_BETS) + 0.5) / _BETS / (1 + abs(null))  # so that wealth stays above 0
     stakes = {"two-sided": np.concatenate([-share, share]), "greater": share, "less": -share}[alternative]
     value, times = np.unique(np.clip(difference, -1, 1), return_counts=True)
     wealth = np.log1p(stakes[:, None] * (value - null)) @ times

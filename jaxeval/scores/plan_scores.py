@@ -1,4 +1,4 @@
-"""What a benchmark can tell: the smallest difference that it detects, and the items and trials that one needs."""
+"""What a benchmark can show: the smallest difference that it detects, and the items and trials that it needs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def plan_scores(
     power: float = 0.8,
     level: float = 0.95,
 ) -> pd.DataFrame:
-    """The smallest difference that a paired comparison detects, its power, and the items that it needs.
+    """The smallest difference that a paired comparison of two models detects, its power, and the items that it needs.
 
     The difference of two models on an item, the mean of k trials each, has the variance between + within / k. A test of
     N items at ``level`` detects a difference D with the probability Phi(D / sqrt(variance / N) - z), and the smallest
@@ -44,8 +44,8 @@ def plan_scores(
     averages over benchmarks count as they do in `compare_scores`; more items are then more of each kind.
 
     A gate asks on one side: is the new model not worse than the old one by a margin or more? With ``one_sided`` and the
-    margin as ``difference``, ``power`` is the chance that a model passes which is as good as the old one, and
-    ``smallest_difference`` the least margin with which it passes as often as was asked for.
+    margin as ``difference``, the column ``power`` is the chance that a model as good as the old one passes, and
+    ``smallest_difference`` is the least margin with which it passes as often as the argument ``power`` asks for.
 
     Args:
         scores: `ItemScores`, or a table as for `score_leaderboard`: this benchmark, or a pilot of it.
@@ -55,17 +55,18 @@ def plan_scores(
         n_trials: numbers of trials to plan for; by default as many as there are. Other numbers need two trials or more
             of the items.
         one_sided: plan a gate, or a test of one side.
-        power: the probability to detect it.
+        power: the probability with which ``smallest_difference`` is to be detected.
         level: of the test.
 
     Returns:
-        One row a pair and number of trials: ``model_a``, ``model_b``, ``n_items``, ``n_trials``, ``sd_between`` (items;
-        of differences), ``sd_within`` (trials; NaN with one), ``smallest_difference``; with a difference ``power`` and
-        ``items_needed``; and ``flags``. Two models that do not differ on any item plan nothing: the numbers are NaN.
+        One row per pair and number of trials: ``model_a``, ``model_b``, ``n_items``, ``n_trials``; ``sd_between`` and
+        ``sd_within``, standard deviations of the differences between items and within them (over trials; NaN with one
+        trial); ``smallest_difference``; with a difference ``power`` and ``items_needed``; and ``flags``. For two models
+        that do not differ on any item the numbers are NaN.
 
     Raises:
         DataError: a model is not there, two models share fewer than two items, or trials are planned without any.
-        ValueError: an option that is none.
+        ValueError: an option is invalid.
 
     Examples:
         >>> import jaxeval
@@ -93,8 +94,8 @@ def plan_scores(
         for k in ks or [parts.n_trials]:
             if parts.within is None and k != parts.n_trials:
                 raise DataError(
-                    f"plans of {k} trials need the spread of trials, and there is {counted(1, 'trial')} of an item only"
-                    ": name the column of trials (trial=, --trial), or run a pilot with two"
+                    f"a plan of {counted(k, 'trial')} needs the spread of trials, and some items have 1 trial only: "
+                    "name the column of trials (trial=, --trial), or run a pilot with two trials of each item"
                 )
             variance = parts.between + (parts.within or 0.0) / k
             n = n_items or parts.n_items
@@ -127,18 +128,18 @@ def plan_scores(
 
 def _neighbours(scores: ItemScores) -> list[tuple[Any, Any]]:
     if len(scores.models) < 2:
-        raise DataError("one model only: a plan is of differences between two")
+        raise DataError("there is one model only: a plan is about the difference between two models")
     mean = scores.means.iloc[:, 0].sort_values(ascending=False, kind="stable")
     return list(zip(mean.index[:-1], mean.index[1:], strict=True))
 
 
 class _Parts(NamedTuple):
-    """Of the differences of two models on an item, as many alike items as there are would have them."""
+    """Variances of the difference of two models on an item, as if all items were alike and counted alike."""
 
     between: float  # variance between items
     within: float | None  # variance of single trials; None without two of each item
-    n_trials: int  # there are, of each item
-    n_items: int  # that both have
+    n_trials: int  # of each item, at least
+    n_items: int  # that both models have
 
 
 def _parts(scores: ItemScores, a: Any, b: Any) -> _Parts:

@@ -35,7 +35,7 @@ from jaxeval.statistics.quantiles import checked_level, wilson
 from jaxeval.tables.table import Table
 from jaxeval.wording import counted, named
 
-#: Fewer units than that give intervals that rest on how scores are distributed.
+#: Intervals from fewer units than this depend on how scores are distributed.
 FEW_ITEMS = 30
 _SHOWN_FIRST = ("category", "rank", "model_name", "score", "score_lower", "score_upper", "standard_error", "tier")
 
@@ -47,7 +47,7 @@ class ScoreBoard:
     estimates: ScoreEstimates
     joint: Draws = field(repr=False)
     warnings: tuple[str, ...]
-    notes: tuple[str, ...]  # on the table, whatever the slice
+    notes: tuple[str, ...]  # on the whole table, not on a slice
 
     def interval(self, level: float) -> pd.DataFrame:
         """Columns ``lower`` and ``upper``; NaN without observed variance, unless scores are shares."""
@@ -60,7 +60,7 @@ class ScoreBoard:
         return pd.DataFrame(ends, own.models)
 
     def _wilson(self, level: float) -> pd.DataFrame:
-        """Wilson's interval of as many independent items as give a share its variance; of few clusters, with t."""
+        """Wilson's interval, for as many independent items as have the share's variance; of few clusters, with t."""
         own = self.estimates
         n = own.n_items.astype(float)
         if not own.plain:
@@ -74,7 +74,7 @@ class ScoreBoard:
         return pd.DataFrame({"lower": np.maximum(lower, 0.0), "upper": np.minimum(upper, 1.0)}, own.models)
 
     def ranks(self, level: float, simultaneous: bool) -> pd.DataFrame:
-        """Columns ``rank_best, rank_worst, tier``: by draws of all pairs at once; of few items by Student's t."""
+        """Columns ``rank_best, rank_worst, tier``: by draws of all pairs at once; with few items by Student's t."""
         own = self.estimates
         known = own.dof[np.isfinite(own.dof)]
         if len(known) and known.min() < ENOUGH_FOR_DRAWS:
@@ -104,7 +104,7 @@ def score_leaderboard(
     seed: int = 0,
     **running: Unpack[RunOptions],
 ) -> pd.DataFrame:
-    """Mean scores of models with intervals, sets of ranks and tiers, best first.
+    """Mean scores of models with intervals, rank sets and tiers, best first.
 
     A score is the weighted mean over items; with benchmarks, the mean over benchmarks of the means over their items.
     Items, or clusters of items, are resampled jointly for all models and within benchmarks, so that models are compared
@@ -114,37 +114,37 @@ def score_leaderboard(
     Args:
         scores: `ItemScores`, or a table with the columns "model", "item" and "score", and where they are there "trial",
             "cluster", "benchmark" and "weight". Or what `judge_accuracy` gives: scores by a judge, corrected by human
-            labels; its joint draws, level and slices hold, and no option but the next two and
-            ``simultaneous_ranks``.
+            labels. Then its joint draws, level and slices are used, and of the options only ``judge``, ``estimator``
+            and ``simultaneous_ranks``.
         by: a kept column (``keep=``) whose values have a board each.
-        judge: of judge accuracies, which judge's scores; by default the only one's.
-        estimator: of judge accuracies, which correction: a name in the column "estimator" of its table.
-        population: what another evaluation would draw anew, and so what intervals are about. "items": new items like
-            these. "trials": these very items, and new runs; every item needs two trials or more. "benchmarks": new
-            benchmarks like these, by Student's t; five or more.
+        judge: of judge accuracies, the judge whose scores are ranked; needed where there are several.
+        estimator: of judge accuracies, the correction: a name in the column "estimator" of its table.
+        population: what another evaluation would draw anew; intervals show how much scores would then vary. "items":
+            new items like these. "trials": these very items, and new runs; every item needs two trials or more.
+            "benchmarks": new benchmarks like these, by Student's t; there must be five or more.
         benchmark_weights: "equal", by number of "items", or weights by benchmark.
         missing: where models lack scores of items: "error"; "complete" takes the items that all models have;
             "available" scores each model on its own items.
-        level: of the intervals, of the sets of ranks, and simultaneously of all differences for the tiers.
-        simultaneous_ranks: the sets of ranks hold all true ranks at once.
+        level: of the intervals and of the rank sets; for the tiers, of all differences at once.
+        simultaneous_ranks: the rank sets hold all true ranks at once.
         n_resamples: at least 2. Ranks and tiers depend on it; scores, intervals and errors do not.
         seed: the same seed gives the same draws.
         chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`.
 
     Returns:
-        One row a model (and category, with ``by``), best first: ``model_name``, ``score``, ``score_lower``,
+        One row per model (and category, with ``by``), best first: ``model_name``, ``score``, ``score_lower``,
         ``score_upper``, ``standard_error``, ``n_items``, ``rank``, ``rank_best``, ``rank_worst``, ``tier``, ``flags``
-        (what makes a row worth less than it seems), and ``category`` with ``by``. ``attrs`` holds ``warnings`` and
+        (why a row is less reliable than it looks), and ``category`` with ``by``. ``attrs`` holds ``warnings`` and
         ``settings``. The error and the interval of a score without observed variance are NaN, but shares have Wilson's
         interval.
 
-        With fewer than 100 units sets of ranks and tiers come from Student's t and Holm's steps, see
-        `jaxeval.scores.families`; with more from the largest difference of the draws (max-t).
+        With fewer than 100 units, rank sets and tiers come from Student's t and Holm's steps (see
+        `jaxeval.scores.families`); with more, from the largest difference of the draws (max-t).
 
     Raises:
         DataError: a table that cannot be read; repeated rows without a column of trials; scores of several evaluators;
             missing scores; fewer than two items; what ``population`` needs is not there.
-        ValueError: an option that is none.
+        ValueError: an option is invalid.
 
     Examples:
         >>> import jaxeval
@@ -328,8 +328,9 @@ def _board(
     )
     if found.influence is not None and not joint.differences().within_reach:
         warnings.append(
-            f"no tiers and no sets of ranks: {joint.differences().n_comparisons:,} differences, of all pairs of models "
-            f"in all resamples, are more than the {MOST_COMPARISONS:,} that are compared; take fewer resamples"
+            f"no tiers and no rank sets: {joint.differences().n_comparisons:,} differences, of all pairs of models in "
+            f"all resamples, are more than the {MOST_COMPARISONS:,} that can be compared; take fewer resamples "
+            "(n_resamples=, --resamples)"
         )
     return ScoreBoard(found, joint, tuple(warnings), tuple(_of_data(scores)))
 
@@ -359,8 +360,8 @@ def _few_units(found: ScoreEstimates) -> list[str]:
     texts = []
     if found.unit in ("cluster", "item") and found.n_units < limit:
         texts.append(
-            f"only {counted(found.n_units, found.unit)}: intervals of fewer than {limit} rest on how scores are "
-            "distributed, and sets of ranks are wide"
+            f"only {counted(found.n_units, found.unit)}: intervals from fewer than {limit} depend on how scores are "
+            "distributed, and rank sets are wide"
         )
     if found.unit in ("cluster", "item"):
         size = np.bincount(found.stratum)

@@ -24,7 +24,7 @@ def pass_at_k(scores: ItemScores | Any, k: int, *, missing: str = "error", level
     """The probability that at least one of k trials solves an item, averaged over items (pass@k).
 
     An item with c successes in n trials counts 1 - C(n - c, k) / C(n, k), which is unbiased for every n >= k (Chen et
-    al. 2021, arXiv:2107.03374). Intervals are of new items like these, by Student's t over items or their clusters.
+    al. 2021, arXiv:2107.03374). Intervals are for new items like these, by Student's t over items or their clusters.
 
     Args:
         scores: `ItemScores` with a column of trials, of scores 0 and 1; or a table with the columns "model", "item",
@@ -34,13 +34,13 @@ def pass_at_k(scores: ItemScores | Any, k: int, *, missing: str = "error", level
         level: of the intervals.
 
     Returns:
-        One row a model, best first: ``model_name``, ``score``, ``score_lower``, ``score_upper``, ``standard_error``,
-        ``n_items``, ``fewest_trials`` (of an item), ``flags`` (where all items are alike, nothing shows how far off the
-        score is).
+        One row per model, best first: ``model_name``, ``score``, ``score_lower``, ``score_upper``, ``standard_error``,
+        ``n_items``, ``fewest_trials`` (of an item), ``flags`` (where all items are alike, the error of the score is
+        not known).
 
     Raises:
         DataError: there is no column of trials, a score is neither 0 nor 1, or an item has fewer than k trials.
-        ValueError: a k or a level that is none.
+        ValueError: ``k`` or ``level`` is out of range.
 
     Examples:
         >>> import jaxeval
@@ -89,16 +89,16 @@ def _of_k(scores: ItemScores | Any, k: int, missing: Any, level: float, every: b
     if not np.isin(given.trials.score, (0.0, 1.0)).all():
         odd = given.trials.score[~np.isin(given.trials.score, (0.0, 1.0))]
         raise DataError(
-            f"{counted(len(odd), 'score is', 'scores are')} neither 0 nor 1 (the first is {odd[0]:g}): say from which "
-            "score on a trial is a success, and make the scores 0 and 1"
+            f"{counted(len(odd), 'score is', 'scores are')} neither 0 nor 1 (the first is {odd[0]:g}): decide from "
+            "which score on a trial is a success, and make the scores 0 and 1"
         )
     n, _ = trial_variances(given)
     few = (n < k) & (n > 0)
     if few.any():
         of_model = given.models[few.any(0)]
         raise DataError(
-            f"k = {k} is beyond the trials of {counted(int(few.sum()), 'pair')} of a model and an item: the fewest are "
-            f"{n[n > 0].min()} ({named(of_model)}); take a smaller k, or drop those items"
+            f"k = {k} is more than the trials of {counted(int(few.sum()), 'pair')} of a model and an item: the fewest "
+            f"are {n[n > 0].min()} ({named(of_model)}); take a smaller k, or drop those items"
         )
     successes = np.rint(np.nan_to_num(given.scores[:, 0]) * n).astype(int)
     none = chance_that_none(n - successes if every else successes, n, k)

@@ -47,22 +47,22 @@ def budget_sweep(
 ) -> pd.DataFrame:
     """Temperature and held-out MAE against the annotation budget b = N / M (Figure 6).
 
-    Each repeat draws round(b M) of the battles, or whole clusters of them, without replacement. The judge's side (its
-    scores, and the human labels that the temperature needs) comes from that subset; the human rating it is held against
-    is that of all battles.
+    Each repeat draws round(b M) of the battles, or whole clusters of them, without replacement. The judge's rating
+    rests on that subset alone: on its scores, and on the human labels that the temperature needs. It is compared with
+    the human rating from all battles.
 
     Args:
         battles: with human labels.
         budgets: battles per model; those beyond the data are left out. All battles make one more row.
-        n_repeats: subsets a budget.
+        n_repeats: number of subsets per budget.
         ridge: > 0, as in `soft_elo`.
         seed: of the subsets.
-        cluster: column of the clusters (prompts, voters) that subsets hold whole: as many, in random order, as reach
-            the budget; the last of them may exceed it.
+        cluster: column of the clusters (prompts, voters) that subsets hold whole. They are added in random order until
+            the budget is reached; the last one may exceed it.
         chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`.
 
     Returns:
-        One row a method, budget and repeat: ``method, budget, repeat, n_battles, beta`` (mean over folds, NaN for
+        One row per method, budget and repeat: ``method, budget, repeat, n_battles, beta`` (mean over folds, NaN for
         hard), ``mae`` (Elo), ``n_models`` in it, ``n_left_out`` (no battles, anchors apart, or no temperature).
         ``attrs["warnings"]`` says what was left out.
     """
@@ -75,8 +75,8 @@ def budget_sweep(
     if len(fitting) < len(sizes):
         beyond = ", ".join(f"{b:g}" for b in sizes if b not in fitting)
         warnings.append(
-            f"budgets left out, {counted(n, 'battle')} between {counted(m, 'model')} being {n / m:.1f} per model: "
-            f"{beyond}"
+            f"left out: budgets of {beyond} battles per model, since {counted(n, 'battle')} between "
+            f"{counted(m, 'model')} are {n / m:.1f} per model"
         )
     rng = np.random.default_rng(seed)
     drawn = numbered(np.arange(n) if cluster is None else battles.codes(cluster)[0])
@@ -113,8 +113,9 @@ def budget_sweep(
     lost = result[result["n_left_out"] > 0]
     if len(lost):
         warnings.append(
-            f"in {len(lost)} of {len(result)} rows some models have no held-out rating (no battles in the subset, "
-            f"anchors that fall apart, or no temperature), {lost['n_left_out'].max()} at most; MAE is over the others"
+            f"in {len(lost):,} of {counted(len(result), 'row')} some models (at most {lost['n_left_out'].max():,}) "
+            "have no held-out rating: no battles in the subset, anchors that fall apart, or no temperature; MAE is "
+            "over the others"
         )
     result.attrs = {"warnings": warnings, "settings": settings}
     return result
@@ -140,8 +141,8 @@ def slice_ratings(
 ) -> pd.DataFrame:
     """Held-out accuracy in slices of a column, such as languages, against the *global* human rating (Appendix E).
 
-    A slice in which only some models met has a zero of its own. Its ratings are moved to the global scale by the mean
-    of the other models of the slice.
+    A slice in which only some models met has a zero of its own. The rating of each model is moved to the global scale
+    by the mean of the slice's other models.
 
     Args:
         battles: with human labels.
@@ -149,11 +150,11 @@ def slice_ratings(
         ridge: > 0, as in `soft_elo`.
         min_battles: models with fewer battles in a slice are not rated there.
         min_models: slices in which fewer models can be rated are left out, and named.
-        full: return the ratings, one row a slice, method and model, instead of their summary.
+        full: return the ratings, one row per slice, method and model, instead of their summary.
         chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`.
 
     Returns:
-        One row a slice and method: ``slice, method, n_battles, n_models, mae`` (Elo), ``spearman``, ``kendall``,
+        One row per slice and method: ``slice, method, n_battles, n_models, mae`` (Elo), ``spearman``, ``kendall``,
         ``beta`` (mean over folds). Methods: hard; soft, with the temperature of all battles; and soft_own, with the
         slice's own. ``attrs`` holds ``warnings`` and ``settings``.
     """
@@ -210,10 +211,13 @@ def slice_ratings(
         )
     if small:
         warnings.append(
-            f"slices in which fewer than {min_models} models can be rated are left out: {named(list(small))}"
+            f"left out: slices in which fewer than {counted(min_models, 'model')} can be rated: {named(list(small))}"
         )
     if not summary:
-        raise ValueError(f"no slice of {by!r} rates {min_models} models: slices are too small")
+        raise ValueError(
+            f"no slice of {by!r} rates {counted(min_models, 'model')}: slices are too small; join some of them, or "
+            "take smaller min_battles= and min_models="
+        )
     result = pd.concat(ratings, ignore_index=True) if full else pd.DataFrame(summary)
     result.attrs = {"warnings": warnings, "settings": {"by": by, "ridge": ridge}}
     return result

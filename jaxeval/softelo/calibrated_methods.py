@@ -98,9 +98,9 @@ class CalibrationSettings:
 class CalibratedMethod(Shown):
     """One target map, calibrated on M anchor models.
 
-    ``models`` has one row a calibration model: ``human_elo, judge_elo``, ``residual`` (judge minus human), and the
-    errors of these three that sampling of its battles makes: ``human_error, standard_error, residual_error``, all in
-    Elo; ``n_battles`` that were judged, ``n_human`` of them with a human vote.
+    ``models`` has one row per calibration model: ``human_elo, judge_elo``, ``residual`` (judge minus human), and the
+    sampling errors of these three: ``human_error, standard_error, residual_error``, all in Elo; ``n_battles`` that were
+    judged, ``n_human`` of them with a human vote.
     """
 
     beta: float | None  # temperature of the soft map, from all human non-ties; None for the other maps

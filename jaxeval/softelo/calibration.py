@@ -100,7 +100,7 @@ class SoftEloCalibration(Shown):
 
         Raises:
             DataError: ``cluster`` names no column, or one with missing values.
-            ValueError: no model has a held-out residual and its errors, or the temperature of the soft map cannot be
+            ValueError: no model has a held-out residual with its errors, or the temperature of the soft map cannot be
                 fitted.
         """
         pooled = _pooled_beta(battles) if "soft" in methods else None
@@ -169,17 +169,17 @@ class SoftEloCalibration(Shown):
     def read_new_battles(
         self, path: str | Path, method: str = "soft", *, label_coding: Labels | None = None, **columns: Any
     ) -> JudgedBattles:
-        """Judged battles of new models from a file, of which only what `predict` needs is read.
+        """Judged battles of new models from a file: only what `predict` needs is read.
 
-        Human labels are not read. The judge's verdicts are read with the calibration's own coding of labels, and hard
-        labels are made of what the calibration's are made of. Verdicts are left out where scores alone make the
-        targets, unless ``columns`` names a column of them.
+        Human labels are not read. The judge's verdicts are read with the calibration's coding of labels, and hard
+        labels are made of scores or verdicts as in the calibration. Verdicts are left out where scores alone make the
+        targets, unless ``columns`` names a column of verdicts.
 
         Args:
             path: as in `read_judged_battles`.
             method: the target map to predict with.
             label_coding: of the verdicts, in place of the calibration's.
-            columns: as in `read_judged_battles`, but for ``human``.
+            columns: as in `read_judged_battles`, without ``human``.
 
         Raises:
             DataError: the file cannot be read as a table of judged battles.
@@ -206,7 +206,7 @@ class SoftEloCalibration(Shown):
         """Ratings of new models on the human scale, with conformal intervals, from judged battles alone.
 
         Each new model is rated on its own against the anchors, whose strengths stay what the calibration found. The
-        interval is for the rating that the board of human votes will show after ``human_votes`` votes on other battles
+        interval is for the rating that a board of human votes would show after ``human_votes`` votes on other battles
         of the model. No random numbers are drawn.
 
         Args:
@@ -214,15 +214,15 @@ class SoftEloCalibration(Shown):
                 are not looked at.
             level: 1 - alpha of the intervals; by default .9, or the largest level that the calibration supports.
             method: which of the calibrated target maps.
-            human_votes: of each new model on the board that is predicted; the median of the calibration models by
-                default. ``inf`` predicts the model's true strength.
+            human_votes: number of each new model's votes on the board that is predicted; by default the median of the
+                calibration models. ``inf`` predicts the model's true strength.
             among: calibration models that set the intervals, all by default: the stratum (family, strength) that the
                 new models belong to.
             weights: of the calibration models, for new models of another population than theirs (see `half_widths`).
             cluster: column of the new battles whose equal values were sampled together; the calibration's by default.
 
         Returns:
-            One row a new model, best first: ``model, rating, lower, upper, standard_error`` (Elo), ``n_battles,
+            One row per new model, best first: ``model, rating, lower, upper, standard_error`` (Elo), ``n_battles,
             n_anchors, flags``. ``attrs`` holds ``warnings`` and ``settings``, with the expected coverage,
             ``human_votes``, ``human_error`` (the error of a board's rating after so many votes, Elo) and ``floor`` (the
             judge's own error, which no number of battles removes, Elo).
@@ -248,8 +248,8 @@ class SoftEloCalibration(Shown):
         half = half_widths(pool["residual"], pool["residual_error"], noise, level, share)
         if np.isinf(half).any():
             raise ValueError(
-                f"under these weights the {counted(len(pool), 'calibration model does', 'calibration models do')} not "
-                f"reach level {float(level):g}: ask for a lower level"
+                f"with these weights {counted(len(pool), 'calibration model does', 'calibration models do')} not "
+                f"support level {float(level):g}: ask for a lower level"
             )
         table.insert(2, "lower", table["rating"] - half)
         table.insert(3, "upper", table["rating"] + half)
@@ -285,7 +285,7 @@ class SoftEloCalibration(Shown):
         return self.methods[name]
 
     def _cluster(self, new: JudgedBattles, named: str | None) -> str | None:
-        """The column of new battles that were sampled together: the one that is named, or the calibration's."""
+        """The column of clusters of new battles: the one that is named, or that of the calibration."""
         usual = self.settings.cluster
         if named is None and usual is not None and usual not in new.columns.columns:
             raise DataError(
@@ -310,7 +310,9 @@ def _in_order(weights: Mapping[str, float], pool: pd.DataFrame) -> list[float]:
     _refuse_strangers("weights", weights, pool)
     absent = [m for m in pool["model"] if m not in weights]
     if absent:
-        raise ValueError(f"weights lacks {len(absent)} of {counted(len(pool), 'calibration model')}: {named(absent)}")
+        raise ValueError(
+            f"{len(absent):,} of {counted(len(pool), 'calibration model')} have no weight in weights=: {named(absent)}"
+        )
     return [weights[m] for m in pool["model"]]
 
 
@@ -350,9 +352,10 @@ def _pooled_beta(battles: JudgedBattles) -> float:
         raise ValueError(
             f"the temperature cannot be fitted on {fit.n_battles:,} human non-ties ({fit.status}): "
             + (
-                "the humans prefer what the judge scores lower; check label_coding"
+                "the humans prefer what the judge scores lower; check what the labels mean (label_coding=, --labels)"
                 if fit.beta < 0
-                else 'give more battles with human votes, or calibrate methods=("hard",) only'
+                else "give more battles with human votes, or calibrate hard targets alone (methods=['hard'], --method "
+                "hard)"
             )
         )
     return float(fit.beta)

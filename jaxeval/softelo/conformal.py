@@ -1,4 +1,4 @@
-"""Levels that so many scores support, and conformal quantiles of the scores, in exact arithmetic.
+"""Levels that a number of scores supports, and conformal quantiles of scores, in exact arithmetic.
 
 The interval of a model is rating +- q * standard error, with q a conformal quantile of the scores
 |residual| / standard error of other models (arXiv:2606.13221, Eqs. 2-4; DOI 10.1080/01621459.2017.1307116).
@@ -26,7 +26,7 @@ def exact_level(level: Level) -> Fraction:
     """The level as the fraction that its decimal form says.
 
     Raises:
-        ValueError: it is no number strictly between 0 and 1.
+        ValueError: it is not a number strictly between 0 and 1.
     """
     try:
         exact = Fraction(str(level))
@@ -104,9 +104,9 @@ def conformal_quantile(
         scores: finite or +inf; for ratings |residual| / standard error.
         level: 1 - alpha, taken by its decimal form and compared exactly.
         weights: (n,) weights >= 0, for calibration models that are not exchangeable with the new one: likelihood
-            ratios of new against calibration population (weighted conformal prediction, arXiv:1904.06019). The
-            quantile is then the smallest score up to which the weights reach ``level`` of their sum, the new model's
-            included.
+            ratios of the new population to that of the calibration (weighted conformal prediction, arXiv:1904.06019).
+            The quantile is then the smallest score up to which the weights reach ``level`` of their sum, which includes
+            the new model's weight.
         new_weight: the new model's own weight; the mean of ``weights`` by default. Equal weights give the
             unweighted quantile.
 
@@ -132,7 +132,7 @@ def conformal_quantile(
         )
     if weights is None:
         if new_weight is not None:
-            raise ValueError("new_weight has a meaning only beside weights")
+            raise ValueError("new_weight is used only together with weights: give both or none")
         rank = conformal_rank(len(values), level)
         return float(np.partition(values, rank - 1)[rank - 1]) if rank <= len(values) else float("inf")
     return _weighted_quantile(values, exact_level(level), np.asarray(weights, float), new_weight)
@@ -144,8 +144,13 @@ def _weighted_quantile(values: Float, level: Fraction, weights: Float, new_weigh
             f"{counted(len(values), 'score needs', 'scores need')} as many weights, got shape {weights.shape}"
         )
     bad = ~(np.isfinite(weights) & (weights >= 0))
-    if bad.any() or not weights.any():
-        raise ValueError(f"weights must be finite, >= 0 and not all zero; {bad.sum():,} of {len(weights):,} are not")
+    if bad.any():
+        raise ValueError(
+            f"weights must be finite and >= 0; {bad.sum():,} of {len(weights):,} are not, the first is "
+            f"{weights[bad][0]:g}"
+        )
+    if not weights.any():
+        raise ValueError("weights must not all be zero")
     exact = [Fraction(float(w)) for w in weights]
     own = sum(exact) / len(exact) if new_weight is None else Fraction(float(new_weight))
     if own < 0:
@@ -165,7 +170,7 @@ def conformal_quantile_by_stratum(scores: ArrayLike, strata: ArrayLike, level: L
     its own: ``quantile`` is infinite where it has too few.
 
     Returns:
-        One row a stratum: ``n``, ``quantile``, ``expected_coverage`` (NaN where infinite), ``largest_level``.
+        One row per stratum: ``n``, ``quantile``, ``expected_coverage`` (NaN where infinite), ``largest_level``.
     """
     values, labels = np.asarray(scores, float), np.asarray(strata)
     if labels.shape != values.shape:

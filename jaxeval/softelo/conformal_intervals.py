@@ -1,4 +1,4 @@
-"""Split conformal intervals of ratings that humans have given, too: the retrospective study, and what makes a width.
+"""Split conformal intervals of models that humans have rated, too: the retrospective study, and widths taken apart.
 
 They hold for models with as many battles as the calibration models have. `jaxeval.softelo.noise_matching` is for new
 models with any number of battles.
@@ -45,13 +45,13 @@ class ConformalSettings:
 class ConformalStudy(Shown):
     """Random splits of the models into calibration and test halves, the same splits for every method.
 
-    ``splits`` has one row a method and split: ``quantile``, ``coverage``, ``median_width`` (Elo),
-    ``median_standard_error`` (Elo, test models). ``summary`` has one row a method: means over the splits, the range of
-    the median widths, and beside the ``nominal`` level the ``expected_coverage`` that the ranks allow.
+    ``splits`` has one row per method and split: ``quantile``, ``coverage``, ``median_width`` (Elo),
+    ``median_standard_error`` (Elo, test models). ``summary`` has one row per method: means over the splits, the range
+    of the median widths, and beside the ``nominal`` level the ``expected_coverage`` that the ranks allow.
     """
 
     splits: pd.DataFrame
-    intervals: pd.DataFrame  # one row a method, split and test model: lower, upper (Elo), covered
+    intervals: pd.DataFrame  # one row per method, split and test model: lower, upper (Elo), covered
     summary: pd.DataFrame
     settings: ConformalSettings
     warnings: list[str]
@@ -60,15 +60,15 @@ class ConformalStudy(Shown):
 def leave_one_out_intervals(soft_elo: HeldOutRatings, level: Level | None = None) -> pd.DataFrame:
     """Interval of every model, calibrated on all others (Figure 1c).
 
-    How many of these intervals hold the human rating is arithmetic: ceil(level * M) of M, whatever the judge. It is
-    evidence of nothing and not in the table. `conformal_study` tests coverage.
+    How many of these intervals hold the human rating is arithmetic: ceil(level * M) of M, whatever the judge. That
+    number is no evidence, and not in the table. `conformal_study` tests coverage.
 
     Args:
         soft_elo: a `SoftElo`, or its ``models`` table.
         level: 1 - alpha; by default .9, or the largest level that the models support.
 
     Returns:
-        One row a model and method: ``model, method, human_elo, judge_elo, standard_error, quantile, lower, upper,
+        One row per model and method: ``model, method, human_elo, judge_elo, standard_error, quantile, lower, upper,
         width`` (Elo); models without a residual or a standard error are left out. ``attrs`` holds ``warnings`` and
         ``settings``.
     """
@@ -195,7 +195,7 @@ def width_decomposition(soft_elo: HeldOutRatings, level: Level | None = None) ->
         level: 1 - alpha; by default .9, or the largest level that the models support.
 
     Returns:
-        One row a method: ``quantile``, ``median_standard_error`` (Elo), ``width`` (Elo), and the last three relative
+        One row per method: ``quantile``, ``median_standard_error`` (Elo), ``width`` (Elo), and the last three relative
         to the first method's: ``quantile_ratio``, ``standard_error_ratio``, ``width_ratio`` (their product).
     """
     table, warnings = usable_models(soft_elo)

@@ -30,7 +30,7 @@ from jaxeval.softelo.temperature import FEWEST_BATTLES, TOLERANCE_LOGIT, Ties, i
 from jaxeval.softelo.temperature import MAX_STEPS as _TEMPERATURE_STEPS
 
 _CHORD_STEPS, _NEWTON_STEPS = 40, 200
-_START_LOGIT = 1e-6  # how near the folds' starts are to the optimum of all battles
+_START_LOGIT = 1e-6  # accuracy of the fits of all battles, from which the folds start
 _MOST_ALONE = 0.1
 _FEWEST_CELLS = 1024
 _WORDS_HELD = 2**27  # numbers of the sets that are stacked at a time
@@ -46,7 +46,7 @@ class Folds(NamedTuple):
     anchors: Float  # (K, M, M) log-strengths of the others by fold, logits
     theta: Float  # (K, M) log-strength of the fold's model; NaN where the battles, or the temperature, give none
     converged: Bool  # (K, M)
-    apart: Bool  # (K, M) the others do not all meet, directly or through others, but for a few
+    apart: Bool  # (K, M) the others do not all meet, directly or through others; a few exceptions do not count
 
 
 def hold_out(
@@ -196,7 +196,7 @@ class _Stack:
 
         found: HeldOut = self.run.results(task(False), lanes, f"folds-{self.section}-chord")
         failed = np.flatnonzero(found.status != Status.CONVERGED)
-        again = replace(self.run, advance=lambda n: None)  # the bar has counted them
+        again = replace(self.run, advance=lambda n: None)  # the progress bar has counted them
         again.run(task(True), lanes, failed, found, f"folds-{self.section}-newton")
         return found
 
@@ -223,7 +223,7 @@ def _tables(cells: JudgedCells, target: Float, size: int) -> tuple[Float, Float]
 def full_fits(n: Float, wins: Float, ridge: float) -> FullFit:
     """The fits of all battles that the folds start from: (L, M, M) battles and wins of the row against the column.
 
-    By NumPy: these few small systems are solved in less time than any program takes to compile.
+    NumPy solves these few small systems in less time than a program takes to compile.
     """
     battles, score = n.sum(2), wins.sum(2)
     active = battles > 0

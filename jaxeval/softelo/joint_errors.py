@@ -28,7 +28,7 @@ class JudgedSide(NamedTuple):
     b: Int
     target: Float  # that A wins, by the judge's target map
     difference: Float  # score of A minus that of B
-    unit: Int  # number of what the battle is sampled with, the same in all tables
+    unit: Int  # number of the battle's sampling unit, the same in all tables
 
 
 class Strengths(NamedTuple):
@@ -60,7 +60,7 @@ def joint_errors(
         human: (N,) human targets of the ``known`` battles, from which the temperature comes; NaN without a label.
         strengths: of the fits.
         zero: (M,) anchors whose mean strength is the zero.
-        on_board: whether the people's board rests on these labels, too; else it is independent of the judge's fits.
+        on_board: whether the people's board rests on these labels, too. If not, it is independent of the judge's fits.
     """
     m, j = len(strengths.anchors), len(strengths.new)
     beta, theta = strengths.beta or 0.0, strengths.anchors
@@ -87,7 +87,7 @@ def joint_errors(
     scores = coo_array((value, (row, column)), shape=(row.max() + 1, 2 * m + j + 1)).tocsr()
     products = (scores.T @ scores).toarray()
 
-    # How the parameters answer to the scores.
+    # How much each parameter moves with each score.
     of_anchors = np.linalg.inv(_information(known.a, known.b, p * (1 - p), m) + 2 * strengths.ridge * np.eye(m))
     slope, own_slope = (0.0 * x.target for x in (known, own))
     steepness = np.zeros(0)

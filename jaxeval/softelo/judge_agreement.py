@@ -1,11 +1,11 @@
 """Agreement of a judge with humans, and whether its scores say how sure to be (arXiv:2606.13221, Appendix G).
 
 Every function takes battles with human labels (`verdict_disagreement` those with verdicts) and returns a DataFrame;
-``attrs`` holds ``warnings`` (sentences) and ``settings`` (with the scalars that belong to the table). "Decisive"
-battles are those on which human and judge both chose a side. ``cluster`` names a column of battles that belong
-together, prompts or voters: errors and intervals then take clusters as independent in place of battles. With one
-battle a cluster they are the plain ones, bit for bit. `jaxeval.judge_agreement` compares verdicts alone, of several
-judges and several people; what both need is in `jaxeval.statistics`.
+``attrs`` holds ``warnings`` (sentences) and ``settings`` (with the scalars that belong to the table). Decided
+battles ("decisive" in tables) are those on which human and judge both chose a side. ``cluster`` names a column of
+battles that belong together, prompts or voters: errors and intervals then take clusters, not battles, as independent.
+With one battle per cluster they are the plain ones, bit for bit. `jaxeval.judge_agreement` compares verdicts alone, of
+several judges and several people; what both need is in `jaxeval.statistics`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def decisive(battles: JudgedBattles) -> Bool:
 def reliability(
     battles: JudgedBattles, beta: float | None = None, n_bins: int = 10, *, cluster: str | None = None
 ) -> pd.DataFrame:
-    """Predicted against observed agreement on decisive battles (Appendix G).
+    """Predicted against observed agreement on decided battles (Appendix G).
 
     The prediction is s(beta |score difference|), the probability that the judge's side is the human's. The bins hold
     equal numbers of battles, up to one; equal predictions may fall into two bins. See `calibration_error` for what the
@@ -54,9 +54,10 @@ def reliability(
         n_bins: deciles by default.
 
     Returns:
-        One row a bin: ``predicted, agreement, standard_error, n_battles``. ``attrs["settings"]`` has ``ece``, the mean
-        |predicted - agreement| weighted by battles; ``ece_floor``, what it is on average for a judge without error;
-        ``ece_debiased``, the error without that noise, with its 95 % interval ``ece_lower, ece_upper``; and ``beta``.
+        One row per bin: ``predicted, agreement, standard_error, n_battles``. ``attrs["settings"]`` has ``ece``, the
+        mean |predicted - agreement| weighted by battles; ``ece_floor``, what it is on average for a judge without
+        error; ``ece_debiased``, the error without that noise, with its 95 % interval ``ece_lower, ece_upper``; and
+        ``beta``.
     """
     checked_integer("n_bins", n_bins, 1)
     beta = _beta(battles) if beta is None else float(beta)
@@ -76,14 +77,14 @@ def reliability(
 def agreement_by_score_gap(
     battles: JudgedBattles, edges: Sequence[float] = SCORE_GAP_EDGES, *, cluster: str | None = None
 ) -> pd.DataFrame:
-    """Agreement of judge and human on decisive battles by |score difference| (Figures 3a and 7).
+    """Agreement of judge and human on decided battles by |score difference| (Figures 3a and 7).
 
     Args:
         battles: with human labels.
         edges: of the bins, increasing.
 
     Returns:
-        One row a bin (upper edge included; the first bin's lower edge too): ``lower, upper, agreement,
+        One row per bin (upper edge included; the first bin's lower edge too): ``lower, upper, agreement,
         standard_error, n_battles``. ``attrs["settings"]`` has Pearson's ``r`` of |score difference| and agreement over
         battles, with its 95 % interval ``r_lower, r_upper`` (Fisher's z with the jackknife's standard error, which does
         not presume normality).
@@ -104,7 +105,7 @@ def agreement_by_score_gap(
     warnings = _few_clusters(cluster, unit)
     if np.isnan(r):
         warnings.append(
-            f"{counted(len(gap), 'decisive battle does', 'decisive battles do')} not show whether larger score "
+            f"{counted(len(gap), 'decided battle does', 'decided battles do')} not show whether larger score "
             "differences mean more agreement (all scores, or all agreements, are equal): soft targets rest on an "
             "assumption that this data cannot test"
         )
@@ -117,7 +118,7 @@ def agreement_by_score_gap(
     elif upper < 0:
         warnings.append(
             f"larger score differences mean less agreement with humans (r = {r:.3f}, 95 % interval {lower:.3f} to "
-            f"{upper:.3f}): soft targets are not to be used with this judge"
+            f"{upper:.3f}): do not use soft targets with this judge"
         )
     table.attrs = {
         "warnings": warnings,
@@ -199,11 +200,12 @@ def verdict_disagreement(battles: JudgedBattles, *, cluster: str | None = None) 
         Rows ``opposite`` (the verdict names the side that the judge scored lower, of verdicts for a side and unequal
         scores) and ``label`` (the verdict is not the label that the scores give, ties included); with scores and
         verdicts of both orders also ``opposite, a first`` and ``opposite, b first``, of single judgments; with verdicts
-        of both orders ``flip``, of those for a side in both, the two name different sides. Columns ``share, lower,
-        upper`` (Wilson, 95 %), ``n_battles``, and how many of them do, ``n_different``.
+        of both orders also ``flip`` (the two name different sides, of battles with verdicts for a side in both).
+        Columns ``share, lower, upper`` (Wilson, 95 %), ``n_battles``, and ``n_different``, how many of these battles
+        differ.
     """
     if battles.verdict is None:
-        raise DataError("the battles have no verdict column: name it when reading them")
+        raise DataError("the battles have no column of verdicts: name it when reading them (verdict=, --verdict)")
     unit = units(battles, cluster)
     kinds = {"opposite": _opposite(battles.verdict, battles.score_difference)}
     kinds["label"] = battles.verdict != battles.judge, ~np.isnan(battles.verdict)
@@ -221,8 +223,8 @@ def verdict_disagreement(battles: JudgedBattles, *, cluster: str | None = None) 
     warnings, share = _few_clusters(cluster, unit), table["share"].iloc[0]
     if share > 0.5:
         warnings.append(
-            f"the verdict names the side that the judge scored lower in {share:.0%} of battles: does its "
-            "column mean what label_coding says?"
+            f"the verdict names the side that the judge scored lower in {share:.0%} of battles: check what the labels "
+            "of verdicts mean (label_coding=, --labels)"
         )
     table.attrs = {"warnings": warnings, "settings": {"level": LEVEL}}
     return table

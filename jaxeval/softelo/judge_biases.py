@@ -24,7 +24,7 @@ from jaxeval.softelo.soft_elo import HeldOutRatings, soft_elo
 from jaxeval.statistics.clusters import wilson_share
 from jaxeval.wording import counted
 
-#: Judge scores so close call for length or position to decide (Figure 12).
+#: Where the judge's scores are this close, length or position may decide (Figure 12).
 NEAR_TIE = 0.3
 
 
@@ -64,7 +64,7 @@ def single_order_ratings(
     The hard label is the sign of the order's scores; its verdict where verdicts of both orders make the hard label.
 
     Returns:
-        One row a model and method: ``human_elo``, ``a_first`` and ``b_first`` (judge ratings from one order),
+        One row per model and method: ``human_elo``, ``a_first`` and ``b_first`` (judge ratings from one order),
         ``difference`` (Elo). ``attrs["settings"]["mae"]`` has the MAE by order and method.
     """
     orders = {name: _one_order(battles, k) for k, name in enumerate(("a_first", "b_first"))}
@@ -81,7 +81,7 @@ def single_order_ratings(
 
 
 def _one_order(battles: JudgedBattles, k: int) -> JudgedBattles:
-    """The battles as if the k-th order were all that the judge saw; where it has no score the battle goes."""
+    """The battles as if the judge had seen the k-th order alone; battles without a score in it are left out."""
     gap = _orders(battles)[k]
     rows = np.isfinite(gap)
     verdict = None if battles.verdict_orders is None else battles.verdict_orders[:, k]
@@ -121,7 +121,7 @@ def length_correlation(battles: JudgedBattles, held_out: HeldOutRatings, length_
     """Partial correlation of residual and mean answer length, given human Elo (Appendix F.1).
 
     Returns:
-        One row a method: ``r`` (partial), ``lower, upper`` (95 %, Fisher's z), ``n_models``.
+        One row per method: ``r`` (partial), ``lower, upper`` (95 %, Fisher's z), ``n_models``.
     """
     lengths = np.concatenate([_lengths(battles, length_a), _lengths(battles, length_b)])
     codes = np.concatenate([battles.model_a, battles.model_b])
@@ -160,7 +160,7 @@ def family_excess(
         judge_family: family of the judge, or of each judge by name.
 
     Returns:
-        One row a judge and method: ``excess`` (Elo), ``standard_error`` (Welch), ``n_own``, ``n_other``.
+        One row per judge and method: ``excess`` (Elo), ``standard_error`` (Welch), ``n_own``, ``n_other``.
     """
     table = usable_rows(held_out)
     keys = grouping(table)
@@ -188,7 +188,8 @@ def family_excess(
         rows.append({**names, "excess": excess, "standard_error": error, "n_own": len(own), "n_other": len(other)})
         if not enough:
             warnings.append(
-                f"{' '.join(map(str, names.values()))}: {counted(len(own), 'model')} of family {family!r}, too few"
+                f"{' '.join(map(str, names.values()))}: no standard error with {counted(len(own), 'model')} of family "
+                f"{family!r} and {len(other):,} of others; two of each are needed"
             )
     if n_left_out:
         warnings.append(f"{counted(n_left_out, 'model without a family is', 'models without a family are')} left out")
@@ -207,7 +208,7 @@ def _partial_correlation(x: Float, y: Float, given: Float) -> float:
 
 def _orders(battles: JudgedBattles) -> tuple[Float, Float]:
     if battles.orders is None:
-        raise DataError("the battles have one score each: position effects need both presentation orders")
+        raise DataError("the battles have one score each: effects of position need both presentation orders")
     return battles.orders[:, 0], battles.orders[:, 1]
 
 

@@ -27,12 +27,12 @@ from jaxeval.tables.shown import Shown
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Diagnostics(Shown):
-    """All diagnostics of one judge: ``headline`` has one row a measure, ``tables`` the rest by name."""
+    """All diagnostics of one judge: ``headline`` has one row per measure, ``tables`` has the rest by name."""
 
     headline: pd.DataFrame
     tables: dict[str, pd.DataFrame]
     warnings: list[str]
-    left_out: list[str]  # what the data had no columns for, in words
+    left_out: list[str]  # sentences on diagnostics that the data does not allow
 
 
 def diagnose(
@@ -64,7 +64,7 @@ def diagnose(
         ValueError: the column of one side's lengths is named without the other's.
     """
     if (length_a is None) != (length_b is None):
-        raise ValueError(f"lengths are needed of both sides, got {length_a!r} for A and {length_b!r} for B")
+        raise ValueError(f"columns of lengths are needed for both sides, got {length_a!r} for A and {length_b!r} for B")
     for column in (length_a, length_b):
         if column is not None:
             battles.column(column)
@@ -107,7 +107,7 @@ def diagnose(
 
 
 def _headline(tables: Mapping[str, pd.DataFrame], battles: JudgedBattles, cluster: str | None) -> pd.DataFrame:
-    """One row a measure: value, lower, upper, n."""
+    """One row per measure: value, lower, upper, n."""
     rows: dict[str, tuple[float, float, float, int]] = {}
     gap = np.abs(battles.score_difference)
     rows["mean |score difference|"] = float(gap.mean()), np.nan, np.nan, len(gap)

@@ -7,9 +7,9 @@ others, and so lie M / (M - 1) times as far apart.)
 
 The draws of a new model are joint with the people's. A draw moves its rating by the sampling errors of the
 temperature, of the anchors and of its own battles (`joint_errors`), given how the draw moves the people's ratings; and
-by the judge's own error of the model, normal with the standard deviation tau of the calibration. All this is then
-stretched so that the interval at the board's level is as long as the conformal one, whose coverage does not rest on a
-normal law.
+by the judge's own error of the model, normal with the standard deviation tau of the calibration. These moves are then
+stretched until the interval at the board's level is as long as the conformal one, whose coverage does not rest on a
+normal distribution.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def merge_boards(
     predicted = calibration.predict(found.battles, share, method, human_votes=np.inf, cluster=cluster)
     if predicted["lower"].isna().all():
         doubts = [f"{row.model} ({row.flags})" for row in predicted.itertuples()]
-        raise DataError(f"no new model has an interval, so that none can be placed: {named(doubts)}")
+        raise DataError(f"no new model has an interval, so none can be placed: {named(doubts)}")
     joint = _joint(known, found.battles, calibration, people, predicted, on_board=votes is None)
     board = leaderboard(people, level=float(share))
     notes = [*board.attrs["warnings"], *lowered, *found.sentences, *unused, *predicted.attrs["warnings"]]
@@ -214,12 +214,14 @@ def _rated_by_people(judged: JudgedBattles, votes: Battles | Bootstrap | None, m
     """Names of the models that the people's board rates."""
     if votes is not None:
         if min_votes > 1:
-            raise ValueError("min_votes is about the human labels of the judged battles: filter the votes themselves")
+            raise ValueError(
+                "min_votes (--min-votes) is about the human labels of the judged battles: filter the votes instead"
+            )
         return pd.Index([str(model) for model in votes.models])
     voted = ~np.isnan(judged.human)
     if not voted.any():
         raise DataError(
-            f"none of {judged.n_battles:,} judged battles has a human label, so that there is no board of people's "
+            f"none of {counted(judged.n_battles, 'judged battle')} has a human label, so there is no board of people's "
             "votes to place new models on: name the column of labels (human=, --human), or give votes (votes=, --votes)"
         )
     n = np.bincount(np.concatenate([judged.model_a[voted], judged.model_b[voted]]), minlength=judged.n_models)
@@ -266,8 +268,8 @@ def _new_battles(source: JudgedBattles, rated: pd.Index, anchors: pd.Index, min_
     }
     if len(not_placed) == len(n_anchors):
         raise DataError(
-            f"no new model can be placed on the board, which has {counted(len(anchors), 'anchor')}, since none met "
-            f"{min_anchors} of them, the least that min_anchors (--min-anchors) asks for: {_reasons(not_placed)}"
+            f"no new model can be placed on the board: none met {min_anchors:,} of its "
+            f"{counted(len(anchors), 'anchor')}, as min_anchors (--min-anchors) asks for: {_reasons(not_placed)}"
         )
     sentences = []
     if not_placed:

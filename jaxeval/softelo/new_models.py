@@ -15,10 +15,10 @@ from jaxeval.softelo.rating_errors import influence, standard_errors
 from jaxeval.statistics.clusters import FEW_CLUSTERS
 from jaxeval.wording import counted, named
 
-#: Under so many judged battles, or different opponents, a new model's rating is flagged.
+#: A new model's rating from fewer judged battles, or fewer different opponents, is flagged.
 FEW_BATTLES, FEW_ANCHORS = 30, 5
 _FEW_FLAGGED = 3  # flagged models that have a sentence each
-_ALIKE_ELO = 1e-6  # a standard error that only rounding makes: all battles are alike
+_ALIKE_ELO = 1e-6  # a smaller standard error comes from rounding: all battles are alike
 
 
 def rate_new_models(
@@ -35,9 +35,9 @@ def rate_new_models(
         base: rating of strength 0, Elo.
 
     Returns:
-        One row a new model: ``model, rating, standard_error`` (Elo; NaN where its battles do not differ), ``n_battles,
-        n_anchors``, ``n_units`` (clusters, or battles without clusters), ``won`` and ``lost`` (all battles).
-        And the number of battles that are left out.
+        One row per new model: ``model, rating, standard_error`` (Elo; NaN where its battles do not differ),
+        ``n_battles, n_anchors``, ``n_units`` (clusters, or battles without clusters), ``won`` and ``lost`` (all
+        battles). And the number of battles that are left out.
 
     Raises:
         DataError: an opponent is not an anchor, or no battle is of a new model.
@@ -50,8 +50,8 @@ def rate_new_models(
     own = new_a != new_b
     if not own.any():
         raise DataError(
-            f"none of {len(a):,} battles is of a new model: all are between the {counted(len(anchors), 'anchor')}, "
-            "which the calibration has rated. A model to predict must not have been calibrated on"
+            f"none of {counted(len(a), 'battle')} is of a new model: all are between the "
+            f"{counted(len(anchors), 'anchor')} of the calibration. A model to predict must not be among them"
         )
     rated, model = np.unique(np.where(new_a, a, b)[own], return_inverse=True)
     opponent, points = place[np.where(new_a, b, a)[own]], np.where(new_a, target, 1 - target)[own]
@@ -86,7 +86,7 @@ def rate_new_models(
 
 
 def flags(table: pd.DataFrame, pool: pd.DataFrame) -> list[str]:
-    """What makes each rating of `rate_new_models`, or its interval, worth less than it seems; "" where nothing does.
+    """Why each rating of `rate_new_models`, or its interval, is less reliable than it looks; "" without a reason.
 
     Args:
         table: as `rate_new_models` returns it.

@@ -22,11 +22,12 @@ from scipy.special import ndtr
 from jaxeval.arrays import Float, Int
 from jaxeval.softelo.conformal import Level, exact_level
 
-# After so many halvings no double is left between the ends, unless the half width is under 1/2,000 of the first one.
+# After this number of halvings no double is left between the ends, unless the half width is less than 1/2,000 of the
+# first one.
 _HALVINGS = 64
-# All residuals lie within so many standard deviations of their noise, but for a probability that doubles cannot hold.
+# Noise beyond this number of standard deviations has a probability that doubles cannot hold beside 1.
 _FARTHEST = 9.0
-# Weights are counted in such parts of the largest. Equal weights and simple ratios stay exact.
+# Weights are rounded to this fraction of the largest weight. Equal weights and simple ratios stay exact.
 _WEIGHT_STEPS = 240
 
 

@@ -40,8 +40,8 @@ class OwnBattles(NamedTuple):
     target: Float  # (K, N)
     anchors: Float  # (K, M) log-strengths, logits
     start: Float  # (K,) where the iteration starts: the rating of all battles, say
-    cluster: Int | None = None  # (N,) what is drawn together, numbered by first places; None where battles are
-    stratum: Int | None = None  # (N,) within what; None for one stratum
+    cluster: Int | None = None  # (N,) cluster, drawn whole, numbered by first places; None where battles are drawn
+    stratum: Int | None = None  # (N,) stratum within which battles or clusters are drawn; None for one stratum
 
     def strata_of_units(self) -> Int:
         """(U,) the stratum of each battle, or cluster."""
@@ -59,7 +59,8 @@ def battles_by_model(
 ) -> list[OwnBattles]:
     """The battles of every model under every method, against its fold's anchors, for the bootstrap.
 
-    ``cluster`` (N,) says which of the battles are drawn together, ``stratum`` (N,) within what.
+    ``cluster`` (N,) numbers the battles that are drawn together, ``stratum`` (N,) the strata within which they are
+    drawn.
     """
     clusters, strata = _own_groups(cells, cluster, stratum)
     difference, hard, _ = cells.labels.T
@@ -179,7 +180,7 @@ def _problem(own: OwnBattles, width: int, size: int, *, by_unit: bool = False, s
     met = np.bincount(own.opponent, minlength=size)
     end = np.cumsum(met)
     most = len(stratum) * int(np.bincount(cluster).max(initial=1))
-    fields: dict[str, Any] = {  # of the host, which compiled functions take as they are
+    fields: dict[str, Any] = {  # arrays of the host, which compiled functions take as they are
         "stream": np.uint64(stream_number(own.name)),
         "first": (end - met).astype(np.int32),
         "end": end.astype(np.int32),

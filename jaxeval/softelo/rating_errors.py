@@ -1,4 +1,4 @@
-"""Sampling errors of held-out ratings in closed form: how far other battles of the same model would move its rating.
+"""Sampling errors of held-out ratings in closed form: how much ratings would differ with other battles.
 
 The strengths of the opponents are fixed, as in the bootstrap of Algorithm 1 (arXiv:2606.13221). A battle moves a
 rating by its influence (y - p) / (sum of p (1 - p) + 2 ridge) to first order. The variance of a rating is the sum of
@@ -44,7 +44,7 @@ def held_out_errors(
         battles: with human labels; those without one move the judge's rating only.
         methods: target maps.
         ridge: > 0, as in `soft_elo`.
-        cluster: column of the battles whose equal values are sampled together: prompts, voters. None: battles are.
+        cluster: column of the battles whose equal values are sampled together: prompts, voters. None: single battles.
     """
     (folds,) = hold_out([compress(battles)], methods, float(ridge))
     model = np.concatenate([battles.model_a, battles.model_b]).astype(np.intp)
@@ -70,7 +70,7 @@ def held_out_errors(
 
 
 def units(battles: JudgedBattles, cluster: str | None) -> Int:
-    """(N,) number of what each battle is sampled with: itself, or the battles of its cluster.
+    """(N,) number of each battle's sampling unit: the battle itself, or its cluster.
 
     Raises:
         DataError: there is no column of that name, or it has missing values.

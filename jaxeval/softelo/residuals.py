@@ -1,4 +1,4 @@
-"""Residuals of held-out ratings and score differences by the strength of the models (arXiv:2606.13221, section 4).
+"""Residuals of held-out ratings, and score differences, by the strength of the models (arXiv:2606.13221, section 4).
 
 Every function that returns a table keeps ``warnings`` and ``settings`` in its ``attrs``.
 """
@@ -18,7 +18,8 @@ def score_gap_by_strength(battles: JudgedBattles, human_elo: pd.Series, n_groups
     """|Score difference| by the strength groups of the two models (section 4.2); group 1 is the weakest.
 
     Returns:
-        One row a pairing: ``weaker, stronger, median, mean, n_battles``. ``attrs["settings"]["mean"]`` is over all.
+        One row per pair of groups: ``weaker, stronger, median, mean, n_battles``. ``attrs["settings"]["mean"]`` is over
+        all.
     """
     group = strength_group(human_elo, n_groups).reindex(battles.models).to_numpy(float)
     gap = np.abs(battles.score_difference)
@@ -35,23 +36,25 @@ def score_gap_by_strength(battles: JudgedBattles, human_elo: pd.Series, n_groups
 
 
 def strength_group(human_elo: pd.Series, n_groups: int = 4) -> pd.Series:
-    """Group of each model, 1 = weakest: equal numbers of models, up to one."""
+    """Group of each model, 1 = weakest; numbers of models in the groups differ by one at most."""
     known = human_elo[np.isfinite(human_elo.to_numpy(float))]
     if len(known) < n_groups:
-        raise ValueError(f"{n_groups} strength groups need as many models with a human rating, found {len(known)}")
+        raise ValueError(
+            f"{counted(n_groups, 'strength group')} need as many models with a human rating, found {len(known):,}"
+        )
     place = known.rank(method="first").to_numpy() - 1
     return pd.Series((place * n_groups // len(known)).astype(int) + 1, known.index, name="group")
 
 
 def residual_ramp(held_out: HeldOutRatings, n_groups: int = 4) -> pd.DataFrame:
-    """Signed residual, judge minus human, by human-Elo group (Figures 2b and 14): a ramp is a stretched ruler.
+    """Signed residual, judge minus human, by human-Elo group (Figures 2b and 14): a ramp means a stretched scale.
 
     Args:
         held_out: a `SoftElo`, or its ``models`` table.
         n_groups: quartiles by default; group 1 is the weakest.
 
     Returns:
-        One row a method and group: ``residual`` (mean, Elo), ``standard_error`` of the mean, ``n_models``, and for
+        One row per method and group: ``residual`` (mean, Elo), ``standard_error`` of the mean, ``n_models``, and for
         the method as a whole ``slope`` (of the residual on the human rating, Elo per Elo) and Pearson's ``r``.
     """
     table = usable_rows(held_out)
@@ -68,7 +71,7 @@ def residual_ramp(held_out: HeldOutRatings, n_groups: int = 4) -> pd.DataFrame:
         names = dict(zip(grouping(table), key, strict=True))
         blocks.append(part.assign(slope=slope, r=r, **names).reset_index())
     if not blocks:
-        raise ValueError(f"{n_groups} strength groups need as many models with a residual under a method")
+        raise ValueError(f"{counted(n_groups, 'strength group')} need as many models with a residual under one method")
     result = pd.concat(blocks, ignore_index=True)
     result = result[[*grouping(table), "group", "residual", "standard_error", "n_models", "slope", "r"]]
     result.attrs = {"warnings": [], "settings": {"n_groups": n_groups}}
@@ -102,8 +105,8 @@ def usable_models(soft_elo: HeldOutRatings) -> tuple[pd.DataFrame, list[str]]:
             found.add("all battles of a model lie in one cluster")
         flags = "; ".join(sorted(found))
         raise ValueError(
-            f"none of {len(table):,} held-out ratings has both a residual and a standard error, unflagged: nothing to "
-            f"calibrate{f' ({flags})' if flags else ''}"
+            f"none of {counted(len(table), 'held-out rating')} has a residual and a standard error without a flag: "
+            f"nothing to calibrate{f' ({flags})' if flags else ''}"
         )
     warnings = []
     if not finite.all():

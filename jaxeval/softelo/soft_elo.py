@@ -60,7 +60,7 @@ class SoftEloSettings:
 class SoftElo(Shown):
     """Held-out ratings of M models by every method, and by every judge where there are several.
 
-    ``models`` has one row a (judge,) model and method. Its ratings are in Elo: ``human_elo``, ``judge_elo``, the
+    ``models`` has one row per (judge,) model and method. Its ratings are in Elo: ``human_elo``, ``judge_elo``, the
     ``residual`` (judge minus human), and the ``standard_error`` of ``judge_elo`` over resamples of the model's own
     battles, or clusters of them. ``beta`` is the fold's temperature (soft only). ``n_clusters`` is there with clusters.
     ``flags`` says in words what is wrong with a row. Rows with ``averaged`` False are left out of ``summary``, which
@@ -93,11 +93,11 @@ class SoftElo(Shown):
 
     @property
     def joint(self) -> Draws:
-        """The judge ratings as joint draws; the names have the levels ``method`` and ``model``, before them ``judge``.
+        """The judge ratings as joint draws; the names have the levels ``method`` and ``model``.
 
-        ``judge`` is there with several judges. A draw has the same battles of a model under every method. Each model's
-        own battles are drawn by themselves, and so are those of each judge: draws of two models, or of two judges, are
-        independent.
+        With several judges the first level is ``judge``. A draw has the same battles of a model under every method.
+        Each model's own battles are drawn by themselves, and so are those of each judge: draws of two models, or of two
+        judges, are independent.
         """
         levels = [self.settings.methods, self.names]
         keys = ["method", "model"]
@@ -157,14 +157,14 @@ def soft_elo(
         base: rating of strength 0, Elo.
         min_battles: a model with fewer, judged or human, is flagged and left out of the averages.
         ties: how human ties enter the temperature, see `fit_temperature`.
-        cluster: column of the clusters (prompts, voters) that resamples draw whole, as many as the model has; battles
-            one by one without. A model with a single cluster has no standard error.
-        strata: column of strata, of which every resample holds as many of the model's battles (or clusters) as it has,
-            as in `bootstrap`.
+        cluster: column of the clusters (prompts, voters) that resamples draw whole, as many as the model has. Without
+            it battles are drawn one by one. A model with a single cluster has no standard error.
+        strata: column of strata. Every resample holds as many of the model's battles (or clusters) of each stratum as
+            there are, as in `bootstrap`.
         chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`.
 
     Raises:
-        TypeError: a number is none.
+        TypeError: an argument that must be a number is not one.
         ValueError: a ridge that is not positive, unknown methods, or no judge.
         DataError: ``cluster`` or ``strata`` names no column beside the battles, or one with missing values; a cluster
             lies in several strata.
@@ -269,8 +269,9 @@ def label_smoothing_sweep(
 ) -> pd.DataFrame:
     """Held-out accuracy of label smoothing by its constant, all in one call (Table 8 of arXiv:2606.13221).
 
-    A hard label 1 or 0 becomes c or 1 - c: Soft-Elo that sees the sign of the score difference only. The constant with
-    the least error is found by looking at the errors; it is no estimate from the data, as the temperature is.
+    A hard label 1 or 0 becomes c or 1 - c: this is Soft-Elo from the sign of the score difference alone. The constant
+    with the least error is known only from the errors themselves. Unlike the temperature, it is no estimate from the
+    battles.
 
     Args:
         battles: with human labels.
@@ -278,8 +279,8 @@ def label_smoothing_sweep(
         ridge: > 0, as in `soft_elo`.
 
     Returns:
-        One row a method, hard and soft first: ``method, constant`` (1 for hard, NaN for soft), ``n_models, mae`` (Elo,
-        with its 95 % interval over models ``mae_lower, mae_upper``), ``spearman, kendall``. ``attrs`` holds
+        One row per method, hard and soft first: ``method, constant`` (1 for hard, NaN for soft), ``n_models, mae``
+        (Elo, with its 95 % interval over models ``mae_lower, mae_upper``), ``spearman, kendall``. ``attrs`` holds
         ``warnings`` and ``settings``.
     """
     names = [f"smooth:{float(c)!r}" for c in dict.fromkeys(constants)]
@@ -325,7 +326,7 @@ def _check(
 
 
 def _table(names: pd.Index, methods: Sequence[str], folds: Folds, base: float, min_battles: int) -> pd.DataFrame:
-    """One row a model and method; the standard errors are still missing."""
+    """One row per model and method; the standard errors are still missing."""
     n_human, n_judge = (np.rint(folds.n[k].sum(1)).astype(int) for k in (0, 1))
     theta = folds.theta.copy()
     theta[1:] -= above_human(folds, folds)
@@ -400,7 +401,7 @@ def _accuracy(models: pd.DataFrame, weights: Float) -> Float:
         over_x, over_y, product, used_x, used_y = np.split(weights @ tables, 5, axis=1)
         product, used_x, used_y = (np.sum(part * weights, 1) for part in (product, used_x, used_y))
         kendall = product / np.sqrt(used_x * used_y)
-        # Minus twice the ranks up to a constant: how many copies are below, those level with it half.
+        # Minus twice the ranks, up to a constant: the number of copies below; copies with the same value count half.
         centred = [r - (np.sum(weights * r, 1) / total)[:, None] for r in (over_x, over_y)]
         covariance, var_x, var_y = (
             np.sum(weights * a * b, 1)
@@ -421,21 +422,21 @@ def _warnings(models: pd.DataFrame, several: bool) -> list[str]:
             messages.append(f"{where}: {counted(len(flagged), 'model')} left out of the averages ({flags}): {shown}")
         if group["flags"].str.contains("negative slope").mean() > 0.5:
             messages.append(
-                f"{where}: the humans prefer what the judge scores lower. If labels mean the reverse of what "
-                "label_coding says, all ratings above are upside down too, and agree with each other as well as they "
-                "would the right way up: check the coding"
+                f"{where}: the humans prefer what the judge scores lower. If labels were read the wrong way round, all "
+                "ratings above are upside down, too, though they agree with each other: check what the labels mean "
+                "(label_coding=, --labels)"
             )
     return [*messages, *few_clusters(models)]
 
 
 def few_clusters(models: pd.DataFrame) -> list[str]:
-    """A sentence a judge on models whose battles lie in few clusters; none where there are no clusters."""
+    """A sentence per judge on models whose battles lie in few clusters; none where there are no clusters."""
     if "n_clusters" not in models:
         return []
     few = models[models["n_clusters"] < FEW_CLUSTERS]
     judges = few.groupby("judge", sort=False) if "judge" in few else [("", few)] if len(few) else []
     return [
-        f"{judge + ': ' if judge else ''}models whose battles lie in fewer than {FEW_CLUSTERS} clusters, from which "
+        f"{judge + ': ' if judge else ''}models whose battles lie in fewer than {FEW_CLUSTERS} clusters, so that their "
         f"standard errors are unreliable, as a rule too small: {named(list(dict.fromkeys(group['model'])))}"
         for judge, group in judges
     ]

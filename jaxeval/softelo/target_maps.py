@@ -22,8 +22,8 @@ def smoothing(method: str) -> float:
         constant = np.nan
     if not (method == "hard" or name == "smooth") or not 0.5 <= constant <= 1:
         raise ValueError(
-            f"unknown method {method!r}: expected 'hard', 'soft', or 'smooth:c' with c in [0.5, 1], 'smooth:0.8' "
-            f"say{did_you_mean(method, ('hard', 'soft', 'smooth:0.8'))}"
+            f"unknown method {method!r}: expected 'hard', 'soft', or 'smooth:c' with c in [0.5, 1], such as "
+            f"'smooth:0.8'{did_you_mean(method, ('hard', 'soft', 'smooth:0.8'))}"
         )
     return constant
 

@@ -25,7 +25,7 @@ Ties = Literal["drop", "half"]
 #: Largest error left, in logits at the largest score difference.
 TOLERANCE_LOGIT = 1e-9
 MAX_STEPS = 100
-#: Battles that differ in score, under which no temperature is fitted.
+#: With fewer battles whose scores differ, no temperature is fitted.
 FEWEST_BATTLES = 5
 
 STATUS_TEXT: dict[int, str] = {
@@ -43,8 +43,8 @@ class Temperature(Shown):
 
     ``status`` is "converged", or one of these. "negative slope": it converged, but humans prefer what the judge scores
     lower. "separable": human and judge agree in every battle, or in none; there is no maximum, and ``beta`` is inf or
-    -inf. "too few": fewer than five battles have scores that differ, and ``beta`` is NaN. Other words tell of an
-    iteration that failed.
+    -inf. "too few": fewer than five battles have scores that differ, and ``beta`` is NaN. Any other status means that
+    the iteration failed.
 
     Examples:
         >>> import jaxeval
@@ -56,7 +56,7 @@ class Temperature(Shown):
     beta: float  # logits per point of score difference
     standard_error: float  # sandwich; NaN without a maximum, or with a single cluster
     n_battles: int  # battles in the fit
-    n_informative: int  # of them, those whose score difference is not 0: the others do not move beta
+    n_informative: int  # battles in the fit whose score difference is not 0: the others do not move beta
     status: str
     log_likelihood: float
     n_ties: int  # human ties, in the fit or dropped
@@ -131,11 +131,11 @@ def fit_temperatures(
         score_difference: as in `fit_temperature`, like the other arguments.
 
     Returns:
-        One row a slice, sorted: ``beta, standard_error, n_battles, status, log_likelihood, n_ties, n_unlabelled``, and
-        ``n_clusters`` if there are any. ``attrs["warnings"]`` names slices of few clusters.
+        One row per slice, sorted: ``beta, standard_error, n_battles, status, log_likelihood, n_ties, n_unlabelled``,
+        and ``n_clusters`` if there are any. ``attrs["warnings"]`` names slices of few clusters.
 
     Raises:
-        ValueError: as `fit_temperature`, or a slice name is missing.
+        ValueError: as in `fit_temperature`, or a slice name is missing.
 
     Examples:
         >>> import jaxeval
@@ -234,9 +234,9 @@ def _fit_groups(
 def _score_spread(
     group: NDArray[np.intp], beta: Float, weight: Float, difference: Float, target: Float, cluster: NDArray[np.intp]
 ) -> tuple[Float, Int]:
-    """(G,) root of the sum of squares of the scores of clusters, NaN of a single one of several battles; (G,) clusters.
+    """(G,) root of the clusters' summed squared scores, NaN with one cluster of several battles; (G,) clusters.
 
-    Arguments are by battle, but for ``beta`` (G,).
+    Arguments are by battle, except ``beta`` (G,).
     """
     score = weight * difference * (target - expit(beta[group] * difference))
     size = int(cluster.max(initial=0)) + 1

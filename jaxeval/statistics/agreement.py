@@ -15,12 +15,12 @@ RANGES = {"kendall_tau": (-1.0, 1.0), "spearman": (-1.0, 1.0), "top_overlap": (0
 def ranking_agreement(one: Float, other: Float, top: int, precision: float = 0.0) -> dict[str, Float]:
     """Measures (B,) of agreement of two rankings by (B, M) values, the largest first, in each of B draws.
 
-    "kendall_tau" is tau-b, "spearman" the correlation of ranks, and "top_overlap" the share of the first ``top`` that
-    are among the first of the other; ties share their places. Values that are NaN on a side are left out of their draw.
-    NaN where a side ties all, and of the overlap with fewer values than ``top``.
+    "kendall_tau" is tau-b, "spearman" the correlation of ranks, and "top_overlap" the share of the first ``top`` of one
+    that are among the first ``top`` of the other; ties share their places. Values that are NaN on a side are left out
+    of their draw. The correlations are NaN where a side ties all values, the overlap with fewer values than ``top``.
 
     Args:
-        precision: values that are closer are equal.
+        precision: values that are closer than this are equal.
     """
     there = ~(np.isnan(one) | np.isnan(other))
     one, other = (np.where(there, x, np.nan) for x in (one, other))
@@ -38,7 +38,7 @@ def ranking_agreement(one: Float, other: Float, top: int, precision: float = 0.0
     centred = [np.where(there, rank - (n + 1) / 2, 0.0) for rank in means]
     spread = np.sqrt((centred[0] ** 2).sum(1) * (centred[1] ** 2).sum(1))
     inside = [np.clip(top + 1 - best, 0, worst - best + 1) / (worst - best + 1) for best, worst in ranks]
-    with np.errstate(invalid="ignore", divide="ignore"):  # a side that ties all
+    with np.errstate(invalid="ignore", divide="ignore"):  # a side that ties all values
         spearman = np.clip((centred[0] * centred[1]).sum(1) / spread, -1, 1)
     overlap = np.where(n[:, 0] >= top, np.nansum(np.minimum(*inside), 1) / top, np.nan)
     return {"kendall_tau": np.asarray(tau_b(PairSums(*sums))), "spearman": spearman, "top_overlap": overlap}

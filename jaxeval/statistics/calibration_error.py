@@ -1,13 +1,14 @@
-"""The expected calibration error of binned probabilities: what of it is noise, and what is left without.
+"""The expected calibration error of binned probabilities: how much of it is noise, and how much is left without.
 
-A bin has predictions p, agreement a and a share w of the battles; the error is sum w |mean p - mean a|. Each difference
-carries the noise of its battles, whose absolute value has a mean above zero. A judge without error shows the floor
-F = sum w s sqrt(2 / pi), s being the standard error of the difference.
+A bin has predictions p, agreement a and a share w of the battles. The error is sum w |d| with d = mean a - mean p. Each
+difference d carries the noise of its battles, and the absolute value of noise has a mean above zero. So even a judge
+without error shows the floor F = sum w s sqrt(2 / pi), where s is the standard error of d.
 
-The error without noise is the plug-in less its bias. The bias is that at differences that are shrunk by what of their
-squares is noise (positive-part James and Stein). Its interval holds however the error is spread over the bins. With an
-error e the plug-in is at most e + F on average, as |x + y| is at most |x| + |y|; and it is at least what it is for
-differences in proportion to s, as E|x + noise| is convex in |x|.
+The error without noise is the plug-in error, sum w |d|, less its bias. The bias is computed as if the true differences
+were the shrunk ones, d sqrt(max(1 - sum w s^2 / sum w d^2, 0)) (positive-part James and Stein). The interval holds
+however the error is spread over the bins, by two bounds on the mean of the plug-in error where the true error is e. It
+is at most e + F, because |x + y| <= |x| + |y|. It is at least what it is for differences in proportion to s, because
+E|x + noise| is convex in |x|.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from scipy.special import ndtr, ndtri
 from jaxeval.arrays import Float
 from jaxeval.statistics.clusters import design_effect
 
-# Battles by which a bin's agreement is moved towards the prediction where its variance is taken: else that of a bin in
-# which all agree would be 0.
+# The variance of a bin is taken at an agreement to which so many battles are added that agree as often as predicted:
+# without them, a bin in which all battles agree would have no variance.
 _PRIOR_BATTLES = 2.0
 
 
@@ -64,11 +65,11 @@ def calibration_error(
 
 
 def _bounds(error: float, noise: Float, level: float) -> tuple[float, float]:
-    """Bounds of the error without noise, (K,) ``noise`` being the bins' standard errors times their shares."""
+    """Bounds of the error without noise, from (K,) ``noise``: each bin's standard error times its share."""
     z, total, root = float(ndtri((1 + level) / 2)), float(noise.sum()), float(np.sqrt(noise @ noise))
 
     def above(t: float) -> float:
-        """By how much the plug-in's lower quantile exceeds it, at differences of t standard errors."""
+        """By how much the lower quantile of the plug-in exceeds ``error``, if all differences are t standard errors."""
         mean, variance = _absolute_normal(np.array(t), np.array(1.0))
         return float(total * mean - z * root * np.sqrt(variance)) - error
 
@@ -93,19 +94,19 @@ def _absolute_normal(mean: Float, deviation: Float) -> tuple[Float, Float]:
 def reliability_bins(
     predicted: Float, agree: Float, unit: NDArray[np.intp], n_bins: int, level: float = 0.95
 ) -> tuple[pd.DataFrame, dict[str, float]]:
-    """Predicted against observed agreement in bins of equal numbers of battles, up to one; and `calibration_error`.
+    """Predicted and observed agreement in bins whose numbers of battles differ by at most one; and `calibration_error`.
 
     Args:
         predicted: (N,) probabilities.
         agree: (N,) what happened, 1 or 0.
-        unit: (N,) number of what each battle is sampled with.
-        n_bins: equal predictions may fall into two of them.
+        unit: (N,) number of the unit that each battle is sampled with: a cluster, or the battle itself.
+        n_bins: how many bins; equal predictions may fall into two of them.
         level: of the interval of the error without noise.
 
     Returns:
-        One row a bin: ``predicted, agreement, standard_error, n_battles``; and the error.
+        A row per bin: ``predicted, agreement, standard_error, n_battles``; and the error.
     """
-    # Within equal predictions agreement is dealt out evenly, not sorted: bins must not depend on the order of rows.
+    # Agreement is spread evenly among equal predictions, not sorted: bins must not depend on the order of rows.
     order = _deal_ties(np.lexsort([agree, predicted]), predicted, agree)
     parts = [order[rows] for rows in np.array_split(np.arange(len(order)), n_bins)]
     predictions, agreements = ([x[rows] for rows in parts] for x in (predicted, agree))
@@ -114,7 +115,7 @@ def reliability_bins(
 
 
 def bin_rates(predicted: Sequence[Float], agree: Sequence[Float], clusters: Sequence[NDArray[np.intp]]) -> pd.DataFrame:
-    """One row a bin: mean prediction, agreement, its standard error over clusters, and battles."""
+    """A row per bin: mean prediction, agreement, its standard error over clusters, and the number of battles."""
     n = np.array([len(a) for a in agree])
     rate = np.array([a.mean() if len(a) else np.nan for a in agree])
     effect = [design_effect(a - p, own) for a, p, own in zip(agree, rate, clusters, strict=True)]
@@ -128,6 +129,6 @@ def _deal_ties(order: NDArray[np.intp], predicted: Float, agree: Float) -> NDArr
     _, group = np.unique(predicted[order], return_inverse=True)
     kind = 2 * group + (agree[order] == 1)
     size = np.bincount(kind, minlength=1)
-    # The k-th of each kind goes to the k-th of as many evenly spaced places.
+    # The k-th battle of a kind takes the k-th of as many evenly spaced places.
     rank = np.arange(len(order)) - (np.cumsum(size) - size)[kind]
     return order[np.lexsort([kind, (rank + 0.5) / size[kind], group])]

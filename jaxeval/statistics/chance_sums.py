@@ -61,7 +61,7 @@ class ChanceSums(NamedTuple):
         return self.total(self.weight**2 * self.probability * (1 - self.probability))
 
     def tail(self, observed: Float, above: Bool, *, whole: bool) -> Float:
-        """(G,) probabilities of the ``observed`` sums or more where ``above``, and of them or less elsewhere.
+        """(G,) probabilities of a sum of ``observed`` or more where ``above``, and of ``observed`` or less elsewhere.
 
         ``whole``: all weights are 1, so that sums are whole numbers.
         """
@@ -74,7 +74,7 @@ class ChanceSums(NamedTuple):
         return np.where(above, np.where(observed >= high, self._probability_of_end(above=True), upper), lower)
 
     def p_values(self, observed: Float) -> Float:
-        """(G,) p-values of two sides of whole sums: twice the smaller tail.
+        """(G,) two-sided p-values of whole sums: twice the smaller tail.
 
         Sums within 1.5 standard deviations take the normal approximation, which is good enough for p of .13 and more.
         """
@@ -87,7 +87,7 @@ class ChanceSums(NamedTuple):
 
     @property
     def _ends(self) -> tuple[Float, Float]:
-        """(G,) the smallest and the largest sum, but for rounding."""
+        """(G,) the smallest and the largest sum, moved inwards by a margin for rounding."""
         low, high = self.total(np.minimum(self.weight, 0)), self.total(np.maximum(self.weight, 0))
         margin = 1e-9 * self.total(np.abs(self.weight))
         return low + margin, high - margin
@@ -114,15 +114,16 @@ class ChanceSums(NamedTuple):
         density = np.exp(-(w_**2) / 2) / np.sqrt(2 * np.pi)
         beyond = scipy.special.ndtr(-w_) - density * (1 / w_ - 1 / u_)
         beyond = np.where(near, 0.5 - s * spread / np.sqrt(2 * np.pi) - skew / (6 * np.sqrt(2 * np.pi)), beyond)
-        bound = np.exp(-(w**2) / 2)  # of Chernoff, which holds always
+        bound = np.exp(-(w**2) / 2)  # Chernoff's, which always holds
         beyond = np.clip(beyond, np.where(s < 0, 1 - bound, 0), np.where(s > 0, bound, 1))
         return np.where(inside, beyond, np.where(value <= low, 1.0, 0.0))
 
     def _saddlepoint(self, target: Float) -> Float:
         """(G,) tilts under which the expected sums are ``target``.
 
-        They come from Newton's steps on the logit of the expected sum within its range, which is about linear in the
-        tilt: of equal terms, the first step is exact. Steps that leave a bracket halve it.
+        They come from Newton's steps on the logit of the expected sum within its range. That logit is about linear in
+        the tilt; for equal terms it is linear, and the first step is exact. A step that would leave the bracket goes to
+        the middle of it.
         """
         logit = scipy.special.logit(self.probability)
         least, most = self.total(np.minimum(self.weight, 0)), self.total(np.maximum(self.weight, 0))

@@ -12,30 +12,31 @@ from jaxeval.arrays import Bool, Float
 from jaxeval.statistics.quantiles import wilson
 from jaxeval.wording import counted
 
-#: Clusters under which errors and intervals over clusters come with a warning (DOI 10.1162/rest.90.3.414).
+#: With fewer clusters, errors and intervals over clusters come with a warning (DOI 10.1162/rest.90.3.414).
 FEW_CLUSTERS = 30
 
 
 def numbered(cluster: Any) -> NDArray[np.intp]:
-    """(N,) cluster numbers in the order of first places, so that clusters of one observation are the observations.
+    """(N,) cluster numbers in order of first appearance: clusters of one observation are numbered as the rows are.
 
     Raises:
         ValueError: a cluster is missing.
     """
     codes, _ = pd.factorize(np.asarray(cluster))
     if (codes < 0).any():
+        n = int((codes < 0).sum())
         raise ValueError(
-            f"{(codes < 0).sum():,} of {len(codes):,} battles have no cluster (first in row "
-            f"{int((codes < 0).argmax())}; rows count from 0): fill them or drop those rows first"
+            f"{n:,} of {counted(len(codes), 'battle')} {'has' if n == 1 else 'have'} no cluster (first in row "
+            f"{int((codes < 0).argmax()):,}; rows count from 0): fill them or drop those rows first"
         )
     return codes
 
 
 def design_effect(influence: Float, cluster: NDArray[np.intp] | None) -> float:
-    """Variance of the sum of (N,) influences, drawn by clusters, over that of independent ones (Kish 1965).
+    """Variance of the sum of (N,) influences drawn by clusters, divided by that of independent draws (Kish 1965).
 
-    Influences have mean zero. It is 1 without clusters, or with one observation in each. Where all influences are 0, it
-    is the mean size of a cluster, as if all of its members were one; with a single cluster it is NaN.
+    Influences have mean zero. The effect is 1 without clusters, or with one observation in each. Where all influences
+    are 0, it is the mean size of a cluster, as if all of its members were one; with a single cluster it is NaN.
     """
     if cluster is None or len(influence) == 0:
         return 1.0
@@ -49,7 +50,8 @@ def design_effect(influence: Float, cluster: NDArray[np.intp] | None) -> float:
 def wilson_share(hits: Bool, clusters: NDArray[np.intp] | None = None, level: float = 0.95) -> dict[str, float]:
     """Share with its Wilson interval (DOI 10.1080/01621459.1927.10502953).
 
-    With ``clusters`` (N,) the interval is that of as many independent battles as give the share's variance over them.
+    With ``clusters`` (N,), the interval takes as many battles as would give the share the variance that it has over the
+    clusters, if they were independent.
     """
     n = len(hits)
     if n == 0:

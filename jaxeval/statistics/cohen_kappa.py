@@ -11,16 +11,16 @@ from jaxeval.arrays import Float
 
 
 def label_table(x: NDArray[Any], y: NDArray[Any], labels: NDArray[Any]) -> Float:
-    """(L, L) numbers of pairs with each of the sorted ``labels`` in ``x`` (N,) and in ``y`` (N,)."""
+    """(L, L) counts of pairs by label: rows are the sorted ``labels`` in ``x`` (N,), columns those in ``y`` (N,)."""
     size = len(labels)
     pair = np.searchsorted(labels, x) * size + np.searchsorted(labels, y)
     return np.bincount(pair, minlength=size * size).reshape(size, size).astype(float)
 
 
 def cohen_kappa(table: Float) -> tuple[Float, Float, Float]:
-    """Observed agreement, that expected by chance, and kappa, of (..., L, L) counts of labels by either rater.
+    """Observed agreement, agreement expected by chance, and kappa, from (..., L, L) counts of the two raters' labels.
 
-    All are NaN without a pair, and kappa where both raters give one and the same label only.
+    All are NaN without a pair, and kappa also where both raters give one and the same label only.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         share = table / table.sum((-1, -2), keepdims=True)

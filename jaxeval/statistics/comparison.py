@@ -13,15 +13,15 @@ import pandas as pd
 from jaxeval.arrays import Float
 from jaxeval.statistics.quantiles import bounds_with_failures, interval_bounds
 
-#: The least and the greatest value that quantities can have: numbers, or one each; None where there are none.
+#: The least and the greatest value that quantities can have: numbers, or one for each; None where there are none.
 Limits: TypeAlias = tuple[Any, Any] | None
 
-#: Of 10,000 models one (M, M) table takes 800 MB.
+#: An (M, M) table of 10,000 models takes 800 MB.
 MOST_SQUARE = 10_000
 
 
 def check_square(n_models: int, most: int, what: str, instead: str) -> None:
-    """Raise ValueError if ``what``, an (M, M) table, is out of reach; ``instead`` says what is not."""
+    """Raise ValueError if ``what``, an (M, M) table, would be too large; ``instead`` says what to use in its place."""
     if n_models > most:
         raise ValueError(
             f"{what} is a table of {n_models:,} x {n_models:,} models, beyond the {most:,} that it is meant for; "
@@ -47,7 +47,7 @@ def beat_share(draws: Float) -> Float:
 
 
 def draw_bounds(draws: Float, level: float, limits: Limits | Float = None) -> tuple[Float, Float]:
-    """Percentile bounds over the first axis of ``draws``; see `Draws` on those that are NaN and on ``limits``."""
+    """Percentile bounds over the first axis of ``draws``; `Draws` says what NaN draws and ``limits`` do."""
     if limits is None:
         return interval_bounds(draws, level)
     _, lower, upper, _ = bounds_with_failures(draws, level, *limits)
@@ -55,7 +55,7 @@ def draw_bounds(draws: Float, level: float, limits: Limits | Float = None) -> tu
 
 
 def difference_limits(one: Limits | Float, other: Limits | Float) -> Limits:
-    """Those of a quantity less another."""
+    """The limits of one quantity less another."""
     return None if one is None or other is None else (one[0] - other[1], one[1] - other[0])
 
 

@@ -24,7 +24,7 @@ def anytime_factor(standard_error: Float, tuned_for: float, alpha: float) -> Flo
     """
     with np.errstate(divide="ignore"):
         u = _best_ratio(alpha) * (tuned_for / standard_error) ** 2
-        # Without a standard error yet there is no interval either; one of 0 is of no use for a sequence.
+        # An infinite standard error gives u = 0 and an infinite factor: there is no interval yet. So does one of 0.
         return np.asarray(np.sqrt((1 + 1 / u) * np.log((1 + u) / alpha**2)))
 
 

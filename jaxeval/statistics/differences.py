@@ -18,28 +18,28 @@ from jaxeval.arrays import Bool, Float, Int
 from jaxeval.execution.blas import one_blas_thread
 from jaxeval.statistics.quantiles import checked_level
 
-#: Differences of pairs, over all resamples, that tiers and ranks are searched among: some ten seconds.
+#: Most differences (pairs times resamples) that tiers and ranks are computed from: about ten seconds.
 MOST_COMPARISONS = 2_000_000_000
-#: A model whose draws are not finite more often than that is told apart from nobody.
+#: A model with a larger share of draws that are not finite is told apart from no other.
 MOST_NOT_FINITE = 0.01
 #: Rows of standard errors computed at once.
 _BLOCK = 64
 #: Differences held at once: half a megabyte, which stays in the cache.
 _DIFFERENCES = 65_536
-#: Standard errors of differences, relative to those of the models, that are the rounding of equal draws.
+#: A standard error of a difference up to this share of the two models' own is rounding: their draws are equal.
 _ROUNDING = 3e-7
 
 
 @dataclass(frozen=True, eq=False)
 class Differences:
-    """Differences of all pairs of F models. They are those of the M ranked models that draws can tell apart.
+    """Differences of all pairs of F models: those of the M ranked models that draws can tell apart.
 
     The statistic of a difference in a draw is |difference - its estimate| / its standard error. Its largest value over
     a family of differences, draw by draw, gives the critical value that covers the family at once (max-t).
 
-    A draw without a finite value of a model is left out for the differences of that model, and serves the others. A
-    model with more than 1 % of such draws is told apart from nobody, and is not among the F. A difference with a
-    standard error of at most ``noise``, the precision of the draws, tells nobody apart either.
+    A draw without a finite value of a model is left out of the differences of that model, and kept for the others. A
+    model with more than 1 % of such draws is told apart from no other, and is not among the F. A difference with a
+    standard error of at most ``noise``, the precision of the draws, tells no two models apart either.
     """
 
     models: NDArray[np.intp]  # (F,) positions on the board, best first
@@ -114,7 +114,7 @@ class Differences:
         """(R, F) standard errors of the differences of the models ``rows`` to every model; NaN where they are noise."""
         x, square, finite = (moment[rows] for moment in self._moments)
         all_x, all_square, all_finite = self._moments
-        with one_blas_thread():  # the products are small, and waiting threads in the way of others
+        with one_blas_thread():  # the products are small: more threads would mostly wait, and keep cores from others
             n = finite @ all_finite.T
             total = x @ all_finite.T - finite @ all_x.T
             squares = square @ all_finite.T + finite @ all_square.T
@@ -148,7 +148,8 @@ class Differences:
             raise ValueError(
                 f"tiers and ranks compare all pairs of models in all resamples, here {self.n_comparisons:,} "
                 f"differences, beyond the {MOST_COMPARISONS:,} that are done in seconds; leave out models with few "
-                "battles (min_battles), or take fewer resamples"
+                "battles (min_battles=, on the command line --min-votes), or take fewer resamples (n_resamples=, on "
+                "the command line --resamples)"
             )
         return self._largest_of_all
 
@@ -201,7 +202,7 @@ class Differences:
 def differences(draws: Float, estimate: Float, ranked: Bool, noise: float = 0.0) -> Differences:
     """Differences of the ``ranked`` (N,) models with (N,) finite ``estimate`` and (B, N) ``draws``.
 
-    Draws in which nobody has a finite value (refits that failed) are left out.
+    Draws in which no model has a finite value (refits that failed) are left out.
     """
     finite = np.isfinite(draws)
     known = finite.any(1)

@@ -30,9 +30,9 @@ _EACH = ("names", "estimate", "anchored", "status")  # fields of shape (M,)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Draws(Shown):
-    """B joint draws of M named quantities, beside their estimates.
+    """B joint draws of M named quantities, with their estimates.
 
-    A draw may be infinite: it then counts as the largest or the smallest. A draw may be NaN, where a resample sets no
+    A draw may be infinite: it then counts as the largest or the smallest. A draw may be NaN, where a resample gives no
     value. It is left out; but if the quantities have ``limits``, it counts as the least value in the lower end of an
     interval and as the greatest in the upper end. `differences`, tiers and ranks leave it out in any case.
 
@@ -57,14 +57,14 @@ class Draws(Shown):
     """
 
     names: pd.Index  # (M,) of one level or of several
-    estimate: Float  # (M,) of the full data; infinite or NaN where the data set none
+    estimate: Float  # (M,) of the full data; infinite or NaN where the data give no finite value
     draws: Float = field(repr=False)  # (B, M) in the gauge of the estimate
     converged: Bool | None = field(default=None, repr=False)  # (B,) draws whose computation ended; None for all
     gauge: str = ""  # what fixes the common level, in words; empty where every quantity has a zero of its own
     anchored: Bool | None = field(default=None, repr=False)  # (M,) quantities that the gauge holds at a number
-    precision: float = 0.0  # draws that are closer than that are equal: they differ by rounding
-    limits: comparison.Limits = None  # the least and the greatest value that there is: numbers, or (M,) each
-    status: NDArray[Any] | None = field(default=None, repr=False)  # (M,) what is to be said of each, in words
+    precision: float = 0.0  # draws that are closer than this are equal: they differ by rounding
+    limits: comparison.Limits = None  # the least and the greatest possible value: numbers, or (M,) each
+    status: NDArray[Any] | None = field(default=None, repr=False)  # (M,) "ok", or what is wrong with each, in words
     warnings: tuple[str, ...] = ()
     settings: Any = field(default=None, repr=False)  # what made them: a mapping, or a dataclass
 
@@ -132,8 +132,9 @@ class Draws(Shown):
         """
         if not self.names.equals(other.names) or len(self.draws) != len(other.draws):
             raise ValueError(
-                f"only draws of the same names in the same resamples have differences, got {len(self.draws)} draws of "
-                f"{named(self.names)} and {len(other.draws)} of {named(other.names)}"
+                "only draws of the same names in the same resamples have differences, got "
+                f"{counted(len(self.draws), 'draw')} of {named(self.names)} and {len(other.draws):,} of "
+                f"{named(other.names)}"
             )
         own, others = self.anchored, other.anchored
         with np.errstate(invalid="ignore"):  # both infinite: no difference to speak of
@@ -175,7 +176,7 @@ class Draws(Shown):
             kind: "percentile" takes quantiles of the draws, "basic" reflects them about the estimate.
 
         Raises:
-            ValueError: a level or a kind that is none.
+            ValueError: ``level`` is not between 0 and 1, or ``kind`` is neither of the two.
         """
         lower, upper = comparison.draw_bounds(self.draws, level, self.limits)
         if kind == "basic":
@@ -223,8 +224,8 @@ class Draws(Shown):
     def differences(self, among: Bool | None = None) -> Differences:
         """Differences of all pairs of the quantities `ranked`, from which `tiers` and `rank_sets` come.
 
-        Nothing is compared yet; its ``n_comparisons`` says how much work that is. The last ones are kept, as tiers and
-        sets of ranks share most of the work.
+        Nothing is compared yet; ``n_comparisons`` of the result says how much work that will be. The last result is
+        kept, because tiers and sets of ranks share most of the work.
         """
         ranked = self.ranked(among)
         kept = self._compared.get(ranked.tobytes())
@@ -252,7 +253,7 @@ class Draws(Shown):
         """The ranks that the draws leave open: columns ``rank_best`` and ``rank_worst``; see `Differences.rank_sets`.
 
         Raises:
-            ValueError: too many differences to look at, see `differences`; a level that is none.
+            ValueError: too many differences to look at, see `differences`; or ``level`` is not between 0 and 1.
         """
         best, worst = self.differences(among).rank_sets(level, simultaneous)
         return self._positive({"rank_best": best, "rank_worst": worst})
@@ -265,7 +266,7 @@ class Draws(Shown):
         it. Quantities that are not finite in more than 1 % of the draws are not told apart.
 
         Raises:
-            ValueError: a level that is none.
+            ValueError: ``level`` is not between 0 and 1.
         """
         there = np.isfinite(self.draws).any(1)  # others failed
         beside = np.column_stack([self.draws, np.where(there, value, np.nan)]), np.append(self.estimate, value)
@@ -300,7 +301,7 @@ class Draws(Shown):
         simultaneous: bool = False,
         among: Bool | None = None,
     ) -> pd.DataFrame:
-        """One row a name, best first: ``estimate``, ``standard_error``, ``lower``, ``upper``, and the `ranks`.
+        """A row per name, best first: ``estimate``, ``standard_error``, ``lower``, ``upper``, and the `ranks`.
 
         The last column is ``status``, if there is one.
         """

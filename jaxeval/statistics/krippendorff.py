@@ -1,4 +1,4 @@
-"""Krippendorff's alpha of nominal labels: agreement of any number of raters, some of whom may have left units out."""
+"""Krippendorff's alpha of nominal labels: agreement of any number of raters, some of which may have left units out."""
 
 from __future__ import annotations
 

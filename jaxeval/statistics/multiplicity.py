@@ -12,7 +12,8 @@ from jaxeval.arrays import Float
 def checked_alpha(alpha: float) -> float:
     """``alpha`` itself, or a ValueError if it is no number strictly between 0 and 1."""
     if not (isinstance(alpha, int | float | np.number) and 0 < alpha < 1):
-        raise ValueError(f"alpha must be between 0 and 1, got {alpha!r}")
+        got = alpha.item() if isinstance(alpha, np.generic) else alpha
+        raise ValueError(f"alpha must be between 0 and 1, got {got!r}")
     return float(alpha)
 
 

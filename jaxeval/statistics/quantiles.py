@@ -14,7 +14,8 @@ from jaxeval.arrays import Float, Int
 def checked_level(level: float) -> float:
     """``level`` itself, or a ValueError if it is no number strictly between 0 and 1."""
     if not (isinstance(level, int | float | np.number) and 0 < level < 1):
-        raise ValueError(f"level must be between 0 and 1, got {level!r}")
+        got = level.item() if isinstance(level, np.generic) else level
+        raise ValueError(f"level must be between 0 and 1, got {got!r}")
     return float(level)
 
 
@@ -66,8 +67,8 @@ def bounds_with_failures(
 ) -> tuple[Float, Float, Float, Float]:
     """Median, equal-tailed bounds and share of failures over the first axis of (B, ...) ``draws``.
 
-    Failed draws (NaN) enter the lower bound as ``least`` and the upper one as ``most``, and half each way the median,
-    which is that of the others. Where all fail there are no numbers.
+    A failed draw (NaN) counts as ``least`` in the lower bound and as ``most`` in the upper one. The median is that of
+    the other draws. Where all draws fail, the median and the bounds are NaN.
     """
     tail = (1 - checked_level(level)) / 2
     ordered, n = _ordered(draws, tail, 0.5, 1 - tail)
@@ -79,8 +80,11 @@ def bounds_with_failures(
 
 
 def _ordered(draws: Float, *quantiles: float) -> tuple[Float, Int]:
-    """(..., B) draws in order, NaN last, and numbers (...) of others; without NaN, in order only at ``quantiles``."""
-    # Numpy sorts contiguous lanes several times as fast.
+    """(..., B) draws in order, NaN last, and (...) how many are not NaN.
+
+    If none is NaN, only the draws at the places of ``quantiles`` are put in order.
+    """
+    # NumPy sorts contiguous rows several times as fast.
     lanes = np.ascontiguousarray(np.moveaxis(draws, 0, -1))
     last, n = lanes.shape[-1] - 1.0, np.asarray((~np.isnan(lanes)).sum(-1))
     if (n <= last).any():

@@ -24,7 +24,7 @@ class Winner(NamedTuple):
     bias: float  # how much more the largest of a draw is than its own estimate, on average over the draws
     lower: float  # of the interval that holds though the data chose the quantity
     upper: float
-    naive_lower: float  # of the interval of a quantity that was named before
+    naive_lower: float  # of the usual interval, for a quantity that was named before the data were seen
     naive_upper: float
 
 
@@ -35,17 +35,17 @@ def winner(draws: Draws, level: float = 0.95, among: Bool | None = None) -> Winn
     for all of them at once. Those that are far below in units of their errors hardly widen it: r is the smallest number
     with P(some i has |noise_i| / s_i > max(r, D_i / (s_i + s_1))) <= 1 - level. D_i is the least distance below the
     best that the data leave open to i, and s_1 the largest error of those that may be the best. Where all errors are
-    equal that is the published one. On simulated boards of 12 and 60 models, neighbours being 0 to 30 Elo apart, and
-    every fourth model having as many battles as the others or an eighth of them, intervals of 95 % held the truth .972
-    to .996 of the time (standard error .005). The naive ones held it .18 to .95 of the time.
+    equal, this is the published interval. On simulated boards of 12 and 60 models, neighbours were 0 to 30 Elo apart,
+    and every fourth model had as many battles as the others or an eighth of them. There, 95 % intervals held the truth
+    .972 to .996 of the time (standard error .005). The naive ones held it .18 to .95 of the time.
 
-    A quantity that is not finite in more than 1 % of the draws is not among them.
+    Quantities that are not finite in more than 1 % of the draws are left out.
 
     Returns:
         None where no quantity has an estimate and an error, as where the gauge holds the largest at a number.
 
     Raises:
-        ValueError: a level that is none.
+        ValueError: ``level`` is not between 0 and 1.
     """
     level = checked_level(level)
     ranked = np.flatnonzero(draws.ranked(among))
@@ -80,14 +80,15 @@ def winner(draws: Draws, level: float = 0.95, among: Bool | None = None) -> Winn
 def zoom_radius(estimate: Float, noise: Float, error: Float, level: float) -> float:
     """Standard errors to either side of the largest of (M,) estimates, from (B, M) ``noise`` about 0; see `winner`.
 
-    Every radius is at least the one that is sought, so that the distances it leaves open are valid for the next one.
+    Every radius on the way is at least the one that is sought, so the distances that it leaves open are valid for the
+    next one.
     """
     first = int(np.argmax(estimate))
     own = np.where(error > 0, error, np.inf)
     statistic = np.abs(noise) / own
     radius = float(np.quantile(statistic.max(1), level, method="higher"))
     for _ in range(_MOST_STEPS):
-        reach = estimate[first] - radius * error[first]  # the best is at least that
+        reach = estimate[first] - radius * error[first]  # the best quantity is at least this
         largest_error = error[estimate + radius * error >= reach].max()  # of those that may be the best
         near = (reach - estimate - radius * error) / (error + largest_error)  # if i errs by less than the radius
         far = (reach - estimate) / (2 * error + largest_error)  # if it errs by more

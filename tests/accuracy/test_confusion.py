@@ -187,7 +187,8 @@ def test_intervals_cover_with_few_labels():
 
 
 def test_labels_of_mixed_types_and_repeated_classes():
-    with pytest.raises(DataError, match="are of different types"):
+    found = "calibration_labels of int; calibration_judgments of str; test_judgments of int"
+    with pytest.raises(DataError, match=rf"are of different types \({found}\): make them one type"):
         class_shares([1, 2], ["1", "2"], [1])
     with pytest.raises(ValueError, match="classes repeat: 'a'"):
         class_shares(["a"], ["a"], ["a"], ["a", "a"])

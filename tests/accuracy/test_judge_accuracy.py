@@ -448,7 +448,15 @@ def test_no_test_items_in_a_slice():
     assert law[NUMBERS].isna().all(axis=None)
     assert (law["n_test"] == 0).all()
     assert "slice 'law' of topic: no test items of b" in found.warnings
-    assert any("judged on different items" in warning for warning in found.warnings)
+    (unlike,) = (warning for warning in found.warnings if "judged on different items" in warning)
+    assert "missing='complete' (on the command line --missing complete)" in unlike
+
+
+def test_models_that_share_no_item_are_told_to_name_the_items():
+    apart = TEST.assign(item=np.arange(len(TEST)))
+    found = judge_accuracy(read(CALIBRATION), read(apart), **SETTINGS)
+    assert any("name the column of items (item=, --item)" in warning for warning in found.warnings)
+    assert not any("missing=" in warning for warning in found.warnings)
 
 
 def test_a_slice_without_calibration():

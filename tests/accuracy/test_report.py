@@ -48,7 +48,7 @@ def test_the_seven_points(good):
         "naive is not corrected",  # 1 estimand and correction
         "Differences, A minus B",  # 2 models apart from comparisons
         "Accuracy of each model",
-        "shared calibration: labels of model-2",  # 3 design and size
+        "the shared calibration uses labels of model-2",  # 3 design and size
         "360 calibration items, 540 test items",
         "resamples keep the judgments of all models on an item together",  # 4 what intervals hold
         "How good the judges are",  # 5 rates with intervals
@@ -86,7 +86,7 @@ def test_a_judge_that_guesses_is_named():
     report = study([0.7, 0.5], [[0.5], [0.8]], [[0.52], [0.8]])
     low = [c for c in report.cautions if c.kind == "low J"]
     assert {c.models for c in low} == {("model-1",)}
-    assert "not told from a judge that guesses" in low[0].text
+    assert "includes 0: the labels do not tell the judge from one that guesses" in low[0].text
     assert {"no bounds", "undefined"} & kinds(report)
 
 
@@ -127,7 +127,7 @@ def test_the_estimate_to_believe_is_marked_everywhere(good):
     marked = [line for line in good.to_markdown().splitlines() if line.startswith("| model-1 |") and "| yes |" in line]
     assert len(marked) == 1
     assert "| ppi\\_plus\\_plus | yes |" in marked[0]
-    assert "believe ppi_plus_plus: with labels of the model itself it is unbiased and shortest" in good.text
+    assert "believe ppi_plus_plus: with labels of the model itself it is unbiased and has the" in good.text
 
 
 def test_statuses_are_explained_in_the_words_of_the_statuses():

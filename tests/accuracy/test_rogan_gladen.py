@@ -181,7 +181,7 @@ def test_arguments_broadcast_and_nothing_is_an_answer_too():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"p": 1.2}, r"p must lie in \[0, 1\]; 1 of 1 do not, the first is 1.2"),
+        ({"p": 1.2}, r"p must lie in \[0, 1\]; 1 of 1 does not, the first is 1.2"),
         ({"p": [0.1, np.nan]}, "the first is nan"),
         ({"q0": -0.1}, "q0 must lie"),
         ({"q1": np.nan}, "q1 must lie"),

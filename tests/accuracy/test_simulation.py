@@ -125,8 +125,12 @@ class TestComparison:
         assert length["ppi_plus_plus"] < length["rogan_gladen"]
 
     def test_rates_beyond_one_are_an_error(self):
-        with pytest.raises(ValueError, match="must lie in"):
+        with pytest.raises(ValueError, match=r"j_a \+ delta_j must lie in \[-1, 1\], got 1.1"):
             comparison_study(0.9, 0.2)
+        with pytest.raises(ValueError, match=r"j_a must lie in \[-1, 1\], got 1.2"):
+            comparison_study(1.2, -0.5)
+        with pytest.raises(ValueError, match=r"j_a \+ delta_j must lie in \[-1, 1\], got -1.1"):
+            comparison_study(-0.9, -0.2)
 
 
 class TestAnswers:

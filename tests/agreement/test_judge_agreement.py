@@ -307,7 +307,7 @@ def test_thin_data_are_flagged():
     assert "kappa" not in one.table or np.isnan(own["kappa"])
     assert "one label only: no kappa" in own["flags"]
     tied = jaxeval.judge_agreement(frame.assign(**{"judge-0": "tie"}), "human-0", judges=["judge-0"], n_resamples=50)
-    assert "chose a side on no common battle" in tied.sentences[0]
+    assert "never chose a side on the same battle" in tied.sentences[0]
 
 
 def test_bad_input_says_what_to_do(frame):

@@ -98,7 +98,7 @@ def test_judges_that_repeat_themselves_are_left_alone():
 
 def test_errors():
     one = pd.DataFrame({"item": [1, 2], "verdict": ["win", "loss"]})
-    with pytest.raises(DataError, match="abstention needs repeated runs: name the column that numbers them with run="):
+    with pytest.raises(DataError, match=r"abstention needs repeated runs: name the column .* \(run=, --run\)"):
         abstain(AnchoredVerdicts.from_pandas(one))
     with pytest.raises(DataError, match=r"vary by more than 0\.1 between runs, or have one run: nothing is left"):
         abstain(verdicts({("a", "x"): "wl wt"}), 0.1)

@@ -115,13 +115,13 @@ class TestSwap:
         rows["a", "y"] = 15.0
         assert diagnose_anchors(scores(rows)).advice[0] == (
             "references x and y rank 4 models with Kendall's tau 0.67, and ratings shift by 6 Elo on average after "
-            "centring: say which reference a ranking has"
+            "centring: name the reference of a ranking"
         )
 
     def test_models_that_are_their_own_references(self):
         found = diagnose_anchors(scores({("x", "x"): 1, ("y", "y"): 2}))
         assert len(found.coverage) == len(found.swap) == 0
-        assert found.advice == ["every model here is its own reference: nothing can be told about the references"]
+        assert found.advice == ["every model here is its own reference: nothing can be said about the references"]
 
     def test_no_model_in_common(self):
         row = diagnose_anchors(scores({("a", "x"): 1, ("b", "y"): 2})).swap.iloc[0]

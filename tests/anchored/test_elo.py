@@ -245,7 +245,7 @@ def test_cells_that_repeat_and_cells_that_do_not():
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        ((-1, 0, 3), {}, "wins must be finite and not negative; 1 of 1 do not, the first is -1"),
+        ((-1, 0, 3), {}, "wins must be finite and not negative; 1 of 1 does not, the first is -1"),
         ((1, np.nan, 3), {}, "ties must be finite"),
         (([1, 0], [0, 0], [3, 0]), {}, r"1 of 2 cells have no outcome at all \(the first is number 1"),
         ((5, 0, 6), {"pool_size": 10}, "pool_size must be no less than the number of outcomes"),

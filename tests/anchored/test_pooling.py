@@ -121,12 +121,12 @@ class TestPooling:
     def test_there_must_be_a_judge(self, verdicts):
         none = screen_judges(verdicts, 1.0, n_resamples=10)
         with pytest.raises(
-            DataError, match=r"no judge reaches an ICC\(3,k\) of 1: choose judges, or a lower threshold"
+            DataError, match=r"no judge reaches an ICC\(3,k\) of 1: choose judges, or a lower threshold \(--min-icc\)"
         ):
             pooled_scores(verdicts, screen=none)
         with pytest.raises(DataError, match=r"no judge 'judge-9'; there are 'judge-1', .*; did you mean 'judge-"):
             pooled_scores(verdicts, ["judge-9"], screen=none)
-        with pytest.raises(DataError, match=r"0 judges reach an ICC\(3,k\) of 1; a curve needs two"):
+        with pytest.raises(DataError, match=r"0 judges of this model reach an ICC\(3,k\) of 1: a curve needs two"):
             pooling_curve(verdicts, "model-1", screen=none)
 
 
@@ -136,7 +136,7 @@ class TestJudgesThatAreNotThere:
         found = pooled_scores(part, screen=screen)
         expected = pooled_scores(verdicts, ["judge-2", "judge-3"], screen=screen)
         pd.testing.assert_frame_equal(found, expected)
-        assert found.attrs["warnings"] == ["left out, as they have not judged here: judge-1"]
+        assert found.attrs["warnings"] == ["left out, as they gave no verdict here: judge-1"]
         assert expected.attrs["warnings"] == []
 
     def test_every_rating_has_the_error_of_its_own_judges(self, frame, verdicts, screen):
@@ -153,7 +153,7 @@ class TestJudgesThatAreNotThere:
         found = pooled_scores(AnchoredVerdicts.from_pandas(renamed), screen=screen)
         assert found["n_judges"].tolist() == [2, 2]
         assert found.attrs["warnings"] == [
-            "left out, as they have not judged here: judge-2",
+            "left out, as they gave no verdict here: judge-2",
             "left out, as they were not screened: new",
         ]
         widths = width_by_threshold(AnchoredVerdicts.from_pandas(renamed), screen, [0.0])
@@ -162,7 +162,7 @@ class TestJudgesThatAreNotThere:
 
     def test_none_is_left(self, frame, screen):
         others = AnchoredVerdicts.from_pandas(frame.assign(judge=frame["judge"] + "-new"))
-        message = "none of the judges judge-1, .* of the screen has judged here, but judge-1-new, .*: screen the judges"
+        message = r"the screened judges \(judge-1, .*\) gave none of .*, which are by judge-1-new, .*: screen"
         with pytest.raises(DataError, match=message):
             pooled_scores(others, screen=screen)
         with pytest.raises(DataError, match=message):
@@ -173,7 +173,7 @@ class TestJudgesThatAreNotThere:
         screen = screen_judges(once, n_resamples=10)
         some = pooled_scores(once, ["judge-1", "judge-2"], screen=screen)
         assert some.attrs["warnings"] == [
-            "of judges judge-1 no reliability is known: rating_se_predicted is by that of the others"
+            "the reliability of judges is not known: judge-1; rating_se_predicted rests on that of the others"
         ]
         assert some["rating_se_predicted"].notna().all()
         alone = pooled_scores(once, ["judge-1"], screen=screen)
@@ -228,7 +228,7 @@ class TestCurve:
         some = AnchoredVerdicts.from_pandas(frame[~gone])
         without = pooling_curve(some, "model-1", screen=screen, n_resamples=50)
         assert without["n_judges"].tolist() == [1, 2]
-        assert without.attrs["warnings"] == ["left out, as they have not judged here: judge-1"]
+        assert without.attrs["warnings"] == ["left out, as they gave no verdict here: judge-1"]
         seen = screen.correlation.loc["judge-2", "judge-3"]
         assert without["predicted_observed"][1] == pytest.approx(without["empirical"][0] * (1 + seen) / 2)
 
@@ -271,7 +271,7 @@ class TestHeterogeneity:
 
     @pytest.mark.parametrize(("y", "s"), [([1.0], [1.0]), ([1.0, 2.0], [1.0, 0.0]), ([1.0, 2.0], [1.0, np.nan])])
     def test_what_is_needed(self, y, s):
-        with pytest.raises(ValueError, match="two tasks at least are needed, with positive standard errors"):
+        with pytest.raises(ValueError, match="at least two tasks are needed, with positive standard errors"):
             task_heterogeneity(y, s)
 
 

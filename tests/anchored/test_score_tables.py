@@ -74,7 +74,7 @@ def test_boards_are_compared_about_their_means():
     assert np.isnan(board_agreement(a, b.drop(columns="probability"))["mean_difference_percent"])
     with pytest.raises(DataError, match="1 model on both boards"):
         board_agreement(a, b.head(1))
-    with pytest.raises(DataError, match="has 1 further rows of a model"):
+    with pytest.raises(DataError, match="1 row repeats a model: give one row per model"):
         board_agreement(a, pd.concat([b, b.head(1)]))
 
 

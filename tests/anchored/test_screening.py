@@ -140,7 +140,7 @@ class TestScreening:
         unclear = screen.table.loc["judge-3"]
         threshold = (unclear["average_lower"] + unclear["average"]) / 2
         found = screen_judges(verdicts, threshold, n_resamples=10)
-        assert any(f"judge-3 reach below {threshold:g}: more answers would tell" in w for w in found.warnings)
+        assert any(f"judge-3 reach below {threshold:g}: more answers would show" in w for w in found.warnings)
         assert not any("reach below" in w for w in screen_judges(verdicts, -9.0, n_resamples=10).warnings)
 
     def test_resamples_are_needed(self, verdicts):

@@ -35,7 +35,7 @@ def test_intervals_leave_out_what_varies_between_strata(verdicts):
     width = [(x["boot_upper"] - x["boot_lower"]).mean() for x in (found, plain)]
     assert width[0] < 0.75 * width[1]
     assert found.attrs["warnings"] == [
-        "1 stratum of one prompt does not vary in the resamples, so the intervals leave out what they contribute"
+        "1 stratum of one prompt does not vary in the resamples, so the intervals leave out what it contributes"
     ]
 
 
@@ -57,7 +57,7 @@ def test_screens_and_curves(verdicts):
 
 
 def test_errors(frame, verdicts):
-    with pytest.raises(ValueError, match=r"strata= is one of 'model'.*got 'tusk'"):
+    with pytest.raises(ValueError, match=r"strata must be one of 'model'.*got 'tusk'"):
         screen_judges(verdicts, strata="tusk")
     with pytest.raises(DataError, match=r"81 prompts lie in several strata of 'judge', of 81 prompts"):
         bootstrap_scores(verdicts, strata="judge")

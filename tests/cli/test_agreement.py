@@ -77,7 +77,7 @@ def test_what_judges_printed(tmp_path):
 
 def test_help_says_that_only_replies_have_a_usual_order():
     text = " ".join(run("--help").output.split())
-    usual = "[of replies shown_first, order or swapped, else model_a; of a table none]"
+    usual = "[of replies: shown_first, order or swapped, else model_a; of tables: none]"
     assert f"Column of the side that was shown first. {usual}" in text
 
 
@@ -86,7 +86,7 @@ def test_bad_input_is_one_message(table, tmp_path):
     for options, message in [
         (("--judges", "judge-9"), "no column 'judge-9'"),
         (("--judges", "judge-1", "--length-a", "long_a"), "--length-a and --length-b go together"),
-        (("--judges", "judge-1", "--unparsed", "drop"), "--unparsed: about what judges printed"),
+        (("--judges", "judge-1", "--unparsed", "drop"), "--unparsed: only for what judges printed"),
         ((), "no column 'verdict'"),
         (("--judges", "judge-1", "--human", "human", "--human-labels", tmp_path / "votes.csv"), "leave one"),
     ]:

@@ -54,7 +54,7 @@ def test_the_screen_says_what_is_borrowed(file):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ((), "--borrow is about the groups of --by"),
+        ((), "--borrow needs --by"),
         (("--by", "language", "--ties", "davidson"), "--ties and --borrow do not go together"),
         (("--by", "language", "--position"), "--features and --borrow do not go together"),
         (("--by", "language", "--scheme", "poisson"), "--scheme and --borrow do not go together"),
@@ -70,4 +70,4 @@ def test_what_does_not_go_together(file, arguments, told):
 
 
 def test_a_prior_without_borrowing(file):
-    assert "--prior-spread is about --borrow" in run(file, "--by", "language", "--prior-spread", 20).output
+    assert "--prior-spread needs --borrow" in run(file, "--by", "language", "--prior-spread", 20).output

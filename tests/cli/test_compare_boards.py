@@ -80,7 +80,7 @@ class TestBoards:
 
     def test_one_file_twice(self, folder):
         result = run(folder / "last.csv", folder / "last.csv")
-        assert "no model of 6 moved: the boards hold the same votes, rated alike" in " ".join(result.stdout.split())
+        assert "none of 6 models moved: the boards hold the same votes, rated alike" in " ".join(result.stdout.split())
 
     def test_slices_with_the_draws_of_leaderboard(self, votes, folder, tmp_path):
         out = tmp_path / "out.parquet"
@@ -89,7 +89,7 @@ class TestBoards:
         boards = jaxeval.bootstrap(votes, B, by="language")
         expected = jaxeval.compare_boards(boards["English"], boards["Chinese"], names=("English", "Chinese"))
         check(written(result, out), expected.table)
-        assert "Chinese; the draws of each stay, as independent ones" in " ".join(result.stdout.split())
+        assert "Chinese; each keeps its own draws, taken as independent" in " ".join(result.stdout.split())
 
     def test_conditions_on_one_file(self, votes, folder, tmp_path):
         out = tmp_path / "out.parquet"
@@ -171,7 +171,7 @@ def test_models_and_names_that_one_board_has(votes, folder, tmp_path):
         (["last.csv", "this.csv", "--id", "language"], 1, "share their name with others"),
         (["last.csv", "this.csv", "--id", "vote"], 1, "no column 'vote' in the"),
         (["last.csv", "this.csv", "--id", "vote_id", "--shared", "rows"], 1, "both say which votes are shared"),
-        (["last.csv", "this.csv", "--gauge", "votes"], 2, "--gauge votes weighs the models of each board otherwise"),
+        (["last.csv", "this.csv", "--gauge", "votes"], 2, "--gauge votes would weigh"),
         (["last.csv", "this.csv", "--scheme", "poisson", "--strata", "language"], 2, "fixes how many: leave one"),
         (["last.csv", "this.csv", "--scheme", "poisson", "--cluster", "language"], 2, "leave --scheme out"),
         (["votes.parquet", "--where-a", "vote_id < 0"], 1, "no battle is left of 1,200"),

@@ -101,5 +101,5 @@ def test_every_board_has_a_page(command, tmp_path, monkeypatch):
 
 
 def test_what_is_refused(files, tmp_path):
-    assert "--title is that of the page of --html" in call("leaderboard", files[0], "--title", "x", code=2)
+    assert "--title needs --html" in call("leaderboard", files[0], "--title", "x", code=2)
     assert "must end in .html" in call("leaderboard", files[0], "--html", tmp_path / "x.pdf", code=2)

@@ -73,7 +73,7 @@ def test_slices_and_the_table_of_the_judge(files, tmp_path):
         ((), "--judged needs --item"),
         (("--item", "prompt", "--ties", "davidson"), "--ties and --judged do not go together"),
         (("--item", "prompt", "--position"), "--features and --judged do not go together"),
-        (("--item", "prompt", "--state", "s.parquet"), "--judged has no --state"),
+        (("--item", "prompt", "--state", "s.parquet"), "--judged does not go with --state"),
         (("--item", "promt"), "no column 'promt'"),
     ],
 )
@@ -85,14 +85,14 @@ def test_what_does_not_go_together(files, arguments, told):
 
 def test_options_without_verdicts(files):
     result = run(files / "votes.csv", "--item", "prompt")
-    assert "are about the verdicts of --judged" in " ".join(result.output.split())
+    assert "need --judged, the judge's verdicts" in " ".join(result.output.split())
 
 
 @pytest.mark.parametrize("option", [("--samples", "pooled"), ("--without-verdict", "drop"), ("--lam", 0.5)])
 def test_no_option_is_passed_over_without_verdicts(files, option):
     result = run(files / "votes.csv", *option)
     assert result.exit_code == 2
-    assert "are about the verdicts of --judged" in " ".join(result.output.split())
+    assert "need --judged, the judge's verdicts" in " ".join(result.output.split())
 
 
 def test_verdicts_left_out_are_told(files, tmp_path):

@@ -112,7 +112,7 @@ def test_errors_are_nan_where_nothing_bounds_a_score(table):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--judge", "judge"], "--judge, --only-judge and --estimator are about scores that the labels of --human"),
+        (["--judge", "judge"], "--judge, --only-judge and --estimator need --human"),
         (["--human", "human", "--only-judge", "x"], "--only-judge needs --judge"),
         (["--human", "human", "--pass-at", 2], "--pass-at and --human do not go together"),
         (["--human", "human", "--population", "trials"], "--population and --human do not go together"),
@@ -177,3 +177,50 @@ def test_no_peeking_at_corrected_scores(file):
     assert "--peek and --human do not go together" in call(
         "compare-scores", "model-1", "model-2", file, *options, code=2
     )
+
+
+def test_rows_of_several_judges_ask_for_the_column_of_judges(long_file):
+    with pytest.raises(jaxeval.DataError) as refused:
+        read_judged_scores(long_file, human="human")
+    assert str(refused.value).endswith(
+        "1,800 rows repeat another of the same model, item (the first: model 'model-1', item 0): name the column of "
+        "judges (judge=, --judge) or of trials (trial=, --trial), or drop the copies"
+    )
+    printed = call("scores", long_file, "--human", "human", code=1)
+    assert "name the column of judges (judge=, --judge)" in printed
+    assert "np." not in printed
+
+
+def test_rows_that_repeat_a_trial_are_copies(long_file, tmp_path):
+    path = tmp_path / "copies.csv"
+    rows = pd.read_csv(long_file).assign(trial=1)
+    pd.concat([rows, rows.iloc[5:7]]).to_csv(path, index=False)
+    with pytest.raises(jaxeval.DataError, match=r"2 rows repeat .* model, item, judge, trial .*, trial 1\): drop the"):
+        read_judged_scores(path, human="human", judge="judge")
+
+
+def test_labels_in_words_are_shown_and_refused(table, tmp_path):
+    path = tmp_path / "words.csv"
+    table.assign(human=table["human"].map({1: "yes", 0: "no"})).to_csv(path, index=False)
+    printed = call("scores", path, "--score", "judge-1", "--human", "human", code=1)
+    labels = table["human"].map({1: "yes", 0: "no"}).value_counts()
+    assert f"labels must be 1 or 0, and 600 are not: 'yes' ({labels['yes']}), 'no' ({labels['no']})" in printed
+    assert "write 1 where people call the answer right and 0 where they call it wrong" in printed
+    assert "could not convert" not in printed
+
+
+def test_labels_that_are_true_or_false_are_read(table, tmp_path):
+    path = tmp_path / "booleans.csv"
+    table.assign(human=table["human"].map({1: True, 0: False})).to_csv(path, index=False)
+    assert read_judged_scores(path, human="human", score="judge-1").report.n_labels == 600
+
+
+def test_advice_on_labels_of_some_models_only_fits_command_and_python(table, tmp_path):
+    path = tmp_path / "some.csv"
+    table.assign(human=table["human"].mask(table["model"] == "model-3")).to_csv(path, index=False)
+    printed = call("scores", path, "--score", "judge-1", "--human", "human", "--resamples", 20)
+    assert (
+        "for 200 items people labelled the answers of some models only, and 400 labelled answers belong to" in printed
+    )
+    assert "label all models' answers to an item or none" in printed
+    assert "missing=" not in printed

@@ -52,6 +52,18 @@ def lines(text):
     return [shlex.split(line)[1:] for line in text.splitlines() if line.startswith("  jaxeval ")]
 
 
+def test_a_long_file_that_begins_with_one_judge(tmp_path):
+    """Its first rows cannot tell how many there are."""
+    verdicts = jaxeval.simulate_judges(1_200, 4, seed=0)[["item", "model_a", "model_b", "judge-1", "judge-2"]]
+    rows = verdicts.melt(["item", "model_a", "model_b"], var_name="judge", value_name="verdict")
+    rows.to_csv(tmp_path / "long.csv", index=False)
+    found = lines(looked_at(tmp_path / "long.csv"))
+    assert found[0] == ["panel", str(tmp_path / "long.csv")]
+    runs(found[0])
+    rows[:900].to_csv(tmp_path / "one.csv", index=False)
+    assert lines(looked_at(tmp_path / "one.csv"))[0][0] == "leaderboard"
+
+
 def of_kind(folder, kind):
     return next(folder.glob(f"{kind}.*"))
 
@@ -148,7 +160,7 @@ def test_files_that_jaxeval_writes(tmp_path):
 
 def test_columns_that_tell_nothing(tmp_path):
     text = looked_at(file_of(tmp_path, pd.DataFrame({"x": [1.5, 2.5], "y": ["p", "q"]})))
-    assert "No command is told by its columns. What each of them reads:" in text
+    assert "Its columns do not say which command fits. What each of them reads:" in text
     for name in ("leaderboard", "rankings", "judge", "scores"):
         assert f"\n  {name} " in text
 

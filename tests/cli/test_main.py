@@ -121,7 +121,7 @@ def test_too_few_votes_and_simultaneous_ranks(votes, tmp_path):
     assert "rank spread: by differences to all other models, 95% for each model by itself\n" in plain.stdout
     none = run("leaderboard", votes, "--min-votes", 99_999, "--resamples", 50)
     assert none.exit_code == 1
-    assert none.stderr.startswith("Error: no model has 99,999 battles or more, so that nobody takes a rank")
+    assert none.stderr.startswith("Error: no model has 99,999 battles or more, so that no model takes a rank")
 
 
 def test_warnings_are_printed(tmp_path):
@@ -364,7 +364,7 @@ class TestStyleControl:
             (["--neutral", "neutral"], "--neutral says where --position does not hold: it needs --position"),
             (["--position", "--neutral", "length"], "column 'length' must be true or false"),
             (["--same-group", "judge:maker_a"], "--same-group takes three columns COL:A:B, got 'judge:maker_a'"),
-            (["--same-group", "judge:maker_a:maker_b"], "the models and other features decide 'same judge'"),
+            (["--same-group", "judge:maker_a:maker_b"], "the models and other features determine 'same judge'"),
             (["--raw-features", "--position"], "--raw-features is about the columns of --features"),
             (["--feature-ridge", "1"], "feature_ridge=1.0 shrinks the coefficients of features, and there are none"),
             (["--features", "winner"], "'winner'"),

@@ -96,7 +96,7 @@ def test_models_and_rows(files):
     [
         (["long.csv", "--rows", "--cluster", "item"], "leave one"),
         (["long.csv", "--judge", "whom"], "whom"),
-        (["long.csv", "--unparsed", "drop"], "about what judges printed"),
+        (["long.csv", "--unparsed", "drop"], "only for what judges printed"),
         (["wide.csv", "--judges", "judge-1,judge-9"], "judge-9"),
         (["wide.csv", "--judges", "judge-1,judge-2", "--item", "itm"], "itm"),
         (["wide.csv", "--judges", "judge-1,judge-2", "--judge", "whom"], "leave one out"),

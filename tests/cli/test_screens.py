@@ -135,7 +135,7 @@ def studies(tmp_path_factory):
 SCREENS = {
     "leaderboard": (leaderboard, "model-01 leads with "),
     "slices": (slices, "language = "),
-    "compare-boards": (comparison, "no model of 50 moved at the 95% level; the largest difference is that of "),
+    "compare-boards": (comparison, "none of 50 models moved at the 95% level; the largest difference is that of "),
     "judge": (judge, "Believe PPI++"),
     "comparison": (lambda: judge((("model-1", "model-2"), ("model-1", "model-3"))), "Believe PPI++"),
     "soft-elo": (soft_elo, "The judge's soft ratings of models held out are "),

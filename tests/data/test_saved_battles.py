@@ -482,6 +482,8 @@ class TestRatings:
             jaxeval.fit_bradley_terry(VOTES, start={"model-1": 3.0})
         with pytest.raises(TypeError, match=r"start must hold ratings, which are numbers: .*'high'"):
             jaxeval.fit_bradley_terry(VOTES, start=pd.Series("high", fit.ratings.index))
+        with pytest.raises(TypeError, match=r"with each model once: it has 'model-1' more than once$"):
+            jaxeval.fit_bradley_terry(VOTES, start=pd.Series([1.0, 2.0], ["model-1", "model-1"]))
         with pytest.raises(ValueError, match="without features and tie models"):
             jaxeval.fit_bradley_terry(VOTES, start=fit, ties="davidson")
 

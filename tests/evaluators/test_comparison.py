@@ -129,7 +129,7 @@ def test_few_shared_models_are_counted():
     gold = pd.Series(np.arange(18.0))
     scores = pd.DataFrame({"x": gold.where(gold < 10), "y": gold.where(gold >= 8), "z": gold})
     warning = (
-        "1 of 3 differences are over fewer than 10 models that both evaluators scored: intervals over so few say little"
+        "1 of 3 differences is over fewer than 10 models that both evaluators scored: intervals over so few say little"
     )
     assert warning in compared(scores, gold).attrs["warnings"]
     for options in ({"n_resamples": 0}, {"scores": BOARD}):
@@ -158,7 +158,7 @@ def test_advice_says_who_is_better_worse_and_not_to_be_compared():
     (sentence, *_) = evaluator_advice(taus.assign(delta=np.inf), comparison=compared(scores, gold, 300))
     assert sentence == (
         "best ranks most like gold: more so than noisy; but less so, on the models that both scored, than exact then "
-        "random; the models do not tell it from alike; it cannot be compared with elsewhere, constant"
+        "random; the data do not tell it from alike; it cannot be compared with elsewhere, constant"
     )
 
 

@@ -65,7 +65,7 @@ def test_chunks_agree(items):
 
 
 def test_errors(items):
-    with pytest.raises(ValueError, match="strata= are those of items, and resample='models' draws none"):
+    with pytest.raises(ValueError, match="strata= names strata of items, and resample='models' draws no items"):
         kendall_tau(items, GOLD, strata="task")
     with pytest.raises(DataError, match=r"no column 'tusk' was kept with the items; there are 'task', 'one'"):
         kendall_tau(items, GOLD, resample="items", strata="tusk")

@@ -61,7 +61,7 @@ def test_kernels_of_jax_are_compiled_for_two_sizes(shape):
 def test_shares():
     given = shares(p=[0.2, 1.0], q=0.5)
     assert given["q"].tolist() == [0.5, 0.5]
-    with pytest.raises(ValueError, match=r"q must lie in \[0, 1\]; 1 of 2 do not, the first is 1.5"):
+    with pytest.raises(ValueError, match=r"q must lie in \[0, 1\]; 1 of 2 does not, the first is 1.5"):
         shares(p=0.2, q=[0.5, 1.5])
-    with pytest.raises(ValueError, match=r"p must lie in \[0, 1\]; 1 of 1 do not, the first is nan"):
+    with pytest.raises(ValueError, match=r"p must lie in \[0, 1\]; 1 of 1 does not, the first is nan"):
         require_share(broadcast(n=7, p=np.nan), "p")

@@ -21,6 +21,7 @@ LARGER = {
     "padded_size": lambda n: shapes.padded_size(n) + 8,
     "padded_models": lambda n: 2 * shapes.padded_models(n),
     "padded_columns": lambda n: 2 * shapes.padded_columns(n),
+    "padded_graph": lambda pairs, rows: tuple(2 * n for n in shapes.padded_graph(pairs, rows)),
     "padded_units": lambda n: 2 * shapes.padded_units(n),
     "padded_places": lambda n, least: shapes.padded_places(n, least) + 128,
     "padded_table": lambda n: 2 * shapes.padded_table(n),

@@ -319,7 +319,7 @@ class TestOneProcess:
 
     @pytest.mark.parametrize("sent", [b"", b"other"])
     def test_results_that_are_none(self, sent):
-        with pytest.raises(ProcessError, match="process 1 sent something else than results"):
+        with pytest.raises(ProcessError, match="process 1 sent something other than results"):
             lanes._unpack(sent, (np.zeros(3),), 1)
 
     def test_errors_pass(self):

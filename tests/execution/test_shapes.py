@@ -122,6 +122,20 @@ def test_padding_is_small():
         assert all(pad(n) >= n for n in sizes)
 
 
+@pytest.mark.parametrize(("first", "last", "most"), [(4097, 2**16, 1.25), (2**16 + 1, 2**20, 1.13)])
+@pytest.mark.parametrize("rows", [0.26, 0.31, 0.5, 1.9])
+def test_pairs_and_rows_of_a_graph_grow_together(first, last, most, rows):
+    """A graph that grows without changing its kind has a few sizes."""
+    sizes = {}
+    for n in range(first, last, (last - first) // 500):
+        pairs, padded_rows = shapes.padded_graph(n, int(rows * n))
+        assert n <= pairs <= most * n
+        assert int(rows * n) <= padded_rows <= pairs * (rows + 1 / 64)
+        sizes.setdefault(pairs, set()).add(padded_rows)
+    assert len(sizes) <= 4 * np.log2(last / first) + 1 if first < 2**16 else 8 * np.log2(last / first) + 1
+    assert all(len(own) == 1 for own in sizes.values())
+
+
 @pytest.mark.parametrize("size", [16, 64, 136, 320])
 def test_pairs_are_never_more_than_there_can_be(size):
     complete = size * (size - 1) // 2 + 1

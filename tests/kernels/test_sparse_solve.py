@@ -64,7 +64,7 @@ def test_sums_over_opponents_of_any_number(degree):
     n_models = degree + 5
     first = np.concatenate([np.zeros(degree, int), degree + np.array([1, 2])])
     second = np.concatenate([np.arange(1, degree + 1), degree + np.array([2, 3])])
-    adjacency, number = make_adjacency(first, second, n_models, len(first) + 1)
+    adjacency, number, _ = make_adjacency(first, second, n_models)
     assert adjacency.n_models > n_models
     assert len(adjacency.merges) == (4 if degree > 4096 else 3)
     adjacency = jax.tree.map(jnp.asarray, adjacency)
@@ -89,13 +89,14 @@ def test_sums_over_opponents_of_any_number(degree):
 def test_every_pair_has_two_slots():
     rng = np.random.default_rng(0)
     first, second = np.nonzero(np.triu(rng.random((40, 40)) < 0.3, 1))
-    adjacency, number = make_adjacency(first, second, 40, len(first) + 1)
+    adjacency, number, n_pairs = make_adjacency(first, second, 40)
     found = set()
     for k, row in np.argwhere(adjacency.pair < len(first)):
         ends = adjacency.owner[row], adjacency.opponent[k, row]
         found.add((adjacency.pair[k, row], *(ends if adjacency.is_first[k, row] else ends[::-1])))
     assert found == {(p, number[i], number[j]) for p, (i, j) in enumerate(zip(first, second, strict=True))}
-    empty = adjacency.pair == len(first)
+    empty = adjacency.pair == n_pairs - 1
+    assert n_pairs > len(first)
     assert (~empty).sum() == 2 * len(first)
     assert (adjacency.opponent[empty] == adjacency.n_models - 1).all()
 

@@ -160,6 +160,8 @@ class TestWithoutRatings:
         plan = jaxeval.next_battles(fit, 8)
         assert plan.n_battles == 8
         assert "a, b, c have no rating so far" in plan.warnings[0]
+        with pytest.raises(ValueError, match="needs two models with a rating, and the board has fewer"):
+            jaxeval.next_battles(fit, 8, goal="top", top=2)
 
     def test_boards_without_votes(self):
         plan = jaxeval.next_battles(5, 40)
@@ -221,22 +223,32 @@ class TestRefusals:
             ({"k": 0}, "k must be at least 1"),
             ({"k": 10**9}, "at most 10,000,000"),
             ({"width": -1}, "width must be finite and > 0"),
-            ({"width": 1e4}, "no wider than 10000 Elo as it is"),
+            ({"width": 1e4}, "no wider than 10000 Elo already"),
             ({"width": 1e-4}, "no number of battles"),
             ({"k": 5, "random": 1.5}, "random must be a share"),
             ({"k": 5, "level": 1}, "level must be between"),
             ({"k": 5, "goal": "best"}, "goal must be"),
             ({"k": 5, "goal": "pair"}, "need each other"),
             ({"k": 5, "goal": "top", "newcomer": "x"}, "need each other"),
+            ({"k": 5, "goal": "board", "top": 3}, "the goal is 'board'"),
+            ({"k": 5, "pair": ("model-1", "model-2"), "top": 3}, "the goal is 'pair'"),
             ({"k": 5, "goal": "top", "top": 7}, "top must lie between 2 and 6"),
-            ({"k": 5, "pair": ("model-1", "model-1")}, "two models"),
-            ({"k": 5, "pair": "ab"}, "two models"),
+            ({"k": 5, "pair": ("model-1", "model-1")}, "two different models"),
+            ({"k": 5, "pair": "ab"}, "two different models"),
             ({"k": 5, "pair": ("model-1", "model")}, "no model 'model' on the board of 6; did you mean"),
         ],
     )
     def test_hostile_options(self, fit, options, message):
         with pytest.raises(ValueError, match=message):
             jaxeval.next_battles(fit, **options)
+
+    def test_a_top_is_a_goal(self, fit):
+        plan = jaxeval.next_battles(fit, 5, top=3)
+        assert plan.goal == jaxeval.next_battles(fit, 5, goal="top", top=3).goal == "the ratings of the top 3"
+
+    def test_several_newcomers(self, fit):
+        with pytest.raises(TypeError, match="newcomer must be the name of one model"):
+            jaxeval.next_battles(fit, 5, newcomer=["x", "y"])
 
 
 @pytest.mark.parametrize("least", [1, 2, 3, 99, 100, 101, 12_345])
@@ -284,7 +296,7 @@ def test_inverse_propensities_mend_the_bias_of_choosing_at_a_price(study):
 
 
 def test_a_pair_that_is_none():
-    with pytest.raises(ValueError, match="pair must be two models, got 5"):
+    with pytest.raises(ValueError, match="pair must be two different models, got 5"):
         jaxeval.next_battles(3, 5, pair=5)
 
 

@@ -662,7 +662,7 @@ def test_models_that_hardly_anything_ties_down_are_named():
     fit = fit_bradley_terry(pd.DataFrame(rows, columns=["model_a", "model_b", "target"]))
     assert not fit.converged
     (warning,) = fit.warnings
-    assert "the battles hardly tie down a; a ridge > 0 would" in warning
+    assert "the battles hardly determine the rating of a; a ridge > 0 would" in warning
     held = fit_bradley_terry(pd.DataFrame(rows, columns=["model_a", "model_b", "target"]), ridge=0.01)
     assert held.converged
     assert not held.warnings

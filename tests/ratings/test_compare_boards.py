@@ -81,7 +81,7 @@ def test_independent_draws_are_those_of_each_board_alone(weeks, apart):
     np.testing.assert_array_equal(apart.boards[1].draws, other.draws)
     found = compare_boards(one, other)
     np.testing.assert_array_equal(found.difference.draws, apart.difference.draws)
-    assert "the draws of each stay, as independent ones" in found.notes[0]
+    assert "each keeps its own draws, taken as independent" in found.notes[0]
     same = compare_boards(one, bootstrap(weeks[0], B, seed=1)).difference
     assert np.abs(np.corrcoef(one.draws[:, 0], same.draws[:, 0])[0, 1]) < 0.95
     assert same.standard_errors.mean() == pytest.approx(apart.difference.standard_errors.mean(), rel=0.2)
@@ -111,7 +111,7 @@ def test_a_board_beside_itself_does_not_differ(votes, battles, given, tmp_path):
     assert (found.table[zero] == 0).all(axis=None)
     assert (found.agreement == 1).all(axis=None)
     assert found.movers.empty
-    assert found.answer == ["no model of 6 moved: the boards hold the same votes, rated alike"]
+    assert found.answer == ["none of 6 models moved: the boards hold the same votes, rated alike"]
 
 
 def test_chunks_do_not_matter(weeks, together):
@@ -149,7 +149,7 @@ def test_people_and_a_judge(votes):
     table = by_model(found)
     assert (np.sign(table["difference"]) == -np.sign(table["rating_a"] - 1000)).all()  # more ties draw ratings together
     by_cluster = compare_boards(people, judge, cluster="prompt", shared="index", n_resamples=20)
-    assert "groups by 'prompt' on both; one draw of the union" in by_cluster.notes[0]
+    assert "clusters by 'prompt' on both; one draw of the union" in by_cluster.notes[0]
 
 
 def test_clusters_on_both_boards_are_drawn_together(weeks, apart):
@@ -157,7 +157,7 @@ def test_clusters_on_both_boards_are_drawn_together(weeks, apart):
     found = compare_boards(first, second, cluster="prompt", n_resamples=20)
     assert found.pairing.together
     assert found.pairing.n_shared == 0
-    assert re.search(r"none known to be on both; \d+ groups by 'prompt' on both; one draw", found.notes[0])
+    assert re.search(r"none known to be on both; \d+ clusters by 'prompt' on both; one draw", found.notes[0])
     alone = compare_boards(first, second, cluster="prompt", shared="none", n_resamples=20)
     assert not alone.pairing.together
 
@@ -231,8 +231,8 @@ class TestModels:
         assert uneven.warnings[:4] == [
             "1 model is on a only, and not compared: old",
             "1 model is on b only, and not compared: new",
-            "1 model not compared, as there are fewer than 3 battles on a: few",
-            "1 model not compared, as there is no finite rating on b: best",
+            "1 model is not compared, with fewer than 3 battles on a: few",
+            "1 model is not compared, without a finite rating on b: best",
         ]
         np.testing.assert_allclose([own.estimate.mean() for own in uneven.ratings], 1000)
 
@@ -299,7 +299,8 @@ def test_rows_that_look_equal_are_told(weeks):
     assert not found.pairing.together
     assert found.warnings[0].startswith("400 of the 800 rows of the smaller board look like rows of the other")
     other = compare_boards(weeks[0], weeks[1].assign(vote=lambda t: t["vote"] + 5000), id="vote", n_resamples=B)
-    assert other.warnings[0] == "no vote of one board is on the other by vote (columns of the types int64 and int64)"
+    told = "the boards share no vote: no value of vote is on both (types of columns: int64 and int64)"
+    assert other.warnings[0] == told
 
 
 class TestErrors:
@@ -309,7 +310,7 @@ class TestErrors:
             compare_boards(boards, boards)
         with pytest.raises(TypeError, match="one board has draws and the other has none"):
             compare_boards(boards[0], weeks[0])
-        with pytest.raises(TypeError, match="the resamples are there: pass id to bootstrap"):
+        with pytest.raises(TypeError, match="both boards have draws already, which id cannot change: pass the battles"):
             compare_boards(boards[0], boards[1], id="vote")
         with pytest.raises(ValueError, match="the boards have 20 and 21 resamples"):
             compare_boards(boards[0], bootstrap(weeks[0], 21))
@@ -340,7 +341,7 @@ class TestErrors:
 
 def test_boards_that_may_rest_on_the_same_votes(battles):
     found = compare_boards(bootstrap(battles, 20), bootstrap(battles, 20, ridge=1.0))
-    assert found.warnings[0].startswith("both boards have as many battles of every model, and their draws are taken as")
+    assert found.warnings[0].startswith("every model has the same number of battles on both boards, and their draws")
 
 
 def test_real_votes(data):

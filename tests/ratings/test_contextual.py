@@ -219,6 +219,8 @@ class TestProbabilities:
         a, b = fit.ratings.index[:2]
         with pytest.raises(ValueError, match="no covariate 'size'; the fit has 'length'"):
             fit.outcome_probabilities(a, b, {"size": 1})
+        with pytest.raises(ValueError, match=r"feature 'length' must be finite, got inf$"):
+            fit.outcome_probabilities(a, b, {"length": np.inf})
         with pytest.raises(ValueError, match="no model 'nobody' on the board of 6"):
             fit.outcome_probabilities("nobody", b)
 
@@ -227,9 +229,9 @@ class TestRefused:
     @pytest.mark.slow
     def test_what_the_models_decide(self, votes):
         own = votes["model_a"].str[-1].astype(float) - votes["model_b"].str[-1].astype(float)
-        with pytest.raises(DataError, match="the models and other features decide 'own'"):
+        with pytest.raises(DataError, match="the models and other features determine 'own'"):
             fit_bradley_terry(votes.assign(own=own), features=["length", "own"])
-        with pytest.raises(DataError, match="the models and other features decide 'again'"):
+        with pytest.raises(DataError, match="the models and other features determine 'again'"):
             fit_bradley_terry(votes.assign(again=2 * votes["length"]), features=["length", "again"])
         ridge = fit_bradley_terry(votes.assign(own=own), features=["own"], feature_ridge=1.0)
         assert ridge.converged

@@ -372,7 +372,7 @@ class TestSlices:
         found = bootstrap(own, CHUNK, by="half", features=FEATURES, normalize=False)
         other = bootstrap(votes, CHUNK, by="half", features=FEATURES, normalize=False)
         np.testing.assert_allclose(found[0].draws, other[0].draws, rtol=0, atol=1e-5)
-        message = "the models and other features decide 'length': effects that cannot be told apart"
+        message = "the models and other features determine 'length': no battle tells its effect apart"
         assert any(message in w for w in found[1].warnings)
         assert not any(message in w for w in found[0].warnings)
         plain = fit_bradley_terry(own[own["half"] == 1], features=["markup"], normalize=False)

@@ -189,7 +189,7 @@ def test_a_board_on_which_nobody_took_points_back():
     battles = Battles.from_pandas(table.set_axis(["model_a", "model_b", "winner"], axis=1))
     result = bootstrap(battles, 50, penalty="firth", progress=False)
     assert np.isfinite(result.fit.ratings).tolist() == [True, True, True, False, False]
-    assert any("nobody has a finite rating (the penalty alone" in text for text in result.warnings)
+    assert any("no model has a finite rating (the penalty alone" in text for text in result.warnings)
     assert np.isnan(result.draws[:, 3:]).all()
     assert np.isfinite(result.draws[:, :3]).any(0).all()
 
@@ -388,7 +388,7 @@ def test_refused_by_name(options, named):
     table = pd.DataFrame({"model_a": ["a", "b", "c"], "model_b": ["b", "c", "a"], "winner": "model_a", "x": 1.0})
     battles = Battles.from_pandas(table)
     for rate in (fit_bradley_terry, lambda *args, **kwargs: bootstrap(*args, n_resamples=5, **kwargs)):
-        with pytest.raises(ValueError, match=rf"penalty='firth' is of plain Bradley-Terry boards.* got {named}:"):
+        with pytest.raises(ValueError, match=rf"penalty='firth' is for plain Bradley-Terry boards.* got {named}:"):
             rate(battles, penalty="firth", **options)
 
 

@@ -299,7 +299,7 @@ class TestTooFewBattles:
         assert few.attrs["settings"]["min_battles"] == 21
 
     def test_nobody_is_left(self, fitted):
-        message = r"no model has 9,000 battles or more, so that nobody takes a rank; the most are the [\d,]+ of model-0"
+        message = r"no model has 9,000 battles or more, so that no model takes a rank. model-0\d has the most, [\d,]+"
         with pytest.raises(DataError, match=message):
             leaderboard(fitted, min_battles=9000)
 
@@ -348,7 +348,7 @@ class TestSlices:
 
     def test_names_that_somebody_may_have_meant_as_one(self, votes):
         renamed = votes.assign(model_a=votes["model_a"].astype(str).replace("model-01", "Model-01 "))
-        warning = "names that differ in blanks or case only are different models: 'Model-01 ' and 'model-01'"
+        warning = "names that differ only in blanks or case are taken as different models: 'Model-01 ' and 'model-01'"
         assert warning in leaderboard(renamed, n_resamples=5).attrs["warnings"]
 
     def test_no_such_column(self, votes):

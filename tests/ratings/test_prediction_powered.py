@@ -315,7 +315,7 @@ class TestFewVerdicts:
 
     def test_few_votes_are_told(self):
         board = prediction_powered(*simulate_verdicts(30, 500, 3, seed=1), n_resamples=8)
-        assert any("told by 30 votes of people, too few" in text for text in board.warnings)
+        assert any("rest on 30 human votes, too few" in text for text in board.warnings)
 
 
 class TestNoOptimum:
@@ -485,5 +485,5 @@ def test_a_worth_that_few_votes_a_model_make_too_low_is_told():
     for n_models in (40, 6):
         samples = jaxeval.simulate_verdicts(1_000, 8_000, n_models, seed=1)
         warnings = jaxeval.prediction_powered(*samples, n_resamples=64, progress=False).warnings
-        told.append([text for text in warnings if "resamples find the judge's verdicts worth" in text])
+        told.append([text for text in warnings if "in the resamples the judge's verdicts are worth" in text])
     assert list(map(len, told)) == [1, 0]

@@ -1,5 +1,6 @@
 """Categories that borrow: what their boards are made of, and simulated truths."""
 
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 
@@ -144,6 +145,19 @@ def test_all_battles_in_one_category_borrow_nothing(votes):
     fit = jaxeval.fit_bradley_terry(votes)
     np.testing.assert_allclose(board.fit.ratings, fit.ratings, atol=1e-5)
     np.testing.assert_allclose(board.fit.standard_errors, fit.standard_errors, rtol=0.05)
+
+
+def test_long_work_shows_how_far_it_is(votes, monkeypatch):
+    done = []
+
+    @contextmanager
+    def bar(total, unit, enabled):
+        done.append((total, unit, enabled))
+        yield done.append
+
+    monkeypatch.setattr("jaxeval.ratings.small_categories.progress_bar", bar)
+    boards = jaxeval.small_categories(votes, by="language", n_resamples=10, progress=True)
+    assert done == [(len(boards), "categories", True), *[1] * len(boards)]
 
 
 def test_overlapping_categories_and_their_overall(votes):

@@ -188,7 +188,7 @@ def test_errors_of_the_fit_are_those_within_strata(table, battles, cluster):
 
 
 def test_lone_strata_are_counted(battles):
-    sentence = "1 stratum of one battle does not vary in the resamples, so the intervals leave out what they contribute"
+    sentence = "1 stratum of one battle does not vary in the resamples, so the intervals leave out what it contributes"
     assert sentence in bootstrap(battles, 5, strata="language").warnings
     assert sentence in leaderboard(battles, n_resamples=5, strata="language").attrs["warnings"]
     clusters = bootstrap(battles, 5, strata="language", cluster="voter").warnings

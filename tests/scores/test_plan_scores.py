@@ -49,7 +49,7 @@ def test_trials_take_the_noise_within_items():
 
 
 def test_what_is_refused(table):
-    with pytest.raises(DataError, match=r"plans of 3 trials need the spread of trials"):
+    with pytest.raises(DataError, match="a plan of 3 trials needs the spread of trials, and some items have 1"):
         plan_scores(table, n_trials=[3])
     with pytest.raises(ValueError, match=r"power must be between 0 and 1, got 2"):
         plan_scores(table, power=2)

@@ -123,13 +123,19 @@ def test_what_is_refused(table):
     both = pd.concat([table.assign(judge="j"), table.assign(judge="k")])
     with pytest.raises(DataError, match="scores of 2 evaluators: j, k"):
         score_leaderboard(ItemScores.from_pandas(both, evaluator="judge"))
-    with pytest.raises(ValueError, match="benchmark_weights are of benchmarks"):
+    with pytest.raises(ValueError, match="benchmark_weights need a column of benchmarks"):
         score_leaderboard(table, benchmark_weights={"a": 1.0})
     own = table.assign(benchmark=np.where(table["item"] < 100, "arc", "gsm8k"))
     with pytest.raises(ValueError, match=r"no benchmark is called 'gsmk'.*did you mean 'gsm8k'"):
         score_leaderboard(own, benchmark_weights={"arc": 1.0, "gsmk": 1.0})
     with pytest.raises(ValueError, match="1 benchmark has no weight: gsm8k"):
         score_leaderboard(own, benchmark_weights={"arc": 1.0})
+    with pytest.raises(ValueError, match="must be finite and above 0, got arc 1, gsm8k -2"):
+        score_leaderboard(own, benchmark_weights={"gsm8k": -2.0, "arc": 1.0})
+    numbered = table.assign(benchmark=np.where(table["item"] < 100, 1, 2))
+    first = numbered[(numbered["model"] != "m0") | (numbered["benchmark"] == 1)]
+    with pytest.raises(DataError, match="model 'm0' has no score in benchmark 2: leave it out"):
+        score_leaderboard(first, missing="available")
 
 
 def test_checkpoints(table, tmp_path):

@@ -52,7 +52,7 @@ def test_intervals_are_of_items():
 
 def test_what_is_refused():
     table = runs([1, 2, 3])
-    with pytest.raises(DataError, match=r"k = 5 is beyond the trials of 3 pairs .* the fewest are 4 \(m\)"):
+    with pytest.raises(DataError, match=r"k = 5 is more than the trials of 3 pairs .* the fewest are 4 \(m\)"):
         pass_at_k(table, 5)
     with pytest.raises(DataError, match="no column of trials"):
         pass_at_k(table[table["trial"] == 0].drop(columns="trial"), 1)

@@ -182,7 +182,7 @@ def test_strata_and_weights_choose_the_residuals(anchored, new):
     for among in ([], "model-01"):
         with pytest.raises(ValueError, match="among must be a list of one calibration model or more"):
             anchored.predict(new, among=among)
-    with pytest.raises(ValueError, match="weights lacks 12 of 13"):
+    with pytest.raises(ValueError, match="12 of 13 calibration models have no weight"):
         anchored.predict(new, weights={family[0]: 1.0})
     with pytest.raises(ValueError, match="weights names 1 model that does not calibrate: nobody"):
         anchored.predict(new, weights={"nobody": 1.0})

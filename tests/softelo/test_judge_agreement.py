@@ -130,7 +130,7 @@ def test_verdicts_against_scores_are_the_naive_loop():
     found = judge_agreement.verdict_disagreement(battles).loc["opposite"]
     assert (found["n_different"], found["n_battles"]) == (np.sum(against), len(against))
     assert found["share"] == pytest.approx(np.mean(against))
-    with pytest.raises(jaxeval.DataError, match="no verdict column"):
+    with pytest.raises(jaxeval.DataError, match="no column of verdicts"):
         judge_agreement.verdict_disagreement(read(two_orders().drop(columns="verdict")))
 
 

@@ -62,6 +62,14 @@ def test_family_excess_against_the_other_judges():
     assert alone["excess"][0] == pytest.approx(by_hand)
 
 
+def test_too_few_models_of_either_kind_are_counted():
+    table = residual_table()
+    families = {f"m{k}": "x" if k < 10 else "y" for k in range(11)}
+    sentences = judge_biases.family_excess(table, families, "x").attrs["warnings"]
+    assert "no standard error with 10 models of family 'x' and 1 of others; two of each are needed" in sentences[0]
+    assert sentences[-1] == "29 models without a family are left out"
+
+
 def test_what_is_absent_is_named(battles):
     with pytest.raises(jaxeval.DataError, match="no column 'words'"):
         judge_biases.longer_answer_preference(battles, "words", "words")

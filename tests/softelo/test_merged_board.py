@@ -211,7 +211,7 @@ def test_votes_of_other_people_are_the_board(known, new):
     shift = people[fitted.index].mean() - ELO * fitted.mean()
     predicted = merged.predictions.set_index("model")["rating"]
     np.testing.assert_allclose(table.loc[predicted.index, "rating"], predicted - 1200 + 200 + shift)
-    with pytest.raises(ValueError, match="filter the votes themselves"):
+    with pytest.raises(ValueError, match="filter the votes instead"):
         jaxeval.merge_boards(known, new, votes, min_votes=2)
 
 

@@ -282,8 +282,8 @@ def test_a_separable_judge_has_no_temperature_and_no_soft_rating():
     opposite = soft_elo(replace(battles, human=1 - battles.human), n_resamples=0)
     assert (opposite.models.query("method == 'soft'")["flags"] == "negative slope").all()
     assert opposite.summary.loc["soft", "n_models"] == 0
-    assert any("check the coding" in w for w in opposite.warnings)
-    assert not any("check the coding" in w for w in result.warnings)
+    assert any("check what the labels mean (label_coding=, --labels)" in w for w in opposite.warnings)
+    assert not any("check what the labels mean" in w for w in result.warnings)
 
 
 def test_a_model_met_by_one_other_alone_costs_that_one_nothing():

@@ -78,7 +78,7 @@ def test_strata_and_what_is_said_of_them(judged):
 @pytest.mark.parametrize(("options", "differ"), [({"strata": "task"}, "strata"), ({"cluster": "prompt"}, "cluster")])
 def test_what_is_drawn_decides_the_run_of_a_checkpoint(judged, options, differ, tmp_path):
     soft_elo(judged, n_resamples=5, checkpoint=tmp_path, **options)
-    with pytest.raises(jaxeval.DataError, match=f"another run \\({differ} '{options[differ]}', not None"):
+    with pytest.raises(jaxeval.DataError, match=f"another run \\({differ} '{options[differ]}', not none"):
         soft_elo(judged, n_resamples=5, checkpoint=tmp_path)
 
 

@@ -155,7 +155,7 @@ def test_few_clusters_and_missing_ones(judged):
     assert len(few.warnings) == 1
     assert "only 5 clusters: standard errors and intervals from fewer than 30 are unreliable" in few.warnings[0]
     assert np.isnan(fit_temperature(d, y, cluster=np.zeros(300)).standard_error)
-    with pytest.raises(ValueError, match="1 of 300 battles have no cluster \\(first in row 2"):
+    with pytest.raises(ValueError, match="1 of 300 battles has no cluster \\(first in row 2"):
         fit_temperature(d, y, cluster=np.where(np.arange(300) == 2, np.nan, 1.0))
     with pytest.raises(ValueError, match="one cluster is needed"):
         fit_temperature(d, y, cluster=np.arange(299))

@@ -1,4 +1,4 @@
-"""Refits of one board with changed votes, a change a lane."""
+"""Refits of one board with changed votes, one change per lane."""
 
 import jax
 from jax import Array

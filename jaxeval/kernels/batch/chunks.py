@@ -1,4 +1,4 @@
-"""What every batched call does: one part on each device, and there chunk after chunk."""
+"""What every batched call does: each device gets a part of the chunks, and runs one after the other."""
 
 from collections.abc import Callable
 from functools import partial
@@ -14,7 +14,7 @@ from jaxeval.kernels.platforms import traced_for
 
 
 class Chunks(NamedTuple):
-    """The chunks of a call of `jaxeval.execution.lanes`, T a device: R lanes of one slice each."""
+    """The chunks of a call of `jaxeval.execution.lanes`, T per device, each of R lanes of one slice."""
 
     slices: Integer[Array, "devices chunks"]
     numbers: Integer[Array, "devices chunks R"]  # which resample of its slice each lane is
@@ -27,7 +27,7 @@ def over_lanes(
     """``chunk(numbers, *shared)`` for every one of the ``chunks``, shared out to the devices.
 
     Args:
-        chunk: gives what the lanes ``numbers`` (R,) of one slice give, with leading axes (R,).
+        chunk: computes the lanes ``numbers`` (R,) of one slice; its results have the leading axis R.
         mesh: the devices.
         chunks: slices and lanes.
         shared: what every chunk gets.
@@ -42,7 +42,7 @@ def over_lanes(
         # The first axis is the device's.
         slices, numbers, n_chunks = (x[0] for x in chunks)
 
-        # Traced once for the shapes and for the loop, as what `jax.jit` has traced.
+        # Jitted, so that it is traced only once, for the shapes and for the loop.
         @partial(jax.jit, inline=True)
         def one(t: Array) -> Any:
             own = () if problems is None else (jax.tree.map(lambda x: x[slices[t]], problems),)
@@ -56,7 +56,7 @@ def over_lanes(
         return jax.tree.map(lambda x: x[None], lax.fori_loop(0, n_chunks, run, empty))
 
     everywhere, part = PartitionSpec(), PartitionSpec("lanes")
-    # What is computed of shared arrays alone is the same everywhere, which loops hide from the check.
+    # What is computed from shared arrays alone is the same on all devices, but the check cannot see it through loops.
     spread = jax.shard_map(
         on_device, mesh=mesh, in_specs=(part, everywhere, everywhere), out_specs=part, check_vma=False
     )

@@ -24,7 +24,7 @@ def temperatures(
 
 
 class FoldTemperatures(NamedTuple):
-    """Temperatures without a model's battles: of all that a fit tells, what the folds need."""
+    """Temperatures without a model's battles: the parts of a `TemperatureFit` that the folds need."""
 
     beta: Float[Array, "..."]  # as in `TemperatureFit`
     status: Int8[Array, "..."]
@@ -34,7 +34,7 @@ class FoldTemperatures(NamedTuple):
 def fold_temperatures(
     judged: Judged, mesh: Mesh, fewest: Num[Array, ""], terms: Terms, chunks: Chunks
 ) -> FoldTemperatures:
-    """Temperatures of sets (slices) without the battles of models (numbers): a lane each.
+    """Temperatures of sets (slices) without the battles of models (numbers), one per lane.
 
     The fold after the last model is that of all battles. Results have the leading axes (devices, T, R).
     """
@@ -63,7 +63,7 @@ def hold_out(
     *,
     newton: bool = False,
 ) -> HeldOut:
-    """Folds (numbers) of target maps (slices) on S sets of ``judged`` battles, a lane each.
+    """Folds (numbers) of target maps (slices) on S sets of ``judged`` battles, one per lane.
 
     ``beta`` are the temperatures of the folds. Results have the leading axes (devices, T, R). ``newton`` is as in
     `held_out.fold`.
@@ -104,7 +104,7 @@ class OwnResamples(NamedTuple):
 
 @program("mesh")
 def own_resamples(own: OwnProblem, mesh: Mesh, seed: Integer[Array, ""], terms: Terms, chunks: Chunks) -> OwnResamples:
-    """Resamples of models, G of which are a slice: a model draws after the other, and all of them iterate together."""
+    """Resamples of models, G of which are a slice: one draws after the other, and all of them iterate together."""
 
     def chunk(own: OwnProblem, numbers: Array, seed: Array, terms: Terms) -> OwnResamples:
         def drawn(own: OwnProblem) -> tuple[Array, Array]:

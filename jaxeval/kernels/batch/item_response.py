@@ -1,4 +1,4 @@
-"""Item response models of resamples of items, a lane each."""
+"""Item response models of resamples of items, one per lane."""
 
 from typing import NamedTuple
 

@@ -17,7 +17,7 @@ from jaxeval.kernels.kinds import Float, Int32, Integer, Num, UInt8, UInt64
 class Items(NamedTuple):
     """P sets of items to draw from, stacked."""
 
-    units: resample.Units | resample.Singles  # of one row: alike items together; or items one by one
+    units: resample.Units | resample.Singles  # of one row, equal items together; or items one by one
     row: Int32[Array, "... Q"] | None  # where items are drawn one by one, the row of columns of each
     stream: UInt64[Array, "..."]
 
@@ -56,7 +56,7 @@ def draw_singles(
     chunks: Chunks,
     width: int,
 ) -> UInt8[Array, "devices chunks R {width}"]:
-    """How often each is in the resamples; slots beyond the N drawn hold 0."""
+    """How often each of N things is in the resamples; slots beyond N hold 0."""
 
     def chunk(numbers: Array, singles: resample.Singles, seed: Array, stream: Array) -> Array:
         return resample.singles(singles, width, seed, stream, numbers)

@@ -66,7 +66,7 @@ def fit_panel(
 def _verdicts(
     problem: PanelProblem, form: PanelForm, seed: Integer[Array, ""], numbers: Integer[Array, "R"]
 ) -> Verdicts:
-    """Those of the resamples ``numbers``."""
+    """Verdicts of the resamples ``numbers``."""
     draws = lane_draws.draw(problem.units, form.scheme, form.count_dtype, seed, problem.stream, numbers)
     own, n_contests = problem.entries, len(problem.contests.first)
     n, points = lane_draws.sums(draws, own.unit, own.contest, n_contests, (own.weight, own.weight * own.target))
@@ -79,7 +79,8 @@ def refit_panels(
 ) -> Refits:
     """Refit resamples of one slice, as `refit` does; every solver looks for separated models first.
 
-    What is not fitted of a judge is NaN. Chord steps leave resamples that do not rate what the full data rate.
+    Parameters of a judge that are not fitted are NaN. Chord steps leave out resamples in which other parameters move
+    than in the full data.
     """
 
     def chunk(numbers: Array, problem: PanelProblem, seed: Array, terms: Terms) -> Refits:

@@ -1,4 +1,4 @@
-"""Misfit of simulated boards, refitted, a lane each."""
+"""Misfit of simulated boards that are refitted, one per lane."""
 
 from functools import partial
 from typing import NamedTuple
@@ -21,7 +21,7 @@ from jaxeval.kernels.solve import Terms
 
 @program()
 def measure(design: Design, points: Float[Array, "Q"], ties: Integer[Array, "Q"], theta: Float[Array, "M"]) -> Measures:
-    """What one board's votes are beside strengths."""
+    """`misfit.measures` of one board's votes at strengths ``theta``."""
     return misfit.measures(design, points, ties, theta)
 
 

@@ -49,7 +49,7 @@ def fit_rankings(
 ) -> tuple[Solution, Float[Array, "M M"], Float[Array, "M"]]:
     """Newton's method on one slice with ``count`` rankings of every cell, whose items have that ``standing``.
 
-    Also the pseudo-inverse of the information, and the diagonal of the information itself.
+    It also returns the pseudo-inverse of the information, and the diagonal of the information itself.
     """
     m = len(is_item)
     own = plackett_luce.counted_choices(choices, count[:, None].astype(float), m)

@@ -60,7 +60,8 @@ def fit_powered(
 ) -> tuple[Solution, Int8[Array, "M"], Float[Array, "M M"], Float[Array, "M"]]:
     """Newton's method on the full data, whose models (and padding) have that ``standing`` in the graph of who met.
 
-    Also the standing of all, the pseudo-inverse of the information, and the diagonal of the information itself.
+    It also returns the standing of all, the pseudo-inverse of the information, and the diagonal of the information
+    itself.
     """
     table, found = _table(n, points, standing, terms)
     active = rated(found, terms.ridge) & is_model
@@ -132,7 +133,10 @@ def _chord(problem: PoweredProblem, terms: Terms, n: Float[Array, "M M"], score:
 def _solve(
     problem: PoweredProblem, form: PoweredForm, terms: Terms, n: Float[Array, "M M"], first: Float[Array, "M M"]
 ) -> Refits:
-    """Those of models with a finite strength, by conjugate gradients or factors; ``first`` are points of the first."""
+    """Refit the models with a finite strength by conjugate gradients or factors.
+
+    ``first`` are the points of each pair's first model.
+    """
     i = jnp.arange(len(n))
     own = jnp.where(i[:, None] < i, first, n - first)
     # Models compare as soon as they met: their points may lie outside of what battles can give.

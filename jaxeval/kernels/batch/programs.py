@@ -1,4 +1,4 @@
-"""The compiled programs of batched calls, and the door by which the command keeps them for its next run."""
+"""The compiled programs of batched calls, and how the command line keeps them for its next run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Program(Generic[T]):
         return found
 
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
-        """The shapes of what it gives, for which a program that was called is not traced again."""
+        """The results as shapes; a program that was called before is not traced again for them."""
         if _store is None:
             return self.jitted.eval_shape(*args, **kwargs)
         bound = self.signature.bind(*args, **kwargs).arguments

@@ -23,7 +23,7 @@ class ReferenceProblem(NamedTuple):
     votes: references.Votes
     single: references.Pools  # every reference alone
     several: references.Pools | None  # sets of references
-    members: Int32[Array, "K S"]  # where the references of every set are among the single ones; -1 for none
+    members: Int32[Array, "K S"]  # places of the references of every set among the single ones; -1 for none
     tiers: Bool[Array, "T M"]  # models by tier
     shared: references.SharedItems | None  # where items, not models, draw their references
 
@@ -70,7 +70,7 @@ class SameModelSums(NamedTuple):
 
 
 class StudySettings(NamedTuple):
-    """What a study of references is asked for; all of it is data."""
+    """What a study of references is asked for; none of it is static."""
 
     seed: UInt64[Array, ""]
     deltas: Float[Array, "D"]  # margins, percentage points

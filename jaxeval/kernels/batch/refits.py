@@ -32,7 +32,7 @@ class Solver(IntEnum):
     NEWTON = 2
     "Newton's method by factors of each resample's own information."
     SCALED_CHORD = 3
-    "Steps by the full data's information, scaled to each resample's own curvature; of covariates and tie models only."
+    "Steps by the full data's information, scaled to each resample's own curvature; for covariates and tie models only."
     SPARSE = 4
     "Newton's method by conjugate gradients on the graph of pairs."
     FIRTH = 5
@@ -40,7 +40,7 @@ class Solver(IntEnum):
 
 
 class Problem(NamedTuple):
-    """One slice: what is resampled, and the full-data fit that every refit starts from. Stacked, a leading axis S."""
+    """One slice: what is resampled, and the full-data fit that refits start from; or S slices, stacked."""
 
     units: resample.Units
     layout: pair_tables.Layout
@@ -70,7 +70,7 @@ class RefitForm(NamedTuple):
     solver: Solver  # all but CHORD search for separated models first
     dtype: type
     link: Link = Link.LOGIT
-    ties: TieModel = TieModel.HALF  # another one is for chord steps alone
+    ties: TieModel = TieModel.HALF  # another one works with chord steps only
 
 
 @program("link", "solver")
@@ -84,7 +84,7 @@ def fit(
     link: Link = Link.LOGIT,
     solver: Solver = Solver.NEWTON,
 ) -> Solution:
-    """Newton fits of S tables, from ``start`` if given; all but the logit's without a penalty need the ``wins``."""
+    """Newton fits of S tables, from ``start`` if given; other links than the logit, and `firth`, need the ``wins``."""
 
     def one(active: Array, start: Array | None, *table: Any) -> Solution:
         if solver == Solver.FIRTH:
@@ -134,7 +134,7 @@ def draw_pairs(
 
 
 def rated(standing: Int8[Array, "*shape"], ridge: Real[Array, ""]) -> Bool[Array, "*shape"]:
-    """Models with a finite rating: with a ridge all, though those that the data leave open are still told apart."""
+    """Models with a finite rating: with a ridge all, though ``standing`` still says which ones the data leave open."""
     return (standing == Standing.IDENTIFIED) | (ridge > 0)
 
 

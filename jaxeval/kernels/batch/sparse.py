@@ -19,7 +19,7 @@ from jaxeval.kernels.sparse_solve import SparsePairs
 
 
 class Graph(NamedTuple):
-    """Who met whom: P pairs between M models, the last of each being padding, and others, too."""
+    """Which models met: P pairs between M models; the last of each is padding, and others may be."""
 
     adjacency: Adjacency
     first: Int32[Array, "P"]  # the first model of each pair, as numbered in ``adjacency``
