@@ -32,8 +32,8 @@ from unittest import mock
 
 COLUMNS = 88
 _FENCE = re.compile(r"^```(.*)\n((?:.*\n)*?)```$", re.MULTILINE)
-#: Not the same everywhere, at the end of what a command prints.
-_VERSIONS = re.compile(r"\bjaxeval \d[\w.]*, jax .*")
+#: Not the same everywhere, at the end of what a command prints; a narrow terminal breaks it into two lines.
+_VERSIONS = re.compile(r"\bjaxeval \d[\w.]*, jax .*(?:\n  \d[\w.]*$)?", re.MULTILINE)
 
 
 def blocks(text):
