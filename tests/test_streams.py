@@ -124,7 +124,7 @@ class TestOneFile:
         assert f"'pass' ({(winner == 'pass').sum():,})" in message(path)
         target = np.where(np.arange(6000) >= 2500, 2.0, 0.5)
         path = write(VOTES.drop(columns="winner").assign(target=target), tmp_path / "target.parquet")
-        assert "3,500 do not, from 2 to 2 (first in row 2500: 2" in message(path)
+        assert "3,500 values are wrong: 2 (first in row 2500: 2" in message(path)
         path = write(VOTES.assign(lang=np.where(np.arange(6000) == 5000, None, "x")), tmp_path / "lang.parquet")
         with pytest.raises(DataError, match=r"'lang' has 1 missing value \(first in row 5000"):
             read_battles(path, keep=["lang"]).codes("lang")
@@ -245,7 +245,7 @@ class TestManyFiles:
         write(VOTES[:50].drop(columns="language"), folder / "b.csv")
         assert message(folder, keep=["language"]).startswith("b.csv: no column 'language' in the table")
         write(VOTES[:50].drop(columns="winner").assign(target=0.5), folder / "b.csv")
-        assert "b.csv: no column 'winner', which a.parquet has: read them apart" in message(folder)
+        assert "b.csv: no column 'winner', which a.parquet has: read the files separately" in message(folder)
 
     def test_columns_of_other_types(self, folder):
         write(VOTES[:50].assign(model_a=3), folder / "b.parquet")
@@ -315,7 +315,7 @@ class TestFaults:
         found = message(path)
         assert found.startswith("votes.csv: cannot be read: ")
         assert "Expected 5 columns, got 3" in found
-        assert "write every line with the columns of the first" in found
+        assert "give every line as many values as the first" in found
 
     def test_json_lines_that_break_midway(self, tmp_path):
         path = write(VOTES, tmp_path / "votes.jsonl")

@@ -249,7 +249,7 @@ class TestOtherWords:
     def test_what_they_do_not_know(self):
         with pytest.raises(DataError, match=r"unknown verdicts: .* on the command line --labels 'good=win,...'"):
             AnchoredVerdicts.from_pandas(self.TABLE)
-        with pytest.raises(DataError, match=r"unknown labels: 'bad' \(1\), 'same' \(1\); labels= knows 'good'"):
+        with pytest.raises(DataError, match=r"unknown labels: 'bad' \(1\), 'same' \(1\); labels= maps 'good'"):
             AnchoredVerdicts.from_pandas(self.TABLE, labels={"good": "win"})
-        with pytest.raises(ValueError, match=r"labels maps each label to one of .*, got 'great'"):
+        with pytest.raises(ValueError, match=r"labels must map each label to one of .*, got 'great'"):
             AnchoredVerdicts.from_pandas(self.TABLE, labels={"good": "great"})

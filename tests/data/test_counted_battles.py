@@ -139,7 +139,7 @@ class TestWhatFails:
             DataError, match=r"polars cannot count rows by 'model_a', .*: InvalidOperationError: conversion from"
         ):
             count_battles(cast)
-        with pytest.raises(DataError, match="polars cannot tell its columns: FileNotFoundError"):
+        with pytest.raises(DataError, match="polars cannot list its columns: FileNotFoundError"):
             count_battles(pl.scan_parquet(tmp_path / "none.parquet"))
         with duckdb.connect() as connection:
             relation = connection.sql(

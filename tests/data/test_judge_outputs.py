@@ -149,7 +149,7 @@ def test_one_order_is_an_error_or_counted():
     outputs = ["A", "B", "A"]
     with pytest.raises(DataError, match=r"1 of 2 battles are judged in one order.*first in row 2.*one_order='keep'"):
         read(outputs)
-    with pytest.raises(DataError, match=r"all 2 battles are judged in one order only.*no column says of which item"):
+    with pytest.raises(DataError, match=r"all 2 battles are judged in one order only.*no column says which item"):
         jaxeval.JudgeOutputs.from_pandas(calls(["A", "B"]).drop(columns="item"))
     assert read(outputs, one_order="drop").report.n_battles == 1
     kept = read(outputs, one_order="keep")

@@ -550,7 +550,7 @@ def test_propensities_are_kept_and_are_of_all_battles_or_of_none(tmp_path):
 
 def test_a_state_is_not_read_as_votes(saved):
     """Its rows are distinct battles with their numbers, which the columns of votes do not show."""
-    with pytest.raises(DataError, match="battles that jaxeval saved, not votes: load them by Battles"):
+    with pytest.raises(DataError, match=r"battles that jaxeval saved, not votes: load it with Battles\.load, or"):
         jaxeval.read_battles(saved)
     result = CliRunner().invoke(main, ["leaderboard", str(saved), "--state", str(saved.with_name("other.parquet"))])
     assert result.exit_code == 1
