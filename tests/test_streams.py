@@ -232,7 +232,7 @@ class TestManyFiles:
     def test_a_folder_without_a_name(self, folder, monkeypatch):
         (folder / "notes.txt").write_text("x")
         monkeypatch.chdir(folder)
-        assert message(".").startswith(".: the directory holds notes.txt")
+        assert message(".").startswith(".: the folder holds notes.txt")
 
     def test_errors_name_file_and_row(self, folder):
         bad = VOTES[2500:2600].astype(object)

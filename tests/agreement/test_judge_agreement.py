@@ -329,7 +329,7 @@ def test_bad_input_says_what_to_do(frame):
     with pytest.raises(jaxeval.DataError, match="need a column of items"):
         jaxeval.judge_agreement(long.drop(columns="item"), "verdict")
     strange = pd.DataFrame({"item": [-1], "model_a": "x", "model_b": "w", "label": "tie"})
-    with pytest.raises(jaxeval.DataError, match="none of 1 human label is of an item and pair"):
+    with pytest.raises(jaxeval.DataError, match="none of the 1 human label is on an item and pair"):
         jaxeval.judge_agreement(long, strange)
     with pytest.raises(jaxeval.DataError, match="model against itself"):
         jaxeval.judge_agreement(frame.assign(model_a="w"), RATERS, judges=JUDGES)

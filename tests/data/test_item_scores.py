@@ -170,7 +170,7 @@ def test_gaps_over_items_surround_the_estimate():
         (FRAME.drop(columns="item"), "no column 'item'"),
         (FRAME.assign(score="x"), "column 'score' is not numeric"),
         (FRAME.assign(score=np.inf), "infinite scores"),
-        (FRAME.assign(score=np.nan), "no score at all"),
+        (FRAME.assign(score=np.nan), "has no score: all of its values are missing"),
         (FRAME.assign(model=None), "missing values"),
     ],
 )

@@ -47,13 +47,13 @@ class TestDepth:
         assert read(VOTE + beside(nested(kind, levels)) * 5 + VOTE).n_battles == 7
 
     def test_brackets_that_nothing_closes(self, read):
-        with pytest.raises(DataError, match=r"line 2 nests 100,00\d lists"):
+        with pytest.raises(DataError, match=r"line 2 nests lists and objects 100,00\d deep"):
             read(VOTE + b"[" * 100_000 + b"\n" + VOTE)
 
     @pytest.mark.parametrize("opening", [b'{"a":\n', b"[\n", b'{"a": \r\n  ', b'{"]]": [{}\n, '])
     def test_over_several_lines(self, read, opening):
         """The parser minds no line ends."""
-        with pytest.raises(DataError, match=r"line \d nests .* lists and objects within each other, more than 200"):
+        with pytest.raises(DataError, match=r"line \d nests lists and objects .* deep, more than 200"):
             read(VOTE + b'{"x": ' + opening * 20_000 + b"\n" + VOTE)
 
     @pytest.mark.parametrize(

@@ -313,9 +313,9 @@ class TestBadFiles:
     def test_pipes(self, tmp_path):
         """They were told to be empty, or were waited for."""
         os.mkfifo(tmp_path / "votes.csv")
-        with pytest.raises(DataError, match=r"^votes.csv is a pipe, and no file: write its content to a file"):
+        with pytest.raises(DataError, match=r"^votes.csv is a pipe, which cannot be read twice: write its content"):
             read_battles(tmp_path / "votes.csv")
-        with pytest.raises(DataError, match="null is a device or a socket, and no file"):
+        with pytest.raises(DataError, match="null is a device or a socket, which cannot be read twice"):
             read_battles("/dev/null")
 
     @pytest.mark.parametrize("name", ["votes", "votes.csv.zip"])
@@ -402,8 +402,10 @@ class TestBadFiles:
     @pytest.mark.parametrize("ending", ["csv", "parquet"])
     def test_a_folder(self, ending, tmp_path):
         (tmp_path / f"votes.{ending}").mkdir()
-        with pytest.raises((DataError, OSError), match="directory"):
+        with pytest.raises(DataError, match="the folder holds no file; known endings are"):
             read_battles(tmp_path / f"votes.{ending}")
+        with pytest.raises(DataError, match="is a folder, and no file: name a file in it"):
+            Battles.load(tmp_path / f"votes.{ending}")
 
     def test_errors_in_the_content_name_the_file(self, tmp_path):
         found = message(write(VOTES.assign(winner="?"), tmp_path / "votes.csv"))

@@ -407,7 +407,7 @@ def test_too_large_a_file_is_refused_before_it_is_fetched(server, copies, monkey
 
 
 def test_a_path_is_no_address():
-    with pytest.raises(FileNotFoundError, match="names of files elsewhere are text, as a Path drops a slash"):
+    with pytest.raises(FileNotFoundError, match="give an address as text: a Path drops one of its slashes"):
         jaxeval.read_battles(Path("hf://datasets/a/b/c.csv"))
 
 
