@@ -16,7 +16,7 @@ from jaxeval.data.table_files import naming
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, did_you_mean, named
 
-#: What `read_scores` calls these, of which some are refused here.
+#: What the values of ``missing`` are called in `JudgedAnswers.from_pandas`.
 _MISSING: dict[str, MissingJudgment] = {"error": "error", "complete": "complete", "available": "drop"}
 
 
@@ -30,24 +30,26 @@ def read_judged_scores(
     missing: str = "error",
     **columns: Any,
 ) -> JudgedAnswers:
-    """Scores as `read_scores` takes them, as judgments, with the human labels of some in the column ``human``.
+    """Scores from files of `read_scores` as judgments, with human labels of some answers in the column ``human``.
 
     Args:
-        path: files, as of `read_scores`.
-        human: column of labels, 1 and 0; missing where no one labelled.
-        judge: column of judges; by default there is one.
-        only_judge: the one of them whose scores are wanted.
+        path: files, as in `read_scores`.
+        human: column of labels, 1 and 0; missing where nobody labelled.
+        judge: column of judges; by default there is one judge.
+        only_judge: the one judge whose scores are wanted; it needs ``judge``.
         keep: further columns, for slices.
         missing: "error", "complete" or "available", as in `score_leaderboard`.
-        columns: as of `read_scores`.
+        columns: as in `read_scores`.
 
     Raises:
-        DataError: the files cannot be read, or ask for what judged scores do not have.
+        DataError: the files cannot be read, or have benchmarks, clusters or weights, which judged scores do not have.
     """
     further = [human, *([judge] if judge else []), *keep]
     asked = ScoreColumns(keep=list(dict.fromkeys(further)), **columns)
     if asked.wide:
-        raise DataError("a wide table has no labels of single answers: give a row for each model and item (no --wide)")
+        raise DataError(
+            "a wide table has no place for labels of single answers: give one row per model and item, without --wide"
+        )
     frame, label, _ = score_table(path, asked)
     with naming(label):
         for column in further:
@@ -78,10 +80,10 @@ def read_judged_scores(
 
 
 def _reject_groups(frame: pd.DataFrame) -> None:
-    """Raise DataError where scores have what judged ones are not averaged, drawn or weighted by."""
+    """Raise DataError if scores have benchmarks, clusters or weights, which judged scores do not take."""
     given = [role for role in ("benchmark", "cluster", "weight") if role in frame and len(frame[role].unique()) > 1]
     if given:
         raise DataError(
-            f"{counted(len(given), 'column')} of {named(given)}, and scores that human labels correct have none: their "
-            "items count alike, and are drawn one by one; drop the column, or look at its groups by themselves (--by)"
+            f"the table has a {' and a '.join(given)} column, but scores that human labels correct take none: all "
+            "items count alike, and are drawn one by one. Drop the column, or rate its groups separately (--by)"
         )

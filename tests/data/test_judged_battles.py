@@ -116,7 +116,7 @@ def test_text_is_data_and_malformed_rows_are_counted(value, reason):
 
 def test_missing_criteria_columns_and_labels():
     assert "different criteria" in message(TABLE.assign(scores_b=[{"x": 1}] * 4))
-    assert "1 row has scores for some criteria only (first in row 2)" in message(
+    assert "1 row has scores for some criteria only (first in row 2; rows count from 0)" in message(
         TABLE.assign(scores_a=[*SCORES_A[:2], {"x": 2}, SCORES_A[3]])
     )
     assert "no column 'scores_q'" in message(TABLE, scores_a="scores_q", scores_b="scores_b")
@@ -244,11 +244,11 @@ class TestHardLabel:
         with pytest.raises(ValueError, match="'scores' or 'verdict', got 'both'"):
             JudgedBattles.from_pandas(ORDERS, **BOTH, hard_label="both")
         without = ORDERS.drop(columns=["verdict", "swapped"])
-        assert "need a column of verdicts: name it (verdict=, on the command line --verdict)" in message(
+        assert "needs a column of verdicts: name it with verdict= (on the command line --verdict)" in message(
             without, **BOTH, hard_label="verdict"
         )
         assert "gives verdicts only" in message(ORDERS[["model_a", "model_b", "verdict"]], hard_label="scores")
-        with pytest.raises(ValueError, match="need verdict= of the other"):
+        with pytest.raises(ValueError, match="need those of the other order: name verdict="):
             JudgedBattles.from_pandas(ORDERS.drop(columns="verdict"), **BOTH, verdict_swapped="swapped")
 
 
@@ -348,7 +348,7 @@ def test_judges_of_a_table_are_told_apart(tmp_path):
     _, rows = in_rows()
     path = tmp_path / "judged.csv"
     pd.concat([rows.assign(judge="p"), rows.head(40).assign(judge="q")]).to_csv(path, index=False)
-    assert "names 2 judges, and all battles are read as one's" in str(
+    assert "names 2 judges, but all battles are read as those of one judge" in str(
         JudgedBattles.from_pandas(pd.read_csv(path), one_order="separate").report
     )
     judges = read_judges(path)
@@ -360,7 +360,7 @@ def test_judges_of_a_table_are_told_apart(tmp_path):
     assert list(read_judges(path, only_judge="q")) == ["q"]
     with pytest.raises(DataError, match="holds 2 judges, p, q, and one is needed"):
         read_judged_battles(path)
-    with pytest.raises(DataError, match="has no judge 'r'; it has p, q"):
+    with pytest.raises(DataError, match="has no judge 'r'; its judges are p, q"):
         read_judged_battles(path, only_judge="r")
     with pytest.raises(ValueError, match="is for one judge"):
         read_judges(path, judge_name="one")
@@ -369,6 +369,6 @@ def test_judges_of_a_table_are_told_apart(tmp_path):
     broken = pd.concat([rows.assign(judge="p"), rows.assign(judge="q", scores_a="?")])
     broken.to_csv(path, index=False)
     with pytest.raises(
-        DataError, match=r"judged\.csv: judge 'p' \(80 rows, counted by themselves\): column 'scores_a'"
+        DataError, match=r"judged\.csv: judge 'p' \(80 rows, counted from 0 within this judge\): column 'scores_a'"
     ):
         read_judges(path)
