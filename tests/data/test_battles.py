@@ -130,7 +130,7 @@ class TestWeightsAndOmissions:
         battles = Battles.from_pandas(table, propensity="p")
         assert battles.weight.tolist() == [2.0, 4.0, 2.0, 2.0, 1.0]
         assert battles.report.n_effective == pytest.approx(11**2 / 29)
-        assert "count by their inverse propensities, and tell about as much as 4 of one weight" in str(battles.report)
+        assert "count by their inverse propensities, and say about as much as 4 of equal weight" in str(battles.report)
         assert Battles.from_pandas(table, propensity="p", weight="w").weight.tolist() == [2.0, 8.0, 2.0, 2.0, 1.0]
         assert battles.filter(np.arange(5) > 0).report.n_effective == pytest.approx(9**2 / 25)
         assert "p" not in battles.columns

@@ -147,7 +147,7 @@ def test_confidence_in_per_cent():
 
 def test_one_order_is_an_error_or_counted():
     outputs = ["A", "B", "A"]
-    with pytest.raises(DataError, match=r"1 of 2 battles are judged in one order.*first in row 2.*one_order='keep'"):
+    with pytest.raises(DataError, match=r"1 of 2 battles is judged in one order.*first in row 2.*one_order='keep'"):
         read(outputs)
     with pytest.raises(DataError, match=r"all 2 battles are judged in one order only.*no column says which item"):
         jaxeval.JudgeOutputs.from_pandas(calls(["A", "B"]).drop(columns="item"))
@@ -260,7 +260,7 @@ def test_grades_of_single_answers_with_two_answers_are_an_error():
 def test_reasoning_is_counted():
     outputs = read(["<think>[[B]]?</think>[[A]]", "Hm.</think>\nB", "A", "B"])
     assert outputs.report.n_reasoned == 2
-    assert "2 replies had reasoning before the answer" in str(outputs.report)
+    assert "2 replies with reasoning before the answer" in str(outputs.report)
     assert "reasoning" not in str(read(["A", "B"]).report)
 
 
@@ -284,7 +284,7 @@ def test_what_was_done_is_reported():
     frame = calls(outputs, judge=["s", "s", "v", "v"])
     frame.loc[3, "model_b"] = "y"
     report = str(jaxeval.JudgeOutputs.from_pandas(frame, one_order="keep").report)
-    assert "1 call with a verdict for the side scored lower" in report
+    assert "1 call with a verdict for the side with the lower score" in report
     assert "1 reply read after commas or quotes were mended" in report
     assert "1 call of a model against itself left out" in report
 

@@ -134,7 +134,7 @@ def test_missing_judgments_are_an_error_unless_told():
     [
         ("drop", ["q1", "q2", "q3"], np.nan, "1 judgment is missing: left out"),
         ("incorrect", ["q1", "q2", "q3"], 0, "1 judgment is missing: counted as incorrect"),
-        ("complete", ["q1"], None, "2 items left out, which some model or judge lacks"),
+        ("complete", ["q1"], None, "2 items left out, because a model or a judge lacks"),
     ],
 )
 def test_policies_for_missing_judgments(missing, items, value, told):

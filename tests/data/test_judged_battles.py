@@ -333,12 +333,14 @@ def test_rows_that_share_a_prompt_by_chance_are_battles_of_their_own():
     few = rows.iloc[:41]
     battles = JudgedBattles.from_pandas(few)
     assert battles.n_battles == 41
-    assert "1 pair of models is there in both orders, and rows are battles of their own" in str(battles.report)
+    assert "1 pair of models is there in both orders, but each row is read as a battle of its own" in str(
+        battles.report
+    )
     with pytest.raises(DataError, match="39 of 40 battles are judged in one order only"):
         JudgedBattles.from_pandas(few, item="item")
     twice = pd.concat([rows, rows.iloc[:3]], ignore_index=True)
     assert JudgedBattles.from_pandas(twice).n_battles == 83
-    with pytest.raises(DataError, match=r"3 repeat an order \(first in row 80"):
+    with pytest.raises(DataError, match=r"3 rows repeat an order \(first in row 80"):
         JudgedBattles.from_pandas(twice, item="item")
     runs = JudgedBattles.from_pandas(twice.assign(run=[0] * 80 + [1] * 3), one_order="keep")
     assert runs.n_battles == 43

@@ -52,7 +52,7 @@ def anchored(replies, **columns):
 def test_the_side_of_the_reference_decides():
     said = [json.dumps({"score": s, "confidence": c}) for s, c in (("A", 0.9), ("B", 0.6), ("C", 1.0))]
     frame = anchored(said)
-    with pytest.raises(DataError, match="nothing says which one the reference is: reference='A'"):
+    with pytest.raises(DataError, match="nothing says which side is the reference: give reference='A'"):
         AnchoredVerdicts.from_pandas(frame)
     verdicts = AnchoredVerdicts.from_pandas(frame, reference="A")
     assert verdicts.outcome.tolist() == [0, 1, 0.5]

@@ -141,7 +141,7 @@ class TestFile:
         with pytest.raises(FileNotFoundError, match="no such file"):
             Battles.load(tmp_path / "nowhere.parquet")
         VOTES.to_parquet(tmp_path / "votes.parquet")
-        with pytest.raises(DataError, match=r"votes\.parquet is a table, but none that jaxeval saved"):
+        with pytest.raises(DataError, match=r"votes\.parquet is a table, but holds no battles that jaxeval saved"):
             Battles.load(tmp_path / "votes.parquet")
         (tmp_path / "text.parquet").write_text("x")
         with pytest.raises(DataError, match=r"text\.parquet is no file of saved battles"):
