@@ -20,8 +20,16 @@ VOTES = jaxeval.simulate_votes(300, 4)
 @pytest.mark.parametrize("check", [checked_integer, checked_finite, checked_positive])
 @pytest.mark.parametrize("value", ["1000", True, np.True_, None, [1], 1j])
 def test_no_numbers(check, value):
-    with pytest.raises(TypeError, match=rf"^x must be an? (integer|number), got {re.escape(repr(value))}"):
+    shown = repr(bool(value) if isinstance(value, np.bool_) else value)
+    with pytest.raises(TypeError, match=rf"^x must be an? (integer|number), got {re.escape(shown)}"):
         check("x", value)
+
+
+def test_values_are_shown_without_types_of_numpy():
+    with pytest.raises(TypeError, match=r"got 2\.5$"):
+        checked_integer("x", np.float64(2.5))
+    with pytest.raises(ValueError, match=r"got -1$"):
+        checked_positive("x", np.int64(-1))
 
 
 def test_numbers_out_of_range():
@@ -90,6 +98,11 @@ class TestRoom:
         )
         with pytest.raises(MemoryLimitError, match=f"{message}; ask for at most 1,000,000 resamples"):
             check_room(10**6 + 1, 1000)
+
+    def test_one(self, monkeypatch):
+        monkeypatch.setattr(checks, "_memory", lambda: 1500)
+        with pytest.raises(MemoryLimitError, match=r"ask for at most 1 resample$"):
+            check_room(2, 1000)
 
     def test_as_many_as_nobody_has_memory_for(self):
         judged = read_judged(two_orders(60))

@@ -70,6 +70,11 @@ class TestConditions:
             rows_where(VOTES, condition)
 
 
+def test_a_column_of_several_types_is_named():
+    with pytest.raises(DataError, match="column 'mixed' of the condition mixes values of several types"):
+        rows_where(pd.DataFrame({"mixed": [1, "a", None]}), "mixed = 1")
+
+
 WINDOW = "count(*) OVER (PARTITION BY model_a) > 1"
 
 

@@ -179,6 +179,11 @@ def test_refused(frame, message):
         read(frame)
 
 
+def test_weights_are_shown_without_types_of_numpy():
+    with pytest.raises(DataError, match=r"without a finite number above 0 \(the first is -1\.0\)"):
+        read(FRAME.assign(w=-1.0), weight="w")
+
+
 HERE = Path(__file__).parent
 SCRIPT = """
 import sys

@@ -183,6 +183,8 @@ def test_duplicates():
     found = message(runs, judgment="verdict", judge="judge", run="run")
     assert "of the same item, model, judge, run (first in row 32" in found
     assert "a judge judges an answer once in each run" in found
+    numbers = message(twice.assign(item=twice["item"].str[1:].astype(int)))
+    assert "(first in row 8: item 1, model 'b'" in numbers
 
 
 def test_labels_are_0_or_1_and_one_an_answer():

@@ -205,7 +205,7 @@ class TestHardLabel:
         assert battles.hard_label == "scores"
         assert (battles.report.n_verdicts, battles.report.n_verdict_differs) == (3, 2)
         text = str(battles.report)
-        assert "hard label: sign of the scores, a tie where it flips with the order (1 ties)" in text
+        assert "hard label: sign of the scores, a tie where it flips with the order (1 tie)" in text
         assert "verdict and label of the scores differ in 2 of 3 battles (66.7%)" in text
 
     def test_a_verdict_that_is_asked_for(self):
@@ -221,7 +221,7 @@ class TestHardLabel:
         np.testing.assert_array_equal(JudgedBattles.from_pandas(ORDERS, **one).hard, [1, 1, 0.5, 0])
         asked = JudgedBattles.from_pandas(ORDERS, **one, hard_label="scores")
         np.testing.assert_array_equal(asked.hard, [1, 1, 0.5, 0])
-        assert "hard label: sign of the scores (1 ties)" in str(asked.report)
+        assert "hard label: sign of the scores (1 tie)" in str(asked.report)
 
     def test_verdicts_of_two_orders(self):
         """One side in both, or one beside a tie; two sides are a tie, and one that is missing is no verdict."""
@@ -360,7 +360,7 @@ def test_judges_of_a_table_are_told_apart(tmp_path):
     }
     assert judges["q"].orders is None
     assert list(read_judges(path, only_judge="q")) == ["q"]
-    with pytest.raises(DataError, match="holds 2 judges, p, q, and one is needed"):
+    with pytest.raises(DataError, match=r"holds 2 judges: p, q\. Name the one to read"):
         read_judged_battles(path)
     with pytest.raises(DataError, match="has no judge 'r'; its judges are p, q"):
         read_judged_battles(path, only_judge="r")

@@ -232,7 +232,7 @@ class TestWinnersAndLosers:
     def test_both_are_named(self):
         with pytest.raises(ValueError, match="winner_model= and loser_model= go together"):
             Battles.from_pandas(self.FRAME, winner_model="won")
-        with pytest.raises(ValueError, match="given once, got winner= and winner_model= and loser_model="):
+        with pytest.raises(ValueError, match="give the result once, got winner= and winner_model= and loser_model="):
             Battles.from_pandas(self.FRAME, winner="other", winner_model="won", loser_model="lost")
 
 

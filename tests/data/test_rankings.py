@@ -144,7 +144,7 @@ class TestBadInput:
         [
             ([1, 1, 2, 1, 1], "column 'w' differs within 1 ranking (the first is 'v')"),
             ([-1] * 5, "weights must lie between"),
-            ([0] * 5, "no ranking is left of 2: 2 have weight 0"),
+            ([0] * 5, "no ranking is left of 2 rankings: 2 of weight 0"),
         ],
     )
     def test_weights(self, w, says):

@@ -190,7 +190,7 @@ class TestColumns:
         path = write(frame, tmp_path / f"votes.{ending}")
         found = message(path)
         assert found.startswith(
-            f"votes.{ending}: the table has a column 'count' beside '{result}': name it (count='count'"
+            f"votes.{ending}: the table has a column 'count' beside '{result}': if it says how many"
         )
         assert "--count count" in found
         assert result == "winner_model_a" or f"{result}='{result}', on the command line --{result} {result}" in found
@@ -253,7 +253,7 @@ class TestText:
         lines = [json.dumps(row | {"voter": n}) for row, n in zip(rows.to_dict("records"), numbers, strict=True)]
         found = message(write_text("\n".join(lines), tmp_path / "votes.jsonl"), keep=["voter"])
         assert "column 'voter'" in found
-        assert "make them text" in found
+        assert "write them as text" in found
 
     def test_large_whole_numbers_beside_missing_ones(self, tmp_path):
         rows = VOTES.assign(voter=pd.array([2**53, 2**53 + 1, 2**53, None, 1], dtype="Int64"))

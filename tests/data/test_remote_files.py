@@ -346,7 +346,7 @@ def test_a_connection_to_the_hub_that_breaks_leaves_no_file(server, copies, monk
     caplog.set_level(logging.ERROR, logger="huggingface_hub")
     server.breaks |= {"/hub/data/day-1.parquet", "/hub/data/day-2.csv"}
     for name in ("day-1.parquet", "day-2.csv"):
-        with pytest.raises(DataError, match=r"hf://.* cannot be fetched: .*nothing of it is kept"):
+        with pytest.raises(DataError, match=r"hf://.* cannot be fetched: .*no part of it is kept"):
             jaxeval.read_battles(f"{HUB}/data/{name}")
     assert copies() == []
 

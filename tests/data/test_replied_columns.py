@@ -36,7 +36,7 @@ def test_grades_that_cannot_be_read_are_an_error_or_counted():
     said = ["Yes", "I do not know whether it is, since the question cannot be answered at all.", "No", None]
     with pytest.raises(DataError, match=r"1 reply of 4 cannot be read: 1 prose without a verdict \(first in row 1\)"):
         answers(said)
-    with pytest.raises(DataError, match=r"1 of 4 judgments are missing \(first in row 3"):
+    with pytest.raises(DataError, match=r"1 of 4 judgments is missing \(first in row 3"):
         answers(said, unparsed="drop")
     left = answers(said[:3], unparsed="drop")
     np.testing.assert_array_equal(left.judgment.ravel(), [1, np.nan, 0])
