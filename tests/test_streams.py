@@ -251,7 +251,7 @@ class TestManyFiles:
         write(VOTES[:50].assign(model_a=3), folder / "b.parquet")
         found = message(folder)
         assert "column 'model_a' holds text in a.parquet and values of type int64 in b.parquet" in found
-        assert "make it one type" in found
+        assert "write the whole column in one type" in found
 
     def test_numbers_of_several_types_are_numbers(self, tmp_path):
         rows = VOTES[:40].drop(columns="winner")
@@ -270,7 +270,7 @@ class TestManyFiles:
         (tmp_path / "notes.txt").write_text("x")
         found = message(tmp_path)
         assert "holds notes.txt, which is no table" in found
-        assert "*.parquet chooses files" in found
+        assert "give a pattern such as" in found
 
 
 class TestFaults:

@@ -88,7 +88,7 @@ class TestMissing:
         return VOTES.assign(language=pd.Series(SIZES).mask(gone), half=np.arange(600) % 2)
 
     def test_error(self, votes):
-        message = r"column 'language' has 3 missing values \(first in row 0; .*say missing='drop' or missing='label'"
+        message = r"column 'language' has 3 missing values \(first in row 0; .*choose missing='drop' or missing='label'"
         with pytest.raises(DataError, match=message):
             bootstrap(votes, 2, by="language")
 
