@@ -109,7 +109,7 @@ class TestScores:
         pd.testing.assert_frame_equal(
             bootstrap_scores(data, "task", n_resamples=9), bootstrap_scores(data, ["task"], n_resamples=9)
         )
-        with pytest.raises(ValueError, match="name a role at least: 'model', 'judge'"):
+        with pytest.raises(ValueError, match="name at least one role: 'model', 'judge'"):
             anchored_scores(data, [])
 
     @pytest.mark.parametrize(

@@ -238,7 +238,7 @@ def test_what_judges_printed_and_tables_beside_the_scores(tmp_path):
     frame.to_csv(tmp_path / "verdicts.csv", index=False)
     unsaid = anchored(tmp_path / "said.jsonl", "--resamples", 20)
     assert unsaid.exit_code == 1
-    assert "nothing says which one the reference is" in unsaid.output
+    assert "nothing says which side is the reference" in unsaid.output
     options = ("--resamples", 20, "--out")
     first = anchored(tmp_path / "said.jsonl", "--reference", "A", "--min-confidence", 0.7, *options, tmp_path / "a")
     second = anchored(tmp_path / "verdicts.csv", *options, tmp_path / "b", "--full")
