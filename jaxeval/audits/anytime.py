@@ -54,7 +54,7 @@ class AnytimeIntervals(PartResult):
 
     @property
     def tables(self) -> Mapping[str, pd.DataFrame]:
-        """Those of neighbours, as an audit tells them, and all."""
+        """The intervals of neighbours, which an audit shows, and those of all pairs."""
         return {"": self.neighbours, "all_pairs": self.table}
 
     @property
@@ -68,9 +68,9 @@ class AnytimeIntervals(PartResult):
         if len(near) == 0:
             return []
         lost = int((near["apart_fixed"] & ~near["apart"]).sum())
-        text = f"Who looks every day needs intervals {near['width_ratio'].median():.2f} times as wide: they tell "
-        text += f"{near['apart'].sum():,} of {counted(len(near), 'pair')} of neighbours apart, and fixed ones, which "
-        text += f"miss at some look more often than they say, {near['apart_fixed'].sum():,}."
+        text = f"Somebody who looks every day needs intervals {near['width_ratio'].median():.2f} times as wide: they "
+        text += f"tell {near['apart'].sum():,} of {counted(len(near), 'pair')} of neighbours apart. Fixed intervals "
+        text += f"tell {near['apart_fixed'].sum():,} apart, but miss at some look more often than they say."
         return [Finding(_PART, Severity.CAUTION if lost else Severity.NOTE, text)]
 
 
@@ -87,16 +87,16 @@ def anytime_intervals(
     s)^2; an asymptotic confidence sequence (Waudby-Smith et al., arXiv:2103.06476). On 300 simulated boards of 6
     models with 100 looks at 60 or 300 to 6,000 votes, intervals of 95 % missed the difference at some look in .01
     to .03 of the boards, and fixed ones in .33 to .39. They are 1.55 times as wide as fixed ones where they are
-    tuned, and 1.66 times at a quarter or ten times of the votes. They rest on a normal approximation from the first
-    look on: first look when every model has about 20 votes.
+    tuned, and 1.66 times as wide at a quarter of those votes or at ten times as many. They rest on a normal
+    approximation from the first look on: first look when every model has about 20 votes.
 
     Args:
         board: the fit, or a bootstrap, whose fit is taken. A fit with ``cluster=`` has errors over clusters.
         level: at all looks at once.
-        tuned_for: the standard error (Elo) at which intervals are least wide beside fixed ones. It is to be chosen
-            before the first look, and to stay: half of the gap that is to be told is a good choice.
-        comparisons: pairs that share 1 - level, as the chance of any miss; "all" for all pairs of rated models. On a
-            board that grows, give the number that it will have.
+        tuned_for: the standard error (Elo) at which intervals are least wide beside fixed ones. Choose it before the
+            first look, and keep it: half of the gap that you want to detect is a good choice.
+        comparisons: how many pairs share 1 - level as the chance that any interval misses; "all": all pairs of rated
+            models. For a board that grows, give the number of pairs that it will have.
 
     Raises:
         ValueError: a level or a number out of range.
@@ -118,7 +118,7 @@ def anytime_intervals(
     above, below = np.triu_indices(len(rated), 1)
     n = len(above) if comparisons == "all" else checked_integer("comparisons", comparisons, 1)
     value, error = rated.to_numpy()[above] - rated.to_numpy()[below], errors[above, below]
-    error = np.where(error > 0, error, np.nan)  # without spread, as of ties alone, nothing is known of it
+    error = np.where(error > 0, error, np.nan)  # without spread, as with ties alone, the error is unknown
     half = error * anytime_factor(error, tuned_for, alpha / max(n, 1))
     fixed = normal_quantile(level) * error
     table = pd.DataFrame(

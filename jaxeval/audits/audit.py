@@ -54,7 +54,7 @@ def audit(battles: Battles | Any, *, parts: Sequence[str] | None = None, **optio
         time: column of the time of each vote: dates, or numbers.
         lengths: columns of the lengths of both answers, of side A and of side B.
         families: the family (organisation) of each model, by name.
-        ties: "half" a win; or "davidson" or "rao_kupper", as in `fit_bradley_terry`.
+        ties: "half": a tie counts half a win; or "davidson" or "rao_kupper", as in `fit_bradley_terry`.
         features: covariates ("style control"), as in `fit_bradley_terry`.
         level: of intervals and tests.
         n_resamples: at least 20, of every part that resamples or simulates.
@@ -62,7 +62,7 @@ def audit(battles: Battles | Any, *, parts: Sequence[str] | None = None, **optio
         chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`, for all parts together.
 
     Raises:
-        TypeError, ValueError: an option is none.
+        TypeError, ValueError: an option has the wrong type, or an impossible value.
         DataError: a column is not there, or the battles cannot be fitted.
 
     Examples:
@@ -74,7 +74,7 @@ def audit(battles: Battles | Any, *, parts: Sequence[str] | None = None, **optio
     """
     asked = _asked(parts)
     audited = Audited.of(battles, options)
-    warnings = tuple(audited.fit.warnings)  # here, as what is wrong with the fit is no matter of a part
+    warnings = tuple(audited.fit.warnings)  # those of the fit belong to no part
     settings = audited.settings | {"parts": [part.name for part in asked]}
     found = {}
     identity = partial(Identity, settings, audited.digest, noun="battles")

@@ -24,7 +24,7 @@ from jaxeval.wording import counted, visible
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: Sentences of a verdict. Each part that answers has one, if there is room.
+#: The most sentences of a verdict. Each part that answers has one, if there is room.
 _MOST_SENTENCES = 10
 #: Rows of each table on the page; the files hold all.
 _ROWS_OF_PAGE = 20
@@ -137,8 +137,8 @@ class Audit(Shown):
     def to_json(self) -> str:
         """All of it: settings, versions, the digest of the votes, findings, tables, and why parts are absent.
 
-        ``digest`` tells damage: it is that of the object without it, as of `write_table`. Numbers that are missing or
-        infinite are null.
+        ``digest`` shows damage: it is the digest of the object without this entry, as in `write_table`. Numbers that
+        are missing or infinite are null.
         """
         content = plain_values({
             "settings": self.settings,

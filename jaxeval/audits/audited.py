@@ -42,13 +42,13 @@ class AuditOptions:
     seed: int = 0
 
     def checked(self, battles: Battles) -> Self:
-        """The same with numbers and lists of Python's.
+        """The same options, with plain Python numbers and lists.
 
         Raises:
-            TypeError: an option is of another type than it says.
+            TypeError: an option has the wrong type.
             ValueError: a bad number.
-            DataError: there is no such column, or it has missing values. Some voters may be missing, and times, which
-                only the part on drift cannot do without.
+            DataError: there is no such column, or it has missing values. Some voters may be missing. So may times: only
+                the part on drift needs all of them.
         """
         if not isinstance(self.families, Mapping | None):
             raise TypeError(f"families= maps the names of models to their families, got {self.families!r}")

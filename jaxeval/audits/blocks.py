@@ -18,9 +18,10 @@ _SKEWNESS = np.sqrt(8)  # of a squared standard normal
 def divided_models(points: Points, which: Bool, taste: float, models: pd.Index) -> pd.DataFrame:
     """A row for each model: by how many logits voters differ about it, and whether that is more than about others.
 
-    Accounts that vote for one model agree with each other: about it the voters differ, with few votes each, too. The
-    squared excess of points over all voters of two votes or more, less its variance, measures it. Models are compared
-    with the median model, so that tastes which honest voters have of all models raise no alarm.
+    Accounts that vote for one model agree with each other, and so voters differ about this model, even with few votes
+    each. The squared excess of points, less its variance, over all voters of two votes or more measures how much.
+    Models are compared with the median model, so that the tastes that honest voters have about all models raise no
+    alarm.
 
     Args:
         points: of voters.
@@ -43,7 +44,7 @@ def divided_models(points: Points, which: Bool, taste: float, models: pd.Index) 
     n_voters = np.bincount(model, minlength=m)
     wide = variance + taste**2 * points.taste_variance
     error = np.sqrt(np.maximum(points.fourth + 2 * wide**2, 1e-12))  # of the squared excess
-    # Those who vote much tell most of themselves, and one of them must not decide: none counts more than one term does.
+    # Voters with many votes weigh most, but a single one must not decide: no voter counts for more than one full term.
     share = np.minimum(points.taste_variance / error, 1.0)
     weight = np.maximum(total(share * points.taste_variance / error), 1e-300)
     square = total(share * (excess**2 - variance) / error) / weight

@@ -44,7 +44,8 @@ class AuditedBoard(PartResult):
         outside = table.loc[table["rank"].isna(), "model_name"]
         if len(outside):
             names, has = named(list(map(visible_line, outside))), counted(len(outside), "model has", "models have")
-            text = f"{has} no finite rating, and no part of the audit says more: {names}."
+            it = "it" if len(outside) == 1 else "them"
+            text = f"{has} no finite rating, and no part of the audit says more about {it}: {names}."
             found.append(Finding(_PART, Severity.CAUTION, text))
         return found
 

@@ -31,7 +31,7 @@ class Chance(NamedTuple):
     cyclic: float = np.nan  # weighted squares of the log-odds that no strengths explain
     total: float = np.nan  # of all log-odds
     cyclics: Float | None = None  # (B,)
-    n_failed: int = 0  # boards without a fit, which count as ones of more misfit
+    n_failed: int = 0  # boards that could not be fitted, which count as boards of more misfit
 
 
 def share_above(value: Float | float, draws: Float) -> Float:

@@ -20,7 +20,7 @@ from jaxeval.kernels.solve import Status, Terms
 from jaxeval.ratings.boards import TOLERANCE_LOGIT, Board
 from jaxeval.resampling.units import pad
 
-#: Of chord steps and of Newton's: a change that leaves some model without a finite rating runs out of the latter.
+#: Limits of chord steps and of Newton's steps. A change that leaves a model without a finite rating uses up the latter.
 _CHORD_STEPS, _NEWTON_STEPS = 30, 25
 #: Entries of a lane, at least, and by what factor they grow: each number of them is compiled.
 _FEWEST_ENTRIES, _STEP = 64, 4
@@ -32,8 +32,8 @@ class Entries(NamedTuple):
 
     first: Int  # (L, K) models
     second: Int
-    weight: Float  # (L, K) that the votes between them get more
-    points: Float  # (L, K) that the first model gets more of it
+    weight: Float  # (L, K) added to the weight of the votes between them
+    points: Float  # (L, K) added to the points of the first model
 
 
 class Refitted(NamedTuple):
@@ -54,7 +54,7 @@ class ChangedBoards:
 
     @classmethod
     def of(cls, board: Board, run: LaneRun) -> Self:
-        """Of a board by logits, without a ridge."""
+        """The changes of a board by logits, without a ridge."""
         return cls(board, replace(run, advance=lambda n: None), padded_size(len(board.theta)))
 
     @cached_property

@@ -1,8 +1,8 @@
-"""Whether results hang on something beside the models: on the side, on covariates, on time.
+"""Whether results depend on something beside the models: on the side, on covariates, on time.
 
 Each is a score test (DOI 10.1017/S0305004100023987): how far the residuals of the board go with a covariate that it
-leaves out, less what the strengths would take. The errors are those of independent units, votes or clusters, whether
-or not the board fits.
+leaves out, beyond what the strengths would take up. The errors are those of independent units, votes or clusters,
+whether or not the board fits.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def dependence(
 ) -> pd.DataFrame:
     """A row for the side, for the difference of ``lengths``, for each of the ``features``, and for ``time``.
 
-    ``effect`` is in logits: of being side A, of one unit of the feature, as it would be fitted beside the strengths, to
-    first order. Time may move every model on its own: its row has no effect, and tests a common slope of zero.
+    ``effect``, in logits, is that of being side A, or of one unit of the feature, as a fit beside the strengths would
+    have it to first order. Time may move every model differently: its row has no effect, and tests that no model moves.
 
     Raises:
         DataError: a column is not there, or is not numeric or a date.
@@ -135,5 +135,5 @@ def _times(battles: Battles, name: str) -> Float:
     value = value - value.mean()
     spread = value.std()
     if not spread > 0:
-        raise DataError(f"column {name!r} has one value only: nothing can hang on it")
+        raise DataError(f"column {name!r} has one value only: nothing can depend on it")
     return np.asarray(value / spread)

@@ -53,14 +53,15 @@ class Drift(PartResult):
 
     ``changes`` has the steps that were found, in the order in which they were found: the model, the first ``period``
     after the step, ratings ``before`` and ``after`` with all other models held together, their ``difference`` with its
-    interval, and ``p_adjusted``. The interval takes the split as given, though it was chosen: large steps look a little
-    larger than they are.
+    interval, and ``p_adjusted``. The interval takes the split as given, although the data chose it: large steps look a
+    little larger than they are.
 
-    ``table`` has a row a model: the largest |z| over all splits before any step is taken out, where (``period``), its
-    ``p_value``, its ``p_adjusted`` over all models, and ``detectable``: the step that would be found every second time.
+    ``table`` has a row per model: the largest |z| over all splits before any step is taken out, where it is
+    (``period``), its ``p_value``, its ``p_adjusted`` over all models, and ``detectable``: the step that would be found
+    half of the time.
 
-    ``ratings`` has a row a period and model. The ratings of a period are moved together so that their mean change since
-    the whole board, weighted by battles, is zero: only what a model does beside the others is seen.
+    ``ratings`` has a row per period and model. The ratings of a period are shifted together so that their mean change
+    against the whole board, weighted by battles, is zero: they show only what a model does beside the others.
 
     Examples:
         >>> import jaxeval
@@ -98,21 +99,21 @@ class Drift(PartResult):
         every, n = self.settings["every"], self.settings["n_periods"]
         tested = self.table["p_adjusted"].notna()
         if not tested.any():
-            text = f"No model has {self.settings['min_votes']} votes before and after a split of the "
+            text = f"No model has {counted(self.settings['min_votes'], 'vote')} before and after a split of the "
             return [Finding(_PART, Severity.CAUTION, f"{text}{n} {told_period(every)}s: drift cannot be seen.")]
         among = f"of {counted(int(tested.sum()), 'model')} over {counted(n, told_period(every))}"
         usual = f"{self.table.loc[tested, 'detectable'].median():.0f} Elo"
         if len(self.changes) == 0:
             best = self.table.loc[tested].iloc[0]
             text = f"No rating {among} changed: the largest |z| is {abs(best['z']):.1f} "
-            text += f"({visible_line(best['model'])}), {self.critical:.1f} would be a change. A step of {usual} would "
-            return [Finding(_PART, Severity.REASSURING, f"{text}be found every second time for the median model.")]
+            text += f"({visible_line(best['model'])}), and a change takes {self.critical:.1f}. For the median model a "
+            return [Finding(_PART, Severity.REASSURING, f"{text}step of {usual} would be found half of the time.")]
         told = "; ".join(
-            f"{visible_line(row.model)} by {row.difference:+.0f} Elo from {row.period} on (p {row.p_adjusted:.2g})"
+            f"{visible_line(row.model)} by {row.difference:+.0f} Elo from {row.period} on (p = {row.p_adjusted:.2g})"
             for row in self.changes.head(_MOST_TOLD).itertuples()
         )
         changed = self.changes["model"].nunique()
-        text = f"The ratings of {changed:,} {among} changed: {told}. The board averages over what these models were."
+        text = f"The ratings of {changed:,} {among} changed: {told}. The board shows averages over these changes."
         return [Finding(_PART, Severity.SERIOUS if changed > tested.sum() / 10 else Severity.CAUTION, text)]
 
 
@@ -142,25 +143,25 @@ def drift(
 
     For every model and every split of the periods, a step of the model's rating is tested by its score, divided by its
     standard error (sup-score test; Andrews 1993, DOI 10.2307/2951764). The largest |z| over all models and splits is
-    compared with that of draws without a change, which have the variance of the residuals, or of whole clusters. Where
-    it is too large, the model is split in two there, the board is fitted anew, and the search goes on: opponents of a
+    compared with that of draws without a change, which have the variance of the residuals, or of whole clusters. If it
+    is too large, the model is split in two there, the board is fitted anew, and the search goes on. So opponents of a
     model that changed raise no alarm of their own.
 
-    On 300 simulated boards of 8 models, 12 weeks and 6,000 votes without a change, one was found on .06 of a nominal
-    .05 (standard error .014). A step of 50 Elo in the middle was found on .40 of the boards, and one of 100 Elo on
-    .97. Where voters with tastes cast 20 votes each within a few minutes, false alarms were raised on .27 of the
-    boards, and with ``cluster=`` on .02. See docs/drift-and-peeking.md.
+    On 300 simulated boards of 8 models, 12 weeks and 6,000 votes without a change, a change was found on .06 of them,
+    at a nominal .05 (standard error .014). A step of 50 Elo in the middle was found on .40 of the boards, and one of
+    100 Elo on .97. If voters with tastes cast 20 votes each within a few minutes, false alarms were raised on .27 of
+    the boards, and with ``cluster=`` on .02. See docs/drift-and-peeking.md.
 
     Args:
         battles: `Battles`, or a table with the standard columns.
         time: column of when votes were cast: times, texts in ISO 8601, or seconds since 1970.
         every: "hour", "day", "week", "month", "quarter" or "year" (UTC), or a number of periods of equal size.
         cluster: column of voters or prompts, whose votes are not independent.
-        min_votes: of a model on either side of a split.
+        min_votes: votes of a model that are needed on either side of a split.
         alpha: the chance of any false alarm, over all models and splits.
         level: of the intervals.
-        most_changes: that are looked for.
-        n_draws: of boards without a change; p is at least 1 / (n_draws + 1).
+        most_changes: the most changes that are looked for.
+        n_draws: draws of boards without a change; p is at least 1 / (n_draws + 1).
         seed: the same seed gives the same draws.
 
     Raises:
@@ -185,7 +186,7 @@ def drift(
     most_changes, seed = checked_integer("most_changes", most_changes), checked_integer("seed", seed)
     clusters = None if cluster is None else battles.codes(cluster)[0]
     if clusters is not None and clusters.max() == 0:
-        raise DataError(f"column {cluster!r} has one value only: one cluster does not tell how far others would differ")
+        raise DataError(f"column {cluster!r} has one value only: one cluster does not show how far others would differ")
     cut = cut_periods(vote_seconds(battles, time), every)
     _check_room(cut, battles, every)
     votes = timed_votes(
@@ -196,7 +197,9 @@ def drift(
     critical = float(np.quantile(first.largest, 1 - alpha, method="higher"))
     warnings = few_clusters_text(None if votes.cluster is None else int(votes.cluster.max()) + 1)
     if len(found) == most_changes > 0:
-        warnings.append(f"{most_changes} changes were found, and no more were looked for (most_changes=)")
+        warnings.append(
+            f"{counted(most_changes, 'change was', 'changes were')} found, and no more were looked for (most_changes=)"
+        )
     return Drift(
         ratings=_ratings(battles, cut, first.board, z_level),
         table=_models_table(first, cut, battles.models, critical),
@@ -231,8 +234,8 @@ def _check_room(cut: Periods, battles: Battles, every: Every) -> None:
     if size > _MOST_NUMBERS:
         most = max(_MOST_NUMBERS // battles.n_models**2, 2)
         raise DataError(
-            f"{n:,} periods of {battles.n_models:,} models are too many to compare: take longer periods, every={most} "
-            "for as many as there is room for, or fewer models (Battles.filter)"
+            f"{n:,} periods of {battles.n_models:,} models are too many to compare: take longer periods (every={most} "
+            "makes as many as there is room for), or fewer models (Battles.filter, on the command line --models)"
         )
 
 
@@ -277,7 +280,7 @@ def _models_table(test: StepTest, cut: Periods, models: pd.Index, critical: floa
 def _changes_table(
     found: list[_Change], votes: TimedVotes, board: Board, cut: Periods, models: pd.Index, z_level: float
 ) -> pd.DataFrame:
-    """The steps, from the fit in which every model that changed is several."""
+    """The steps, from the fit in which every model that changed counts as several models."""
     covariance = _sandwich(votes, board) if found else np.zeros((0, 0))
     n_votes = votes.per_unit()
     of_unit: dict[int, Any] = dict(enumerate(models))

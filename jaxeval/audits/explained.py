@@ -1,4 +1,4 @@
-"""What takes misfit away, and what it does to the errors of ratings."""
+"""What removes misfit, and what misfit does to the errors of ratings."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from jaxeval.ratings.options import BootstrapOptions, FitOptions, Ties
 from jaxeval.ratings.sandwich import score_squares
 from jaxeval.ratings.slices import Slices, make_slices, whole_board
 from jaxeval.ratings.vote_groups import VoteGroups
+from jaxeval.wording import counted
 
 _TIE_MODELS: dict[str, Ties] = {"Davidson's model of ties": "davidson", "Rao and Kupper's model of ties": "rao_kupper"}
 
@@ -43,8 +44,8 @@ def explained(
     """Pearson's X2 of one number per model, and of what else might fit.
 
     That is a board with the features of ``options``, boards with a model of ties, and boards of each slice of ``by`` on
-    its own. ``removed`` is the share of the first row's excess of X2 over its degrees of freedom that a row has not:
-    slices have the excess of all votes, if pairs are as odd in each, and none, if mixing slices made it.
+    its own. ``removed`` is the share of the first row's excess of X2 over its degrees of freedom that is gone in a row.
+    Slices keep all of it if pairs are as odd in each slice, and have none of it if mixing slices caused it.
     Overlapping slices, in which votes would count twice, have no row.
 
     Raises:
@@ -83,14 +84,14 @@ def _of_slices(slices: Slices) -> tuple[str, float, int]:
     each = [pair_votes(own, responses(own).expected) for own in boards]
     dof = sum(int(votes.met.sum()) - n_free(own) for votes, own in zip(each, boards, strict=True))
     statistic = float(sum(votes.pearson.sum() for votes in each))
-    return f"a rating for each of {len(boards):,} slices by {', '.join(slices.by)}", statistic, dof
+    return f"a rating for each of {counted(len(boards), 'slice')} by {', '.join(slices.by)}", statistic, dof
 
 
 def rank_errors(models: pd.Index, board: Board, votes: PairVotes, drawn: VoteGroups) -> pd.DataFrame:
     """A row per pair of neighbours in the ranking: their gap (Elo), and its standard error in three ways.
 
-    ``model_error`` takes the fit for right, ``sandwich_error`` does not, for the pairs that met as often as they did.
-    ``opponents_error`` takes the oddness of pairs as drawn anew, as for other opponents.
+    ``model_error`` takes the fit for right; ``sandwich_error`` does not. Both are for pairs that met as often as they
+    did. ``opponents_error`` takes the oddness of pairs as drawn anew, as it would be with other opponents.
     """
     elo = ELO_PER_UNIT[board.link]
     inverse, rated = board.inverse_information(), np.flatnonzero(board.active)

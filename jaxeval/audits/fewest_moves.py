@@ -36,7 +36,7 @@ def fewest_moves(boards: ChangedBoards, moves: Moves, pairs: Int, section: str) 
 
     ``section`` names the refits in a checkpoint.
     """
-    if len(moves.capacity) == 0:  # as of ties, which are not flipped
+    if len(moves.capacity) == 0:  # such as ties, which are not flipped
         nothing = np.zeros((len(pairs), 0))
         return FewestMoves(np.full(len(pairs), np.nan), nothing.astype(np.int64), nothing)
     theta = boards.board.theta

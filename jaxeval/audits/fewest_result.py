@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PART = "fewest_votes"
-#: What so small a share of the votes decides is serious, or asks for caution; so is what so few voters decide.
+#: If so small a share of the votes decides something, this is serious, or asks for caution; so few voters are serious.
 _SERIOUS, _CAUTION, _FEW_VOTERS = 0.001, 0.01, 3
 
 
@@ -107,9 +107,9 @@ class FewestVotes(PartResult):
         few = int((known["dropped"] <= _SERIOUS * self.n_votes).sum())
         least = known.loc[known["dropped"].astype(float).idxmin()]
         pair = f"{visible_line(least['below'])} passes {visible_line(least['above'])}"
-        swap = f"{few:,} of {counted(len(self.table), 'pair')} of neighbours swap"
+        swap = f"{few:,} of {counted(len(self.table), 'pair')} of neighbours {'swaps' if few == 1 else 'swap'}"
         votes = counted(least["dropped"], "vote is", "votes are")
-        text = f"{swap} when {_SERIOUS:.1%} of the votes or fewer are dropped; {pair} when {votes}."
+        text = f"{swap} when {_SERIOUS:.1%} of the votes or fewer are dropped; {pair} when {votes} dropped."
         severity = Severity.CAUTION if 2 * few > len(self.table) else Severity.NOTE
         return [Finding(PART, severity if few else Severity.REASSURING, text)]
 

@@ -27,7 +27,7 @@ from jaxeval.ratings.boards import Board
 from jaxeval.ratings.vote_groups import cluster_rows
 from jaxeval.tables.table import Table
 
-#: Models at the top whose order is looked into: more take long, and are no board to read.
+#: Models at the top whose order is looked into: more would take long, and nobody reads so long a board.
 _MOST_MODELS = 500
 #: Models of a board, each refit of which takes tables of all pairs.
 _WIDEST = 2_000
@@ -42,7 +42,7 @@ def fewest_votes(
     """How few votes decide: the fewest dropped, flipped or added votes that swap neighbours and change the top.
 
     Votes are chosen by their influence on the difference of two models, looked at anew after each refit, and every
-    number is that of an exact refit (as of arXiv:2508.11847, which drops votes). To flip a vote is to swap its winner:
+    number is that of an exact refit (as in arXiv:2508.11847, which drops votes). To flip a vote is to swap its winner:
     ties are dropped or added only. Votes are added between any two rated models; an added tie never does more than a
     win. What would leave a model without a finite rating does not count.
 
@@ -55,8 +55,8 @@ def fewest_votes(
         chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`.
 
     Raises:
-        ValueError: fewer than two models have comparable ratings, there is a tie model or are covariates, or an option
-            is none.
+        ValueError: fewer than two models have comparable ratings, a tie model or covariates are asked for, or an option
+            has an impossible value.
         DataError: a column is not there.
 
     Examples:

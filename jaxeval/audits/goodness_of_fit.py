@@ -32,9 +32,9 @@ from jaxeval.statistics.clusters import few_clusters_text
 from jaxeval.statistics.quantiles import checked_level
 from jaxeval.wording import counted, visible_line
 
-# Of the pairs, this share must expect so many points on both sides for the deviance, which else rejects honest boards.
+# For the deviance, this share of the pairs must expect so many points on both sides; else it rejects honest boards.
 _DENSE_SHARE, _DENSE_POINTS = 0.8, 5.0
-#: Votes of the median pair, below which nobody can tell what share of the log-odds goes in circles.
+#: If the median pair has fewer votes, nobody can say what share of the log-odds goes in circles.
 _FEWEST_FOR_CYCLES = 20
 #: Models of a board, beyond which refits would take many minutes.
 _MOST_MODELS = 1_000
@@ -58,15 +58,15 @@ def goodness_of_fit(
 ) -> GoodnessOfFit:
     """Whether one number per model fits the votes, where it does not, and what removes the misfit.
 
-    Pearson's X2 compares each pair's points with what the ratings expect, in units of their variance; a tie is half a
-    point, and ties take off what the pair's own share of them does. Its p-value comes from boards of the same pairs
-    simulated at the fit and refitted (a parametric bootstrap). It presumes independent votes.
+    Pearson's X2 compares each pair's points with what the ratings expect, in units of their variance. A tie is half a
+    point, and makes the variance of its pair smaller. The p-value comes from boards of the same pairs simulated at the
+    fit and refitted (a parametric bootstrap). It presumes independent votes.
 
-    With ``cluster`` the votes of a cluster may hang together in any way. So may votes in what else they have: soft
-    targets, weights, ``features`` or a model of ``ties``. Then the p-values come from random signs of the residuals of
-    whole clusters, or of single votes.
+    With ``cluster`` the votes of a cluster may depend on each other in any way. The p-values then come from random
+    signs of the residuals of whole clusters. With soft targets, weights, ``features`` or a model of ``ties``, but
+    without clusters, they come from random signs of the residuals of single votes.
 
-    Only models with a finite rating take part. docs/goodness-of-fit.md tells how often honest boards are rejected.
+    Only models with a finite rating take part. docs/goodness-of-fit.md says how often honest boards are rejected.
 
     Args:
         battles: `Battles`, or a table with the standard columns.
@@ -74,11 +74,11 @@ def goodness_of_fit(
         ties: "half" tests ratings that take a tie as half a win; "davidson" or "rao_kupper" those of a model of ties,
             by the points that it expects.
         features: as in `fit_bradley_terry`. The test is of the board that controls for them; ``table`` says how much
-            hangs on each, and ``explained`` what they remove.
+            results depend on each, and ``explained`` what they remove.
         by: columns of slices, for ``explained``: how much of the misfit is gone within slices.
         time: column of numbers or dates: whether models drift.
-        lengths: columns of the lengths of both answers, of side A and of side B: whether results hang on them.
-        level: pairs, triads and tests are told of where p is at most 1 - ``level``.
+        lengths: columns of the lengths of both answers, of side A and of side B: whether results depend on them.
+        level: sentences name pairs, triads and tests whose p is at most 1 - ``level``.
         n_resamples: simulated boards, at least 19.
         seed: the same seed gives the same boards.
         chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`.
@@ -86,7 +86,7 @@ def goodness_of_fit(
     Raises:
         DataError: a column is missing or cannot be read; there are no more pairs than ratings need, so that any votes
             fit; or as in `fit_bradley_terry`.
-        ValueError: a level or a number that is none, more than 1,000 models, or so few clusters or resamples that no
+        ValueError: an impossible level or number, more than 1,000 models, or so few clusters or resamples that no
             p-value could be as small as 1 - ``level``.
 
     Examples:
@@ -104,7 +104,7 @@ def goodness_of_fit(
     if battles.n_models > _MOST_MODELS:
         raise NotAnsweredError(
             f"{counted(battles.n_models, 'model')} are more than the {_MOST_MODELS:,} whose boards can be simulated "
-            "and refitted: test a part of them, as by Battles.filter(models=...)"
+            "and refitted: test a part of them (Battles.filter(models=...), on the command line --models)"
         )
     options = FitOptions(ties=ties, features=features, cluster=cluster, method="dense").checked(battles)
     covariates = design(battles, options.features, options.normalize)
@@ -128,7 +128,7 @@ def goodness_of_fit(
     signs = drawn.repeating is not None or options.contextual or not cells.hard
     _check_reach(drawn, cluster, n_resamples, level)
     plain, plain_votes, plain_drawn = fitted.board, votes, drawn
-    if options.contextual:  # what results hang on, and what removes misfit, is asked of ratings without more
+    if options.contextual:  # what results depend on, and what removes misfit, is asked of plain ratings
         bare, nothing = replace(options, features=(), ties="half"), design(battles, (), True)
         plain_cells, plain_drawn = whole_board(battles, nothing, bare)
         plain = fit_slices([(battles.models, plain_cells)], nothing, bare)[0].board
@@ -172,7 +172,7 @@ def goodness_of_fit(
 
 
 def _check_reach(drawn: VoteGroups, cluster: str | None, n_resamples: int, level: float) -> None:
-    """An error where no p-value can be as small as the level asks for: nothing could ever be rejected."""
+    """An error if no p-value can be as small as the level asks for: nothing could ever be rejected."""
     clusters, wanted = drawn.repeating, 1 - level + 1e-9
     if clusters is not None and 0.5 ** (len(clusters.size) - 1) > wanted:
         n = counted(len(clusters.size), "cluster")
@@ -195,7 +195,7 @@ def _method(signs: bool, cluster: str | None) -> str:
 
 
 def _reasons(votes: PairVotes, chance: Chance) -> dict[str, str]:
-    """Why something is not told, by its name."""
+    """Why a number is missing, by its name."""
     least = np.minimum(votes.expected, votes.n - votes.expected)[votes.met]
     dense, median = float((least >= _DENSE_POINTS).mean()), float(np.median(votes.votes[votes.met]))
     reasons = {}
@@ -205,20 +205,20 @@ def _reasons(votes: PairVotes, chance: Chance) -> dict[str, str]:
         )
     elif dense < _DENSE_SHARE:
         reasons["deviance"] = (
-            f"only {100 * dense:.0f}% of the pairs expect {_DENSE_POINTS:g} points on both sides: of thin pairs the "
+            f"only {100 * dense:.0f}% of the pairs expect {_DENSE_POINTS:g} points on both sides: with thin pairs the "
             "deviance rejects honest boards"
         )
     elif chance.deviances is None:
         reasons["deviance"] = "random signs say nothing of its spread"
     if "cyclic_share" not in reasons and median < _FEWEST_FOR_CYCLES:
         reasons["cyclic_share"] = (
-            f"the median pair has {median:g} votes; of fewer than {_FEWEST_FOR_CYCLES} chance makes most of it"
+            f"the median pair has {counted(median, 'vote')}: with fewer than {_FEWEST_FOR_CYCLES} it is mostly chance"
         )
     return reasons
 
 
 def _cyclic(votes: PairVotes, chance: Chance, dof: int) -> tuple[float, float, float]:
-    """Its floor, its share less the floor, and the standard deviation of the floor."""
+    """Of the cyclic share: its floor, the share less the floor, and the standard deviation of the floor."""
     if chance.cyclics is None or not chance.total > 0:
         return np.nan, np.nan, np.nan
     mean = float(np.nanmean(chance.cyclics))
@@ -269,11 +269,13 @@ def _warnings(board: Board, drawn: VoteGroups, chance: Chance) -> list[str]:
     warnings = few_clusters_text(None if drawn.clusters is None else len(drawn.clusters.size))
     left_out = int((~board.active).sum())
     if left_out:
-        warnings.append(f"{counted(left_out, 'model')} without a finite rating left out, with their votes")
+        are, its = ("is", "its") if left_out == 1 else ("are", "their")
+        warnings.append(f"{counted(left_out, 'model')} without a finite rating {are} left out, with {its} votes")
     if chance.n_failed:
+        count = "counts as one" if chance.n_failed == 1 else "count as ones"
         warnings.append(
-            f"{counted(chance.n_failed, 'simulated board')} of {len(chance.pearson):,} could not be refitted, and "
-            "count as ones of more misfit"
+            f"{chance.n_failed:,} of {counted(len(chance.pearson), 'simulated board')} could not be refitted, and "
+            f"{count} of more misfit"
         )
     return warnings
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PART = "goodness_of_fit"
-# Of the log-odds, a share in circles that a reader must know of.
+# A share of the log-odds in circles that a reader should know of.
 _MUCH = 0.1
 
 
@@ -28,9 +28,9 @@ class GoodnessOfFit(PartResult):
     """How well one number per model fits, and where it does not.
 
     ``statistic`` is Pearson's X2 of the pairs' points, on ``dof`` degrees of freedom; ``p_value`` is the share of
-    boards of chance with as much. ``table`` has a row per test: X2; the deviance from a board on which each pair has
-    its own share of points; and what results should not hang on: the side, lengths, features, time. ``effect`` is in
-    logits. ``reasons`` tell why a test, or something else, is not told.
+    boards of chance with so large a one. ``table`` has a row per test: X2; the deviance from a board on which each pair
+    has its own share of points; and what results should not depend on: the side, lengths, features, time. ``effect`` is
+    in logits. ``reasons`` says why a test, or another number, is missing.
 
     ``pairs`` has a row per pair, those that stick out most first: ``votes``, ``share`` of the points of the first
     model and the ``expected`` one, ``z``, and ``p_value``, which holds for all pairs at once. ``triads`` has a row per
@@ -41,7 +41,7 @@ class GoodnessOfFit(PartResult):
     10.1007/s10107-010-0419-x), beyond ``cyclic_floor``, which chance alone gives. ``cyclic_error`` is the standard
     deviation of chance.
 
-    ``explained`` tells how much of the misfit other boards remove. ``ranks`` has a row per pair of neighbours, with
+    ``explained`` says how much of the misfit other boards remove. ``ranks`` has a row per pair of neighbours, with
     the standard errors of their gap: of the model, of the sandwich, and with other opponents.
 
     Examples:
@@ -66,7 +66,7 @@ class GoodnessOfFit(PartResult):
     explained: pd.DataFrame
     ranks: pd.DataFrame
     method: str  # how the p-values were found, in words
-    reasons: Mapping[str, str]  # by the name of what is not told
+    reasons: Mapping[str, str]  # by the name of what is missing
     warnings: list[str]
     settings: Mapping[str, Any] = field(repr=False)
 
@@ -80,7 +80,7 @@ class GoodnessOfFit(PartResult):
         return {"": self.table, **more}
 
     def figures(self) -> dict[str, Figure]:
-        """Shares of points as they are and as ratings expect them, and where who did better than expected."""
+        """Shares of points as they are and as ratings expect them, and which model did better in which pair."""
         from jaxeval.plots.pairs import plot_pair_fit, plot_pair_residuals
 
         return {"shares": plot_pair_fit(self.pairs), "residuals": plot_pair_residuals(self.pairs)}
@@ -164,7 +164,7 @@ class GoodnessOfFit(PartResult):
                 yield Severity.CAUTION, f"strengths of models drift with {visible_line(row.test)}: {number} ({chance})"
             else:
                 number = f"{row.effect:+.3f} logits (standard error {row.standard_error:.3f}, {chance})"
-                yield Severity.CAUTION, f"results hang on {visible_line(row.test)}: {number}"
+                yield Severity.CAUTION, f"results depend on {visible_line(row.test)}: {number}"
 
     def _of_ranks(self) -> tuple[Severity, str]:
         z, table = normal_quantile(self.settings["level"]), self.ranks
@@ -173,8 +173,8 @@ class GoodnessOfFit(PartResult):
         ratio = float((table["opponents_error"] / table["sandwich_error"]).median())
         return (
             Severity.CAUTION if apart[2] < apart[1] else Severity.NOTE,
-            f"of {counted(len(table), 'pair')} of neighbours {apart[0]} are told apart by the errors of the model, "
-            f"{apart[1]} by errors that do not rely on it, and {apart[2]} if opponents were others (errors "
+            f"of {counted(len(table), 'pair')} of neighbours, the errors of the model tell {apart[0]:,} apart, errors "
+            f"that do not rely on it {apart[1]:,}, and errors that allow for other opponents {apart[2]:,} (these are "
             f"{ratio:.2f} times as large in the median)",
         )
 

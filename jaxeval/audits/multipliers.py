@@ -1,8 +1,8 @@
 """Residuals of pairs under random signs of independent units: votes, or whole clusters of them.
 
-Under the fitted board the residuals of a unit have mean zero, whatever hangs together within it. So boards with the
-signs of all units drawn at random vary as honest ones do: a wild bootstrap (DOI 10.1214/aos/1176350142), of clusters
-(DOI 10.1162/rest.90.3.414). What a refit takes of the residuals is taken to first order.
+Under the fitted board the residuals of a unit have mean zero, however they depend on each other within it. So boards
+with the signs of all units drawn at random vary as honest ones do: a wild bootstrap (DOI 10.1214/aos/1176350142), of
+clusters (DOI 10.1162/rest.90.3.414). What a refit takes up of the residuals is taken to first order.
 """
 
 from __future__ import annotations
@@ -46,14 +46,15 @@ class Multipliers:
     inverse: Float  # (K, K)
     times: scipy.sparse.csr_array | None  # (U, C) votes of each cluster in each cell; None where each vote is alone
     count: Int  # (C,) votes
-    stretch: Float  # (C,) of single votes, as below
+    stretch: Float  # (C,) `_stretch` of single votes
 
     @classmethod
     def of(cls, fitted: Likelihood, response: Responses, drawn: VoteGroups) -> Multipliers:
         """Those of a ``fitted`` board, whose units are the clusters ``drawn`` together, or single votes.
 
-        The fit follows the votes, and so takes a share of a unit's residuals, its leverage h; their variance is what it
-        was in units of 1 / (1 - h) (DOI 10.1016/0304-4076(85)90158-7). For a cluster h is that of its votes on a pair.
+        The fit follows the votes, and so takes up a share of a unit's residuals, its leverage h. Divided by 1 - h,
+        their variance is what it was before the fit (DOI 10.1016/0304-4076(85)90158-7). For a cluster h is that of its
+        votes on a pair.
         """
         cells = fitted.board.cells
         p, c = len(cells.first), len(cells.count)
@@ -114,7 +115,7 @@ class Multipliers:
         share = votes.expected / np.where(votes.n > 0, votes.n, 1.0)
         steep = np.where(votes.met, votes.n * share * (1 - share), np.inf)
         steep = np.where(steep > 0, steep, np.inf)
-        # Errors of a few units are small by luck; what hangs together varies more than what does not.
+        # Errors of a few units can be small by luck; units of dependent votes vary no less than independent votes.
         error = np.sqrt(np.maximum(self.squares, votes.variance))
         error = np.where(error > 0, error, np.inf)
         around = _Circles(triads, len(share))

@@ -73,7 +73,7 @@ def pair_votes(fitted: Likelihood, expected: Float) -> PairVotes:
     """Votes of a ``fitted`` board by pair, with the ``expected`` results of its cells (C,).
 
     The variance of votes for a win, a tie or a loss is that of two results, less a quarter of the pair's own share of
-    ties. That of other targets is as much smaller, everywhere, as the residuals are.
+    ties. With other targets the variance of all pairs has one factor, by which the residuals are smaller.
     """
     cells, p = fitted.board.cells, len(fitted.board.cells.first)
     weight = battle_weights(fitted.board, cells)

@@ -40,7 +40,7 @@ class NotAnsweredError(ValueError):
 
 
 def check_plain(audited: Audited) -> None:
-    """A reason for no answer, of parts that look at ratings with ties as half a win and without covariates.
+    """Refuse other models, in parts that look at ratings with ties as half a win and without covariates.
 
     Raises:
         NotAnsweredError: the audit is asked for another model.

@@ -63,7 +63,7 @@ def vote_seconds(battles: Battles, column: str) -> Int:
 
 
 def vote_times(battles: Battles, column: str) -> Float:
-    """(R,) times of every row in their order: numbers as they are, whatever they count, and `vote_seconds` of others.
+    """(R,) the time of every row: numbers as they are, whatever they count, and `vote_seconds` of other values.
 
     Raises:
         DataError: there is no such column, a value is no time, or a number is missing or infinite.
@@ -78,7 +78,7 @@ def vote_times(battles: Battles, column: str) -> Float:
 
 
 def _as_times(values: pd.Series, column: str) -> pd.Series:
-    """Times without a zone, in UTC; NaT for what is none."""
+    """Times without a zone, in UTC; NaT for values that are no times."""
     if pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype):
         low, high = (pd.Timestamp(year, 1, 1).timestamp() for year in _YEARS)
         seconds = values.astype(float)
@@ -98,7 +98,7 @@ def _as_times(values: pd.Series, column: str) -> pd.Series:
 
 
 def usual_period(seconds: Int) -> Every:
-    """Weeks, if the votes span some; else days, or months; ten shares of the votes if they span hours or nothing."""
+    """Days, weeks or months, the longer the votes span; ten equal shares of the votes if they span under five days."""
     days = np.ptp(seconds) / 86_400
     lengths: dict[float, Every] = {5: 10, 35: "day", 1_800: "week", np.inf: "month"}
     return next(every for most, every in lengths.items() if days < most)
@@ -114,7 +114,7 @@ def cut_periods(seconds: Int, every: Every) -> Periods:
         if every not in _CODES:
             known = ", ".join(map(repr, get_args(get_args(Every)[0])))
             raise ValueError(f"every must be one of {known}, or a number of periods, got {every!r}")
-        # Few distinct days make many votes: only those hours are cut.
+        # Many votes fall into few distinct hours: only these are converted.
         hours, row = np.unique(seconds // 3600, return_inverse=True)
         start = pd.DatetimeIndex(pd.to_datetime(hours * 3600, unit="s")).to_period(_CODES[every]).start_time
         starts, number = np.unique(start.to_numpy(), return_inverse=True)

@@ -1,7 +1,7 @@
 """How many points groups of votes give to models, beside what the fitted board expects of them.
 
 A group is a voter, or a time. Votes for a side ("decided" ones) are compared with a board that is fitted to them alone:
-whoever calls many battles ties is no odder for it.
+a voter who calls many battles ties does not stand out for that.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from jaxeval.data.cells import Cells, count_by
 from jaxeval.ratings.boards import Board
 from jaxeval.statistics.chance_sums import ChanceSums
 
-#: Of squared standard scores: larger ones count as 4. Odd groups must not hide behind a spread of their own making.
+#: Larger squares of standard scores count as 4. Odd groups must not hide behind a spread that they made themselves.
 _MOST_SQUARE = 4.0
 #: E min(z^2, 4) of a standard normal z.
 _MEAN_SQUARE = 0.9205366
-#: Its variance.
+#: The variance of min(z^2, 4).
 _SQUARE_VARIANCE = 1.2326
 #: Groups of so much variance (about five votes) tell how far groups differ in general.
 _ENOUGH_VARIANCE = 1.0
@@ -116,8 +116,8 @@ class Points(NamedTuple):
     def taste(self) -> Taste:
         """By how many logits the groups' likings of a model differ: standard deviation, robust to a few odd groups.
 
-        It is the s that makes the mean of min(z^2, 4) what it is of normal z, with z^2 = excess^2 / (variance + s^2
-        taste variance), over all that have a variance of 1 or more. 0 where fewer than 30 have.
+        It is the s with which the mean of min(z^2, 4) is that of a normal z, where z^2 = excess^2 / (variance + s^2
+        taste variance), over all rows with a variance of 1 or more. It is 0 if fewer than 30 rows have one.
         """
         told = self.variance >= _ENOUGH_VARIANCE
         if told.sum() < _FEWEST_TO_TELL:
@@ -198,7 +198,7 @@ class Preference(NamedTuple):
 def preference(votes: GroupedVotes, taste: float, n_models: int) -> Preference:
     """A vote for the higher rated model adds the difference of log-strengths: the best test of coins against the board.
 
-    ``taste``: logits by which groups differ in what they like, as of `Points.taste`.
+    ``taste``: logits by which groups differ in what they like, as in `Points.taste`.
     """
     gap, higher = np.abs(votes.logit), np.where(votes.logit >= 0, votes.won, 1 - votes.won)
     likely = scipy.special.expit(gap)

@@ -42,7 +42,7 @@ class TrueBoard:
     Args:
         theta: (M,) strengths; NaN for models without a rating.
         scale: of the ratings, with their gauge.
-        compared: (M,) models that are told apart from others; the rest are as good as never rated.
+        compared: (M,) models that may be told apart from others; the rest too often have no finite rating.
         critical: (M, M) critical value of the differences of a model to its k nearest, k from 0 on.
         critical_of_all: that of the differences of all pairs.
         level: of every claim.

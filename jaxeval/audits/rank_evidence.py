@@ -36,7 +36,7 @@ _PART = "rank_evidence"
 _POWER = 0.8
 #: Private variants that a provider may try before it publishes the best; one tried 27 (arXiv:2504.20879).
 _VARIANTS = (2, 5, 10, 27)
-#: Times as many votes of one model as of another that are told.
+#: A finding says so if one model has this many times as many votes as another.
 _UNEVEN = 2
 #: A rating with so large a share of its votes against one model rests on that one.
 _MOSTLY = 0.5
@@ -47,15 +47,15 @@ class RankEvidence(PartResult):
     """What the ranks of a board can carry. All ratings and gaps are in Elo.
 
     ``table`` has a row for each model, best first: its rating, interval and set of ranks, as `Bootstrap.rank_sets`
-    gives it, and what the rating rests on. That is the number of votes, of opponents, and of opponents that would be
-    met equally often (``n_effective``); the mean rating of its opponents; and which one it met most. ``newest`` says
-    whether it is among the newest models. A model that is not ``comparable`` has no finite rating in more than 1 % of
-    the resamples, and is told apart from nobody.
+    gives it, and what the rating rests on: the numbers of votes and of opponents; ``n_effective``, the number of
+    equally frequent opponents that would be as even; the mean rating of its opponents; and which one it met most.
+    ``newest`` says whether it is among the newest models. A model that is not ``comparable`` has no finite rating in
+    more than 1 % of the resamples, and is not told apart from any other.
 
     ``neighbours`` has a row for each two models that follow each other. ``told_apart`` holds for all pairs of models at
     once, as tiers do; ``told_apart_alone`` is a test of this pair alone. ``votes_needed`` is how many more votes
     between the two tell them apart alone with a probability of .8, if they differ by as much as they seem to. It is not
-    known with a tie model. `plan_votes` may do with fewer, as votes with others help.
+    known with a tie model. `plan_votes` may need fewer, as votes with other models help.
 
     ``winner`` is what is known of the first model, which the data chose for being first, see
     `jaxeval.statistics.winner.winner`. Its interval is that of the rating in the board's gauge. ``joint`` has the draws
@@ -63,7 +63,7 @@ class RankEvidence(PartResult):
 
     ``families`` has a row for each family with several models. ``gain`` is how much the best of them is rated too high
     on average if all are equally good: the mean of the largest of their errors. ``variants`` says what a provider gains
-    that tries so many variants in private, each with as many votes as one of the newest models, and publishes the best:
+    who tries ``n_variants`` in private, each with as many votes as one of the newest models, and publishes the best:
     the mean of the largest of n errors.
 
     Examples:
@@ -120,13 +120,14 @@ class RankEvidence(PartResult):
             text = f"All {counted(len(apart), 'pair of neighbours', 'pairs of neighbours')} on the board are told apart"
             return [(Severity.REASSURING, f"{text} at {self.level:.0%} for all pairs at once.")]
         severity = Severity.CAUTION if apart.mean() < 0.5 else Severity.NOTE
-        text = f"{(~apart).sum():,} of {len(apart):,} neighbours on the board cannot be told apart"
-        return [(severity, f"{text} at {self.level:.0%} for all pairs at once ({(~alone).sum():,} one by one).")]
+        text = f"{(~apart).sum():,} of {counted(len(apart), 'pair')} of neighbours on the board cannot be told apart"
+        one_by_one = f"{(~alone).sum():,} if each is tested alone"
+        return [(severity, f"{text} at {self.level:.0%} for all pairs at once ({one_by_one}).")]
 
     def _of_first(self) -> list[tuple[Severity, str]]:
         may = self.table[(self.table["rank_best"] == 1).fillna(False)]
         names, n_few = list(may.loc[may["comparable"], "model_name"].map(visible_line)), int((~may["comparable"]).sum())
-        few = f"; {counted(n_few, 'model more has', 'models more have')} too few votes to say" if n_few else ""
+        few = f"; {counted(n_few, 'more model has', 'more models have')} too few votes to say" if n_few else ""
         if not names:
             return [
                 (Severity.SERIOUS, f"{counted(n_few, 'model has', 'models have')} too few votes to say who is first.")
@@ -142,8 +143,8 @@ class RankEvidence(PartResult):
         wider = (best.upper - best.lower) / (best.naive_upper - best.naive_lower)
         text = (
             f"{visible_line(best.name)} was chosen for being first: its interval is {best.lower:.0f} to "
-            f"{best.upper:.0f} ({self.joint.gauge}), {wider:.2f} times as wide as that of a model named before, and "
-            f"whoever is first on a board like this is rated {max(best.bias, 0):.1f} Elo too high on average."
+            f"{best.upper:.0f} ({self.joint.gauge}), {wider:.2f} times as wide as for a model named beforehand. The "
+            f"first model of a board like this is rated {max(best.bias, 0):.1f} Elo too high on average."
         )
         return [(Severity.CAUTION if best.bias > best.error / 2 else Severity.NOTE, text)]
 
@@ -202,12 +203,12 @@ class RankEvidence(PartResult):
 
         text = f"To tell {told(first)} with power {_POWER:g}"
         if least.name != first.name:
-            text += f"; the cheapest of such pairs is the next: to tell {told(least)}"
+            text += f"; the cheapest such pair: to tell {told(least)}"
         return [(Severity.NOTE, f"{text}.")]
 
 
 def _two_digits(number: float) -> str:
-    """A number of which two digits are meant."""
+    """A number, rounded to two digits."""
     return f"{float(f'{number:.2g}'):,.10g}"
 
 
@@ -223,8 +224,9 @@ def rank_evidence(battles: Battles | Any, *, n_newest: int = 5, **options: Unpac
             each model, ``time`` the column of dates.
 
     Raises:
-        TypeError, ValueError: an option is none; there are too many models to compare all pairs.
-        DataError: a column is not there, or ``families`` knows none of the models.
+        TypeError, ValueError: an option has the wrong type, or an impossible value; there are too many models to
+            compare all pairs.
+        DataError: a column is not there, or ``families`` has none of the models.
 
     Examples:
         >>> import jaxeval
@@ -253,8 +255,9 @@ def _evidence(audited: Audited, time: str | None, n_newest: int) -> RankEvidence
         raise NotAnsweredError("fewer than two models have a finite rating: there are no ranks")
     if not board.differences().within_reach:
         raise NotAnsweredError(
-            f"ranks of {counted(int(ranked.sum()), 'model')} in {counted(len(board.draws), 'resample')} are beyond "
-            "what is compared in seconds: leave out models with few battles (Battles.filter), or take fewer n_resamples"
+            f"ranks of {counted(int(ranked.sum()), 'model')} in {counted(len(board.draws), 'resample')} are too many "
+            "to compare: leave out models with few battles (Battles.filter, on the command line --models), or take "
+            "fewer resamples"
         )
     rests_on = opponents(fit)
     rests_on.insert(0, "comparable", np.isin(np.arange(len(ranked)), board.differences().models))
@@ -313,9 +316,9 @@ def _neighbours(board: Bootstrap, level: float) -> pd.DataFrame:
 
 
 def _votes_needed(fit: BradleyTerryFit, above: Int, below: Int, gap: Float, level: float) -> Float:
-    """Further votes between two models at which a ``gap`` is told from 0, by itself; infinite for equal models.
+    """How many more votes between two models tell a ``gap`` from 0, by itself; infinite for equal models.
 
-    A vote adds its worth to the information 1 / v of the difference; v times the dispersion is its variance.
+    A vote adds its worth to the information 1 / v of the difference, whose variance is v times the dispersion.
     """
     if fit.settings.ties != "half":
         return np.full(len(gap), np.nan)
@@ -336,8 +339,8 @@ def _families(joint: Draws, families: Mapping[Any, str] | None, ranked: Bool, fi
     family = pd.Series([families.get(model) for model in joint.names], dtype=object)
     if family.isna().all():
         raise DataError(
-            f"families knows none of the {counted(len(family), 'model')}, which are {named(joint.names)}: it maps the "
-            "name of each model to its family"
+            f"families has none of the {counted(len(family), 'model')}, which are {named(joint.names)}: it must map "
+            "the name of each model to its family"
         )
     noise = joint.draws[finite] - joint.estimate
     rows = []

@@ -1,4 +1,4 @@
-"""Votes of one voter that come again, and voters in a hurry."""
+"""Repeated votes of one voter, and the busiest hour of each voter."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Repeats(NamedTuple):
 
 
 def repeats(voter: Int, cell: Int, cells: Cells, prompt: Int | None, times: Int | None, n_voters: int) -> Repeats:
-    """Those of rows of ``voter`` and ``prompt`` (R,), -1 for none, and ``cell`` (R,), each of ``times`` votes."""
+    """The repeats among rows of ``times`` votes each, with ``voter`` and ``prompt`` (R,), -1 for none, and ``cell``."""
     times = np.ones(len(voter), np.int64) if times is None else times
     own = voter >= 0 if prompt is None else (voter >= 0) & (prompt >= 0)
     pair = cells.pair[cell]

@@ -39,8 +39,8 @@ class Outcomes(NamedTuple):
 def outcomes(fit: BradleyTerryFit) -> Outcomes:
     """The chances of all results at the fitted values, which expect what the fit expects.
 
-    A pair ties as often as its own votes do, drawn to what the board suggests, as in `misfit.shares_of_ties`.
-    Between models without a finite rating chances are the shares of the votes.
+    A pair ties as often as its own votes do, shrunk to what the board suggests, as in `misfit.shares_of_ties`.
+    Between models without a finite rating, chances are the shares of the votes.
     """
     board = fit._likelihood.board
     cells, n_pairs = board.cells, len(board.cells.first)
@@ -108,7 +108,7 @@ def half_counts(cells: Cells, drawn: VoteGroups, seed: int, number: int) -> tupl
 
 
 def refitted(fit: BradleyTerryFit, cells: Cells, counts: Iterable[Int], n_boards: int) -> Iterator[list[Board]]:
-    """The boards of ``counts`` (C,) votes of the ``cells``, fitted as ``fit`` was, so many at a time as memory takes.
+    """The boards of ``counts`` (C,) votes of the ``cells``, fitted as ``fit`` was, as many at a time as memory allows.
 
     Args:
         n_boards: how many there are.

@@ -37,9 +37,9 @@ from jaxeval.tables.shown import View, settings_line
 from jaxeval.wording import counted, named, visible_line
 
 _PART = "replication"
-#: Beyond that, tables of all pairs of all boards take minutes.
+#: With more models, tables of all pairs of all boards take minutes.
 _MOST_MODELS = 500
-#: Coverage this far below what is promised is told, if it is no accident of the simulation.
+#: A finding names coverage this far below the level, unless it may be an accident of the simulation.
 _SHORT = 0.01
 _HALVES, _SIMULATED = "two random halves of the votes", "two simulated boards"
 
@@ -50,21 +50,21 @@ class Replication(PartResult):
 
     ``table`` has a row for each thing that a board claims at the level: how often the claim was true (``coverage``,
     with the standard error of the simulation) on boards whose votes were simulated at the fitted values, and its mean
-    ``width`` (Elo; ranks; number of tiers). Coverage of single claims is the mean over models. The simulated voters
-    are independent and follow the fitted model: what breaks that, other parts of an audit look for. No two models of
-    the fitted values are equal, so that sets of ranks and tiers, which hold for equal ones, too, hold more often.
+    ``width`` (Elo; ranks; number of tiers). Coverage of single claims is the mean over models. The simulated voters are
+    independent and follow the fitted model: other parts of an audit look for what breaks that. No two fitted strengths
+    are equal. Sets of ranks and tiers would hold for equal ones, too, and so hold more often than the level here.
 
     ``agreement`` says how alike two rankings are: of random halves of the votes (of whole clusters, where the audit has
     some), and of two simulated boards as large as this one. ``lower`` and ``upper`` hold the middle 95 % of the splits.
-    What one half has too much the other lacks: two models that are even on all votes lead in one half each.
+    What one half has too much of, the other lacks: two models that are even on all votes lead in one half each.
 
     ``models`` has a row for each model: how often its interval and its set of ranks held, and how often it was first.
-    Models that win or lose all votes on more than 1 % of the boards are told apart from nobody, and are never first.
+    Models that win or lose all votes on more than 1 % of the boards are not told apart from others, and never first.
 
     Intervals are those of the sandwich errors of each simulated board. Sets of ranks and tiers are those of `Draws`,
     with normal noise of these errors in place of resamples. On 200 boards of 12 models and 3,000 votes they held
     as often as those of 500 resamples of each board: .955 and .954 of the time (standard error .005) for ratings, .999
-    and 1.000 for sets of ranks. On boards of 400 votes it was .948 and .941, and .999 for both.
+    and 1.000 for sets of ranks. On boards of 400 votes they held .948 and .941 of the time, and .999 both.
 
     Examples:
         >>> import jaxeval
@@ -104,7 +104,8 @@ class Replication(PartResult):
         where = f"on {n} simulated at the fitted values (standard errors up to {error:.3f})"
         if short.any():
             few = ", ".join(text for text, one in zip(told, short, strict=True) if one)
-            yield Finding(_PART, Severity.CAUTION, f"Claims at {self.level:.0%} hold less often {where}: {few}.")
+            text = f"Claims at {self.level:.0%} hold less often than that {where}: {few}."
+            yield Finding(_PART, Severity.CAUTION, text)
         elif told:
             text = f"What the board claims at {self.level:.0%} holds {where}: {', '.join(told)}"
             yield Finding(_PART, Severity.REASSURING, f"{text}. This presumes that the model is right.")
@@ -136,19 +137,19 @@ def replication(
     """Would this board come out again? Simulated boards, and random halves of the votes.
 
     Votes are simulated at the fitted values, with the board's own pairs and numbers of votes; a pair ties as often as
-    its votes did. Each simulated board is fitted, and states its intervals, sets of ranks and tiers, of which the truth
-    is known. A second bootstrap on each would take hours: they come from sandwich errors in closed form.
+    its votes did. Each simulated board is fitted, and claims intervals, sets of ranks and tiers; whether they are true
+    is known. They come from sandwich errors in closed form: a bootstrap of each board would take hours.
 
     Args:
         battles: `Battles`, or a table with the standard columns.
         n_boards: simulated boards, at least 20.
         n_splits: random splits of the votes into halves, at least 20.
-        top: how many models, at most half of them, are the top, whose overlap is told.
-        **options: of `jaxeval.audit`; with ``cluster`` whole clusters go to a half. ``n_resamples`` is of no use here.
+        top: how many models make the top, at most half of them; ``agreement`` has the overlap of tops.
+        **options: of `jaxeval.audit`; with ``cluster`` whole clusters go to a half. ``n_resamples`` has no effect here.
 
     Raises:
-        TypeError, ValueError: an option is none; the board has covariates, a tie model, soft targets, or too many
-            models.
+        TypeError, ValueError: an option has the wrong type, or an impossible value; the board has covariates, a tie
+            model, soft targets, or too many models.
         DataError: a column is not there.
 
     Examples:
@@ -170,15 +171,15 @@ def replicated(audited: Audited, n_boards: int = 200, n_splits: int = 100, top: 
     top, options = checked_integer("top", top, 1), audited.options
     if options.ties != "half" or options.features:
         raise NotAnsweredError(
-            "votes are simulated for boards without covariates and tie models, whose own chances are not known here: "
-            "leave out features= and ties="
+            "votes are simulated only for boards with ties as half a win and without covariates: leave ties= and "
+            "features= out (on the command line --ties, --features)"
         )
     fit = audited.fit
     _check(fit)
     settings = audited.settings | {"n_boards": n_boards, "n_splits": n_splits, "n_resamples": None}
     identity = partial(Identity, settings, audited.digest, noun="battles")
     with open_run(identity, n_boards + 2 * n_splits, "simulated boards", **audited.running) as run, one_blas_thread():
-        # One thread: the products of each board are small, and waiting threads in the way of others.
+        # One thread: the products of each board are small, and waiting threads would hold up others.
         boards = _Simulated.of(fit, options.level, options.seed, n_boards, run.advance)
         halves = _halves(fit, options.seed, n_splits, run.advance)
     theta = boards.theta[: n_boards // 2 * 2]
@@ -198,11 +199,12 @@ def replicated(audited: Audited, n_boards: int = 200, n_splits: int = 100, top: 
 
 
 def _few_votes(models: pd.Index) -> list[str]:
-    """A warning of models that agreement leaves out."""
+    """A warning about models that agreement leaves out."""
     if len(models) == 0:
         return []
     has, names = counted(len(models), "model has", "models have"), named(list(map(visible_line, models)))
-    return [f"{has} a chance of more than 1% to win or lose all votes, and agreement leaves them out: {names}"]
+    them = "it" if len(models) == 1 else "them"
+    return [f"{has} a chance of more than 1% to win or lose all votes, and agreement leaves {them} out: {names}"]
 
 
 def _check(fit: BradleyTerryFit) -> None:
@@ -214,8 +216,8 @@ def _check(fit: BradleyTerryFit) -> None:
         raise NotAnsweredError(f"only wins, ties and losses are simulated, and {n} another target")
     if len(board.theta) > _MOST_MODELS:
         raise NotAnsweredError(
-            f"simulated boards of {counted(len(board.theta), 'model')} would take minutes, more than {_MOST_MODELS:,} "
-            "are not simulated: leave out models with few battles (Battles.filter)"
+            f"simulated boards of {counted(len(board.theta), 'model')} would take minutes: at most {_MOST_MODELS:,} "
+            "models are simulated. Leave out models with few battles (Battles.filter, on the command line --models)"
         )
     if np.isfinite(fit.ratings).sum() < 2:
         raise NotAnsweredError("fewer than two models have a finite rating: there is nothing to simulate")
@@ -236,7 +238,7 @@ class _Simulated:
         compared = np.isfinite(truth) & (separated_chances(found, len(truth)) <= MOST_NOT_FINITE)
         if compared.sum() < 2:
             raise NotAnsweredError(
-                "fewer than two models have votes enough to have a finite rating on 99% of simulated boards: there is "
+                "fewer than two models have enough votes to have a finite rating on 99% of simulated boards: there is "
                 "nothing to replicate"
             )
         true = TrueBoard.of(truth, expected_covariance(fit, found), fit.scale, compared, level, seed)
@@ -250,7 +252,7 @@ class _Simulated:
         return cls(compared, np.stack(theta), held)
 
     def table(self, level: float) -> pd.DataFrame:
-        """A row a claim."""
+        """A row per claim."""
         claims = {
             "ratings": ("ratings", "ratings_width"),
             "differences of neighbours": ("neighbours", "neighbours_width"),
@@ -271,7 +273,7 @@ class _Simulated:
         return np.stack([np.atleast_1d(getattr(own, part)) for own in self.held])
 
     def models(self, fit: BradleyTerryFit) -> pd.DataFrame:
-        """A row a model, best first."""
+        """A row per model, best first."""
         rated = ~np.isnan(self.theta)
         first = np.where(rated & self.compared, self.theta, -np.inf).argmax(1)
         table = pd.DataFrame(
@@ -289,7 +291,7 @@ class _Simulated:
 
 
 def _mean(values: Float, axis: int) -> Float:
-    """Means of what is not NaN."""
+    """Means of the values that are not NaN."""
     known = ~np.isnan(values)
     with np.errstate(invalid="ignore"):
         return np.asarray(np.where(known, values, 0.0).sum(axis) / known.sum(axis))
@@ -307,7 +309,7 @@ def _halves(fit: BradleyTerryFit, seed: int, n_splits: int, advance: Advance) ->
 
 
 def _agreement(boards: str, one: Float, other: Float, top: int) -> pd.DataFrame:
-    """How alike the rankings by (S, M) strengths are: a row a measure."""
+    """How alike the rankings by (S, M) strengths are: a row per measure."""
     measures = ranking_agreement(one, other, top)
     firsts = [np.where(np.isnan(x), -np.inf, x).argmax(1) for x in (one, other)]
     measures["same_first"] = (firsts[0] == firsts[1]).astype(float)

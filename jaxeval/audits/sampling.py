@@ -15,7 +15,7 @@ from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 
 
 def opponents(fit: BradleyTerryFit) -> pd.DataFrame:
-    """What each model's rating rests on: a row a model, in the order of the fit.
+    """What each model's rating rests on: a row per model, in the order of the fit.
 
     ``vote_count``; ``n_opponents``; ``n_effective``, the number of equally frequent opponents that would be as even (1
     / sum of squared shares); ``opponent_rating``, the mean rating of its opponents by votes; ``main_opponent`` and
@@ -51,7 +51,7 @@ def _met(cells: Cells, n_models: int) -> Float:
 
 
 def first_votes(battles: Battles, time: str) -> pd.Series:
-    """The time of each model's first vote, of a column of times, or of numbers in their order.
+    """The time of each model's first vote, by a column of times or of numbers.
 
     Raises:
         DataError: the column is not there, or holds something else.
@@ -65,7 +65,7 @@ def first_votes(battles: Battles, time: str) -> pd.Series:
 
 
 def newest(rests_on: pd.DataFrame, n: int, first: pd.Series | None) -> Bool:
-    """(M,) the ``n`` models, a quarter at most, of the latest first vote; without times those with the fewest votes."""
+    """(M,) the ``n`` models, a quarter at most, whose first vote is latest; without times those with fewest votes."""
     n = min(n, -(-len(rests_on) // 4))
     order: Any = -rests_on["vote_count"] if first is None else first
     ranks = pd.Series(order.to_numpy(), rests_on.index).rank(ascending=False, method="first", na_option="bottom")

@@ -120,7 +120,7 @@ def simulated_boards(board: Board, votes: PairVotes, triads: Int, n_resamples: i
 
 
 def measured(simulated: SimulatedBoards, votes: PairVotes) -> Measures:
-    """What the votes themselves say, beside their fit; without padding."""
+    """What the votes themselves say against their fit."""
     boards, size = simulated.boards, len(simulated.boards.design.n)
     points, ties = pad(votes.points, (size,)), pad(votes.ties.astype(np.int32), (size,))
     with double_precision():

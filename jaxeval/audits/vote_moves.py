@@ -15,7 +15,7 @@ from jaxeval.audits.changed_boards import Entries
 from jaxeval.ratings.boards import Board, battle_weights
 from jaxeval.ratings.vote_groups import ClusterRows
 
-#: Logits by which a model that passed another is to be ahead: a hundred times what a refit may be off by, and 2e-5 Elo.
+#: A model has passed another if it is ahead by this many logits: a hundred times the error of a refit, and 2e-5 Elo.
 SWAPPED_BY = 1e-7
 #: Votes that may be added to a pair of models: as many as anybody wants.
 MOST_ADDED = 1e12
@@ -71,8 +71,8 @@ class VoteMoves:
     way: Way
     first: Int  # (V,) models
     second: Int
-    weight: Float  # (V,) what the votes between both get more
-    points: Float  # (V,) what the first model gets more of it
+    weight: Float  # (V,) what a move adds to the weight of the votes between them
+    points: Float  # (V,) what a move adds to the points of the first model
     target: Float  # (V,) the first model's result, of a flipped vote before that
     capacity: Float
     fixed: bool = field(default=False, init=False)
@@ -107,11 +107,11 @@ class VoteMoves:
 
     @property
     def width(self) -> int:
-        """As of `Moves`."""
+        """As in `Moves`."""
         return len(self.first)
 
     def gains(self, theta: Float, pull: Float, at: Int | None = None) -> Float:
-        """As of `Moves`."""
+        """As in `Moves`."""
         if at is None:
             expected = expit(theta[self.first] - theta[self.second])
             score = self.points - self.weight * expected
@@ -122,7 +122,7 @@ class VoteMoves:
         return toward * (self.points[at] - self.weight[at] * expected)
 
     def entries(self, at: Int, times: Float) -> Entries:
-        """As of `Moves`."""
+        """As in `Moves`."""
         return Entries(self.first[at], self.second[at], self.weight[at] * times, self.points[at] * times)
 
 
@@ -145,17 +145,17 @@ class VoterMoves:
 
     @property
     def width(self) -> int:
-        """As of `Moves`: those of the cells, and of the voters."""
+        """As in `Moves`: those of the cells, and of the voters."""
         return sum(self.times.shape)
 
     def gains(self, theta: Float, pull: Float, at: Int | None = None) -> Float:
-        """As of `Moves`."""
+        """As in `Moves`."""
         if at is not None:
             raise NotImplementedError("gains of voters are those at the full board")
         return np.asarray((self.times @ self.votes.gains(theta, pull).T).T)
 
     def entries(self, at: Int, times: Float) -> Entries:
-        """As of `Moves`: the cells of all voters of a lane, summed."""
+        """As in `Moves`: the cells of all voters of a lane, summed."""
         lanes = np.repeat(np.arange(len(at)), at.shape[1])
         chosen = scipy.sparse.csr_array((times.reshape(-1), (lanes, at.reshape(-1))), (len(at), len(self.capacity)))
         chosen.eliminate_zeros()

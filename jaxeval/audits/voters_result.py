@@ -88,12 +88,11 @@ class WhoVotes(PartResult):
     def _of_voters(self) -> list[Finding]:
         n, votes = len(self.table), f"{self.settings['min_votes']} decided votes or more"
         if n == 0:
-            return [
-                Finding(_PART, Severity.CAUTION, f"0 voters have {votes}: nobody can be told from an honest voter.")
-            ]
+            return [Finding(_PART, Severity.CAUTION, f"0 voters have {votes}: no voter can be tested.")]
         odd = self.table[self.table["verdict"] != ""]
         told = "; ".join(f"voter {visible_line(row.voter)} {row.verdict}" for row in odd.head(_MOST_TOLD).itertuples())
-        text = f"Of the {counted(n, 'voter')} with {votes}, {len(odd):,} do not vote as honest voters do "
+        do = "does" if len(odd) == 1 else "do"
+        text = f"Of the {counted(n, 'voter')} with {votes}, {len(odd):,} {do} not vote as honest voters do "
         text += f"({self.settings['correction']} at {self.settings['alpha']:g})" + (f": {told}" if told else "")
         found = [Finding(_PART, Severity.CAUTION if len(odd) else Severity.REASSURING, f"{text}.")]
         if self.taste.z > _SURE_OF_TASTE:
@@ -134,7 +133,7 @@ class WhoVotes(PartResult):
         if times < _OFTEN:
             return []
         text = f"Voters meet the same pair again {times:.1f} times as often as if their pairs were drawn as the "
-        text += f"board's are: {counted(again, 'vote is', 'votes are')} on a pair once more."
+        text += f"board's are: {counted(again, 'vote is', 'votes are')} on a pair that the voter had met before."
         return [Finding(_PART, Severity.NOTE, text)]
 
     def _of_blocks(self) -> list[Finding]:
@@ -143,11 +142,11 @@ class WhoVotes(PartResult):
             return []
         odd = self.blocks[known & (self.blocks["p_adjusted"] <= self.settings["alpha"])]
         if len(odd) == 0:
-            text = f"About none of {known.sum():,} models do voters differ more than about the others: no block of "
-            return [Finding(_PART, Severity.REASSURING, f"{text}voters stands out (Holm).")]
+            text = f"Voters differ about none of {counted(int(known.sum()), 'model')} more than about the others"
+            return [Finding(_PART, Severity.REASSURING, f"{text}: no block of voters stands out (Holm).")]
         first = odd.iloc[0]
         text = f"Voters differ more about {counted(len(odd), 'model')} than about the others, most about "
-        text += f"{visible_line(first['model'])} ({first['taste_logit']:.2f} logits, p {first['p_adjusted']:.2g}): a "
+        text += f"{visible_line(first['model'])} ({first['taste_logit']:.2f} logits, p = {first['p_adjusted']:.2g}): a "
         text += f"block of voters may vote {first['lean']} it."
         return [Finding(_PART, Severity.CAUTION, text)]
 
@@ -162,7 +161,7 @@ class WhoVotes(PartResult):
         first = odd.iloc[0]
         text = f"{counted(len(odd), 'burst')}: in the {period} of {first['period']} "
         text += f"{visible_line(first['model'])} took {first['points']:g} of {first['n']:g} points, "
-        return [Finding(_PART, Severity.CAUTION, f"{text}{first['expected']:.0f} being expected.")]
+        return [Finding(_PART, Severity.CAUTION, f"{text}where the board expects {first['expected']:.0f}.")]
 
 
 def _told_strongest(top: pd.Series) -> Finding:
@@ -170,8 +169,8 @@ def _told_strongest(top: pd.Series) -> Finding:
     if np.isnan(top["pull_refitted"]):
         text = f"Without the {votes} of voter {who}, {model} has no rating."
         return Finding(_PART, Severity.SERIOUS, text)
-    text = f"The {votes} of voter {who} move {model} by {top['pull_refitted']:+.1f} Elo; no others pull more."
-    return Finding(_PART, Severity.NOTE, text)
+    text = f"The {votes} of voter {who} move {model} by {top['pull_refitted']:+.1f} Elo"
+    return Finding(_PART, Severity.NOTE, f"{text}; no other voter moves a rating more.")
 
 
 def _told(settings: dict[str, Any]) -> str:

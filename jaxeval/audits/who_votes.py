@@ -79,32 +79,32 @@ def who_votes(
     correction: Correction = "benjamini-hochberg",
     n_strongest: int = 5,
 ) -> WhoVotes:
-    """Look at who votes: whose votes move the board, whose hold no information, and who votes together.
+    """Who votes: which voters move the board, whose votes hold no information, and who votes together.
 
     A voter's pull is the sum of the scores of the voter's votes times the inverse information (the influence function).
     Tests compare decided votes with a Bradley-Terry board of decided votes. The points that a voter gives to a model
-    are a sum of independent chance results, whose tails come from saddlepoints; so do those of the preference for
-    higher rated models. Both are widened by what voters differ in taste, as this board shows it. Voters are independent
-    of each other, so that the correction over them holds.
+    are a sum of independent chance results, whose tails come from saddlepoints. So do those of the preference for
+    higher rated models. Both are widened by how much voters differ in taste on this board. Voters are independent of
+    each other, so that the correction over them holds.
 
-    Simulated boards of 300 voters of 10 to 200 votes on 20 models (60 a case, `benchmarks/odd_votes.py`), of a nominal
-    .05: any false alarm about points was raised on .00 of them, and about agreement on .00 to .07 (standard error
-    .03), also where voters' tastes differ by half a logit. Of voters who always choose one model, .62 were found at
-    200 votes, .22 at 100 and .01 at 40; of voters who toss coins, 1.00, .88 and .39; of voters who name the other
-    model than they prefer, 1.00, 1.00 and .94. Tastes of half a logit leave .14, .04 and .00 of the first. Of 1,500
-    voters with 3 to 20 votes, a block of 150 was found on .72 of the boards, one of 60 on .28 and one of 30 on .03,
-    with false alarms on .00 to .07. See docs/who-votes.md.
+    On simulated boards of 300 voters with 10 to 200 votes on 20 models (60 boards a case, `benchmarks/odd_votes.py`),
+    at a nominal .05, any false alarm about points was raised on .00 of the boards, and about agreement on .00 to .07
+    (standard error .03), also if voters' tastes differ by half a logit. Of voters who always choose one model, .62 were
+    found at 200 votes, .22 at 100 and .01 at 40; of voters who toss coins, 1.00, .88 and .39; of voters who name the
+    model that they do not prefer, 1.00, 1.00 and .94. With tastes of half a logit, only .14, .04 and .00 of the first
+    kind were found. Of 1,500 voters with 3 to 20 votes, a block of 150 was found on .72 of the boards, one of 60 on .28
+    and one of 30 on .03, with false alarms on .00 to .07. See docs/who-votes.md.
 
     Args:
         battles: `Battles`, or a table with the standard columns; results are votes, not soft targets.
         voter: column of who votes; rows without one are left out, and counted.
         time: column of when votes were cast, for bursts: times, ISO 8601, or seconds since 1970.
         prompt: column of prompts (or conversations), for repeats; votes without one repeat nothing.
-        every: the periods of bursts, as of `drift`.
+        every: the periods of bursts, as in `drift`.
         min_votes: decided votes that a voter needs to be tested.
         alpha: false alarms of either test: the chance of any ("holm"), or their share among all alarms.
-        correction: over voters: "benjamini-hochberg", or "holm". Blocks and bursts are by Holm.
-        n_strongest: voters of the largest pulls, without whom the board is fitted anew.
+        correction: over voters: "benjamini-hochberg" or "holm". Blocks and bursts are always corrected by Holm.
+        n_strongest: how many voters of the largest pulls; the board is fitted anew without each of them.
 
     Raises:
         DataError: there is no such column, no row has a voter, results are soft, or a time cannot be read.
@@ -174,14 +174,14 @@ def who_votes(
 
 
 def audited_votes(audited: Audited) -> WhoVotes:
-    """The part of an audit; its clusters, if they are no voters, are taken for prompts."""
+    """The part of an audit; its clusters are taken for prompts, unless they are the voters."""
     own = audited.options
     check_plain(audited)
     prompt, time = own.cluster if own.cluster != own.voter else None, own.time
     if time is not None:
         try:
             vote_seconds(audited.battles, time)
-        except DataError:  # which the part on drift tells; voters are there all the same
+        except DataError:  # the part on drift reports it; voters can be looked at all the same
             time = None
     return who_votes(audited.battles, str(own.voter), time=time, prompt=prompt, alpha=1 - own.level)
 
@@ -200,7 +200,7 @@ def _votes(battles: Battles, voter: str) -> _Votes:
         )
     codes, names = battles.codes(voter, "drop")
     if (codes < 0).all():
-        raise DataError(f"column {voter!r} is empty in all of {counted(len(codes), 'row')}: nobody is known to vote")
+        raise DataError(f"column {voter!r} is empty in all of {counted(len(codes), 'row')}: it names no voter")
     cells, cell = battles.compress(slice(None))
     decided = with_count(cells, np.where(cells.target == 0.5, 0, cells.count))
     if len(decided.count) == 0:

@@ -28,7 +28,7 @@ class Aim(NamedTuple):
 
     @property
     def name(self) -> GoalName:
-        """The goal: what the other options are about where none is named.
+        """The goal. If none is named, it is the one that the other options are about.
 
         Raises:
             ValueError: there is no such goal, or the options are about another one.
@@ -76,13 +76,13 @@ class Goal(NamedTuple):
         return 2 * normal_quantile(level) * root_mean_square(self.errors(known)[0])
 
     def told_apart(self, known: Information, level: float, power: float) -> float:
-        """Difference (Elo) that intervals of the differences leave 0 out for with that power, of an average pair."""
+        """The difference (Elo) of an average pair at which its interval leaves 0 out with that power."""
         z = normal_quantile(level) + float(scipy.special.ndtri(power))
         return z * root_mean_square(self.errors(known)[1])
 
 
 def root_mean_square(errors: Float) -> float:
-    """What the standard errors are on average, as variances are; infinite if one is, or if there is none."""
+    """The root of the mean variance; infinite if one error is, or if there is none."""
     return float(np.sqrt((errors**2).mean())) if len(errors) else np.inf
 
 
@@ -114,7 +114,7 @@ def goal_of(known: Information, aim: Aim) -> Goal:
         rank = np.argsort(-np.where(np.isnan(known.strengths), -np.inf, known.strengths), kind="stable")
         n_rated = int((~np.isnan(known.strengths)).sum())
         if not 2 <= checked_integer("top", aim.top, 1) <= n_rated:
-            raise ValueError(f"top must lie between 2 and {n_rated}, the models with a rating, got {aim.top}")
+            raise ValueError(f"top must lie between 2 and {n_rated:,}, the models with a rating, got {aim.top:,}")
         models, pairs = np.sort(rank[: aim.top]), above
         words, differences = f"the ratings of the top {aim.top}", _within(models, above)
     else:
@@ -131,7 +131,7 @@ def _within(models: Int, above: Bool) -> Bool:
 
 def _two(pair: tuple[Hashable, Hashable]) -> tuple[Hashable, Hashable]:
     if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2 or pair[0] == pair[1]:
-        raise ValueError(f"pair must be two models, got {pair!r}")
+        raise ValueError(f"pair must be two different models, got {pair!r}")
     return pair
 
 

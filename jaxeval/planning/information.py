@@ -2,8 +2,8 @@
 
 The information of battles is H, the sum of w_ij (e_i - e_j)(e_i - e_j)' over them, w_ij that of one battle of i and j.
 C is its pseudo-inverse. One more battle takes w C d d' C / (1 + w d' C d) off C, d = e_i - e_j (Sherman and Morrison).
-So it takes w (S_ii + S_jj - 2 S_ij) / (1 + w (C_ii + C_jj - 2 C_ij)) off the trace of W C, S = C W C. The result that
-is expected of a battle does not move the strengths: this is what a refit would find.
+So it takes w (S_ii + S_jj - 2 S_ij) / (1 + w (C_ii + C_jj - 2 C_ij)) off the trace of W C, S = C W C. A battle with the
+expected result does not move the strengths: this is what a refit would find.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from jaxeval.wording import counted
 
 #: Least spread (logits) that the strengths of models without a rating are taken to have.
 _LEAST_SPREAD = 0.5
-#: Battles are planned in so many steps at most: those of a step are of one pair.
+#: Battles are planned in so many steps at most: all battles of a step are of one pair.
 _MOST_STEPS = 256
-#: Of the greatest entry of an information: less is what rounding leaves of no battle.
+#: Share of the greatest entry of an information: smaller entries are what rounding leaves of no battle.
 _NOTHING = 1e-11
 
 
@@ -38,7 +38,7 @@ class Information(NamedTuple):
     """What the battles so far tell of M models; strengths are in the unit of the link, and a battle has weight 1.
 
     Models without a rating, and newcomers, have a strength that is ``assumed``, with a spread around the mean of the
-    others. That prior decides which battles are told to be worth most, and is not in the errors that are expected.
+    others. This prior decides which battles are worth most, and does not enter the errors that are expected.
     """
 
     models: pd.Index
@@ -91,12 +91,12 @@ def laplacian(table: Float) -> Float:
 
 
 def information_of(fit: BradleyTerryFit, newcomer: Any = None) -> Information:
-    """What the battles of a fit tell; a ``newcomer`` that the fit does not know is added to its models.
+    """What the battles of a fit tell; a ``newcomer`` that the fit does not have is added to its models.
 
-    With covariates, battles to come are taken to have them even on both sides.
+    With covariates, battles to come are taken to have equal ones on both sides.
 
     Raises:
-        TypeError: ``fit`` is none of battles.
+        TypeError: ``fit`` is no fit of battles.
         ValueError: a fit of a tie model, or of too many models for tables.
         DataError: the fit did not converge.
     """
@@ -117,7 +117,7 @@ def information_of(fit: BradleyTerryFit, newcomer: Any = None) -> Information:
     assumed, prior = _prior(strengths)
     worth = _worth(assumed, board.link)
     outside = ~(active[cells.first] & active[cells.second])
-    if outside.any():  # what battles of unrated models will tell once they have lost and won
+    if outside.any():  # what the battles of unrated models will tell once these models have lost and won
         first, second, n = cells.first[outside], cells.second[outside], board.n[outside] / one
         table = np.zeros((size, size))
         table[first, second] = table[second, first] = n
@@ -138,7 +138,7 @@ def information_of(fit: BradleyTerryFit, newcomer: Any = None) -> Information:
 
 
 def information_without_votes(ratings: pd.Series | int) -> Information:
-    """Of a board that has no votes yet: ratings (Elo) that are expected, by model, or a number of models of one rating.
+    """What is known of a board without votes: expected ratings (Elo) by model, or a number of models of equal rating.
 
     Raises:
         TypeError: they are neither.
@@ -156,7 +156,9 @@ def information_without_votes(ratings: pd.Series | int) -> Information:
         raise TypeError(f"ratings must be numbers: {error}") from error
     m = len(theta)
     if m < 2 or not np.isfinite(theta).all() or not ratings.index.is_unique:
-        raise ValueError(f"ratings must be finite, of two models or more, each once; got {counted(m, 'rating')}")
+        wrong = "a model that is there twice" if np.isfinite(theta).all() else "one that is not finite"
+        found = counted(m, "rating") if m < 2 else wrong
+        raise ValueError(f"ratings must be finite, of two models or more, each model once: got {found}")
     theta = theta - theta.mean()
     prior = (np.eye(m) - 1 / m) / _spread(theta) ** 2
     return Information(
@@ -178,11 +180,11 @@ def _check(fit: Any) -> None:
         hint = ": give its .fit" if isinstance(getattr(fit, "fit", None), BradleyTerryFit) else ""
         raise TypeError(f"battles are planned from a fit of fit_bradley_terry, got {type(fit).__name__}{hint}")
     if isinstance(fit, PlackettLuceFit):
-        raise TypeError("battles are planned from a fit of battles, got one of rankings, which are no pairs")
+        raise TypeError("battles are planned from a fit of battles, got a fit of rankings")
     if fit.settings.ties != "half":
         raise ValueError(
-            f"what a battle tells is not worked out for ties={fit.settings.ties!r}, where it tells of ties too: plan "
-            "from fit.expected_score, the fit of the same battles with ties as half a win"
+            f"battles cannot be planned from a fit with ties={fit.settings.ties!r}: plan from its expected_score, the "
+            "fit of the same battles with ties as half a win"
         )
     if not fit.converged:
         raise DataError(f"the fit {fit.status}, so that its errors mean nothing: {'; '.join(fit.warnings[-1:])}")
@@ -218,7 +220,7 @@ def _worth(theta: Float, link: Link) -> Float:
 
 
 def _dispersion(fit: BradleyTerryFit, n_battles: int) -> float:
-    """Squares of the scores of battles, or of whole clusters, over what wins and losses alone would have; 1 of few."""
+    """Squared scores of battles, or of whole clusters, over those of wins and losses alone; 1 if battles are few."""
     m = len(fit.ratings)
     if n_battles < 2 * m:
         return 1.0

@@ -28,7 +28,7 @@ from jaxeval.tables.shown import Shown, View, settings_line
 from jaxeval.tables.table import Table
 from jaxeval.wording import counted, named, visible_line
 
-#: Of a plan: each may be written as a row.
+#: The most battles of a plan: each may be written as a row.
 _MOST_BATTLES = 10**7
 
 
@@ -47,7 +47,7 @@ class NextBattles(Shown):
     Widths are those of intervals at the level of the plan, Elo. Their mean is the root of the mean square, as the goal
     is a mean variance. It is infinite if a rating aimed at is not known.
 
-    ``battles`` has a row a pair: ``model_a, model_b, n_battles``; ``n_at_random``, those of them that were drawn and
+    ``battles`` has a row per pair: ``model_a, model_b, n_battles``; ``n_at_random``, those of them that were drawn and
     not planned; ``propensity``, the chance that a battle of this plan is of this pair; ``weight``, its inverse relative
     to pairs at random, whose weight is 1; and ``gain``, what the first such battle is expected to take off the mean
     variance of the ratings that are aimed at, Elo^2. ``expected`` has the mean width, now and after these battles:
@@ -86,19 +86,20 @@ class NextBattles(Shown):
         now = f"{width['now']:,.1f} Elo wide now" if np.isfinite(width["now"]) else "of unknown width now"
         sentences = [
             f"{counted(n, 'battle')} for {self.goal}: {n - drawn:,} that tell most, and {drawn:,} at random.",
-            f"They are of {counted(len(self.battles), 'pair')}; {counted(best['n_battles'], 'is', 'are')} of {models}.",
+            f"They are of {counted(len(self.battles), 'pair')}; {counted(best['n_battles'], 'is', 'are')} between "
+            f"{models}.",
             f"Intervals are {now} (mean), and {width['planned']:,.1f} after these battles; as many battles between "
             f"pairs at random would leave {width['at random']:,.1f}.",
         ]
         if "inverse propensities" in width:
             sentences.append(
-                f"Weighted by inverse propensities, which is right also where the model misfits, they would be "
-                f"{width['inverse propensities']:,.1f}."
+                f"Weighted by inverse propensities, which is right even if the model does not fit, they would be "
+                f"{width['inverse propensities']:,.1f} wide."
             )
         return sentences
 
     def each(self) -> pd.DataFrame:
-        """A row a battle, ``model_a, model_b, propensity, weight``, in random order with random sides."""
+        """A row per battle, ``model_a, model_b, propensity, weight``, in random order with random sides."""
         rng = np.random.default_rng([self.settings["seed"], 1])
         table = self.battles.loc[self.battles.index.repeat(self.battles["n_battles"])]
         table = table.iloc[rng.permutation(len(table))][["model_a", "model_b", "propensity", "weight"]]
@@ -131,11 +132,11 @@ def next_battles(
     One more battle of i and j is expected to take w (S_ii + S_jj - 2 S_ij) / (1 + w (C_ii + C_jj - 2 C_ij)) off the
     mean variance of the ratings aimed at, where C is the inverse information of the battles so far, S = C W C, W the
     goal, and w the information of the battle. Battles are planned one after the other, each the best after those before
-    it. A share of them is of pairs drawn at random, every model as often as any other, so that every pair is looked at
-    some time, and all models stay connected.
+    it. A share of them is of pairs drawn at random, every model as often as any other. So every pair is looked at some
+    time, and all models stay connected.
 
-    Choosing pairs moves the ratings where the model does not hold exactly. Fits that weigh battles by their inverse
-    propensities do not have this bias, but larger errors: ``expected`` tells how large. Read the new votes with
+    Choosing pairs moves the ratings if the model does not hold exactly. Fits that weigh battles by their inverse
+    propensities do not have this bias, but larger errors: ``expected`` says how large. Read the new votes with
     ``propensity="propensity"``; or, together with older ones whose pairs were drawn at random and which weigh 1, with
     ``weight="weight"``.
 
@@ -144,16 +145,16 @@ def next_battles(
 
     Args:
         fit: of `fit_bradley_terry`; or, for a board without votes, expected ratings (Elo) by model, or a number of
-            equal models. With covariates, battles are planned as if these were even on both sides.
+            equal models. With covariates, battles are planned as if these were equal on both sides.
         k: number of battles; None to find the number that the ``width`` takes.
-        goal: "board", all ratings; "top", those of the ``top`` best; "pair", the difference of two models;
-            "newcomer", the rating of one model, which alone meets others. By default what the other options are about.
+        goal: "board", all ratings; "top", those of the ``top`` best; "pair", the difference of two models; "newcomer",
+            the rating of one model, which is in every battle. By default it is what the other options are about.
         top: how many models the top has.
         pair: the two models.
-        newcomer: the model, which the fit may not know.
+        newcomer: the model, which need not be in the fit.
         width: mean width (Elo) that the intervals of the ratings aimed at are to have (root mean square).
         random: share of battles between random pairs. With 1 this is the balanced sampling of arXiv:2606.13221,
-            Appendix A: of a newcomer every model is as often the opponent as any other.
+            Appendix A: a newcomer meets every other model equally often.
         level: of the intervals.
         seed: of the random pairs.
 
@@ -161,7 +162,7 @@ def next_battles(
         The battles, the widths that are expected, and what is not known.
 
     Raises:
-        TypeError: ``fit`` is none of battles.
+        TypeError: ``fit`` is no fit of battles.
         ValueError: an option out of range, both or none of ``k`` and ``width``, an unknown model, a width that no
             number of battles reaches, or a fit of a tie model: give its ``expected_score``.
         DataError: the fit did not converge.
@@ -177,7 +178,7 @@ def next_battles(
         (405, np.float64(60.0))
     """
     if (k is None) == (width is None):
-        raise ValueError("give k, the number of battles, or width=, that of the intervals that they are to leave")
+        raise ValueError("give either k, the number of battles, or width=, the mean width of intervals after them")
     share, level, seed = checked_share(random), checked_level(level), checked_integer("seed", seed)
     aim = Aim(goal, top, pair, newcomer)
     known, aimed = information(fit, aim)
@@ -190,7 +191,7 @@ def next_battles(
         found = battles_for(known, aimed, share, lambda after: aimed.width(after, level) <= wanted)
         if found == 0:
             now = f"{aimed.width(known, level):.4g} Elo"
-            raise ValueError(f"intervals of {aimed.words} are no wider than {wanted:g} Elo as it is: {now} (mean)")
+            raise ValueError(f"intervals of {aimed.words} are no wider than {wanted:g} Elo already: {now} (mean)")
         if found is None:
             raise ValueError(
                 f"no number of battles up to {_MOST_BATTLES:,} brings intervals of {aimed.words} to {wanted:g} Elo"
@@ -237,7 +238,7 @@ def information(fit: BradleyTerryFit | pd.Series | int, aim: Aim) -> tuple[Infor
 
 
 def choose(known: Information, goal: Goal, k: int, random: float, rng: np.random.Generator | None = None) -> Chosen:
-    """``k`` battles; without ``rng`` those that are expected alone.
+    """``k`` battles; without ``rng`` none is drawn at random, and only ``expected`` has all of them.
 
     A share of random battles that is no whole number is rounded up or down by chance.
     """
@@ -261,7 +262,7 @@ def choose(known: Information, goal: Goal, k: int, random: float, rng: np.random
 
 
 def at_random(pairs: Bool, n: int, rng: np.random.Generator) -> Int:
-    """(M, M) ``n`` battles out of ``pairs``, all models, or a newcomer's opponents, as often as each other.
+    """(M, M) ``n`` battles out of ``pairs``; all models, or all opponents of a newcomer, are drawn equally often.
 
     Every pair has the same expected number. Pairs of all models come in the rounds of a tournament, in each of which
     every model meets one other, and the models are numbered at random.
@@ -289,12 +290,12 @@ def _rounds(models: Int, n: int) -> tuple[Int, Int]:
 
 
 def symmetric(table: Any) -> Float:
-    """(M, M) with what is above the diagonal also below."""
+    """(M, M) with the entries above the diagonal also below it."""
     return np.asarray(table + table.T, np.float64)
 
 
 def battles_for(known: Information, goal: Goal, random: float, good: Callable[[Information], bool]) -> int | None:
-    """The fewest battles after which the information is ``good``: 0 if it is so now, None above ten million.
+    """The fewest battles after which the information is ``good``: 0 if it is good now, None above ten million.
 
     Pairs are chosen for a number of battles, and the number is found for their shares, by turns.
     """
@@ -401,7 +402,7 @@ def _warnings(known: Information, goal: Goal, chosen: Chosen) -> list[str]:
         )
     if not (chosen.expected[goal.pairs] > 0).all():
         found.append(
-            "some pairs have no chance to be chosen, which inverse propensities cannot make good: a share of random "
-            "battles (random=) does"
+            "some pairs have no chance to be chosen, which inverse propensities cannot correct: plan a share of random "
+            "battles (random=, on the command line --random)"
         )
     return found

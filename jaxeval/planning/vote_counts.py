@@ -24,8 +24,9 @@ from jaxeval.planning.next_battles import (
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.statistics.quantiles import checked_level
 from jaxeval.tables.table import Table
+from jaxeval.wording import counted
 
-#: Numbers of votes that are looked at where nothing is asked.
+#: Numbers of votes that are looked at if nothing is asked.
 _VOTES = (100, 300, 1_000, 3_000, 10_000)
 _MOST_VOTES = 10**7
 
@@ -45,29 +46,30 @@ def plan_votes(
     level: float = 0.95,
     power: float = 0.8,
 ) -> Table:
-    """How many more votes intervals of some width take, or telling two models apart, and what a number can tell.
+    """How many more votes a width of intervals takes, or a difference of two models, and what a number of votes tells.
 
-    Two models that differ by d are told apart with the ``power`` where d is (z_level + z_power) standard errors of
-    their difference, z_level the quantile of the two-sided interval. Votes are those of `next_battles`, or of pairs at
-    random. Errors are those of the fit's information, times the spread of its results: ties make it smaller, clusters
-    larger.
+    Two models that differ by d are told apart with the ``power`` if d is (z_level + z_power) standard errors of their
+    difference, where z_level is the quantile of the two-sided interval. Votes are those of `next_battles`, or of pairs
+    at random. Errors are those of the fit's information, times the spread of its results: ties make it smaller,
+    clusters larger.
 
     Args:
         fit: of `fit_bradley_terry`; or, for a board without votes, expected ratings (Elo) by model, or a number of
             equal models, whose results are wins and losses.
         width: mean width (Elo) of the intervals of the ratings aimed at; one or several.
-        difference: of two models (Elo), to be told from 0; for an average pair aimed at, or the ``pair``.
-        votes: numbers of further votes; without anything asked some from 100 to 10,000.
-        goal, top, pair, newcomer, random, level: as of `next_battles`.
+        difference: of two models (Elo), to be told from 0, for an average pair aimed at, or for the ``pair``; one or
+            several.
+        votes: numbers of further votes, one or several; if nothing is asked, some from 100 to 10,000.
+        goal, top, pair, newcomer, random, level: as in `next_battles`.
         power: chance that the interval of a difference leaves 0 out.
 
     Returns:
-        A row for each question: ``asked``; ``votes``, planned by `next_battles`; ``votes_at_random``, as many of
-        random pairs as do the same (missing where ten million are too few); and what the planned ones tell: ``width``,
-        and the ``difference`` that they tell from 0.
+        A row for each question: ``asked``; ``votes``, planned by `next_battles`; ``votes_at_random``, how many votes of
+        random pairs do the same (missing where ten million are too few); and what the planned ones tell: ``width``, and
+        the ``difference`` that they tell from 0.
 
     Raises:
-        TypeError, ValueError, DataError: as of `next_battles`; or a number is not positive.
+        TypeError, ValueError, DataError: as in `next_battles`; or a number is not positive.
 
     Examples:
         Two equal models, and a board:
@@ -88,8 +90,8 @@ def plan_votes(
     asked = [
         *((f"width {x:g}", partial(own.of_width, x)) for x in _positive("width", width)),
         *((f"difference {x:g}", partial(own.of_difference, x)) for x in _positive("difference", difference)),
-        *((f"{x:,} votes", partial(own.of_votes, x)) for x in _whole(votes)),
-    ] or [(f"{x:,} votes", partial(own.of_votes, x)) for x in _VOTES]
+        *((counted(x, "vote"), partial(own.of_votes, x)) for x in _whole(votes)),
+    ] or [(counted(x, "vote"), partial(own.of_votes, x)) for x in _VOTES]
     table = pd.DataFrame([{"asked": text, **answer()} for text, answer in asked])
     table = table.astype({"votes": "Int64", "votes_at_random": "Int64"})
     table.attrs = {"settings": {"goal": aim.name, "random": share, "level": level, "power": power}, "warnings": []}

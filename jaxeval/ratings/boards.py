@@ -104,7 +104,7 @@ class Board(NamedTuple):
         return np.asarray((spread.T @ spread.multiply(self.cells.count[:, None])).toarray())
 
     def log_likelihood(self) -> float:
-        """Of the battles of models with a finite rating."""
+        """Log-likelihood of the battles of models with a finite rating."""
         cells = self.cells
         both = self.active[cells.first] & self.active[cells.second]
         target = self.wins / np.where(self.n > 0, self.n, 1.0)

@@ -222,9 +222,9 @@ class Bootstrap(Shown):
         1 + the number of better models that it is told apart from, and its ``rank_worst`` is M less the number of
         worse ones, of M models `ranked`. The sets do not depend on the gauge.
 
-        A model without a finite rating in more than 1 % of the resamples, whose interval may be infinite, is told
-        apart from nobody. Its own set is 1 to M. It adds one place above and one below to the set of each other model,
-        and changes no critical value.
+        A model without a finite rating in more than 1 % of the resamples, whose interval may be infinite, is not told
+        apart from any other. Its own set is 1 to M. It adds one place above and one below to the set of each other
+        model, and changes no critical value.
 
         Args:
             level: the probability that a set holds the true rank of its model. Models of equal strength share all
@@ -326,7 +326,7 @@ def bootstrap_result(
     """The draws of one slice, of a class of bootstraps."""
     board = fit._board
     m = len(board.theta)
-    theta, standing = refitted.theta[:, :m], refitted.standing[:, :m]  # written over: nobody else reads them
+    theta, standing = refitted.theta[:, :m], refitted.standing[:, :m]  # written over: nothing else reads them
     lost = np.flatnonzero(standing.any(1))  # resamples, as a rule none: IDENTIFIED is 0
     if options.ridge == 0:
         values = np.array([0.0, np.inf, -np.inf, np.nan])[standing[lost]]

@@ -1,4 +1,4 @@
-"""Boards of categories that borrow from the other battles: what is known of each, and draws of it."""
+"""Boards of categories that borrow from the other battles: the posterior of each, and draws of it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _TABLE_ENTRIES = 2**24
 
 
 class Prior(NamedTuple):
-    """What is believed of a spread before the battles: the right half of a normal distribution about 0.
+    """The prior of a spread: the right half of a normal distribution about 0.
 
     Nearly flat where the spreads of most categories are, up to half its scale (DOI 10.1214/06-BA117A).
     """
@@ -69,7 +69,7 @@ class BorrowedBoard(NamedTuple):
     covariance: Float  # (M, M) of the log-strengths
     borrowed: Float  # (M,) share that each model has from the other battles
     factor: float  # variance of its outcomes, divided by that of wins and losses
-    spread: float  # logits, the mean of what is believed of it; NaN where there are no other battles
+    spread: float  # logits, its posterior mean; NaN where there are no other battles
     draws: Float  # (B, M) log-strengths, 0 for models without a rating
     spread_draws: Float  # (B,) the spread of each draw
     features: tuple[str, ...] = ()  # of a likelihood: names of covariates, here none
@@ -80,15 +80,15 @@ class BorrowedBoard(NamedTuple):
         return self.covariance
 
     def scores(self) -> scipy.sparse.csr_array:
-        """(C, M) of the category's battles."""
+        """(C, M) scores of the category's battles."""
         return self.board.scores()
 
     def score_variance(self) -> Float:
-        """(M, M) of the category's battles."""
+        """(M, M) variance of the scores of the category's battles."""
         return self.board.score_variance()
 
     def log_likelihood(self) -> float:
-        """Of the category's battles."""
+        """Log-likelihood of the category's battles."""
         return self.board.log_likelihood()
 
     def expected(self, difference: Float) -> Float:

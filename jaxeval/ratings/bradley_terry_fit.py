@@ -95,7 +95,7 @@ class FittedBoard(Protocol):
         ...
 
     def log_likelihood(self) -> float:
-        """Of all judgments, without ridge terms."""
+        """Log-likelihood of all judgments, without ridge terms."""
         ...
 
     def expected(self, difference: Float) -> Float:

@@ -78,7 +78,7 @@ def compare_boards(
             ``link``, ``penalty``, ``ridge``, ``reweight`` or ``method``.
         level: of each interval and each set of ranks; and, for all models at once, of the statement who moved.
         min_battles: models with fewer battles on a board are not compared.
-        top: how many models make the top, of which the overlap is reported.
+        top: how many models make the top; `BoardComparison.agreement` has the overlap of both tops.
         **options: of `bootstrap`, by its names and with its defaults, for both boards. ``gauge`` ("mean", or a model
             and its rating) and ``base`` are those of the comparison: "mean" holds the mean of the models compared. A
             ``checkpoint`` gets a folder for each board.
@@ -159,7 +159,7 @@ class _Resampled:
 def _checked_names(names: tuple[str, str]) -> tuple[str, str]:
     one, other = map(str, names) if len(names) == 2 else ("", "")
     if not one.strip() or not other.strip() or one == other:
-        raise ValueError(f"names must be two different names of the boards, got {names!r}")
+        raise ValueError(f"names must be two different names of the boards, got {', '.join(map(repr, names))}")
     return one, other
 
 

@@ -31,7 +31,7 @@ from jaxeval.ratings.options import FitOptions, Ties
 from jaxeval.ratings.vote_groups import Members, VoteGroups
 from jaxeval.wording import counted
 
-#: Of Newton's method.
+#: Steps of Newton's method.
 MAX_STEPS = 200
 #: Covariates that move some difference so far have no finite coefficients: odds of 1 in 1e13.
 _RUNAWAY = {Link.LOGIT: 30.0, Link.PROBIT: 7.3}
@@ -100,7 +100,7 @@ class ContextualBoard(NamedTuple):
         return np.block([[of_others, cross[:, None]], [cross[None], tt.sum()]])
 
     def log_likelihood(self) -> float:
-        """Of the battles of rated models: for tie models of wins, ties and losses, and NaN if all battles are ties."""
+        """Log-likelihood of rated models' battles: for tie models of wins, ties and losses; NaN if all are ties."""
         if self.response.ties != TieModel.HALF and np.isnan(self.tie_limit):
             return float("nan")
         weight = self.cells.count * battle_weights(self.board, self.cells)
@@ -270,5 +270,5 @@ def _why_undecided(covariates: Design, undecided: Bool) -> str:
     its, it = ("its effect", "it") if len(names) == 1 else ("their effects", "them")
     return (
         f"the models and other features determine {' and '.join(names)}: no battle tells {its} apart from those, and "
-        f"there is no coefficient. Leave {it} out, or take a feature_ridge > 0"
+        f"there is no coefficient. Leave {it} out, or take a feature_ridge > 0 (on the command line --feature-ridge)"
     )

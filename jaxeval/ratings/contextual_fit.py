@@ -142,7 +142,8 @@ class ContextualFit(BradleyTerryFit):
         if runaway:
             messages.append(
                 f"{' and '.join(map(repr, runaway))}: the side that has more of it won all its battles, or lost them "
-                "all, whatever the models: no finite coefficient (a feature_ridge > 0 gives one)"
+                "all, whatever the models: no finite coefficient (a feature_ridge > 0, on the command line "
+                "--feature-ridge, gives one)"
             )
         return messages
 

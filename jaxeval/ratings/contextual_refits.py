@@ -90,7 +90,7 @@ class ContextualRefits(BoardRefits):
         return int(entries)
 
     def terms(self, ridge: ArrayLike, max_steps: int) -> Terms:
-        """As of all refits, with a stricter tolerance if there are covariates.
+        """As for all refits, with a stricter tolerance if there are covariates.
 
         Covariates that hardly differ hide part of an error from its prediction.
         """

@@ -116,7 +116,7 @@ def pair_problems(
     options: BootstrapOptions,
     full: tuple[Float, Float, Float],
 ) -> tuple[batch.Problem, batch.RefitForm]:
-    """What is drawn, and how chord steps refit it; arguments as of `dense_refits`.
+    """What is drawn, and how chord steps refit it; arguments as in `dense_refits`.
 
     ``full`` holds the parameters (S, P) of the full data, the pseudo-inverse of their information, and its diagonal.
     """

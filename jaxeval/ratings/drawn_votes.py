@@ -20,7 +20,7 @@ from jaxeval.ratings.vote_groups import ClusterRows, Members, StratumRows, VoteG
 from jaxeval.resampling.draw import UnitDraw, unit_draw
 from jaxeval.resampling.units import pad
 
-# Of a pair with fewer battles a resample has fewer than 2**20: twice their score takes less than a third of 64 bits.
+# If a pair has fewer battles, a resample has under 2**20 of them: twice their score takes less than a third of 64 bits.
 _MOST_OF_THIRD = 1_000_000
 
 
@@ -107,7 +107,7 @@ class DrawnEntries(NamedTuple):
 def drawn_entries(
     cells: Sequence[Cells], scheme: DrawScheme, groups: Sequence[VoteGroups], n_pairs: int, keep_ties: bool = False
 ) -> DrawnEntries:
-    """What the draws add to; arguments as of `dense_refits`, and ``n_pairs`` is P with padding."""
+    """What the draws add to; arguments as in `dense_refits`, and ``n_pairs`` is P with padding."""
     clustered, stratified = any(g.together for g in groups), any(g.strata for g in groups)
     packed = not clustered and scheme != DrawScheme.BAYESIAN and all(own.hard for own in cells)
     if keep_ties:  # three numbers to a word: none may be too large

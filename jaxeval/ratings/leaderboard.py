@@ -84,9 +84,9 @@ def leaderboard(
 
     Raises:
         TypeError: options are given together with a result of `bootstrap`; ``min_battles`` is no integer.
-        ValueError: as by `bootstrap`; an impossible level, interval, rank or ``min_battles``.
-        DataError: as by `bootstrap`; no model has ``min_battles`` battles.
-        ProcessError: as by `bootstrap`.
+        ValueError: as in `bootstrap`; an impossible level, interval, rank or ``min_battles``.
+        DataError: as in `bootstrap`; no model has ``min_battles`` battles.
+        ProcessError: as in `bootstrap`.
 
     Returns:
         One row per model (and category, with ``by``): models by rank, unrated models, models with too few battles.
@@ -104,7 +104,7 @@ def leaderboard(
         - ``rank_best``, ``rank_worst``: the ranks that the differences to all other models leave open, see
           `Bootstrap.rank_sets`. Each set by itself holds the true rank of its model with probability ``level``, or all
           do at once with ``simultaneous_ranks``. A model without a finite rating in more than 1 % of the resamples
-          is told apart from nobody, with a warning: it adds a place above and one below to the set of each other model;
+          is not told apart from any other, with a warning: it adds a place above and one below to each other set;
         - ``tier``: models that the data cannot tell from their tier's leader share its tier;
         - ``p_rank_<k>``, with ``rank_at_most``;
         - ``borrowed``, of `small_categories`: how much of what is known of a model comes from other categories;
@@ -228,7 +228,7 @@ def _rank_warnings(board: Bootstrap, min_battles: int) -> list[str]:
     if unsure.any():
         messages.append(
             f"{counted(int(unsure.sum()), 'model has', 'models have')} no finite rating in more than "
-            f"{MOST_NOT_FINITE:.0%} of the resamples, too often to be told apart from anybody: "
+            f"{MOST_NOT_FINITE:.0%} of the resamples, too often to be told apart from other models: "
             f"{named(ranked.index[unsure])}. Each has a rank spread over the whole board, however high or low its "
             "rating is, and no tier; and it adds a place above and one below to the spread of every other model. "
             "min_battles (--min-votes) leaves out models with few battles"

@@ -228,7 +228,9 @@ def _checked_cluster(battles: Battles, scheme: Scheme, cluster: str | None) -> t
         cluster = battles.cluster
     if cluster is None:
         if scheme == "cluster":
-            raise ValueError('scheme="cluster" needs cluster=, the column whose groups are drawn')
+            raise ValueError(
+                'scheme="cluster" needs cluster=, the column whose groups are drawn (on the command line --cluster)'
+            )
         return scheme, None
     if scheme not in ("cluster", "multinomial"):
         raise ValueError(f"clusters are drawn with replacement: scheme={scheme!r} cannot have cluster=")

@@ -34,8 +34,8 @@ _UNSEEN = 1e-9
 
 NO_VERDICTS = "no verdicts between rated models"
 ONE_SIDE = "all verdicts for one side: no finite side bias; left out"
-ONE_CONTEST = "too few different pairs to tell its discrimination from its side bias; left out"
-SEPARATED = "its verdicts follow the ratings without exception: no finite discrimination; left out"
+ONE_CONTEST = "too few different pairs to tell discrimination from side bias; left out"
+SEPARATED = "verdicts follow the ratings without exception: no finite discrimination; left out"
 NOT_TOLD = "cannot be told from the ratings"
 
 
@@ -141,7 +141,7 @@ class PanelBoard(NamedTuple):
         return np.asarray((slopes.T @ slopes.multiply(weight[:, None])).toarray())
 
     def log_likelihood(self) -> float:
-        """Of the verdicts that are used."""
+        """Log-likelihood of the verdicts that are used."""
         n, points = self.sums
         z = _predictor(self.cells, self.fitted)
         return float(points @ z - n @ np.logaddexp(0, z))

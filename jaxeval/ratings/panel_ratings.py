@@ -124,7 +124,7 @@ class JudgePanelFit(BradleyTerryFit):
 
     @property
     def warnings(self) -> list[str]:
-        """As of `BradleyTerryFit`, and what the verdicts do not say of judges."""
+        """As in `BradleyTerryFit`, and what the verdicts do not say of judges."""
         if self._panel.confounded:  # nothing else is worth saying
             return [*self.report.warnings, *self._panel.flags]
         return [*super().warnings, *messages_of(self._panel)]

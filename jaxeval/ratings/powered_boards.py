@@ -79,7 +79,7 @@ class PoweredBoard(NamedTuple):
         return np.asarray((scores.T @ scores.multiply(self.cells.count[:, None])).toarray())
 
     def log_likelihood(self) -> float:
-        """Of the effective points."""
+        """Log-likelihood of the effective points."""
         return self.board.log_likelihood()
 
     def expected(self, difference: Float) -> Float:

@@ -99,7 +99,7 @@ class PredictionPoweredFit(BradleyTerryFit):
 
     @property
     def warnings(self) -> list[str]:
-        """As of `BradleyTerryFit`, and models that only the judge saw."""
+        """As in `BradleyTerryFit`, and models that only the judge saw."""
         unseen = self.standing.index[self.standing == JUDGE_ONLY]
         messages = super().warnings
         if len(unseen):
@@ -132,7 +132,7 @@ class PredictionPoweredBoard(Bootstrap):
 
     @property
     def warnings(self) -> list[str]:
-        """As of `Bootstrap`, and whether the votes are too few to know the judge's worth."""
+        """As in `Bootstrap`, and whether the votes are too few to know the judge's worth."""
         messages = super().warnings
         if self._judge is not None:
             worths = self._worth(self._judge.gain)

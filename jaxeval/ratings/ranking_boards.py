@@ -66,7 +66,7 @@ class RankingBoard(NamedTuple):
         return np.asarray(matrix[:m, :m])
 
     def log_likelihood(self) -> float:
-        """Of the choices between items with a finite rating."""
+        """Log-likelihood of the choices between items with a finite rating."""
         chosen = _table(self.choices.of_items, len(self.cells.count), len(self.base.theta))
         times, _, total = self._sets()
         won = chosen.T @ self.cells.count

@@ -68,7 +68,7 @@ class BoardRefits(ABC):
 
     @abstractmethod
     def solvers(self) -> Sequence[Solver]:
-        """As of `Problem`."""
+        """As in `Problem`."""
 
     def on_board(self, refitted: Refitted) -> Refitted:
         """The refits of one slice with models as on its board (padding may follow), and with their final status."""

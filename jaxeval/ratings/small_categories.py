@@ -30,7 +30,7 @@ from jaxeval.statistics.quantiles import interval_bounds
 from jaxeval.tables.shown import View, settings_line
 from jaxeval.wording import counted
 
-#: Beyond, strengths would be tried that no computer can tell from infinite ones.
+#: With a larger prior, strengths would be tried that no computer can tell from infinite ones.
 _LARGEST_PRIOR = 1_000
 
 
@@ -45,8 +45,8 @@ class CategorySettings(BootstrapSettings):
 class CategoryFit(BradleyTerryFit):
     """Ratings of a category that borrows from the other battles: what a `BradleyTerryFit` has.
 
-    ``n_battles`` counts those of the category. All standard errors are of what is believed of the ratings: they hold
-    the uncertainty of what is borrowed and of how much is borrowed.
+    ``n_battles`` counts those of the category. All standard errors are those of the posterior of the ratings: they
+    include the uncertainty of what is borrowed and of how much is borrowed.
 
     Examples:
         >>> import jaxeval
@@ -83,7 +83,7 @@ class CategoryFit(BradleyTerryFit):
 class CategoryBoard(Bootstrap):
     """A board of a category that borrows from the other battles, with draws: what a `Bootstrap` has.
 
-    The draws are of what is believed of the ratings (see `small_categories`): nothing is resampled.
+    The draws come from the posterior of the ratings (see `small_categories`): nothing is resampled.
 
     Examples:
         >>> import jaxeval
@@ -101,12 +101,12 @@ class CategoryBoard(Bootstrap):
 
     @property
     def borrowed_share(self) -> float:
-        """As of `CategoryFit`."""
+        """As in `CategoryFit`."""
         return self.fit.borrowed_share
 
     @property
     def spread(self) -> float:
-        """Standard deviation of the ratings here about those of the other battles, Elo: mean of what is believed."""
+        """Standard deviation of the ratings here about those of the other battles, Elo: the posterior mean."""
         return ELO_PER_LOGIT * self.fit._borrowed.spread
 
     @property
@@ -157,7 +157,7 @@ class CategoryBoards(Bootstraps):
         return board
 
     def table(self, level: float = 0.95) -> pd.DataFrame:
-        """One row a category: `CategoryBoard.category`."""
+        """One row per category: `CategoryBoard.category`."""
         rows = [self[group].category(level) for group in self]
         return pd.DataFrame(rows, pd.Index(map(slice_name, self), name=" / ".join(self.by)))
 
@@ -196,10 +196,10 @@ def small_categories(
     ratings are a mean over all spreads. A category with many battles has a board of its own; one with few has nearly
     that of the others. ``borrowed`` says how much is from elsewhere, for each category and each model in it.
 
-    The draws are of what is believed of the ratings after the battles: a spread as probable as the battles make it,
-    then strengths of the normal distribution about their mode at this spread. They hold what is not known of the
-    spread: intervals that take the most probable spread for certain are too short. Nothing is resampled, so that there
-    is no checkpoint. See docs/small-categories.md.
+    The draws come from the posterior, what is believed of the ratings after the battles: first a spread, as probable as
+    the battles make it, then strengths from the normal distribution about their mode at this spread. So intervals
+    include the uncertainty of the spread; with the most probable spread taken for certain they would be too short.
+    Nothing is resampled, so that there is no checkpoint. See docs/small-categories.md.
 
     Ties are half a win. Outcomes then vary less than wins and losses do: the likelihood is divided by the variance
     factor, the sum of squared residuals divided by what it would be of wins and losses. With ``cluster`` residuals are
@@ -212,21 +212,21 @@ def small_categories(
             the category "overall" has all battles and borrows nothing.
         n_resamples: B, draws.
         seed: any integer from 0 to 2**63 - 1. Draw r of a category depends on its name, the seed and r alone.
-        prior_spread: Elo, the scale of what is believed of spreads before the battles: the right half of a normal
-            distribution about 0, at most 1,000. It matters where a category's battles say little about its spread.
+        prior_spread: Elo, at most 1,000: the scale of the prior of spreads, which is the right half of a normal
+            distribution about 0. It matters if a category's battles say little about its spread.
         gauge: as in `fit_bradley_terry`, like ``base``.
         cluster: column of the clusters (prompts, voters, sessions), whose battles vary together.
         max_slices: as in `bootstrap`, like ``min_slice_battles`` and ``missing``. Battles without a category, and those
             of categories that are too small, are among the other battles all the same.
 
     Raises:
-        TypeError: an option is of another type than it says.
+        TypeError: an option has the wrong type.
         ValueError: a bad number, an impossible gauge, or more than 1,000 models.
-        DataError: as by `bootstrap`.
+        DataError: as in `bootstrap`.
 
     Returns:
-        A dict of `CategoryBoard` by category, which `leaderboard` tables. A model has a rating on each board if all
-        battles together give it one; its ``n_battles`` is 0 where all of its rating is borrowed.
+        A dict of `CategoryBoard` by category, of which `leaderboard` makes a table. A model has a rating on each board
+        if all battles together give it one; its ``n_battles`` is 0 where all of its rating is borrowed.
 
     Examples:
         >>> import jaxeval
@@ -266,7 +266,7 @@ def small_categories(
 def _board(
     found: BorrowedBoard, drawn: VoteGroups, report: DataReport, options: BootstrapOptions, prior_spread: float
 ) -> CategoryBoard:
-    """The public face of one category."""
+    """The result for one category."""
     b, m = found.draws.shape
     fit = fit_result(CategoryFit, found, drawn, report, options)
     refitted = Refitted(

@@ -29,7 +29,7 @@ FitMethod = Literal["auto", "dense", "sparse"]
 SPARSE_MODELS = 1000
 
 
-# Of rows: enough for 4,096 opponents; more are made where a model has more.
+# Merges of rows: enough for 4,096 opponents; more are made if a model has more.
 _MERGES = 3
 
 
@@ -69,7 +69,7 @@ def resolved(method: FitMethod, n_models: int) -> Literal["dense", "sparse"]:
 def check_dense(method: FitMethod) -> None:
     """An error if the sparse method is asked for where there is none."""
     if resolved(method, 0) == "sparse":
-        raise ValueError("method='sparse' knows no features and no tie model: leave it out")
+        raise ValueError("method='sparse' takes no features and no tie model: leave it out")
 
 
 def make_graph(cells: Cells, n_models: int) -> WideGraph:
@@ -114,7 +114,7 @@ def fit_sparse(
 
 
 def recentred(theta: Float, connectivity: Connectivity, ridge: float) -> Float:
-    """(..., M) log-strengths with mean 0 in every component, where a ridge has them so at its maximum.
+    """(..., M) log-strengths with mean 0 in every component, as they have at the maximum with a ridge.
 
     A small ridge tells the solver too little about the level of a component, which nothing else decides.
     """

@@ -56,13 +56,15 @@ def compare_tie_models(
         A row per treatment: ``tie_parameter`` and its error, ``log_likelihood`` and ``aic`` (NaN for "half"),
         ``held_out_log_likelihood`` per battle, ``held_out_error``, ``held_out_score`` with ``standard_error`` of the
         difference from "half", ``n_held_out``, and ``n_skipped`` battles of models that a part cannot rate, or of
-        parts whose fit did not converge. A tie held out, where the rest has none, counts as all but impossible.
-        ``aic`` counts every parameter in full. The two tie models have as many, so that their difference in it is
-        that of the likelihoods whatever the ridges; but with a ridge its level is too high, and with weights that do
-        not count battles neither likelihood nor ``aic`` is on the scale of battles: compare held-out scores then.
+        parts whose fit did not converge. If the rest has no ties, a tie that is held out counts as all but impossible.
+        ``aic`` counts every parameter in full. Both tie models have equally many, so that they differ in ``aic`` as
+        their likelihoods do, whatever the ridges. But with a ridge the level of ``aic`` is too high; and with weights
+        that do not count battles neither likelihood nor ``aic`` is on the scale of battles. Compare held-out scores
+        then.
 
     Raises:
-        ValueError: fewer than two folds or more than battles; DataError as in `fit_bradley_terry`.
+        ValueError: fewer than two folds, or more folds than battles.
+        DataError: as in `fit_bradley_terry`.
 
     Examples:
         >>> import jaxeval

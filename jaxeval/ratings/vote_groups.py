@@ -16,7 +16,7 @@ from jaxeval.resampling.strata import checked_strata, stratum_of_groups
 
 
 class ClusterRows(NamedTuple):
-    """Whose battles are drawn together: distinct (cluster, cell), sorted, whatever rows the battles were in."""
+    """Which battles are drawn together: distinct (cluster, cell), sorted, whatever rows the battles were in."""
 
     cluster: Int  # (R,) from 0 to K - 1
     cell: Int  # (R,)
@@ -40,7 +40,7 @@ def cluster_rows(cluster: NDArray[np.intp], cell_of_row: NDArray[np.intp], count
 
 
 class StratumRows(NamedTuple):
-    """Within what votes are drawn: distinct (stratum, cell), sorted, whatever rows the votes were in."""
+    """Within which strata votes are drawn: distinct (stratum, cell), sorted, whatever rows the votes were in."""
 
     stratum: Int  # (R,) from 0 to S - 1
     cell: Int  # (R,)
@@ -71,7 +71,7 @@ class VoteGroups(NamedTuple):
     """Which votes of a slice are drawn together, and within which strata."""
 
     clusters: ClusterRows | None = None
-    strata: StratumRows | None = None  # None for one, too
+    strata: StratumRows | None = None  # None also for a single stratum
     shared: Members | None = None  # the units of a draw from more votes than the slice's own, which other boards share
 
     @property
@@ -94,7 +94,7 @@ class GroupCodes(NamedTuple):
     strata: str = ""  # the column of strata
 
     def groups(self, rows: slice | NDArray[np.intp], cell: NDArray[np.intp], count: Int | None) -> VoteGroups:
-        """Those of some ``rows``, from the cell of each and how many votes it stands for (None: one).
+        """The groups of some ``rows``, from the cell of each and how many votes it stands for (None: one).
 
         Raises:
             DataError: a cluster lies in several strata.
@@ -118,7 +118,7 @@ GroupsOf = Callable[[slice | NDArray[np.intp], NDArray[np.intp]], VoteGroups]
 
 
 def vote_groups(battles: Battles, cluster: str | None, strata: str | None) -> GroupsOf:
-    """What tells the clusters and strata of any rows of ``battles``, by the columns of those names.
+    """A function that gives the clusters and strata of any rows of ``battles``, by the columns of those names.
 
     Raises:
         DataError: there is no such column, values are missing, or a cluster lies in several strata.

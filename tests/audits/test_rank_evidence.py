@@ -125,7 +125,7 @@ def test_so_many_votes_are_needed():
 def test_sentences_hold_their_numbers(found):
     texts = [finding.text for finding in found.findings()]
     untold = (~found.neighbours["told_apart"]).sum()
-    assert texts[0].startswith(f"{untold} of 7 neighbours on the board cannot be told apart at 95% for all pairs")
+    assert texts[0].startswith(f"{untold} of 7 pairs of neighbours on the board cannot be told apart at 95% for all")
     assert "was chosen for being first: its interval is" in " ".join(texts)
     assert "Were the 3 models of A equally good" in " ".join(texts)
     assert list(found.tables) == ["", "neighbours", "winner", "families", "variants"]
@@ -136,12 +136,12 @@ def test_models_with_too_few_votes_are_not_said_to_be_first():
     thin = pd.DataFrame({"model_a": "thin", "model_b": ["model-1", "model-2"], "winner": ["model_a", "model_b"]})
     own = jaxeval.rank_evidence(pd.concat([votes, thin]), n_resamples=100, progress=False)
     (first,) = [f.text for f in own.findings() if "may be first" in f.text]
-    assert "1 model more has too few votes to say" in first
+    assert "1 more model has too few votes to say" in first
     assert "thin" not in first
 
 
 def test_what_cannot_be_answered_says_why(votes):
-    with pytest.raises(DataError, match="families knows none of the 8 models"):
+    with pytest.raises(DataError, match="families has none of the 8 models"):
         jaxeval.rank_evidence(votes, families={"gpt": "A"}, n_resamples=20, progress=False)
     one_sided = pd.DataFrame({"model_a": ["a"] * 4, "model_b": ["b"] * 4, "winner": ["model_a"] * 4})
     with pytest.raises(NotAnsweredError, match="no ranks"):

@@ -194,9 +194,9 @@ def test_boards_without_votes():
         (True, TypeError, "a number of models, got bool"),
         ("a", TypeError, "got str"),
         (pd.Series({"a": 1.0}), ValueError, "got 1 rating"),
-        (pd.Series([1.0, 2.0], ["a", "a"]), ValueError, "each once"),
+        (pd.Series([1.0, 2.0], ["a", "a"]), ValueError, "got a model that is there twice"),
         (pd.Series(["x", "y"]), TypeError, "must be numbers"),
-        (pd.Series([1.0, np.nan]), ValueError, "finite"),
+        (pd.Series([1.0, np.nan]), ValueError, "got one that is not finite"),
     ],
 )
 def test_hostile_boards_without_votes(given, error, message):

@@ -65,6 +65,10 @@ def test_what_is_known_takes_no_votes_and_what_nothing_reaches_has_none(fit):
     assert found["votes"].isna().tolist() == found["votes_at_random"].isna().tolist() == [False, True]
 
 
+def test_votes_are_counted():
+    assert jaxeval.plan_votes(2, votes=[1, 2_000])["asked"].tolist() == ["1 vote", "2,000 votes"]
+
+
 def test_numbers_of_votes_are_looked_at_where_nothing_is_asked(fit):
     found = jaxeval.plan_votes(fit)
     assert found["votes"].tolist() == [100, 300, 1_000, 3_000, 10_000]

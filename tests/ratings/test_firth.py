@@ -189,7 +189,7 @@ def test_a_board_on_which_nobody_took_points_back():
     battles = Battles.from_pandas(table.set_axis(["model_a", "model_b", "winner"], axis=1))
     result = bootstrap(battles, 50, penalty="firth", progress=False)
     assert np.isfinite(result.fit.ratings).tolist() == [True, True, True, False, False]
-    assert any("nobody has a finite rating (the penalty alone" in text for text in result.warnings)
+    assert any("no model has a finite rating (the penalty alone" in text for text in result.warnings)
     assert np.isnan(result.draws[:, 3:]).all()
     assert np.isfinite(result.draws[:, :3]).any(0).all()
 

@@ -279,7 +279,7 @@ class TestChoice:
 
     def test_features_and_tie_models_are_dense(self, battles):
         for call in (fit_bradley_terry, bootstrap):
-            with pytest.raises(ValueError, match="knows no features and no tie model"):
+            with pytest.raises(ValueError, match="takes no features and no tie model"):
                 call(battles, ties="davidson", method="sparse")
 
 
