@@ -27,7 +27,7 @@ from jaxeval.statistics.clusters import few_clusters_text
 from jaxeval.statistics.multiplicity import checked_alpha
 from jaxeval.statistics.quantiles import normal_quantile
 from jaxeval.tables.shown import View
-from jaxeval.wording import counted, visible_line
+from jaxeval.wording import MODEL, Noun, counted, visible_line
 
 _PART = "drift"
 _BASE = 1000.0
@@ -80,6 +80,7 @@ class Drift(PartResult):
     critical: float  # of |z|, over all models and splits
     settings: dict[str, Any]
     warnings: list[str]
+    competitor: Noun = MODEL  # what is rated, in words
 
     def _shown(self) -> View:
         n = self.settings["n_periods"]
@@ -95,24 +96,26 @@ class Drift(PartResult):
 
     def findings(self) -> list[Finding]:
         """What it means for the board, in sentences."""
-        every, n = self.settings["every"], self.settings["n_periods"]
+        every, n, own = self.settings["every"], self.settings["n_periods"], self.competitor
         tested = self.table["p_adjusted"].notna()
         if not tested.any():
-            text = f"No model has {self.settings['min_votes']} votes before and after a split of the "
+            text = f"No {own.one} has {self.settings['min_votes']} votes before and after a split of the "
             return [Finding(_PART, Severity.CAUTION, f"{text}{n} {told_period(every)}s: drift cannot be seen.")]
-        among = f"of {counted(int(tested.sum()), 'model')} over {counted(n, told_period(every))}"
+        among = f"of {own.counted(int(tested.sum()))} over {counted(n, told_period(every))}"
         usual = f"{self.table.loc[tested, 'detectable'].median():.0f} Elo"
         if len(self.changes) == 0:
             best = self.table.loc[tested].iloc[0]
             text = f"No rating {among} changed: the largest |z| is {abs(best['z']):.1f} "
             text += f"({visible_line(best['model'])}), {self.critical:.1f} would be a change. A step of {usual} would "
-            return [Finding(_PART, Severity.REASSURING, f"{text}be found every second time for the median model.")]
+            return [Finding(_PART, Severity.REASSURING, f"{text}be found every second time for the median {own.one}.")]
         told = "; ".join(
             f"{visible_line(row.model)} by {row.difference:+.0f} Elo from {row.period} on (p {row.p_adjusted:.2g})"
             for row in self.changes.head(_MOST_TOLD).itertuples()
         )
         changed = self.changes["model"].nunique()
-        text = f"The ratings of {changed:,} {among} changed: {told}. The board averages over what these models were."
+        text = (
+            f"The ratings of {changed:,} {among} changed: {told}. The board averages over what these {own.many} were."
+        )
         return [Finding(_PART, Severity.SERIOUS if changed > tested.sum() / 10 else Severity.CAUTION, text)]
 
 
@@ -205,6 +208,7 @@ def drift(
         settings={"time": time, "every": every, "cluster": cluster, "min_votes": min_votes, "alpha": alpha,
                   "level": level, "n_draws": n_draws, "seed": seed, "n_periods": len(cut.starts)},
         warnings=warnings,
+        competitor=battles.competitor,
     )  # fmt: skip
 
 
@@ -231,8 +235,9 @@ def _check_room(cut: Periods, battles: Battles, every: Every) -> None:
     if size > _MOST_NUMBERS:
         most = max(_MOST_NUMBERS // battles.n_models**2, 2)
         raise DataError(
-            f"{n:,} periods of {battles.n_models:,} models are too many to compare: take longer periods, every={most} "
-            "for as many as there is room for, or fewer models (Battles.filter)"
+            f"{n:,} periods of {battles.competitor.counted(battles.n_models)} are too many to compare: take longer "
+            f"periods, every={most} for as many as there is room for, or fewer {battles.competitor.many} "
+            "(Battles.filter)"
         )
 
 

@@ -30,7 +30,7 @@ from jaxeval.ratings.slices import whole_board
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.statistics.clusters import few_clusters_text
 from jaxeval.statistics.quantiles import checked_level
-from jaxeval.wording import counted, visible_line
+from jaxeval.wording import Noun, counted, visible_line
 
 # Of the pairs, this share must expect so many points on both sides for the deviance, which else rejects honest boards.
 _DENSE_SHARE, _DENSE_POINTS = 0.8, 5.0
@@ -101,9 +101,10 @@ def goodness_of_fit(
     checked_integer("n_resamples", n_resamples, 19)
     checked_integer("seed", seed)
     battles = as_battles(battles)
+    own = battles.competitor
     if battles.n_models > _MOST_MODELS:
         raise NotAnsweredError(
-            f"{counted(battles.n_models, 'model')} are more than the {_MOST_MODELS:,} whose boards can be simulated "
+            f"{own.counted(battles.n_models)} are more than the {_MOST_MODELS:,} whose boards can be simulated "
             "and refitted: test a part of them, as by Battles.filter(models=...)"
         )
     options = FitOptions(ties=ties, features=features, cluster=cluster, method="dense").checked(battles)
@@ -114,12 +115,13 @@ def goodness_of_fit(
     votes = pair_votes(fitted, response.expected)
     dof = int(votes.met.sum()) - n_free(fitted)
     if dof < 1:
+        rated = f"rated {own.one}", f"rated {own.many}"
         raise DataError(
-            f"{counted(int(votes.met.sum()), 'pair')} of {counted(int(fitted.board.active.sum()), 'rated model')} met: "
-            "one number per model fits whatever the votes are; more pairs must meet"
+            f"{counted(int(votes.met.sum()), 'pair')} of {counted(int(fitted.board.active.sum()), *rated)} met: "
+            f"one number per {own.one} fits whatever the votes are; more pairs must meet"
         )
     if not votes.votes.sum() > 0:
-        raise DataError("no two models that met have finite ratings: there is nothing to test")
+        raise DataError(f"no two {own.many} that met have finite ratings: there is nothing to test")
     if not votes.variance.sum() > 1e-9 * votes.n.sum():
         raise DataError(
             f"all {counted(int(votes.votes.sum()), 'vote is a tie', 'votes are ties')}: nothing varies, and there is "
@@ -166,8 +168,9 @@ def goodness_of_fit(
         ranks=rank_errors(battles.models, plain, plain_votes, plain_drawn),
         method=_method(signs, cluster),
         reasons=reasons,
-        warnings=_warnings(fitted.board, drawn, chance),
+        warnings=_warnings(fitted.board, drawn, chance, own),
         settings=settings,
+        competitor=own,
     )
 
 
@@ -265,11 +268,11 @@ def _triad_table(models: pd.Index, votes: PairVotes, triads: Int, chance: Chance
     )
 
 
-def _warnings(board: Board, drawn: VoteGroups, chance: Chance) -> list[str]:
+def _warnings(board: Board, drawn: VoteGroups, chance: Chance, competitor: Noun) -> list[str]:
     warnings = few_clusters_text(None if drawn.clusters is None else len(drawn.clusters.size))
     left_out = int((~board.active).sum())
     if left_out:
-        warnings.append(f"{counted(left_out, 'model')} without a finite rating left out, with their votes")
+        warnings.append(f"{competitor.counted(left_out)} without a finite rating left out, with their votes")
     if chance.n_failed:
         warnings.append(
             f"{counted(chance.n_failed, 'simulated board')} of {len(chance.pearson):,} could not be refitted, and "

@@ -20,6 +20,7 @@ from jaxeval.cli.run_options import (
     resampling_options,
 )
 from jaxeval.data.remote_names import FileName
+from jaxeval.wording import competitor_settings
 
 if TYPE_CHECKING:
     from jaxeval.audits.audit_result import Audit
@@ -89,7 +90,7 @@ def _findings(found: Audit) -> Findings:
         notes=found.rests_on,
         figures=found.figures,
         texts=found.texts,
-        settings=found.settings,
+        settings={**found.settings, **competitor_settings(found.competitor)},
     )
 
 
@@ -99,7 +100,11 @@ def _screen(found: Audit) -> Screen:
     from jaxeval.cli.tables import one_line_cell
 
     titles = {name: found.questions.get(name, name.replace("_", " ").capitalize()) for name in found.tables}
-    grids = {name: grid_of(table, titles[name], one_line_cell) for name, table in found.tables.items() if len(table)}
+    grids = {
+        name: grid_of(table, titles[name], one_line_cell, competitor=found.competitor)
+        for name, table in found.tables.items()
+        if len(table)
+    }
     first = [grid for name, grid in grids.items() if name in found.questions]
     more = [grid for name, grid in grids.items() if name not in found.questions]
     absent = [f"{found.questions[name]} No answer: {reason}" for name, reason in found.absent.items()]

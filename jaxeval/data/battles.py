@@ -16,6 +16,7 @@ from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data.battle_rows import HowToRead, effective_battles, n_battles_of, read_battle_rows
 from jaxeval.data.cells import Cells, compressed
 from jaxeval.data.columns import Rows, as_frame, frame_of, renumbered, require_column
+from jaxeval.data.competitors import competitor_word
 from jaxeval.data.conditions import rows_where
 from jaxeval.data.file_lists import check_regular, whole_local_file
 from jaxeval.data.groups import Members, MissingGroup, crossed, members_by
@@ -27,7 +28,7 @@ from jaxeval.data.saved_battles import BattleTable, arrow_table, column_roles, c
 from jaxeval.errors import DataError
 from jaxeval.execution.atomic_write import whole_file
 from jaxeval.tables.shown import ROWS_OF_DATA, Shown, View
-from jaxeval.wording import counted, did_you_mean
+from jaxeval.wording import Noun, counted, did_you_mean
 
 _MOST_TOLD = 5
 
@@ -98,6 +99,7 @@ class Battles(Shown):
         missing: MissingResult = "error",
         where: str | None = None,
         keep: Sequence[str] | None = None,
+        competitor: str | Sequence[str] | None = None,
         rows: Rows | None = None,
     ) -> Battles:
         """Battles from a DataFrame, or any table with the Arrow interface (polars, pyarrow, DuckDB).
@@ -137,13 +139,16 @@ class Battles(Shown):
             where: condition in SQL on any column of the input, as ``language = 'en' AND turn = 1``; rows that do not
                 meet it are left out (counted in the report). It needs the extra ``jaxeval[sql]``.
             keep: further columns to keep, for ``by=`` and the like; by default all.
+            competitor: what competes, in a word that tables, figures and messages then use: "player"; or with its
+                plural, "city,cities". By default what both columns are called, as player_1 and player_2; "model" where
+                that is not clear.
             rows: of the input that the rows of ``df`` stand for, where equal ones are merged already; by default each
                 stands for itself. Errors count and name those of the input.
 
         Raises:
             DataError: a column is missing or ambiguous, a label unknown or ambiguous, a value missing or out of range,
                 or no battle is left. The message names the column, the values and their counts.
-            ValueError: the result is given twice, or ``labels`` map to no result.
+            ValueError: the result is given twice, ``labels`` map to no result, or ``competitor`` is no word.
 
         Examples:
             >>> import jaxeval
@@ -164,13 +169,16 @@ class Battles(Shown):
             model_a=sides[0], model_b=sides[1], asked=asked, weight=weight, propensity=propensity,
             cluster=cluster, both_bad=both_bad, missing=missing, where=where, keep=keep,
         )  # fmt: skip
-        return cls(**vars(read_battle_rows(as_frame(df), how, rows)), cluster=cluster)
+        found = read_battle_rows(as_frame(df), how, rows)
+        report = replace(found.report, competitor=competitor_word(competitor, *sides))
+        return cls(**vars(found) | {"report": report}, cluster=cluster)
 
     @classmethod
     def concat(cls, batches: Sequence[Battles]) -> Battles:
         """Several batches of battles as one: models united, equal rows merged, reports added up.
 
-        Whatever is estimated from it is what the votes read together give, bit for bit.
+        Whatever is estimated from it is what the votes read together give, bit for bit. Where batches have different
+        words for what competes, it is a "competitor".
 
         Raises:
             DataError: they have different columns or clusters, or other types or treatments of both-bad battles.
@@ -279,7 +287,8 @@ class Battles(Shown):
             keep &= self._meeting(where)
         for name in [*(models or ()), *exclude]:
             if name not in self.models:
-                raise DataError(f"no model {name!r} among the {self.n_models:,}{did_you_mean(name, self.models)}")
+                own = self.competitor.one
+                raise DataError(f"no {own} {name!r} among the {self.n_models:,}{did_you_mean(name, self.models)}")
         chosen = ~self.models.isin(list(exclude))
         if models is not None:
             chosen &= self.models.isin(list(models))
@@ -320,7 +329,7 @@ class Battles(Shown):
         renamed = [name for name in names if name in self.models]
         if not renamed:
             hint = did_you_mean(next(iter(names), ""), self.models)
-            raise DataError(f"none of the {len(names):,} names to replace is a model's{hint}")
+            raise DataError(f"none of the {len(names):,} names to replace is {self.competitor.a_one}'s{hint}")
         odd = next((name for name in renamed if pd.isna(names[name]) or not str(names[name]).strip()), None)
         if odd is not None:
             raise DataError(f"the new name of {odd!r} is missing or blank")
@@ -332,10 +341,12 @@ class Battles(Shown):
             pair = " and ".join(repr(str(self.models[side[row]])) for side in (self.model_a, self.model_b))
             n = counted(n_battles_of(same, self.count), "battle is", "battles are")
             raise DataError(
-                f"{pair} met each other, and would both be called {str(models[first[row]])!r}: {n} between models that "
-                "get one name. Give them two names, or leave one of them out first"
+                f"{pair} met each other, and would both be called {str(models[first[row]])!r}: {n} between "
+                f"{self.competitor.many} that get one name. Give them two names, or leave one of them out first"
             )
-        told = f"models renamed: {', '.join(f'{name} is {names[name]}' for name in renamed[:_MOST_TOLD])}"
+        told = (
+            f"{self.competitor.many} renamed: {', '.join(f'{name} is {names[name]}' for name in renamed[:_MOST_TOLD])}"
+        )
         more = f" and {len(renamed) - _MOST_TOLD:,} more" if len(renamed) > _MOST_TOLD else ""
         report = replace(self.report, n_models=len(models), read_as=(*self.report.read_as, told + more))
         return replace(self, models=pd.Index(models, name="model"), model_a=first, model_b=second, report=report)
@@ -346,6 +357,11 @@ class Battles(Shown):
 
     def __len__(self) -> int:
         return self.n_battles
+
+    @property
+    def competitor(self) -> Noun:
+        """What competes, in a word and its plural."""
+        return self.report.competitor
 
     @property
     def n_battles(self) -> int:

@@ -24,6 +24,7 @@ from jaxeval.data.table_digest import table_digest
 from jaxeval.data.table_files import STATE_KEY, undamaged
 from jaxeval.data.versioned_json import check_version
 from jaxeval.errors import DataError
+from jaxeval.wording import MODEL, Noun, common_noun
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,6 +69,7 @@ def concat_tables(batches: Sequence[BattleTable]) -> BattleTable:
         read_as=tuple(dict.fromkeys(sentence for report in reports for sentence in report.read_as)),
         n_effective=next((report.n_effective for report in reports if report.n_effective is not None), None),
         label_families=tuple(family for family in said[0] if all(family in own for own in said)) if said else (),
+        competitor=common_noun(report.competitor for report in reports),
         **sums,
     )
     files = {digest: name for batch in batches for digest, name in batch.files.items()}
@@ -88,7 +90,7 @@ def write_table(battles: BattleTable, file: IO[bytes]) -> None:
         "version": _VERSION,
         "roles": battles.roles,
         "cluster": battles.cluster,
-        "report": asdict(battles.report),
+        "report": _told(battles.report),
         "files": battles.files,
     }
     try:
@@ -122,10 +124,16 @@ def read_table(file: IO[bytes], name: str) -> BattleTable:
         raise DataError(f"{name} is damaged: it does not hold what was saved; use a copy, or read the votes again")
     try:
         saved: dict[str, Any] = {name: tuple(x) if isinstance(x, list) else x for name, x in content["report"].items()}
+        saved["competitor"] = Noun.of(saved.get("competitor", MODEL))
         report, files = DataReport(**saved), dict(content["files"])
         return BattleTable(table=table, roles=content["roles"], cluster=content["cluster"], report=report, files=files)
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"{name} is a broken file of saved battles: {error}") from error
+
+
+def _told(report: DataReport) -> dict[str, Any]:
+    """A report as JSON has it. Without a word for models, so that their files are what they always were."""
+    return {name: x for name, x in asdict(report).items() if name != "competitor" or x != MODEL}
 
 
 def _digest(table: pa.Table, content: Mapping[str, Any]) -> str:

@@ -32,7 +32,7 @@ from jaxeval.ratings.shared_draws import Posed, common_groups, shared_units
 from jaxeval.ratings.small_categories import CategoryBoard
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import checked_level
-from jaxeval.wording import counted, named
+from jaxeval.wording import common_noun, counted, named
 
 #: What a board may be given as.
 BoardLike: TypeAlias = Battles | Bootstrap | str | Path | Any
@@ -256,9 +256,9 @@ def _resampled_before(one: Battles | Bootstrap, other: Battles | Bootstrap, give
         )
     elif one.fit.n_battles.equals(other.fit.n_battles):
         told.append(
-            "both boards have as many battles of every model, and their draws are taken as independent: if they rest "
-            "on the same votes, intervals of differences are too wide. Pass the battles themselves, with what board b "
-            "has otherwise as options_b: they are then drawn together"
+            f"both boards have as many battles of every {one.competitor.one}, and their draws are taken as "
+            "independent: if they rest on the same votes, intervals of differences are too wide. Pass the battles "
+            "themselves, with what board b has otherwise as options_b: they are then drawn together"
         )
     return _Resampled((one, other), pairing, told)
 
@@ -302,11 +302,12 @@ def _compared(found: _Resampled, asked: _Asked) -> BoardComparison:
                 left_out.setdefault(model, f"as there is no finite rating on {name}")
     models = both[~both.isin(list(left_out))]
     if len(models) < 2:
+        own = common_noun(board.competitor for board in boards)
         raise DataError(
-            f"{counted(len(models), 'model')} can be compared, and a comparison needs two: of {len(a.models):,} on "
+            f"{own.counted(len(models))} can be compared, and a comparison needs two: of {len(a.models):,} on "
             f"{names[0]} and {len(b.models):,} on {names[1]} {len(both):,} are on both, and {len(left_out):,} of these "
-            "have too few battles or no finite rating. Are the models called alike? Battles.rename gives them other "
-            "names (on the command line --rename)"
+            f"have too few battles or no finite rating. Are the {own.many} called alike? Battles.rename gives them "
+            "other names (on the command line --rename)"
         )
     n = len(a.draws)
     order = [np.arange(n)] * 2
@@ -339,7 +340,7 @@ def _on_scale(board: Bootstrap, models: pd.Index, asked: _Asked, draws: Int) -> 
     """The ratings of ``models`` alone, in a gauge that they hold; the ``draws`` in an order."""
     at, fit = board.models.get_indexer(models), board.fit
     rated, unit = np.ones(len(at), bool), fit.scale.unit
-    scale = make_scale(asked.gauge, asked.base, models, fit.n_battles.to_numpy()[at], rated, unit)
+    scale = make_scale(asked.gauge, asked.base, models, fit.n_battles.to_numpy()[at], rated, unit, board.competitor)
     theta = fit.theta[at]
     return Draws(
         models,

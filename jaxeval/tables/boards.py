@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jaxeval.wording import counted
+from jaxeval.wording import competitor_of, counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,6 +79,7 @@ def row_notes(row: dict[Any, Any]) -> str:
 def settings_lines(table: pd.DataFrame) -> list[str]:
     """What was read for a `leaderboard` table, and how it was made."""
     settings = table.attrs["settings"]
+    own = competitor_of(settings)
     weights = ", inverse-pair-frequency weights" if settings["reweight"] else ""
     if settings.get("features"):
         unit = "normalized" if settings["normalize"] else "raw"
@@ -92,7 +93,7 @@ def settings_lines(table: pd.DataFrame) -> list[str]:
         weights += f"; {settings['link']} link"
     cluster = f" of {settings['cluster']}" if settings["cluster"] else ""
     cluster += f" within {settings['strata']}" if settings["strata"] else ""
-    few = f"; models under {settings['min_battles']:,} votes take no rank" if settings["min_battles"] else ""
+    few = f"; {own.many} under {settings['min_battles']:,} votes take no rank" if settings["min_battles"] else ""
     draw = f"{settings['scheme']} resample"
     if "prior_spread" in settings:
         draw, weights = "draw", f"; spreads about {settings['prior_spread']:g} Elo or less before the battles"
@@ -102,7 +103,7 @@ def settings_lines(table: pd.DataFrame) -> list[str]:
         f"{100 * settings['level']:g}% {settings['interval']} intervals; ridge {settings['ridge']:g}{weights}; "
         f"gauge: {settings['gauge']}",
         f"rank spread: by differences to all other models, {100 * settings['level']:g}% "
-        f"{'for all models at once' if settings['simultaneous_ranks'] else 'for each model by itself'}{few}",
+        f"{f'for all {own.many} at once' if settings['simultaneous_ranks'] else f'for each {own.one} by itself'}{few}",
         f"{settings['dtype']}, {settings['method']} method, on {settings['n_devices']} x {settings['device']}; "
         f"{settings['versions']}",
     ]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from jaxeval.errors import DataError
 from jaxeval.execution.atomic_write import whole_file
-from jaxeval.wording import visible, visible_line
+from jaxeval.wording import competitor_of, visible, visible_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -125,6 +126,7 @@ def table_bytes(
         besides = {name: attrs[name] for name in ("coefficients", "judges") if attrs.get(name)}
         return json_table(rows, {"settings": {**attrs.get("settings", {}), **about}, **besides}).encode()
     else:
+        rows.attrs = attrs
         return _document(rows, format, title, _notes(attrs) if notes is None else list(notes)).encode()
     return file.getvalue()
 
@@ -164,6 +166,7 @@ def _document(rows: pd.DataFrame, format: str, title: str | None, notes: list[st
     from jaxeval.tables.headings import heading
 
     shown = for_people(rows)
+    own_heading = partial(heading, competitor=competitor_of(rows.attrs.get("settings")))
     if format == "html":
         from html import escape
 
@@ -172,12 +175,12 @@ def _document(rows: pd.DataFrame, format: str, title: str | None, notes: list[st
         name = escape(visible_line(title or "Table"))
         return (
             f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{name}</title>\n'
-            f"{html_table(shown, title=title, notes=notes, heading=heading)}\n</html>\n"
+            f"{html_table(shown, title=title, notes=notes, heading=own_heading)}\n</html>\n"
         )
     from jaxeval.tables.documents import latex_table, markdown_table
 
     write = markdown_table if format == "md" else latex_table
-    return write(shown, title=title, notes=notes)
+    return write(shown, title=title, notes=notes, heading=own_heading)
 
 
 def _notes(attrs: Mapping[str, Any]) -> list[str]:
