@@ -30,7 +30,7 @@ from jaxeval.ratings.slices import whole_board
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.statistics.clusters import few_clusters_text
 from jaxeval.statistics.quantiles import checked_level
-from jaxeval.wording import Noun, counted, visible_line
+from jaxeval.wording import Noun, competitor_settings, counted, visible_line
 
 # Of the pairs, this share must expect so many points on both sides for the deviance, which else rejects honest boards.
 _DENSE_SHARE, _DENSE_POINTS = 0.8, 5.0
@@ -159,7 +159,7 @@ def goodness_of_fit(
         p_value=p_value,
         deviance=chance.deviance,
         deviance_p_value=deviance_p,
-        pairs=_pair_table(battles.models, votes, chance),
+        pairs=_pair_table(battles.models, votes, chance, own),
         triads=_triad_table(battles.models, votes, triads, chance),
         cyclic_share=np.nan if "cyclic_share" in reasons else share,
         cyclic_floor=floor,
@@ -230,10 +230,10 @@ def _cyclic(votes: PairVotes, chance: Chance, dof: int) -> tuple[float, float, f
     return mean / chance.total, float(np.clip(share, 0, 1)), float(np.nanstd(chance.cyclics)) / chance.total
 
 
-def _pair_table(models: pd.Index, votes: PairVotes, chance: Chance) -> pd.DataFrame:
+def _pair_table(models: pd.Index, votes: PairVotes, chance: Chance, competitor: Noun) -> pd.DataFrame:
     met = np.flatnonzero(votes.met)
     met = met[np.argsort(-np.abs(chance.pair[met]), kind="stable")]
-    return pd.DataFrame(
+    table = pd.DataFrame(
         {
             "model_a": models[votes.first[met]],
             "model_b": models[votes.second[met]],
@@ -244,6 +244,8 @@ def _pair_table(models: pd.Index, votes: PairVotes, chance: Chance) -> pd.DataFr
             "p_value": share_above(np.abs(chance.pair[met]), chance.largest_pair),
         }
     )
+    table.attrs = {"settings": competitor_settings(competitor)}  # for figures
+    return table
 
 
 def _triad_table(models: pd.Index, votes: PairVotes, triads: Int, chance: Chance) -> pd.DataFrame:

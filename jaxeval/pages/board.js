@@ -49,7 +49,7 @@ function filterState() {
 function filterFields(store, data) {
 	const search = element("input", {
 		type: "search",
-		placeholder: "Model, organisation \u2026",
+		placeholder: `${data.competitor.head}, organisation \u2026`,
 		maxlength: 200,
 		oninput: () => store.set({ q: search.value }),
 	});
@@ -170,7 +170,7 @@ function boardColumns(board, data) {
 			id: "ranks",
 			title: "Ranks left open",
 			kind: "ranks",
-			help: `The ranks that the votes leave open to the model, at ${level}`,
+			help: `The ranks that the votes leave open to the ${data.competitor.one}, at ${level}`,
 			value: (row) => row.best,
 			text: rankSet,
 			copied: [
@@ -180,7 +180,7 @@ function boardColumns(board, data) {
 		},
 		{
 			id: "model",
-			title: "Model",
+			title: data.competitor.head,
 			rowHeader: true,
 			kind: "model",
 			value: (row) => data.models[row.model].name,
@@ -252,7 +252,7 @@ function boardColumns(board, data) {
 			title: "Tier",
 			number: true,
 			kind: "tiers",
-			help: "Models that the votes cannot tell from the first of their tier",
+			help: `${data.competitor.heads} that the votes cannot tell from the first of their tier`,
 			value: (row) => row.tier,
 			text: (row) => count(row.tier),
 		},
@@ -360,8 +360,8 @@ const boardPanel = {
 			if (focus) place.querySelector(`[data-sort="${CSS.escape(focus)}"]`)?.focus();
 			const filtered = rows.length < board.rows.length;
 			told.textContent = filtered
-				? `${count(rows.length)} of ${counted(board.rows.length, "model")}. Ranks are those among all.`
-				: counted(board.rows.length, "model");
+				? `${count(rows.length)} of ${countedRated(board.rows.length, data)}. Ranks are those among all.`
+				: countedRated(board.rows.length, data);
 			below.replaceChildren(
 				...board.notes.map((note) => element("p", { class: "note" }, note)),
 				...warnings(board.warnings),

@@ -16,7 +16,7 @@ from jaxeval.ratings.slices import slice_title
 from jaxeval.tables.boards import more_columns, row_notes
 from jaxeval.tables.cells import cell_text
 from jaxeval.tables.headings import heading
-from jaxeval.wording import counted, named, visible_line
+from jaxeval.wording import Noun, named, visible_line
 
 #: Rows of a board, and of all of them, that a page holds.
 MOST_ROWS, MOST_ROWS_IN_ALL = 1_000, 20_000
@@ -36,7 +36,7 @@ class Models:
         self.number = {name: k for k, name in enumerate(names)}
         self.shown = [shown_name(name) for name in names]
 
-    def alike(self) -> list[str]:
+    def alike(self, competitor: Noun) -> list[str]:
         """A sentence on names that differ only by space around them."""
         trimmed: dict[str, list[str]] = {}
         for name, shown in zip(self.number, self.shown, strict=True):
@@ -44,7 +44,8 @@ class Models:
         same = [", ".join(shown) for shown in trimmed.values() if len(shown) > 1]
         if not same:
             return []
-        return [f"names that differ only by space around them are different models here: {named(same, 5)}"]
+        many = competitor.many
+        return [f"names that differ only by space around them are different {many} here: {named(same, 5)}"]
 
 
 def shown_name(name: str) -> str:
@@ -69,12 +70,15 @@ def boards_of(given: Sequence[Given], models: Models, columns: Sequence[Mapping[
             notes = []
             if len(table) > most:
                 notes.append(
-                    f"{counted(len(table), 'model')}, of which the first {most:,} by rank are here; the table of the "
-                    "command (--out) has all"
+                    f"{own.competitor.counted(len(table))}, of which the first {most:,} by rank are here; the table of "
+                    "the command (--out) has all"
                 )
             rows = [_row(row, models, columns) for row in table.head(most).to_dict("records")]
             if not any("lower" in row for row in rows):
-                notes.append("no model of this board has an interval: nothing shows how uncertain its ratings are")
+                notes.append(
+                    f"no {own.competitor.one} of this board has an interval: nothing shows how uncertain its ratings "
+                    "are"
+                )
             board: dict[str, Any] = {
                 "id": free_id(title, taken),
                 "title": visible_line(title),

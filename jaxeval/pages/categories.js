@@ -9,7 +9,12 @@ const categoriesPanel = {
 	available: (data) => data.boards.filter(({ without }) => without === undefined).length > 1,
 	state: () => ({ ...filterState(), cells: "rank", by: "" }),
 	render(root, store, data) {
-		const place = element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Models by category" });
+		const place = element("div", {
+			class: "scroll",
+			tabindex: 0,
+			role: "region",
+			"aria-label": `${data.competitor.heads} by category`,
+		});
 		const told = element("p", { class: "told" });
 		const kinds = choice({
 			label: "Cells",
@@ -83,7 +88,7 @@ function matrix(boards, cells, state, data) {
 		columns: [
 			{
 				id: "model",
-				title: "Model",
+				title: data.competitor.head,
 				rowHeader: true,
 				kind: "model",
 				value: name,

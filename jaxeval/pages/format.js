@@ -25,6 +25,11 @@ function counted(n, one, many = `${one}s`) {
 	return `${count(n)} ${n === 1 ? one : many}`;
 }
 
+/** "1 model", "2 players": so many of what the boards of the page rate. */
+function countedRated(n, data) {
+	return counted(n, data.competitor.one, data.competitor.many);
+}
+
 /** A share in percent. */
 function percent(share) {
 	if (!Number.isFinite(share)) return "";

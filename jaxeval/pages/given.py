@@ -18,6 +18,7 @@ from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.ratings.leaderboard import PRELIMINARY_VOTES, leaderboard
 from jaxeval.tables.boards import is_board
 from jaxeval.tables.shown import Shown
+from jaxeval.wording import Noun, competitor_of, competitor_settings
 
 TAKEN = (
     "a leaderboard, as leaderboard() returns it, what bootstrap(), audit(), soft_elo() and others return, or several "
@@ -35,6 +36,11 @@ class Given(NamedTuple):
     def settings(self) -> Mapping[str, Any]:
         """What made it; nothing where it does not say so."""
         return cast("Mapping[str, Any]", self.table.attrs.get("settings") or {})
+
+    @property
+    def competitor(self) -> Noun:
+        """What it rates."""
+        return competitor_of(self.settings)
 
     @property
     def controls(self) -> bool:
@@ -72,7 +78,8 @@ def given_boards(results: Any, metadata: Any = None) -> tuple[list[Given], list[
         raise DataError(f"there is nothing to show: a page takes {TAKEN}")
     for title, table in found:
         if table.empty:
-            raise DataError(f"the leaderboard{'' if title is None else f' {title!r}'} has no models")
+            said, own = "" if title is None else f" {title!r}", competitor_of(table.attrs.get("settings"))
+            raise DataError(f"the leaderboard{said} has no {own.many}")
     if metadata is None:
         return found, others
     if not found:
@@ -156,6 +163,11 @@ def fit_table(fit: BradleyTerryFit, level: float = 0.95) -> pd.DataFrame:
     table.attrs = {
         "warnings": list(fit.warnings),
         "report": str(fit.report),
-        "settings": {**asdict(fit.settings), **made, "simultaneous_ranks": False},
+        "settings": {
+            **asdict(fit.settings),
+            **made,
+            "simultaneous_ranks": False,
+            **competitor_settings(fit.competitor),
+        },
     }
     return table

@@ -184,7 +184,7 @@ const heatMapsPanel = {
 				"div",
 				{ class: "bar-of-fields" },
 				labelled("Show", kind),
-				labelled("Models, at most", top),
+				labelled(`${data.competitor.heads}, at most`, top),
 				...filterFields(store, data),
 			),
 			said,
@@ -232,13 +232,13 @@ const heatMapsPanel = {
 			const models = there.slice(0, most);
 			const empty = map === undefined || models.length < 2;
 			canvas.hidden = legend.hidden = ends.hidden = empty;
-			note.textContent = noteOf(map, board, there.length, models.length);
+			note.textContent = noteOf(map, board, there.length, models.length, data);
 			if (empty) {
 				view = at = null;
 				said.textContent =
 					map === undefined
 						? "The page holds nothing on the pairs of this board."
-						: "There are not two models to compare.";
+						: `There are not two ${data.competitor.many} to compare.`;
 				return;
 			}
 			kind.value = map.id;
@@ -253,7 +253,7 @@ const heatMapsPanel = {
 				heat: heatOf(map.id, models, board, ratings, lookup),
 			};
 			if (at && Math.max(...at) >= models.length) at = null;
-			canvas.setAttribute("aria-label", `${map.title}: ${counted(models.length, "model")} of ${board.title}`);
+			canvas.setAttribute("aria-label", `${map.title}: ${countedRated(models.length, data)} of ${board.title}`);
 			ends.replaceChildren(...view.heat.ends.map((text) => element("span", {}, text)));
 			tell();
 			paint();
@@ -300,9 +300,9 @@ const heatMapsPanel = {
 };
 
 /** What a map shows, and of how many models. */
-function noteOf(map, board, there, shown) {
+function noteOf(map, board, there, shown, data) {
 	const lines = [];
-	if (there > shown) lines.push(`The first ${count(shown)} of ${counted(there, "model")}.`);
+	if (there > shown) lines.push(`The first ${count(shown)} of ${countedRated(there, data)}.`);
 	if (map?.id === "win" && board.law)
 		lines.push("Expected points are the chance of a win and half that of a tie, from the ratings.");
 	if (map?.id === "misfit")

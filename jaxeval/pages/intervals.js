@@ -60,7 +60,7 @@ function intervalChart(all, data, width) {
 			height,
 			viewBox: `0 0 ${width} ${height}`,
 			role: "img",
-			"aria-label": `Ratings and intervals of ${counted(rows.length, "model")}, best first; the board has the numbers`,
+			"aria-label": `Ratings and intervals of ${countedRated(rows.length, data)}, best first; the board has the numbers`,
 		},
 		...parts,
 	);

@@ -5,6 +5,7 @@ What the scripts get, as JSON in ``#data``:
 * ``panels``: ids of the panels of the page;
 * ``title``, ``facts``, ``made``, ``version``, ``versions``, ``seed``, ``settings`` of the first result, ``about`` (the
   same in sentences), ``warnings`` of no single board, ``digest`` (of all else, as `tables.records.json_digest`);
+* ``competitor``: what is rated, ``{one, many, a_one, head, heads}``, the last two as headings;
 * ``level`` of the intervals; ``columns``: ``{key, title, kind, of}`` of what is known of models, or of rows, besides;
 * ``models``: ``{name, about: {key: value}}``; the names are visible signs, and may still be any text;
 * ``boards``: ``{id, title, category, controls, controlled?, without?, rows, n_models, n_votes, notes, warnings,
@@ -37,8 +38,8 @@ from jaxeval.pages.history import add_earlier, add_history, checked_history, ear
 from jaxeval.pages.results import sections_of
 from jaxeval.tables.boards import settings_lines
 from jaxeval.tables.records import json_digest, plain_values
-from jaxeval.tables.shown import settings_line
-from jaxeval.wording import counted, visible_line
+from jaxeval.tables.shown import rated, settings_line
+from jaxeval.wording import Noun, common_noun, counted, visible_line
 
 if TYPE_CHECKING:
     from jaxeval.data.battles import Battles
@@ -115,18 +116,20 @@ def page_data(
 
         add_votes(boards, given, battles, models.number)
     settings = given[0].settings if given else _settings_of(others[0][1])
+    own = common_noun(board.competitor for board in given) if given else rated(others[0][1])
     return {
         "panels": [*(PANELS if boards else ()), *(("results",) if results else ()), "about"],
         "title": visible_line(title if title is not None else "Leaderboard" if boards else results[0]["title"]),
-        "facts": _facts(boards, _n_models(given), settings),
+        "facts": _facts(boards, _n_models(given), settings, own),
         "made": made.isoformat(),
         "version": __version__,
         "versions": settings.get("versions"),
         "seed": settings.get("seed"),
+        "competitor": {**own._asdict(), "a_one": own.a_one, "head": own.head, "heads": own.heads},
         "level": settings.get("level"),
         "settings": plain_values(settings),
         "about": _about(given),
-        "warnings": [*models.alike(), *general_warnings(given)],
+        "warnings": [*models.alike(own), *general_warnings(given)],
         "columns": columns,
         "models": about_models(given, models, columns),
         "boards": boards,
@@ -156,12 +159,12 @@ def _settings_of(result: Any) -> Mapping[str, Any]:
     return asdict(found) if is_dataclass(found) and not isinstance(found, type) else dict(found or {})
 
 
-def _facts(boards: Sequence[Mapping[str, Any]], n_models: int, settings: Mapping[str, Any]) -> str:
+def _facts(boards: Sequence[Mapping[str, Any]], n_models: int, settings: Mapping[str, Any], competitor: Noun) -> str:
     """How much the page rests on, on a line."""
     parts = []
     if boards:
         most = max(board["n_votes"] for board in boards)
-        parts = [counted(n_models, "model"), counted(most, "vote")]
+        parts = [competitor.counted(n_models), counted(most, "vote")]
     parts += [counted(len(boards), "board")] if len(boards) > 1 else []
     if isinstance(level := settings.get("level"), float):
         parts.append(f"{100 * level:g}% intervals")

@@ -14,8 +14,8 @@ from jaxeval.audits.audit_result import Audit
 from jaxeval.pages.values import free_id, number_of
 from jaxeval.tables.cells import as_numbers, cell_texts, find_intervals, with_index
 from jaxeval.tables.headings import heading
-from jaxeval.tables.shown import Shown, settings_line, view_of
-from jaxeval.wording import counted, visible_line
+from jaxeval.tables.shown import Shown, rated, settings_line, view_of
+from jaxeval.wording import Noun, counted, visible_line
 
 #: Rows of a table that a page holds.
 MOST_ROWS = 1_000
@@ -32,7 +32,7 @@ def sections_of(results: Iterable[tuple[str | None, Any]]) -> list[dict[str, Any
                     "title": visible_line(name),
                     "notes": [visible_line(line) for line in notes if line],
                     "warnings": [visible_line(text) for text in dict.fromkeys(map(str, warnings))],
-                    **_table(table),
+                    **_table(table, rated(result)),
                 }
             )
     return found
@@ -75,7 +75,7 @@ def _further_tables(result: Any, shown: pd.DataFrame | None) -> Iterator[tuple[s
             yield field.name, table
 
 
-def _table(frame: pd.DataFrame | None) -> dict[str, Any]:
+def _table(frame: pd.DataFrame | None, competitor: Noun) -> dict[str, Any]:
     """Columns of a table with their texts, numbers to sort by, and bars of intervals."""
     if frame is None or not frame.shape[1]:
         return {"columns": [], "n_rows": 0, "left_out": ""}
@@ -86,7 +86,8 @@ def _table(frame: pd.DataFrame | None) -> dict[str, Any]:
     for k, name in enumerate(table.columns):
         column, parts = table.iloc[:, k], name if isinstance(name, tuple) else (name,)
         is_number = is_numeric_dtype(column.dtype) and not is_bool_dtype(column.dtype)
-        own: dict[str, Any] = {"title": visible_line(", ".join(heading(part) for part in parts)), "text": texts[k]}
+        head = ", ".join(heading(part, competitor) for part in parts)
+        own: dict[str, Any] = {"title": visible_line(head), "text": texts[k]}
         if is_number:
             own["value"] = [number_of(x) for x in as_numbers(column)]
         columns.append({**own, "name": k < n_names})

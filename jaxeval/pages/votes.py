@@ -51,7 +51,7 @@ def add_votes(
         for name, cells, models, table in _groups(own, battles):
             board = next(left)
             _check(board["title"], models, cells, table)
-            _add(board, own.settings, models, cells, number)
+            _add(board, own, models, cells, number)
             of_table.append((name, board))
         _pool(own, battles, of_table)
 
@@ -100,9 +100,8 @@ def _check(title: str, models: pd.Index, cells: Cells, table: pd.DataFrame) -> N
         )
 
 
-def _add(
-    board: dict[str, Any], settings: Mapping[str, Any], models: pd.Index, cells: Cells, number: Mapping[str, int]
-) -> None:
+def _add(board: dict[str, Any], own: Given, models: pd.Index, cells: Cells, number: Mapping[str, int]) -> None:
+    settings = own.settings
     numbers = [number.get(str(name), -1) for name in models]  # of those that are shown
     shown = None
     if len(models) > MOST_MODELS or -1 in numbers:
@@ -112,9 +111,9 @@ def _add(
     if not has_outcomes(cells):
         other.append("some votes are neither wins nor ties nor losses")
     if len(models) > MOST_MODELS:
-        other.append(f"it has {len(models):,} models, and browsers refit up to {MOST_MODELS}")
+        other.append(f"it has {own.competitor.counted(len(models))}, and browsers refit up to {MOST_MODELS}")
     elif shown is not None:
-        other.append(f"the page holds the first {len(shown):,} of its {len(models):,} models only")
+        other.append(f"the page holds the first {len(shown):,} of its {own.competitor.counted(len(models))} only")
     board["law"] = law_of(settings)
     if not _differs(settings.get("features"), ()):
         board["pairs"] = pair_data(cells, numbers, shown)

@@ -132,7 +132,7 @@ function whatIfColumns(data) {
 		{ id: "rank", title: "Rank", number: true, kind: "rank", value: (row) => row.rank, text: (row) => count(row.rank) },
 		{
 			id: "model",
-			title: "Model",
+			title: data.competitor.head,
 			rowHeader: true,
 			kind: "model",
 			value: name,
@@ -166,7 +166,7 @@ function whatIfColumns(data) {
 			title: "Rating moved",
 			number: true,
 			largestFirst: true,
-			help: "Against the table, with equal means of the models that both rate",
+			help: `Against the table, with equal means of the ${data.competitor.many} that both rate`,
 			value: (row) => row.moved,
 			text: (row) => signed(row.moved),
 		},
@@ -175,7 +175,7 @@ function whatIfColumns(data) {
 			title: "Places",
 			number: true,
 			largestFirst: true,
-			help: "Places up or down among the models that both rate",
+			help: `Places up or down among the ${data.competitor.many} that both rate`,
 			value: (row) => row.places,
 			text: (row) => arrow(row.places),
 			cell: placesCell,
@@ -204,6 +204,7 @@ function placesCell({ places }) {
 
 /** Sentences on a refit: how much it rests on, and what its votes cannot say. */
 function saidOf(found, data, since) {
+	const { one, many } = data.competitor;
 	const names = (models) => {
 		const told = models
 			.slice(0, MOST_MODELS_TOLD)
@@ -214,13 +215,13 @@ function saidOf(found, data, since) {
 	const of = (test) => found.rows.filter(test).map(({ model }) => model);
 	const took = Math.max(Math.round(performance.now() - since), 1);
 	const lines = [
-		`Fitted ${counted(found.total, "vote")} between ${counted(found.rows.length, "model")} in ${took} ms.`,
+		`Fitted ${counted(found.total, "vote")} between ${countedRated(found.rows.length, data)} in ${took} ms.`,
 	];
 	const problems = [];
 	const say = (models, text) => models.length > 0 && problems.push(`${names(models)}: ${text}`);
 	if (found.rows.length === 0) problems.push("No vote is left.");
 	else if (!found.rows.some(({ standing }) => standing === ""))
-		problems.push("No two models took points off each other, directly or through others: nobody has a finite rating.");
+		problems.push(`No two ${many} took points off each other, directly or through others: nobody has a finite rating.`);
 	else {
 		say(
 			of(({ standing, component }) => standing !== "" && component > 1),
@@ -231,9 +232,9 @@ function saidOf(found, data, since) {
 		say(near("winless"), "never took a point off the main group: no finite rating.");
 		say(near("not comparable"), "no chain of wins both ways with the main group: no comparable rating.");
 	}
-	if (!found.converged) problems.push("The fit did not converge: the votes hardly tie down some models.");
+	if (!found.converged) problems.push(`The fit did not converge: the votes hardly tie down some ${many}.`);
 	if (found.lost)
-		problems.push("The model that was to fix the scale has no rating here: the mean rating is 1000 instead.");
+		problems.push(`The ${one} that was to fix the scale has no rating here: the mean rating is 1000 instead.`);
 	return { lines, problems };
 }
 
@@ -271,7 +272,7 @@ const whatIfPanel = {
 			"p",
 			{ class: "note" },
 			"These intervals are of another kind than those of the table: 1.96 sandwich errors to either side, which take votes as independent. " +
-				"Moves compare the models that both boards rate, with equal means, so that a change of the scale alone moves nobody.",
+				`Moves compare the ${data.competitor.many} that both boards rate, with equal means, so that a change of the scale alone moves nobody.`,
 		);
 		const refitter = element(
 			"div",
@@ -305,7 +306,7 @@ const whatIfPanel = {
 			if (own !== turn) return; // the reader went on
 			fields.show(asked, votesAmong(models, votes));
 			if (models.length > MOST_REFITTED) {
-				told.textContent = `These categories have ${counted(models.length, "model")} together; the browser refits up to ${MOST_REFITTED}.`;
+				told.textContent = `These categories have ${countedRated(models.length, data)} together; the browser refits up to ${MOST_REFITTED}.`;
 				problems.replaceChildren();
 				place.replaceChildren();
 				return;
@@ -422,10 +423,10 @@ function whatIfFields(store, data, board, keys) {
 	nodes.push(group("Ties", labelled("Ties", ties)));
 	shows.push((asked) => (ties.value = asked.ties));
 
-	const gone = element("ul", { class: "chips", "aria-label": "Models left out" });
+	const gone = element("ul", { class: "chips", "aria-label": `${data.competitor.heads} left out` });
 	const out = modelList();
 	const leave = button("Leave out", () => store.set({ without: [...new Set([...store.get().without, out.value])] }));
-	nodes.push(group("Models", labelled("Model", out), leave, gone));
+	nodes.push(group(data.competitor.heads, labelled(data.competitor.head, out), leave, gone));
 	shows.push(({ without }) => {
 		const back = (key) => () => {
 			store.set({ without: store.get().without.filter((other) => other !== key) });
@@ -453,7 +454,7 @@ function whatIfFields(store, data, board, keys) {
 		const [wins, even, losses] = votesOfTwo(a, b);
 		theirs.textContent =
 			a === b
-				? "Choose two models."
+				? `Choose two ${data.competitor.many}.`
 				: `${modelName(a)} against ${modelName(b)}: ${count(wins)} won, ${count(even)} tied, ${count(losses)} lost.`;
 	}
 	const drop = button("Drop", () => {
@@ -496,12 +497,12 @@ function whatIfFields(store, data, board, keys) {
 			["table", "as in the table"],
 			["mean", "mean rating"],
 			["votes", "mean rating, weighted by votes"],
-			["model", "rating of a model"],
+			["model", `rating of ${data.competitor.a_one}`],
 		].map(([kind, text]) => element("option", { value: kind }, text)),
 	);
 	const anchor = modelList({ onchange: () => store.set({ anchor: anchor.value }) });
 	const at = element("input", { type: "number", step: "any", onchange: () => store.set({ at: usable(at.value) }) });
-	const anchorField = labelled("Model", anchor);
+	const anchorField = labelled(data.competitor.head, anchor);
 	const atField = labelled("Rating", at);
 	nodes.push(group("Scale", labelled("Fixed by", scale), anchorField, atField));
 	shows.push(({ gauge }) => {

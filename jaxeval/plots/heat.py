@@ -169,7 +169,7 @@ def plot_rank_distribution(draws: Draws, top: int | None = 40, **labels: Unpack[
     return heat_map(shown, _whole(100 * shown), names, ranks, look)
 
 
-@figure_of("Models by slice", Takes("the table that leaderboard(by=...) returns", (*LEADERBOARD.columns, "category")))
+@figure_of("{heads} by slice", Takes("the table that leaderboard(by=...) returns", (*LEADERBOARD.columns, "category")))
 def plot_slices(
     table: pd.DataFrame, value: Literal["rating", "rank"] = "rating", top: int | None = _MOST, **labels: Unpack[Labels]
 ) -> Figure:

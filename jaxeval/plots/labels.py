@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.plots.style import GREY, drawable
-from jaxeval.tables.shown import settings_line
+from jaxeval.tables.shown import rated, settings_line
 from jaxeval.wording import counted, named, visible_line
 
 F = TypeVar("F", bound=Callable[..., Figure])
@@ -70,7 +70,7 @@ def figure_of(title: str, *takes: Takes) -> Callable[[F], F]:
     """Decorates a function that draws: its first arguments are checked, and it takes the options of `Labels`.
 
     Args:
-        title: the usual one.
+        title: the usual one; ``{heads}`` in it stands for what is rated, such as "Models".
         takes: what the first arguments must be, one after the other.
     """
     usual = title
@@ -86,7 +86,8 @@ def figure_of(title: str, *takes: Takes) -> Callable[[F], F]:
                 kind.check(function.__name__, value)
             figure = function(*args, **options)
             known = (part for value in given for part in _rests_on(value))
-            _write(figure, usual if title is None else title, _caption(caption, known))
+            own = usual.format(heads=rated(given[0]).heads)
+            _write(figure, own if title is None else title, _caption(caption, known))
             return figure
 
         what = "".join(f"It takes {kind.what}. " for kind in takes)

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from jaxeval.plots.draws import COLOUR, MUTED, draw_intervals
 from jaxeval.plots.labels import Labels, Takes, figure_of
 from jaxeval.plots.style import save_figure, shown_name
+from jaxeval.tables.shown import rated
 from jaxeval.wording import counted
 
 _PANELS_A_ROW = 4
@@ -65,7 +66,7 @@ def plot_leaderboard(
     axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
     for axis in axes[len(blocks) :]:
         axis.set_axis_off()
-    settings = table.attrs.get("settings", {})
+    settings, (one, many) = table.attrs.get("settings", {}), rated(table)
     level = settings.get("level")
     for axis, (name, shown, block) in zip(axes, blocks, strict=False):
         few = shown["preliminary"] | (shown["degenerate_share"] > 0)
@@ -74,7 +75,7 @@ def plot_leaderboard(
         colours = np.where(few, MUTED, COLOUR)
         if "rests_on" in shown:  # of a merged board
             colours = np.where(shown["rests_on"] == "judge", JUDGE_ALONE, colours)
-        draw_intervals(axis, names, columns, shown["tier"], colours)
+        draw_intervals(axis, names, columns, shown["tier"], colours, f"no {one} takes a rank")
         axis.set_title(
             "" if name is None else shown_name(name), loc="left", fontsize=11, weight="bold", parse_math=False
         )
@@ -87,7 +88,7 @@ def plot_leaderboard(
         if (colours == JUDGE_ALONE).any():
             notes.append("red: from a judge's scores alone")
         if len(shown) < len(block):
-            notes.append(f"{counted(len(block) - len(shown), 'more model')} not shown")
+            notes.append(f"{counted(len(block) - len(shown), f'more {one}', f'more {many}')} not shown")
         axis.set_xlabel(f"{label}\n{'; '.join(notes)}", fontsize=8.5)
     return figure
 

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from jaxeval.plots.heat import SQUARE, HeatLook, heat_map, hidden_text
 from jaxeval.plots.labels import Labels, Takes, figure_of
 from jaxeval.plots.style import COLOURS, GREY, finish, joint_name, one_axis
+from jaxeval.tables.shown import rated
 
 _MOST = 40
 _TAKES = Takes(
@@ -34,7 +35,7 @@ def plot_pair_fit(pairs: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
             x, y = (100 * pairs[column].to_numpy()[chosen] for column in ("expected", "share"))
             axis.scatter(x, y, size[chosen], color=colour, alpha=0.5, linewidth=0, label=name)
     axis.axline((0, 0), slope=1, color=GREY, linewidth=1)
-    finish(axis, x="expected points of the first model, %", y="points that it took, %", legend=True)
+    finish(axis, x=f"expected points of the first {rated(pairs).one}, %", y="points that it took, %", legend=True)
     return figure
 
 

@@ -245,7 +245,7 @@ class BradleyTerryFit(Shown):
         with np.errstate(invalid="ignore"):
             difference = theta[:, None] - theta
         expected = pd.DataFrame(self._likelihood.expected(difference), self.ratings.index, self.ratings.index)
-        return Table.of(expected, "Expected result of the row's model against the column's")
+        return Table.of(expected, f"Expected result of the row's {self.competitor.one} against the column's")
 
     @property
     def log_likelihood(self) -> float:

@@ -15,7 +15,7 @@ import pandas as pd
 
 from jaxeval.tables.html import html_table
 from jaxeval.tables.text import folded, text_table
-from jaxeval.wording import counted, visible_line
+from jaxeval.wording import MODEL, Noun, competitor_of, counted, visible_line
 
 #: Rows of the input that data show; results show so many rows at first.
 ROWS_OF_DATA = 5
@@ -100,6 +100,16 @@ class Shown:
 def view_of(result: Shown) -> View:
     """What a result shows of itself."""
     return result._shown()
+
+
+def rated(value: Any) -> Noun:
+    """What a table or a result rates, as far as it says so; of the last of several tables."""
+    if isinstance(value, pd.DataFrame):
+        return competitor_of(value.attrs.get("settings"))
+    found = getattr(value, "competitor", None)
+    if found is None and isinstance(value, Mapping) and value:
+        return rated(list(value.values())[-1])
+    return found if isinstance(found, Noun) else MODEL
 
 
 def settings_line(settings: Any) -> str:
