@@ -99,9 +99,11 @@ def _screen(found: Audit) -> Screen:
     from jaxeval.cli.screens import Screen, grid_of
     from jaxeval.cli.tables import one_line_cell
 
-    titles = {name: found.questions.get(name, name.replace("_", " ").capitalize()) for name in found.tables}
+    own = found.competitor
+    words = {name: [own.many if word == "models" else word for word in name.split("_")] for name in found.tables}
+    titles = {name: found.questions.get(name, " ".join(words[name]).capitalize()) for name in found.tables}
     grids = {
-        name: grid_of(table, titles[name], one_line_cell, competitor=found.competitor)
+        name: grid_of(table, titles[name], one_line_cell, competitor=own)
         for name, table in found.tables.items()
         if len(table)
     }

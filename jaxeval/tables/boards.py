@@ -102,7 +102,7 @@ def settings_lines(table: pd.DataFrame) -> list[str]:
         f"{counted(settings['n_resamples'], draw)}{cluster}, seed {settings['seed']}; "
         f"{100 * settings['level']:g}% {settings['interval']} intervals; ridge {settings['ridge']:g}{weights}; "
         f"gauge: {settings['gauge']}",
-        f"rank spread: by differences to all other models, {100 * settings['level']:g}% "
+        f"rank spread: by differences to all other {own.many}, {100 * settings['level']:g}% "
         f"{f'for all {own.many} at once' if settings['simultaneous_ranks'] else f'for each {own.one} by itself'}{few}",
         f"{settings['dtype']}, {settings['method']} method, on {settings['n_devices']} x {settings['device']}; "
         f"{settings['versions']}",
