@@ -33,7 +33,8 @@ from jaxeval.errors import DataError, NoRowsError
 from jaxeval.tables.shown import ROWS_OF_DATA, Shown, View
 from jaxeval.wording import MODEL, Noun, counted
 
-_ITEM = Noun.of("item")
+#: What is ranked, where nobody says otherwise.
+ITEM = Noun.of("item")
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +77,7 @@ class RankingsReport(DataReport):
 
     def __str__(self) -> str:
         left_out = f"\n{counted(self.n_zero_weight, 'ranking')} of weight 0 left out" if self.n_zero_weight else ""
-        items = _ITEM if self.competitor == MODEL else self.competitor
+        items = ITEM if self.competitor == MODEL else self.competitor
         return (
             f"{counted(self.n_rows, 'row')}: {counted(self.n_battles, 'ranking')} of {items.counted(self.n_models)}, "
             f"{self.n_places / max(self.n_battles, 1):.4g} in each on average, {self.n_ties:,} with ties{left_out}"
