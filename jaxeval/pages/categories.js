@@ -57,7 +57,7 @@ const categoriesPanel = {
 	},
 };
 
-/** A row for each model, a column for each board; cells are shaded by the place of a model on its board. */
+/** A row for each model and a column for each board; cells are shaded by the rank of the model on the board. */
 function matrix(boards, cells, state, data) {
 	const ofBoard = boards.map((board) => new Map(shownRows(board, state, data).map((row) => [row.model, row])));
 	const models = [...new Set(ofBoard.flatMap((rows) => [...rows.keys()]))];

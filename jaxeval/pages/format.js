@@ -2,7 +2,7 @@
 
 const MINUS = "\u2212";
 
-/** A number with so many decimals and a true minus; nothing where there is none. */
+/** A number with so many decimals and a true minus sign; empty if it is missing. */
 function fixed(x, decimals = 1) {
 	if (!Number.isFinite(x)) return x === Infinity ? "\u221e" : x === -Infinity ? `${MINUS}\u221e` : "";
 	const text = Math.abs(x).toFixed(decimals);
@@ -15,7 +15,7 @@ function signed(x, decimals = 1) {
 	return text === "" || text.startsWith(MINUS) || Number(text) === 0 ? text : `+${text}`;
 }
 
-/** A whole number with commas; nothing where there is none. */
+/** A whole number with commas; empty if it is missing. */
 function count(n) {
 	return Number.isFinite(n) ? n.toLocaleString("en-US", { maximumFractionDigits: 6 }) : "";
 }
@@ -37,7 +37,7 @@ function percent(share) {
 	return `${text}%`;
 }
 
-/** A number of the data: "inf" and "-inf" are infinite, what is missing is NaN. */
+/** A number of the data: "inf" and "-inf" are infinite, missing values are NaN. */
 function number(value) {
 	if (value === "inf") return Infinity;
 	if (value === "-inf") return -Infinity;

@@ -54,7 +54,7 @@ class Given(NamedTuple):
 
 
 def scale_of(settings: Mapping[str, Any]) -> str:
-    """What ratings must have in common to be compared from day to day: gauge, link, ties and covariates, in words."""
+    """In words, all that ratings of two days must share to be compared: gauge, link, ties and covariates."""
     usual = {"link": "logit", "ties": "half", "features": ()}
     parts = [str(settings.get("gauge", ""))]
     for name, value in usual.items():
@@ -68,8 +68,8 @@ def given_boards(results: Any, metadata: Any = None) -> tuple[list[Given], list[
     """The leaderboards of ``results``, with what ``metadata`` know of their models; and results of other kinds.
 
     Raises:
-        TypeError: they are no results.
-        DataError: there are none, or a table has no models; as by `join_metadata`.
+        TypeError: ``results`` are of another type.
+        DataError: there are no results, or a table has no models; as by `join_metadata`.
     """
     each = _each(results)
     found = [Given(title, _table(result)) for title, result in each if _is_board(result)]
@@ -103,7 +103,7 @@ def _is_board(result: Any) -> bool:
 
 
 def _each(results: Any) -> list[tuple[str | None, Any]]:
-    """Each result, with its title where it has one."""
+    """Each result, and its title if it has one."""
     if isinstance(results, pd.DataFrame | Shown) or _of_slices(results):
         return [(None, results)]
     if isinstance(results, Mapping):

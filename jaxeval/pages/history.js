@@ -1,4 +1,4 @@
-// How ratings and ranks went from board to board, where dated boards were kept.
+// Ratings and ranks from board to board, if dated boards were kept.
 
 const MOST_LINES = 8;
 
@@ -114,7 +114,7 @@ function historyChart(history, rows, of, data, width) {
 	);
 }
 
-/** Positions that are at least so far apart, near those given. */
+/** Positions near the given ones that are at least `least` apart. */
 function apart(positions, least) {
 	const order = positions.map((_, k) => k).sort((a, b) => positions[a] - positions[b]);
 	const moved = [...positions];

@@ -66,7 +66,7 @@ function intervalChart(all, data, width) {
 	);
 }
 
-/** A text without its middle where it is longer than that. */
+/** A text without its middle if it has more than `most` characters. */
 function shortened(text, most) {
 	const signs = [...text];
 	if (signs.length <= most) return text;

@@ -1,4 +1,4 @@
-"""Results beside leaderboards as what a page shows: sentences, and tables with intervals as bars."""
+"""Results other than leaderboards, as a page shows them: sentences, and tables with intervals as bars."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_ROWS = 1_000
 
 
 def sections_of(results: Iterable[tuple[str | None, Any]]) -> list[dict[str, Any]]:
-    """A section for each table of the results, with an id that permalinks name."""
+    """A section for each table of the results, with an id for permalinks."""
     found, taken = [], set[str]()
     for title, result in results:
         for name, table, notes, warnings in _parts(title, result):
@@ -64,7 +64,7 @@ def _parts(title: str | None, result: Any) -> Iterator[_Part]:
 
 
 def _further_tables(result: Any, shown: pd.DataFrame | None) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Tables among a result's fields that are not the one that it shows first."""
+    """Tables among a result's fields, without the one that it shows first."""
     if not is_dataclass(result):
         return
     for field in fields(result):
@@ -94,7 +94,7 @@ def _table(frame: pd.DataFrame | None, competitor: Noun) -> dict[str, Any]:
         if k in bars:
             ends = {end: [number_of(x) for x in as_numbers(table.iloc[:, at])] for end, at in bars[k]._asdict().items()}
             columns.append({"title": "", "bar": ends, "text": [""] * len(table), "name": False})
-    if not n_names:  # rows are called by their first words
+    if not n_names:  # the first column of words names the rows
         for own in columns:
             if "value" not in own and "bar" not in own:
                 own["name"] = True

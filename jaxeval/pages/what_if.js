@@ -1,4 +1,4 @@
-// What if: the reader leaves votes out, or fixes the scale otherwise, and the ratings are fitted again on the spot.
+// What if: the reader leaves votes out, or fixes the scale in another way, and the browser fits the ratings again.
 
 const DROPPED = [
 	["votes", "all votes"],
@@ -16,7 +16,7 @@ function votesOf(board) {
 	return unpacking.get(board.id);
 }
 
-/** Names that addresses hold: those of models, with a number where two look alike. */
+/** Names of models for addresses, with a number if two names are equal. */
 function keysOf(data) {
 	const taken = new Set();
 	return data.models.map(({ name }, k) => {
@@ -26,7 +26,7 @@ function keysOf(data) {
 	});
 }
 
-/** What the reader asks for. Addresses are input: what names no model or board of the page is left out. */
+/** What the reader asks for. Addresses are input: unknown models and boards are ignored. */
 function askedFor(state, board, keys) {
 	const number = new Map(keys.map((key, k) => [key, k]));
 	const own = board.pairs.models;
@@ -55,7 +55,7 @@ function askedFor(state, board, keys) {
 	};
 }
 
-/** Votes of the boards that the reader chose together; models are numbers on the page. */
+/** Votes of all boards that the reader chose; models are numbers on the page. */
 async function chosenVotes(asked, board, data) {
 	const at = async (id, sign) => {
 		const own = data.boards.find((other) => other.id === id);
@@ -68,7 +68,7 @@ async function chosenVotes(asked, board, data) {
 	return parts.length > 1 ? pooledVotes(parts) : { models: parts[0].models, votes: parts[0].votes };
 }
 
-/** The fit of votes in a gauge, with models as they are numbered on the page. A gauge whose model has no rating is a mean. */
+/** The fit of votes in a gauge; models are numbers on the page. If the gauge's model has no rating, the mean is 1000. */
 function refitted(models, votes, change, gauge, reweight) {
 	const place = new Map(models.map((model, k) => [model, k]));
 	const drops = change.drops.map((drop) => ({ ...drop, a: place.get(drop.a) ?? -1, b: place.get(drop.b) ?? -1 }));
@@ -102,8 +102,8 @@ function ranksOf(rows) {
 }
 
 /**
- * The rows of a refit with how far each model moved. Moves compare the models that both boards rate, with equal means:
- * a change of the anchor alone moves nobody.
+ * The rows of a refit, and how far each model moved. Only models that both boards rate are compared, with equal means, so
+ * that a change of the anchor alone moves nobody.
  */
 function withMoves(rows, before) {
 	const old = new Map(before.filter(({ rating }) => Number.isFinite(rating)).map((row) => [row.model, row]));
@@ -202,7 +202,7 @@ function placesCell({ places }) {
 	);
 }
 
-/** Sentences on a refit: how much it rests on, and what its votes cannot say. */
+/** Sentences on a refit: the number of its votes, and what they cannot say. */
 function saidOf(found, data, since) {
 	const { one, many } = data.competitor;
 	const names = (models) => {
@@ -345,13 +345,13 @@ function tableFit(board, votes) {
 	return tableFits.get(board.id);
 }
 
-/** Asks for the votes of two models, as the first sees them. */
+/** A function that gives the votes of two models as the first one sees them. */
 function votesAmong(models, votes) {
 	const place = new Map(models.map((model, k) => [model, k]));
 	return (a, b) => votesOfPair(votes, place.get(a) ?? -1, place.get(b) ?? -1);
 }
 
-/** What the reader can change. `show(asked, votesOfTwo)` writes the state into the fields, whose focus stays. */
+/** The fields of this panel. `show(asked, votesOfTwo)` writes the state into them and keeps the focus. */
 function whatIfFields(store, data, board, keys) {
 	const modelName = (model) => data.models[model].name;
 	const inOrder = board.rows.map(({ model }) => model).filter((model) => board.pairs.models.includes(model));
@@ -523,7 +523,7 @@ function whatIfFields(store, data, board, keys) {
 	return { nodes, show: (...asked) => shows.forEach((show) => show(...asked)) };
 }
 
-/** A rating that a reader typed; 1000 where it is none that a scale can have. */
+/** The rating that a reader typed; 1000 if it is no usable number. */
 function usable(text) {
 	const x = Number(text);
 	return text.trim() !== "" && Math.abs(x) <= 1e9 ? x : 1000;

@@ -125,14 +125,14 @@ def plot_history(
     """Lines of the best models of the last leaderboard through all of them, ratings with their intervals as bands.
 
     Args:
-        boards: leaderboards by date, as `leaderboard` returns them. Keys are dates or times, which then stand at their
-            places in time; or other labels, which stand side by side in the order of the mapping.
+        boards: leaderboards by date, as `leaderboard` returns them. Dates and times as keys stand at their places in
+            time; other labels stand side by side in the order of the mapping.
         value: what the lines show.
         top: lines; the figure says how many models of the last board it leaves out.
 
     Raises:
         TypeError: ``boards`` is no mapping, or a value in it is no table.
-        ValueError: there are no boards; one of them is no leaderboard, or has several slices; a ``value`` that is none.
+        ValueError: there are no boards; one of them is no leaderboard, or has several slices; ``value`` is unknown.
     """
     if value not in ("rating", "rank"):
         raise ValueError(f"value must be 'rating' or 'rank', got {value!r}")

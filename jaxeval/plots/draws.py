@@ -31,7 +31,7 @@ def plot_draws(
         draws: as results hand them out as ``joint``.
         level: of the intervals, and simultaneously of all differences for the tiers.
         top: quantities shown; the figure says how many are not.
-        x: what the axis says, such as the unit of the estimates.
+        x: the label of the axis, such as the unit of the estimates.
     """
     table = draws.table(level)
     return _figure(table, "estimate", ("lower", "upper"), top, f"{x}, {100 * level:g}% interval")
@@ -45,7 +45,7 @@ def plot_ranks(
     simultaneous: bool = False,
     **labels: Unpack[Labels],
 ) -> Figure:
-    """The rank of each quantity with the ranks that the draws leave open, see `Draws.rank_sets`; tiers shaded."""
+    """The rank of each quantity and the ranks that the draws leave open (see `Draws.rank_sets`), tiers shaded."""
     table = draws.table(level, simultaneous=simultaneous)
     at_once = " for all at once" if simultaneous else ""
     return _figure(table, "rank", ("rank_best", "rank_worst"), top, f"rank, {100 * level:g}% set of ranks{at_once}")

@@ -37,13 +37,13 @@ LEADERBOARD = Takes(
 def plot_leaderboard(
     table: pd.DataFrame, top: int | None = 40, panels: int | None = 12, **labels: Unpack[Labels]
 ) -> Figure:
-    """Ratings with their intervals, best on top, tiers shaded; one panel a category.
+    """Ratings with their intervals, best on top, tiers shaded; one panel per category.
 
     Args:
         table: as `leaderboard` returns it, or the table of a `MergedBoard`; models without a rank (no finite rating,
             or too few battles) are left out, and counted below the axis.
         top: models shown in each panel.
-        panels: categories shown, those with most votes; the figure says how many are not.
+        panels: number of categories shown, those with the most votes; the figure says how many are not.
     """
     groups: list[tuple[Any, pd.DataFrame]] = [(None, table)]
     if "category" in table:
@@ -59,7 +59,7 @@ def plot_leaderboard(
     figure = Figure(figsize=(0.6 + 6.2 * n_columns, n_rows * (1.5 + 0.21 * rows)), layout="constrained")
     if "category" in table and left_out:
         figure.suptitle(
-            f"The {counted(len(groups), 'category', 'categories')} with most votes; "
+            f"The {counted(len(groups), 'category', 'categories')} with the most votes; "
             f"{counted(left_out, 'more is', 'more are')} not shown",
             fontsize=10,
         )

@@ -1,4 +1,4 @@
-"""Figures of style control: how far models move, and what the covariates weigh."""
+"""Figures of style control: how far models move, and the coefficients of the covariates."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def plot_style_effect(effect: pd.DataFrame, top: int = 40, **labels: Unpack[Labe
 
 
 def shift_colours(up: pd.Series, down: pd.Series) -> NDArray[Any]:
-    """Colours of rows that surely went up, or down, and grey."""
+    """Colours of rows that surely went up or surely went down, and grey for the others."""
     return np.select([up, down], [_UP, _DOWN], GREY)
 
 
@@ -78,9 +78,12 @@ def draw_shifts(axis: Any, columns: pd.DataFrame, colours: NDArray[Any]) -> None
     ),
 )
 def plot_coefficients(coefficients: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
-    """Odds ratio of one unit of each covariate, with its interval; as ``coefficients()`` of a fit or bootstrap.
+    """Odds ratio of one unit of each covariate, with its interval.
 
-    Coefficients of the probit link have no odds ratios: the figure shows them themselves.
+    Coefficients of the probit link have no odds ratios: the figure shows the coefficients themselves.
+
+    Args:
+        coefficients: as ``coefficients()`` of a fit or bootstrap gives them.
     """
     place = np.arange(len(coefficients))
     names = [shown_name(name) for name in coefficients.index]

@@ -1,4 +1,4 @@
-"""A leaderboard for people: the columns of a screen instead of all that programs may want."""
+"""A leaderboard for people: the columns of a screen, and not all columns that programs may want."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 _BOARD = {"model_name", "rating", "rating_lower", "rating_upper", "vote_count", "rank", "standing", "degenerate_share"}
 _OWN = {*_BOARD, "variance", "rank_best", "rank_worst", "tier", "category", "component", "preliminary"}
 
-#: What ratings of tie models are.
+#: Tie models, and the scale of their ratings.
 _TIE_SCALES = {
     "davidson": "Davidson: ratings are log-odds of decisive battles",
     "rao_kupper": "Rao and Kupper: ratings are log-odds of a win if the slightest advantage decided",
@@ -25,14 +25,14 @@ def is_board(table: pd.DataFrame) -> bool:
 
 
 def more_columns(table: pd.DataFrame) -> list[Any]:
-    """Columns of a leaderboard that were asked for: what is known of its models besides, and shares of ranks."""
+    """Further columns of a leaderboard: metadata of its models, and shares of ranks that were asked for."""
     return [name for name in table if name not in _OWN and not str(name).startswith("expected_score_")]
 
 
 def for_people(table: pd.DataFrame) -> pd.DataFrame:
-    """Of a leaderboard rank and spread, model, rating and interval, votes, tier, notes and what was joined to it.
+    """The columns of a leaderboard that people read; other tables stay as they are.
 
-    Other tables stay as they are.
+    These are rank and spread, model, rating and interval, votes, tier, notes, and the metadata joined to the table.
     """
     import pandas as pd
 
@@ -55,7 +55,7 @@ def for_people(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def rank_spread(row: dict[Any, Any]) -> str:
-    """The ranks that the data leave open to a model, as "2-5"; nothing where it takes no rank."""
+    """The ranks that the data leave open to a model, as "2-5"; empty for a model without a rank."""
     import pandas as pd
 
     best, worst = row.get("rank_best"), row.get("rank_worst")
@@ -63,7 +63,7 @@ def rank_spread(row: dict[Any, Any]) -> str:
 
 
 def row_notes(row: dict[Any, Any]) -> str:
-    """What is to be said of a model's rating in a few words, or nothing."""
+    """Notes on a model's rating in a few words; empty if there are none."""
     notes = []
     if row["component"] > 1:
         notes.append(f"group {row['component']}")

@@ -1,4 +1,4 @@
-"""Tables for documents: Markdown and LaTeX, in which no name is more than text."""
+"""Tables for documents, in Markdown and LaTeX: every name is shown as plain text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jaxeval.wording import visible, visible_line
 if TYPE_CHECKING:
     import pandas as pd
 
-#: What Markdown reads as more than a character; GitHub links addresses by "://" and "www." alone.
+#: Characters that Markdown interprets; GitHub makes links of "://" and "www.", too.
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|~$&@^#]|:(?=//)|(?<=www)\.)")
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -32,11 +32,11 @@ _LATEX = {
     "`": r"\textasciigrave{}",
     "'": r"\textquotesingle{}",
     '"': r"\char34{}",  # babel gives the sign itself another meaning
-    # After the end of a row both would be read as its options.
+    # After the end of a row LaTeX would read these as options of the row.
     "[": "{[}",
     "]": "{]}",
     "*": "{*}",
-    # Two in a row would be drawn as one sign.
+    # LaTeX would draw two in a row as one character.
     "-": "-{}",
     ",": ",{}",
 }
@@ -47,7 +47,7 @@ _ROWS_OF_A_PAGE = 45
 
 
 def markdown_text(text: str) -> str:
-    """``text`` as Markdown shows it unchanged; characters that are obeyed and not seen are written out."""
+    """``text`` escaped so that Markdown shows it unchanged; invisible characters are written out."""
     return _MARKDOWN.sub(r"\\\1", visible(text))
 
 
@@ -86,7 +86,7 @@ def markdown_table(
 
 
 def latex_text(text: str) -> str:
-    """``text`` as LaTeX shows it unchanged; characters that are obeyed and not seen are written out."""
+    """``text`` escaped so that LaTeX shows it unchanged; invisible characters are written out."""
     return _LATEX_SIGN.sub(lambda sign: _LATEX[sign[0]], visible(text))
 
 
@@ -139,7 +139,7 @@ def latex_table(
 
 
 def _cells(table: pd.DataFrame, heading: Callable[[Any], str]) -> tuple[list[str], list[list[str]], list[bool]]:
-    """Heads, the cells of each column, and which columns are of numbers."""
+    """Headings, the cells of each column, and which columns hold numbers."""
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
     frame, _ = with_index(table)
@@ -153,7 +153,7 @@ def _markdown_row(cells: Iterable[str]) -> str:
 
 
 def _latex_number(text: str) -> str:
-    """A number with the signs of mathematics."""
+    """A number in LaTeX's mathematical notation."""
     infinite = {"inf": r"$\infty$", "-inf": r"$-\infty$"}
     if text in infinite:
         return infinite[text]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jaxeval.wording import MODEL, Noun, capitalised
 
-#: Headings that are no plain words.
+#: Headings that differ from the words of the column's name.
 _HEADINGS = {
     "mae": "MAE",
     "mae_lower": "MAE lower",
@@ -23,7 +23,7 @@ _OF_COMPETITORS = {
 
 
 def heading(name: object, competitor: Noun = MODEL) -> str:
-    """The heading of a column: its name with spaces and a capital letter, numbers of things by the things' name."""
+    """The heading of a column: its name with spaces and a capital letter. ``n_votes`` becomes "Votes"."""
     text = str(name)
     if text in _HEADINGS:
         return _HEADINGS[text]
