@@ -19,7 +19,7 @@ from jaxeval.tables.headings import heading
 from jaxeval.tables.html import html_table
 from jaxeval.tables.records import json_digest, plain_values
 from jaxeval.tables.shown import Shown, View, settings_line
-from jaxeval.wording import MODEL, Noun, counted, visible
+from jaxeval.wording import MODEL, Noun, competitor_settings, counted, visible
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -142,7 +142,7 @@ class Audit(Shown):
         infinite are null.
         """
         content = plain_values({
-            "settings": self.settings,
+            "settings": {**self.settings, **competitor_settings(self.competitor)},
             "read": list(self.notes),
             "warnings": list(self.warnings),
             "verdict": self.verdict,

@@ -24,7 +24,7 @@ from jaxeval.data.table_digest import table_digest
 from jaxeval.data.table_files import STATE_KEY, undamaged
 from jaxeval.data.versioned_json import check_version
 from jaxeval.errors import DataError
-from jaxeval.wording import MODEL, Noun, common_noun
+from jaxeval.wording import common_noun, competitor_of, competitor_settings
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -90,8 +90,9 @@ def write_table(battles: BattleTable, file: IO[bytes]) -> None:
         "version": _VERSION,
         "roles": battles.roles,
         "cluster": battles.cluster,
-        "report": _told(battles.report),
+        "report": {name: x for name, x in asdict(battles.report).items() if name != "competitor"},
         "files": battles.files,
+        **competitor_settings(battles.report.competitor),  # beside the report, where older versions pass over it
     }
     try:
         json.dumps(content, allow_nan=False)
@@ -124,16 +125,10 @@ def read_table(file: IO[bytes], name: str) -> BattleTable:
         raise DataError(f"{name} is damaged: it does not hold what was saved; use a copy, or read the votes again")
     try:
         saved: dict[str, Any] = {name: tuple(x) if isinstance(x, list) else x for name, x in content["report"].items()}
-        saved["competitor"] = Noun.of(saved.get("competitor", MODEL))
-        report, files = DataReport(**saved), dict(content["files"])
+        report, files = DataReport(**saved, competitor=competitor_of(content)), dict(content["files"])
         return BattleTable(table=table, roles=content["roles"], cluster=content["cluster"], report=report, files=files)
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"{name} is a broken file of saved battles: {error}") from error
-
-
-def _told(report: DataReport) -> dict[str, Any]:
-    """A report as JSON has it. Without a word for models, so that their files are what they always were."""
-    return {name: x for name, x in asdict(report).items() if name != "competitor" or x != MODEL}
 
 
 def _digest(table: pa.Table, content: Mapping[str, Any]) -> str:

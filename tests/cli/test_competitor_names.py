@@ -113,6 +113,7 @@ def test_the_audit(folder, tmp_path):
     columns = ("--voter", "voter", "--time", "time", "--by", "language")
     text = run("audit", folder / "games.csv", *SIDES, *columns, "--resamples", "40", "--full", "--out", out)
     assert "Does one number per player fit?" in text
+    assert re.search(r"^ +-  hero +unrated +3$", text, re.MULTILINE)
     for page in (text, (out / "audit.md").read_text(), (out / "audit.html").read_text()):
         assert of_models(page) == []
     assert "<th" in (out / "audit.html").read_text()

@@ -117,17 +117,20 @@ def test_different_words_are_competitors(games):
 
 
 def test_files_of_models_are_what_they_were(games, tmp_path):
-    """Older versions of jaxeval read them, and this one reads those of older versions."""
+    """This version reads files of older ones, which read files of players as those of models."""
 
-    def report_of(battles):
+    def content_of(battles):
         battles.save(tmp_path / "saved.parquet")
         metadata = pq.read_schema(tmp_path / "saved.parquet").metadata
         (content,) = (json.loads(text) for key, text in metadata.items() if b"jaxeval" in key)
-        return content["report"]
+        return content
 
-    assert "competitor" not in report_of(Battles.from_pandas(VOTES))
+    before = {"format", "version", "roles", "cluster", "report", "files", "digest"}
+    assert set(content_of(Battles.from_pandas(VOTES))) == before
     assert Battles.load(tmp_path / "saved.parquet").competitor == MODEL
-    assert report_of(games)["competitor"] == ["player", "players"]
+    assert set(content_of(games)) == before | {"competitor"}
+    assert content_of(games)["competitor"] == ["player", "players"]
+    assert "competitor" not in content_of(games)["report"]
 
 
 def test_it_changes_no_number(games):
