@@ -86,7 +86,7 @@ def figure_of(title: str, *takes: Takes) -> Callable[[F], F]:
                 kind.check(function.__name__, value)
             figure = function(*args, **options)
             known = (part for value in given for part in _rests_on(value))
-            own = usual.format(heads=rated(given[0]).heads)
+            own = usual.format(heads=rated(given[0]).heads if given else "")
             _write(figure, own if title is None else title, _caption(caption, known))
             return figure
 
