@@ -97,7 +97,7 @@ _HOMES = {
     "tables.files": ["write_table"],
     "tables.hub": ["write_eval_results"],
 }
-#: Packages that ``import jaxeval`` makes known, as the names are.
+#: Subpackages that need no import of their own after ``import jaxeval``.
 _PACKAGES = ["plots"]
 
 __getattr__, __dir__, __all__ = lazy_names(__name__, _HOMES, _PACKAGES)

@@ -11,5 +11,5 @@ Bool = NDArray[np.bool_]
 
 
 def as_leaf(x: Any, dtype: type) -> Any:
-    """``x`` as a NumPy array, untyped: the kernels' tuples, written for JAX arrays, hold NumPy ones until the call."""
+    """``x`` as a NumPy array of type Any: the kernels' tuples declare JAX arrays and hold NumPy ones until the call."""
     return np.asarray(x, dtype)

@@ -1,4 +1,4 @@
-"""Settings that are checked in the same words wherever they are asked for."""
+"""Checks of settings: the same words for the same mistake, wherever the setting is asked for."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ import numpy as np
 
 from jaxeval.arrays import Float
 from jaxeval.errors import MemoryLimitError
+from jaxeval.wording import counted
 
-#: Seeds and numbers of resamples are less.
+#: Seeds and numbers of resamples must be less than this.
 MOST = 2**63
 _MOST_RATING = 1e9
 
 
 def checked_integer(name: str, value: Any, least: int = 0) -> int:
-    """``value`` as Python's integer.
+    """``value`` as an integer of Python.
 
     Raises:
-        TypeError: it is none, as 2.5, 2.0 and True are not.
+        TypeError: it is no integer; 2.5, 2.0 and True are none.
         ValueError: it is less than ``least``, or 2**63 or more.
     """
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name} must be an integer, got {value!r}")
+        raise TypeError(f"{name} must be an integer, got {_shown(value)}")
     if value < least:
         raise ValueError(f"{name} must be at least {least}, got {value}")
     if value >= MOST:
@@ -32,52 +33,55 @@ def checked_integer(name: str, value: Any, least: int = 0) -> int:
 
 
 def checked_resamples(value: Any) -> int:
-    """``value`` as a number of resamples: 0, or 2 and more, since one has no spread."""
+    """``value`` as a number of resamples: 0, or at least 2, since a single resample has no spread."""
     if checked_integer("n_resamples", value) == 1:
         raise ValueError("n_resamples must be 0 or at least 2, got 1")
     return int(value)
 
 
 def checked_number(name: str, value: Any) -> float:
-    """``value`` as Python's number.
+    """``value`` as a float of Python.
 
     Raises:
-        TypeError: it is none.
+        TypeError: it is no number.
     """
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
-        raise TypeError(f"{name} must be a number, got {value!r}")
+        raise TypeError(f"{name} must be a number, got {_shown(value)}")
     return float(value)
 
 
 def checked_finite(name: str, value: Any, least: float = -np.inf, why: str = "") -> float:
-    """``value`` as Python's number, finite and at least ``least``; ``why`` ends the message.
+    """``value`` as a float of Python, finite and at least ``least``; ``why`` ends the message.
 
     Raises:
-        TypeError: it is no number, as "1000" and True are not.
-        ValueError: it is infinite, NaN or less.
+        TypeError: it is no number; "1000" and True are none.
+        ValueError: it is infinite, NaN or less than ``least``.
     """
     number = checked_number(name, value)
     if not (np.isfinite(number) and number >= least):
         bound = "" if least == -np.inf else f" and >= {least:g}"
-        raise ValueError(f"{name} must be finite{bound}, got {value!r}{why}")
+        raise ValueError(f"{name} must be finite{bound}, got {_shown(value)}{why}")
     return number
 
 
 def checked_rating(name: str, value: Any) -> float:
-    """``value`` as a rating that others are measured from: Python's number, and small enough to tell them apart.
+    """``value`` as a rating that others are measured from: small enough that their differences survive rounding.
 
     Raises:
         TypeError: it is no number.
-        ValueError: it is NaN, or beyond a billion: doubles there hold less than a millionth of a point.
+        ValueError: it is infinite, NaN, or beyond a billion, where doubles are too coarse for differences of ratings.
     """
     number = checked_finite(name, value)
     if abs(number) > _MOST_RATING:
-        raise ValueError(f"{name} must lie within {_MOST_RATING:,.0f} of 0, got {value!r}: others are lost beside it")
+        raise ValueError(
+            f"{name} must lie within {_MOST_RATING:,.0f} of 0, got {_shown(value)}: rounding would hide the "
+            "differences of ratings"
+        )
     return number
 
 
 def checked_positive(name: str, value: Any, why: str = "") -> float:
-    """``value`` as Python's number, finite and above 0; ``why`` ends the message.
+    """``value`` as a float of Python, finite and above 0; ``why`` ends the message.
 
     Raises:
         TypeError: it is no number.
@@ -85,26 +89,31 @@ def checked_positive(name: str, value: Any, why: str = "") -> float:
     """
     number = checked_number(name, value)
     if not (np.isfinite(number) and number > 0):
-        raise ValueError(f"{name} must be finite and > 0, got {value!r}{why}")
+        raise ValueError(f"{name} must be finite and > 0, got {_shown(value)}{why}")
     return number
 
 
 def check_room(n_resamples: int, bytes_each: int) -> None:
-    """An error for resamples whose results the memory of this machine cannot hold, before any is drawn.
+    """Check, before any resample is drawn, that this machine's memory can hold the results of all resamples.
 
     Raises:
-        MemoryLimitError: it tells the bytes.
+        MemoryLimitError: it cannot. The message gives the bytes that are needed and the bytes that there are.
     """
     memory = _memory()
     if n_resamples * bytes_each > memory:
         raise MemoryLimitError(
-            f"n_resamples={n_resamples:,}: their results would take {n_resamples * bytes_each:,} bytes, and this "
-            f"machine has {memory:,}; {memory // bytes_each:,} resamples are the most"
+            f"n_resamples={n_resamples:,}: the results would take {n_resamples * bytes_each:,} bytes, and this "
+            f"machine has {memory:,}; ask for at most {counted(memory // bytes_each, 'resample')}"
         )
 
 
+def _shown(value: Any) -> str:
+    """``value`` as Python writes it, NumPy's scalars without their type."""
+    return repr(value.item() if isinstance(value, np.generic) else value)
+
+
 def _memory() -> int:
-    """Bytes of memory of this machine; what a process can address where nobody tells."""
+    """Bytes of memory of this machine; the bytes that a process can address where the system does not say."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
@@ -115,7 +124,7 @@ def checked_numbers(name: str, values: Any) -> Float:
     """``values``, one number or several, as an array of at least one axis.
 
     Raises:
-        TypeError: they are none.
+        TypeError: they are no numbers.
     """
     try:
         return np.atleast_1d(np.asarray(values, np.float64))

@@ -1,4 +1,4 @@
-"""What jaxeval raises beside the errors of Python."""
+"""The errors that jaxeval raises besides those of Python."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ class DataError(ValueError):
 
 
 class NoRowsError(DataError):
-    """A table without rows: nothing to rate, but for a process of several, others of which may have some."""
+    """A table without rows: nothing to rate. In a run of several processes, the others may have rows."""
 
 
 class MemoryLimitError(ValueError):
-    """A limit of memory, a stated one or the machine's, that the smallest piece of work does not fit in."""
+    """The smallest piece of work does not fit in memory: in the limit that was given, or in the machine's."""
 
 
 class ProcessError(RuntimeError):
-    """Another process of the run failed, or was lost; or this one is a copy, by fork, in which JAX would hang."""
+    """Another process of the run failed or was lost; or this process is a fork, in which JAX would hang."""

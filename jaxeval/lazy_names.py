@@ -11,9 +11,9 @@ from typing import Any
 def lazy_names(
     package: str, homes: Mapping[str, Iterable[str]], packages: Collection[str] = ()
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """``__getattr__``, ``__dir__`` and ``__all__`` of a package, by the names that each of its modules holds.
+    """``__getattr__``, ``__dir__`` and ``__all__`` of a package, from the names that each of its modules holds.
 
-    ``packages`` are those in it that need no import of their own; ``__all__`` leaves them out.
+    ``packages`` are subpackages that need no import of their own; ``__all__`` leaves them out.
     """
     home_of = {name: f"{package}.{module}" for module, names in homes.items() for name in names}
     namespace = vars(sys.modules[package])

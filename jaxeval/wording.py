@@ -1,4 +1,4 @@
-"""Words that messages share: counted things, near misses of a name, and characters that a terminal must not obey."""
+"""Words that messages share: counted things, similar names, and characters that a terminal must not obey."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def counted(n: Any, one: str, many: str | None = None, digits: int = 6) -> str:
 
     Args:
         n: the number.
-        one: words after 1.
-        many: words after every other number; by default ``one`` and an s.
-        digits: significant ones, to which a number that is not whole is rounded.
+        one: the words after 1.
+        many: the words after every other number; by default ``one`` and an s.
+        digits: significant digits to which a number that is not whole is rounded.
     """
     number = f"{n:,.0f}" if n == round(n) else f"{n:,.{digits}g}"
     return f"{number} {one if number == '1' else many or f'{one}s'}"
@@ -35,9 +35,9 @@ def named(names: pd.Index | Sequence[Any], limit: int = 8) -> str:
 
 
 def did_you_mean(name: Any, known: Iterable[Any]) -> str:
-    """The end of an error about an unknown ``name``: "; did you mean 'winner'?"; nothing if no ``known`` one is near.
+    """The end of an error about an unknown ``name``: "; did you mean 'winner'?"; empty if no ``known`` name is similar.
 
-    Near are names that contain it, and then names that differ by few letters, whatever the case.
+    Names that contain ``name`` come first, and then names that differ in few letters. Case does not matter.
     """
     by_key: dict[str, list[str]] = {}
     for other in known:
@@ -50,9 +50,9 @@ def did_you_mean(name: Any, known: Iterable[Any]) -> str:
 
 
 def visible(text: str) -> str:
-    r"""``text`` with every character that is obeyed and not seen written as Python does: \x1b, \r, \u202e.
+    r"""``text`` with every invisible character written as Python writes it: \x1b, \r, \u202e.
 
-    Those are control characters, which a terminal obeys; format characters, such as overrides of the direction of
+    Invisible are control characters, which a terminal obeys; format characters, such as overrides of the direction of
     writing and spaces without width, which make one name look like another; and lone surrogates. Line feeds stay.
     """
     if text.isprintable():
@@ -61,7 +61,7 @@ def visible(text: str) -> str:
 
 
 def visible_line(value: Any) -> str:
-    r"""``value`` as text on one line: `visible`, and line feeds written as ``\n``."""
+    r"""``value`` as `visible` text on one line, with line feeds written as ``\n``."""
     return visible(str(value)).replace("\n", "\\n")
 
 

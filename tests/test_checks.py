@@ -20,8 +20,16 @@ VOTES = jaxeval.simulate_votes(300, 4)
 @pytest.mark.parametrize("check", [checked_integer, checked_finite, checked_positive])
 @pytest.mark.parametrize("value", ["1000", True, np.True_, None, [1], 1j])
 def test_no_numbers(check, value):
-    with pytest.raises(TypeError, match=rf"^x must be an? (integer|number), got {re.escape(repr(value))}"):
+    shown = repr(bool(value) if isinstance(value, np.bool_) else value)
+    with pytest.raises(TypeError, match=rf"^x must be an? (integer|number), got {re.escape(shown)}"):
         check("x", value)
+
+
+def test_values_are_shown_without_types_of_numpy():
+    with pytest.raises(TypeError, match=r"got 2\.5$"):
+        checked_integer("x", np.float64(2.5))
+    with pytest.raises(ValueError, match=r"got -1$"):
+        checked_positive("x", np.int64(-1))
 
 
 def test_numbers_out_of_range():
@@ -86,10 +94,15 @@ class TestRoom:
         monkeypatch.setattr(checks, "_memory", lambda: 10**9)
         check_room(10**6, 1000)
         message = (
-            "n_resamples=1,000,001: their results would take 1,000,001,000 bytes, and this machine has 1,000,000,000"
+            "n_resamples=1,000,001: the results would take 1,000,001,000 bytes, and this machine has 1,000,000,000"
         )
-        with pytest.raises(MemoryLimitError, match=f"{message}; 1,000,000 resamples are the most"):
+        with pytest.raises(MemoryLimitError, match=f"{message}; ask for at most 1,000,000 resamples"):
             check_room(10**6 + 1, 1000)
+
+    def test_one(self, monkeypatch):
+        monkeypatch.setattr(checks, "_memory", lambda: 1500)
+        with pytest.raises(MemoryLimitError, match=r"ask for at most 1 resample$"):
+            check_room(2, 1000)
 
     def test_as_many_as_nobody_has_memory_for(self):
         judged = read_judged(two_orders(60))
@@ -102,11 +115,11 @@ class TestRoom:
             lambda n: jaxeval.kendall_tau([1.0, 2, 3], [1.0, 3, 2], n_resamples=n),
             lambda n: jaxeval.reference_study(VOTES, n_resamples=n),
         ):
-            with pytest.raises(MemoryLimitError, match="n_resamples=1,000,000,000,000: their results would take"):
+            with pytest.raises(MemoryLimitError, match="n_resamples=1,000,000,000,000: the results would take"):
                 call(10**12)
 
     def test_on_the_command_line(self, tmp_path):
         VOTES.to_csv(tmp_path / "votes.csv")
         result = CliRunner().invoke(main, ["leaderboard", str(tmp_path / "votes.csv"), "--resamples", str(10**12)])
         assert result.exit_code == 1
-        assert "Error: n_resamples=1,000,000,000,000: their results would take" in result.stderr
+        assert "Error: n_resamples=1,000,000,000,000: the results would take" in result.stderr

@@ -76,16 +76,16 @@ class TestReading:
             "1 row that counts no battle left out",
             "1 model without a usable battle left out: z",
         ]
-        with pytest.raises(DataError, match=r"no battle is left of 3 rows.*3 rows count none"):
+        with pytest.raises(DataError, match=r"no battle is left of 3 rows.*3 rows count no battle"):
             Battles.from_pandas(frame.assign(n=0), count="n")
 
     @pytest.mark.parametrize(
         ("counts", "message"),
         [
-            ([1.5, 2, 1], r"'n': counts must come as whole numbers >= 0; 1 do not.*first in row 0: 1.5"),
-            ([1, -2, -3], r"2 do not, from -3 to -2 \(first in row 1: -2"),
+            ([1.5, 2, 1], r"'n': counts must come as whole numbers >= 0; 1 value is wrong: 1.5 .first in row 0: 1.5"),
+            ([1, -2, -3], r"2 values are wrong, from -3 to -2 \(first in row 1: -2"),
             ([1, np.nan, 1], r"'n' has 1 missing value \(first in row 1"),
-            ([1, np.inf, 1], "1 do not, from inf"),
+            ([1, np.inf, 1], "1 value is wrong: inf"),
             (["1", "x", "1"], "'n' is not numeric"),
         ],
     )
@@ -148,7 +148,7 @@ class TestTablesOfCounts:
         assert battles.columns.columns.tolist() == ["language", "wins_a", "ties", "wins_b"]
 
     def test_counts_of_counts(self):
-        with pytest.raises(ValueError, match="are counts already: leave count= out"):
+        with pytest.raises(ValueError, match="are counts already: leave out count="):
             Battles.from_pandas(self.TABLE.assign(n=2), count="n")
 
     @pytest.mark.parametrize("column", ["wins_a", "ties", "wins_b"])

@@ -124,7 +124,7 @@ class TestOneFile:
         assert f"'pass' ({(winner == 'pass').sum():,})" in message(path)
         target = np.where(np.arange(6000) >= 2500, 2.0, 0.5)
         path = write(VOTES.drop(columns="winner").assign(target=target), tmp_path / "target.parquet")
-        assert "3,500 do not, from 2 to 2 (first in row 2500: 2" in message(path)
+        assert "3,500 values are wrong: 2 (first in row 2500: 2" in message(path)
         path = write(VOTES.assign(lang=np.where(np.arange(6000) == 5000, None, "x")), tmp_path / "lang.parquet")
         with pytest.raises(DataError, match=r"'lang' has 1 missing value \(first in row 5000"):
             read_battles(path, keep=["lang"]).codes("lang")
@@ -232,7 +232,7 @@ class TestManyFiles:
     def test_a_folder_without_a_name(self, folder, monkeypatch):
         (folder / "notes.txt").write_text("x")
         monkeypatch.chdir(folder)
-        assert message(".").startswith(".: the directory holds notes.txt")
+        assert message(".").startswith(".: the folder holds notes.txt")
 
     def test_errors_name_file_and_row(self, folder):
         bad = VOTES[2500:2600].astype(object)
@@ -245,13 +245,13 @@ class TestManyFiles:
         write(VOTES[:50].drop(columns="language"), folder / "b.csv")
         assert message(folder, keep=["language"]).startswith("b.csv: no column 'language' in the table")
         write(VOTES[:50].drop(columns="winner").assign(target=0.5), folder / "b.csv")
-        assert "b.csv: no column 'winner', which a.parquet has: read them apart" in message(folder)
+        assert "b.csv: no column 'winner', which a.parquet has: read the files separately" in message(folder)
 
     def test_columns_of_other_types(self, folder):
         write(VOTES[:50].assign(model_a=3), folder / "b.parquet")
         found = message(folder)
         assert "column 'model_a' holds text in a.parquet and values of type int64 in b.parquet" in found
-        assert "make it one type" in found
+        assert "write the whole column in one type" in found
 
     def test_numbers_of_several_types_are_numbers(self, tmp_path):
         rows = VOTES[:40].drop(columns="winner")
@@ -270,7 +270,7 @@ class TestManyFiles:
         (tmp_path / "notes.txt").write_text("x")
         found = message(tmp_path)
         assert "holds notes.txt, which is no table" in found
-        assert "*.parquet chooses files" in found
+        assert "give a pattern such as" in found
 
 
 class TestFaults:
@@ -315,7 +315,7 @@ class TestFaults:
         found = message(path)
         assert found.startswith("votes.csv: cannot be read: ")
         assert "Expected 5 columns, got 3" in found
-        assert "write every line with the columns of the first" in found
+        assert "give every line as many values as the first" in found
 
     def test_json_lines_that_break_midway(self, tmp_path):
         path = write(VOTES, tmp_path / "votes.jsonl")

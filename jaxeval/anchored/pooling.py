@@ -123,7 +123,8 @@ def _pooled_judges(
     if unreliable:
         then = "rests on that of the others" if len(unreliable) < len(chosen) else "is missing"
         warnings.append(
-            f"the reliability of judges is not known: {', '.join(map(str, unreliable))}; rating_se_predicted {then}"
+            f"the reliability of {counted(len(unreliable), 'judge')} is not known ({', '.join(map(str, unreliable))}): "
+            f"rating_se_predicted {then}"
         )
     return chosen, warnings
 

@@ -55,7 +55,7 @@ def summarised_scores(
     scores = anchored_scores(verdicts, [*by, "judge"], prior=prior, pool_size=pool_size)
     unknown = [judge for judge in strong if judge not in set(scores["judge"])]
     if unknown:
-        raise DataError(f"{counted(len(unknown), 'strong judge')} without verdicts: {', '.join(map(str, unknown))}")
+        raise DataError(f"no verdicts of {counted(len(unknown), 'strong judge')}: {', '.join(map(str, unknown))}")
     table = _over_judges(scores, by)
     if len(strong):
         errors = [name for name in table.columns if "_se" in name]

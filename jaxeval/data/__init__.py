@@ -1,1 +1,1 @@
-"""Judgments as they come, read from files and tables, checked, and encoded once."""
+"""Judgments in all their forms: read from files and tables, checked, and encoded once."""

@@ -26,7 +26,7 @@ from jaxeval.data.columns import (
     told_renames,
 )
 from jaxeval.data.judge_calls import Confidence, ReplyRules, Unparsed
-from jaxeval.data.labels import Labels, read_labels
+from jaxeval.data.labels import STANDARD, Labels, read_labels
 from jaxeval.data.presentation_orders import OUTPUT
 from jaxeval.data.replied_columns import replied_verdicts, usual_replies
 from jaxeval.data.table_files import read_as
@@ -37,10 +37,10 @@ from jaxeval.wording import counted, did_you_mean
 
 Missing = Literal["error", "drop"]
 
-#: Columns by the role that they have, as they are called unless named.
+#: The roles of columns, and their names unless others are given.
 ROLES = ("model", "judge", "anchor", "task", "item", "run")
-_OF_LABEL = {"win": 1.0, "tie": 0.5, "loss": 0.0, "w": 1.0, "t": 0.5, "l": 0.0}  # in any case
-#: What labels may be said to mean besides: the model is side A.
+_OF_LABEL = {"win": 1.0, "tie": 0.5, "loss": 0.0, "w": 1.0, "t": 0.5, "l": 0.0}  # in upper or lower case
+#: What users say that labels mean, in the standard words: the model is side A.
 _SIDES = {"win": "model_a", "loss": "model_b"}
 
 
@@ -48,8 +48,8 @@ _SIDES = {"win": "model_a", "loss": "model_b"}
 class AnchoredVerdicts(Shown):
     """N verdicts: ``outcome`` is 1 for a win of the model over the reference, 1/2 for a tie, 0 for a loss.
 
-    ``number`` holds, by role (model, judge, anchor, task, item, run), the (N,) number of each verdict's value among
-    ``levels``; a role without a column has one level. Items are told apart by task, too.
+    For each role (model, judge, anchor, task, item, run), ``number`` holds the (N,) position of each verdict's value in
+    ``levels``; a role without a column has one level. The same item in two tasks is two items.
 
     Examples:
         >>> import jaxeval
@@ -66,10 +66,10 @@ class AnchoredVerdicts(Shown):
     number: dict[str, Int] = field(repr=False)
     levels: dict[str, pd.Index] = field(repr=False)
     n_rows: int
-    n_missing: int  # verdicts missing: left out
-    named_items: bool = True  # False where each row is an item for want of a column
+    n_missing: int  # missing verdicts, which are left out
+    named_items: bool = True  # False if no column names items, so that each row is an item
     confidence: Float | None = None  # (N,) as the judge stated it, in [0, 1]; NaN where it did not
-    n_unparsed: int = 0  # replies that cannot be read: left out
+    n_unparsed: int = 0  # replies that cannot be read, which are left out
     read_as: tuple[str, ...] = ()  # how names of columns and labels were read, in words
 
     def _shown(self) -> View:
@@ -96,32 +96,32 @@ class AnchoredVerdicts(Shown):
         confidence: Confidence = "share",
         unparsed: Unparsed = "error",
     ) -> AnchoredVerdicts:
-        """Verdicts from a DataFrame, or any table with the Arrow interface, a row each.
+        """Verdicts from a DataFrame, or any table with the Arrow interface, with one row per verdict.
 
         Args:
             df: the table.
             verdict: column of "win", "tie" and "loss" (or W, T, L) of the model against the reference; or of numbers in
                 [0, 1], the outcome for the model: 1, 0.5, 0 or a win probability (decimals and categories of numbers,
-                too). With ``reference`` it holds what the judge printed; by default "output" then, or as usual, if
-                there is no column "verdict".
-            model: column of models; by default "model" if there, like the others by their own names.
+                too). With ``reference`` it holds what the judge printed. If there is no column "verdict", "output" or
+                another usual name of replies is taken.
+            model: column of models; by default "model" if there. So are the columns below, each by its own name.
             judge: column of judges.
             anchor: column of the references.
             task: column of tasks; the same item name in two tasks is two items.
-            item: column of prompts; without it, and without runs, each row is a prompt.
-            run: column that numbers repeated runs; a judge judges an answer once a run.
+            item: column of prompts; without it, each row is a prompt.
+            run: column that numbers repeated runs; a judge judges an answer once in each run. It needs items.
             labels: what verdicts in other words mean: a mapping to "win", "tie" and "loss" of the model, or a coding of
-                numbers, as of `Battles.from_pandas`, the model being side A.
-            missing: what to do about missing verdicts: "error", or "drop", leave them out and count them.
-            reference: the side of the reference in what the judge printed: "A", as in the paper, if the judge saw it
-                first; "B"; or a column of those. Of an answer judged with the reference on either side, the outcome is
-                the mean of both.
-            confidence: how replies, or a column "confidence", state it: "share" in [0, 1], or "percent".
+                numbers as in `Battles.from_pandas`, where the model is side A.
+            missing: what to do about missing verdicts: "error"; or "drop", which leaves them out and counts them.
+            reference: the side of the reference in what the judge printed: "A" if the judge saw it first, as in the
+                paper; "B" if second; or a column of A and B. The outcome of an answer that was judged with the
+                reference on both sides is the mean of both.
+            confidence: how replies, or a column "confidence", state confidence: "share" in [0, 1], or "percent".
             unparsed: what to do about replies that cannot be read: "error" or "drop".
 
         Raises:
-            DataError: a column is missing, verdicts cannot be read or repeat, none is left, or there are runs without
-                items.
+            DataError: a column is missing, verdicts cannot be read, a verdict is there twice, no verdict is left, or
+                there are runs without items.
         """
         if missing not in get_args(Missing):
             raise ValueError(f"missing must be 'error' or 'drop', got {missing!r}")
@@ -141,13 +141,16 @@ class AnchoredVerdicts(Shown):
             require_column(frame, name)
         if columns["run"] and not columns["item"]:
             raise DataError(
-                f"column {columns['run']!r} numbers repeated runs, but no column says of which prompt: name it with "
+                f"column {columns['run']!r} numbers repeated runs, but no column names their prompts: name it with "
                 "item= (on the command line --item); without it each row would be a prompt of its own"
             )
         unread, stated = np.zeros(len(frame), bool), _stated(frame, confidence)
         told: tuple[str, ...] = ()
         if replies and labels is not None:
-            raise ValueError("labels= says what verdicts mean, and these are replies: leave it, or reference=, out")
+            raise ValueError(
+                "labels= says what verdicts mean, but the table holds replies of judges: leave out labels= or "
+                "reference="
+            )
         if replies:
             of_judge = frame[columns["judge"]] if columns["judge"] else pd.Series(0, frame.index)
             said = replied_verdicts(
@@ -187,7 +190,7 @@ class AnchoredVerdicts(Shown):
 
     def __str__(self) -> str:
         shape = ", ".join(
-            f"{len(self.levels[role]):,} {role}{'s' if len(self.levels[role]) != 1 else ''}"
+            counted(len(self.levels[role]), role)
             for role in ROLES
             if len(self.levels[role]) > 1 or role in ("model", "judge", "item")
         )
@@ -199,19 +202,19 @@ class AnchoredVerdicts(Shown):
         return "\n".join([*lines, *self.read_as])
 
     def take(self, rows: Bool | NDArray[np.intp]) -> AnchoredVerdicts:
-        """The verdicts that a mask, or row numbers, select; levels stay."""
+        """The verdicts that a mask, or row numbers, select; the levels stay as they are."""
         number = {role: x[rows] for role, x in self.number.items()}
         confidence = None if self.confidence is None else self.confidence[rows]
         return replace(self, outcome=self.outcome[rows], number=number, confidence=confidence)
 
     def _both_sides(self, side: pd.Series) -> AnchoredVerdicts:
-        """One verdict of each answer that was judged with the reference on one ``side`` (N,) or on both: their mean."""
+        """One verdict per answer: the mean, if it was judged with the reference on either ``side`` (N,)."""
         number, _ = self.groups(ROLES)
         again = pd.Series(number).groupby([number, side.to_numpy()]).cumcount().to_numpy() > 0
         if again.any():
             raise DataError(
-                f"{counted(again.sum(), 'verdict repeats', 'verdicts repeat')} another of the same answer and side of "
-                "the reference: name the column that numbers runs with run= (on the command line --run)"
+                f"{counted(again.sum(), 'verdict repeats', 'verdicts repeat')} another one on the same answer and side "
+                "of the reference: name the column that numbers runs with run= (on the command line --run)"
             )
         first, times = np.unique(number, return_index=True)[1], np.bincount(number)
         whole = self.take(first)
@@ -222,11 +225,11 @@ class AnchoredVerdicts(Shown):
         """(N,) number of each verdict's combination of ``roles``, and a table of the combinations that occur.
 
         Raises:
-            ValueError: a role is unknown, or there is none.
+            ValueError: a role is unknown, or no role is named.
         """
         roles = [roles] if isinstance(roles, str) else list(dict.fromkeys(roles))
         if not roles:
-            raise ValueError(f"name a role at least: {', '.join(map(repr, ROLES))}")
+            raise ValueError(f"name at least one role: {', '.join(map(repr, ROLES))}")
         unknown = [role for role in roles if role not in ROLES]
         if unknown:
             raise ValueError(
@@ -255,19 +258,21 @@ class AnchoredVerdicts(Shown):
         if again.any():
             row = frame.index[again.argmax()]
             of = ", ".join(f"{c} {plain(frame[c][row])!r}" for c in columns)
-            hint = "a judge judges an answer once a run" if run else "name the column that numbers runs with run="
+            hint = "a judge judges an answer once in each run"
+            if not run:
+                hint = "name the column that numbers runs with run= (on the command line --run)"
             if len(self.levels["model"]) == 1 and self.levels["model"][0] == "(one model)":
                 named = "name the column of models with model= (on the command line --model)"
                 hint = named if run else f"{named}, {hint}"
             raise DataError(
-                f"{counted(again.sum(), 'verdict repeats', 'verdicts repeat')} another of the same "
+                f"{counted(again.sum(), 'verdict repeats', 'verdicts repeat')} another one of the same "
                 f"{', '.join(columns)} (first in row {row}: {of}; rows count from 0): {hint}, or drop the duplicates"
             )
 
 
 @with_options_of(AnchoredVerdicts.from_pandas)
 def read_anchored_verdicts(path: str | Path, **columns: Any) -> AnchoredVerdicts:
-    r"""Verdicts from a file of the formats of `read_battles`, by the options of `AnchoredVerdicts.from_pandas`.
+    r"""Verdicts from a file in a format of `read_battles`, with the options of `AnchoredVerdicts.from_pandas`.
 
     Raises:
         DataError: the file cannot be read as a table of verdicts.
@@ -285,9 +290,12 @@ def read_anchored_verdicts(path: str | Path, **columns: Any) -> AnchoredVerdicts
 
 
 def _labelled(column: pd.Series, labels: Labels) -> tuple[Float, tuple[str, ...]]:
-    """(N,) outcomes of labels that are said to mean something, NaN where missing, and how they were read."""
+    """(N,) outcomes by what the user says that labels mean, NaN where missing, and how they were read, in words."""
     if not isinstance(labels, Mapping):
         return read_labels(column, labels, may_miss=True).target, ()
+    odd = next((word for word in labels.values() if word not in (*STANDARD, *_SIDES)), None)
+    if odd is not None:
+        raise ValueError(f"labels must map each label to one of 'win', 'tie', 'loss', got {plain(odd)!r}")
     said = ", ".join(f"{str(label)!r} as {word}" for label, word in labels.items())
     words = {label: _SIDES.get(word, word) for label, word in labels.items()}
     return read_labels(column, words, may_miss=True).target, (f"column {column.name!r}: read {said}",)
@@ -304,9 +312,9 @@ def _outcomes(column: pd.Series, name: str) -> Float:
         outside = (values < 0) | (values > 1)
         if outside.any():
             raise DataError(
-                f"column {name!r}: {counted(outside.sum(), 'value lies', 'values lie')} outside of [0, 1], from "
+                f"column {name!r}: {counted(outside.sum(), 'value lies', 'values lie')} outside [0, 1], from "
                 f"{values[outside].min():g} to {values[outside].max():g}{first_place(outside)}; numbers are the "
-                "outcome for the model: 1 a win, 0.5 a tie, 0 a loss"
+                "outcome for the model: 1 for a win, 0.5 for a tie, 0 for a loss"
             )
         return values
     try:
@@ -321,30 +329,34 @@ def _outcomes(column: pd.Series, name: str) -> Float:
     if unknown:
         counts = np.bincount(codes[codes >= 0], minlength=len(labels))
         found = ", ".join(f"{str(labels[k])!r} ({counts[k]:,})" for k in unknown[:10])
-        sides = "; of what judges printed about two sides, say which one is the reference: reference='A' (--reference)"
+        sides = "; if judges printed them about two sides, say which side is the reference: reference='A' (--reference)"
         hint = sides if any(isinstance(labels[k], str | dict) for k in unknown) else ""
         if all(_is_number(labels[k]) for k in unknown):
-            mixed, text = len(unknown) < len(labels), "these are numbers as text: make them numbers with .astype(float)"
+            mixed = len(unknown) < len(labels)
+            text = (
+                "these are numbers as text: write them without quotes (in pandas make them numbers by .astype(float))"
+            )
             hint = f"; {'numbers may not be mixed with labels' if mixed else text}"
         raise DataError(
             f"column {name!r} has unknown verdicts: {found}; known are 'win', 'tie' and 'loss' of the model, W, T and "
-            f"L, or numbers in [0, 1]{hint}. Say what others mean, labels={{{str(labels[unknown[0]])!r}: 'win', "
+            f"L, or numbers in [0, 1]{hint}. Say what other labels mean: labels={{{str(labels[unknown[0]])!r}: 'win', "
             f"...}}, on the command line --labels '{labels[unknown[0]]}=win,...'"
         )
     return np.array([*(_OF_LABEL[key] for key in keys), np.nan])[codes]
 
 
 def _stated(frame: pd.DataFrame, confidence: Confidence) -> Float | None:
-    """(N,) confidence by a column of that name, in [0, 1], or None."""
+    """(N,) confidence in [0, 1] from the column "confidence"; None without that column."""
     if "confidence" not in frame.columns:
         return None
     values = numbers_or_nan(frame["confidence"], "confidence") / (100 if confidence == "percent" else 1)
     outside = ~np.isnan(values) & ~((values >= 0) & (values <= 1))
+    in_percent = "say confidence='percent' if they are in per cent (on the command line --confidence percent)"
     if outside.any():
         raise DataError(
-            f"column 'confidence': {counted(outside.sum(), 'value lies', 'values lie')} outside of "
-            f"{'0 to 100' if confidence == 'percent' else '[0, 1]'}{first_place(outside)}: say confidence='percent' if "
-            "they are in per cent (on the command line --confidence percent), or correct them"
+            f"column 'confidence': {counted(outside.sum(), 'value lies', 'values lie')} outside "
+            f"{'[0, 100]' if confidence == 'percent' else '[0, 1]'}{first_place(outside)}: "
+            + ("correct them" if confidence == "percent" else f"{in_percent}, or correct them")
         )
     return values
 

@@ -30,14 +30,14 @@ from jaxeval.data.report import BothBad, DataReport, MissingResult
 from jaxeval.errors import DataError, NoRowsError
 from jaxeval.wording import counted
 
-#: Sums of counts are taken as doubles.
+#: Counts are summed as doubles, which are exact up to here.
 _MOST_BATTLES = 2**53
-#: Of the chance that a battle is of its pair: its inverse is a weight.
+#: The smallest propensity: its inverse is a weight.
 _LEAST_PROPENSITY = 1e-50
 
 
 class HowToRead(NamedTuple):
-    """What a table of battles is read by; see `Battles.from_pandas`."""
+    """How a table of battles is read; see `Battles.from_pandas`."""
 
     model_a: str
     model_b: str
@@ -123,8 +123,8 @@ def read_battle_rows(frame: pd.DataFrame, how: HowToRead, rows: Rows | None) -> 
         both = None if weights is None else weights * propensities
         if both is not None and np.ptp(propensities) > 0 and np.ptp(both) < 1e-6 * both[0]:
             raise DataError(
-                f"column {weight!r} is the inverse of column {propensity!r}, as next_battles gives both: named "
-                "together they would count it twice. Leave one out"
+                f"column {weight!r} is the inverse of column {propensity!r}, as next_battles gives both: naming both "
+                "would count it twice. Leave one out"
             )
         weights = (1.0 if weights is None else weights) / propensities
     counts, targets, kept = found.count, found.target, found.row
@@ -158,7 +158,7 @@ def read_battle_rows(frame: pd.DataFrame, how: HowToRead, rows: Rows | None) -> 
         first, second, targets = first[keep], second[keep], targets[keep]
         weights, counts = None if weights is None else weights[keep], None if counts is None else counts[keep]
     if len(first) == 0:
-        empty = f", and {counted(n_empty_rows, 'row counts', 'rows count')} none" if n_empty_rows else ""
+        empty = f", and {counted(n_empty_rows, 'row counts', 'rows count')} no battle" if n_empty_rows else ""
         raise DataError(
             f"no battle is left of {counted(n_rows, 'row')}: {n_left_out[0]:,} of a model against itself, "
             f"{n_left_out[1]:,} both-bad left out, {n_left_out[2]:,} of weight 0{empty}"
@@ -203,18 +203,18 @@ def read_battle_rows(frame: pd.DataFrame, how: HowToRead, rows: Rows | None) -> 
 
 
 def n_battles_of(which: Bool, count: Int | None) -> int:
-    """How many battles ``which`` (N,) rows are, of ``count`` battles each, None for one."""
+    """How many battles the rows ``which`` (N,) hold; row n holds ``count[n]``, or one where ``count`` is None."""
     return int(which.sum() if count is None else count[which].sum())
 
 
 def effective_battles(weight: Float, count: Int | None) -> float:
-    """Battles of one weight that tell about as much as those of ``weight`` (N,): (sum w)^2 / sum w^2 (Kish)."""
+    """How many battles of equal weight say as much as those of ``weight`` (N,): (sum w)^2 / sum w^2 (Kish)."""
     times = np.ones(len(weight)) if count is None else count
     return float((times @ weight) ** 2 / (times @ weight**2))
 
 
 def _selected(frame: pd.DataFrame, rows: Rows | None, keep: Bool) -> tuple[pd.DataFrame, Rows | None]:
-    """Some rows of a table, and which of the input they are."""
+    """Some rows of a table, and which rows of the input they are."""
     if keep.all():
         return frame, rows
     rows = rows or Rows(np.ones(len(frame), np.int64), np.arange(len(frame)))
@@ -222,7 +222,7 @@ def _selected(frame: pd.DataFrame, rows: Rows | None, keep: Bool) -> tuple[pd.Da
 
 
 def _product(times: Int, counts: Int) -> Int:
-    """``times * counts``, or what is too many wherever that would overflow."""
+    """``times * counts``, or the number that is too many wherever the product would reach it."""
     return np.where(times.astype(float) * counts < _MOST_BATTLES, times * counts, _MOST_BATTLES)
 
 

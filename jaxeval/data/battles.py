@@ -27,14 +27,14 @@ from jaxeval.data.saved_battles import BattleTable, arrow_table, column_roles, c
 from jaxeval.errors import DataError
 from jaxeval.execution.atomic_write import whole_file
 from jaxeval.tables.shown import ROWS_OF_DATA, Shown, View
-from jaxeval.wording import counted, did_you_mean
+from jaxeval.wording import counted, did_you_mean, named
 
 _MOST_TOLD = 5
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Battles(Shown):
-    """Battles between M models, in R rows; a row may stand for several equal ones, which no result depends on.
+    """Battles between M models, in R rows. A row may stand for several equal battles; no result depends on that.
 
     ``models`` are sorted by name. ``target`` (R,) in [0, 1] is the probability that side A wins (1, 1/2 and 0 for
     votes), ``weight`` (R,) multiplies a battle's log-likelihood, ``count`` (R,) is the number of battles of a row
@@ -65,8 +65,8 @@ class Battles(Shown):
     files: dict[str, str] = field(default_factory=dict, repr=False)  # SHA-256 and names of files added to a saved state
     n_processes: int = 1  # that hold these same battles and share the work on them: `gather_battles`
     _no_group: ClassVar[str] = (
-        "group battles by or to adjust for; besides those of models, results and weights, by which battles cannot be "
-        "grouped, there are: {} (read_battles keeps the columns named in keep=)"
+        "group battles by or to adjust for; the further columns are: {} (those of models, results and weights do not "
+        "count, and read_battles keeps only those named in keep=)"
     )
 
     def _shown(self) -> View:
@@ -102,22 +102,22 @@ class Battles(Shown):
     ) -> Battles:
         """Battles from a DataFrame, or any table with the Arrow interface (polars, pyarrow, DuckDB).
 
-        Columns are found by their names, whatever the case, blanks and underscores.
+        Columns are found by their names; case, blanks, hyphens and underscores in them do not matter.
 
         Args:
-            df: one row a battle. The result is taken from ``winner``, from the one-hot columns
+            df: a table with one row per battle. The result is taken from ``winner``, from the one-hot columns
                 ``winner_model_a, winner_model_b, winner_tie``, from ``target``, the probability in [0, 1] that side A
-                wins, from ``scores``, or from ``winner_model`` and ``loser_model``. Or a table of counts, with the
-                columns ``wins_a, ties, wins_b``: one row a pair, or a pair and group.
+                wins, from ``scores``, or from ``winner_model`` and ``loser_model``. Or a table of counts with the
+                columns ``wins_a, ties, wins_b``: one row per pair, or per pair and group.
             model_a: column of the model on side A.
             model_b: column of the model on side B.
             winner: column of labels; by default "winner" where there is one. Labels are model_a, model_b, tie, and
-                three spellings of both-bad. A column that holds nothing else may be in the words of others: A and B,
-                left and right, first and second, win and loss (of side A), home and away, 1-0 and 0-1, grades from A>>B
-                to B>>A (a strong one gets the weight 3, arXiv:2406.11939), or the winner's name; with words for ties,
-                in any case. The report tells which. Numbers are never guessed.
+                three spellings of both-bad. A whole column may use one of these instead: A and B, left and right, first
+                and second, win and loss (of side A), home and away, 1-0 and 0-1, grades from A>>B to B>>A (a strong one
+                gets the weight 3, arXiv:2406.11939), or the winner's name; each with words for ties, in upper or lower
+                case. The report says how labels were read. Numbers are never guessed: give ``labels``.
             target: column of soft targets; by default "target" where there is one. A column "winner" beside it is not
-                used; the report says so, and a warning of the fit how often the two name opposite sides.
+                used: the report says so, and a warning of the fit says how often the two name opposite sides.
             scores: columns of the scores (goals, points) of side A and of side B; the larger one wins.
             tie_within: the largest difference of ``scores`` that is a tie.
             winner_model: column of the model that won, in place of ``model_a``; there are no ties then.
@@ -127,18 +127,19 @@ class Battles(Shown):
             weight: column of weights >= 0; none by default. A weight of 2 counts double in the fit, but stays one
                 battle.
             propensity: column of the chance, above 0 and at most 1, that a battle was of its pair, as `next_battles`
-                tells it. Each battle then counts by its inverse, times its weight if there is one: ratings are those of
-                pairs drawn at random. The report tells the price, how many battles of one weight tell as much. Only
-                ratios matter, unless a fit has a ridge or a penalty.
-            count: column of the number of equal battles that a row stands for; by default each is one.
+                gives it. Each battle then counts by the inverse of its propensity, times its weight if there is one.
+                The ratings are as those of pairs drawn at random. The report says what that costs: how many battles of
+                equal weight would say as much. Only ratios matter, unless a fit has a ridge or a penalty.
+            count: column of the number of equal battles that a row stands for; by default 1.
             cluster: column that the cluster bootstrap resamples by default (prompts, voters, sessions).
             both_bad: "half" counts both-bad battles as ties, "drop" leaves them out (counted in the report).
-            missing: rows without a model or a result are an "error", or "drop" leaves them out (counted in the report).
-            where: condition in SQL on any column of the input, as ``language = 'en' AND turn = 1``; rows that do not
-                meet it are left out (counted in the report). It needs the extra ``jaxeval[sql]``.
+            missing: "error" raises an error for rows without a model or a result, "drop" leaves them out (counted in
+                the report).
+            where: condition in SQL on any column of the input, such as ``language = 'en' AND turn = 1``; rows that do
+                not meet it are left out (counted in the report). It needs the extra ``jaxeval[sql]``.
             keep: further columns to keep, for ``by=`` and the like; by default all.
-            rows: of the input that the rows of ``df`` stand for, where equal ones are merged already; by default each
-                stands for itself. Errors count and name those of the input.
+            rows: the rows of the input that each row of ``df`` stands for, where equal rows are merged already; by
+                default each stands for itself. Errors count and name the rows of the input.
 
         Raises:
             DataError: a column is missing or ambiguous, a label unknown or ambiguous, a value missing or out of range,
@@ -170,10 +171,11 @@ class Battles(Shown):
     def concat(cls, batches: Sequence[Battles]) -> Battles:
         """Several batches of battles as one: models united, equal rows merged, reports added up.
 
-        Whatever is estimated from it is what the votes read together give, bit for bit.
+        Estimates from it are those from all the votes read at once, bit for bit.
 
         Raises:
-            DataError: they have different columns or clusters, or other types or treatments of both-bad battles.
+            DataError: the batches differ in their columns, types of columns, clusters, or treatment of both-bad
+                battles.
         """
         if not batches:
             raise ValueError("no battles to concatenate: the list is empty")
@@ -181,10 +183,10 @@ class Battles(Shown):
         return cls._of(concat_tables([battles._table(weighted) for battles in batches]))
 
     def save(self, path: str | Path) -> None:
-        """Write the battles, equal ones merged, as a Parquet file, which `load` gives back; whole or not at all.
+        """Write the battles, with equal ones merged, to a Parquet file that `load` reads; whole or not at all.
 
         Raises:
-            OSError: the file cannot be written, and is as it was.
+            OSError: the file cannot be written; an earlier file of that name is unchanged.
             DataError: a column, or a model's name, is of a type that cannot be saved.
         """
         with whole_file(path) as file:
@@ -201,7 +203,12 @@ class Battles(Shown):
 
     @classmethod
     def load(cls, path: str | Path) -> Battles:
-        """Battles that `save` wrote, with the errors of `parse`, and a FileNotFoundError if there is no such file."""
+        """Battles from a file that `save` wrote.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            DataError: it holds no battles, is damaged, or is of a version that this jaxeval does not know.
+        """
         path = whole_local_file(path)
         check_regular(path)
         with path.open("rb") as file:
@@ -209,7 +216,7 @@ class Battles(Shown):
 
     @classmethod
     def parse(cls, file: IO[bytes], name: str) -> Battles:
-        """`load` from an open file, which errors call ``name``.
+        """`load` from an open file; errors call the file ``name``.
 
         Raises:
             DataError: it holds no battles, is damaged, or is of a version that this jaxeval does not know.
@@ -237,7 +244,7 @@ class Battles(Shown):
 
     @classmethod
     def _of(cls, saved: BattleTable) -> Battles:
-        """The battles of a table, which nothing is left out of."""
+        """The battles of a saved table; none of its rows is left out."""
         roles = saved.roles
         battles = cls.from_pandas(
             frame_of(saved.table, nested=True), model_a=roles["model_a"], model_b=roles["model_b"],
@@ -256,14 +263,14 @@ class Battles(Shown):
         models: Sequence[Any] | None = None,
         exclude: Sequence[Any] = (),
     ) -> Battles:
-        """The battles that meet a condition, and those of some models; the report counts the others.
+        """The battles that meet a condition, or are between some of the models; the report counts the others.
 
         Args:
             where: a condition in SQL on ``model_a``, ``model_b``, ``target``, ``weight`` and the further columns (it
-                needs the extra ``jaxeval[sql]``); a function of the table of `to_pandas` that gives (R,) booleans; or
-                those.
-            models: battles with another model on a side are left out; None for all models.
-            exclude: battles with one of these models are left out.
+                needs the extra ``jaxeval[sql]``); a function that takes the table of `to_pandas` and returns (R,)
+                booleans; or the (R,) booleans themselves.
+            models: the models to keep: battles with any other model are left out. None keeps all models.
+            exclude: the models to leave out, with all their battles.
 
         Raises:
             DataError: there is no such model or column, ``where`` is no condition, or no battle is left.
@@ -279,13 +286,14 @@ class Battles(Shown):
             keep &= self._meeting(where)
         for name in [*(models or ()), *exclude]:
             if name not in self.models:
-                raise DataError(f"no model {name!r} among the {self.n_models:,}{did_you_mean(name, self.models)}")
+                there = counted(self.n_models, "model")
+                raise DataError(f"no model {str(name)!r} among the {there}{did_you_mean(name, self.models)}")
         chosen = ~self.models.isin(list(exclude))
         if models is not None:
             chosen &= self.models.isin(list(models))
         keep &= chosen[self.model_a] & chosen[self.model_b]
         if not keep.any():
-            raise DataError(f"no battle is left of {self.n_battles:,}: none meets all conditions")
+            raise DataError(f"no battle is left of {counted(self.n_battles, 'battle')}: none meets all conditions")
         met, (first, second) = renumbered(self.n_models, self.model_a[keep], self.model_b[keep])
         count = None if self.count is None else self.count[keep]
         n_battles, target = n_battles_of(np.ones(len(first), bool), count), self.target[keep]
@@ -312,18 +320,20 @@ class Battles(Shown):
         """The battles with other names of models; several models may get one name.
 
         Args:
-            names: new names by old ones; models that it does not hold keep theirs.
+            names: new names by old ones; a model whose name is not among the old ones keeps it.
 
         Raises:
-            DataError: none of the names is a model's, or models that met each other would get one name.
+            DataError: none of the old names is a model's, a new name is missing or blank, or models that met each other
+                would get one name.
         """
         renamed = [name for name in names if name in self.models]
         if not renamed:
             hint = did_you_mean(next(iter(names), ""), self.models)
-            raise DataError(f"none of the {len(names):,} names to replace is a model's{hint}")
+            old = named([repr(str(name)) for name in names], _MOST_TOLD) or "there are none"
+            raise DataError(f"none of the names to replace is a model's: {old}{hint}")
         odd = next((name for name in renamed if pd.isna(names[name]) or not str(names[name]).strip()), None)
         if odd is not None:
-            raise DataError(f"the new name of {odd!r} is missing or blank")
+            raise DataError(f"the new name of {str(odd)!r} is missing or blank")
         new = pd.Index([names.get(name, name) for name in self.models])
         merged, models = pd.factorize(new, sort=True)
         first, second = (merged[side].astype(np.int32) for side in (self.model_a, self.model_b))
@@ -335,7 +345,7 @@ class Battles(Shown):
                 f"{pair} met each other, and would both be called {str(models[first[row]])!r}: {n} between models that "
                 "get one name. Give them two names, or leave one of them out first"
             )
-        told = f"models renamed: {', '.join(f'{name} is {names[name]}' for name in renamed[:_MOST_TOLD])}"
+        told = f"models renamed: {', '.join(f'{name} is now {names[name]}' for name in renamed[:_MOST_TOLD])}"
         more = f" and {len(renamed) - _MOST_TOLD:,} more" if len(renamed) > _MOST_TOLD else ""
         report = replace(self.report, n_models=len(models), read_as=(*self.report.read_as, told + more))
         return replace(self, models=pd.Index(models, name="model"), model_a=first, model_b=second, report=report)
@@ -349,24 +359,24 @@ class Battles(Shown):
 
     @property
     def n_battles(self) -> int:
-        """Battles that take part in fits."""
+        """The number of battles that take part in fits."""
         return len(self.target) if self.count is None else int(self.count.sum())
 
     @property
     def n_rows(self) -> int:
-        """R, the rows that hold them."""
+        """R, the number of rows that hold these battles."""
         return len(self.target)
 
     @property
     def n_models(self) -> int:
-        """Models with at least one such battle."""
+        """The number of models with at least one such battle."""
         return len(self.models)
 
     def to_pandas(self) -> pd.DataFrame:
         """The battles that take part in fits: model_a, model_b, target, weight, count, and the further columns.
 
-        There is one row a battle and no ``count`` where no equal ones are merged; where there is one, `from_pandas` and
-        `read_battles` are to be told (``count="count"``, ``weight="weight"``).
+        Where no equal battles are merged, there is one row per battle and no column ``count``. To read a table that has
+        them, name these columns to `from_pandas` or `read_battles`: ``count="count"``, ``weight="weight"``.
         """
         return self._first(self.n_rows)
 
@@ -389,7 +399,8 @@ class Battles(Shown):
         found = np.asarray(where(self.to_pandas()) if callable(where) else where)
         if found.dtype != bool or found.shape != (self.n_rows,):
             got = f"{found.dtype} of shape {found.shape}"
-            raise DataError(f"a condition gives true or false for each of {self.n_rows:,} rows, got {got}")
+            rows = counted(self.n_rows, "row")
+            raise DataError(f"a condition must give true or false for each of the {rows}, got {got}")
         return found
 
     def codes(
@@ -399,12 +410,13 @@ class Battles(Shown):
 
         Args:
             names: the columns.
-            missing: what to do about missing values: "error"; "drop", their rows have the number -1; "label", they are
-                a group, the last one, named "(missing)". None is an error, of a caller that has no such choice.
+            missing: what to do about missing values: "error" raises an error; "drop" gives their rows the number -1;
+                "label" makes them the last group, named "(missing)". None raises an error as well, for callers that do
+                not offer this choice.
 
         Raises:
-            DataError: a column is not there, has missing values, has "(missing)" for a value beside them, or holds
-                lists, whose categories overlap: see `members`.
+            DataError: a column is not there, has missing values, has the value "(missing)" besides missing ones, or
+                holds lists, whose categories overlap: see `members`.
             TypeError: ``names`` is no name, or is an empty list.
         """
         found = self.members(names, missing)
@@ -416,10 +428,10 @@ class Battles(Shown):
         return found.codes, found.groups
 
     def members(self, names: str | Sequence[str], missing: MissingGroup | None = None) -> Members:
-        """As `codes`, also by columns of lists or of flags, in several of whose categories a row may be."""
+        """As `codes`, but also for columns of lists or of flags, where a row may be in several categories."""
         names = [names] if isinstance(names, str) else names
         if not isinstance(names, Sequence) or len(names) == 0:
-            raise TypeError(f"a column of groups is given by its name, a string, got {names!r}")
+            raise TypeError(f"name a column of groups by a string, or several by a list of them, got {names!r}")
         parts = [members_by(self.column(name), name, missing, self.rows) for name in names]
         return parts[0] if len(parts) == 1 else crossed(parts, names, self.n_rows)
 
@@ -427,7 +439,7 @@ class Battles(Shown):
         """A further column of the input, or a field within one, for the rows (R,) whose battles take part in fits.
 
         Raises:
-            DataError: it is not there, or there twice.
+            DataError: there is no such column, or there are several of that name.
         """
         if name in self.columns:
             require_column(self.columns, name)
@@ -441,7 +453,7 @@ class Battles(Shown):
 
     @cached_property
     def cells(self) -> Cells:
-        """All battles compressed."""
+        """All battles, compressed to cells."""
         return self.compress(slice(None))[0]
 
     @staticmethod
@@ -459,7 +471,7 @@ class Battles(Shown):
 
 
 def as_battles(battles: Any, cluster: str | None = None) -> Battles:
-    """``battles`` itself, or read from a table with the standard column names."""
+    """``battles`` itself; or battles read from a table with the standard column names."""
     if isinstance(battles, Battles):
         return battles
     return Battles.from_pandas(battles, cluster=cluster)

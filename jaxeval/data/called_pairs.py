@@ -1,4 +1,4 @@
-"""Calls of judges on pairs of models: those that can be read and count, and which are the orders of a battle."""
+"""Calls of judges on pairs of models: which can be read, which count, and which are the two orders of a battle."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Repeats = Literal["error", "first", "runs"]
 
 
 class CalledPairs(NamedTuple):
-    """K calls that are used; each (item, pair) writes its models in one order."""
+    """K calls that are used; all calls on one item and pair write the models in the same order."""
 
     row: NDArray[np.intp]  # (K,) of the table
     judge: NDArray[Any]  # (K,) names
@@ -31,7 +31,7 @@ class CalledPairs(NamedTuple):
     model_a: NDArray[Any]
     model_b: NDArray[Any]
     b_first: Bool
-    origin: NDArray[np.intp]  # (K,) row of the table of the first call on the item and pair
+    origin: NDArray[np.intp]  # (K,) row, in the table, of the first call on the item and pair
     told: tuple[str, ...] = ()
     n_self: int = 0
 
@@ -49,7 +49,7 @@ class CalledPairs(NamedTuple):
 def called_pairs(
     frame: pd.DataFrame, roles: dict[str, str | None], rules: ReplyRules, unparsed: Unparsed
 ) -> tuple[CalledPairs, Calls]:
-    """The calls that can be read, and what all of them say."""
+    """The calls that can be read, and what all calls of the table say."""
     output, a, b = roles["output"], str(roles["model_a"]), str(roles["model_b"])
     if output is None:
         have = ", ".join(map(repr, frame.columns))
@@ -90,7 +90,7 @@ def called_pairs(
 
 
 def _levels(frame: pd.DataFrame, column: str | None, without: Sequence[Any]) -> tuple[NDArray[np.intp], NDArray[Any]]:
-    """(N,) number and (L,) names of the values of a column; or those of rows ``without`` one."""
+    """(N,) numbers and (L,) names of a column's values; without a column, those of the names ``without``."""
     if column is None:
         number = np.arange(len(frame)) if len(without) == len(frame) else np.zeros(len(frame), np.intp)
         return number, np.array(without, object)
@@ -99,7 +99,7 @@ def _levels(frame: pd.DataFrame, column: str | None, without: Sequence[Any]) -> 
 
 
 def without_repeats(rows: CalledPairs, roles: dict[str, str | None], repeats: Repeats) -> tuple[CalledPairs, int]:
-    """The calls without those of an order that was judged before, or these as further runs; and how many they are."""
+    """The calls without repeats, calls of an order judged before, or with them as further runs; and their number."""
     key = 2 * rows.battle + rows.b_first
     times = pd.Series(key).groupby(key).cumcount().to_numpy()
     n = int((times > 0).sum())
@@ -112,14 +112,14 @@ def without_repeats(rows: CalledPairs, roles: dict[str, str | None], repeats: Re
     of = f"judge {rows.judge[k]!r}, item {rows.item[k]!r}, {rows.model_a[k]!r} and {rows.model_b[k]!r}"
     hint = "" if roles["shown_first"] else "; without a column of the order (--shown-first) model_a is shown first"
     raise DataError(
-        f"{counted(n, 'call repeats', 'calls repeat')} an order that the judge had judged (first in row {rows.row[k]}: "
-        f"{of}; rows count from 0){hint}; name the column of runs with run= (--run), keep the first calls with "
-        "repeats='first', or make runs of them with repeats='runs' (on the command line --repeats)"
+        f"{counted(n, 'call repeats', 'calls repeat')} an order that the judge had judged before (first in row "
+        f"{rows.row[k]}: {of}; rows count from 0){hint}; name the column of runs with run= (--run), keep the first "
+        "calls with repeats='first', or make runs of them with repeats='runs' (on the command line --repeats)"
     )
 
 
 def in_both_orders(rows: CalledPairs, roles: dict[str, str | None], one_order: OneOrder) -> tuple[CalledPairs, int]:
-    """The calls of the battles that count; and how many battles are judged in one order only."""
+    """The calls of the battles that count, and the number of battles that are judged in one order only."""
     battle = rows.battle
     one = np.bincount(battle) == 1
     n = int(one.sum())
@@ -127,7 +127,7 @@ def in_both_orders(rows: CalledPairs, roles: dict[str, str | None], one_order: O
         return rows, n
     if one_order == "error":
         k = int(one[battle].argmax())
-        hint = "" if roles["item"] else "; no column says of which item a call is: name it with item= (--item)"
+        hint = "" if roles["item"] else "; no column says which item a call is about: name it with item= (--item)"
         raise DataError(
             f"{one_order_text(n, len(one))} (first in row {rows.row[k]}: {rows.model_a[k]!r} and {rows.model_b[k]!r}, "
             f"item {rows.item[k]!r}; rows count from 0){hint}; keep them with one_order='keep', or leave them out with "

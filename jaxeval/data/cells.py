@@ -1,4 +1,4 @@
-"""Battles compressed to exact sufficient statistics: equal ones are a cell with their number."""
+"""Battles compressed to exact sufficient statistics: equal battles are one cell with their number."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from jaxeval.data.columns import renumbered
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Battles compressed: equal (pair, target, weight) are one cell; pairs are stored once, lower model index first.
+    """Battles compressed: those of one (pair, target, weight) are a cell; a pair is stored once, lower index first.
 
-    Sorted by pair, then target, then weight. Hard outcomes of weight 1 make at most three cells a pair.
+    Cells are sorted by pair, then target, then weight. Hard outcomes of weight 1 make at most three cells per pair.
     """
 
     first: NDArray[np.int32]  # (P,) lower model index of each pair
@@ -27,7 +27,7 @@ class Cells:
     pair: Int  # (C,) pair of each cell
     target: Float  # (C,) probability that `first` wins
     weight: Float  # (C,) weight of one battle
-    count: Int  # (C,) battles
+    count: Int  # (C,) number of battles
 
     @cached_property
     def hard(self) -> bool:
@@ -36,7 +36,7 @@ class Cells:
 
     @cached_property
     def battles(self) -> Float:
-        """(P,) battles of each pair, whatever their weight."""
+        """(P,) number of battles of each pair, whatever their weight."""
         return np.asarray(np.bincount(self.pair, self.count, len(self.first)))
 
     def localise(self, models: pd.Index) -> tuple[pd.Index, Cells]:
@@ -45,7 +45,7 @@ class Cells:
         return models[present], replace(self, first=first, second=second)
 
     def pair_sums(self) -> tuple[Float, Float]:
-        """(P,) weight of each pair's battles, and what `first` took of it (weight times target)."""
+        """(P,) weight of each pair's battles, and the part that `first` won (weight times target)."""
         weight = self.count * self.weight
         total = np.bincount(self.pair, weight, minlength=len(self.first))
         won = np.bincount(self.pair, weight * self.target, minlength=len(self.first))
@@ -58,7 +58,7 @@ class Cells:
         return n, wins
 
     def fill_tables(self, total: Float, won: Float, n: Float, wins: Float) -> None:
-        """Write sums by pair (P,), as those of `pair_sums`, into contiguous tables of M models or more."""
+        """Write sums by pair (P,), such as those of `pair_sums`, into contiguous tables of at least M models."""
         size = len(n)
         above = self.first.astype(np.intp) * size + self.second
         below = self.second.astype(np.intp) * size + self.first
@@ -79,7 +79,7 @@ def compressed(
     weight: Float | None,
     times: Int | None,
 ) -> tuple[Cells, NDArray[np.intp]]:
-    """Cells of battles (R,), and the cell of each; None for weights of 1 and for rows that stand for one battle."""
+    """Cells of rows (R,) of battles, and the cell of each row; without ``weight`` or ``times`` these are 1."""
     swap = model_a > model_b
     target = np.where(swap, 1 - target, target)
     pair = np.where(swap, model_b, model_a).astype(np.int64) * n_models + np.where(swap, model_a, model_b)
@@ -111,6 +111,6 @@ def compressed(
 
 
 def count_by(number: NDArray[np.intp], times: Int | None, n: int) -> Int:
-    """(n,) battles of each ``number`` (R,), of rows that stand for ``times`` (R,) battles each (None: one)."""
+    """(n,) how many battles have each ``number`` (R,); a row stands for ``times`` (R,) battles (None: one each)."""
     # As doubles, exact up to 2**53.
     return np.bincount(number, times, n).astype(np.int64)

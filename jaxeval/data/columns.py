@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 class Rows(NamedTuple):
-    """The rows of the input that each row (N,) of a table stands for, where equal ones were merged; errors count them.
+    """The rows of the input that each row (N,) of a table stands for, where equal ones were merged.
 
-    Rows of the table are in the order of their first places in the input.
+    Errors count the rows of the input. Rows of the table are in the order of their first places there.
     """
 
-    times: Int  # (N,) rows of the input
-    first: Int | None  # (N,) number of the first of them, from 0; None where that is not known
+    times: Int  # (N,) number of rows of the input
+    first: Int | None  # (N,) position of the first of them, from 0; None where that is not known
     files: tuple[tuple[str, int], ...] = ()  # names of several files, and the number of the first row of each
 
     def of(self, index: NDArray[np.intp]) -> Rows:
@@ -56,7 +56,7 @@ def first_place(which: Bool, rows: Rows | None = None) -> str:
 
 
 def as_frame(table: Any) -> pd.DataFrame:
-    """``table`` itself, or made of a table with the Arrow interface."""
+    """``table`` itself if it is a DataFrame, or a DataFrame of a table with the Arrow interface."""
     if isinstance(table, pd.DataFrame):
         return table
     if hasattr(table, "__arrow_c_stream__"):
@@ -70,20 +70,20 @@ def as_frame(table: Any) -> pd.DataFrame:
 
 
 def frame_of(table: pa.Table, nested: bool = False) -> pd.DataFrame:
-    """The columns of ``table``, also those that pandas saved as an index; large whole numbers stay exact.
+    """The columns of ``table``, with those that pandas saved as an index; large whole numbers stay exact.
 
-    With ``nested`` columns of objects and lists stay Arrow's, which takes a thousandth of the time.
+    With ``nested``, columns of objects and lists stay columns of Arrow, which takes a thousandth of the time.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
     table = table.replace_schema_metadata(None)
     for k, column in enumerate(table.columns):
-        # As polars has categories; Arrow makes no pandas of them.
+        # Categories of polars have unsigned codes, which Arrow cannot turn into pandas.
         if pa.types.is_dictionary(column.type) and pa.types.is_unsigned_integer(column.type.index_type):
             signed = pa.dictionary(pa.int64(), column.type.value_type)
             table = table.set_column(k, table.column_names[k], column.cast(signed))
-        elif pa.types.is_nested(column.type) and "string_view" in str(column.type):  # as polars has lists of text
+        elif pa.types.is_nested(column.type) and "string_view" in str(column.type):  # lists of text of polars
             table = table.set_column(k, table.column_names[k], column.cast(_without_views(column.type)))
     kept = (lambda kind: pd.ArrowDtype(kind) if pa.types.is_nested(kind) else None) if nested else None
     frame = table.to_pandas(types_mapper=kept)
@@ -94,7 +94,7 @@ def frame_of(table: pa.Table, nested: bool = False) -> pd.DataFrame:
 
 
 def _without_views(kind: pa.DataType) -> pa.DataType:
-    """A type of lists of strings, or of lists of those, as one that Arrow makes pandas of."""
+    """A type of lists of strings, or of lists of such lists, as one that Arrow can turn into pandas."""
     import pyarrow as pa
 
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
@@ -108,9 +108,9 @@ def plain(value: Any) -> Any:
 
 
 def renames(wanted: Iterable[str], columns: Sequence[Any]) -> dict[Any, str]:
-    """Names of ``columns`` that are one of those ``wanted`` but for case, blanks and underscores, and which.
+    """Wanted names, by the names of ``columns`` that are the same but for case, blanks, hyphens and underscores.
 
-    A wanted name that is there as it is, or that several columns resemble, is not among them.
+    A wanted name is left out if a column has exactly this name, or if several columns resemble it.
     """
     by_key: dict[str, list[Any]] = {}
     for column in columns:
@@ -130,7 +130,7 @@ def told_renames(renamed: Mapping[Any, str]) -> tuple[str, ...]:
 
 
 def require_column(frame: pd.DataFrame, column: str) -> None:
-    """An error unless ``frame`` has exactly one column of that name."""
+    """Raise an error unless ``frame`` has exactly one column of that name."""
     times = int((frame.columns == column).sum())
     if times > 1:
         raise DataError(f"the table has {times} columns named {column!r}; rename or drop all but one")
@@ -144,7 +144,7 @@ def require_column(frame: pd.DataFrame, column: str) -> None:
 def reject_missing(
     missing: Bool, column: str, rows: Rows | None = None, advice: str = "fill them or drop those rows first"
 ) -> None:
-    """An error that counts the rows (N,) ``missing`` of a column, if there are any."""
+    """Raise an error that counts the ``missing`` rows (N,) of a column, if there are any."""
     if missing.any():
         raise DataError(
             f"column {column!r} has {counted(count_rows(missing, rows), 'missing value')}{first_place(missing, rows)}: "
@@ -167,7 +167,7 @@ def factorized(column: pd.Series) -> tuple[NDArray[np.intp], Any]:
 def factorize_sorted(
     column: pd.Series, name: str, rows: Rows | None = None, may_miss: bool = False
 ) -> tuple[NDArray[np.intp], pd.Index]:
-    """(N,) codes of a column, and its sorted values; missing ones, if there may be some, have the code -1."""
+    """(N,) codes of a column, and its sorted values; missing values have the code -1 if they are allowed."""
     try:
         codes, values = factorized(column)
     except TypeError as error:
@@ -186,7 +186,9 @@ def factorize_sorted(
         counts = pd.Series(np.bincount(codes[there], times, minlength=len(values)).astype(int))
         kinds = counts.groupby([type(v).__name__ for v in values]).sum()
         found = ", ".join(f"{kind} ({count:,})" for kind, count in kinds.items())
-        raise DataError(f"column {name!r} mixes values of types {found}; make them one, by .astype(str)") from error
+        raise DataError(
+            f"column {name!r} mixes values of types {found}; make all of them text (in pandas by .astype(str))"
+        ) from error
     rank = np.full(len(values) + 1, -1, np.intp)  # the last one is that of the code -1
     rank[order] = np.arange(len(values))
     return rank[codes], values[order]
@@ -208,8 +210,8 @@ def encode_models(
     except TypeError as error:
         kinds = " and ".join(type(values[0]).__name__ for values in (values_a, values_b))
         raise DataError(
-            f"columns {model_a!r} and {model_b!r} name models by values of different types, {kinds}; make them one, by "
-            ".astype(str)"
+            f"columns {model_a!r} and {model_b!r} name models by values of different types, {kinds}; make both text "
+            "(in pandas by .astype(str))"
         ) from error
     models.name = "model"
     first = models.get_indexer(values_a).astype(np.int32)[codes_a]
@@ -218,7 +220,7 @@ def encode_models(
 
 
 def renumbered(n: int, *numbers: NDArray[Any]) -> tuple[Bool, list[NDArray[np.int32]]]:
-    """Which of ``n`` things occur among ``numbers``, and the numbers of each among those that do."""
+    """(n,) which of ``n`` things occur in ``numbers``, and ``numbers`` with only those things counted."""
     there = np.zeros(n, bool)
     for of_rows in numbers:
         there[of_rows] = True
@@ -227,7 +229,7 @@ def renumbered(n: int, *numbers: NDArray[Any]) -> tuple[Bool, list[NDArray[np.in
 
 
 def _check_names(values_a: pd.Index, values_b: pd.Index, model_a: str, model_b: str) -> None:
-    """An error where names of one column would become those of other models to go with the other column."""
+    """Raise an error if a common type for both columns would turn a name into that of another model."""
     for whole, other in ((values_a, values_b), (values_b, values_a)):
         if not is_integer_dtype(whole.dtype):
             continue
@@ -236,7 +238,7 @@ def _check_names(values_a: pd.Index, values_b: pd.Index, model_a: str, model_b: 
             names = f", beyond 2**53 ({whole[beyond][0]})" if is_float_dtype(other.dtype) else ""
             raise DataError(
                 f"columns {model_a!r} and {model_b!r} name models by values of different types, whole numbers{names} "
-                f"and {other.dtype.name}, which do not go together: make them one, by .astype(str)"
+                f"and {other.dtype.name}, which do not match: make both text (in pandas by .astype(str))"
             )
 
 
@@ -273,7 +275,7 @@ def finite_or_nan(column: pd.Series, name: str, rows: Rows | None = None) -> Flo
 
 
 def reject_infinite(infinite: Bool, what: str, noun: str = "value", rows: Rows | None = None) -> None:
-    """An error that counts the rows (N,) in which ``what`` has an ``infinite`` value, if there are any."""
+    """Raise an error that counts the rows (N,) in which ``what`` has an ``infinite`` value, if there are any."""
     if infinite.any():
         n = count_rows(infinite, rows)
         raise DataError(
@@ -282,7 +284,7 @@ def reject_infinite(infinite: Bool, what: str, noun: str = "value", rows: Rows |
 
 
 def _first_text(column: pd.Series, rows: Rows | None) -> str:
-    """Where the first value of a column is that is no number, in words."""
+    """Where a column has its first value that is no number, in words."""
     for row, value in enumerate(column):
         try:
             float(value)
@@ -294,12 +296,12 @@ def _first_text(column: pd.Series, rows: Rows | None) -> str:
 
 
 def reject_values(values: Float, bad: Bool, name: str, rule: str, rows: Rows | None = None) -> None:
-    """An error that states the broken ``rule`` and shows the ``bad`` values, if there are any."""
+    """Raise an error that states the broken ``rule`` and shows the ``bad`` values (N,), if there are any."""
     if bad.any():
         row = int(bad.argmax())
         place = f"row {row}" if rows is None else rows.place(row)
         first = f" (first in {place}: {values[row]:.16g}; rows count from 0)" if place else ""
-        raise DataError(
-            f"column {name!r}: {rule}; {count_rows(bad, rows):,} do not, from {values[bad].min():.16g} to "
-            f"{values[bad].max():.16g}{first}"
-        )
+        n = counted(count_rows(bad, rows), "value is wrong", "values are wrong")
+        least, most = values[bad].min(), values[bad].max()
+        found = f": {least:.16g}" if least == most else f", from {least:.16g} to {most:.16g}"
+        raise DataError(f"column {name!r}: {rule}; {n}{found}{first}")

@@ -29,7 +29,7 @@ _OTHER_EACH_TIME = {
 
 
 def columns_of(condition: str) -> tuple[str, ...]:
-    """Names of the columns that a condition is about, and paths of fields within them: "x.y" of x.y.
+    """Names of the columns that a condition is about, and paths of fields within them: "x.y" for field y of x.
 
     Raises:
         DataError: it is no condition in SQL.
@@ -46,15 +46,15 @@ def _parsed(condition: str) -> list[dict[str, Any]]:
     found = json.loads(answer)
     if found["error"] or len(found["statements"]) != 1:
         raise DataError(
-            f"{condition!r} is no condition in SQL: {found.get('error_message', 'it is several statements')} (names "
-            "with blanks or dots of their own stand in double quotes)"
+            f"{condition!r} is no condition in SQL: {found.get('error_message', 'it is several statements')} (put "
+            "names of columns with blanks or dots in double quotes)"
         )
     parts = [part for part in _parts(found) if "class" in part]
     for part in parts:
         if part["class"] == "FUNCTION" and part["function_name"].casefold() in _OTHER_EACH_TIME:
             raise DataError(
-                f"condition {condition!r}: {part['function_name']}() says something else each time, whatever the seed: "
-                "write down its value, or make it a column of the table"
+                f"condition {condition!r}: {part['function_name']}() gives another value each time, whatever the seed: "
+                "write its value into the condition, or make it a column of the table"
             )
     return parts
 
@@ -70,11 +70,12 @@ def rows_where(frame: pd.DataFrame, condition: str, counted: bool = False) -> Bo
     Args:
         frame: the table.
         condition: in SQL.
-        counted: whether rows stand for several equal ones, which a condition about other rows would take for one.
+        counted: whether a row may stand for several equal ones: a condition that looks at other rows would count them
+            as one, and is refused.
 
     Raises:
-        DataError: it is no condition in SQL, about columns that are not there, or about other rows where they are
-            ``counted``; or it says something else each time.
+        DataError: it is no condition in SQL, names columns that are not there, looks at other rows where they are
+            ``counted``, or gives other values each time.
         ImportError: DuckDB is not installed.
     """
     import duckdb
@@ -84,13 +85,12 @@ def rows_where(frame: pd.DataFrame, condition: str, counted: bool = False) -> Bo
     parts = _parsed(condition)
     if counted and any(part["class"] == "WINDOW" for part in parts):
         raise DataError(
-            f"condition {condition!r} looks at other rows (OVER), and a row stands for several equal battles here, "
-            "which it would take for one: choose the rows before they are counted, in the relation or by a column of "
-            "the file"
+            f"condition {condition!r} looks at other rows (OVER), but equal battles are merged here, and it would "
+            "count them as one: choose the rows before they are counted, in the relation or by a column of the file"
         )
     for names in sorted(_references(parts), key=len):  # a whole column comes before its fields
         _place(columns, names, _values(".".join(names), frame, condition))
-    table = pa.table({name: _arrow(values) for name, values in columns.items()})
+    table = pa.table({name: _arrow(name, values) for name, values in columns.items()})
     with _connection() as connection:
         try:
             chosen = duckdb.SQLExpression(condition).alias("meets"), duckdb.ColumnExpression(_ROW)
@@ -103,16 +103,14 @@ def rows_where(frame: pd.DataFrame, condition: str, counted: bool = False) -> Bo
             f"condition {condition!r} is neither true nor false, but {values.dtype}: compare it, as in x = 1"
         )
     if not np.array_equal(np.sort(rows), np.arange(len(frame))):
-        raise DataError(
-            f"condition {condition!r} does not say yes or no once for each row: leave unnest and the like out"
-        )
+        raise DataError(f"condition {condition!r} does not give one answer for each row: leave out unnest and the like")
     meets = np.zeros(len(frame), bool)
     meets[rows] = np.ma.filled(values, False)  # window functions change the order
     return meets
 
 
 def _values(name: str, frame: pd.DataFrame, condition: str) -> pd.Series:
-    """The column that a condition calls ``name``, whatever the case, blanks and underscores; or a field within one."""
+    """The column that a condition calls ``name``, or a field within one; case, blanks and underscores do not matter."""
     columns = frame.columns
     near = [name] if name in columns else [c for c in columns if str(c).casefold() == name.casefold()]
     near = near or list(renames([name], list(columns)))
@@ -129,7 +127,7 @@ def _values(name: str, frame: pd.DataFrame, condition: str) -> pd.Series:
 
 
 def _place(columns: dict[str, Any], names: Sequence[str], values: pd.Series) -> None:
-    """Put a column among the others, or a field within them; names that differ in case are the same to SQL."""
+    """Add a column to the others, or a field to a column; names that differ only in case are the same to SQL."""
     place: Any = columns
     for name in names[:-1]:
         place = place.setdefault(name.casefold(), {})
@@ -138,19 +136,20 @@ def _place(columns: dict[str, Any], names: Sequence[str], values: pd.Series) -> 
     place.setdefault(names[-1].casefold(), values)
 
 
-def _arrow(values: Any) -> pa.Array:
-    """A column, or one that has those as its fields."""
+def _arrow(name: str, values: Any) -> pa.Array:
+    """A column, or the column whose fields ``values`` holds; errors call it ``name``."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if isinstance(values, dict):
-        return pa.StructArray.from_arrays([_arrow(field) for field in values.values()], list(values))
+        fields = [_arrow(f"{name}.{field}", own) for field, own in values.items()]
+        return pa.StructArray.from_arrays(fields, list(values))
     try:
         nested = isinstance(values, pd.Series) and is_nested(values)
         found = arrow_of(values) if nested else pa.array(values, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError) as error:
-        raise DataError(f"a column of the condition mixes values of several types: {error}") from error
-    if pa.types.is_floating(found.type):  # Arrow's own columns may hold NaN, which is more than any number to SQL
+        raise DataError(f"column {name!r} of the condition mixes values of several types: {error}") from error
+    if pa.types.is_floating(found.type):  # Arrow's own columns may hold NaN, which SQL takes for more than any number
         found = pc.if_else(pc.is_nan(found), None, found)
     return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
 

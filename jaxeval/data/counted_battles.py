@@ -1,4 +1,4 @@
-"""Battles counted by the engine that keeps the votes: only the counts are brought over."""
+"""Battles counted by the engine that keeps the votes: only the counts are transferred."""
 
 from __future__ import annotations
 
@@ -23,24 +23,25 @@ _TIMES = "times"
 
 
 def count_battles(relation: Any, *, by: str | Sequence[str] | None = None, **columns: Unpack[BattleColumns]) -> Battles:
-    """Battles of a table that a DuckDB, Polars, Spark or Ibis engine keeps, counted by that engine.
+    """Battles of a table in DuckDB, Polars, Spark or Ibis, counted by that engine.
 
-    The engine counts the rows that are equal in all columns that are named, and only those counts are brought over.
-    Words for results, missing values and errors are as in `read_battles`, and so are all ratings and draws, bit for
-    bit. Memory grows with the distinct rows. Fields within columns are named by their paths, as "metadata.turns". Times
-    with a zone are given in UTC. It needs the extra ``jaxeval[counting]``.
+    The engine counts the rows that are equal in all columns that are named; only the counts are transferred. Labels,
+    missing values and errors are treated as in `read_battles`, and all ratings and draws are the same, bit for bit.
+    Memory grows with the number of distinct rows. Fields within columns are named by their paths, such as
+    "metadata.turns". Times with a zone are given in UTC. It needs the extra ``jaxeval[counting]``.
 
     Args:
-        relation: a DuckDB relation, a Polars LazyFrame or DataFrame, a Spark DataFrame, or an Ibis table. Choose rows
-            by its own means.
+        relation: a DuckDB relation, a Polars LazyFrame or DataFrame, a Spark DataFrame, or an Ibis table. To choose
+            rows, use the engine's own filters.
         by: further columns to count by, for ``by=``, ``cluster=`` and the covariates of the estimators.
         **columns: ``model_a``, ``model_b``, ``winner``, ``target``, ``scores``, ``tie_within``, ``winner_model``,
             ``loser_model``, ``labels``, ``weight``, ``propensity``, ``count``, ``cluster``, ``both_bad``,
-            ``missing`` and ``where``, as in `Battles.from_pandas`. Rows are counted by the columns of ``where``, too.
+            ``missing`` and ``where``, as in `Battles.from_pandas`. Rows are also counted by the columns that ``where``
+            names.
 
     Raises:
-        DataError: the engine fails, or what it counts is no table of battles.
-        ImportError: narwhals is not installed, by which all engines are asked in one way.
+        DataError: the engine fails, or its table is no table of battles.
+        ImportError: narwhals, the common interface of these engines, is not installed.
         TypeError: ``relation`` is no such table.
 
     Examples:
@@ -54,7 +55,7 @@ def count_battles(relation: Any, *, by: str | Sequence[str] | None = None, **col
     keep = [by] if isinstance(by, str) else by or ()
     needed, _ = needed_for(columns, keep)
     frame = _lazy(relation)
-    with _errors_of(frame, "tell its columns"):
+    with _errors_of(frame, "list its columns"):
         there, field_of = frame.columns, _fields(frame)
     paths = [name for name in field_of if name not in there]
     spelled = needed.spelled(there, paths)
@@ -70,11 +71,11 @@ def count_battles(relation: Any, *, by: str | Sequence[str] | None = None, **col
 
 
 def _lazy(relation: Any) -> nw.LazyFrame[Any]:
-    """``relation`` as narwhals asks it, which asks all engines in one way."""
+    """``relation`` in narwhals, the common interface of all engines."""
     try:
         import narwhals.stable.v2 as nw
     except ImportError as error:
-        raise ImportError("counting votes where they lie needs narwhals: pip install 'jaxeval[counting]'") from error
+        raise ImportError("counting votes in their engine needs narwhals: pip install 'jaxeval[counting]'") from error
     try:
         return nw.from_native(relation).lazy()
     except TypeError as error:
@@ -85,7 +86,7 @@ def _lazy(relation: Any) -> nw.LazyFrame[Any]:
 
 
 def _fields(frame: nw.LazyFrame[Any]) -> dict[str, nw.Expr]:
-    """All columns by name, and what is within them by its path; a column whose own name is a path goes first."""
+    """All columns by name, and the fields within them by path; a column whose own name is such a path comes first."""
     import narwhals.stable.v2 as nw
 
     def within(name: str, field: nw.Expr, kind: object) -> Iterator[tuple[str, nw.Expr]]:
@@ -113,7 +114,7 @@ def _counted(frame: nw.LazyFrame[Any], fields: Sequence[nw.Expr]) -> pa.Table:
 
 @contextmanager
 def _errors_of(frame: nw.LazyFrame[Any], task: str) -> Iterator[None]:
-    """What an engine fails with at its ``task``, in whatever type of error, as an error about the data."""
+    """Turn any error of an engine at its ``task`` into a `DataError`, whatever its type."""
     try:
         yield
     except Exception as error:

@@ -1,4 +1,4 @@
-"""A table in which equal rows are one, built from pieces: memory grows with the distinct rows, not with all of them."""
+"""A table with equal rows merged, built from pieces: memory grows with the distinct rows, not with all of them."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from jaxeval.errors import DataError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Rows that are kept as they are before equal ones are looked for.
+#: Rows that are collected before equal ones are merged.
 _PIECE_ROWS = 2**21
-#: Where merging leaves more than this share of a piece, the rest is not worth the time: hardly any two rows are equal.
+#: If merging leaves more than this share of a piece, hardly any two rows are equal: merging more is not worth the time.
 _HARDLY_ANY = 0.75
-#: A table of first rows by key may be so many times as long as the rows: 64 bytes a row, and faster than hashing.
+#: The table of first rows by key may be this many times as long as the rows: 64 bytes per row, but faster than hashing.
 _PLACES_PER_ROW = 16
 # Names that no column of a file has.
 _TIMES, _FIRST = "\0times", "\0first"
 
 
 class Merged(NamedTuple):
-    """Distinct rows, by their first places among all rows."""
+    """R distinct rows, in the order of their first places among all rows."""
 
     table: pa.Table
-    times: Int  # (R,) rows of each
-    first: Int  # (R,) number of the first of them
+    times: Int  # (R,) how many rows each stands for
+    first: Int  # (R,) position of the first of them
 
 
 class EqualRows:
@@ -50,12 +50,12 @@ class EqualRows:
         self._worthwhile = True
 
     def add(self, table: pa.Table, source: str) -> None:
-        """The rows of ``table``, which is from ``source``."""
+        """Add the rows of ``table``; errors call it ``source``."""
         ones, numbers = np.ones(len(table), np.int64), np.arange(len(table))
         self.add_merged(Merged(table, ones, numbers), len(table), source)
 
     def add_merged(self, merged: Merged, n_rows: int, source: str) -> None:
-        """What is already merged, from ``n_rows`` rows."""
+        """Add rows that are already merged, from ``n_rows`` rows."""
         import pyarrow as pa
 
         table = with_codes(merged.table)
@@ -67,7 +67,7 @@ class EqualRows:
         self._merge_if_many()
 
     def add_all(self, other: EqualRows, columns: Sequence[str], source: str) -> None:
-        """The ``columns`` of all rows of ``other``, which is from ``source``; what it has merged stays so."""
+        """Add the ``columns`` of all rows of ``other``; errors call it ``source``. What it has merged stays merged."""
         import pyarrow.compute as pc
 
         for tables, own in ((other._merged, self._merged), (other._waiting, self._waiting)):
@@ -84,12 +84,12 @@ class EqualRows:
 
     @property
     def columns(self) -> list[str]:
-        """Those that any of the tables has."""
+        """The columns that any of the tables has."""
         names = [name for table in (*self._merged, *self._waiting) for name in table.column_names]
         return [name for name in dict.fromkeys(names) if name not in (_TIMES, _FIRST)]
 
     def result(self, always: bool = False) -> Merged:
-        """Of at most two million rows none are merged, nor of more where it is not worthwhile, unless ``always``."""
+        """All rows, merged if they are over two million and merging is worth the time, or if ``always``."""
         tables = [*self._merged, *self._waiting]
         rows = _merge_rows(tables) if always or (self._merged and self._worthwhile) else _together(tables)
         times, first = (np.asarray(rows[name]) for name in (_TIMES, _FIRST))
@@ -109,7 +109,7 @@ class EqualRows:
             self._n_merged = self._n_compact = len(self._merged[0])
 
     def _check_types(self, table: pa.Table, source: str) -> None:
-        """A column has one type in all tables, or numbers of several, or times of several units."""
+        """Check that a column has one type in all tables; types of numbers, and units of times, may differ."""
         import pyarrow as pa
 
         for name, kind in zip(table.column_names, table.schema.types, strict=True):
@@ -121,22 +121,22 @@ class EqualRows:
                 if source == before:
                     where = f"the first rows of {source} and {_type_name(kind)} from row {self.n_rows:,} on"
                 raise DataError(
-                    f"column {name!r} holds {_type_name(own)} in {where}: make it one type, or read them apart"
+                    f"column {name!r} holds {_type_name(own)} in {where}: write the whole column in one type"
                 )
 
 
 def _together(tables: list[pa.Table]) -> pa.Table:
     import pyarrow as pa
 
-    # Numbers of several types become one, times of several units, and objects of several fields; no others differ.
+    # Promotion unites types of numbers, units of times, and objects with different fields; no other types differ here.
     try:
         return pa.concat_tables(tables, promote_options="permissive").unify_dictionaries().combine_chunks()
     except pa.ArrowException as error:
-        raise DataError(f"columns have types that do not go together: {error}") from error
+        raise DataError(f"a column has types that cannot be united: {error}") from error
 
 
 def _merge_rows(tables: list[pa.Table]) -> pa.Table:
-    """Equal rows of all tables as one each, in the order in which they are first found."""
+    """The distinct rows of all tables, in the order in which they are first found."""
     import pyarrow as pa
 
     rows = _together(tables)
@@ -150,17 +150,19 @@ def _merge_rows(tables: list[pa.Table]) -> pa.Table:
 
 
 def _keys_of(table: pa.Table) -> tuple[Int, int]:
-    """A number for each row (N,), equal for equal rows and for no others; and a bound that all are under."""
+    """(N,) a number for each row, the same for equal rows and only for them; and a bound that all of them are below."""
     import pyarrow as pa
 
     key, size = np.zeros(len(table), np.int64), 1
-    for column in table.columns:
+    for name, column in zip(table.column_names, table.columns, strict=True):
         # One piece, as all are combined; missing values get the number after the last.
         values = column.combine_chunks()
         try:
             codes = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
         except pa.ArrowNotImplementedError as error:
-            raise DataError(f"values of type {values.type} cannot be compared: make them text") from error
+            raise DataError(
+                f"column {name!r} holds values of type {values.type}, which cannot be compared: make them text"
+            ) from error
         n_values = len(codes.dictionary) + 1
         if size * n_values >= 2**62:
             key, distinct = pd.factorize(key)
@@ -171,9 +173,9 @@ def _keys_of(table: pa.Table) -> tuple[Int, int]:
 
 
 def _distinct(key: Int, size: int, times: Int) -> tuple[NDArray[np.intp], Int]:
-    """The rows that are the first of their ``key`` (N,), which is under ``size``, and the ``times`` of all of each."""
+    """The first row of each ``key`` (N,), and the sum of ``times`` of all its rows; keys are below ``size``."""
     n_rows = len(key)
-    if size > _PLACES_PER_ROW * n_rows + 2**20:  # too many to have a place each
+    if size > _PLACES_PER_ROW * n_rows + 2**20:  # too many keys for a table with a place for each
         key, distinct = pd.factorize(key)
         size = len(distinct)
     rows = np.arange(n_rows, dtype=np.int32 if n_rows < 2**31 else np.int64)
@@ -186,7 +188,7 @@ def _distinct(key: Int, size: int, times: Int) -> tuple[NDArray[np.intp], Int]:
 
 
 def with_codes(table: pa.Table) -> pa.Table:
-    """Strings as dictionaries of one type; other dictionaries as what they hold."""
+    """``table`` with strings as dictionaries of one type, and other dictionaries as the values that they hold."""
     import pyarrow as pa
 
     text = pa.dictionary(pa.int32(), pa.string())
@@ -210,7 +212,7 @@ def _go_together(one: pa.DataType, other: pa.DataType) -> bool:
     if pa.types.is_timestamp(one) and pa.types.is_timestamp(other):
         return bool(one.tz == other.tz)
     if pa.types.is_nested(one) and pa.types.is_nested(other):
-        return True  # an empty list tells no type
+        return True  # an empty list has no type to compare
     return one == other or (_is_number(one) and _is_number(other))
 
 

@@ -1,4 +1,4 @@
-"""Covariates of a battle: what sides differ in besides the models, such as length, markdown, or who is shown first."""
+"""Covariates of battles: how the sides differ besides the models, such as length, markdown, or who is shown first."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ import pandas as pd
 from jaxeval.arrays import Float, Int
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import count_by
-from jaxeval.data.columns import numbers, reject_infinite, reject_missing, reject_values
+from jaxeval.data.columns import numbers, plain, reject_infinite, reject_missing, reject_values
 from jaxeval.data.nested_columns import arrow_of, is_nested
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
 
 
 class Feature(NamedTuple):
-    """A covariate that is computed: ``values`` gives, for all rows of the battles (R,), side A's less side B's.
+    """A computed covariate: ``values`` gives side A's value minus side B's for all rows of the battles (R,).
 
-    It must change its sign when the sides of a battle are swapped (those of `arena_style` do so but for a constant).
+    It must change its sign when the sides of a battle are swapped (those of `arena_style` do, up to a constant).
     """
 
     name: str
     values: Callable[[Battles], Float]
-    told: str = ""  # what a reader must know of it, in words
+    told: str = ""  # what readers of the results must know of it, in words
 
 
-#: A column of differences (side A less side B), a pair of columns (side A's, side B's), or what computes them.
+#: A column of differences (side A minus side B), a pair of columns (side A's, side B's), or a computed covariate.
 FeatureLike = str | tuple[str, str] | Feature
 
 
@@ -37,19 +37,19 @@ FeatureLike = str | tuple[str, str] | Feature
 class Design:
     """(R, D) covariates of the rows of battles, divided by their root mean squares ``scale`` (D,).
 
-    Coefficients are found for those, and told for one ``unit`` (D,) of the covariate: ``scale`` for columns that are
-    normalized, else 1.
+    Coefficients are fitted for the divided covariates, and reported per ``unit`` (D,) of the covariates themselves: the
+    unit is ``scale`` for columns that are normalized, else 1.
     """
 
     names: tuple[str, ...]
     matrix: Float
     scale: Float
     unit: Float
-    told: tuple[str, ...] = ()  # what a reader must know of them, in words
+    told: tuple[str, ...] = ()  # what readers of the results must know of them, in words
 
     @property
     def factor(self) -> Float:
-        """(D,) by which a coefficient of ``matrix`` is told."""
+        """(D,) what a coefficient of ``matrix`` is multiplied by to be reported."""
         return self.unit / self.scale
 
 
@@ -69,10 +69,9 @@ def position_advantage(neutral: str | None = None) -> Feature:
             return np.ones(battles.n_rows)
         column = battles.column(neutral)
         reject_missing(column.isna().to_numpy(), neutral, battles.rows)
-        if not column.isin([True, False]).all():
-            raise DataError(
-                f"column {neutral!r} must be true or false, got {column[~column.isin([True, False])].iloc[0]!r}"
-            )
+        odd = column[~column.isin([True, False])]
+        if len(odd):
+            raise DataError(f"column {neutral!r} must be true or false, got {plain(odd.iloc[0])!r}")
         return 1.0 - column.to_numpy(float)
 
     return Feature("position", values)
@@ -113,19 +112,19 @@ _ARENA_STYLE = {
 }
 _ARENA_OBJECT = "conv_metadata"
 _CENTRED = (
-    "style control of the Arena: (a - b) / (a + b) of tokens, headers, lists and bold text, less its mean, over its "
-    "standard deviation; a mean is subtracted from no other covariate, as that favours a side"
+    "style control of the Arena: (a - b) / (a + b) of tokens, headers, lists and bold text, minus its mean, divided by "
+    "its standard deviation; no mean is subtracted from other covariates, as that favours a side"
 )
 
 
 def arena_style() -> list[Feature]:
     """The four covariates by which the Arena controls for style: tokens, headers, lists and bold text.
 
-    Each is ``(a - b) / (a + b)`` of both sides' counts (0 where both are 0), less its mean over all battles, over its
-    standard deviation. The mean is that of the Arena's own program, ``arena-rank``; jaxeval subtracts none from any
-    other covariate. Counts are those of the Arena's data sets: ``conv_metadata.sum_assistant_a_tokens``,
+    Each is ``(a - b) / (a + b)`` of both sides' counts (0 where both are 0), minus its mean over all battles, divided
+    by its standard deviation. The Arena's own program, ``arena-rank``, subtracts this mean; jaxeval subtracts no mean
+    from any other covariate. Counts are those of the Arena's data sets: ``conv_metadata.sum_assistant_a_tokens``,
     ``header_count_a``, ``list_count_a`` and ``bold_count_a``, and the same of b; or columns with these names. Objects
-    of counts, as ``{"h1": 0, "h2": 3}``, are added up.
+    of counts, such as ``{"h1": 0, "h2": 3}``, are added up.
 
     Examples:
         >>> import jaxeval
@@ -151,23 +150,23 @@ def arena_style() -> list[Feature]:
 
 
 def arena_style_columns(names: Sequence[str]) -> list[str]:
-    """The columns that `arena_style` needs, in a file with columns of those ``names``.
+    """The columns that `arena_style` needs, from a file whose columns have these ``names``.
 
     Raises:
-        DataError: they are not among them.
+        DataError: the file does not have them.
     """
     counts = [columns.format(side) for columns in _ARENA_STYLE.values() for side in "ab"]
     if names and _ARENA_OBJECT not in names and not set(counts) <= set(names):
         raise DataError(
             f"the Arena's covariates (--style arena) need its column {_ARENA_OBJECT!r}, or "
-            f"{', '.join(map(repr, counts))}; the table has {', '.join(map(repr, names))}: name covariates of its own "
+            f"{', '.join(map(repr, counts))}; the table has {', '.join(map(repr, names))}: name its own covariates "
             "with features= (--features)"
         )
     return counts if set(counts) <= set(names) else [_ARENA_OBJECT]
 
 
 def _style_counts(battles: Battles, name: str) -> pd.Series:
-    """(R,) counts of a side, objects of several added up."""
+    """(R,) counts of a side; objects of several counts are added up."""
     import pyarrow.compute as pc
 
     name = name if name in battles.columns else f"{_ARENA_OBJECT}.{name}"
@@ -183,7 +182,7 @@ def _style_counts(battles: Battles, name: str) -> pd.Series:
 
 
 def _standardized(values: Float, count: Int | None) -> Float:
-    """Less their mean, over their standard deviation, of all battles; the same whatever the order of rows."""
+    """``values`` minus their mean, over their standard deviation, both of all battles, whatever the order of rows."""
     distinct, row = np.unique(values, return_inverse=True)
     times = count_by(row, count, len(distinct))
     distinct = distinct - (times * distinct).sum() / times.sum()
@@ -195,8 +194,8 @@ def checked_features(features: Sequence[FeatureLike], feature_ridge: float) -> l
     """The covariates as a list.
 
     Raises:
-        TypeError: not a list of covariates.
-        ValueError: a ``feature_ridge`` without covariates that it could shrink.
+        TypeError: ``features`` is no list of covariates.
+        ValueError: there is a ``feature_ridge``, but no covariate that it could shrink.
     """
     if isinstance(features, str):
         raise TypeError(f"features must be a list, got the text {features!r}: write [{features!r}]")
@@ -204,7 +203,7 @@ def checked_features(features: Sequence[FeatureLike], feature_ridge: float) -> l
         raise TypeError(f"features must be a list of covariates, empty for none, got {features!r}")
     found = list(features)
     if not found and feature_ridge != 0:
-        raise ValueError(f"feature_ridge={feature_ridge!r} shrinks the coefficients of features, and there are none")
+        raise ValueError(f"feature_ridge={feature_ridge!r} shrinks the coefficients of features, but there are none")
     return found
 
 
@@ -212,10 +211,10 @@ def design(battles: Battles, features: Sequence[FeatureLike], normalize: bool) -
     """The covariates of all battles.
 
     With ``normalize`` the unit of a column is its root mean square, so that a coefficient is that of a typical
-    difference; nothing is subtracted, which would favour a side. The unit of what is computed is 1.
+    difference. No mean is subtracted, as that would favour a side. Computed covariates always have the unit 1.
 
     Raises:
-        DataError: a column is not there, not numeric, has missing or infinite values, or is 0 throughout.
+        DataError: a column is not there, not numeric, has missing or infinite values, or is 0 in all battles.
     """
     names, columns, scale, unit = [], [], [], []
     for feature in features:
@@ -223,21 +222,21 @@ def design(battles: Battles, features: Sequence[FeatureLike], normalize: bool) -
         reject_infinite(np.isinf(values), f"feature {name!r}", rows=battles.rows)
         size = _root_mean_square(values, battles.count)
         if size == 0:
-            raise DataError(f"feature {name!r} is 0 in all battles: it says nothing")
+            raise DataError(f"feature {name!r} is 0 in all battles, and so says nothing: leave it out")
         names.append(name)
         scale.append(size)
         unit.append(size if normalize and not own_scale else 1.0)
         columns.append(values / size)
     twice = [name for name in names if names.count(name) > 1]
     if twice:
-        raise DataError(f"two features are called {twice[0]!r}")
+        raise DataError(f"two features are called {twice[0]!r}: leave one out, or give it another name")
     matrix = np.stack(columns, 1) if columns else np.zeros((battles.n_rows, 0))
     told = dict.fromkeys(feature.told for feature in features if isinstance(feature, Feature) and feature.told)
     return Design(tuple(names), matrix, np.array(scale), np.array(unit), tuple(told))
 
 
 def _values(battles: Battles, feature: FeatureLike) -> tuple[str, Float, bool]:
-    """Name, values, and whether they are to stay on their own scale."""
+    """The feature's name, its values, and whether they stay on their own scale."""
     if isinstance(feature, Feature):
         values = np.asarray(feature.values(battles), np.float64)
         if values.shape != (battles.n_rows,) or np.isnan(values).any():
@@ -251,11 +250,11 @@ def _values(battles: Battles, feature: FeatureLike) -> tuple[str, Float, bool]:
     if isinstance(feature, tuple) and len(feature) == 2 and all(isinstance(name, str) for name in feature):
         a, b = (numbers(battles.column(name), name, battles.rows) for name in feature)
         return f"{feature[0]} - {feature[1]}", a - b, False
-    raise TypeError(f"a feature is a column, a pair of columns or a Feature, got {feature!r}")
+    raise TypeError(f"a feature must be a column, a pair of columns or a Feature, got {feature!r}")
 
 
 def _root_mean_square(values: Float, count: Int | None) -> float:
-    """Over all battles, the same bit for bit whatever the order of rows and sides, equal rows merged or not."""
+    """The root mean square over all battles: the same bit for bit in any order of rows and sides, merged or not."""
     size, row = np.unique(np.abs(values), return_inverse=True)
     largest = size[-1]
     if largest == 0:
@@ -265,7 +264,7 @@ def _root_mean_square(values: Float, count: Int | None) -> float:
 
 
 def relative_difference(a: pd.Series, b: pd.Series) -> pd.Series:
-    """(a - b) / (a + b), 0 where both are 0: how style control takes lengths, which differ by factors.
+    """(a - b) / (a + b), 0 where both are 0: the difference for style control of lengths, which differ by factors.
 
     Raises:
         DataError: a value is negative.

@@ -47,7 +47,7 @@ class FileFormat(NamedTuple):
 
     @property
     def told(self) -> tuple[str, ...]:
-        """What is unusual about it, in a sentence."""
+        """What is unusual about it, in sentences."""
         return () if self.delimiter in ",\t" else (f"values of the file are separated by {self.delimiter!r}",)
 
 
@@ -83,7 +83,7 @@ def format_of(path: Path) -> FileFormat:
 
 
 def opened(path: Path, compression: str | None) -> tuple[pa.NativeFile, pa.NativeFile]:
-    """The content of a file, and the file itself, whose position tells how much is read."""
+    """The content of a file, and the file itself, whose position says how much has been read."""
     import pyarrow as pa
 
     raw = pa.OSFile(str(path))

@@ -1,4 +1,4 @@
-"""What a file holds, told by its beginning: its format, its columns, and its first rows."""
+"""What a file holds, read from its beginning: its format, its columns, and its first rows."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from jaxeval.data.remote_files import fetch_columns
 from jaxeval.data.remote_names import FileName, is_remote
 from jaxeval.data.table_files import STATE_KEY, head_names, naming, pieces, undamaged, with_types
 from jaxeval.errors import DataError
+from jaxeval.wording import counted
 
-#: Rows by which a file is told.
+#: Rows that are read to tell what a file is.
 HEAD_ROWS = 1000
-#: Bytes of a JSON text that is one object, and may be of a known format.
+#: A JSON file is looked at as one object, which may be of a known format, up to this number of bytes.
 _MOST_BYTES = 2**27
 _FORMATS = {Kind.PARQUET: "Parquet", Kind.ARROW: "Arrow", Kind.EXCEL: "Excel", Kind.JSON: "JSON"}
 
@@ -34,13 +35,13 @@ class Head(NamedTuple):
     names: Sequence[str] = ()  # columns of a table
     rows: pd.DataFrame | None = None  # the first ones of a table
     keys: Sequence[str] = ()  # of a JSON object
-    saved: str | None = None  # what jaxeval saved there, by the name of its format
+    saved: str | None = None  # the name of the format, if jaxeval saved the file
 
 
 def read_head(name: FileName) -> Head:
-    """The beginning of a file, of which no more is read than that takes.
+    """The beginning of a file; no more of the file is read than that.
 
-    Of a Parquet file on another machine the first rows are fetched with all columns.
+    A Parquet file on another machine is fetched with all of its columns.
 
     Raises:
         DataError: it is no table, JSON or archive that can be read; the error begins with its name.
@@ -97,11 +98,11 @@ def _archive(path: Path) -> Head:
         return Head("a NumPy archive", saved="jaxeval draws")
     if "header.json" in names:
         return Head("a log of Inspect", keys=["eval", "samples"])
-    raise DataError(f"it is an archive of {len(names):,} files: unpack it, and name the file to look at")
+    raise DataError(f"it is an archive of {counted(len(names), 'file')}: unpack it, and name the file to look at")
 
 
 def _document(path: Path) -> dict[str, Any] | None:
-    """The JSON object that a file is, on several lines or on one; None of tables, lines and others."""
+    """The JSON object that a whole file is, on one line or several; None for tables, JSON lines and other files."""
     if path.suffix.lower() != ".json" or path.stat().st_size > _MOST_BYTES:
         return None
     try:

@@ -19,12 +19,12 @@ from jaxeval.errors import DataError
 
 
 def files_of(path: FileName | Sequence[FileName], progress: bool | None = None) -> list[Path]:
-    """`names_of` files, as files here: those of other machines are fetched, with the errors of `fetched`."""
+    """The files of `names_of` as local files: those on other machines are fetched, with the errors of `fetched`."""
     return [local_file(name, progress) for name in names_of(path)]
 
 
 def local_file(name: FileName, progress: bool | None = None) -> Path:
-    """A file here, or a copy of one on another machine; see `remote_files.fetched`."""
+    """A local file, or the copy of one on another machine; see `remote_files.fetched`."""
     if not is_remote(name):
         return Path(name)
     from jaxeval.data.remote_files import fetched
@@ -33,7 +33,7 @@ def local_file(name: FileName, progress: bool | None = None) -> Path:
 
 
 def whole_local_file(name: FileName) -> Path:
-    """`local_file` with all of its bytes: of a remote Parquet file that one has those columns only that were read."""
+    """`local_file` with all of its bytes; the copy of a remote Parquet file may lack columns that were not read."""
     path = local_file(name)
     if is_remote(name):
         from jaxeval.data.remote_files import fetch_columns
@@ -45,13 +45,13 @@ def whole_local_file(name: FileName) -> Path:
 def names_of(path: FileName | Sequence[FileName]) -> list[FileName]:
     """The files that a path, a folder, a glob, or a list of those stands for, each once; "-" is standard input.
 
-    Those on other machines are text, and are not fetched.
+    Names of files on other machines are text; these files are not fetched.
 
-    Those of a folder (and of the folders in it) and of a glob, which may match folders, come by name; names that begin
-    with "_" or "." are hidden, unless the glob spells that out.
+    Files of a folder (and of the folders in it), and files that a glob matches, are sorted by name; a glob may match
+    folders. Names that begin with "_" or "." are left out, unless the glob spells the sign out.
 
     Raises:
-        DataError: a folder holds no table, or files that are none.
+        DataError: a folder holds no file, or one that is no table.
         FileNotFoundError: there is no such file.
     """
     files = [file for one in ([path] if isinstance(path, str | Path) else path) for file in _names_of_one(one)]
@@ -65,7 +65,7 @@ def names_of(path: FileName | Sequence[FileName]) -> list[FileName]:
 
 @cache
 def _standard_input() -> Path:
-    """What standard input holds, as a file for the rest of the process: files are read more than once."""
+    """Standard input as a file, for the rest of the process, since files are read more than once."""
     folder = tempfile.TemporaryDirectory()
     atexit.register(folder.cleanup)
     path = Path(folder.name) / "standard input"
@@ -89,8 +89,8 @@ def _names_of_one(path: FileName) -> Sequence[FileName]:
             what = f"holds {others[0].name}, which is no table" if others else "holds no file"
             name = found.name or found  # "." has no name
             raise DataError(
-                f"{name}: the directory {what}; known endings are {ENDINGS}; a pattern such as "
-                f"{name}/*.parquet chooses files"
+                f"{name}: the folder {what}; known endings are {ENDINGS}; to read some files of the folder, give a "
+                f"pattern such as {name}/*.parquet"
             )
         return files
     if not found.exists() and any(sign in str(path) for sign in "*?["):
@@ -104,23 +104,25 @@ def _names_of_one(path: FileName) -> Sequence[FileName]:
 
 
 def check_regular(path: Path) -> None:
-    """See to it that ``path`` is a file that can be read again and again.
+    """Check that ``path`` is a file that can be read more than once.
 
     Raises:
-        FileNotFoundError: there is nothing.
-        DataError: it is a pipe, a device or a socket.
+        FileNotFoundError: there is no such file.
+        DataError: it is a folder, a pipe, a device or a socket.
     """
     if not path.exists():
         is_address = re.match(r"[\w+.-]{2,}:/", str(path))
-        hint = "; names of files elsewhere are text, as a Path drops a slash" if is_address else ""
+        hint = "; give an address as text: a Path drops one of its slashes" if is_address else ""
         raise FileNotFoundError(f"no such file: {path}{hint}")
     if not path.is_file():
-        kind = "a folder" if path.is_dir() else "a pipe" if path.is_fifo() else "a device or a socket"
-        raise DataError(f"{path.name} is {kind}, and no file: write its content to a file, which is read twice")
+        if path.is_dir():
+            raise DataError(f"{path.name} is a folder, and no file: name a file in it")
+        kind = "a pipe" if path.is_fifo() else "a device or a socket"
+        raise DataError(f"{path.name} is {kind}, which cannot be read twice: write its content to a file first")
 
 
 def _hidden(path: Path, patterns: Sequence[str] = ()) -> bool:
-    """Whether a name in the path begins with "_" or ".", which none of the ``patterns`` of names spells out."""
+    """Whether a name in the path begins with "_" or ".", and none of the ``patterns`` of names spells that out."""
     marks = ("_", ".")
     spelled = [pattern for pattern in patterns if pattern.startswith(marks)]
     return any(

@@ -1,4 +1,4 @@
-"""Battles of several processes, each of which read its own files."""
+"""Battles of several processes, where each process reads its own files."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from jaxeval.execution.processes import gather, process_count
 def gather_battles(own: Battles | Callable[[], Battles | None] | None) -> Battles:
     """The battles of all processes of a run together, in every process; all must call this at the same time.
 
-    Connect the processes by `jax.distributed.initialize` before. Bootstraps of the result share its resamples out among
-    the processes, with the draws of one process; they, too, must be called in all with the same arguments. In a run of
-    one process these are its own battles.
+    Connect the processes with `jax.distributed.initialize` first. A bootstrap of the result shares its resamples among
+    the processes; its draws are the same as in one process. All processes must call it, too, with the same arguments.
+    In a run of one process, the result is its own battles.
 
     Args:
         own: the battles of this process; None if it has no files; or a function that reads them, whose errors then
-            stop all processes instead of leaving the others waiting. Files without rows are as good as none.
+            stop all processes instead of leaving the others waiting. A process may have files without rows.
 
     Raises:
-        DataError: no process has battles; some have columns that others lack, or labels in the words of another family.
-        ProcessError: another process failed, or is lost.
+        DataError: no process has battles; or the processes' battles differ in their columns, or in the words of their
+            labels.
+        ProcessError: another process failed or was lost.
 
     Examples:
         In every process, after `jax.distributed.initialize`:
@@ -56,12 +57,12 @@ def gather_battles(own: Battles | Callable[[], Battles | None] | None) -> Battle
 
 
 def _check_labels(families: Sequence[tuple[str, ...]]) -> None:
-    """Raise DataError unless there is one way to read the labels of all processes, each of which saw its own only."""
+    """Raise DataError unless one family of words fits the labels of all processes; each process saw only its own."""
     said = list(filter(None, families))
     if said and not set.intersection(*map(set, said)):
         first, other = next((one, two) for one in said for two in said if not set(one) & set(two))
         raise DataError(
-            f"the labels of the processes' files are in different words: some hold {' or '.join(first)}, and some "
-            f"{' or '.join(other)}. Say what they mean, labels={{'A': 'model_a', ...}}, on the command line --labels "
-            "'A=model_a,...'"
+            f"the processes' files use different words for labels: some hold {' or '.join(first)}, and some "
+            f"{' or '.join(other)}. Say what the labels mean: labels={{'A': 'model_a', ...}}, on the command line "
+            "--labels 'A=model_a,...'"
         )

@@ -1,4 +1,4 @@
-"""Which rows of a table are in which groups of a column; in several where the column holds lists, or flags."""
+"""Which rows of a table are in which groups of a column; a row may be in several if the column holds lists or flags."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from jaxeval.wording import counted
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: What becomes of battles that have no value where battles are grouped.
+#: What to do about battles without a value in the column that groups them.
 MissingGroup = Literal["error", "drop", "label"]
-#: The group of battles without a value, if they are to have one.
+#: The group of battles without a value, if they get one.
 _MISSING = "(missing)"
 #: The group of all battles, beside overlapping categories.
 OVERALL = "overall"
-_ADVICE = "say missing='drop' or missing='label' (on the command line --missing), or fill them"
+_ADVICE = "fill them, or choose missing='drop' or missing='label' (on the command line --missing)"
 
 
 class Members(NamedTuple):
-    """The groups of R rows, as E entries."""
+    """The groups of R rows, as E entries: a row has one entry for each group that it is in."""
 
-    row: NDArray[np.intp] | None  # (E,) sorted, of each entry; None: entry k is row k
+    row: NDArray[np.intp] | None  # (E,) row of each entry, sorted; None: entry k is row k
     codes: NDArray[np.intp]  # (E,) number of the group, -1 for none
     groups: pd.Index
     overlapping: tuple[str, ...] = ()  # columns with overlapping categories
@@ -43,20 +43,21 @@ class Members(NamedTuple):
 def members_by(column: pd.Series, name: str, missing: MissingGroup | None, rows: Rows | None = None) -> Members:
     """The sorted groups of a column.
 
-    A column of lists has overlapping categories: a row is in the group of everything in its list, and in "overall".
-    So has a column of objects with flags, such as ``{"math": {"math": true}, "code": {"code": false}}``, whose
-    categories are the names of the flags that are true.
+    A column of lists has overlapping categories: a row is in the group of each value in its list, and in "overall". A
+    column of objects with flags, such as ``{"math": {"math": true}, "code": {"code": false}}``, has overlapping
+    categories, too: the names of the flags that are true.
 
     Args:
         column: (R,) values.
-        name: of the column, for errors.
-        missing: what to do about missing values: "error"; "drop", their rows are in no group; "label", they are a
-            group, the last one, named "(missing)". None is an error, of a caller that has no such choice.
-        rows: of the input that the rows stand for.
+        name: the name of the column, for errors.
+        missing: what to do about missing values: "error" raises an error; "drop" puts their rows in no group; "label"
+            makes them the last group, named "(missing)". None raises an error as well, for callers that do not offer
+            this choice.
+        rows: the rows of the input that each row stands for.
 
     Raises:
-        DataError: values are missing, or of types that do not go together; there are objects without flags, or values
-            with the name of a group of the others.
+        DataError: values are missing, or of types that cannot be compared; objects have no flags; or a value is called
+            "(missing)" or "overall" where there is a group of that name.
     """
     overlapping = is_nested(column)
     if overlapping:
@@ -71,7 +72,7 @@ def members_by(column: pd.Series, name: str, missing: MissingGroup | None, rows:
     taken = [group for group in (_MISSING, OVERALL) if group in values]
     if (missing == "label" and none.any() and _MISSING in taken) or (overlapping and OVERALL in taken):
         what = "missing values" if _MISSING in taken else "overlapping categories"
-        raise DataError(f"column {name!r} has {what} and the value {taken[0]!r}: rename one of them")
+        raise DataError(f"column {name!r} has {what} and the value {taken[0]!r}: rename that value")
     if missing == "label" and none.any():
         values = pd.Index([*values, _MISSING], dtype=object)
     if not overlapping:
@@ -86,12 +87,12 @@ def members_by(column: pd.Series, name: str, missing: MissingGroup | None, rows:
 
 
 def crossed(parts: Sequence[Members], names: Sequence[str], n_rows: int) -> Members:
-    """The groups of several columns of R rows together: one for each of their combinations that is there."""
+    """The groups of several columns of R rows together: one for each combination of groups that occurs."""
     row, joint, there = np.arange(n_rows), np.zeros(n_rows, np.intp), np.ones(n_rows, bool)
     for part in parts:
         n_own = np.bincount(part.rows(slice(None)), minlength=n_rows)
         start, times = (np.cumsum(n_own) - n_own)[row], n_own[row]
-        before = np.repeat(np.arange(len(row)), times)  # entries so far, again for each of their own
+        before = np.repeat(np.arange(len(row)), times)  # each entry so far, once for each group that this part adds
         own = start[before] + np.arange(len(before)) - np.repeat(np.cumsum(times) - times, times)
         row, joint = row[before], joint[before] * len(part.groups) + part.codes[own]
         there = there[before] & (part.codes[own] >= 0)
@@ -107,17 +108,17 @@ def crossed(parts: Sequence[Members], names: Sequence[str], n_rows: int) -> Memb
 
 
 def told_overlap(columns: Sequence[str], n_battles: int, n_counted: int) -> str:
-    """How often battles count where categories of ``columns`` overlap, in words; nothing if there are none."""
+    """How often battles count where categories of ``columns`` overlap, in words; empty without such columns."""
     if not columns:
         return ""
     return (
-        f"categories of {' and '.join(columns)} overlap: {counted(n_battles, 'battle')} count {n_counted:,} times, "
-        f"in each category that they have and in {OVERALL!r}"
+        f"categories of {' and '.join(columns)} overlap: a battle counts in each of its categories and in {OVERALL!r}; "
+        f"{counted(n_battles, 'battle counts', 'battles count')} {counted(n_counted, 'time')} in all"
     )
 
 
 def _categories(column: pd.Series, name: str) -> tuple[Bool, NDArray[np.intp], pd.Series]:
-    """(R,) which rows have no list or object; and, entry by entry (E,), the row and what its list or flags say."""
+    """(R,) which rows have no list or object; and for each entry (E,) its row and its category."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -128,8 +129,8 @@ def _categories(column: pd.Series, name: str) -> tuple[Bool, NDArray[np.intp], p
         if not flags:
             fields = ", ".join(repr(f"{name}.{field.name}") for field in values.type)
             raise DataError(
-                f"column {name!r} holds objects without flags (true or false) to make groups of: name a field of it, "
-                f"out of {fields}"
+                f"column {name!r} holds objects without flags (true or false) to make groups of: name one of its "
+                f"fields {fields}"
             )
         short = [path.rpartition("\0")[2] for path in flags]
         names = [

@@ -15,9 +15,9 @@ from jaxeval.data.presentation_orders import ITEM, pairs_of
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
 
-#: What becomes of items on which people contradict each other.
+#: What to do about items on which people contradict each other.
 People = Literal["error", "majority", "drop"]
-#: Columns of labels, and of who gave them, taken where none is named.
+#: Names of columns of labels, and of who gave them, that are taken if the user names none.
 LABEL = ("human", "human_pref", "human_label", "winner", "verdict", "label")
 RATER = ("rater", "annotator", "voter", "user")
 _WORDS = np.array(["model_b", "tie", "model_a"], object)
@@ -32,20 +32,22 @@ def words_of(target: Float) -> NDArray[Any]:
 
 
 def targets_of(words: pd.Series) -> Float:
-    """(N,) targets of such words, NaN where they are missing."""
+    """(N,) targets of the words that `words_of` gives, NaN where they are missing."""
     return words.map(dict(zip(_WORDS, (0.0, 0.5, 1.0), strict=True))).to_numpy(float)
 
 
 def human_labels_of(
     table: Any, coding: Labels | None, columns: dict[str, str | None]
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Labels from a table of their own, as ``item, model_a, model_b, rater, verdict``; and how they were read.
+    """Labels as ``item, model_a, model_b, rater, verdict`` from a table, and how they were read, in words.
+
+    The index holds the row of the table that each label is from.
 
     Args:
-        table: a label a row: an item, two models, the label, and who gave it if there is a column.
+        table: one row per label: an item, two models, the label, and who gave it if there is a column.
         coding: what labels mean.
-        columns: names of the columns ``item``, ``model_a`` and ``model_b`` in the table of calls, by which the labels'
-            own are called too; if they are not there, the usual ones are taken.
+        columns: names of the columns ``item``, ``model_a`` and ``model_b`` in the table of calls. The table of labels
+            may use the same names; otherwise the usual names are looked for.
 
     Raises:
         DataError: a column is missing, or labels cannot be read.
@@ -60,8 +62,8 @@ def human_labels_of(
         if named[role] is None:
             have = ", ".join(map(repr, frame.columns))
             raise DataError(
-                f"the table of human labels has no column of the {role.replace('_', ' ')}, such as "
-                f"{' or '.join(map(repr, names[:3]))}; it has {have}"
+                f"the table of human labels has no column of the {role.replace('_', ' ')}: call it "
+                f"{' or '.join(map(repr, dict.fromkeys(names[:3])))}; its columns are {have}"
             )
         require_column(frame, str(named[role]))
     item, a, b, label = (frame[named[role]] for role in usual)
@@ -71,57 +73,71 @@ def human_labels_of(
     labels = pd.DataFrame({"item": item, "model_a": a, "model_b": b, "rater": rater, "verdict": words_of(read.target)})[
         ~np.isnan(read.target)
     ]
-    return labels.reset_index(drop=True), [f"human labels: {read.told}"] if read.told else []
+    return labels, [f"human labels: {read.told}"] if read.told else []
 
 
 def joined_labels(
     labels: pd.DataFrame, battles: pd.DataFrame, people: People, *, beside: bool
 ) -> tuple[pd.DataFrame, NDArray[Any], int, int]:
-    """Human labels of pairs as battles write them, and the word that people agree on of each battle.
+    """Human labels with pairs written as in battles, and the word that people agree on for each battle.
 
-    Then come the number of labels of what no judge saw, and of the items and pairs that people dispute. Labels
-    ``beside`` the calls stand by each call of an item, and count once.
+    Also the number of labels on items and pairs that no judge saw, and the number of items and pairs on which people
+    contradict each other. Labels ``beside`` the calls are repeated at each call of an item, and count once.
 
     Raises:
-        DataError: no label is of what was judged, or people contradict each other and ``people`` is "error".
+        DataError: no label is on an item and pair that was judged, or people contradict each other and ``people`` is
+            "error".
     """
     tables = (battles, labels)
     item = pd.factorize(np.concatenate([_item_keys(table["item"]) for table in tables]))[0]
     a, b = (np.concatenate([table[side].astype(str) for table in tables]) for side in ("model_a", "model_b"))
     first, second = pd.factorize(np.concatenate([a, b]))[0].reshape(2, -1).astype(np.int32)
     pairs = pairs_of(item, first, second, int(max(first.max(), second.max())) + 1)
-    # Battles come first, and all of an item write the pair alike: labels are turned to them.
+    # Battles come first, and all battles of an item write the pair in one order: labels are turned to it.
     turned, n = pairs.flipped[len(battles) :], len(battles)
     sides = labels[["model_a", "model_b"]].to_numpy(object)
     sides = np.where(turned[:, None], sides[:, ::-1], sides)
     target = targets_of(labels["verdict"])
     target = np.where(turned, 1 - target, target)
-    labels = labels.assign(model_a=sides[:, 0], model_b=sides[:, 1], verdict=words_of(target), _unit=pairs.unit[n:])
+    labels = labels.assign(
+        model_a=sides[:, 0], model_b=sides[:, 1], verdict=words_of(target), _unit=pairs.unit[n:], _row=labels.index
+    )
     if beside:
         labels = labels.drop_duplicates(["_unit", "verdict"], ignore_index=True)
     seen = np.isin(labels["_unit"], pairs.unit[:n])
     if len(labels) and not seen.any():
         raise DataError(
-            f"none of {counted(len(labels), 'human label')} is of an item and a pair that was judged: labels have "
-            f"items such as {str(labels['item'].iloc[0])[:40]!r}, calls such as {str(battles['item'].iloc[0])[:40]!r}"
+            f"none of the {counted(len(labels), 'human label')} is on an item and pair that was judged: labels have "
+            f"items such as {str(labels['item'].iloc[0])[:40]!r}, calls have items such as "
+            f"{str(battles['item'].iloc[0])[:40]!r}"
         )
     used = labels[seen]
-    label, disputed = agreed(used["_unit"].to_numpy(), targets_of(used["verdict"]), int(pairs.unit.max()) + 1, people)
+    n_units, row = int(pairs.unit.max()) + 1, used["_row"].to_numpy()
+    label, disputed = agreed(used["_unit"].to_numpy(), targets_of(used["verdict"]), n_units, people, row)
     words = words_of(label[pairs.unit[:n]])
-    return used.drop(columns="_unit").reset_index(drop=True), words, int((~seen).sum()), disputed
+    return used.drop(columns=["_unit", "_row"]).reset_index(drop=True), words, int((~seen).sum()), disputed
 
 
 def _item_keys(items: pd.Series) -> NDArray[Any]:
-    """(N,) items as text, by which those of two tables are compared: 7, 7.0 and "7" are one."""
+    """(N,) items as text, in which items of two tables are compared: 7, 7.0 and "7" are the same."""
     if pd.api.types.is_float_dtype(items) and (items == items.round()).all():
         items = items.astype(np.int64)
     return items.astype(str).to_numpy(object)
 
 
-def agreed(unit: NDArray[np.intp], target: Float, n_units: int, people: People) -> tuple[Float, int]:
-    """(n_units,) the label of each unit by those that people gave (N,), NaN without one; and how many they dispute.
+def agreed(
+    unit: NDArray[np.intp], target: Float, n_units: int, people: People, row: NDArray[np.intp] | None = None
+) -> tuple[Float, int]:
+    """(n_units,) the label of each unit from the labels (N,) of people, NaN without one; and how many are disputed.
 
-    A majority is the side that more people name than the other one, or a tie; ties count for neither side.
+    The majority is the verdict that most people give. Where two verdicts have as many votes, it is a tie.
+
+    Args:
+        unit: (N,) number of the unit of each label.
+        target: (N,) targets that the first model wins.
+        n_units: how many units there are.
+        people: what to do where people contradict each other.
+        row: (N,) row of each label in its table, for errors; by default its position.
 
     Raises:
         DataError: people contradict each other, and ``people`` is "error".
@@ -132,15 +148,16 @@ def agreed(unit: NDArray[np.intp], target: Float, n_units: int, people: People) 
     n = int(disputed.sum())
     if n and people == "error":
         first = int(disputed.argmax())
-        n_labels, row = counted(int(votes[first].sum()), "label"), int((unit == first).argmax())
+        n_labels, place = counted(int(votes[first].sum()), "label"), int((unit == first).argmax())
+        where = place if row is None else row[place]
         said = ", ".join(f"{word} ({count:g})" for word, count in zip(_WORDS, votes[first], strict=True) if count)
         raise DataError(
-            f"people contradict each other on {counted(n, 'item and pair', 'items and pairs')} (first of the "
-            f"{n_labels} in row {row} of the labels: {said}); take the majority with people='majority', or leave "
-            "out their labels with people='drop' (on the command line --people)"
+            f"people contradict each other on {counted(n, 'item and pair', 'items and pairs')} (the first has "
+            f"{n_labels}, from row {where} on: {said}; rows count from 0); take the majority with people='majority', "
+            "or leave out their labels with people='drop' (on the command line --people)"
         )
     most = votes.max(1)
-    # A side needs more votes than the other side and than ties; otherwise people are split, which is a tie.
+    # A side needs more votes than the other side and more than ties; otherwise people are split, which is a tie.
     sides = np.where(votes[:, 2] == most, 1.0, 0.0) - np.where(votes[:, 0] == most, 1.0, 0.0)
     sides = np.where(votes[:, 1] == most, 0.0, sides)
     label = np.where(most > 0, (1 + sides) / 2, np.nan)

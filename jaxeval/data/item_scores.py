@@ -1,4 +1,4 @@
-"""Scores of models item by item, from which the scores of a resample of items are computed."""
+"""Scores of models on items; resamples of items are computed from them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from jaxeval.wording import counted, did_you_mean
 
 
 class ItemColumn(NamedTuple):
-    """A further column: its sorted values, and the distinct pairs of an item and a value."""
+    """A further column: its sorted values, and the R distinct pairs of an item and a value."""
 
     levels: pd.Index
     item: NDArray[np.intp]  # (R,)
@@ -27,7 +27,7 @@ class ItemColumn(NamedTuple):
 
 
 class ItemGroups(NamedTuple):
-    """What each item belongs to, a cluster or a benchmark."""
+    """The cluster or the benchmark that each item belongs to."""
 
     column: str
     names: pd.Index  # (G,)
@@ -59,9 +59,9 @@ class ItemScores(Shown):
     evaluators: pd.Index
     models: pd.Index
     columns: Mapping[str, ItemColumn] = field(default_factory=dict, repr=False)
-    trials: Trials | None = field(default=None, repr=False)  # None where the column of trials was not named
+    trials: Trials | None = field(default=None, repr=False)  # None if no column of trials was named
     cluster: ItemGroups | None = field(default=None, repr=False)
-    benchmark: ItemGroups | None = field(default=None, repr=False)  # the items then have the levels benchmark, item
+    benchmark: ItemGroups | None = field(default=None, repr=False)  # if there, ``items`` has levels benchmark and item
     weight: Float | None = field(default=None, repr=False)  # (I,) of the items
     n_repeated: int = 0  # rows beyond the first of their model and item (and evaluator), without a column of trials
     n_missing: int = 0  # rows without a score
@@ -89,8 +89,8 @@ class ItemScores(Shown):
     ) -> ItemScores:
         """Scores from a table with a row per model and item (and evaluator, and trial, if those columns are named).
 
-        Several scores of a model on an item are averaged. With ``trial`` each of them is kept as well; without, they
-        are counted as repeated, and what cannot do with repeated rows refuses them. Missing scores are left out.
+        Several scores of a model on an item are averaged. With ``trial``, each of them is kept as well. Without it,
+        they are counted as repeated, and functions that need single scores refuse them. Missing scores are left out.
 
         Args:
             frame: the table.
@@ -99,9 +99,9 @@ class ItemScores(Shown):
             score: column of scores.
             evaluator: column of evaluators.
             keep: further columns of items, for ``strata=`` of measures and for slices.
-            trial: column that tells the runs of a model on an item apart, such as a seed or the number of the run.
+            trial: column that tells runs of a model on an item apart, such as a seed or the number of the run.
             cluster: column of groups of items that belong together, such as questions on one text.
-            benchmark: column of benchmarks. Items of two benchmarks are different items, also with the same name.
+            benchmark: column of benchmarks. Items of two benchmarks are different items, even with the same name.
             weight: column of weights of items, each above 0.
 
         Raises:
@@ -116,7 +116,7 @@ class ItemScores(Shown):
         reject_infinite(np.isinf(values), f"column {score!r}", "score")
         there = ~np.isnan(values)
         if not there.any():
-            raise DataError(f"column {score!r} has no score at all")
+            raise DataError(f"column {score!r} has no score: all of its values are missing")
         m, models = factorize_sorted(frame[model], model)
         i, items = factorize_sorted(frame[item], item)
         of_benchmark = None
@@ -156,7 +156,7 @@ class ItemScores(Shown):
         """A column that was kept.
 
         Raises:
-            DataError: there is none of that name.
+            DataError: no column of that name was kept.
         """
         if name not in self.columns:
             have = ", ".join(map(repr, self.columns)) or "none"
@@ -195,15 +195,15 @@ def _item_column(column: pd.Series, name: str, item: NDArray[np.intp]) -> ItemCo
 def _reject_repeated(
     cell: NDArray[np.intp], trial: pd.Series, name: str, names: tuple[pd.Index, ...], shape: tuple[int, ...]
 ) -> None:
-    """Raise DataError if two rows are of one cell and one trial."""
+    """Raise DataError if two rows are of one model, item, evaluator and trial."""
     number, _ = factorize_sorted(trial, name)
     again = pd.DataFrame({"cell": cell, "trial": number}).duplicated().to_numpy()
     if again.any():
         i, _, m = np.unravel_index(cell[again][0], shape)
         raise DataError(
-            f"{counted(int(again.sum()), 'row repeats', 'rows repeat')} a trial of a model on an item (first model "
-            f"{plain(names[2][m])!r}, item {plain(names[0][i])!r}, trial {plain(trial[again].iloc[0])!r}): number "
-            f"the trials in column {name!r}, or drop the copies"
+            f"{counted(int(again.sum()), 'row repeats', 'rows repeat')} a trial of a model on an item (the first: "
+            f"model {plain(names[2][m])!r}, item {plain(names[0][i])!r}, trial {plain(trial[again].iloc[0])!r}): give "
+            f"each trial a number of its own in column {name!r}, or drop the copies"
         )
 
 
@@ -218,28 +218,28 @@ def _weights(column: pd.Series, name: str, item: NDArray[np.intp], items: pd.Ind
     if bad.any():
         raise DataError(
             f"column {name!r} of weights has {counted(int(bad.sum()), 'row')} without a finite number above 0 (the "
-            f"first is {column[bad].iloc[0]!r}): drop those rows, or give them a weight"
+            f"first is {plain(column[bad].iloc[0])!r}): drop those rows, or give them a weight"
         )
     return _one_each(weight, name, item, items)
 
 
 def _one_each(values: NDArray[Any], name: str, item: NDArray[np.intp], items: pd.Index) -> NDArray[Any]:
-    """(I,) the value of each item, of which all rows must have the same."""
+    """(I,) the value of each item, which must be the same in all of its rows."""
     of_item = np.zeros(len(items), values.dtype)
     of_item[item] = values
     several = np.unique(item[of_item[item] != values])
     if len(several):
         raise DataError(
-            f"{counted(len(several), 'item has', 'items have')} several values of {name!r}, of "
-            f"{counted(len(items), 'item')} (the first is {plain(items[several[0]])!r}): an item needs one"
+            f"{len(several):,} of {counted(len(items), 'item')} {'has' if len(several) == 1 else 'have'} several "
+            f"values in column {name!r} (the first is {plain(items[several[0]])!r}): give all rows of an item one value"
         )
     return of_item
 
 
 def step_of_means(scores: Float) -> np.float64:
-    """The power of two that means of ``scores`` are rounded to, 1e-12 of the largest of them or so.
+    """The power of two that means of ``scores`` are rounded to: about 1e-12 of the largest score.
 
-    Means of the same scores in another order are so the same number, and not two that differ by rounding.
+    Means of the same scores in another order are then exactly equal, and do not differ by rounding.
     """
     largest = np.nanmax(np.abs(scores), initial=0.0)
     return np.float64(2.0 ** (np.ceil(np.log2(largest)) - 40)) if largest > 0 else np.float64(1.0)

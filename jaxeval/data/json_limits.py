@@ -1,4 +1,4 @@
-"""Limits of JSON lines: what is longer, or nested deeper, is refused before a parser spends memory or stack on it."""
+"""Limits of JSON lines: longer or deeper lines are refused before a parser spends memory or stack on them."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from jaxeval.errors import DataError
 
 #: Bytes of a line, at most: 32 MiB.
 MOST_BYTES = 2**25
-#: Lists and objects within each other, at most; Arrow's parser ends the process at some twenty thousand.
+#: The deepest nesting of lists and objects; at some twenty thousand levels, Arrow's parser ends the process.
 MOST_LEVELS = 200
 
 _PIECE = 2**17  # bytes looked at together: they stay in a core's cache
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 _BRACKETS = b"[]{}"
 _NO_BRACKETS = bytes(set(range(256)) - set(_BRACKETS))
-# What may stand before such a bracket; before blanks there, the end of the object above, too.
+# Signs before a bracket that begins a value. Where blanks come before it, it may also follow the object above.
 _BEFORE, _BLANK, _BEFORE_BLANK = (
     np.isin(np.arange(256), list(signs)) for signs in (b":,[{", b" \t\r\n", b":,[{ \t\r\n}")
 )
 
 
 def check_lines(block: bytes, start: int) -> None:
-    """See to it that the lines of ``block``, which has ``start`` lines before it, are within the limits.
+    """Check that the lines of ``block``, which has ``start`` lines before it, are within the limits.
 
     Raises:
-        DataError: a line is too long, or nested too deep; it names the line.
+        DataError: a line is too long, or nested too deep; the error names the line.
     """
     _check_length(block, start)
     opening = _opening(block)
     half = MOST_LEVELS // 2
     checked = 0
-    # Of a value that is nested deeper, two of these brackets in a row are part, with no end of an object between them.
+    # A value that is nested too deep holds two of these brackets in a row, with no end of an object between them.
     for low, high in zip(opening[:-half:half].tolist(), opening[half::half].tolist(), strict=True):
         if low < checked or _object_end(block, low, high) >= 0:
             continue
@@ -47,13 +47,13 @@ def check_lines(block: bytes, start: int) -> None:
 
 
 def count_lines(block: bytes) -> int:
-    """Line ends in ``block``: four times as fast as `bytes.count` where they are many."""
+    """The number of line ends in ``block``: four times as fast as `bytes.count` if there are many."""
     return sum(int(np.count_nonzero(piece == 0x0A)) for _, piece in _pieces(block))
 
 
 def too_long(number: int) -> DataError:
-    """The error of a line by its number, from 1."""
-    return DataError(f"line {number:,} is longer than {MOST_BYTES:,} bytes: one line is to hold one row")
+    """The error about a line that is too long, by its number from 1."""
+    return DataError(f"line {number:,} is longer than {MOST_BYTES:,} bytes: write one row per line")
 
 
 def _check_length(block: bytes, start: int) -> None:
@@ -66,7 +66,7 @@ def _check_length(block: bytes, start: int) -> None:
 
 
 def _opening(block: bytes) -> NDArray[np.intp]:
-    """Where lists and objects may begin: brackets where JSON has values; few of those within strings are among them."""
+    """Where lists and objects may begin: brackets in places of values, and by mistake a few within strings."""
     text = np.frombuffer(block, np.uint8)
     found = [np.empty(0, np.intp)]
     for start, piece in _pieces(block):
@@ -114,6 +114,6 @@ def _check_depth(lines: bytes, start: int) -> None:
     depth = np.cumsum(np.where(np.isin(brackets, list(b"[{")), 1, -1).astype(np.int32), dtype=np.int32)
     if len(depth) and depth.max() > MOST_LEVELS:
         raise DataError(
-            f"line {start + 1:,} nests {depth.max():,} lists and objects within each other, more than {MOST_LEVELS}: "
-            "leave that column out, or make it text"
+            f"line {start + 1:,} nests lists and objects {depth.max():,} deep, more than {MOST_LEVELS}: leave that "
+            "column out, or write it as text"
         )

@@ -1,4 +1,4 @@
-"""JSON lines as tables: by Arrow's parser, and by Python's where a column holds values of several types."""
+"""JSON lines as tables: read by Arrow's parser, or by Python's if a column holds values of several types."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _PIECE_BYTES = 2**25
 
 
 def json_tables(read: Callable[[int], bytes], needed: NeededColumns, text: Sequence[str]) -> Iterator[pa.Table]:
-    """The needed columns of what ``read`` gives, piece by piece; those of ``text`` hold strings.
+    """The needed columns of what ``read`` gives, piece by piece; columns of ``text`` hold strings.
 
     Raises:
-        DataError: a line is no JSON object, or beyond the limits of `json_limits`; it names the line.
+        DataError: a line is no JSON object, or beyond the limits of `json_limits`; the error names the line.
     """
     names: dict[str, None] = {}
     fields: dict[str, None] = {}
@@ -29,7 +29,7 @@ def json_tables(read: Callable[[int], bytes], needed: NeededColumns, text: Seque
     piece = read(_PIECE_BYTES)
     while piece:
         following = read(_PIECE_BYTES)
-        # No text in JSON holds a line end.
+        # Strings of JSON hold no line ends: every line end is between values.
         end = piece.rfind(b"\n") + 1 if following else len(piece)
         block, rest = (b"".join([rest, memoryview(piece)[:end]]), piece[end:]) if end else (b"", rest + piece)
         check_lines(block, line)
@@ -51,13 +51,13 @@ def json_tables(read: Callable[[int], bytes], needed: NeededColumns, text: Seque
 def _json_block(
     block: bytes, start: int, needed: NeededColumns, text: Sequence[str]
 ) -> tuple[pa.Table, list[str], list[str]]:
-    """The needed columns of some lines, the first of which has ``start`` before it.
+    """The needed columns of some lines, the names of all columns, and the paths of all fields within them.
 
-    Also the names of all columns, and the paths of all fields within them.
+    There are ``start`` lines before the first of these.
     """
     import pyarrow as pa
 
-    # Arrow adds the columns that it is told of, so they must be there.
+    # Arrow adds the columns that its schema names, so only those that are there may be named.
     there = [name for name in text if b'"%b"' % name.encode() in block]
     try:
         table = _parsed_json(block, there)
@@ -68,14 +68,14 @@ def _json_block(
         chosen = taken(table, needed.among(names, fields))
         chosen.validate(full=True)  # the parser takes bytes that are no UTF-8
     except (pa.ArrowInvalid, UnicodeDecodeError):
-        # Some column, of no concern to us perhaps, has values of several types, or a name is a number, which only
-        # Python reads; or a line is broken, which Python names.
+        # Some column, perhaps not a needed one, has values of several types, or a name is a number: only Python's
+        # parser reads that. Or a line is broken: Python's parser says which one.
         return _mixed_json_block(block, start, needed)
     return chosen, names, fields
 
 
 def _parsed_json(block: bytes, text: Sequence[str]) -> pa.Table:
-    """A table of lines; ``text`` columns, also those that look like dates, hold strings."""
+    """A table of lines; columns of ``text`` hold strings, even if they look like dates."""
     import pyarrow as pa
     from pyarrow import json
 
@@ -114,8 +114,8 @@ def _mixed_json_block(block: bytes, start: int, needed: NeededColumns) -> tuple[
         if not _is_writable(name):
             number = next(n for n, row in zip(numbers, rows, strict=True) if name in row)
             raise DataError(
-                f"line {number:,}: the name of column {name!r} holds half of a surrogate pair, which is no character: "
-                "correct that line"
+                f"line {number:,}: the name of column {name!r} holds half of a surrogate pair, which is not a "
+                "character: correct that line"
             )
         try:
             table[name] = pa.array(values)
@@ -123,21 +123,21 @@ def _mixed_json_block(block: bytes, start: int, needed: NeededColumns) -> tuple[
             number = next(n for n, value in zip(numbers, values, strict=True) if not _is_writable(value))
             raise DataError(
                 f"line {number:,}: column {name!r} holds half of a surrogate pair, {error.object[error.start]!r}, "
-                "which is no character: correct that line"
+                "which is not a character: correct that line"
             ) from error
         except OverflowError as error:
-            raise DataError(f"column {name!r} holds numbers of more than 64 bits: make them text") from error
+            raise DataError(f"column {name!r} holds numbers of more than 64 bits: write them as text") from error
         except pa.ArrowException as error:
             there = [(type(x).__name__, line) for x, line in zip(values, numbers, strict=True) if x is not None]
             kinds = Counter(kind for kind, _ in there)
             lines = ", ".join(f"{next(line for own, line in there if own == kind):,}" for kind in kinds)
             found = f"{', '.join(f'{kind} ({count:,})' for kind, count in kinds.items())}, first in lines {lines}"
-            raise DataError(f"column {name!r} mixes values of types {found}; make them one, text for names") from error
+            raise DataError(f"column {name!r} mixes values of types {found}; write names as text") from error
     return pa.table(table), names, fields
 
 
 def _is_writable(value: Any) -> bool:
-    """Whether all text within a value of JSON is text in UTF-8."""
+    """Whether all text within a value of JSON can be written in UTF-8."""
     import json
 
     try:

@@ -16,16 +16,16 @@ from jaxeval.data.labels import spoken_results
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
 
-#: What becomes of replies that cannot be read.
+#: What to do about replies that cannot be read.
 Unparsed = Literal["error", "drop"]
 #: How confidence is stated.
 Confidence = Literal["share", "percent"]
 _PERCENT = 100.0
 _MOST_REASONS = 5
 _MOST_SHOWN = 80
-#: Words that options resolve, and the sentence about each.
+#: Options that help, by a word in the reason why a reply cannot be read.
 _ADVICE = {
-    "confidence": "confidence='percent' if they are stated in per cent (--confidence percent)",
+    "confidence": "confidence='percent' if confidence is stated in per cent (--confidence percent)",
     "beyond": "scale=(0, 100) or what the scale is (--scale 0:100)",
     "criteria": "criteria=[...] to name those that count (--criteria)",
     "is no verdict": "labels={'1': 'model_a', ...} to say what words mean (--words)",
@@ -33,10 +33,10 @@ _ADVICE = {
 
 
 class ReplyRules(NamedTuple):
-    """What replies are to be."""
+    """What replies must be like to be read."""
 
-    labels: Mapping[Any, str] | None = None  # what words mean beside the usual ones
-    criteria: tuple[str, ...] | None = None  # those that count; None: those of most replies of the judge
+    labels: Mapping[Any, str] | None = None  # what words mean besides the usual ones
+    criteria: tuple[str, ...] | None = None  # those that count; None: the criteria of most replies of the judge
     scale: tuple[float, float] | None = None  # of every criterion; None: any
     confidence: Confidence = "share"
 
@@ -44,15 +44,15 @@ class ReplyRules(NamedTuple):
 class Calls(NamedTuple):
     """N calls; "first" is the side that was shown first."""
 
-    target: Float  # (N,) that the first side wins: as the judge named it, or by the sign of its scores
+    target: Float  # (N,) that the first side wins: by the verdict that the judge named, or by the sign of its scores
     stated: Bool  # (N,) whether the judge named it
     confidence: Float  # (N,) in [0, 1], NaN where none was stated
     criteria: list[str]
     scores: Float  # (N, 2, C) of the sides shown first and second, NaN where a judge has no such criterion
     wrong: NDArray[Any]  # (N,) why a call cannot be read, "" where it can
-    repaired: Bool  # (N,) JSON that was mended
-    strong: Bool  # (N,) a strong grade
-    reasoned: Bool  # (N,) the model's reasoning stood before the answer
+    repaired: Bool  # (N,) whether JSON was mended
+    strong: Bool  # (N,) whether the verdict is a strong grade
+    reasoned: Bool  # (N,) whether the model's reasoning stood before the answer
 
     @property
     def unread(self) -> Bool:
@@ -61,7 +61,7 @@ class Calls(NamedTuple):
 
 
 def read_calls(column: pd.Series, judge: NDArray[np.intp], rules: ReplyRules) -> Calls:
-    """What replies (N,) say, by the number of the judge (N,) of each, who scores by the same criteria throughout."""
+    """What replies (N,) say. ``judge`` (N,) numbers their judges; a judge has the same criteria in all its replies."""
     replies = [read_reply(None if none else value) for value, none in zip(column, column.isna(), strict=True)]
     wrong = np.array([reply.wrong for reply in replies], object)
     expected = _expected(replies, judge, rules.criteria)
@@ -92,31 +92,31 @@ def read_calls(column: pd.Series, judge: NDArray[np.intp], rules: ReplyRules) ->
 
 
 def _shares(replies: Sequence[Reply], stated: Confidence, name: Any) -> Float:
-    """(N,) confidence as it is meant to lie in [0, 1], NaN where there is none."""
+    """(N,) confidence as shares, which should lie in [0, 1]; NaN where there is none."""
     confidence = np.array([reply.confidence for reply in replies])
     signed = np.array([reply.in_percent for reply in replies])
     bare = confidence[~signed & ~np.isnan(confidence)]
     if stated == "percent" and len(bare) and bare.max() <= 1:
         raise DataError(
-            f"column {name!r}: confidence='percent', but none of {counted(len(bare), 'stated confidence')} is above 1: "
-            "they are shares, and need no option"
+            f"column {name!r}: confidence='percent' (--confidence percent), but none of the "
+            f"{counted(len(bare), 'stated confidence')} is above 1: they are shares, so leave the option out"
         )
     return np.where(signed | (stated == "percent"), confidence / _PERCENT, confidence)
 
 
 def mean_score(scores: Float) -> Float:
-    """(N,) mean over the criteria (N, C) that there are, NaN without one."""
+    """(N,) mean over the criteria (N, C) that a row has, NaN without one."""
     n = (~np.isnan(scores)).sum(-1)
     return np.where(n > 0, np.nansum(scores, -1) / np.maximum(n, 1), np.nan)
 
 
 def mean_difference(first: Float, second: Float) -> Float:
-    """(N,) mean score of the first side less that of the second; equal levels are equal, as in `judge_scores`."""
+    """(N,) mean score of the first side minus that of the second; rounded so that equal means give 0."""
     return np.round(mean_score(first) - mean_score(second), 9) + 0.0
 
 
 def unread_error(column: pd.Series, wrong: NDArray[Any], which: Bool) -> DataError:
-    """The error about replies ``which`` (N,) cannot be read: how many, why, where, and which options help."""
+    """The error about the replies ``which`` (N,) that cannot be read: how many, why, where, and which options help."""
     rows = np.flatnonzero(which)
     reasons = Counter(wrong[rows])
     parts = []
@@ -138,7 +138,7 @@ def unread_error(column: pd.Series, wrong: NDArray[Any], which: Bool) -> DataErr
 def _expected(
     replies: Sequence[Reply], judge: NDArray[np.intp], criteria: tuple[str, ...] | None
 ) -> list[frozenset[str] | None]:
-    """The criteria of each judge: those that were named, or those of most replies; None if it gives verdicts only."""
+    """The criteria of each judge: those that were named, or those of most replies; None for judges without scores."""
     found: list[Counter[frozenset[str] | None]] = [Counter() for _ in range(judge.max(initial=-1) + 1)]
     own = None if criteria is None else frozenset(map(spelled, criteria))
     for reply, number in zip(replies, judge, strict=True):
@@ -152,7 +152,7 @@ def _problem(reply: Reply, known: bool, expected: frozenset[str] | None, chosen:
     if reply.word and not known:
         return f"{reply.word[:40]!r} is no verdict"
     if (reply.scores is None) != (expected is None):
-        return "with scores, which the judge's others lack" if expected is None else "without the scores of the others"
+        return f"{'with' if expected is None else 'without'} scores, unlike other replies of the judge"
     if expected is None or reply.scores is None:
         return ""
     for side in reply.scores:
@@ -160,7 +160,7 @@ def _problem(reply: Reply, known: bool, expected: frozenset[str] | None, chosen:
             lacking = expected - side.keys()
             odd = side.keys() - expected if chosen is None else ()
             parts = [f"{word} criteria {', '.join(sorted(names))[:60]}"
-                     for word, names in (("missing", lacking), ("odd", odd)) if names]  # fmt: skip
+                     for word, names in (("missing", lacking), ("unknown", odd)) if names]  # fmt: skip
             if parts:
                 return "; ".join(parts)
     return ""

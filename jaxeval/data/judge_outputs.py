@@ -1,4 +1,4 @@
-"""Raw outputs of judges: what they printed, call by call, as verdicts on pairs of models, both orders in one battle."""
+"""Raw outputs of judges: what they printed in each call, read as verdicts on pairs, with both orders in one battle."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from jaxeval.execution.signatures import with_options_of
 from jaxeval.tables.shown import ROWS_OF_DATA, Shown, View
 from jaxeval.wording import named
 
-#: Columns of the order shown, taken where none is named.
+#: Names of columns of the order shown, taken if the user names none.
 SHOWN_FIRST = ("shown_first", "order", "swapped", "presentation_order")
 _BATTLE = ["judge", "item", "model_a", "model_b", "run"]
 _OWN = (*_BATTLE, "verdict", "verdict_a_first", "verdict_b_first", "confidence", "score_a", "score_b")
@@ -35,21 +35,22 @@ _SIDES = np.array(["model_a", "model_b"], object)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class JudgeOutputs(Shown):
-    """Verdicts of judges on pairs of models, read of what they printed.
+    """Verdicts of judges on pairs of models, read from what they printed.
 
     ``calls`` has a row per call: ``judge, item, model_a, model_b, run``; ``shown_first`` ("model_a" or "model_b");
-    ``verdict`` ("model_a", "model_b" or "tie", whatever the order shown); ``stated``, whether the judge named it, or it
-    is the sign of its scores; ``confidence`` in [0, 1], NaN where none was stated; ``score_a`` and ``score_b``, the
-    mean over criteria, NaN for plain verdicts; and a column for each criterion and side, as ``score_a:clarity``.
+    ``verdict`` ("model_a", "model_b" or "tie", whatever the order shown); ``stated``, true if the judge named the
+    verdict, false if it is the sign of its scores; ``confidence`` in [0, 1], NaN where none was stated; ``score_a`` and
+    ``score_b``, the mean over criteria, NaN for plain verdicts; and a column for each criterion and side, such as
+    ``score_a:clarity``.
 
-    ``battles`` has a row per judge, item, pair and run: ``verdict``, the common side of both orders, or the side that
-    one of them names where the other is a tie, and a tie where they name different sides; ``verdict_a_first`` and
-    ``verdict_b_first``, missing where the order is; the means over orders of ``confidence``, ``score_a`` and
-    ``score_b``; ``human``, the label that people agree on, where there are labels; and the further columns of the
-    table, as beside the first call on the item and pair.
+    ``battles`` has a row per judge, item, pair and run: ``verdict``, the side that both orders name, or that one order
+    names and the other calls a tie, or a tie if they name different sides; ``verdict_a_first`` and ``verdict_b_first``,
+    missing where that order was not judged; the means over orders of ``confidence``, ``score_a`` and ``score_b``;
+    ``human``, the label that people agree on, where there are labels; and the further columns of the table, from the
+    first call on the item and pair.
 
-    ``human`` has a row per human label: ``item, model_a, model_b, rater, verdict``. It is None without labels. In all
-    three tables the pair of an item is written in one order, that of the first call.
+    ``human`` has a row per human label: ``item, model_a, model_b, rater, verdict``. It is None without labels. All
+    three tables write the pair of an item in one order, that of the first call.
 
     Examples:
         >>> import jaxeval
@@ -103,42 +104,43 @@ class JudgeOutputs(Shown):
         label_coding: Labels | None = None,
         people: People = "error",
     ) -> JudgeOutputs:
-        """Outputs of judges from a DataFrame, or any table with the Arrow interface, a call each.
+        """Outputs of judges from a DataFrame, or any table with the Arrow interface, with one row per call.
 
-        A reply is JSON or text, with or without fences and prose about it. It names the better side: A, B, or C for a
+        A reply is JSON or text, with or without fences and prose around it. It names the better side: A, B, or C for a
         tie, under the key "score", "preference", "verdict" or "winner"; ``[[A]]``, ``[[A>>B]]``, "tie". Or it scores
         both sides, by criterion or in one number: ``{"scores_A": {"clarity": 8}, "scores_B": {"clarity": 6}}``. "A" is
         the side that was shown first.
 
         Args:
-            df: one row a call.
+            df: a table with one row per call.
             output: column of the replies: text, or objects of JSON; by default "output", "reply" or another usual name.
             model_a: column of the first model. Without ``shown_first`` it is the one that was shown first.
             model_b: column of the second model.
             item: column of the prompts; by default "item", "question_id" or another usual name. The two orders of a
-                battle are found by item, pair, judge and run. Without items each row is one of its own.
-            judge: column of judges; by default "judge" if there. Without it there is one.
+                battle are found by item, pair, judge and run. Without items, each row is an item of its own.
+            judge: column of judges; by default "judge" if there. Without it, there is one judge.
             run: column of repeated runs; by default "run" if there.
             shown_first: column of the order: the name of the model that was shown first; or "model_a" and "model_b",
                 "AB" and "BA", "original" and "swapped"; or true and false, in a column with "swap" in its name. By
                 default "shown_first", "order" or "swapped" if there.
-            labels: what other verdicts mean for the sides shown, as ``{"1": "model_a", "2": "model_b", "0": "tie"}``.
-            criteria: the criteria that count. By default those that most replies of the judge have, and a reply with
-                others is one that cannot be read.
+            labels: what other verdicts mean: "model_a" is the side shown first, "model_b" the other, as in
+                ``{"1": "model_a", "2": "model_b", "0": "tie"}``.
+            criteria: the criteria that count. By default those that most replies of the judge have; a reply with other
+                criteria then cannot be read.
             scale: the least and the largest score of a criterion; None for any.
             confidence: "share", stated in [0, 1], or "percent", in [0, 100].
-            unparsed: what to do about replies that cannot be read, "error" or "drop": malformed ones, those with
-                missing, odd or outlying criteria, and confidence out of range.
+            unparsed: what to do about replies that cannot be read, "error" or "drop": malformed replies, replies with
+                missing or unknown criteria or scores beyond the scale, and confidence out of range.
             one_order: what to do about battles that are judged in one order only: "error", "keep" or "drop".
-            repeats: what to do where an order is judged twice: "error"; "first", which keeps the first call; or "runs",
-                which makes runs of the calls.
+            repeats: what to do if an order is judged twice: "error"; "first", which keeps the first call; or "runs",
+                which counts the calls as runs.
             human: column of human labels beside the calls, about the columns ``model_a`` and ``model_b``; by default
                 "human" or "human_pref" if there. False reads none.
             human_labels: instead, a table of human labels, or the name of a file with one: an item, ``model_a`` and
                 ``model_b`` in either order, a label ("human", "winner" or "verdict"), and a "rater" if there is one.
             label_coding: what human labels mean, as in `JudgedBattles.from_pandas`.
-            people: what to do where people contradict each other on an item: "error"; "majority", a tie where they are
-                split; or "drop", which leaves the item without a label.
+            people: what to do if people contradict each other on an item: "error"; "majority", which is a tie if they
+                are split; or "drop", which leaves the item without a label.
 
         Raises:
             DataError: a column is missing, replies cannot be read, an order is missing or judged twice, or people
@@ -190,10 +192,10 @@ class JudgeOutputs(Shown):
         return cls(table, battles, labelled, report)
 
     def judged(self, judge: Any = None, *, hard_label: HardLabel | None = None) -> JudgedBattles:
-        """The battles of one judge, as `soft_elo` and others take them; items, runs and further columns are beside.
+        """The battles of one judge, as `soft_elo` and others take them, with items, runs and further columns.
 
         Args:
-            judge: which one; it may be left out where there is one.
+            judge: the judge's name; it may be left out if there is only one judge.
             hard_label: as in `JudgedBattles.from_pandas`.
 
         Raises:
@@ -203,7 +205,7 @@ class JudgeOutputs(Shown):
         if judge is None and len(self.judges) == 1:
             (judge,) = self.judges
         if judge not in self.judges:
-            raise ValueError(f"name one of the judges {named(self.judges)}; got {judge!r}")
+            raise ValueError(f"name one of the judges {named(self.judges)}, got {judge!r}")
         calls = self.calls[self.calls["judge"] == judge].reset_index(drop=True)
         own = self.battles[self.battles["judge"] == judge].reset_index(drop=True)
         orders = rows_by_order(calls.groupby(_BATTLE, sort=False).ngroup().to_numpy(), _b_first(calls))
@@ -229,7 +231,7 @@ class JudgeOutputs(Shown):
 
 @with_options_of(JudgeOutputs.from_pandas)
 def read_judge_outputs(path: str | Path, **columns: Any) -> JudgeOutputs:
-    r"""Outputs of judges from a file of the formats of `read_battles`, by the options of `JudgeOutputs.from_pandas`.
+    r"""Outputs of judges from a file in a format of `read_battles`, with the options of `JudgeOutputs.from_pandas`.
 
     Raises:
         DataError: the file cannot be read as a table of replies.
@@ -285,7 +287,7 @@ def _battles_table(calls: pd.DataFrame, rows: CalledPairs) -> pd.DataFrame:
     orders = rows_by_order(rows.battle, rows.b_first)
     absent = orders < 0
     target = np.where(absent, np.nan, targets_of(calls["verdict"])[orders])
-    # A side and a tie are the side; two sides are a tie.
+    # A side and a tie give the side; two different sides give a tie.
     common = (1 + np.sign(np.nansum(target - 0.5, axis=1))) / 2
     battles = calls[_BATTLE].iloc[orders.max(axis=1)].reset_index(drop=True)
     battles["verdict"] = words_of(common)
@@ -304,7 +306,7 @@ def _with_further(battles: pd.DataFrame, frame: pd.DataFrame, rows: CalledPairs,
 
 
 def _counts(calls: pd.DataFrame, battles: pd.DataFrame, rows: CalledPairs) -> dict[str, int]:
-    """Numbers of the report that the tables tell."""
+    """The numbers of the report that follow from the tables."""
     first, second = (targets_of(battles[f"verdict_{side}_first"]) for side in "ab")
     gap, verdict = (calls["score_a"] - calls["score_b"]).to_numpy(), targets_of(calls["verdict"])
     return {
@@ -326,7 +328,7 @@ def _labels_given(
     table: Any,
     coding: Labels | None,
 ) -> tuple[pd.DataFrame | None, list[str]]:
-    """Human labels, of a table of their own or beside the calls; and how they were read."""
+    """Human labels, from a table of their own or from a column beside the calls; and how they were read, in words."""
     columns = {role: roles[role] for role in ("item", "model_a", "model_b")}
     if table is not None:
         if isinstance(table, str | Path):

@@ -1,6 +1,6 @@
 """What a judge printed in one call: a verdict in words, scores by criterion, or a grade; JSON, fenced or not, or text.
 
-A reply is data: nothing of it is run. Where it can be read in two ways, it is not read, and says why.
+A reply is data: nothing in it is run. A reply that can be read in two ways is not read; `Reply.wrong` says why.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from jaxeval.data.columns import folded
 from jaxeval.data.labels import unspaced
 
-#: Characters of a reply, at most: models stop far earlier, and what is longer is some other column.
+#: The most characters of a reply: models stop far earlier, so longer text is not a reply.
 MOST_CHARACTERS = 1_000_000
-#: Keys of a verdict in JSON, in folded spelling; numbers under the last ones are strengths where another one has words.
+#: Keys of a verdict in JSON, in folded spelling. A number under one of them counts only if none has words.
 _VERDICT = (
     "verdict", "finalverdict", "preference", "overallpreference", "winner", "choice", "decision", "better", "judgment",
     "judgement", "correct", "label", "result", "score", "rating", "grade", "answer",
@@ -25,13 +25,13 @@ _STEMS = ("scores", "score", "", "completion", "response", "answer", "assistant"
 _NUMBER_OF_CRITERION = ("score", "rating", "value")
 _OBJECT = re.compile(r"\{\s*(?:[\"“”„]|\})")
 _BRACKETS = re.compile(r"\[\[([^\[\]\n]{1,60})\]\]")
-#: A line that names the verdict, and nothing after it.
+#: A line that names the verdict and ends after it.
 _NAMED = re.compile(
     r"(?:\W*(?:my|the|final|overall|verdict|winner|preference|choice|decision|rating|score|grade|judge?ment|is)\b)+"
     r"\W*:\s*(.{1,60})$",
     re.IGNORECASE,
 )
-# Text within quotes stays; before the end of a list or an object, a comma is one too many.
+# A comma before the end of a list or an object is one too many; text within quotes stays.
 _TRAILING_COMMA = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")|,(?=\s*[}\]])', re.DOTALL)
 _STRAIGHT = str.maketrans("“”„", '"""')
 _LONGEST_WORD = 60
@@ -52,9 +52,9 @@ class Reply(NamedTuple):
     confidence: float = nan  # as it was printed
     in_percent: bool = False  # whether a sign of per cent stood behind the confidence
     scores: tuple[Criteria, Criteria] | None = None  # of the sides shown first and second
-    wrong: str = ""  # why it cannot be read
+    wrong: str = ""  # why it cannot be read; empty if it can
     repaired: bool = False  # commas before a closing bracket, or typographic quotes, were mended
-    second: str = ""  # a verdict in brackets beside the one of JSON
+    second: str = ""  # a verdict in brackets besides the one in JSON
     reasoned: bool = False  # the model's reasoning stood before the answer, and was cut
 
 
@@ -63,7 +63,7 @@ class _OddReply(ValueError):  # noqa: N818
 
 
 def read_reply(value: Any) -> Reply:
-    """What a reply says: text, or an object of JSON."""
+    """What a reply says; it is text, or an object of JSON."""
     try:
         if isinstance(value, dict):
             return _of_object(value) or Reply(wrong=_SAYS_NOTHING)
@@ -81,9 +81,9 @@ def read_reply(value: Any) -> Reply:
 
 
 def _without_reasoning(text: str) -> str:
-    """A reply without the blocks of reasoning in it, and without what stands before an end that has no beginning.
+    """A reply without its blocks of reasoning; text before a closing tag without an opening one is reasoning, too.
 
-    Tags within JSON are text of the answer. Reasoning that begins the reply and has no end is all of it.
+    Tags within JSON are text of the answer. If a reply begins with reasoning that has no end, all of it is reasoning.
     """
     if text.startswith(("{", "```")):
         return text
@@ -120,9 +120,9 @@ def _of_text(text: str) -> Reply:
 
 
 def _of_json(text: str) -> tuple[Reply | None, str, str]:
-    """What the objects in ``text`` say, None if nothing; why one of them cannot be read; and the text beside them.
+    """What the objects in ``text`` say, or None; why one of them cannot be read; and the text around them.
 
-    Where they say nothing, all of the text is beside them.
+    If the objects say nothing, that text is all of ``text``.
     """
     replies, beside, last, whole = list[Reply](), list[str](), 0, text
     at = _OBJECT.search(text)
@@ -143,13 +143,13 @@ def _of_json(text: str) -> tuple[Reply | None, str, str]:
 
 
 def _object(text: str, start: int) -> tuple[Any, int, str | None] | str:
-    """The object that begins at ``start``, where it ends, and the text from there on if that was mended; or why not."""
+    """The object at ``start``, where it ends, and the text from ``start`` on if it was mended; or why it is unread."""
     try:
         return *_DECODER.raw_decode(text, start), None
     except _OddReply:
         raise
     except RecursionError:
-        return "lists and objects within each other, too deep to read"
+        return "lists and objects nested too deep to read"
     except ValueError as error:
         reason = f"JSON that cannot be read ({str(error).split(':')[0]})"
     plain = _TRAILING_COMMA.sub(lambda found: found[1] or "", text[start:])
@@ -180,7 +180,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_number
 
 
 def _of_object(value: dict[Any, Any]) -> Reply | None:
-    """What an object says; None if it has none of the keys that are known."""
+    """What an object says; None if it has no known key."""
     there = _there(value)
     scores = _scores(there)
     if scores is None and isinstance(there.get("scores"), dict):
@@ -196,7 +196,7 @@ def _of_object(value: dict[Any, Any]) -> Reply | None:
 
 
 def _there(value: dict[Any, Any]) -> dict[str, Any]:
-    """What an object holds by folded keys. Arrow gives objects all keys that any has, those not there as None."""
+    """The entries of an object by folded keys. Arrow writes None for keys that only other objects have: left out."""
     return {_folded(str(key)[:_LONGEST_WORD]): entry for key, entry in value.items() if entry is not None}
 
 
@@ -209,7 +209,7 @@ def _scores(there: dict[str, Any]) -> tuple[Criteria, Criteria] | None:
     """Scores of both sides, where there are keys for them."""
     for stem in _STEMS:
         given = [there.get(f"{stem}{side}") for side in "ab"]
-        # Text under other keys is what the judge says of the answers.
+        # Text under other keys is what the judge writes about the answers.
         sides = [_criteria(side) for side in given if not (side is None or (isinstance(side, str) and stem != "score"))]
         if len(sides) == 1:
             raise _OddReply("scores of one side only")
@@ -219,7 +219,7 @@ def _scores(there: dict[str, Any]) -> tuple[Criteria, Criteria] | None:
 
 
 def _criteria(value: Any) -> Criteria:
-    """Numbers by criterion; one number is that of the criterion "score"."""
+    """Numbers by criterion; a single number belongs to the criterion "score"."""
     if not isinstance(value, dict):
         return {"score": _number(value, "score")}
     found = {spelled(str(name)[:_LONGEST_WORD]): _number(score, str(name)) for name, score in value.items()
@@ -252,7 +252,7 @@ def _number(value: Any, name: str) -> float:
 
 
 def _confidence(value: Any) -> tuple[float, bool]:
-    """A stated confidence, a number, also as text; and whether it is followed by the sign of per cent."""
+    """A stated confidence, given as a number or as text; and whether a sign of per cent follows it."""
     if value is None:
         return nan, False
     text = str(value).strip()

@@ -1,4 +1,4 @@
-"""Score differences of a judge from columns: numbers, or dicts of criteria, of one or both presentation orders."""
+"""Score differences of a judge, from columns of numbers or of dicts of criteria, in one or both presentation orders."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from jaxeval.wording import counted
 Scores = str | Sequence[str]
 
 _LONGEST_TEXT = 10_000  # characters of one cell of scores
-# Means of integer scores on a lattice differ in their last bits; equal levels must be equal numbers.
+# Equal means of integer scores may differ in their last bits; after rounding to this many decimals they are equal.
 _DECIMALS = 9
 
 
@@ -32,36 +32,38 @@ def score_differences(
     score_difference: str | None,
     verdicts: Sequence[Float],
 ) -> list[Float]:
-    """(N,) score differences A minus B of one order, or of both; NaN without a score.
+    """(N,) score differences A minus B for each order that is given, one or two; NaN without a score.
 
-    Without scores they are those of the ``verdicts`` (N,), of no, one or both orders.
+    Without scores, the differences come from the ``verdicts`` (N,) of one or both orders: +1, 0 or -1.
     """
     pairs = [(scores_a, scores_b), (scores_a_swapped, scores_b_swapped)]
     for a, b in pairs:
         if (a is None) != (b is None):
-            raise ValueError(f"scores are needed for both sides, got {a!r} for A and {b!r} for B")
+            side, other = ("A", "B") if b is None else ("B", "A")
+            raise ValueError(f"scores are needed for both sides, got those of {side} only: name those of {other}, too")
     given = [(a, b) for a, b in pairs if a is not None and b is not None]
     if score_difference is not None:
         if given:
             raise ValueError("give score_difference= or columns of scores, not both")
         return [_rounded(finite_or_nan(frame[score_difference], score_difference))]
     if scores_a is None and given:
-        raise ValueError("scores of the swapped order need scores_a= and scores_b= of the other beside them")
+        raise ValueError("scores of the swapped order need those of the other order: name scores_a= and scores_b=")
     if not given:
         if not verdicts:
             have = ", ".join(map(repr, frame.columns))
             raise DataError(
                 "no scores of a judge: name them with scores_a= and scores_b=, score_difference=, or verdict= for a "
-                f"judge that gives verdicts only; the table has {have}"
+                "judge that gives verdicts only (on the command line --scores-a and so on); the table's columns are "
+                f"{have}"
             )
         return [2 * label - 1 for label in verdicts]
     return [_rounded(_criteria_difference(frame, a, b)) for a, b in given]
 
 
 def over_orders(each: Sequence[Float], keep_one: bool = False) -> tuple[Float, Float | None]:
-    """(N,) mean of what one order or both say (N,), and (N, 2) of both orders if there are two.
+    """(N,) means of the values (N,) of one order or of both, and the (N, 2) values of both orders if there are two.
 
-    A battle that lacks one order has no mean, or with ``keep_one`` the value of the other.
+    A battle that lacks one order has no mean; with ``keep_one`` it has the value of the other order.
     """
     if len(each) == 1:
         return each[0], None
@@ -90,15 +92,18 @@ def _criteria_difference(frame: pd.DataFrame, scores_a: Scores, scores_b: Scores
         a, b = _score_table(frame[scores_a], scores_a), _score_table(frame[scores_b], scores_b)
         if set(a.columns) != set(b.columns):
             raise DataError(
-                f"columns {scores_a!r} and {scores_b!r} score different criteria: {', '.join(map(str, a.columns))} and "
-                f"{', '.join(map(str, b.columns))}"
+                f"columns {scores_a!r} and {scores_b!r} score different criteria: {', '.join(map(str, a.columns))}; "
+                f"and {', '.join(map(str, b.columns))}. Both sides need the same"
             )
         difference = (a - b[a.columns]).to_numpy(float)
     else:
         names_a = [scores_a] if isinstance(scores_a, str) else list(scores_a)
         names_b = [scores_b] if isinstance(scores_b, str) else list(scores_b)
         if len(names_a) != len(names_b) or not names_a:
-            raise ValueError(f"as many score columns are needed for A as for B, got {names_a} and {names_b}")
+            raise ValueError(
+                f"name as many columns of scores for B as for A, at least one each, got {len(names_a):,} for A and "
+                f"{len(names_b):,} for B"
+            )
         difference = np.stack(
             [finite_or_nan(frame[a], a) - finite_or_nan(frame[b], b) for a, b in zip(names_a, names_b, strict=True)],
             axis=1,
@@ -108,14 +113,15 @@ def _criteria_difference(frame: pd.DataFrame, scores_a: Scores, scores_b: Scores
     if partial.any():
         raise DataError(
             f"{counted(partial.sum(), 'row has', 'rows have')} scores for some criteria only (first in row "
-            f"{int(partial.argmax())}); a mean over other criteria is another scale: fill them or drop those rows first"
+            f"{int(partial.argmax())}; rows count from 0). Means over different criteria do not compare: fill the "
+            "missing scores, or drop those rows first"
         )
     # In order of size, so that the order of the criteria cannot move the last bit.
     return np.sort(difference, axis=1).mean(1)
 
 
 def _score_table(column: pd.Series, name: str) -> pd.DataFrame:
-    """One column a criterion, NaN rows where a cell is missing."""
+    """One column per criterion, with a row of NaN where a cell is missing."""
     dicts = any(isinstance(value, dict) for value in column)
     codes, values = (np.arange(len(column)), list(column)) if dicts else pd.factorize(column)
     parsed, wrong = [], []
@@ -130,18 +136,19 @@ def _score_table(column: pd.Series, name: str) -> pd.DataFrame:
         reason = dict(wrong)[int(codes[row])]
         shown = repr(column.iloc[row])
         raise DataError(
-            f"column {name!r}: {bad.sum():,} of {counted(len(bad), 'row is no score', 'rows are not scores')} by "
-            f"criterion (first in row {row}: {reason}: {shown[:80]}{'...' if len(shown) > 80 else ''}); expected text "
-            f"or dicts like {{'helpfulness': 8.5, 'clarity': 9}}; repair or drop those rows first"
+            f"column {name!r}: {bad.sum():,} of {counted(len(bad), 'row')} {'holds' if bad.sum() == 1 else 'hold'} no "
+            f"scores by criterion (first in row {row}: {reason}: {shown[:80]}{'...' if len(shown) > 80 else ''}; rows "
+            "count from 0); expected text or dicts like {'helpfulness': 8.5, 'clarity': 9}; repair or drop those rows "
+            "first"
         )
     table = pd.DataFrame.from_records([*parsed, {}], index=range(len(parsed) + 1)).astype(float)
     if table.columns.empty:
-        raise DataError(f"column {name!r} holds no scores at all")
+        raise DataError(f"column {name!r} holds no scores: all of its values are missing")
     return table.iloc[np.where(codes < 0, len(parsed), codes)].reset_index(drop=True)
 
 
 def _parse_scores(value: Any) -> dict[str, float] | str:
-    """Scores by criterion, or what is wrong with ``value``. Text is data: JSON, or a Python literal, never code."""
+    """Scores by criterion, or what is wrong with ``value``. Text is read as JSON or a Python literal, never run."""
     if isinstance(value, str):
         if len(value) > _LONGEST_TEXT:
             return f"longer than {_LONGEST_TEXT:,} characters"

@@ -1,4 +1,4 @@
-"""Judged answers: right or wrong by one or several judges, item by item, and human labels beside some of them."""
+"""Judged answers: right or wrong by the verdict of one or several judges, item by item, with human labels of some."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from jaxeval.data.columns import (
     finite_or_nan,
     first_place,
     numbers_or_nan,
+    plain,
     renames,
     require_column,
     told_renames,
@@ -34,14 +35,14 @@ from jaxeval.execution.signatures import with_options_of
 from jaxeval.tables.shown import ROWS_OF_DATA, Shown, View
 from jaxeval.wording import counted, did_you_mean
 
-#: Columns taken where none is named and the table has one of them.
+#: Names of columns that are taken if the user names none.
 DEFAULT_LABEL = ("human", "label")
 DEFAULT_JUDGMENT = ("judgment", "verdict")
 ONLY_MODEL = "all answers"
 
 
 class Covariate(NamedTuple):
-    """A further column: the sorted values, and the (N, M) number of each answer's; -1 without an answer."""
+    """A further column: its sorted values, and the (N, M) number of each answer's value; -1 without an answer."""
 
     levels: pd.Index
     number: Int
@@ -51,9 +52,9 @@ class Covariate(NamedTuple):
 class JudgedAnswers(Shown):
     """Answers of M models to N items as J judges saw them.
 
-    ``judgment`` (N, M, J) is 1 for right and 0 for wrong, or a score; the mean over the runs of a judge; NaN where
-    there is none. ``label`` (N, M) is the human label, 1 or 0, NaN where there is none. ``answered`` (N, M) is whether
-    the model has an answer to the item, judged or not. Items and models are sorted.
+    ``judgment`` (N, M, J) is 1 for right and 0 for wrong, or a score; it is the mean over the runs of a judge, and NaN
+    where there is none. ``label`` (N, M) is the human label, 1 or 0, NaN where there is none. ``answered`` (N, M) says
+    whether the model has an answer to the item, judged or not. Items and models are sorted.
 
     Examples:
         >>> import jaxeval
@@ -72,8 +73,8 @@ class JudgedAnswers(Shown):
     judgment: Float
     label: Float
     answered: Bool
-    binary: Bool  # (J,) every run of the judge gave 0 or 1
-    answer: Int  # (N, M) number of the answer; models that gave the same to an item share a judgment
+    binary: Bool  # (J,) whether all judgments of the judge are 0 or 1
+    answer: Int  # (N, M) number of the answer; models that gave the same answer to an item share a judgment
     covariates: Mapping[str, Covariate] = field(repr=False)
     report: AnswersReport
 
@@ -105,32 +106,32 @@ class JudgedAnswers(Shown):
         """Judged answers from a DataFrame, or any table with the Arrow interface.
 
         Args:
-            df: a row per item, model, judge and run, or per item, model and run with a column per judge.
-            judgment: column of judgments, or a list of columns, one a judge: 0, 1, booleans, or scores; or what the
-                judge printed: Yes or No, a grade, or JSON with one of these; by default "judgment", "verdict", "output"
-                or another usual name of replies. Where replies are found so, the columns "model", "judge", "item" and
-                "run" (or other usual names) are taken, too, if there.
-            label: column of human labels, 0 or 1; by default "human" or "label" if there. May have missing values.
-            model: column that names the model; without it all answers belong to one.
-            judge: column that names the judge, where ``judgment`` is one column.
-            item: column that names the item (question), by which models are paired; without it each row is an item.
+            df: a table with one row per item, model, judge and run; or per item, model and run with a column per judge.
+            judgment: column of judgments, or a list of columns, one per judge: 0, 1, booleans, or scores; or what the
+                judge printed: Yes or No, a grade, or JSON with one of these. By default "judgment", "verdict", "output"
+                or another usual name of replies. If that column holds replies, the columns "model", "judge", "item" and
+                "run" (or other usual names) are also taken, if there.
+            label: column of human labels, 0 or 1; by default "human" or "label" if there. It may have missing values.
+            model: column that names the model; without it, all answers belong to one model.
+            judge: column that names the judge, if ``judgment`` is one column.
+            item: column that names the item (question); models are paired by item. Without it, each row is an item.
             run: column that numbers repeated runs of one judge on one answer. They are averaged, so that N counts
                 items.
-            answer: column that identifies an answer's text: models that gave the same answer to an item share one
-                judgment and one label, which must agree.
+            answer: column that identifies an answer's text: models that gave the same answer to an item share its
+                judgment and its label, which must be the same in all of their rows.
             keep: further columns, for ``by=`` and ``stratify=``.
-            positive: the value of labels and judgments that means right (say "yes"), where they are not 0 and 1; they
+            positive: the value of labels and judgments that means right (such as "yes"), if they are not 0 and 1; they
                 may have one other value.
-            threshold: makes verdicts of scores: 1 from this score on.
-            missing: what to do about missing judgments: "error"; "drop" the judgment, but keep the answer and its
-                label; "complete", drop the item for all models and judges, also where a model has no answer to it;
-                "incorrect", count it as 0.
-            unparsed: what to do about replies that cannot be read: "error"; or "drop", which makes missing judgments of
-                them that are no error.
+            threshold: turns scores into verdicts: scores from this one on count as 1, others as 0.
+            missing: what to do about missing judgments: "error"; "drop" leaves the judgment out, but keeps the answer
+                and its label; "complete" leaves the item out for all models and judges, also if a model has no answer
+                to it; "incorrect" counts it as 0.
+            unparsed: what to do about replies that cannot be read: "error"; or "drop", which leaves these judgments out
+                and counts them.
 
         Raises:
-            DataError: a column is missing, values cannot be read, an answer is judged twice, or nothing is left. The
-                message says how many, where the first is, and what to do.
+            DataError: a column is missing, values cannot be read, an answer is judged twice, or no judgment is left.
+                The message says how many rows, where the first is, and what to do.
         """
         if missing not in get_args(MissingJudgment):
             raise ValueError(
@@ -155,7 +156,10 @@ class JudgedAnswers(Shown):
                 for own, usual in ((model, ("model",)), (judge, JUDGE), (item, ITEM), (run, RUN))
             )
         if judge is not None and len(judgments) > 1:
-            raise ValueError(f"judge={judge!r} names the judges of one column of judgments, got {judgments}")
+            raise ValueError(
+                f"judge={judge!r} names the judges of one column of judgments, got {len(judgments):,} columns: "
+                f"{', '.join(map(repr, judgments))}"
+            )
         label = label or next((c for c in DEFAULT_LABEL if c in frame.columns), None)
         for column in (*judgments, *filter(None, (label, model, judge, item, run, answer)), *keep):
             require_column(frame, column)
@@ -181,10 +185,11 @@ class JudgedAnswers(Shown):
         absent = np.isnan(value)
         if missing == "error" and (absent & ~unread).any():
             place = (absent & ~unread).argmax()
+            n_missing = int((absent & ~unread).sum())
             raise DataError(
-                f"{(absent & ~unread).sum():,} of {len(value):,} judgments are missing (first in row {rows[place]} of "
-                f"{judges[judge_number[place]]!r}; rows count from 0): choose what to do about them with "
-                "missing='drop', 'complete' or 'incorrect' (on the command line --missing)"
+                f"{n_missing:,} of {counted(len(value), 'judgment')} {'is' if n_missing == 1 else 'are'} missing "
+                f"(first in row {rows[place]} of {plain(judges[judge_number[place]])!r}; rows count from 0): choose "
+                "what to do about them with missing='drop', 'complete' or 'incorrect' (on the command line --missing)"
             )
         if missing == "incorrect":
             value = np.where(absent, 0.0, value)
@@ -210,7 +215,10 @@ class JudgedAnswers(Shown):
         complete: Bool = np.logical_not(np.isnan(table).any(axis=(1, 2)))
         whole = complete.all() or missing != "complete"
         if np.isnan(table).all() or not (whole or complete.any()):
-            raise DataError(f"no judgment is left of {counted(len(frame), 'row')}; {absent.sum():,} are missing")
+            raise DataError(
+                f"no judgment is left of {counted(len(frame), 'row')}: "
+                f"{counted(absent.sum(), 'judgment is', 'judgments are')} missing"
+            )
         answers = answers if whole else answers.take(complete)
         report = replace(
             answers._counts(),
@@ -230,21 +238,24 @@ class JudgedAnswers(Shown):
 
     @property
     def shares(self) -> Bool:
-        """(J,) whether all judgments of the judge lie in [0, 1], so that their mean is a share."""
+        """(J,) whether all judgments of a judge lie in [0, 1], so that their mean is a share."""
         outside = (self.judgment < 0) | (self.judgment > 1)
         return np.asarray(~outside.any(axis=(0, 1)))
 
     def take(self, items: Bool | NDArray[np.intp]) -> JudgedAnswers:
-        """The items that a mask (N,), or their numbers, select; models and judges stay."""
+        """The items that a mask (N,), or item numbers, select; models and judges stay."""
         kept = {name: Covariate(c.levels, c.number[items]) for name, c in self.covariates.items()}
         names = ("items", "judgment", "label", "answered", "answer")
         part = replace(self, covariates=kept, **{name: getattr(self, name)[items] for name in names})
         return replace(part, report=part._counts())
 
     def split(self, calibration_share: float, seed: int = 0) -> tuple[JudgedAnswers, JudgedAnswers]:
-        """Random calibration and test items.
+        """Calibration and test items, drawn at random.
 
-        For studying an estimator on labelled data: the labels of the test items are the truth to compare with.
+        It serves to study an estimator on labelled data: the labels of the test items are the truth to compare with.
+
+        Raises:
+            ValueError: the share is not between 0 and 1, or leaves no calibration or no test items.
         """
         if not 0 < calibration_share < 1:
             raise ValueError(f"calibration_share must be between 0 and 1, got {calibration_share!r}")
@@ -252,13 +263,18 @@ class JudgedAnswers(Shown):
         n = round(calibration_share * len(order))
         if not 0 < n < len(order):
             raise ValueError(
-                f"a share of {calibration_share:g} of {counted(len(order), 'item')} leaves no calibration or no test"
+                f"a calibration share of {calibration_share:g} of {counted(len(order), 'item')} leaves no items for "
+                "calibration or none for the test"
             )
         calibration, test = (self.take(np.sort(part)) for part in (order[:n], order[n:]))
         return calibration, test
 
     def by_label(self) -> tuple[JudgedAnswers, JudgedAnswers]:
-        """Calibration: the answers with a human label; and test: those without. The labelled ones must be random."""
+        """Calibration: the answers with a human label; and test: those without. People must label a random sample.
+
+        Raises:
+            DataError: no answer has a human label, or all answers have one.
+        """
         labelled = ~np.isnan(self.label)
         parts = tuple(
             replace(
@@ -271,19 +287,19 @@ class JudgedAnswers(Shown):
         )
         for part, what in zip(parts, ("no answer has a human label", "all answers have a human label"), strict=True):
             if not len(part.items):
-                raise DataError(f"{what}: a judge's scores are corrected where people labelled some answers of many")
+                raise DataError(f"{what}: to correct a judge's scores, people must label some answers and not all")
         return parts[0], parts[1]
 
     def covariate(self, name: str) -> Covariate:
-        """A column that was kept beside the answers.
+        """A column that was kept with the answers.
 
         Raises:
-            DataError: there is none of that name.
+            DataError: no column of that name was kept.
         """
         if name not in self.covariates:
             have = ", ".join(map(repr, self.covariates))
             raise DataError(
-                f"no column {name!r} was kept with the answers; there are {have or 'none'} "
+                f"no column {name!r} was kept with the answers; the kept columns are: {have or 'none'} "
                 f"(keep=[...]){did_you_mean(name, self.covariates)}"
             )
         return self.covariates[name]
@@ -305,7 +321,7 @@ class JudgedAnswers(Shown):
 
 @with_options_of(JudgedAnswers.from_pandas)
 def read_judged_answers(path: str | Path, **columns: Any) -> JudgedAnswers:
-    r"""Judged answers from a file of the formats of `read_battles`, by the options of `JudgedAnswers.from_pandas`.
+    r"""Judged answers from a file in a format of `read_battles`, with the options of `JudgedAnswers.from_pandas`.
 
     Raises:
         DataError: the file cannot be read as a table of judged answers.
@@ -329,8 +345,8 @@ def _judgment_columns(frame: pd.DataFrame, judgment: str | Sequence[str] | None)
         if not found:
             have = ", ".join(map(repr, frame.columns))
             raise DataError(
-                "no column 'judgment': name the column, or columns, with judgment=; the table has "
-                f"{have}{did_you_mean('judgment', frame.columns)}"
+                "no column 'judgment': name the column, or columns, with judgment= (on the command line --judgment); "
+                f"the table's columns are {have}{did_you_mean('judgment', frame.columns)}"
             )
         return found
     names = [judgment] if isinstance(judgment, str) else list(judgment)
@@ -340,14 +356,14 @@ def _judgment_columns(frame: pd.DataFrame, judgment: str | Sequence[str] | None)
 
 
 def _codes(frame: pd.DataFrame, column: str | None, default: pd.Index) -> tuple[NDArray[np.intp], pd.Index]:
-    """(rows,) codes and sorted values of a column; without one, of ``default``: of one value, or one per row."""
+    """(rows,) codes and sorted values of a column. Without a column, of ``default``: one value, or one per row."""
     if column is None:
         return np.arange(len(frame)) if len(default) == len(frame) else np.zeros(len(frame), np.intp), default
     return factorize_sorted(frame[column], column)
 
 
 def _judgments(column: pd.Series, name: str, positive: Any, threshold: float | None, drop: bool) -> tuple[Float, Bool]:
-    """(rows,) judgments, NaN where missing, and which of them are replies that cannot be read."""
+    """(rows,) judgments, NaN where missing, and (rows,) which are replies that cannot be read."""
     unread = np.zeros(len(column), bool)
     if positive is not None:
         values = _two_valued(column, positive)
@@ -367,8 +383,10 @@ def _labels(column: pd.Series, name: str, positive: Any) -> Float:
     if wrong.any():
         found = pd.Series(values[wrong]).value_counts().head(5)
         shown = ", ".join(f"{value:g} ({count:,})" for value, count in found.items())
+        n = counted(wrong.sum(), "label is", "labels are")
         raise DataError(
-            f"column {name!r}: labels must be 0 or 1, and {wrong.sum():,} are not: {shown}{first_place(wrong)}"
+            f"column {name!r}: labels must be 0 or 1, and {n} not: {shown}{first_place(wrong)}; say which value means "
+            "right with positive= (on the command line --positive)"
         )
     return values
 
@@ -379,23 +397,24 @@ def _two_valued(column: pd.Series, positive: Any) -> Float:
 
 
 def _is(value: Any, positive: Any) -> bool:
-    """Whether ``value`` is ``positive``, which the command line knows as text."""
+    """Whether ``value`` is ``positive``, which the command line gives as text."""
     return bool(value == positive) or (isinstance(positive, str) and str(value) == positive)
 
 
 def _check_two_values(frame: pd.DataFrame, columns: Sequence[str], positive: Any) -> None:
-    """An error unless labels and judgments have ``positive`` and at most one other value between them."""
+    """Raise an error unless labels and judgments together hold ``positive`` and at most one other value."""
     counts = pd.concat([frame[c].astype(object) for c in columns]).value_counts()
     if len(counts) > 2 or not any(_is(value, positive) for value in counts.index):
-        found = ", ".join(f"{value!r} ({count:,})" for value, count in counts.head(8).items())
+        found = ", ".join(f"{plain(value)!r} ({count:,})" for value, count in counts.head(8).items())
+        more = f" and {len(counts) - 8:,} more" if len(counts) > 8 else ""
         raise DataError(
             f"columns {', '.join(map(repr, columns))}: with positive={positive!r} there may be that value and one "
-            f"other, found {found}; map them to 1 and 0 otherwise"
+            f"other, found {found}{more}; otherwise, map values to 1 and 0 in the table"
         )
 
 
 def _reject_repeats(frame: pd.DataFrame, spot: Int, rows: Int, names: list[str], run: str | None) -> None:
-    """An error if a judge judged an answer twice in the same run."""
+    """Raise an error if a judge judged an answer twice in the same run."""
     key = spot
     if run is not None:
         codes, _ = factorize_sorted(frame[run], run)
@@ -403,16 +422,19 @@ def _reject_repeats(frame: pd.DataFrame, spot: Int, rows: Int, names: list[str],
     again = pd.Series(key).duplicated().to_numpy()
     if again.any():
         first = rows[again.argmax()]
-        of = ", ".join(f"{c} {frame[c].iloc[first]!r}" for c in ([*names, run] if run else names))
-        why = "one run judges an answer once" if run else "name the column that numbers repeated runs with run="
+        by = [*names, run] if run else names
+        of = ", ".join(f"{c} {plain(frame[c].iloc[first])!r}" for c in by)
+        why = "a judge judges an answer once in each run"
+        if not run:
+            why = "name the column that numbers repeated runs with run= (on the command line --run)"
         raise DataError(
-            f"{again.sum():,} judgments repeat another of the same {', '.join([*names, *([run] if run else [])])} "
+            f"{counted(again.sum(), 'judgment repeats', 'judgments repeat')} another one of the same {', '.join(by)} "
             f"(first in row {first}: {of}; rows count from 0): {why}, or drop the duplicates"
         )
 
 
 def _one_each(values: Float, place: Int, shape: tuple[int, int], what: str) -> Float:
-    """(N, M) the value of each answer, which all its rows that have one must agree on."""
+    """(N, M) the value of each answer, which must be the same in all of its rows that have one."""
     there = ~np.isnan(values)
     least, most = np.full(shape[0] * shape[1], np.inf), np.full(shape[0] * shape[1], -np.inf)
     np.minimum.at(least, place[there], values[there])
@@ -422,7 +444,7 @@ def _one_each(values: Float, place: Int, shape: tuple[int, int], what: str) -> F
         row = int(differ[place].argmax())
         raise DataError(
             f"{what}: {counted(differ.sum(), 'answer has', 'answers have')} several (first in row {row}; rows count "
-            "from 0); an answer has one"
+            "from 0): give all rows of an answer the same"
         )
     return np.where(np.isfinite(most), most, np.nan).reshape(shape)
 
@@ -434,13 +456,13 @@ def _covariate(frame: pd.DataFrame, name: str, place: Int, shape: tuple[int, int
 
 
 def repeated(answer: Int, used: Bool) -> Bool:
-    """(N, M) which of the ``used`` answers are those of an earlier model that is used."""
+    """(N, M) which of the ``used`` answers an earlier model, which is used, gave as well."""
     number = np.where(used, answer, -1).reshape(-1)
     return (pd.Series(number).duplicated().to_numpy() & (number >= 0)).reshape(answer.shape)
 
 
 def _answers(answers: JudgedAnswers, column: pd.Series, name: str, place: Int) -> Int:
-    """(N, M) number of the answer, one for models that gave the same; an error if they differ in judgment or label."""
+    """(N, M) number of the answer, equal for equal answers; an error if these differ in judgment or label."""
     n, m = answers.label.shape
     codes, _ = factorize_sorted(column, name)
     number = _one_each(codes.astype(float), place, (n, m), f"values of column {name!r}")
@@ -455,7 +477,8 @@ def _answers(answers: JudgedAnswers, column: pd.Series, name: str, place: Int) -
         if differ.any():
             item = answers.items[int(differ.argmax()) // m]
             raise DataError(
-                f"{counted(differ.sum(), 'answer that is', 'answers that are')} the same by column {name!r} differ in "
-                f"{what} (first: item {item!r}): one answer has one judgment; repair them, or leave answer= out"
+                f"{counted(differ.sum(), 'answer')} of models that gave the same by column {name!r} differ in "
+                f"{what} (first: item {plain(item)!r}): one answer has one judgment. Repair them, or leave out answer= "
+                "(on the command line --answer)"
             )
     return group.to_numpy().reshape(n, m)

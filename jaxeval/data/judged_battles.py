@@ -1,4 +1,4 @@
-"""Judged battles: score differences of an LLM judge, one or both presentation orders, and human labels beside them."""
+"""Judged battles: score differences of an LLM judge, in one or both presentation orders, with human labels of some."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from jaxeval.wording import counted, did_you_mean
 
 HardLabel = Literal["scores", "verdict"]
 
-#: Columns taken where none is named and the table has one of them.
+#: Names of columns that are taken if the user names none.
 DEFAULT_SCORES = ("scores_a", "scores_b")
 DEFAULT_HUMAN = ("human", "human_pref")
 DEFAULT_VERDICT = ("verdict", "judge_pref")
@@ -43,12 +43,12 @@ class JudgedBattles(Shown):
     """N battles between M models as one judge saw them.
 
     ``models`` are sorted. ``score_difference`` is A minus B: the mean over criteria, averaged over both presentation
-    orders where both were judged; +1, 0 or -1 for a judge that gives verdicts only, averaged likewise. ``judge`` is its
-    sign as a target (1, 1/2, 0), a tie where the sign flips between the orders: the paper's hard label (section 3.2 of
-    arXiv:2606.13221). ``human`` is the target that A wins, NaN without a human label. ``verdict`` is the judge's own
-    printed verdict where a column gives one (NaN where it is missing); of two orders, their common side, or the side
-    that one of them names where the other is a tie, and a tie where they name different sides. ``hard_label`` says
-    which of ``judge`` and ``verdict`` is `hard`.
+    orders if both were judged. For a judge that gives verdicts only, it is +1, 0 or -1, averaged likewise. ``judge`` is
+    its sign as a target (1, 1/2, 0), and a tie if the sign flips between the orders: the paper's hard label (section
+    3.2 of arXiv:2606.13221). ``human`` is the target that A wins, NaN without a human label. ``verdict`` is the judge's
+    own printed verdict, if a column gives one (NaN where it is missing); of two orders, it is the side that both name,
+    or that one names and the other calls a tie, or a tie if they name different sides. ``hard_label`` says which of
+    ``judge`` and ``verdict`` is `hard`.
 
     Examples:
         >>> import jaxeval
@@ -69,14 +69,14 @@ class JudgedBattles(Shown):
     human: Float
     judge: Float
     verdict: Float | None
-    orders: Float | None  # (N, 2) score differences A minus B as judged with A first and with B first
+    orders: Float | None  # (N, 2) score differences A minus B, with A shown first and with B shown first
     columns: pd.DataFrame = field(repr=False)  # further columns, row by row with the battles
     judge_name: str
     report: JudgedReport
     scored: bool = True  # False for a judge that gives verdicts only
     verdict_orders: Float | None = None  # (N, 2) verdicts, as targets that A wins, with A first and with B first
     hard_label: HardLabel = "scores"
-    label_coding: Labels | None = None  # of the human labels and verdicts, as it was named
+    label_coding: Labels | None = None  # what human labels and verdicts mean, as the user gave it
 
     def _shown(self) -> View:
         first = slice(None, ROWS_OF_DATA)
@@ -112,40 +112,42 @@ class JudgedBattles(Shown):
         ``score_difference`` (A minus B), or, for a judge that gives verdicts only, from ``verdict`` as +1, 0, -1.
 
         Args:
-            df: one row a battle.
+            df: a table with one row per battle.
             scores_a: column with the scores of side A: dicts of criteria, such dicts as text, or numbers; or a list
-                of numeric columns, one a criterion.
+                of numeric columns, one per criterion.
             scores_b: likewise for side B, with the same criteria.
-            scores_a_swapped: scores of model A when it was shown second; with it, ``scores_a`` are those when it was
-                shown first, and the score difference is the mean of both orders.
+            scores_a_swapped: scores of model A when it was shown second. ``scores_a`` are then those when it was shown
+                first, and the score difference is the mean of both orders.
             scores_b_swapped: scores of model B when it was shown first.
             human: column of human labels, missing where there is none; by default "human" or "human_pref" if there.
                 False reads none.
             verdict: column of the judge's own verdicts; by default "verdict" or "judge_pref" if there. False reads
                 none.
             verdict_swapped: verdicts with B shown first, in the same coding: A is still the model of column
-                ``model_a``; with it, ``verdict`` are those with A shown first.
-            hard_label: what the hard label is: "scores", the sign of the score difference, a tie where the sign flips
-                between the orders; or "verdict", and the sign where a verdict is missing. By default "scores" where
-                the scores of both orders are given, as in section 3.2 of the paper; else "verdict" if there is one: a
-                table of averaged scores does not show flips, and its verdict may.
+                ``model_a``. ``verdict`` are then those with A shown first.
+            hard_label: what the hard label is: "scores", the sign of the score difference, which is a tie if the sign
+                flips between the orders; or "verdict", with the sign where a verdict is missing. By default "scores"
+                if the scores of both orders are given, as in section 3.2 of the paper; else "verdict" if there is one,
+                since averaged scores do not show flips, but a verdict may.
             label_coding: what the labels of ``human`` and the verdicts mean: "a_wins_1" (1 = A wins, 0 = B wins),
                 "a_wins_0" (0 = A wins, 1 = B wins), both with 0.5 = tie; a mapping such as ``{"1": "model_a", "2":
-                "model_b"}``; or "labels" (model_a, model_b, tie and three spellings of both-bad, all ties, or the words
-                of others that `Battles.from_pandas` knows). Numbers are never guessed: without it they are an error.
+                "model_b"}``; or "labels" (model_a, model_b, tie and three spellings of both-bad, which are ties, or the
+                other words of `Battles.from_pandas`). Numbers are never guessed: without a coding they are an error.
             model_a: column of the model on side A.
             model_b: column of the model on side B.
-            item: column of the prompts, by which two rows with the models in both orders are one battle: ``model_a`` is
-                the side that was shown first in a row. Columns "judge" and "run", if there, tell rows apart. By default
-                "item", "question_id" or another usual name, if most pairs of models have both orders there, once each.
-            one_order: what to do about battles with one order, where others have both: an error (None), "keep", or
-                "drop"; "separate" takes each row as a battle of its own. With columns of both orders "keep" also takes
-                a battle that lacks the scores of one of them; otherwise it has no score.
-            judge_name: how results call this judge.
+            item: column of the prompts. Two rows of one prompt with the models in both orders are one battle:
+                ``model_a`` of a row is the side that was shown first. Columns "judge" and "run", if there, keep rows
+                apart. By default "item", "question_id" or another usual name, if most pairs of models have both orders
+                there, once each.
+            one_order: what to do about battles with one order, if others have both: an error (None), "keep", or "drop";
+                "separate" takes each row as a battle of its own. With columns of both orders, "keep" also takes a
+                battle that lacks the scores of one order; otherwise it has no score.
+            judge_name: the name of this judge in results.
 
         Raises:
             DataError: a column is missing, scores or labels cannot be read, or no battle is left. The message says
                 how many rows, where the first is, and what to do.
+            ValueError: options do not go together, or have unknown values.
         """
         frame = as_frame(df)
         if len(frame) == 0:
@@ -164,7 +166,7 @@ class JudgedBattles(Shown):
             if len(found) == 2:
                 scores_a, scores_b = found
         if verdict_swapped is not None and verdict is None:
-            raise ValueError("verdicts of the swapped order need verdict= of the other beside them")
+            raise ValueError("verdicts of the swapped order need those of the other order: name verdict=")
         used = [*dict.fromkeys([*named, *(x for x in (scores_a, scores_b, human, verdict) if isinstance(x, str))])]
         for column in used:
             require_column(frame, column)
@@ -189,7 +191,8 @@ class JudgedBattles(Shown):
         judges = usual_column(frame, None, JUDGE)
         if judges is not None and (n_judges := frame[judges].nunique()) > 1:
             told += (
-                f"column {judges!r} names {n_judges:,} judges, and all battles are read as one's: see read_judges",
+                f"column {judges!r} names {n_judges:,} judges, but all battles are read as those of one judge: "
+                "read_judges tells them apart",
             )
         in_rows = None
         if len(each) == len(verdicts or each) == 1 and one_order != "separate":
@@ -232,12 +235,12 @@ class JudgedBattles(Shown):
 
     @property
     def n_battles(self) -> int:
-        """Battles with a score of the judge."""
+        """The number of battles with a score of the judge."""
         return len(self.score_difference)
 
     @property
     def n_models(self) -> int:
-        """Models with at least one such battle."""
+        """The number of models with at least one such battle."""
         return len(self.models)
 
     @property
@@ -251,7 +254,7 @@ class JudgedBattles(Shown):
         """(N,) a column beside the battles, or a field within one, by its path.
 
         Raises:
-            DataError: there is none of that name.
+            DataError: there is no such column or field.
         """
         if name in self.columns.columns:
             return self.columns[name]
@@ -259,7 +262,8 @@ class JudgedBattles(Shown):
         if field is None:
             have = ", ".join(map(repr, self.columns.columns))
             raise DataError(
-                f"no column {name!r} beside the battles; there are {have or 'none'}{did_you_mean(name, self.columns)}"
+                f"no column {name!r} beside the battles; the columns there are: {have or 'none'}"
+                f"{did_you_mean(name, self.columns)}"
             )
         return field
 
@@ -273,11 +277,11 @@ class JudgedBattles(Shown):
 
     @property
     def rows(self) -> Rows:
-        """The rows of the table that was read, which errors name."""
+        """The rows of the table that was read, for errors to name."""
         return Rows(np.ones(self.n_battles, np.int64), self.columns.index.to_numpy())
 
     def subset(self, mask: Bool | NDArray[np.intp]) -> JudgedBattles:
-        """The battles that ``mask`` (or row numbers) selects, and the models that have some."""
+        """The battles that ``mask`` (or row numbers) selects, with the models that met in them."""
         rows = np.arange(self.n_battles)[mask]
         met, (a, b) = renumbered(len(self.models), self.model_a[rows], self.model_b[rows])
         names = ("score_difference", "human", "judge", "verdict", "verdict_orders", "orders")
@@ -301,15 +305,18 @@ class JudgedBattles(Shown):
 
 
 def _hard_label(asked: HardLabel | None, has_verdict: bool, scored: bool, both_orders: bool) -> HardLabel:
-    """Which hard label a table gives: what was asked for, or the paper's where its scores are of both orders."""
+    """The hard label to use: the one that was asked for, or the paper's if there are scores of both orders."""
     if asked not in (None, *get_args(HardLabel)):
         raise ValueError(f"hard_label must be 'scores' or 'verdict', got {asked!r}")
     if asked == "verdict" and not has_verdict:
         raise DataError(
-            "hard labels made of verdicts need a column of verdicts: name it (verdict=, on the command line --verdict)"
+            "hard_label='verdict' needs a column of verdicts: name it with verdict= (on the command line --verdict)"
         )
     if asked == "scores" and not scored:
-        raise DataError("hard_label='scores' needs scores: the judge gives verdicts only")
+        raise DataError(
+            "hard_label='scores' needs scores, but the judge gives verdicts only: name columns of scores, or leave the "
+            "option out"
+        )
     if asked is not None:
         return asked
     return "scores" if not has_verdict or (scored and both_orders) else "verdict"
@@ -327,5 +334,5 @@ def _hard_label_text(battles: JudgedBattles) -> str:
 
 
 def _column(name: str | Literal[False] | None, defaults: tuple[str, ...], frame: pd.DataFrame) -> str | None:
-    """The column that is named, or else the first default that the table has; None where False asks for none."""
+    """The column that is named, or else the first default that the table has; None if ``name`` is False."""
     return next((c for c in defaults if c in frame.columns), None) if name is None else name or None

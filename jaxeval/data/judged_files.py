@@ -1,4 +1,4 @@
-"""Files of judged battles: tables of scores and verdicts, or what judges printed; of one judge, or of several."""
+"""Files of judged battles, tables of scores and verdicts or replies of judges, by one judge or several."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from jaxeval.data.remote_names import base_name
 from jaxeval.data.table_files import head_names, naming, read_whole_table
 from jaxeval.errors import DataError
 from jaxeval.execution.signatures import with_options_of
-from jaxeval.wording import named
+from jaxeval.wording import counted, named
 
-#: Options of tables, and of what judges printed.
+#: The options of tables, and those of replies of judges.
 _OF_TABLES = tuple(signature(JudgedBattles.from_pandas).parameters)[1:]
 _OF_REPLIES = tuple(signature(JudgeOutputs.from_pandas).parameters)[1:]
-#: Those that say where a table holds what a judge said.
+#: The options that say where a table holds a judge's scores or verdicts.
 _SAYINGS = ("scores_a", "scores_b", "score_difference", "verdict")
 
 
@@ -32,11 +32,11 @@ def read_judges(path: str | Path, *, only_judge: str | None = None, **columns: A
     Args:
         path: a file.
         only_judge: the one judge whose battles are wanted.
-        columns: as in `read_judged_battles`; those that are None are not given.
+        columns: as in `read_judged_battles`; None counts as not given.
 
     Raises:
-        DataError: the file cannot be read as judged battles, or has not the judge.
-        ValueError: an option is about tables and the file holds replies, or the other way round.
+        DataError: the file cannot be read as judged battles, or does not have the judge.
+        ValueError: an option is for tables and the file holds replies, or the other way round.
 
     Examples:
         >>> import jaxeval
@@ -54,9 +54,10 @@ def read_judges(path: str | Path, *, only_judge: str | None = None, **columns: A
     known = {*(_OF_REPLIES if of_replies else _OF_TABLES), "judge", "judge_name", "hard_label"}
     idle = next((name for name, value in given.items() if name not in known and value is not False), None)
     if idle is not None:
-        what = "what judges printed" if of_replies else "a table of scores or verdicts"
+        what = "replies of judges" if of_replies else "a table of scores or verdicts"
         raise ValueError(
-            f"{path.name} is read as {what}, for which {idle}= (--{idle.replace('_', '-')}) has no meaning"
+            f"{path.name} is read as {what}, for which {idle}= (--{idle.replace('_', '-')}) has no meaning: leave it "
+            "out"
         )
     name = given.pop("judge_name", None)
     given = {key: value for key, value in given.items() if key in known}
@@ -64,24 +65,24 @@ def read_judges(path: str | Path, *, only_judge: str | None = None, **columns: A
     if name is not None:
         if len(judges) > 1:
             raise ValueError(
-                f"judge_name={name!r} (--judge-name) is for one judge, and {path.name} has {len(judges):,}"
+                f"judge_name={name!r} (--judge-name) is for one judge, but {path.name} has {len(judges):,} judges"
             )
         (battles,) = judges.values()
         judges = {name: replace(battles, judge_name=name)}
     if only_judge is not None:
         if only_judge not in judges:
-            raise DataError(f"{path.name} has no judge {only_judge!r}; it has {named(list(judges))}")
+            raise DataError(f"{path.name} has no judge {only_judge!r}; its judges are {named(list(judges))}")
         return {only_judge: judges[only_judge]}
     return judges
 
 
 @with_options_of(JudgedBattles.from_pandas)
 def read_judged_battles(path: str | Path, **columns: Any) -> JudgedBattles:
-    r"""Judged battles from a file of the formats of `read_battles`: a table of scores or verdicts, or raw replies.
+    r"""Judged battles from a file in a format of `read_battles`: a table of scores or verdicts, or replies of judges.
 
-    The options are those of `JudgedBattles.from_pandas`. Where the table has no column of scores or verdicts, and one
-    of replies ("output" or another usual name), they are those of `JudgeOutputs.from_pandas`. ``only_judge`` names one
-    of several judges. The sample of the Soft-Elo paper reads with ``label_coding="a_wins_0"``. Errors are as in
+    The options are those of `JudgedBattles.from_pandas`. If the file has no column of scores or verdicts, but one of
+    replies ("output" or another usual name), they are those of `JudgeOutputs.from_pandas`. ``only_judge`` names one of
+    several judges. The sample of the Soft-Elo paper is read with ``label_coding="a_wins_0"``. Errors are as in
     `read_battles`.
 
     Examples:
@@ -94,7 +95,7 @@ def read_judged_battles(path: str | Path, **columns: Any) -> JudgedBattles:
     judges = read_judges(path, **columns)
     if len(judges) > 1:
         raise DataError(
-            f"{base_name(path)} holds {len(judges):,} judges, {named(list(judges))}, and one is needed: name it with "
+            f"{base_name(path)} holds {len(judges):,} judges: {named(list(judges))}. Name the one to read with "
             "only_judge= (on the command line --only-judge)"
         )
     (battles,) = judges.values()
@@ -102,7 +103,7 @@ def read_judged_battles(path: str | Path, **columns: Any) -> JudgedBattles:
 
 
 def _holds_replies(names: Sequence[str], given: Mapping[str, Any]) -> bool:
-    """Whether a file with columns of these names holds what judges printed, and no table of it."""
+    """Whether a file with columns of these names holds replies of judges, and no table of scores or verdicts."""
     own = {folded(name) for name in names}
     table = any(given.get(option) for option in _SAYINGS) or set(DEFAULT_SCORES) <= set(names)
     return not table and own.isdisjoint(DEFAULT_VERDICT) and any(folded(name) in own for name in OUTPUT)
@@ -120,7 +121,7 @@ def _of_replies(path: Path, given: dict[str, Any]) -> dict[str, JudgedBattles]:
 
 
 def _of_table(path: Path, given: dict[str, Any]) -> dict[str, JudgedBattles]:
-    """Battles of each judge of a table; those of "judge" where no column names any."""
+    """Battles of a table by judge; all belong to "judge" if no column names judges."""
     column = given.pop("judge", None)
     with naming(path):
         text = [given.get("model_a", "model_a"), given.get("model_b", "model_b")]
@@ -134,7 +135,6 @@ def _of_table(path: Path, given: dict[str, Any]) -> dict[str, JudgedBattles]:
             try:
                 judges[name] = JudgedBattles.from_pandas(frame[number == k], **given, judge_name=name)
             except DataError as error:
-                raise DataError(
-                    f"judge {name!r} ({(number == k).sum():,} rows, counted by themselves): {error}"
-                ) from error
+                rows = counted((number == k).sum(), "row")
+                raise DataError(f"judge {name!r} ({rows}, counted from 0 within this judge): {error}") from error
         return judges

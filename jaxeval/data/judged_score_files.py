@@ -17,7 +17,7 @@ from jaxeval.data.table_files import naming
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, did_you_mean, named
 
-#: What `read_scores` calls these, of which some are refused here.
+#: What the values of ``missing`` are called in `JudgedAnswers.from_pandas`.
 _MISSING: dict[str, MissingJudgment] = {"error": "error", "complete": "complete", "available": "drop"}
 
 
@@ -31,16 +31,16 @@ def read_judged_scores(
     missing: str = "error",
     **columns: Any,
 ) -> JudgedAnswers:
-    """Scores that a judge gave, from files as `read_scores` reads them, with human labels of some of the answers.
+    """Scores from files of `read_scores` as judgments, with human labels of some answers in the column ``human``.
 
     Args:
-        path: files, as of `read_scores`.
-        human: column of labels, 1 and 0; missing where no one labelled.
-        judge: column of judges; by default there is one.
-        only_judge: the one judge whose scores are read.
+        path: files, as in `read_scores`.
+        human: column of labels, 1 and 0; missing where nobody labelled.
+        judge: column of judges; by default there is one judge.
+        only_judge: the one judge whose scores are wanted; it needs ``judge``.
         keep: further columns, for slices.
         missing: "error", "complete" or "available", as in `score_leaderboard`.
-        columns: as of `read_scores`.
+        columns: as in `read_scores`.
 
     Raises:
         DataError: the files cannot be read; labels are not 1 and 0; rows repeat; or an option asks for what judged
@@ -49,7 +49,9 @@ def read_judged_scores(
     further = [human, *([judge] if judge else []), *keep]
     asked = ScoreColumns(keep=list(dict.fromkeys(further)), **columns)
     if asked.wide:
-        raise DataError("a wide table has no labels of single answers: give a row for each model and item (no --wide)")
+        raise DataError(
+            "a wide table has no place for labels of single answers: give one row per model and item, without --wide"
+        )
     frame, label, _ = score_table(path, asked)
     with naming(label):
         for column in further:
@@ -116,10 +118,10 @@ def _reject_repeats(frame: pd.DataFrame, judge: str | None) -> None:
 
 
 def _reject_groups(frame: pd.DataFrame) -> None:
-    """Raise DataError where scores have benchmarks, clusters or weights, which judged scores do not use."""
+    """Raise DataError if scores have benchmarks, clusters or weights, which judged scores do not take."""
     given = [role for role in ("benchmark", "cluster", "weight") if role in frame and len(frame[role].unique()) > 1]
     if given:
         raise DataError(
-            f"{counted(len(given), 'column')} of {named(given)}, which scores that human labels correct cannot use: "
-            "their items count alike, and are drawn one by one; drop the column, or give its groups a board each (--by)"
+            f"the table has a {' and a '.join(given)} column, but scores that human labels correct take none: all "
+            "items count alike, and are drawn one by one. Drop the column, or rate its groups separately (--by)"
         )

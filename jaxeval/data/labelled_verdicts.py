@@ -26,9 +26,10 @@ _ORDERS = ("verdict_a_first", "verdict_b_first")
 
 @dataclass(frozen=True, eq=False)
 class LabelledVerdicts:
-    """N battles between two models each, as J judges and R raters see them. Targets say that the first model wins.
+    """N battles as J judges and R raters see them. Targets are those that the first of the two models wins.
 
-    Without names of raters a column of labels is whoever comes first, second and so on, and says nothing of a person.
+    If raters have no names, ``human`` holds the first label of a battle, its second label and so on: a column of it is
+    then no person.
     """
 
     models: pd.Index
@@ -36,22 +37,22 @@ class LabelledVerdicts:
     model_b: NDArray[np.intp]
     item: NDArray[np.intp]  # (N,) number of the item
     judges: list[Any]
-    raters: list[Any] | None  # None: they have no names
+    raters: list[Any] | None  # None if they have no names
     verdict: Float  # (N, J) 1, 1/2, 0; NaN where there is none
     orders: Float  # (N, J, 2) verdicts with the first model shown first, and with the second
     human: Float  # (N, R)
     confidence: Float  # (N, J) in [0, 1]; NaN where none was stated
-    longer: Float  # (N,) 1 where the first model's answer is longer, -1 where the second's; 0 and NaN
+    longer: Float  # (N,) 1 if the first model's answer is longer, -1 if the second's is, 0 if neither; NaN if unknown
     notes: list[str]
 
     @property
     def people(self) -> Float:
-        """(N,) what most people say, a tie where they are split; NaN without a label."""
+        """(N,) what most people say, a tie if they are split; NaN without a label."""
         return _majority(self.human)
 
     @property
     def panel(self) -> Float:
-        """(N,) what most judges say, a tie where they are split; NaN where a judge has no verdict."""
+        """(N,) what most judges say, a tie if they are split; NaN if a judge has no verdict."""
         whole = ~np.isnan(self.verdict).any(1)
         return np.where(whole, _majority(self.verdict), np.nan)
 
@@ -69,7 +70,7 @@ class LabelledVerdicts:
         model_b: str = "model_b",
         item: str | None = None,
     ) -> LabelledVerdicts:
-        """From what `read_judge_outputs` gives, or tables; the arguments are those of `jaxeval.judge_agreement`."""
+        """Battles from what `read_judge_outputs` gives, or from tables; arguments as in `jaxeval.judge_agreement`."""
         frame = as_frame(verdicts.battles if isinstance(verdicts, JudgeOutputs) else verdicts).reset_index(drop=True)
         if len(frame) == 0:
             raise DataError("the table of verdicts has no rows")
@@ -80,7 +81,7 @@ class LabelledVerdicts:
         _, first, second = encode_models(frame, model_a, model_b)
         is_self = first == second
         if is_self.all():
-            raise DataError(f"all {len(frame):,} rows are of a model against itself")
+            raise DataError(f"no battle is left of {counted(len(frame), 'row')}: all are of a model against itself")
         reader = _Reader(
             frame[~is_self].reset_index(drop=True), label_coding, (model_a, model_b), usual_column(frame, item, ITEM)
         )
@@ -114,13 +115,13 @@ class _Reader:
             names = list(found)
             if self.item is None and len(names) > 1:
                 raise DataError(
-                    "verdicts of several judges need a column of items (item=, --item), by which those on one battle "
-                    "are found; or name a column of verdicts for each judge (judges=, --judges)"
+                    "verdicts of several judges need a column of items (item=, --item), which says which verdicts are "
+                    "on one battle; or name a column of verdicts for each judge (judges=, --judges)"
                 )
             unit, flipped = np.arange(n), np.zeros(n, bool)
             if self.item is not None:
                 unit, turned = pairs_of(items, self.first, self.second, len(self.models))
-                # A pair that rows write in both ways is written in the order of names, whatever the order of rows.
+                # If rows write a pair in both ways, the battle has it in the order of names, whatever comes first.
                 flipped = (np.bincount(unit, turned) > 0)[unit] & (self.first > self.second)
             self._refuse_repeats(unit, judge)
         first, second = np.where(flipped, [self.second, self.first], [self.first, self.second])
@@ -144,8 +145,8 @@ class _Reader:
             row = int(again.argmax())
             raise DataError(
                 f"{counted(again.sum(), 'row repeats', 'rows repeat')} a judge's verdict on an item and pair (first in "
-                f"row {row}; rows count from 0). Repeated runs need a column that numbers them, named {RUN[0]!r}; of "
-                "battles that are no repetitions of each other name another column of items (item=, --item)"
+                f"row {row}; rows count from 0). If they are repeated runs, number them in a column {RUN[0]!r}; if "
+                "they are different battles, name another column of items (item=, --item)"
             )
 
     def _verdicts(
@@ -157,7 +158,7 @@ class _Reader:
         judge: NDArray[np.intp],
         n_judges: int,
     ) -> Float:
-        """(N, J, 4) verdict, verdicts in both orders, and confidence; of several runs what most say."""
+        """(N, J, 4) verdict, verdicts in both orders, and confidence; of several runs, the verdict that most give."""
         found = np.full((unit.max() + 1, n_judges, 4), np.nan)
         if judges is not None:
             for k, column in enumerate(judges):
@@ -167,8 +168,8 @@ class _Reader:
         if "verdict" not in self.frame:
             have = ", ".join(map(repr, self.frame.columns))
             raise DataError(
-                "no column 'verdict' in the table: give it that name, or name a column of verdicts for each judge "
-                f"(judges=, --judges); its columns are {have}"
+                "no column 'verdict' in the table: give the column of verdicts that name, or name a column of verdicts "
+                f"for each judge (judges=, --judges); the table's columns are {have}"
             )
         verdict = self._labels("verdict")
         pair = np.stack([self._labels(name) for name in _ORDERS], axis=1) if _ORDERS[0] in self.frame else None
@@ -181,7 +182,7 @@ class _Reader:
             found[..., k] = agreed(cell, values[known], found[..., 0].size, "majority")[0].reshape(found.shape[:2])
         if confidence is not None:
             odd = (confidence < 0) | (confidence > 1)
-            reject_values(confidence, odd, "confidence", "must lie in [0, 1] (divide per cents by 100)")
+            reject_values(confidence, odd, "confidence", "confidence must lie in [0, 1] (divide per cent by 100)")
             means = pd.Series(confidence).groupby(unit * n_judges + judge).mean()
             found[..., 3].reshape(-1)[means.index] = means  # a view
         return found
@@ -194,7 +195,7 @@ class _Reader:
         return read.target
 
     def _in_order(self, verdict: Float, shown_first: str | None) -> Float:
-        """(N, 2) verdicts in either order, of those in the order that is told; NaN where it is not."""
+        """(N, 2) verdicts by the order in which they were given; NaN in the other order, and if no order is known."""
         orders = np.full((len(verdict), 2), np.nan)
         if shown_first is not None:
             b_first = np.zeros(len(verdict), bool)
@@ -228,8 +229,8 @@ class _Reader:
             both = next((name for name in columns if name in verdicts), None)
             if both is not None:
                 raise DataError(
-                    f"column {both!r} is taken for a judge's verdicts and for human labels: it would agree with "
-                    "itself. Name other columns of labels (human=, --human), or of verdicts (judges=, --judges)"
+                    f"column {both!r} is named as a judge's verdicts and as human labels, so that it would agree with "
+                    "itself: name other columns of labels (human=, --human), or of verdicts (judges=, --judges)"
                 )
             labels = np.full((n, len(columns)), np.nan)
             for k, column in enumerate(columns):
@@ -247,9 +248,12 @@ class _Reader:
         return self._joined(human, pairs)
 
     def _joined(self, human: Any, pairs: pd.DataFrame) -> tuple[list[Any] | None, Float]:
-        """Labels of a table of their own, by item and pair."""
+        """Labels from a table of their own, joined by item and pair."""
         if self.item is None:
-            raise DataError("a table of human labels is joined by items: name their column (item=, --item)")
+            raise DataError(
+                "a table of human labels is joined by items, but the table of verdicts has no column of items: name it "
+                "(item=, --item)"
+            )
         columns: dict[str, str | None] = {"item": self.item, "model_a": self.sides[0], "model_b": self.sides[1]}
         table, told = human_labels_of(human, self.coding, columns)
         self.notes += told
@@ -267,11 +271,11 @@ class _Reader:
         met = ~np.isnan(at)
         if not met.any():
             raise DataError(
-                f"none of {counted(len(table), 'human label')} is of an item and pair of the verdicts: do items and "
-                "models have the same names in both tables?"
+                f"none of the {counted(len(table), 'human label')} is on an item and pair of the verdicts: check that "
+                "items and models have the same names in both tables"
             )
         if not met.all():
-            self.notes.append(f"{counted((~met).sum(), 'human label')} of items and pairs without a verdict: not used")
+            self.notes.append(f"{counted((~met).sum(), 'human label')} on items and pairs without a verdict: not used")
         cell, target, rater = at[met].astype(np.intp), target[met], table["rater"][met]
         names: list[Any] | None = None
         slot = pd.Series(cell).groupby(cell).cumcount().to_numpy()
@@ -281,7 +285,7 @@ class _Reader:
             twice = pd.Series(cell * len(names) + slot).duplicated()
             if twice.any():
                 raise DataError(
-                    f"{counted(twice.sum(), 'human label repeats', 'human labels repeat')} a rater's label of an item "
+                    f"{counted(twice.sum(), 'human label repeats', 'human labels repeat')} a rater's label on an item "
                     "and pair: keep one of them"
                 )
         labels = np.full((len(pairs), slot.max() + 1), np.nan)
@@ -296,12 +300,12 @@ def _refuse_columns_twice(columns: Sequence[str] | None, role: str, option: str)
 
 
 def _majority(labels: Float) -> Float:
-    """(N,) the side that most of the (N, K) labels name, a tie where they are split; NaN without a label."""
+    """(N,) the verdict that most of the (N, K) labels give, a tie if they are split; NaN without a label."""
     row, column = np.nonzero(~np.isnan(labels))
     return agreed(row, labels[row, column], len(labels), "majority")[0]
 
 
 def family_of(names: Sequence[Any], families: Mapping[Any, str] | None) -> NDArray[Any]:
-    """(K,) the family of each of the ``names``, None without one."""
+    """(K,) the family of each of the ``names``, None for names without a family."""
     given = {str(name): family for name, family in (families or {}).items()}
     return np.array([given.get(str(name)) for name in names], object)

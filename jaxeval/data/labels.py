@@ -1,4 +1,4 @@
-"""What the labels of a column of results mean, by their own words or by those of the user."""
+"""What the labels of a column of results mean, by their own words or by what the user says of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jaxeval.data.columns import Rows, count_rows, factorized, first_place, plai
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, did_you_mean
 
-#: Numbers that mean wins of side A (its ``a_wins_...`` number), ties (0.5) and wins of side B; or words.
+#: Numbers: "a_wins_1" is 1 for a win of side A and 0 for one of side B, "a_wins_0" the reverse, 0.5 a tie; or words.
 LabelCoding = Literal["a_wins_1", "a_wins_0", "labels"]
 #: A coding, or what each label means: "model_a", "model_b", "tie", or a spelling of both-bad.
 Labels: TypeAlias = LabelCoding | Mapping[Any, str]
@@ -30,7 +30,7 @@ class Result(NamedTuple):
 
 
 _A, _B, _TIE, _BOTH_BAD = Result(1.0), Result(0.0), Result(0.5), Result(0.5, both_bad=True)
-#: The words that labels are mapped to, and that need no mapping.
+#: The standard labels: users map their labels to them, and they need no mapping themselves.
 STANDARD = {
     "model_a": _A, "model_b": _B, "tie": _TIE,
     "tie (bothbad)": _BOTH_BAD, "tie_bothbad": _BOTH_BAD, "both_bad": _BOTH_BAD,
@@ -48,7 +48,7 @@ _GRADES = {
     "a>>b": Result(1.0, _STRONG), "a>b": _A, "a=b": _TIE, "b=a": _TIE, "b>a": _B, "b>>a": Result(0.0, _STRONG),
     "a<<b": Result(0.0, _STRONG), "a<b": _B, "b<a": _A, "b<<a": Result(1.0, _STRONG),
 }  # fmt: skip
-#: Words that stand for the sides in files of others; ties beside them are in any of the words above.
+#: Families of words for the sides in the files of others; each takes any of the words above for ties.
 _FAMILIES: dict[str, dict[str, Result]] = {
     "the sides model_a and model_b": STANDARD | _TIES,
     "the sides A and B": {"a": _A, "b": _B, **_TIES},
@@ -63,8 +63,8 @@ _FAMILIES: dict[str, dict[str, Result]] = {
     "results of chess games": {"1-0": _A, "0-1": _B, "1/2-1/2": _TIE, "½-½": _TIE, "0.5-0.5": _TIE},
     "grades from A>>B to B>>A": _GRADES,
 }
-#: What a judge prints of the two sides that it was shown: words that mean one thing in all families that are here, and
-#: the "C" that prompts ask for where none is better (arXiv:2306.05685), which in a table may be a model's name.
+#: Words for the verdict that a judge prints. Each means the same in all families used here. "C" is the tie that prompts
+#: ask for (arXiv:2306.05685); it is no family's word, as in a table it may be a model's name.
 SPOKEN: dict[str, Result] = {
     **{
         f"{noun}{letter}": result
@@ -97,7 +97,7 @@ class LabelledResults(NamedTuple):
     both_bad: Bool  # (N,)
     weight: Float | None  # (N,) None: 1 each
     told: str = ""  # how labels were read that are not the standard ones, in words
-    families: tuple[str, ...] = ()  # all ways to read labels that said themselves what they mean, which agree
+    families: tuple[str, ...] = ()  # all families that fit the labels, and agree; none where the user said the meaning
 
 
 class _Reading(NamedTuple):
@@ -117,7 +117,7 @@ class _Column(NamedTuple):
 
     @property
     def numbers(self) -> list[float]:
-        """The numbers that labels are."""
+        """The labels that are numbers, as numbers."""
         return [number for number in map(_number, self.distinct) if number is not None]
 
     @property
@@ -126,7 +126,7 @@ class _Column(NamedTuple):
         return bool(self.distinct) and len(self.numbers) == len(self.distinct)
 
     def counted(self, which: list[int]) -> str:
-        """Some of the labels, and how often each is there: "'A' (1,200), 'B' (800)"."""
+        """Some of the labels, and how often each occurs: "'A' (1,200), 'B' (800)"."""
         there = self.codes >= 0
         times = None if self.rows is None else self.rows.times[there]
         counts = np.bincount(self.codes[there], times, minlength=len(self.distinct)).astype(int)
@@ -138,13 +138,13 @@ class _Column(NamedTuple):
         return self.counted(list(range(len(self.distinct))))
 
     def results(self, of_label: list[Result], told: str) -> LabelledResults:
-        """What rows say, by what each label says."""
+        """The results of the rows, from the result ``of_label`` that each label stands for."""
         each = np.array([*of_label, Result(np.nan)], float).reshape(-1, len(Result._fields))[self.codes]
         weight = each[:, 1] if any(result.weight != 1 for result in of_label) else None
         return LabelledResults(each[:, 0], each[:, 2] > 0, weight, told)
 
     def known(self, of_label: list[Result | None], knows: str, advice: str = "") -> list[Result]:
-        """What all labels say, or an error about those that say nothing."""
+        """The results of all labels, or an error about the unknown ones."""
         unknown = [k for k, result in enumerate(of_label) if result is None]
         if unknown:
             raise DataError(f"column {self.name!r} has unknown labels: {self.counted(unknown)}; {knows}{advice}")
@@ -165,16 +165,16 @@ def read_labels(
 
     Args:
         column: (N,) labels.
-        labels: what they mean; None: they say so themselves. Numbers never do.
+        labels: what the labels mean. None: their words say it; numbers do not.
         sides: who met whom, where a label may be the winner's name.
-        rows: of the input that the rows stand for.
+        rows: the rows of the input that each row stands for.
         may_miss: whether labels may be missing.
-        option: how the caller names ``labels``.
-        advice: what else there is to do about unknown labels.
+        option: the name of the argument ``labels`` at the caller.
+        advice: what else the user can do about unknown labels.
 
     Raises:
-        DataError: labels are unknown, missing, numbers without a meaning, or may be read in two ways.
-        ValueError: ``labels`` is no coding, or maps to something else than the standard words.
+        DataError: labels are unknown, missing, numbers without a meaning, or can be read in two ways.
+        ValueError: ``labels`` is no coding, or maps to other words than the standard ones.
     """
     check_labels(labels, option)
     try:
@@ -188,7 +188,7 @@ def read_labels(
         word_of = {word: word for word in STANDARD} | {_form(label): word for label, word in labels.items()}
         words = [word_of.get(_form(value)) for value in own.distinct]
         given = ", ".join(repr(str(label)) for label in labels)
-        results = own.known([None if word is None else STANDARD[word] for word in words], f"{option}= knows {given}")
+        results = own.known([None if word is None else STANDARD[word] for word in words], f"{option}= maps {given}")
         told = [f"{str(value)!r} as {word}" for value, word in zip(own.distinct, words, strict=True)]
         return own.results(results, f"column {own.name!r}: read {', '.join(told[:_MOST_SHOWN])}")
     if labels in _CODINGS and own.numeric:
@@ -199,31 +199,31 @@ def read_labels(
 
 
 def spoken_results(words: Sequence[str], labels: Mapping[Any, str] | None) -> list[Result | None]:
-    """What each word that a judge printed says of the side shown first, by ``labels`` and then by `SPOKEN`, or None."""
+    """What each word that a judge printed means for the side shown first, by ``labels``, then by `SPOKEN`; or None."""
     own = {_form(label): STANDARD[word] for label, word in (labels or {}).items()}
     of_word = {word: own.get(_form(word)) or SPOKEN.get(unspaced(_key(word))) for word in set(words)}
     return [of_word[word] for word in words]
 
 
 def check_labels(labels: Any, option: str = "labels") -> None:
-    """An error that names the ``option``, unless ``labels`` is a coding, a mapping to the standard words, or None."""
+    """Raise an error about ``option``, unless ``labels`` is a coding, a mapping to the standard words, or None."""
     if isinstance(labels, Mapping):
         odd = next((word for word in labels.values() if word not in STANDARD), None)
         forms = [_form(label) for label in labels]
         twice = next((label for label, form in zip(labels, forms, strict=True) if forms.count(form) > 1), None)
         if twice is not None:
-            raise ValueError(f"{option} says twice what {str(twice)!r} means")
+            raise ValueError(f"{option} maps {str(twice)!r} twice")
         if odd is None and labels:
             return
         found = "an empty mapping" if odd is None else repr(odd)
-        raise ValueError(f"{option} maps each label to one of {', '.join(map(repr, STANDARD))}, got {found}")
+        raise ValueError(f"{option} must map each label to one of {', '.join(map(repr, STANDARD))}, got {found}")
     if labels is not None and labels not in get_args(LabelCoding):
         known = ", ".join(map(repr, get_args(LabelCoding)))
-        raise ValueError(f"{option} is one of {known}, or a mapping such as {{'A': 'model_a'}}, got {labels!r}")
+        raise ValueError(f"{option} must be one of {known}, or a mapping such as {{'A': 'model_a'}}, got {labels!r}")
 
 
 def _recognised(own: _Column, sides: Sides | None, option: str, advice: str) -> LabelledResults:
-    """What labels say by themselves: all of them in the words of one family, or all of them names of the sides."""
+    """The results of labels by their own words: all are words of one family, or all are names of the winners."""
     readings = [] if own.numeric else _by_words(own)
     if sides is not None and not (own.numeric and set(own.numbers) <= _CODED):
         readings += _by_names(own, sides)
@@ -236,7 +236,7 @@ def _recognised(own: _Column, sides: Sides | None, option: str, advice: str) -> 
         )
     if not readings:
         results = [STANDARD.get(value) if isinstance(value, str) else None for value in own.distinct]
-        if sides is not None:  # beside names of winners only the others are unknown
+        if sides is not None:  # where some labels are names of winners, only the others are unknown
             named = _models_named(own, sides) >= 0
             odd = [not name and _key(value) not in _TIES for name, value in zip(named, own.distinct, strict=True)]
             if named.any() and any(odd) and not any(value in STANDARD for value in np.array(own.distinct, object)[odd]):
@@ -258,9 +258,9 @@ def _recognised(own: _Column, sides: Sides | None, option: str, advice: str) -> 
                 f"'{label}=model_a,...'"
             )
             if reading.words == _NAMES:
-                advice = "a model is called as ties are, so give it another name in the file"
+                advice = "a model's name is also a word for ties, so give the model another name in the file"
             raise DataError(
-                f"column {own.name!r} ({own.all}) may hold {reading.words}, or {other.words}, and the two differ: "
+                f"column {own.name!r} ({own.all}) may hold {reading.words}, or {other.words}, with different results: "
                 f"{advice}"
             )
     is_standard = all(value in STANDARD for value in own.distinct)
@@ -269,7 +269,7 @@ def _recognised(own: _Column, sides: Sides | None, option: str, advice: str) -> 
 
 
 def _by_words(own: _Column) -> list[_Reading]:
-    """Readings by the families that hold all labels."""
+    """One reading by each family that has all the labels."""
     keys = [_key(value) for value in own.distinct]
     return [
         _Reading(words, own.results([family[key] for key in keys], ""))
@@ -279,7 +279,7 @@ def _by_words(own: _Column) -> list[_Reading]:
 
 
 def _by_names(own: _Column, sides: Sides) -> list[_Reading]:
-    """Readings by names of the winners, beside words for ties; two where a word for ties is a model's name."""
+    """Readings of labels as names of the winners and words for ties; two if a word for ties is also a model's name."""
     keys = [_key(value) for value in own.distinct]
     of_label = _models_named(own, sides)
     ties = np.array([key in _TIES for key in keys], bool)
@@ -297,7 +297,7 @@ def _by_names(own: _Column, sides: Sides) -> list[_Reading]:
 
 
 def _models_named(own: _Column, sides: Sides) -> NDArray[np.intp]:
-    """The number of the model that each label names, whatever the case; -1 if none."""
+    """The number of the model that each label names, in upper or lower case; -1 if it names none."""
     of_label = sides.models.get_indexer(pd.Index(own.distinct, dtype=object))
     folded = pd.Index([_key(model) for model in sides.models])
     if folded.is_unique:
@@ -306,7 +306,7 @@ def _models_named(own: _Column, sides: Sides) -> NDArray[np.intp]:
 
 
 def _neither(own: _Column, sides: Sides | None) -> str:
-    """Where labels that name models name neither side, in words; nothing if no label does."""
+    """What to say of names of winners among the labels: whether there are any, and where they name neither side."""
     if sides is None:
         return ""
     named = np.append(_models_named(own, sides), -1)[own.codes]
@@ -314,8 +314,9 @@ def _neither(own: _Column, sides: Sides | None) -> str:
     neither = ~ties & (named != sides.first) & (named != sides.second)
     if not (named >= 0).any():
         return "; or of the winners' names"
-    rows = f"; it names neither side in {counted(count_rows(neither, own.rows), 'row')}{first_place(neither, own.rows)}"
-    return f"; or of the winners' names, which it holds in part{rows if neither.any() else ''}"
+    n = counted(count_rows(neither, own.rows), "row")
+    rows = f", but the label names neither side in {n}{first_place(neither, own.rows)}" if neither.any() else ""
+    return f"; or of the winners' names. Some of the labels are names of models{rows}"
 
 
 def _shown(label: Any) -> str:
@@ -324,7 +325,7 @@ def _shown(label: Any) -> str:
 
 
 def _key(value: Any) -> str:
-    """A label without case, blanks around it, and brackets as judges print them: "[[A]]"."""
+    """A label in lower case, without blanks around it and without the brackets that judges print: "[[A]]"."""
     return str(value).strip().strip("[]").strip().casefold()
 
 
@@ -334,7 +335,7 @@ def unspaced(word: str) -> str:
 
 
 def _form(label: Any) -> str | float:
-    """What is compared of a label and one of a mapping: a number's value, or the text as it is."""
+    """The form in which a label is looked up in a mapping: a number's value, or the text without blanks around it."""
     number = _number(label)
     return str(label).strip() if number is None else number
 

@@ -1,4 +1,4 @@
-"""What is known of models besides their battles: other names, organisations, licences, prices."""
+"""What is known about models besides their battles: other names, organisations, licences, prices."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from jaxeval.data.file_lists import local_file
 from jaxeval.data.remote_names import FileName
 from jaxeval.data.table_files import naming, read_as, read_whole_table
 from jaxeval.errors import DataError
-from jaxeval.wording import named
+from jaxeval.wording import counted, named
 
 
 def read_names(name: FileName) -> dict[str, str]:
-    """Other names by names of models, from a table with the columns model and name, or from a JSON object.
+    """New names by the names of models, from a table with the columns model and name, or from a JSON object.
 
     Raises:
-        DataError: the file is neither, or a model is there twice.
+        DataError: the file is no such table or object, or a model is there twice.
         FileNotFoundError: there is no such file.
     """
     path = local_file(name)
@@ -38,15 +38,16 @@ def read_names(name: FileName) -> dict[str, str]:
 
 
 def read_families(name: FileName) -> dict[str, str]:
-    """The family of models, or of judges, by their names: from a table with the columns name and family.
+    """The families of models, or of judges, by name, from a table with the columns name and family.
 
     Raises:
-        DataError: a column is missing.
+        DataError: a column is missing; the error begins with the file's name.
         FileNotFoundError: there is no such file.
     """
-    table = frame_of(read_whole_table(name, ["name"]))
-    for column in ("name", "family"):
-        require_column(table, column)
+    with naming(name):
+        table = frame_of(read_whole_table(name, ["name"]))
+        for column in ("name", "family"):
+            require_column(table, column)
     return dict(zip(table["name"].astype(str), table["family"], strict=True))
 
 
@@ -57,10 +58,10 @@ def _names(table: pd.DataFrame) -> dict[str, str]:
 
 
 def read_metadata(path: FileName) -> pd.DataFrame:
-    """A table of what is known of models, by the column model, for `join_metadata`.
+    """A table of metadata of models, indexed by its column model, for `join_metadata`.
 
     Raises:
-        DataError: there is no such column, or a model is there twice.
+        DataError: there is no column model, or a model is there twice.
         FileNotFoundError: there is no such file.
 
     Examples:
@@ -74,26 +75,26 @@ def read_metadata(path: FileName) -> pd.DataFrame:
 
 
 def _by_model(table: pd.DataFrame, *columns: str) -> pd.DataFrame:
-    """The table, by model."""
+    """The table, indexed by model."""
     table = table.rename(columns=renames(["model", *columns], table.columns))
     for column in ("model", *columns):
         require_column(table, column)
     reject_missing(table["model"].isna().to_numpy(), "model")
     twice = table["model"][table["model"].duplicated()].unique()
     if len(twice):
-        raise DataError(f"column 'model' names {len(twice):,} models twice: {named(list(twice))}")
+        raise DataError(f"column 'model' names {counted(len(twice), 'model')} more than once: {named(list(twice))}")
     return table.set_index("model")
 
 
 def join_metadata(table: Any, metadata: Any) -> pd.DataFrame:
-    """A table of models with the columns of another one, by model; models that it does not know have none.
+    """A table of models with further columns from a table of metadata; they are missing for models not in it.
 
     Args:
-        table: with a column ``model_name`` or ``model``, as `leaderboard` gives it.
-        metadata: with a column ``model``, or by model.
+        table: a table with a column ``model_name`` or ``model``, as `leaderboard` gives it.
+        metadata: a table with a column ``model``, or indexed by model.
 
     Raises:
-        DataError: a column is there in both, a model twice, or no model is in both.
+        DataError: both tables have a column of the same name, the metadata have a model twice, or no model is in both.
 
     Examples:
         >>> import jaxeval
@@ -110,11 +111,16 @@ def join_metadata(table: Any, metadata: Any) -> pd.DataFrame:
     require_column(table, key)
     both = [column for column in metadata if column in table]
     if both:
-        raise DataError(f"the metadata have columns that the table has, too ({named(both)}): rename them")
+        raise DataError(
+            f"the metadata have columns that the table has, too: {named(both)}. Rename them in the metadata"
+        )
     names = table[key].astype(str)
     by_name = metadata.set_axis(metadata.index.astype(str))
     if not names.isin(by_name.index).any():
-        raise DataError(f"the metadata know none of the {len(names):,} models; they know {named(list(by_name.index))}")
+        raise DataError(
+            f"the metadata have none of the {counted(len(names), 'model')} of the table; they have "
+            f"{named(list(by_name.index))}"
+        )
     joined = table.assign(**{column: names.map(by_name[column]) for column in by_name})
     joined.attrs = table.attrs
     return joined

@@ -13,16 +13,16 @@ from jaxeval.wording import did_you_mean
 
 
 class NeededColumns(NamedTuple):
-    """The ``named`` columns, all of which a table must have, and those of ``results``, of which it must have some."""
+    """The ``named`` columns, which a table must have, and the ``results``, of which it must have at least one."""
 
     named: tuple[str, ...]
     results: tuple[str, ...]
     counted: bool = False  # whether one of them counts equal battles
-    beside: tuple[str, ...] = ()  # read if they are there: they are compared with the result
+    beside: tuple[str, ...] = ()  # columns that are read if they are there
     every: bool = False  # all columns are read, whatever is named
 
     def among(self, names: Sequence[str], fields: Sequence[str] = ()) -> list[str]:
-        """Those of the ``names`` of columns, and of the ``fields`` within them, that are needed."""
+        """The needed ones of the columns ``names``, and of the ``fields`` within them."""
         if self.every:
             return list(names)
         sought = {*self.named, *self.results, *self.beside}
@@ -30,7 +30,7 @@ class NeededColumns(NamedTuple):
         return [name for name in names if name in sought] + within
 
     def choose(self, names: Sequence[str], fields: Sequence[str] = ()) -> list[str]:
-        """Those out of all that a file has, and of the ``fields`` within them, or an error."""
+        """The needed columns of a file with these ``names`` and ``fields`` within; an error if one is missing."""
         if self.every:
             return list(names)
         have = ", ".join(map(repr, names))
@@ -57,12 +57,12 @@ class NeededColumns(NamedTuple):
         return list(dict.fromkeys([*self.named, *found, *(c for c in self.beside if c in names)]))
 
     def spelled(self, names: Sequence[str], fields: Sequence[str] = ()) -> dict[str, str]:
-        """Of the names that a file has those of needed columns in another spelling, and how they are needed."""
+        """The needed names, by the file's names of the same columns in another spelling."""
         wanted = [*self.named, *self.results, *(["count"] if self.results and not self.counted else [])]
         return renames(wanted, names) | renames([name for name in self.named if name not in names], fields)
 
     def renamed(self, spelled: Mapping[str, str]) -> NeededColumns:
-        """The same columns by the names that `spelled` found."""
+        """The same columns under the file's own names, which `spelled` found."""
         found = {name: column for column, name in spelled.items()}
         named, results = (tuple(found.get(c, c) for c in columns) for columns in (self.named, self.results))
         return self._replace(named=named, results=results)

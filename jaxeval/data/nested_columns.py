@@ -32,7 +32,7 @@ def _names(kind: Any) -> list[str]:
 
 
 def keys_of(kind: Any, name: str) -> list[str]:
-    """The names, one within the other, that a path stands for in a schema or a struct; none if it leads nowhere.
+    """The names that a path stands for in a schema or a struct, outermost first; empty if it leads nowhere.
 
     A column or a field whose own name holds a dot comes before the path.
     """
@@ -63,7 +63,7 @@ def taken(table: pa.Table, names: Sequence[str]) -> pa.Table:
 
 
 def told_fields(name: str, fields: Sequence[str]) -> str:
-    """Which ``fields`` the column has that a path begins with: "; within 'x' there are 'x.a', 'x.b'"; or nothing."""
+    """Which ``fields`` there are in the column that a path begins with: "; within 'x' there are 'x.a', 'x.b'"."""
     parts = name.split(".")
     for n in range(len(parts) - 1, 0, -1):
         within = [field for field in fields if field.startswith(f"{'.'.join(parts[:n])}.")]
@@ -108,7 +108,7 @@ def is_nested(column: pd.Series) -> bool:
 
 
 def arrow_of(column: pd.Series) -> pa.ChunkedArray:
-    """A column that `is_nested`, as Arrow has it.
+    """A column that `is_nested`, as a column of Arrow.
 
     Raises:
         DataError: its values are of several types.
@@ -126,7 +126,7 @@ def arrow_of(column: pd.Series) -> pa.ChunkedArray:
 
 
 def _of_python(value: Any) -> Any:
-    """A list that Arrow knows instead of a set, or of an array, which has a type even if it is empty."""
+    """A list in place of a set, which Arrow does not know, or of an array, which has a type even if it is empty."""
     if isinstance(value, np.ndarray):
         return value.tolist()
     return sorted(value) if isinstance(value, set | frozenset) else value
@@ -159,7 +159,7 @@ def within(frame: pd.DataFrame, name: str) -> pd.Series | None:
 
 
 def with_fields(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """The table with columns of those ``names`` that are paths to a field.
+    """The table with a column more for each of the ``names`` that is the path of a field.
 
     Raises:
         DataError: a column that a path begins with has no such field.

@@ -17,16 +17,16 @@ from jaxeval.errors import DataError
 from jaxeval.wording import counted, did_you_mean
 
 ONE_HOT_COLUMNS = ("winner_model_a", "winner_model_b", "winner_tie")
-#: Of a table of counts: battles that side A won, that were ties, that side B won.
+#: Columns of a table of counts: battles that side A won, ties, and battles that side B won.
 COUNT_COLUMNS = ("wins_a", "ties", "wins_b")
-#: Names by which a result is found that nobody named, and the one that must not stand beside it.
+#: Names by which a result is found if the user names none; and "count", which must not stand beside single battles.
 STANDARD_COLUMNS = ("winner", "target", *ONE_HOT_COLUMNS, *COUNT_COLUMNS, "count")
 
 #: What a table's result may be, in words.
 EXPECTED_RESULTS = (
     f"'winner', 'target', the one-hot columns {', '.join(ONE_HOT_COLUMNS)}, or the counts {', '.join(COUNT_COLUMNS)}"
 )
-#: What to do where none of them is there.
+#: What to do if the table has none of them.
 NAME_ANOTHER = (
     "name another with winner=, target= or scores=, or winner_model= and loser_model=; on the command line --winner, "
     "--target, --scores, or --winner-model and --loser-model"
@@ -35,7 +35,7 @@ NAME_ANOTHER = (
 
 @dataclass(frozen=True, kw_only=True)
 class ResultColumns:
-    """Where a table's results are, and how they are read; as of `Battles.from_pandas`."""
+    """Where a table's results are, and how they are read: arguments of `Battles.from_pandas`."""
 
     winner: str | None = None
     target: str | None = None
@@ -56,16 +56,16 @@ class ResultColumns:
         if self.always:
             given.append("winner_model= and loser_model=")
         if len(given) > 1:
-            raise ValueError(f"the result is given once, got {' and '.join(given)}")
+            raise ValueError(f"give the result once, got {' and '.join(given)}")
         if self.labels is not None and given and self.winner is None:
-            raise ValueError(f"labels= says what the labels of a column winner mean: leave it or {given[0]} out")
+            raise ValueError(f"labels= belongs to a column of labels, winner=: leave out labels= or {given[0]}")
         check_labels(self.labels)
         if self.scores is not None and (isinstance(self.scores, str) or len(self.scores) != 2):
-            raise ValueError(f"scores= names the columns of both sides, ('home', 'away'), got {self.scores!r}")
+            raise ValueError(f"scores= must name the columns of both sides, ('home', 'away'), got {self.scores!r}")
         if not (self.tie_within >= 0 and np.isfinite(self.tie_within)):
-            raise ValueError(f"tie_within is a difference of scores >= 0, got {self.tie_within!r}")
+            raise ValueError(f"tie_within must be a finite difference of scores >= 0, got {self.tie_within!r}")
         if self.tie_within and self.scores is None:
-            raise ValueError("tie_within= is about scores=, which are not given")
+            raise ValueError("tie_within= needs scores=, which is not given")
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -80,14 +80,14 @@ class ResultColumns:
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """Results of K battles, or of several equal ones each; of a table of counts, three a row."""
+    """K results, each of one battle or of several equal ones; a table of counts has three per row."""
 
-    row: NDArray[np.intp] | None  # (K,) row of the table that each is from; None: the rows themselves
+    row: NDArray[np.intp] | None  # (K,) row of the table that each is from; None: result k is from row k
     target: Float  # (K,) probability that side A wins
     both_bad: Bool  # (K,) whether the label is both-bad
-    count: Int | None  # (K,) battles of a row of the input, maybe none; None: one each
+    count: Int | None  # (K,) number of battles in a row of the input, which may be 0; None: one each
     weight: Float | None = None  # (K,) of the label; None: 1 each
-    told: str = ""  # how labels were read, where they are not in jaxeval's own words
+    told: str = ""  # how labels were read that are not jaxeval's own, in words
     families: tuple[str, ...] = ()  # of words, see `LabelledResults`
 
 
@@ -101,7 +101,7 @@ def result_columns(
     labels: Labels | None,
     count: str | None,
 ) -> ResultColumns:
-    """The columns that `Battles.from_pandas` is told of.
+    """The columns of the result, by the arguments of `Battles.from_pandas`.
 
     Raises:
         ValueError: they do not go together.
@@ -118,7 +118,7 @@ def result_columns(
 
 
 def sought(named: Sequence[str], asked: ResultColumns) -> list[str]:
-    """Names of columns that may be there in another spelling: all ``named``, and those of results and counts."""
+    """Names of columns to look for in other spellings: all ``named``, and the standard ones of results and counts."""
     return [*named, *(STANDARD_COLUMNS if asked.searched else [])]
 
 
@@ -132,7 +132,7 @@ def there(frame: pd.DataFrame, models: Sequence[str], asked: ResultColumns) -> B
     for name in dict.fromkeys([*models, *(c for c in results if c in frame.columns)]):
         try:
             codes, found = factorized(frame[name])
-        except TypeError:  # lists and the like: what they are is told later
+        except TypeError:  # lists and the like, which are reported later
             whole &= frame[name].notna().to_numpy()
             continue
         blank = [isinstance(value, str) and not value.strip() for value in found]
@@ -144,7 +144,10 @@ def read_outcomes(frame: pd.DataFrame, asked: ResultColumns, sides: Sides, rows:
     """The results in a table."""
     if asked.searched and has_counts(frame.columns):
         if asked.count is not None:
-            raise ValueError(f"the columns {', '.join(COUNT_COLUMNS)} are counts already: leave count= out")
+            raise ValueError(
+                f"the columns {', '.join(COUNT_COLUMNS)} are counts already: leave out count= (on the command line "
+                "--count)"
+            )
         counts = np.stack([whole_numbers(frame[c], c, rows) for c in COUNT_COLUMNS], 1)
         none = np.zeros(counts.size, bool)
         row = np.repeat(np.arange(len(frame)), len(COUNT_COLUMNS))
@@ -155,21 +158,21 @@ def read_outcomes(frame: pd.DataFrame, asked: ResultColumns, sides: Sides, rows:
 
 
 def has_counts(columns: Container[Any]) -> bool:
-    """Whether a table of these columns is one of counts: no other result comes first."""
+    """Whether a table with these columns is a table of counts: any other result in it would come first."""
     others = any(c in columns for c in ("winner", "target")) or all(c in columns for c in ONE_HOT_COLUMNS)
     return not others and all(c in columns for c in COUNT_COLUMNS)
 
 
 def reject_unnamed_count(columns: Container[Any]) -> None:
-    """An error if there is a column "count" beside the result of single battles, neither of which anybody named."""
+    """Raise an error if a column "count" stands beside the result of single battles, and the user named neither."""
     result = next((c for c in ("winner", "target", ONE_HOT_COLUMNS[0]) if c in columns), None)
     if "count" not in columns or result is None or has_counts(columns):
         return
     alone = f"name the result ({result}={result!r}, on the command line --{result} {result})"
     raise DataError(
-        f"the table has a column 'count' beside {result!r}: name it (count='count', on the command line --count count) "
-        "if its rows stand for so many battles each, or "
-        f"{'drop or rename it' if result in ONE_HOT_COLUMNS else alone} if they do not"
+        f"the table has a column 'count' beside {result!r}: if it says how many battles a row stands for, name it "
+        "(count='count', on the command line --count count); if not, "
+        f"{'drop or rename it' if result in ONE_HOT_COLUMNS else alone}"
     )
 
 
@@ -186,8 +189,8 @@ def _labelled(frame: pd.DataFrame, asked: ResultColumns, sides: Sides, rows: Row
             return _hard(_one_hot_targets(frame, rows))
         if len(found) == 2:
             raise DataError(
-                "the table has both a 'winner' and a 'target' column: name the one to use, "
-                "winner='winner' or target='target'"
+                "the table has both a 'winner' and a 'target' column: name the one to use, winner='winner' or "
+                "target='target' (on the command line --winner winner or --target target)"
             )
         if not found:
             have = ", ".join(map(repr, frame.columns))
@@ -211,7 +214,7 @@ def _hard(target: Float) -> LabelledResults:
 
 
 def _by_scores(frame: pd.DataFrame, of_a: str, of_b: str, tie_within: float, rows: Rows | None) -> Float:
-    """(N,) targets by scores of both sides, of which the larger wins."""
+    """(N,) targets by scores of both sides; the larger score wins."""
     scores = []
     for name in (of_a, of_b):
         values = numbers(frame[name], name, rows)
@@ -221,14 +224,14 @@ def _by_scores(frame: pd.DataFrame, of_a: str, of_b: str, tie_within: float, row
 
 
 def by_difference(of_a: Float, of_b: Float, tie_within: float) -> Float:
-    """(N,) targets by scores, of which the larger wins; 1.1 and 1.0 differ by 0.1, whatever their last binary digit."""
+    """(N,) targets by scores; the larger wins. 1.1 and 1.0 differ by 0.1, whatever rounding does to the last digit."""
     difference = of_a - of_b
     close = np.abs(difference) <= tie_within + 4 * np.finfo(float).eps * np.maximum(np.abs(of_a), np.abs(of_b))
     return np.where(close, 0.5, np.where(difference > 0, 1.0, 0.0))
 
 
 def opposed_winners(winner: pd.Series, target: Float) -> tuple[Bool, Bool]:
-    """(N,) where a label and a target name opposite sides, and (N,) where both name one; unknown labels name none."""
+    """(N,) whether label and target name opposite sides, and (N,) whether both name a side; unknown labels do not."""
     try:
         codes, found = factorized(winner)
     except TypeError:  # values that are no labels
@@ -245,9 +248,9 @@ def _one_hot_targets(frame: pd.DataFrame, rows: Rows | None) -> Float:
         first = int(bad.argmax())
         found = ", ".join(f"{v:g}" for v in values[:, first])
         place = f"row {first}" if rows is None else rows.place(first)
+        where = f"first in {place}: {found}; rows count from 0" if place else f"the first is {found}"
         raise DataError(
             f"columns {', '.join(ONE_HOT_COLUMNS)} must hold one 1 and two 0s in each row; "
-            f"{counted(count_rows(bad, rows), 'row does', 'rows do')} not"
-            f"{f' (rows count from 0; first {place}: {found})' if place else f', as {found}'}"
+            f"{counted(count_rows(bad, rows), 'row does', 'rows do')} not ({where})"
         )
     return values[0] + 0.5 * values[2]

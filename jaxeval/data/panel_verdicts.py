@@ -1,4 +1,4 @@
-"""Verdicts of a panel of judges: rows of battles with the judge of each, from every form that verdicts come in."""
+"""Verdicts of a panel of judges: rows of battles with the judge of each, from any form in which verdicts come."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from jaxeval.data.presentation_orders import ITEM, JUDGE, second_side_first, usu
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
 
-#: Columns of the verdicts of a table that were given with either side shown first.
+#: Columns of verdicts that were given with side A shown first, and with side B shown first.
 ORDERS = ("verdict_a_first", "verdict_b_first")
-#: The column that tells the rows of a table apart, where a row holds the verdicts of several judges on one battle.
+#: The column that numbers the rows of a table in which a row holds the verdicts of several judges on one battle.
 ROW = "(row)"
 _TARGET = "(target)"
 
 
 class PanelColumns(NamedTuple):
-    """Where a table says who judged what."""
+    """The columns in which a table says who judged what."""
 
     judge: str | None = None
     item: str | None = None
@@ -44,17 +44,17 @@ class PanelColumns(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PanelCells(Cells):
-    """Verdicts compressed: equal ones of one contest are a cell. A contest is a judge and two models on their sides.
+    """Verdicts compressed: equal verdicts of one contest are a cell. A contest is a judge, a side A and a side B.
 
-    ``first`` and ``second`` are those on side A and B, and a target says that side A wins. Two models may have many
-    contests. Sorted by judge, then side A, side B, target and weight.
+    ``first`` and ``second`` are the models on sides A and B, and a target is the one that side A wins. Two models may
+    have many contests. Cells are sorted by judge, then side A, side B, target and weight.
     """
 
     judge: Int  # (P,) number of the judge of each contest
 
     @cached_property
     def pooled(self) -> Cells:
-        """The same cells, whose pairs are two models whatever their judges and sides."""
+        """The same cells with pairs of two models, whatever the judge and the sides."""
         low, high = np.minimum(self.first, self.second), np.maximum(self.first, self.second)
         pairs, number = np.unique(np.stack([low, high]), axis=1, return_inverse=True)
         target = np.where((self.first > self.second)[self.pair], 1 - self.target, self.target)
@@ -63,7 +63,7 @@ class PanelCells(Cells):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PanelRows(Battles):
-    """Verdicts as rows that are grouped, drawn and compressed as battles are."""
+    """Verdicts as rows that are grouped, drawn and compressed like battles."""
 
     judge: Int = field(default_factory=lambda: np.zeros(0, np.int64), repr=False)  # (R,) number of the judge
     judges: pd.Index = field(default_factory=lambda: pd.Index([]), repr=False)  # (K,)
@@ -93,10 +93,10 @@ def panel_rows(verdicts: Any, where: PanelColumns) -> PanelRows:
 
     Args:
         verdicts: `Battles`, a table, `JudgeOutputs`, or `JudgedBattles` of each judge, as `fit_judge_panel` takes them.
-        where: columns.
+        where: the columns of a table.
 
     Raises:
-        DataError: no column names the judges; a column is not there; verdicts cannot be read, or there are none.
+        DataError: no column names the judges; a column is not there; verdicts cannot be read, or there are no verdicts.
     """
     battles = panel_battles(verdicts, where)
     name = usual_column(battles.columns, where.judge, JUDGE)
@@ -104,7 +104,7 @@ def panel_rows(verdicts: Any, where: PanelColumns) -> PanelRows:
         have = ", ".join(map(repr, battles.columns.columns)) or "none"
         raise DataError(
             "no column says which judge gave each verdict: name it (judge=, --judge), or name a column of verdicts for "
-            f"each judge (judges=, --judges); besides models and results there are the columns {have}"
+            f"each judge (judges=, --judges); the columns besides models and results are: {have}"
         )
     number, judges = battles.codes(name)
     item = usual_column(battles.columns, where.item, ITEM)
@@ -115,7 +115,7 @@ def panel_rows(verdicts: Any, where: PanelColumns) -> PanelRows:
 
 
 def panel_battles(verdicts: Any, where: PanelColumns) -> Battles:
-    """The verdicts as `Battles`, with the column of judges beside them; as `panel_rows` otherwise."""
+    """The verdicts as `Battles` with a column of judges; arguments and errors as in `panel_rows`."""
     if isinstance(verdicts, Battles):
         return verdicts
     if isinstance(verdicts, JudgeOutputs):
@@ -140,7 +140,10 @@ def _of_judged(judged: Mapping[Any, JudgedBattles]) -> Battles:
     frames, told = [], []
     for name, own in judged.items():
         if not isinstance(own, JudgedBattles):
-            raise TypeError(f"a mapping of judges holds JudgedBattles by the judges' names, got {type(own).__name__}")
+            raise TypeError(
+                f"a mapping of judges must hold JudgedBattles by the judges' names, got {type(own).__name__} for "
+                f"{str(name)!r}"
+            )
         sides = {"model_a": own.models[own.model_a], "model_b": own.models[own.model_b]}
         frame = own.columns.drop(columns=list(sides), errors="ignore").reset_index(drop=True).assign(**sides)
         for target, b_first in _orders_of(own):
@@ -154,7 +157,7 @@ def _of_judged(judged: Mapping[Any, JudgedBattles]) -> Battles:
 
 
 def _orders_of(own: JudgedBattles) -> Iterator[tuple[Float, bool]]:
-    """Targets that A wins, and whether B was shown first: in each order where both are known, else once."""
+    """Targets that A wins, and whether B was shown first: for each order if both are known, else once."""
     if own.verdict_orders is not None and own.hard_label == "verdict":
         both = own.verdict_orders
     elif own.orders is not None:
@@ -174,8 +177,8 @@ def _of_table(frame: pd.DataFrame, where: PanelColumns) -> Battles:
             require_column(frame, name)
     if where.judges is not None and where.judge is not None:
         raise DataError(
-            f"judge={where.judge!r} is a column that names the judge of each row, and judges= are columns of verdicts: "
-            "leave one out"
+            f"judge={where.judge!r} (--judge) is a column that names the judge of each row, and judges= (--judges) are "
+            "columns of verdicts of one judge each: leave one of the two out"
         )
     reader = _Reader(frame, where)
     if where.judges is not None:
@@ -184,7 +187,7 @@ def _of_table(frame: pd.DataFrame, where: PanelColumns) -> Battles:
         if again is not None:
             raise DataError(f"column {again!r} is named twice as a judge (judges=, --judges): name it once")
         if not names:
-            raise DataError("judges= names no column of verdicts")
+            raise DataError("judges= (--judges) names no column of verdicts: name at least one")
         parts = [(name, reader.targets(name), reader.b_first) for name in names]
         judge = JUDGE[0]
         rest = frame.drop(columns=[name for name in (*names, judge) if name in frame]).assign(**{ROW: frame.index})
@@ -225,7 +228,7 @@ class _Reader:
         return read.target
 
 
-#: A judge (None: the table says), targets that side A wins, and whether side B was shown first.
+#: A judge (None if the table names judges), targets that side A wins, and whether side B was shown first.
 _Part = tuple[str | None, Float, Bool]
 
 
@@ -237,7 +240,7 @@ def _rows_of(frame: pd.DataFrame, sides: tuple[str, str], parts: Sequence[_Part]
         frames.append(own if name is None else own.assign(**{judge or JUDGE[0]: name}))
     table = pd.concat(frames, ignore_index=True)
     if len(table) == 0:
-        raise DataError(f"no verdict in {counted(len(frame), 'row')} of the table")
+        raise DataError(f"no verdict in the table: all are missing in its {counted(len(frame), 'row')}")
     column = usual_column(table, judge, JUDGE)
     if column is not None:
         reject_missing(table[column].isna().to_numpy(), column)
@@ -247,7 +250,7 @@ def _rows_of(frame: pd.DataFrame, sides: tuple[str, str], parts: Sequence[_Part]
 
 
 def _long(frame: pd.DataFrame, sides: tuple[str, str], target: Float, b_first: Bool) -> pd.DataFrame:
-    """The rows with a verdict, side A being the one that was shown first."""
+    """The rows with a verdict, where side A is the side that was shown first."""
     a, b = (frame[name].to_numpy() for name in sides)
     columns = {sides[0]: np.where(b_first, b, a), sides[1]: np.where(b_first, a, b)}
     columns[_TARGET] = np.where(b_first, 1 - target, target)
@@ -255,6 +258,6 @@ def _long(frame: pd.DataFrame, sides: tuple[str, str], target: Float, b_first: B
 
 
 def _told(battles: Battles, *sentences: str) -> Battles:
-    """The same, whose report tells how they were read."""
+    """The same battles; ``sentences`` on how they were read are added to their report."""
     report = replace(battles.report, target=None, read_as=(*battles.report.read_as, *sentences))
     return replace(battles, report=report)

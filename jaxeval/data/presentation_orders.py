@@ -1,4 +1,4 @@
-"""Which side of a pair was shown first, and the two orders of a battle that are rows of their own."""
+"""Which side of a pair was shown first, and battles whose two orders are in two rows."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from jaxeval.data.labels import Sides
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
 
-#: What becomes of battles that are judged in one order.
+#: What to do about battles that are judged in one order only.
 OneOrder = Literal["error", "keep", "drop"]
-#: Columns of prompts, of judges and of repeated runs, by which rows belong together, taken where none is named.
+#: Names of columns of prompts, of judges and of repeated runs, that are taken if the user names none.
 ITEM = ("item", "item_id", "question_id", "prompt_id", "instruction_id", "instruction_index", "question", "prompt")
 JUDGE = ("judge", "judge_model", "judge_name")
 RUN = ("run", "trial", "repetition")
-#: Columns of what judges printed.
+#: Names of columns of what judges printed.
 OUTPUT = (
     "output", "judge_output", "raw_judge_output", "raw_output", "reply", "judge_reply", "judge_response", "raw",
     "completion", "generated_text",
@@ -30,12 +30,12 @@ _SEPARATE = "take rows as battles of their own with one_order='separate' (on the
 _A_FIRST = ("model_a", "a", "ab", "a_first", "original", "first", "false", "0", "0.0")
 _B_FIRST = ("model_b", "b", "ba", "b_first", "swapped", "reversed", "second", "true", "1", "1.0")
 _WORDS = {folded(word): which for which, words in enumerate((_A_FIRST, _B_FIRST)) for word in words}
-#: Numbers and truth values say nothing of the order, unless their column does.
+#: These values say nothing about the order, unless the name of their column does.
 _OF_SWAPS = {"false", "true", "0", "1", "0.0", "1.0", "first", "second"}
 
 
 def usual_column(frame: pd.DataFrame, given: str | None, usual: Sequence[str]) -> str | None:
-    """The column that is ``given``, or else the first of ``usual`` names that is there however spelled, or None."""
+    """The column that is ``given``, or else the first of the ``usual`` names that is there in any spelling; or None."""
     by_name = {folded(column): column for column in reversed(frame.columns)}
     found = given or next((by_name[folded(name)] for name in usual if folded(name) in by_name), None)
     if found is not None:
@@ -44,14 +44,14 @@ def usual_column(frame: pd.DataFrame, given: str | None, usual: Sequence[str]) -
 
 
 class Pairs(NamedTuple):
-    """Pairs of models on items, each always written in one order."""
+    """Items and pairs of models, called units here; the first row of a unit decides the order of its models."""
 
     unit: NDArray[np.intp]  # (N,) number of each row's item and pair
-    flipped: Bool  # (N,) whether the row writes its models the other way round than the unit's first row
+    flipped: Bool  # (N,) whether a row has the models the other way round than the first row of its unit
 
 
 def pairs_of(item: NDArray[np.intp], first: NDArray[np.int32], second: NDArray[np.int32], n_models: int) -> Pairs:
-    """Rows (N,) of one item and the same two models, in whichever order."""
+    """The units of rows (N,): rows of one item and the same two models, in either order, are one unit."""
     low, high = np.minimum(first, second).astype(np.int64), np.maximum(first, second)
     unit, _ = pd.factorize((item * n_models + low) * n_models + high)
     start = np.unique(unit, return_index=True)[1]
@@ -62,7 +62,7 @@ def second_side_first(column: pd.Series, models: pd.Index, first: NDArray[np.int
     """(N,) whether the second model of a row was shown first, by a column of names, or of words such as "swapped".
 
     Raises:
-        DataError: values are missing, name neither side, or may be read in two ways.
+        DataError: values are missing, name neither side, or can be read in two ways.
     """
     name = str(column.name)
     reject_missing(column.isna().to_numpy(), name)
@@ -78,12 +78,13 @@ def second_side_first(column: pd.Series, models: pd.Index, first: NDArray[np.int
         raise DataError(
             f"column {name!r} does not say which side was shown first in {counted(odd.sum(), 'row')}"
             f"{first_place(odd)}: {str(value)[:60]!r}; known are the name of one of the two models, 'model_a' and "
-            "'model_b', 'AB' and 'BA', 'original' and 'swapped'; and true and false in a column of swaps"
+            "'model_b', 'AB' and 'BA', 'original' and 'swapped', and, in a column with 'swap' in its name, true and "
+            "false"
         )
     unsure = (by_word >= 0) & (by_name >= 0) & (by_word != by_name)
     if unsure.any():
         raise DataError(
-            f"column {name!r} may hold names of models, or words for the sides, and the two differ in "
+            f"column {name!r} may hold names of models, or words for the sides, with different results in "
             f"{counted(unsure.sum(), 'row')}{first_place(unsure)}: give the models other names"
         )
     return np.where(by_name >= 0, by_name, by_word) == 1
@@ -98,31 +99,33 @@ def rows_by_order(battle: NDArray[np.intp], b_first: Bool) -> NDArray[np.intp]:
 
 def one_order_text(n_one: int, n_battles: int) -> str:
     """What is wrong with battles that are judged in one order, in words."""
-    which = f"all {n_battles:,} battles are" if n_one == n_battles else f"{n_one:,} of {n_battles:,} battles are"
+    which = f"{n_one:,} of {n_battles:,} battles {'is' if n_one == 1 else 'are'}"
+    if n_one == n_battles:
+        which = "the only battle is" if n_battles == 1 else f"all {n_battles:,} battles are"
     return f"{which} judged in one order only, so that a preference for a position does not cancel out"
 
 
 class OrdersInRows(NamedTuple):
     """The rows of n battles, in both orders."""
 
-    rows: NDArray[np.intp]  # (n, 2) with the models as the first row writes them, and the other way round; -1 for none
+    rows: NDArray[np.intp]  # (n, 2) row with the models as in the battle's first row, and the other way round; or -1
 
     @property
     def base(self) -> NDArray[np.intp]:
-        """(n,) the row that a battle is written as."""
+        """(n,) the row that gives a battle its models and further columns."""
         return self.rows[:, 0]
 
     def turned(self, values: Sequence[Float], middle: float) -> list[Float]:
-        """(n,) values of both orders by those of rows (N,), if there are any; mirrored at the middle for the other."""
+        """(n,) values in both orders from values of rows (N,); those of the other order are mirrored at ``middle``."""
         absent = self.rows[:, 1] < 0
         both = [(own[self.base], np.where(absent, np.nan, 2 * middle - own[self.rows[:, 1]])) for own in values]
         return [of_order for orders in both for of_order in orders]
 
     def one_label(self, target: Float) -> Float:
-        """(n,) the human label of each battle, beside either row or both.
+        """(n,) the human label of each battle, which either row or both may have.
 
         Raises:
-            DataError: labels beside the two rows differ.
+            DataError: the labels of the two rows differ.
         """
         own, other = self.turned([target], 0.5)
         differ = ~np.isnan(own + other) & (own != other)
@@ -130,7 +133,7 @@ class OrdersInRows(NamedTuple):
             first, second = self.rows[differ.argmax()]
             raise DataError(
                 f"human labels beside the two orders of {counted(differ.sum(), 'battle')} differ (first in rows "
-                f"{first} and {second}; rows count from 0): a battle has one; correct them, or {_SEPARATE}"
+                f"{first} and {second}; rows count from 0), but a battle has one label: correct them, or {_SEPARATE}"
             )
         return np.where(np.isnan(own), other, own)
 
@@ -138,12 +141,12 @@ class OrdersInRows(NamedTuple):
 def orders_in_rows(
     frame: pd.DataFrame, item: str | None, sides: Sides, one_order: str | None
 ) -> tuple[OrdersInRows | None, str]:
-    """The orders of battles whose rows (N,) hold one each, or None; and what was found, in words.
+    """The orders of battles if each row (N,) holds one order, or None; and what was found, in words.
 
-    Where no column of items is named, rows are taken so if most battles have both orders, and none has one twice.
+    If no column of items is named, rows are read like that if most battles have both orders, and none has one twice.
 
     Raises:
-        DataError: some battles have one order; or, by the items that were named, an order twice.
+        DataError: some battles have one order only; or, with a named column of items, an order twice.
     """
     column = usual_column(frame, item, ITEM)
     if column is None:
@@ -162,20 +165,20 @@ def orders_in_rows(
     if item is None and (again.any() or 2 * both < len(rows)):
         times = counted(both, "pair of models is", "pairs of models are")
         return None, (
-            f"column {column!r}: {times} there in both orders, and rows are battles of their own; item={column!r} "
-            f"(--item) makes two orders one battle"
+            f"column {column!r}: {times} there in both orders, but each row is read as a battle of its own; "
+            f"item={column!r} (--item {column}) makes two orders one battle"
         )
     if again.any():
         raise DataError(
-            f"rows of one {', '.join(names)} have pairs of models in both orders, and {again.sum():,} repeat an order "
-            f"(first in row {own[again.argmax()]}; rows count from 0): name the prompts with item= (--item), or "
-            f"{_SEPARATE}"
+            f"rows of one {', '.join(names)} have pairs of models in both orders, but "
+            f"{counted(again.sum(), 'row repeats', 'rows repeat')} an order (first in row {own[again.argmax()]}; rows "
+            f"count from 0): name the prompts with item= (--item), or {_SEPARATE}"
         )
     if one.any() and one_order is None:
         raise DataError(
-            f"{one_order_text(int(one.sum()), len(one))} (first in row {own[rows[one][0, 0]]}; rows count from 0), by "
-            f"{', '.join(names)}: keep them with one_order='keep', leave them out with one_order='drop' (on the "
-            f"command line --one-order), or {_SEPARATE}"
+            f"{one_order_text(int(one.sum()), len(one))} (first in row {own[rows[one][0, 0]]}; rows count from 0). "
+            f"Battles are found by {', '.join(names)}: keep them with one_order='keep', leave them out with "
+            f"one_order='drop' (on the command line --one-order), or {_SEPARATE}"
         )
     rows = rows[~one] if one_order == "drop" else rows
     told = f"column {column!r}: two rows with the models in both orders are one battle ({both:,} times)"

@@ -1,4 +1,4 @@
-"""Files of judgments as well-known benchmarks publish them, as tables of battles; each is told by its columns."""
+"""Files of judgments as well-known benchmarks publish them, recognised by their columns and read as battles."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from jaxeval.data.outcomes import by_difference
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
 
-#: Scores that differ by no more are ties: as in FastChat, which MT-bench comes with.
+#: Scores that differ by no more are ties, as in FastChat, the home of MT-bench.
 _MT_BENCH_TIE = 0.1
 _GAMES = 2
 
 
 class PublishedFormat(NamedTuple):
-    """A schema, and what makes battles of its rows."""
+    """A published format: its columns, and the function that makes battles of its rows."""
 
     name: str
-    marks: tuple[str, ...]  # columns that tell it
-    further: tuple[str, ...]  # columns that are read besides, if they are there
-    battles: Callable[[pd.DataFrame, str | None], pd.DataFrame]  # of a table, and of a baseline that it does not name
-    told: str  # what was done, in a sentence
+    marks: tuple[str, ...]  # columns by which it is recognised
+    further: tuple[str, ...]  # further columns that are read if they are there
+    battles: Callable[[pd.DataFrame, str | None], pd.DataFrame]  # of a table and, if it names none, its baseline
+    told: str  # how it is read, in words
 
 
 def published_format(names: Sequence[str]) -> PublishedFormat | None:
@@ -51,10 +51,10 @@ def _mt_bench_scores(table: pd.DataFrame, _: str | None) -> pd.DataFrame:
     same = [name for name in ("question_id", "turn", "judge") if name in table]
     twice = table.duplicated([*same, "model"])
     if twice.any():
-        where = f"first row {int(twice.argmax())}; rows count from 0"
+        where = f"first in row {int(twice.argmax())}; rows count from 0"
         raise DataError(
             f"{counted(int(twice.sum()), 'row scores', 'rows score')} a model again for the same {', '.join(same)} "
-            f"({where}): keep one of them"
+            f"({where}): keep one row of each"
         )
     pairs = table.merge(table[[*same, "model", "score"]], on=same, suffixes=("", "_b"))
     pairs = pairs[pairs["model"] < pairs["model_b"]].rename(columns={"model": "model_a"})
@@ -68,7 +68,7 @@ def _alpaca_eval(table: pd.DataFrame, _: str | None) -> pd.DataFrame:
     preference = numbers_or_nan(table["preference"], "preference")
     preference = np.where(preference == 0, 1.5, preference)  # a draw of earlier versions
     outside = ~(np.isnan(preference) | ((preference >= 1) & (preference <= 2)))
-    reject_values(preference, outside, "preference", "AlpacaEval's preferences lie in [1, 2], and 0 is a draw")
+    reject_values(preference, outside, "preference", "AlpacaEval's preferences must lie in [1, 2], or be 0 for a draw")
     names = {"generator_1": "model_a", "generator_2": "model_b", "instruction": "item", "annotator": "judge"}
     return table.assign(target=2 - preference).rename(columns=names).drop(columns="preference")
 
@@ -76,7 +76,8 @@ def _alpaca_eval(table: pd.DataFrame, _: str | None) -> pd.DataFrame:
 def _arena_hard(table: pd.DataFrame, baseline: str | None) -> pd.DataFrame:
     if "baseline" not in table and baseline is None:
         raise DataError(
-            "it does not name the baseline of Arena-Hard: say baseline='gpt-4-0314' or what it was (--baseline)"
+            "the file does not name the baseline of Arena-Hard: name it with baseline= (--baseline), such as "
+            "baseline='gpt-4-0314'"
         )
     own = table["baseline"] if "baseline" in table else pd.Series(baseline, table.index)
     own = own if baseline is None else own.fillna(baseline)
@@ -93,16 +94,17 @@ def _arena_hard(table: pd.DataFrame, baseline: str | None) -> pd.DataFrame:
 
 
 def _scores(row: int, games: Any) -> list[str | None]:
-    """Grades of the games of a row; in the first one the baseline is A, in the second one the model."""
+    """Grades of the games of a row: the baseline is A in the first game, and the model in the second."""
     if not hasattr(games, "__len__") or len(games) != _GAMES:
         raise DataError(
-            f"games of row {row} (counted from 0): Arena-Hard has {_GAMES} games of a pair, one in each order"
+            f"column 'games', row {row} (rows count from 0): Arena-Hard has {_GAMES} games of a pair, one in each "
+            "order, and this row has not"
         )
     return [game.get("score") if isinstance(game, dict) else None for game in games]
 
 
 def _with_judge(table: pd.DataFrame) -> pd.DataFrame:
-    """Judges by their names, without that of the prompt."""
+    """The table with judges by name only; some files have the name of the prompt beside it."""
     if "judge" not in table:
         return table
     names = [str(x[0]) if hasattr(x, "__len__") and not isinstance(x, str) and len(x) else x for x in table["judge"]]
@@ -122,20 +124,20 @@ _FORMATS = (
         ("question_id", "model", "score", "judge", "turn"),
         (),
         _mt_bench_scores,
-        f"a battle for every pair of models on a question, a tie within {_MT_BENCH_TIE}; scores of -1 are missing",
+        f"a battle for every pair of models on a question; scores within {_MT_BENCH_TIE} are a tie, and -1 is missing",
     ),
     PublishedFormat(
         "AlpacaEval's annotations",
         ("generator_1", "generator_2", "preference"),
         ("instruction", "dataset", "annotator"),
         _alpaca_eval,
-        "the target is 2 less the preference",
+        "the target is 2 minus the preference",
     ),
     PublishedFormat(
         "Arena-Hard's judgments",
         ("model", "games"),
         ("uid", "question_id", "category", "judge", "baseline"),
         _arena_hard,
-        "two battles a row, one in each order",
+        "two battles per row, one in each order",
     ),
 )

@@ -1,4 +1,4 @@
-"""The places of items in rankings, read from a table: of ordered lists, or of items and ranks."""
+"""The places of items in rankings, read from a table of ordered lists, or of items and ranks."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from jaxeval.data.columns import factorize_sorted, numbers, plain, reject_missin
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
 
-#: A tie of t items is the mean of its orders, which takes the sums of 2**t - 1 sets of items.
+#: A tie of t items counts as the mean over its orders, which takes sums over 2**t - 1 sets of items.
 MOST_TIED = 10
 
 
 class Places(NamedTuple):
-    """Rankings end to end: ranking r has the places ``start[r]`` to ``start[r + 1]``, the best item first.
+    """Rankings one after the other: ranking r has the places ``start[r]`` to ``start[r + 1]``, the best item first.
 
-    Items that tie stand in the order of their numbers.
+    Items that tie are in the order of their numbers.
     """
 
     start: Int  # (N + 1,)
@@ -31,7 +31,7 @@ class Places(NamedTuple):
 
     @property
     def length(self) -> Int:
-        """(N,) items of each ranking."""
+        """(N,) number of items of each ranking."""
         return np.diff(self.start)
 
     @property
@@ -40,7 +40,7 @@ class Places(NamedTuple):
         return np.repeat(np.arange(len(self.start) - 1), self.length)
 
     def of(self, rankings: NDArray[Any]) -> Places:
-        """Those of some rankings."""
+        """The places of some rankings."""
         length = self.length[rankings]
         end = np.cumsum(length)
         place = np.repeat(self.start[:-1][rankings] - (end - length), length) + np.arange(length.sum())
@@ -48,7 +48,7 @@ class Places(NamedTuple):
 
 
 def has_places(frame: pd.DataFrame, item: str | None, rank: str | None) -> bool:
-    """Whether a row of a table is a place of a ranking, and no list."""
+    """Whether a row of a table is one place of a ranking, and not a whole list."""
     return item is not None or rank is not None or {"item", "rank"} <= set(frame.columns)
 
 
@@ -56,7 +56,7 @@ class Found(NamedTuple):
     """The places of a table, in any order."""
 
     frame: pd.DataFrame
-    roles: tuple[str, ...]  # columns that are no further ones
+    roles: tuple[str, ...]  # columns of rankings, items and ranks
     ranking: NDArray[np.intp]  # (E,) number of the ranking of each place
     row: NDArray[np.intp]  # (E,) row of the table
     names: Sequence[Any]  # (N,) of the rankings
@@ -66,14 +66,14 @@ class Found(NamedTuple):
 
 
 def from_places(frame: pd.DataFrame, ranking: str, item: str, rank: str) -> Found:
-    """A row a place."""
+    """The places of a table with one row per place."""
     for column in (ranking, item, rank):
         require_column(frame, column)
     number, names = pd.factorize(frame[ranking])
     reject_missing(number < 0, ranking)
     ranks = numbers(frame[rank], rank)
     bad = ~((ranks >= 1) & (ranks == np.floor(ranks)) & (ranks < 2**53))
-    reject_values(ranks, bad, rank, "ranks must be whole numbers from 1, the best")
+    reject_values(ranks, bad, rank, "ranks must be whole numbers from 1 on, where 1 is the best")
     values = frame[item]
     reject_missing(_blank(values), item)
     codes, items = factorize_sorted(values, item)
@@ -83,20 +83,20 @@ def from_places(frame: pd.DataFrame, ranking: str, item: str, rank: str) -> Foun
     )  # fmt: skip
     _reject_short(found)
     by_ranking = pd.Series(ranks).groupby(number)
-    # After a tie of two the next rank is one more (dense), or two more, as after a race (min).
+    # After a tie of two, the next rank is one more (dense), or two more, as in sports (min).
     off = [
         np.bincount(number, by_ranking.rank(method=method).to_numpy() != ranks, len(names)) > 0
         for method in ("dense", "min")
     ]
     _reject(
-        off[0] & off[1], found, "have gaps in their ranks",
+        off[0] & off[1], found, "has gaps in its ranks", "have gaps in their ranks",
         "give the places of each ranking the ranks 1, 2, 3 and so on, one rank for items that tie",
     )  # fmt: skip
     return found
 
 
 def from_lists(frame: pd.DataFrame, ranking: str) -> Found:
-    """A row a ranking."""
+    """The places of a table with one row per ranking."""
     require_column(frame, ranking)
     values = frame[ranking]
     lists = (list, tuple, np.ndarray)
@@ -115,8 +115,11 @@ def from_lists(frame: pd.DataFrame, ranking: str) -> Found:
         frame=frame, roles=(ranking,), ranking=row_of, row=row_of, names=range(len(frame)),
         item=np.zeros(0, np.intp), items=pd.Index([]), rank=np.array(ranks, float),
     )  # fmt: skip
-    _reject(missing, found, "hold a missing item, or an empty name", "name the item, or leave it out of the list")
-    _reject_short(found)  # before names are sorted, of which there may be none
+    _reject(
+        missing, found, "holds a missing item, or an empty name", "hold a missing item, or an empty name",
+        "name the item, or leave it out of the list",
+    )  # fmt: skip
+    _reject_short(found)  # before names are sorted, as there may be none
     codes, names = factorize_sorted(named, ranking)
     return found._replace(item=codes, items=names)
 
@@ -129,11 +132,15 @@ def _levels(value: Any, ranking: str, row: int) -> Iterable[list[Any]]:
         try:
             value = json.loads(value)
         except ValueError as error:
-            raise DataError(f"column {ranking!r} holds a list that is no JSON, in row {row}: {error}") from error
+            raise DataError(
+                f"column {ranking!r} holds a list that cannot be read as JSON, in row {row} (rows count from 0): "
+                f"{error}"
+            ) from error
     if not isinstance(value, list | tuple | np.ndarray):
         raise DataError(
             f"column {ranking!r} must hold ordered lists, or text such as 'a > b = c', got {plain(value)!r} in row "
-            f"{row} (rows count from 0); name the columns item= and rank= if each row is a place of a ranking"
+            f"{row} (rows count from 0); if each row is one place of a ranking, name the columns of items and ranks "
+            "with item= and rank= (--item and --rank)"
         )
     return [list(level) if isinstance(level, list | tuple | np.ndarray) else [level] for level in value]
 
@@ -145,23 +152,23 @@ def _blank(names: pd.Series) -> Bool:
     return blank | text.to_numpy(bool, na_value=False)
 
 
-def _reject(bad: Bool, found: Found, what: str, advice: str) -> None:
-    """An error that counts the rankings (N,) that are ``bad``, and says where the first is."""
+def _reject(bad: Bool, found: Found, one: str, many: str, advice: str) -> None:
+    """Raise an error that counts the ``bad`` rankings (N,), in words for ``one`` or ``many``, and names the first."""
     if bad.any():
         number = int(bad.argmax())
         rows = found.row[found.ranking == number]
         row = rows.min() if len(rows) else number  # an empty list has a row, and no place
         called = f", {plain(found.names[number])!r}," if len(found.frame) > len(bad) else ""
         raise DataError(
-            f"{int(bad.sum()):,} of {counted(len(bad), 'ranking')} {what} (the first{called} is in row {row}; rows "
-            f"count from 0): {advice}"
+            f"{int(bad.sum()):,} of {counted(len(bad), 'ranking')} {one if bad.sum() == 1 else many} (the "
+            f"first{called} is in row {row}; rows count from 0): {advice}"
         )
 
 
 def _reject_short(found: Found) -> None:
     _reject(
-        np.bincount(found.ranking, minlength=len(found.names)) < 2, found, "hold fewer than two items",
-        "one item alone says nothing; drop those rankings",
+        np.bincount(found.ranking, minlength=len(found.names)) < 2, found, "holds fewer than two items",
+        "hold fewer than two items", "one item alone says nothing; drop those rankings",
     )  # fmt: skip
 
 
@@ -169,12 +176,14 @@ def sorted_places(found: Found) -> Places:
     """The places of all rankings, the best item of each first.
 
     Raises:
-        DataError: a ranking holds an item twice, or more items tie than the mean over their orders can be taken of.
+        DataError: a ranking holds an item twice, or too many items tie for a mean over their orders.
     """
     n = len(found.names)
     pairs = pd.Series(found.ranking * len(found.items) + found.item)
     twice = np.bincount(found.ranking, pairs.duplicated().to_numpy(), n) > 0
-    _reject(twice, found, "hold an item twice", "an item has one place in a ranking; drop all others")
+    _reject(
+        twice, found, "holds an item twice", "hold an item twice", "an item has one place in a ranking; drop all others"
+    )
     order = np.lexsort([found.item, found.rank, found.ranking])
     ranking, rank = found.ranking[order], found.rank[order]
     start = np.concatenate([[0], np.cumsum(np.bincount(ranking, minlength=n))])
@@ -183,28 +192,29 @@ def sorted_places(found: Found) -> Places:
     number = np.cumsum(step) - 1
     tied = np.maximum.reduceat(np.bincount(number)[number], start[:-1])
     _reject(
-        tied > MOST_TIED, found, f"tie more than {MOST_TIED} items (up to {tied.max()})",
-        f"a tie is the mean of its orders, which takes 2**{tied.max()} sums; break ties, or leave items out",
+        tied > MOST_TIED, found, f"ties more than {MOST_TIED} items ({tied.max():,})",
+        f"tie more than {MOST_TIED} items (up to {tied.max():,})",
+        f"a tie is the mean over its orders, which takes 2**{tied.max()} sums; break ties, or leave items out",
     )  # fmt: skip
     return Places(start, found.item[order].astype(np.int32), number - number[start[:-1]][ranking])
 
 
 def first_rows(found: Found) -> NDArray[np.intp]:
-    """(N,) the first row of the table that each ranking has."""
+    """(N,) the first row of each ranking in the table."""
     first = np.full(len(found.names), len(found.frame))
     np.minimum.at(first, found.ranking, found.row)
     return first
 
 
 def varying_columns(found: Found) -> dict[str, str]:
-    """Columns that differ within a ranking, and in words in how many."""
+    """Columns that differ within a ranking, with the number of such rankings in words."""
     frame, first, varying = found.frame, first_rows(found), {}
     if len(frame) == len(first):
         return {}
     for name in set(frame.columns[~frame.columns.duplicated(keep=False)]) - set(found.roles):
         try:
             codes = pd.factorize(frame[name])[0]
-        except TypeError:  # lists and the like, of which there are no groups
+        except TypeError:  # lists and the like, which make no groups
             continue
         differs = np.bincount(found.ranking, codes[found.row] != codes[first][found.ranking], len(first)) > 0
         if differs.any():

@@ -1,4 +1,4 @@
-"""Rankings: which items were put in which order, encoded once; and their compression to cells."""
+"""Rankings: which items were put in which order, encoded once and compressed to cells."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ from jaxeval.wording import counted
 
 @dataclass(frozen=True, eq=False)
 class RankingCells(Cells):
-    """Rankings compressed: equal ones of one weight are a cell, sorted by length, items, ties and weight.
+    """Rankings compressed: equal rankings of one weight are a cell, sorted by length, items, ties and weight.
 
-    No cell belongs to a pair of models: all are in one group, and have no target.
+    Cells of rankings belong to no pair of models and have no target; all are in one group.
     """
 
-    places: Places  # of the C rankings
+    places: Places  # places of the C rankings
 
     @property
     def hard(self) -> bool:
-        """Whether cells are wins, ties and losses of pairs: they are not."""
+        """Whether cells are wins, ties and losses of pairs: those of rankings are not."""
         return False
 
     def localise(self, models: pd.Index) -> tuple[pd.Index, RankingCells]:
@@ -58,16 +58,16 @@ class RankingCells(Cells):
         Raises:
             TypeError: always.
         """
-        raise TypeError("rankings are no battles: fit them by fit_plackett_luce, or resample them by bootstrap")
+        raise TypeError("rankings are no battles: fit them with fit_plackett_luce, or resample them with bootstrap")
 
     def per_item(self, n_items: int) -> Float:
-        """(M,) rankings of each item."""
+        """(M,) number of rankings that hold each item."""
         return np.bincount(self.places.item, self.count[self.places.ranking], n_items).astype(np.float64)
 
 
 @dataclass(frozen=True, repr=False)
 class RankingsReport(DataReport):
-    """What was read of rankings, and what was left out; where `DataReport` counts battles, here are rankings."""
+    """What was read of rankings, and what was left out; where `DataReport` counts battles, this counts rankings."""
 
     n_places: int = 0  # items of all rankings together
 
@@ -75,25 +75,28 @@ class RankingsReport(DataReport):
         left_out = f"\n{counted(self.n_zero_weight, 'ranking')} of weight 0 left out" if self.n_zero_weight else ""
         return (
             f"{counted(self.n_rows, 'row')}: {counted(self.n_battles, 'ranking')} of {counted(self.n_models, 'item')}, "
-            f"{self.n_places / max(self.n_battles, 1):.4g} in each on average, {self.n_ties:,} with ties{left_out}"
+            f"{self.n_places / max(self.n_battles, 1):.4g} items in each on average, {self.n_ties:,} with ties"
+            f"{left_out}"
         )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RankingRows(Battles):
-    """Rankings as rows that are grouped, drawn and compressed as battles are. Nothing else of battles holds for them.
+    """Rankings as rows that are grouped, drawn and compressed like battles. Nothing else of battles holds for them.
 
-    ``model_a`` and ``model_b`` are the first and the last item of each.
+    ``model_a`` and ``model_b`` are the first and the last item of each ranking.
     """
 
     places: Places = field(default_factory=lambda: Places(*np.zeros((3, 1), np.int64)), repr=False)
     varying: dict[str, str] = field(default_factory=dict, repr=False)  # columns that differ within a ranking, and where
-    _no_group: ClassVar[str] = "group rankings by; besides those of items, ranks and weights there are: {}"
+    _no_group: ClassVar[str] = (
+        "group rankings by; the further columns are: {} (those of items, ranks and weights do not count)"
+    )
 
     def column(self, name: str) -> pd.Series:
-        """As of `Battles`; an error for a column that differs within a ranking."""
+        """As in `Battles`, with an error for a column that differs within a ranking."""
         if name in self.varying:
-            raise DataError(f"column {name!r} differs within {self.varying[name]}: rankings have no group by it")
+            raise DataError(f"column {name!r} differs within {self.varying[name]}, so that it cannot group rankings")
         return super().column(name)
 
     def compress(self, rows: slice | NDArray[np.intp]) -> tuple[Cells, NDArray[np.intp]]:
@@ -102,7 +105,8 @@ class RankingRows(Battles):
         places = self.places.of(chosen)
         weight = np.ones(len(chosen)) if self.weight is None else self.weight[chosen]
         weights, of_weight = np.unique(weight, return_inverse=True)
-        # One number a place: its item, and whether it ties with the place before. Rankings of one length are a table.
+        # One number per place says its item, and whether it ties with the place before. Rankings of one length make a
+        # table.
         tied = np.diff(places.level, prepend=-1) == 0
         tied[places.start[:-1]] = False
         code, length = 2 * places.item.astype(np.int64) + tied, places.length
@@ -138,7 +142,7 @@ class Rankings(Shown):
         >>> table = pd.DataFrame({"ranking": [["a", "b", "c"], ["b", ["a", "c"]], ["c", "a"]]})
         >>> rankings = jaxeval.Rankings.from_pandas(table)
         >>> print(rankings.report)
-        3 rows: 3 rankings of 3 items, 2.667 in each on average, 1 with ties
+        3 rows: 3 rankings of 3 items, 2.667 items in each on average, 1 with ties
         >>> rankings.to_lists()
         [['a', 'b', 'c'], ['b', ['a', 'c']], ['c', 'a']]
     """
@@ -159,25 +163,26 @@ class Rankings(Shown):
     ) -> Rankings:
         """Rankings from a DataFrame, or any table with the Arrow interface (polars, pyarrow, DuckDB).
 
-        A table holds ordered lists, a row a ranking; or items and their ranks, a row a place. It is read the second way
-        if ``item`` or ``rank`` is named, or if it has the columns "item" and "rank".
+        A table holds ordered lists, one row per ranking; or items and their ranks, one row per place. It is read in the
+        second way if ``item`` or ``rank`` is named, or if it has the columns "item" and "rank".
 
         Args:
             df: the table.
             ranking: column of ordered lists, the best item first. Items that tie are a list within the list. A list may
-                be text: ``a > b = c``, or JSON. Of items and ranks: the column that names each place's ranking.
+                be text: ``a > b = c``, or JSON. In a table of items and ranks: the column that names the ranking of
+                each row.
             item: column of items; by default "item".
-            rank: column of ranks from 1, the best; by default "rank". Items of one rank tie. The rank after a tie of
-                two is one more (1, 2, 2, 3) or two more (1, 2, 2, 4), in all places of a ranking alike.
+            rank: column of ranks, 1 for the best; by default "rank". Items of one rank tie. After a tie of two, the
+                next rank is one more (1, 2, 2, 3) or two more (1, 2, 2, 4), alike in all places of a ranking.
             weight: column of weights >= 0; none by default. A weight of 2 counts double in the fit, but stays one
                 ranking.
             count: column of the number of equal rankings that a list, or all places of a ranking, stand for.
             cluster: column that the cluster bootstrap resamples by default (prompts, voters, sessions).
 
         Raises:
-            DataError: a column is missing, an item or a rank is missing, a ranking holds one item only, or an item
-                twice, or more than ten items tie; ranks have gaps; a weight, a count or a cluster differs within a
-                ranking. The message names the column, and says how many rankings and which row.
+            DataError: a column, an item or a rank is missing; a ranking holds one item only, or an item twice; more
+                than ten items tie; ranks have gaps; or a weight, a count or a cluster differs within a ranking. The
+                message names the column, and says how many rankings are wrong and in which row the first is.
 
         Examples:
             >>> import jaxeval
@@ -202,7 +207,7 @@ class Rankings(Shown):
 
     @property
     def n_rankings(self) -> int:
-        """Rankings that take part in fits."""
+        """The number of rankings that take part in fits."""
         return self.rows.n_battles
 
     @property
@@ -245,14 +250,14 @@ class RankingColumns(TypedDict, total=False):
 
 
 def read_rankings(path: FileName | Sequence[FileName], **columns: Unpack[RankingColumns]) -> Rankings:
-    r"""Rankings from Parquet, CSV (or TSV, gzipped or not) and JSON-lines files.
+    r"""Rankings from files in the formats of `read_battles`.
 
     Args:
-        path: a file, a folder, a glob such as ``days/*.csv``, or a list of those; endings say the formats, as of
-            `read_battles`. Rankings of two files are never one, whatever they are called.
-        **columns: ``ranking``, ``item``, ``rank``, ``weight``, ``count`` and ``cluster``, as of `Rankings.from_pandas`.
-            In a CSV file a list is text, as ``a > b = c``. In JSON lines and Parquet a ranking with ties is a list of
-            lists, as ``[["a"], ["b", "c"]]``.
+        path: a file, a folder, a glob such as ``days/*.csv``, or a list of those; their endings say the formats, as in
+            `read_battles`. Rankings in two files are always two rankings, even under the same name.
+        **columns: ``ranking``, ``item``, ``rank``, ``weight``, ``count`` and ``cluster``, as in `Rankings.from_pandas`.
+            In a CSV file a list is text, such as ``a > b = c``. In JSON lines and Parquet a ranking with ties is a list
+            of lists, such as ``[["a"], ["b", "c"]]``.
 
     Raises:
         DataError: a file cannot be read as a table of rankings; the error names it.
@@ -283,12 +288,12 @@ def read_rankings(path: FileName | Sequence[FileName], **columns: Unpack[Ranking
 
 
 def as_rankings(rankings: Any) -> Rankings:
-    """``rankings`` itself, or read from a table with the standard column names."""
+    """``rankings`` itself; or rankings read from a table with the standard column names."""
     return rankings if isinstance(rankings, Rankings) else Rankings.from_pandas(rankings)
 
 
 def _rows(found: Found, weight: str | None, count: str | None, cluster: str | None) -> RankingRows:
-    """The rankings of a table, with what the table says of each."""
+    """The rankings of a table, with their weights, counts and further columns."""
     frame, n = found.frame, len(found.names)
     every = sorted_places(found)
     varying = varying_columns(found)
@@ -305,7 +310,9 @@ def _rows(found: Found, weight: str | None, count: str | None, cluster: str | No
     n_zero = int(counts[weights == 0].sum())
     kept = np.flatnonzero((weights > 0) & (counts > 0))
     if len(kept) == 0:
-        raise DataError(f"no ranking is left of {n:,}: {n_zero:,} have weight 0, the others count none")
+        raise DataError(
+            f"no ranking is left of {counted(n, 'ranking')}: {n_zero:,} of weight 0, and the others have count 0"
+        )
     places, weights, counts = every.of(kept), weights[kept], counts[kept]
     present, (item,) = renumbered(len(found.items), places.item)
     has_ties = places.level[places.start[1:] - 1] < places.length - 1

@@ -63,27 +63,27 @@ def read_battles(
     progress: bool | None = None,
     **columns: Unpack[BattleColumns],
 ) -> Battles:
-    """Battles from Parquet, Arrow, CSV, JSON and Excel files, or from a table of counts in one.
+    """Battles from Parquet, Arrow, CSV, JSON and Excel files; the files may hold single votes or counts of votes.
 
-    Files may be larger than memory: rows that are equal in all columns that are read become one row and their number,
-    from about two million rows on. Memory grows with the distinct rows: columns such as ``cluster=`` (a voter's name, a
-    time) that differ in every row keep all of them. A line of JSON may have 32 MiB, and 200 lists and objects within
-    each other.
+    Files may be larger than memory. From about two million rows on, rows that are equal in all columns that are read
+    are merged: one row stands for all of them, with their number. Memory grows with the number of distinct rows, so a
+    column that differs in every row, such as a voter's name in ``cluster=`` or a time, keeps all rows in memory. A line
+    of JSON may have up to 32 MiB, and lists and objects nested up to 200 deep.
 
     Args:
         path: a file, a folder, a glob such as "votes/*.parquet", "-" for standard input, or a list of those, read as
-            one table. With the extra ``jaxeval[remote]`` also a file or a glob on another machine, as
-            ``hf://datasets/OWNER/NAME/data/*.parquet``, ``https://...`` or ``s3://...``: of Parquet files the needed
-            columns are fetched, of others all, to temporary files. The format follows from the ending: .parquet,
-            .feather, .csv, .tsv, .jsonl (or .json, also with one array of objects), .xlsx (with the extra
-            ``jaxeval[excel]``); of text also with .gz, .bz2 or .zst. It follows from the content where the ending is
-            another one.
+            one table. With the extra ``jaxeval[remote]`` also a file or a glob on another machine, such as
+            ``hf://datasets/OWNER/NAME/data/*.parquet``, ``https://...`` or ``s3://...``; of Parquet files only the
+            needed columns are fetched, other files as a whole, to temporary files. The ending says the format:
+            .parquet, .feather, .csv, .tsv, .jsonl (or .json, also with one array of objects), .xlsx (with the extra
+            ``jaxeval[excel]``); text files may end with .gz, .bz2 or .zst after that. With any other ending, the
+            content says the format.
         keep: further columns to read, for ``by=`` and ``cluster=`` of the estimators.
         baseline: the model that others were compared with, where a published format does not name it (Arena-Hard).
-        progress: show a bar on standard error; by default only on a terminal, for reading over 0.7 s.
+        progress: show a bar on standard error; by default only on a terminal, when reading takes over 0.7 s.
         **columns: ``model_a``, ``model_b``, ``winner``, ``target``, ``scores``, ``tie_within``, ``winner_model``,
             ``loser_model``, ``labels``, ``weight``, ``propensity``, ``count``, ``cluster``, ``both_bad``, ``missing``
-            and ``where``, as in `Battles.from_pandas`. The columns of ``where`` are read, too.
+            and ``where``, as in `Battles.from_pandas`. The columns that ``where`` names are read, too.
 
     Raises:
         DataError: a file cannot be read as a table of battles, or files do not have the same columns.
@@ -122,8 +122,8 @@ def read_battles(
                 if column not in own_columns or column not in first_columns:
                     lacks, has = (file, files[0]) if column in first_columns else (files[0], file)
                     raise DataError(
-                        f"{lacks.name}: no column {column!r}, which {has.name} has: read them apart, or name the "
-                        "column of the result that all have"
+                        f"{lacks.name}: no column {column!r}, which {has.name} has: read the files separately, or name "
+                        "a result column that all of them have"
                     )
             starts.append((str(file.name), rows.n_rows))
             rows.add_all(own, own_columns, file.name)
@@ -140,7 +140,7 @@ def read_battles(
 
 
 def needed_for(columns: BattleColumns, keep: Sequence[str]) -> tuple[NeededColumns, tuple[str, ...]]:
-    """The columns that a table of battles is read by, and those of them that hold names or labels."""
+    """The columns that are needed to read a table of battles, and those of them that hold names or labels."""
     given = inspect.signature(Battles.from_pandas).bind(None, **columns)  # an error for other names
     given.apply_defaults()
     role = given.arguments
@@ -162,7 +162,7 @@ def needed_for(columns: BattleColumns, keep: Sequence[str]) -> tuple[NeededColum
 
 
 def _fetch(files: Sequence[Path], needed: NeededColumns, progress: bool | None) -> None:
-    """Fetch what is needed of remote files, before another bar is shown; what they lack is told when they are read."""
+    """Fetch the needed columns of remote files before the bar of reading starts; reading reports columns they lack."""
     for file in filter(is_partial, files):
         head = head_columns(file)
         try:
@@ -200,7 +200,7 @@ def _part(file: Path, needed: NeededColumns, widened: dict[str, Any]) -> pd.Data
 def _rows_of(
     file: Path, needed: NeededColumns, text: Sequence[str], spelled: Mapping[str, str], advance: Advance
 ) -> EqualRows:
-    """The rows of a file, by the names that are ``needed``; its own are ``spelled`` otherwise."""
+    """The rows of a file under the ``needed`` names of columns, which ``spelled`` gives by the file's own names."""
     of_file = {name: column for column, name in spelled.items()}
     needed, text = needed.renamed(spelled), [of_file.get(name, name) for name in text]
 

@@ -1,4 +1,4 @@
-"""What goes wrong on the way to a file on another machine, in words that say where and hold no password."""
+"""Errors on the way to a file on another machine: they say where, and hold no password."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from jaxeval.wording import did_you_mean, named
 def reaching(
     name: str, system: Any = None, path: str = "", done: Callable[[], tuple[int, int | None]] | None = None
 ) -> Iterator[None]:
-    """What goes wrong on the way to a file, as errors that say where, and no password.
+    """Turn errors on the way to a file into errors that say where, and hold no password.
 
     Args:
-        name: of the file.
-        system: its file system, and ``path`` there: to tell near misses of a file that is not there.
-        path: see ``system``.
-        done: of a download, the bytes that are here and those of the whole.
+        name: the name of the file.
+        system: its file system, where similar names are looked for if the file is not there.
+        path: its path in that file system.
+        done: gives, during a download, the number of bytes that are here and of all bytes.
     """
     try:
         yield
     except (DataError, ImportError):
         raise
     except Exception as error:
-        # What caused it may hold a password: it is not shown beside.
+        # The cause may hold a password: it is not shown.
         raise _explained(error, name, system, path, done) from None
 
 
@@ -46,9 +46,9 @@ def _explained(
     statuses = [getattr(getattr(one, "response", one), "status_code", getattr(one, "status", None)) for one in chain]
     status = next((code for code in statuses if code and isinstance(code, int)), None)
     where = shown(name)
-    login = "log in by `hf auth login` (once `huggingface-cli login`), or set HF_TOKEN"
+    login = "log in with `hf auth login` (formerly `huggingface-cli login`), or set HF_TOKEN"
     if "OfflineModeIsEnabled" in kinds:
-        return DataError(f"{where} cannot be fetched: HF_HUB_OFFLINE is set")
+        return DataError(f"{where} cannot be fetched: HF_HUB_OFFLINE is set; unset it to fetch files")
     if "GatedRepoError" in kinds:
         return DataError(f"{where} is gated: accept its conditions on its page, and {login}")
     if "RepositoryNotFoundError" in kinds:
@@ -56,34 +56,36 @@ def _explained(
     if "RevisionNotFoundError" in kinds:
         return FileNotFoundError(f"no such revision: {where}")
     if status in (401, 403) or isinstance(error, PermissionError):
-        hint = login if is_hub(name) else "put user and password in ~/.netrc, or log in as its service asks"
+        hint = login if is_hub(name) else "put user and password in ~/.netrc, or log in as the service requires"
         code = f" ({status})" if status else ""
-        return DataError(f"{where} cannot be fetched: its server asks who you are, or refuses you{code}: {hint}")
+        return DataError(f"{where} cannot be fetched: its server wants a login, or refuses yours{code}: {hint}")
     if status in (404, 410) or (status is None and isinstance(error, FileNotFoundError) and error.__cause__ is None):
         return FileNotFoundError(f"no such file: {where}{_near(system, path)}")
     text = without_secrets(str(chain[-1] if isinstance(error, FileNotFoundError) else error)).strip()
+    remedy = "try again, or download it by other means"
     if status is not None:
         what = f"its server answers {status}"
     elif "TooManyRedirects" in kinds:
-        what = "its server sends from one address to another without end"
+        what = "its server redirects without end"
     elif any("timeout" in kind.lower() for kind in kinds):
         what = "its server does not answer in time"
     elif done is None:
         what = f"its server cannot be reached ({text or type(error).__name__})"
     elif isinstance(error, OSError) and error.errno == errno.ENOSPC:
-        what = f"no space is left in {tempfile.gettempdir()}, and TMPDIR names another folder,"
+        what = f"no space is left in {tempfile.gettempdir()}"
+        remedy = "free some space, or set TMPDIR to another folder"
     else:
         what = "the connection broke"
     if done is not None:
         here, size = done()
         of = "an unknown number of" if size is None else f"{size:,}"
-        # More may have come of a piece that is lost.
+        # A piece that broke off is not counted.
         what += f" after at least {here:,} of {of} bytes" if here else f" before all of {of} bytes were here"
-    return DataError(f"{where} cannot be fetched: {what}; nothing of it is kept: try again, or fetch it otherwise")
+    return DataError(f"{where} cannot be fetched: {what}; no part of it is kept: {remedy}")
 
 
 def _near(system: Any, path: str) -> str:
-    """Files beside one that is not there, as the end of an error."""
+    """Similar names beside a file that is not there, as the end of an error."""
     if system is None or is_web(path):
         return ""
     folder, _, last = path.rpartition("/")

@@ -1,8 +1,8 @@
-"""Files on other machines, fetched through fsspec as files here, for the rest of the process.
+"""Files on other machines, fetched through fsspec to local copies, which last as long as the process.
 
-They go to a folder of temporary files, which is removed at the end, or by the next process if this one is killed. Of a
-Parquet file only its end is fetched first, which says where every column is; `fetch_columns` then fetches the columns
-that are needed into their places.
+Copies are in a temporary folder, which is removed at the end, or by the next process if this one is killed. Of a
+Parquet file, only its end is fetched first: it says where every column is. `fetch_columns` then fetches the needed
+columns into their places.
 """
 
 from __future__ import annotations
@@ -29,35 +29,35 @@ from jaxeval.wording import named
 _SECONDS_TO_CONNECT, _SECONDS_SILENT = 30.0, 60.0
 _MEGABYTE = 1_000_000
 _PIECE_BYTES = 2**23
-#: What is fetched of a Parquet file first: most footers are shorter.
+#: Bytes that are fetched of a Parquet file first: most footers are shorter.
 _END_BYTES = 2**16
 _MARK, _LENGTH_BYTES = b"PAR1", 4
-#: Columns that lie so close to each other are fetched as one: what is between takes less time than another request.
+#: Columns with smaller gaps are fetched in one request: the bytes between take less time than another request.
 _GAP_BYTES = 2**20
 #: Old writers of Parquet count too few bytes of a column, by the length of a header.
 _PADDING = 100
-#: From here on a download is told, where no bar is shown either.
+#: Downloads from this size on are announced on standard error.
 _LARGE = 50 * _MEGABYTE
-#: The beginning of the names of folders of copies, and a file in each that is locked while its process lives.
+#: The beginning of the names of folders of copies; each folder has a file that is locked while its process lives.
 _FOLDER, _LOCK = "jaxeval-remote-", "lock"
 
 
 class _Remote(NamedTuple):
-    """A file elsewhere."""
+    """A file on another machine."""
 
     name: str
     system: Any  # fsspec's AbstractFileSystem
     path: str  # as the system calls it
-    size: int | None  # bytes; None if nobody says
-    has_parts: bool  # that can be fetched alone
-    version: str  # what its server says of it
+    size: int | None  # bytes; None if the server does not say
+    has_parts: bool  # whether parts of it can be fetched
+    version: str  # what its server says about it
 
 
 class _Partial(NamedTuple):
-    """A file of which parts are here."""
+    """A file that is here in part."""
 
     remote: _Remote
-    there: set[tuple[int, int]]  # parts that are here, from and to which byte
+    there: set[tuple[int, int]]  # the parts that are here: the first byte, and the one after the last
 
 
 _COPIES: dict[tuple[str, str], Path] = {}  # by name and version
@@ -68,38 +68,38 @@ _PARTIAL: dict[Path, _Partial] = {}
 def _folder() -> Path:
     _remove_left()
     folder = Path(tempfile.mkdtemp(prefix=_FOLDER))
-    with suppress(OSError):  # no locks here: then nobody else removes it
+    with suppress(OSError):  # without locks, no other process removes the folder
         handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT)
-        try_lock(handle)  # as long as the process lives
+        try_lock(handle)  # until the process ends
         os.write(handle, b"locked")
     atexit.register(remove_copies)
     return folder
 
 
 def _remove_left() -> None:
-    """Remove what processes that were killed had fetched."""
+    """Remove the copies of processes that were killed."""
     for lock in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*/{_LOCK}"):
-        # Somebody else's, gone meanwhile, or open on Windows: it stays. So does one that is not locked yet.
+        # A folder of another user, gone meanwhile, or open on Windows stays. So does one whose lock is still empty.
         with suppress(OSError), lock.open("rb+") as file:
             if lock.stat().st_size and try_lock(file.fileno()):
                 shutil.rmtree(lock.parent, ignore_errors=True)
 
 
 def remove_copies() -> None:
-    """Remove all that was fetched: at the end of the process, also where it ends at once."""
+    """Remove all copies of this process; it is called at its end, also when it ends at once."""
     if _folder.cache_info().currsize:
         shutil.rmtree(_folder(), ignore_errors=True)
 
 
 def fetched(name: str, progress: bool | None = None) -> Path:
-    """The remote file ``name`` as a file here. It is fetched again only if it has changed.
+    """A local copy of the remote file ``name``. The file is fetched again only if it has changed.
 
     Args:
-        name: with its protocol.
-        progress: as of `progress_bar`; if None, a large download is told on standard error where there is no bar.
+        name: its name, with the protocol.
+        progress: as in `progress_bar`; if None, a large download without a bar is announced on standard error.
 
     Raises:
-        DataError: it cannot be fetched; nothing of it stays.
+        DataError: it cannot be fetched; no part of it stays.
         FileNotFoundError: there is no such file.
         ImportError: the package that speaks the protocol is not installed.
     """
@@ -116,15 +116,15 @@ def fetched(name: str, progress: bool | None = None) -> Path:
 
 
 def is_partial(copy: Path) -> bool:
-    """Whether some of a file is not here yet."""
+    """Whether a part of the file is not here yet."""
     return copy in _PARTIAL
 
 
 def fetch_columns(copy: Path, columns: Sequence[str] | None = None, progress: bool | None = None) -> None:
-    """Fetch what is not here yet of some columns of a file, or of all of it; nothing of a file that is whole here.
+    """Fetch the missing parts of some columns of a file, or of the whole file.
 
     Raises:
-        DataError: it cannot be fetched; nothing of the file stays.
+        DataError: it cannot be fetched; no part of the file stays.
     """
     if not is_partial(copy):
         return
@@ -145,10 +145,10 @@ def fetch_columns(copy: Path, columns: Sequence[str] | None = None, progress: bo
 
 
 def remote_files(name: str) -> list[str]:
-    """The names of the files that a remote name, or a pattern, stands for; nothing is fetched.
+    """The names of the files that a remote name, or a pattern, stands for; no file is fetched.
 
     Raises:
-        DataError: the name is no file that is read, or its server cannot be reached.
+        DataError: the protocol is not supported, or the server cannot be reached.
         FileNotFoundError: no file matches.
         ImportError: the package that speaks the protocol is not installed.
     """
@@ -187,14 +187,14 @@ def _found(name: str) -> _Remote:
 
 
 def _opened(name: str) -> tuple[Any, str]:
-    """The file system that a name is of, and what it calls the file."""
+    """The file system of a name, and the file's path in it."""
     protocol, *rest = name.split(":", 1)
     protocol = protocol.lower()  # as in HTTP://
     name = ":".join([protocol, *rest])
     if protocol not in PROTOCOLS or not name.startswith(f"{protocol}://"):
         raise DataError(
-            f"{shown(name)}: names of files elsewhere begin with one of {', '.join(PROTOCOLS)}, and ://; a file "
-            "here is named by its path"
+            f"{shown(name)}: the name of a file on another machine begins with one of {', '.join(PROTOCOLS)}, followed "
+            "by ://; for a file on this machine, give its path"
         )
     try:
         urlsplit(name)
@@ -206,7 +206,7 @@ def _opened(name: str) -> tuple[Any, str]:
         options = _web_options(name) if is_web(name) else {}
         if is_hub(name):
             options["endpoint"] = os.environ.get("HF_ENDPOINT")
-        # Of its own, as others keep lists of files that were there once.
+        # A new instance, as cached ones keep old lists of files.
         system = fsspec.filesystem(protocol, skip_instance_cache=True, **options)
     except (ImportError, ValueError) as error:
         own = "" if protocol in ("hf", "http", "https") else f", and the package that fsspec asks for ({error})"
@@ -217,10 +217,10 @@ def _opened(name: str) -> tuple[Any, str]:
 def _web_options(name: str) -> dict[str, Any]:
     import aiohttp
 
-    # By default a download may take five minutes in all, and proxies of the environment are passed by.
+    # aiohttp by default limits a download to five minutes in all, and ignores the proxies of the environment.
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=_SECONDS_TO_CONNECT, sock_read=_SECONDS_SILENT)
     client = {"timeout": timeout, "trust_env": True, "auto_decompress": False}
-    # An address that is written in %XX is sent as it is: it may be signed.
+    # An address with %XX in it is sent unchanged: it may be signed.
     return {"client_kwargs": client, "headers": {"Accept-Encoding": "identity"}, "encoded": "%" in name}
 
 
@@ -241,7 +241,9 @@ def _fetch_whole(remote: _Remote, copy: Path, progress: bool | None) -> None:
     with copy.open("rb") as file:
         begin = file.read(_END_BYTES).lstrip().lower()
     if begin.startswith((b"<!doctype html", b"<html")):
-        hint = "; files of a dataset are hf://datasets/OWNER/NAME/FILE" if "//huggingface.co/" in remote.name else ""
+        hint = (
+            "; name a file of a dataset as hf://datasets/OWNER/NAME/FILE" if "//huggingface.co/" in remote.name else ""
+        )
         raise DataError(f"{shown(remote.name)} is a web page, and no file: name the file itself{hint}")
 
 
@@ -268,7 +270,7 @@ def _fetch_parts(remote: _Remote, copy: Path, parts: Sequence[tuple[int, int]], 
 
 
 def _fetch_end(remote: _Remote, copy: Path) -> bool:
-    """Make a file with the end of a Parquet file, or all of a small one; False if no end can be told, or fetched."""
+    """Fetch the end of a Parquet file, or all of a small one, into a file; False if the end cannot be fetched alone."""
     if not remote.size or not remote.has_parts:
         return False
     size = remote.size
@@ -294,9 +296,9 @@ def _fetch_end(remote: _Remote, copy: Path) -> bool:
 
 
 def _source(remote: _Remote, **options: Any) -> Any:
-    """The file to read, from its beginning on where ``block_size`` is 0."""
+    """The remote file, opened; with ``block_size`` 0 it is read from its beginning on."""
     if is_web(remote.name):
-        options["size"] = remote.size  # which is not asked for again
+        options["size"] = remote.size  # so that the server is not asked again
     elif not is_hub(remote.name):
         options.pop("block_size", None)  # others read ahead
     return remote.system.open(remote.path, "rb", **options)
@@ -311,7 +313,7 @@ def _read(source: Any, start: int, end: int) -> bytes:
 
 
 def _parts(copy: Path, columns: Sequence[str], size: int) -> list[tuple[int, int]]:
-    """Where the columns are in the file, close ones together."""
+    """The parts of the file that hold the columns, close ones joined."""
     import pyarrow.parquet as pq
 
     about = pq.read_metadata(copy)
@@ -337,13 +339,13 @@ def _parts(copy: Path, columns: Sequence[str], size: int) -> list[tuple[int, int
 
 @contextmanager
 def _told(remote: _Remote, most: int | None, progress: bool | None) -> Iterator[Advance]:
-    """Say how much is fetched at most, and show how much of it is here: to be told the bytes so far."""
+    """Announce the size of a download, and show its progress: the block calls the function that it gets with bytes."""
     folder = _folder()
     free = shutil.disk_usage(folder).free
     if most is not None and most > free:
         raise DataError(
-            f"{shown(remote.name)}: {_megabytes(most)} are to be fetched, and {folder.parent} has {_megabytes(free)} "
-            "free: name another folder by TMPDIR"
+            f"{shown(remote.name)}: fetching it takes {_megabytes(most)}, but {folder.parent} has {_megabytes(free)} "
+            "free: free some space, or set TMPDIR to another folder"
         )
     if most is None or most >= _LARGE:
         of = f" of {_megabytes(remote.size)}" if remote.size not in (None, most) else ""

@@ -1,4 +1,4 @@
-"""Names of files on other machines: how they are told, and how they are shown without passwords and tokens."""
+"""Names of files on other machines: how they are recognised, and how they are shown without passwords and tokens."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import unquote, urlsplit
 
-#: A file as its user names it: here, or (always text) on another machine.
+#: A file as its user names it: on this machine, or (always text) on another one.
 FileName: TypeAlias = str | Path
 
 _WEB = ("http", "https")
-#: Protocols of machines elsewhere. Others of fsspec's read files here, or within other files.
+#: Protocols of other machines. Further ones of fsspec read local files, or files within files.
 PROTOCOLS = ("hf", *_WEB, "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oss", "oci", "hdfs", "webhdfs",
              "ftp", "sftp", "ssh", "webdav")  # fmt: skip
 _LONGEST_NAME = 150
 
 
 def is_remote(name: FileName) -> bool:
-    """Whether a name is that of a file on another machine, or asks for one by a protocol that is not read."""
+    """Whether a name is the address of a file on another machine, by any protocol, also one that is not supported."""
     return isinstance(name, str) and re.match(r"[\w+.-]+(::.*)?://", name) is not None
 
 
@@ -33,18 +33,18 @@ def is_hub(name: str) -> bool:
 
 
 def shown(name: FileName) -> str:
-    """A name as messages may tell it: without the user, the password and the query, which may hold a token."""
+    """A name as messages may show it: without the user, the password and the query, which may hold a token."""
     return without_secrets(str(name)) if is_remote(name) else str(name)
 
 
 def without_secrets(text: str) -> str:
-    """A text without what addresses in it hold of users, passwords and queries."""
+    """A text in which addresses have no users, passwords and queries."""
     text = re.sub(r"(\w://)[^/\s]*@", r"\1***@", text)
     return re.sub(r"(\w://[^\s?'\"]*)[?#][^\s'\")>]*", r"\1?...", text)
 
 
 def base_name(name: FileName) -> str:
-    """The last part of a name, without what `shown` leaves out; a name that a file here can have."""
+    """The last part of a name, without what `shown` leaves out, as a name that a local file can have."""
     if not is_remote(name):
         return Path(name).name
     path = urlsplit(str(name)).path if is_web(str(name)) else str(name)

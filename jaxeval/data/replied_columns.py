@@ -1,4 +1,4 @@
-"""Columns of what judges printed, where tables have verdicts: grades of single answers, and verdicts on a reference."""
+"""Columns of what judges printed, in place of verdicts: grades of single answers, and verdicts against a reference."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _GRADES = {
 
 
 class RepliedVerdicts(NamedTuple):
-    """What N replies say of models against a reference."""
+    """What N replies say about models against a reference."""
 
     outcome: Float  # (N,) of the model: 1 a win, 0 a loss, NaN where it cannot be read
     confidence: Float  # (N,) as it was stated, in [0, 1]; NaN where it was not
@@ -32,7 +32,7 @@ class RepliedVerdicts(NamedTuple):
 
 
 def holds_text(column: pd.Series) -> bool:
-    """Whether a column holds text or objects, and no numbers or truth values."""
+    """Whether a column holds only text or objects: no numbers or truth values."""
     if isinstance(column.dtype, pd.CategoricalDtype) or not (
         column.dtype == object or pd.api.types.is_string_dtype(column)
     ):
@@ -42,12 +42,12 @@ def holds_text(column: pd.Series) -> bool:
 
 
 def replied_grades(column: pd.Series, drop: bool) -> tuple[Float, Bool]:
-    """(N,) grades of single answers, as 1 and 0 for Yes and No, or numbers; and which replies cannot be read.
+    """(N,) grades of single answers, 1 and 0 for Yes and No, or numbers; and (N,) which replies cannot be read.
 
-    Missing replies are missing grades. ``drop`` makes those that cannot be read missing, too.
+    Missing replies are missing grades. With ``drop``, replies that cannot be read are missing grades, too.
 
     Raises:
-        DataError: some cannot be read, or words and numbers stand side by side.
+        DataError: replies cannot be read, or grades come in words and in numbers.
     """
     missing = column.isna().to_numpy()
     grade, wrong = np.full(len(column), np.nan), np.full(len(column), "", object)
@@ -68,14 +68,14 @@ def replied_grades(column: pd.Series, drop: bool) -> tuple[Float, Bool]:
             wrong[row], grade[row] = reply.wrong or "no grade", np.nan
     unread = wrong != ""
     if unread[~missing].all():
-        finite_or_nan(column, str(column.name))  # no column of replies: an error that says so
+        finite_or_nan(column, str(column.name))  # raises an error that says that these are no numbers
     if unread.any() and not drop:
         raise unread_error(column, wrong, unread)
     numbers = ~in_words & ~np.isnan(grade) & ~np.isin(grade, (0.0, 1.0))
     if in_words.any() and numbers.any():
         raise DataError(
             f"column {column.name!r} holds words such as Yes and No ({in_words.sum():,}) and grades in numbers "
-            f"({numbers.sum():,}): read one kind at a time"
+            f"({numbers.sum():,}): read the two kinds from two tables"
         )
     return grade, unread
 
@@ -85,7 +85,7 @@ def _key(word: str) -> str:
 
 
 def _grade(word: str) -> float | None:
-    """The grade that a word is, NaN without one; None where it is no grade."""
+    """The grade that a word stands for, NaN for an empty word; None for a word that is no grade."""
     try:
         return _GRADES[_key(word)] if _key(word) in _GRADES else float(_key(word) or "nan")
     except ValueError:
@@ -95,15 +95,15 @@ def _grade(word: str) -> float | None:
 def replied_verdicts(
     frame: pd.DataFrame, column: str, reference: str | None, judge: NDArray[np.intp], rules: ReplyRules, drop: bool
 ) -> RepliedVerdicts:
-    """Outcomes of models by replies about two sides, one of which is the reference.
+    """Outcomes of models from replies about two sides, one of which is the reference.
 
     Args:
         frame: N rows.
-        column: of the replies; missing ones are missing outcomes.
-        reference: "A" where the judge saw the reference first, "B" where second, or a column that says so.
+        column: the column of replies; missing replies are missing outcomes.
+        reference: "A" if the judge saw the reference first, "B" if second, or a column of A and B.
         judge: (N,) number of the judge.
-        rules: what replies are to be.
-        drop: leave out those that cannot be read.
+        rules: what replies must be like.
+        drop: leave out replies that cannot be read.
 
     Raises:
         DataError: replies cannot be read, or the side of the reference is not known.
@@ -122,9 +122,9 @@ def _reference_first(frame: pd.DataFrame, column: str, reference: str | None) ->
     """(N,) whether the judge saw the reference first."""
     if reference is None:
         raise DataError(
-            f"column {column!r} holds what judges printed about two sides, and nothing says which one the reference "
-            "is: reference='A' if the judge saw it first, as with the prompts of the method, 'B' if second, or the "
-            "name of a column with A and B (on the command line --reference)"
+            f"column {column!r} holds what judges printed about two sides, but nothing says which side is the "
+            "reference: give reference='A' if the judge saw it first, as with the prompts of the method, 'B' if "
+            "second, or the name of a column with A and B (on the command line --reference)"
         )
     if reference in ("A", "B") and reference not in frame.columns:
         return np.full(len(frame), reference == "A")
@@ -134,12 +134,12 @@ def _reference_first(frame: pd.DataFrame, column: str, reference: str | None) ->
     if odd.any():
         raise DataError(
             f"column {reference!r} does not say which side the reference is in {counted(odd.sum(), 'row')} (first in "
-            f"row {int(odd.argmax())}; rows count from 0): A where the judge saw it first, B where second"
+            f"row {int(odd.argmax())}; rows count from 0): write A if the judge saw it first, B if second"
         )
     return np.array([side is not None and side.target == 1 for side in sides])
 
 
 def usual_replies(frame: pd.DataFrame, usual: tuple[str, ...]) -> str | None:
-    """The column of replies by one of the ``usual`` names, if it holds text."""
+    """The first column that has one of the ``usual`` names of replies and holds text."""
     names = {folded(name) for name in usual}
     return next((name for name in frame.columns if folded(name) in names and holds_text(frame[name])), None)

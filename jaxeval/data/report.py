@@ -10,9 +10,9 @@ from jaxeval.tables.shown import Shown, View
 from jaxeval.wording import counted
 
 BothBad = Literal["half", "drop"]
-#: What becomes of rows without a model or a result.
+#: What to do about rows without a model or a result.
 MissingResult = Literal["error", "drop"]
-#: What becomes of missing judgments.
+#: What to do about missing judgments.
 MissingJudgment = Literal["error", "drop", "complete", "incorrect"]
 _SELF = "of a model against itself left out"
 
@@ -31,31 +31,31 @@ class DataReport(Shown):
         13 both-bad battles counted as ties
     """
 
-    n_rows: int  # rows of the input, each of which may stand for several battles
+    n_rows: int  # rows of the input; a row may stand for several battles
     n_battles: int  # that take part in fits
     n_models: int
     n_ties: int  # targets of exactly 1/2 among n_battles, both-bad ones included
-    n_both_bad: int  # both-bad rows found; 0 for some of the battles read, whose ties do not say why they are
-    both_bad: BothBad  # and what was done with them
-    n_self_battles: int  # a model against itself: no information about differences
-    n_zero_weight: int  # weight 0: no information at all
-    models_left_out: tuple[Hashable, ...] = ()  # models seen in left-out rows only
+    n_both_bad: int  # both-bad battles found; 0 after a choice of battles, where it is unknown which ties were both-bad
+    both_bad: BothBad  # what was done with them
+    n_self_battles: int  # battles of a model against itself: they say nothing about differences
+    n_zero_weight: int  # battles of weight 0: they say nothing
+    models_left_out: tuple[Hashable, ...] = ()  # models that are only in rows that were left out
     n_empty_rows: int = 0  # rows of the input that count no battle
-    target: str | None = None  # the column of targets, if it was named beside a column "winner", which is not used then
-    n_opposed: int = 0  # battles in which those two columns name opposite sides,
-    n_decided: int = 0  # of those in which both name one
+    target: str | None = None  # the column of targets, if it was named and there is a column "winner", not used then
+    n_opposed: int = 0  # battles in which those two columns name opposite sides
+    n_decided: int = 0  # battles in which both columns name a side
     n_missing: int = 0  # rows of the input without a model or a result, left out on request
-    n_excluded: int = 0  # left out by a condition: rows of the input as it was read, later battles
-    n_effective: float | None = None  # battles of one weight that tell as much, where propensities weigh them
+    n_excluded: int = 0  # left out by a condition: rows of the input if it was given for reading, else battles
+    n_effective: float | None = None  # battles of equal weight that say as much, if battles have propensities
     read_as: tuple[str, ...] = ()  # how labels and names of columns were read that are not jaxeval's own
-    label_families: tuple[str, ...] = ()  # all ways to read labels that said themselves what they mean
+    label_families: tuple[str, ...] = ()  # all families of words that fit the labels
 
     def _shown(self) -> View:
         return View(f"{type(self).__name__}: {self}")
 
     @property
     def warnings(self) -> list[str]:
-        """A sentence where targets and winners contradict each other."""
+        """A sentence if targets and winners contradict each other."""
         if self.n_opposed == 0:
             return []
         name = self.target
@@ -83,8 +83,8 @@ class DataReport(Shown):
             (self.n_excluded, f"{self.n_excluded:,} left out by a condition or the choice of models"),
             (
                 self.n_effective,
-                f"battles count by their inverse propensities, and tell about as much as {self.n_effective or 0:,.0f} "
-                "of one weight",
+                f"battles count by their inverse propensities, and say about as much as {self.n_effective or 0:,.0f} "
+                "of equal weight",
             ),
             *((True, sentence) for sentence in self.read_as),
             (self.target, f"results are those of column {self.target!r}; column 'winner' is not used"),
@@ -94,26 +94,26 @@ class DataReport(Shown):
 
 @dataclass(frozen=True, repr=False)
 class JudgedReport(Shown):
-    """What was read of a table of judged battles, and what was left out, in battles."""
+    """What was read of a table of judged battles, and what was left out, in numbers of battles."""
 
     n_rows: int = 0
     n_battles: int = 0
     n_models: int = 0
     n_human: int = 0  # battles with a human label
     n_human_ties: int = 0
-    n_judge_ties: int = 0  # hard label 1/2, flips included
+    n_judge_ties: int = 0  # battles with the hard label 1/2, flips included
     n_self_battles: int = 0  # a model against itself: left out
     n_without_score: int = 0  # no score or verdict of the judge: left out
-    hard_label: str = ""  # what it is made of, in words
+    hard_label: str = ""  # what the hard label is made of, in words
     n_verdicts: int = 0  # battles with a verdict beside their scores
-    n_verdict_differs: int = 0  # of them, those whose verdict is not the label that their scores give
+    n_verdict_differs: int = 0  # of those, battles whose verdict is not the label that their scores give
     read_as: tuple[str, ...] = ()  # how labels were read that are not jaxeval's own
 
     def _shown(self) -> View:
         return View(f"{type(self).__name__}: {self}")
 
     def __str__(self) -> str:
-        differ = f"{self.n_verdict_differs:,} of {self.n_verdicts:,} battles"
+        differ = f"{self.n_verdict_differs:,} of {counted(self.n_verdicts, 'battle')}"
         share = self.n_verdict_differs / max(self.n_verdicts, 1)
         return _lines(
             f"{counted(self.n_rows, 'row')}: {counted(self.n_battles, 'judged battle')} between "
@@ -122,31 +122,31 @@ class JudgedReport(Shown):
             (self.n_self_battles, f"{counted(self.n_self_battles, 'battle')} {_SELF}"),
             (self.n_without_score, f"{counted(self.n_without_score, 'battle')} without a judge's score left out"),
             *((True, sentence) for sentence in self.read_as),
-            (True, f"hard label: {self.hard_label} ({self.n_judge_ties:,} ties)"),
+            (True, f"hard label: {self.hard_label} ({counted(self.n_judge_ties, 'tie')})"),
             (self.n_verdicts, f"verdict and label of the scores differ in {differ} ({share:.1%})"),
         )
 
 
 @dataclass(frozen=True, repr=False)
 class OutputsReport(Shown):
-    """What was read of the raw outputs of judges, and what was left out, in calls unless said otherwise."""
+    """What was read of the raw outputs of judges, and what was left out, in numbers of calls unless said otherwise."""
 
     n_rows: int = 0
-    n_calls: int = 0  # that are read and used
+    n_calls: int = 0  # calls that are read and used
     n_judges: int = 0
     n_models: int = 0
     n_battles: int = 0
     n_both_orders: int = 0  # battles judged in both orders
-    n_contradictions: int = 0  # of them, those whose orders name different sides
-    n_unparsed: int = 0  # left out on request: cannot be read
-    n_repaired: int = 0  # read once commas or quotes of their JSON were mended
-    n_reasoned: int = 0  # the model's reasoning stood before the answer, and was not read
-    n_strong: int = 0  # strong grades, as A>>B, that count as others do
-    n_self_battles: int = 0  # a model against itself: left out
-    n_repeated: int = 0  # of an order that was judged before: left out, or made runs, on request
+    n_contradictions: int = 0  # of those, battles whose orders name different sides
+    n_unparsed: int = 0  # replies that cannot be read, left out on request
+    n_repaired: int = 0  # replies that were read after commas or quotes of their JSON were mended
+    n_reasoned: int = 0  # replies with reasoning before the answer, which was not read
+    n_strong: int = 0  # strong grades such as A>>B, which count like others
+    n_self_battles: int = 0  # calls on a model against itself, left out
+    n_repeated: int = 0  # calls in an order that was judged before: left out, or counted as runs, on request
     n_one_order: int = 0  # battles judged in one order only, kept or left out on request
-    one_order: str = "keep"  # what was done with them
-    n_against_scores: int = 0  # calls whose verdict names the side that they score lower
+    one_order: str = "keep"  # what was done with those battles
+    n_against_scores: int = 0  # calls whose verdict names the side with the lower score
     n_human: int = 0  # human labels
     n_battles_with_human: int = 0
     n_human_unused: int = 0  # human labels of items and pairs without a battle
@@ -157,7 +157,8 @@ class OutputsReport(Shown):
         return View(f"{type(self).__name__}: {self}")
 
     def __str__(self) -> str:
-        done = "kept: a preference for a position is in them" if self.one_order == "keep" else "left out on request"
+        kept = "kept: a preference for a position does not cancel out in them"
+        done = kept if self.one_order == "keep" else "left out on request"
         unread, mended, reasoned = (
             counted(n, "reply", "replies") for n in (self.n_unparsed, self.n_repaired, self.n_reasoned)
         )
@@ -174,18 +175,18 @@ class OutputsReport(Shown):
             (self.n_one_order, f"{counted(self.n_one_order, 'battle')} judged in one order only {done}"),
             (self.n_unparsed, f"{unread} that cannot be read left out on request"),
             (self.n_repaired, f"{mended} read after commas or quotes were mended"),
-            (self.n_reasoned, f"{reasoned} had reasoning before the answer, which is not read"),
+            (self.n_reasoned, f"{reasoned} with reasoning before the answer, which is not read"),
             (self.n_strong, f"{counted(self.n_strong, 'strong grade')} counted like the others"),
             (self.n_self_battles, f"{counted(self.n_self_battles, 'call')} {_SELF}"),
-            (self.n_repeated, f"{counted(self.n_repeated, 'call')} of an order judged before, treated as requested"),
+            (self.n_repeated, f"{counted(self.n_repeated, 'call')} in an order judged before, treated as requested"),
             (
                 self.n_against_scores,
-                f"{counted(self.n_against_scores, 'call')} with a verdict for the side scored lower",
+                f"{counted(self.n_against_scores, 'call')} with a verdict for the side with the lower score",
             ),
             (self.n_human, f"{counted(self.n_human, 'human label')}; {labelled} one"),
             (
                 self.n_human_unused,
-                f"{counted(self.n_human_unused, 'human label')} of items and pairs without a battle not used",
+                f"{counted(self.n_human_unused, 'human label')} on items and pairs without a battle not used",
             ),
             (self.n_disputed, f"people contradict each other on {counted(self.n_disputed, 'item')}"),
             *((True, sentence) for sentence in self.read_as),
@@ -200,14 +201,14 @@ class AnswersReport(Shown):
     n_items: int = 0
     n_models: int = 0
     n_judges: int = 0
-    n_judgments: int = 0  # answers judged, once per judge
+    n_judgments: int = 0  # judged answers, each counted once per judge
     n_labels: int = 0  # answers with a human label
-    n_runs: int = 1  # most runs of a judge on one answer
-    n_missing: int = 0  # judgments missing in the rows read
-    n_unparsed: int = 0  # replies that cannot be read: missing judgments
-    missing: MissingJudgment = "error"  # what was done about them
-    n_dropped_items: int = 0  # left out whole: missing="complete"
-    n_absent: int = 0  # of items x models, those without an answer
+    n_runs: int = 1  # the largest number of runs of a judge on one answer
+    n_missing: int = 0  # missing judgments in the rows read
+    n_unparsed: int = 0  # replies that cannot be read, which count as missing judgments
+    missing: MissingJudgment = "error"  # what was done about missing judgments
+    n_dropped_items: int = 0  # items left out by missing="complete"
+    n_absent: int = 0  # pairs of an item and a model without an answer
     n_repeated: int = 0  # answers that share another model's judgment
     read_as: tuple[str, ...] = ()  # columns that were found under other names
 
@@ -228,7 +229,7 @@ class AnswersReport(Shown):
             (self.n_missing, f"{missing} missing: {done.get(self.missing, 'items left out')}"),
             (
                 self.n_dropped_items,
-                f"{counted(self.n_dropped_items, 'item')} left out, which some model or judge lacks",
+                f"{counted(self.n_dropped_items, 'item')} left out, because a model or a judge lacks it",
             ),
             (self.n_absent, f"{counted(self.n_absent, 'time')} a model has no answer to an item"),
             (self.n_repeated, f"{shared} the judgment of another model's same answer"),
@@ -237,5 +238,5 @@ class AnswersReport(Shown):
 
 
 def _lines(first: str, *others: tuple[object, str]) -> str:
-    """The lines of a report: the first, and those of ``others`` whose number is not 0, or that hold."""
+    """The lines of a report: the first, and those of ``others`` whose number is not 0, or whose condition holds."""
     return "\n".join([first, *(line for told, line in others if told)])

@@ -1,7 +1,8 @@
 """Battles as plain tables, merged, written and read: the state of a leaderboard that every day adds to.
 
-The file is plain Parquet, a row per distinct battle with the number of its like, which any tool reads; what the columns
-are, and what was left out before, is JSON in its metadata, with a digest of all that, as Parquet notices little damage.
+The file is plain Parquet, which any tool reads, with one row per distinct battle and the number of equal ones. JSON in
+its metadata says what the columns are, and what was left out before. It also holds a digest of the whole file, since
+Parquet notices little damage.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jaxeval.arrays import Int
+from jaxeval.data.columns import plain
 from jaxeval.data.equal_rows import EqualRows, Merged
 from jaxeval.data.file_lists import names_of, whole_local_file
 from jaxeval.data.remote_names import FileName
@@ -34,20 +36,20 @@ _SUMS = ("n_rows", "n_battles", "n_ties", "n_both_bad", "n_self_battles", "n_zer
 
 
 class BattleTable(NamedTuple):
-    """Battles as a table, and what is known of them besides."""
+    """Battles as a table, and what else is known about them."""
 
-    table: pa.Table  # a row for equal ones, with their number
-    roles: dict[str, str]  # names of the columns of models, targets, weights and numbers
+    table: pa.Table  # one row for equal battles, with their number
+    roles: dict[str, str]  # names of the columns of models, targets, weights and counts
     cluster: str | None
     report: DataReport
-    files: Mapping[str, str]  # SHA-256 and names of those added so far
+    files: Mapping[str, str]  # SHA-256 and names of the files added so far
 
 
 def concat_tables(batches: Sequence[BattleTable]) -> BattleTable:
-    """Several tables with columns of the same roles as one, equal rows merged, reports added up but for the models.
+    """Several tables with columns of the same roles as one, equal rows merged; reports are added up except for models.
 
     Raises:
-        DataError: they have different columns or clusters, or other types or treatments of both-bad battles.
+        DataError: they differ in their columns, types of columns, clusters, or treatment of both-bad battles.
     """
     _check_alike(batches)
     first = batches[0]
@@ -76,7 +78,7 @@ def concat_tables(batches: Sequence[BattleTable]) -> BattleTable:
 
 
 def write_table(battles: BattleTable, file: IO[bytes]) -> None:
-    """Write what `read_table` reads.
+    """Write battles to a file for `read_table`.
 
     Raises:
         DataError: a model's name is of a type that cannot be saved.
@@ -101,10 +103,10 @@ def write_table(battles: BattleTable, file: IO[bytes]) -> None:
 
 
 def read_table(file: IO[bytes], name: str) -> BattleTable:
-    """What `write_table` wrote; errors call the file ``name``.
+    """Battles from a file of `write_table`; errors call the file ``name``.
 
     Raises:
-        DataError: it did not, or the file is damaged.
+        DataError: the file holds something else, or is damaged.
     """
     import pyarrow.parquet as pq
 
@@ -116,7 +118,7 @@ def read_table(file: IO[bytes], name: str) -> BattleTable:
     except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
-        raise DataError(f"{name} is a table, but none that jaxeval saved: read it by read_battles")
+        raise DataError(f"{name} is a table, but holds no battles that jaxeval saved: read it with read_battles")
     check_version(content, _VERSION, name, "saved battles", "read the votes again")
     if content.pop("digest", None) != _digest(table, content):
         raise DataError(f"{name} is damaged: it does not hold what was saved; use a copy, or read the votes again")
@@ -142,7 +144,7 @@ def digests(paths: Sequence[FileName], before: Mapping[str, str]) -> dict[str, s
     """SHA-256 of the files, and their names.
 
     Raises:
-        DataError: one is among those ``before``, or there twice.
+        DataError: a file is among those ``before``, or is named twice.
     """
     found: dict[str, str] = {}
     for file in map(whole_local_file, names_of(paths)):
@@ -150,20 +152,20 @@ def digests(paths: Sequence[FileName], before: Mapping[str, str]) -> dict[str, s
         known = {**before, **found}.get(digest)
         if known is not None:
             own = "" if known == file.name else f" as {known}"
-            raise DataError(f"{file.name} has been added before{own}: its battles would count twice")
+            raise DataError(f"{file.name} has been added before{own}: its battles would count twice. Leave it out")
         found[digest] = file.name
     return found
 
 
 def column_roles(names: Sequence[Any], weighted: bool) -> dict[str, str]:
-    """Names of the columns of models, targets, weights and numbers, beside the further ones ``names``.
+    """Names for the columns of models, targets, weights and counts that differ from the further columns ``names``.
 
     Raises:
-        DataError: a further column is not named by text.
+        DataError: the name of a further column is no text.
     """
     if any(not isinstance(name, str) for name in names):
         odd = next(name for name in names if not isinstance(name, str))
-        raise DataError(f"columns must be named by text to be saved or concatenated, got {odd!r}")
+        raise DataError(f"columns must be named by text to be saved or concatenated, got {plain(odd)!r}: rename it")
     roles = {}
     for role in ("model_a", "model_b", "target", *(["weight"] if weighted else []), "count"):
         name = role
@@ -174,7 +176,7 @@ def column_roles(names: Sequence[Any], weighted: bool) -> dict[str, str]:
 
 
 def arrow_table(columns: Mapping[str, Any], count: Int, count_name: str) -> pa.Table:
-    """A table of columns, (values, codes) for those of models, and of the numbers of equal battles.
+    """A table of ``columns``, with (values, codes) for columns of models, and the column of counts.
 
     Raises:
         DataError: a column, or a model's name, is of a type that cannot be saved.
@@ -197,15 +199,22 @@ def _check_alike(batches: Sequence[BattleTable]) -> None:
     first = batches[0]
     for other in batches[1:]:
         if other.report.both_bad != first.report.both_bad:
-            raise DataError("both-bad battles are counted as ties in some of the battles and left out of others")
+            raise DataError(
+                "both-bad battles are counted as ties in some of the battles and left out of others: read all with the "
+                "same both_bad= (on the command line --both-bad)"
+            )
         if (other.report.n_effective is None) != (first.report.n_effective is None):
             raise DataError(
                 "some of the battles have propensities and some do not, so that they would count on different scales: "
-                "give the others a column of propensities (1 divided by the number of pairs, where pairs were drawn at "
-                "random), or read weights relative to random pairs (weight=; on the command line --weight)"
+                "give the others a column of propensities (1 divided by the number of pairs, if pairs were drawn at "
+                "random), or read weights relative to random pairs instead (weight=; on the command line --weight)"
             )
         if other.cluster != first.cluster:
-            raise DataError(f"battles have different clusters, {first.cluster!r} and {other.cluster!r}")
+            one, two = (repr(x) if x else "no column" for x in (first.cluster, other.cluster))
+            raise DataError(
+                f"some battles have {one} as their cluster, and some {two}: read all with the same cluster= (on the "
+                "command line --cluster)"
+            )
         mine, theirs = (
             [name for name in batch.table.column_names if name not in batch.roles.values()] for batch in (first, other)
         )

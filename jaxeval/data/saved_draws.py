@@ -1,4 +1,4 @@
-"""Draws in a file, whatever estimator made them: a NumPy archive (.npz), which any Python reads.
+"""Draws of any estimator in a file: a NumPy archive (.npz), which NumPy alone can read.
 
 It holds the arrays of a `Draws` under the names of its fields, and the rest as JSON text under ``about``.
 """
@@ -31,9 +31,9 @@ def save_draws(draws: Draws, path: str | Path) -> None:
     """Write draws with their names, settings and warnings to ``path`` (.npz), whole or not at all.
 
     Raises:
-        DataError: a name is neither text nor a number, or the settings are no mapping that JSON text can hold.
+        DataError: a name is neither text nor a number, or JSON cannot hold the settings.
         OSError: the file cannot be written.
-        TypeError: these are no `Draws`: results such as a `Bootstrap` have theirs under ``joint``.
+        TypeError: these are no `Draws`; results such as a `Bootstrap` have them under ``joint``.
 
     Examples:
         >>> joint = Draws(pd.Index(["a", "b"]), np.array([0.5, 0.1]), np.array([[0.5, 0.2], [0.6, 0.1]]))
@@ -70,7 +70,7 @@ def _check_draws(given: object) -> None:
         return
     kind = type(given).__name__
     has_joint = isinstance(getattr(given, "joint", None), Draws)
-    advice = f"give the {kind}'s joint draws, as save_draws(board.joint, path)" if has_joint else "give Draws"
+    advice = f"give the {kind}'s joint draws, as in save_draws(board.joint, path)" if has_joint else "give Draws"
     raise TypeError(f"save_draws takes Draws, got {kind}: {advice}")
 
 
@@ -120,11 +120,11 @@ def read_draws(path: str | Path) -> Draws:
             **arrays,
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise DataError(f"{path.name} holds broken draws: {error!r}") from error
+        raise DataError(f"{path.name} holds broken draws: {type(error).__name__}: {error}") from error
 
 
 def _plain(settings: Any) -> Any:
-    """Settings as JSON text gives them back."""
+    """Settings as they are after being written to JSON and read again."""
     if not isinstance(settings, Mapping | None):
         raise DataError(f"settings must be a mapping or a dataclass to be saved, got {type(settings).__name__}")
     try:

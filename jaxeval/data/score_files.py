@@ -23,20 +23,20 @@ from jaxeval.data.table_files import head_names, naming, pieces, with_types
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, did_you_mean, named
 
-#: Columns of the samples of lm-evaluation-harness that are no metric.
+#: Columns of samples of lm-evaluation-harness that are not metrics.
 _LM_EVAL = {
     "doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics", "doc_hash", "prompt_hash",
     "target_hash",
 }  # fmt: skip
-#: What Inspect writes for scores that are no numbers.
+#: What Inspect writes for scores that are not numbers.
 _INSPECT_VALUES = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, True: 1.0, False: 0.0, "yes": 1.0, "no": 0.0}
-#: Names of columns of a long table that are taken where no other is named.
+#: Names of columns of a long table that are taken if the user names no others.
 _USUAL = ("trial", "cluster", "benchmark", "weight")
 _MOST_BYTES = 2**30  # of a JSON document that is read at once
 
 
 class ScoreColumns(NamedTuple):
-    """Which columns hold what, as far as it was said."""
+    """The columns that the user named, by what they hold."""
 
     model: str | None = None
     item: str | None = None
@@ -64,21 +64,21 @@ def read_scores(
     wide: bool = False,
     output_filter: str | None = None,
 ) -> ItemScores:
-    """Scores of models on items from files of evaluations, which are told by what they hold.
+    """Scores of models on items from files of evaluations, whose format is recognised by their content.
 
     - Long tables: a row for each model and item (and trial), with the columns "model", "item" and "score", or those
-      that are named. Where no column of models is named or there, each file is a model, by its name.
-    - Wide tables (``wide=True``): a row an item, and a column of scores for each model.
+      that are named. Without a column of models, each file is a model, and its name is the model's.
+    - Wide tables (``wide=True``): a row for each item, and a column of scores for each model.
     - Samples of lm-evaluation-harness (samples_TASK_DATE.jsonl): a folder is a model, a task a benchmark. ``score``
-      chooses the metric and ``output_filter`` the filter, where there are several.
+      chooses the metric and ``output_filter`` the filter, if there are several.
     - Logs of Inspect (.json, and .eval archives): epochs are trials, tasks benchmarks; ``score`` chooses the scorer.
       Letters count as Inspect counts them: C 1, P 1/2, I and N 0.
     - Every Eval Ever's instance-level JSON lines: evaluations are benchmarks.
-    - Reports of SWE-bench (resolved_ids and the ids of what was not): a file, or the folder it is in, is a model.
+    - Reports of SWE-bench (resolved_ids, and the other ids): a file, or the folder it is in, is a model.
     - Results of tau-bench (a list with task_id, trial and reward) and tau2-bench (simulations).
 
     Args:
-        path: a file, a folder, a glob or a list of those. Several files are put together.
+        path: a file, a folder, a glob or a list of those. Several files are read as one table.
         model: column of models.
         item: column of items.
         score: column of scores; or the metric or scorer of a harness.
@@ -87,8 +87,8 @@ def read_scores(
         benchmark: column of benchmarks; "benchmark" if it is there.
         weight: column of weights of items; "weight" if it is there.
         keep: further columns of items, for slices.
-        wide: a table has a column of scores for each model.
-        output_filter: of lm-evaluation-harness, such as "strict-match".
+        wide: whether a table has a column of scores for each model.
+        output_filter: the filter of lm-evaluation-harness, such as "strict-match".
 
     Raises:
         DataError: a file is in none of these forms, or its scores cannot be read; the error begins with its name.
@@ -110,7 +110,7 @@ def read_scores(
 
 
 def score_table(path: FileName | Sequence[FileName], asked: ScoreColumns) -> tuple[pd.DataFrame, str, list[str]]:
-    """The long table of all files: "model", "item", "score", what is there of `ScoreColumns`; its name, and notes."""
+    """The long table of all files ("model", "item", "score", and other roles of `ScoreColumns`), a name, and notes."""
     files = names_of(path)
     tables = []
     for name in files:
@@ -124,7 +124,7 @@ def score_table(path: FileName | Sequence[FileName], asked: ScoreColumns) -> tup
 
 
 def _table_of(path: Path, name: FileName, asked: ScoreColumns) -> pd.DataFrame:
-    """The long table of a file: "model", "item", "score", and what it has besides."""
+    """The long table of a file: "model", "item", "score", and its other columns."""
     if zipfile.is_zipfile(path) and path.suffix.lower() not in (".xlsx", ".parquet"):
         return _inspect_archive(path, asked)
     document = _document(path)
@@ -163,7 +163,7 @@ def _plain_table(path: Path, name: FileName, names: Sequence[str], asked: ScoreC
     renamed = {own: role for role, own in wanted.items()}
     renamed |= {own: role for role in _USUAL if (own := getattr(asked, role)) is not None}
     frame = frame.rename(columns={own: role for own, role in renamed.items() if own not in asked.keep})
-    for own, role in renamed.items():  # a column that slices are told by, too
+    for own, role in renamed.items():  # a column with a role may also be one of ``keep``
         if own in asked.keep and own in frame:
             frame[role] = frame[own]
     return _with_model(frame, name) if lone else frame
@@ -180,8 +180,9 @@ def _wide_table(path: Path, asked: ScoreColumns) -> pd.DataFrame:
     texts = [x for x in frame if x not in about and x not in models]
     if texts:
         raise DataError(
-            f"{counted(len(texts), 'column holds', 'columns hold')} no numbers, and no role was named for it: "
-            f"{named(texts)}; name the columns of items and slices (item=, keep=), or drop it"
+            f"{counted(len(texts), 'column holds', 'columns hold')} no numbers, so that they are no models: "
+            f"{named(texts)}. Name the columns of items and slices (item= and keep=; on the command line --item and "
+            "--by), or drop them"
         )
     if item is None:
         frame, about, item = frame.assign(item=np.arange(len(frame))), ["item", *about], "item"
@@ -191,7 +192,7 @@ def _wide_table(path: Path, asked: ScoreColumns) -> pd.DataFrame:
 
 
 def _with_model(frame: pd.DataFrame, name: FileName) -> pd.DataFrame:
-    """The table, and its model, which is the name of the file, where none is there."""
+    """The table with a column "model": by default the name of the file."""
     if "model" in frame:
         return frame
     return frame.assign(model=re.sub(r"(\.\w+)+$", "", base_name(name)))
@@ -203,7 +204,7 @@ def _lm_eval(path: Path, name: FileName, names: Sequence[str], asked: ScoreColum
     if metric is None or metric not in names:
         wrong = "" if metric is None else f"no metric {metric!r}; "
         hint = "" if metric is None else did_you_mean(metric, metrics)
-        raise DataError(f"{wrong}samples with the metrics {named(metrics)}{hint}: name one (score=, --score)")
+        raise DataError(f"{wrong}the samples have the metrics {named(metrics)}{hint}: name one (score=, --score)")
     frame = _columns_of(path, ["doc_id", metric], ["filter"]).rename(columns={"doc_id": "item", metric: "score"})
     if "filter" in frame:
         filters = frame["filter"].dropna().unique()
@@ -215,7 +216,7 @@ def _lm_eval(path: Path, name: FileName, names: Sequence[str], asked: ScoreColum
                 )
             frame = frame[frame["filter"] == asked.output_filter]
         elif len(filters) > 1:
-            raise DataError(f"samples by the filters {named(filters)}: name one (output_filter=, --filter)")
+            raise DataError(f"the samples have the filters {named(filters)}: name one (output_filter=, --filter)")
         frame = frame.drop(columns="filter")
     task = re.fullmatch(r"samples_(.+?)(_\d{4}-\d{2}-\d{2}T.*)?", Path(base_name(name)).stem)
     folder = Path(str(name)).parent.name
@@ -228,7 +229,7 @@ def _every_eval_ever(path: Path, asked: ScoreColumns) -> pd.DataFrame:
 
 
 def _document(path: Path) -> Any:
-    """What a JSON file holds that is one object on several lines, or that no table is; else None."""
+    """The object that a JSON file holds; None for lists, lines of JSON and other files."""
     if path.suffix.lower() != ".json" or path.stat().st_size > _MOST_BYTES:
         return None
     with path.open("rb") as file:
@@ -236,7 +237,7 @@ def _document(path: Path) -> Any:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
-        return None  # lines, or damaged: told where tables are read
+        return None  # lines of JSON, or a damaged file, which is reported when it is read as a table
     return found if isinstance(found, dict) else None
 
 
@@ -250,8 +251,9 @@ def _of_document(document: dict[str, Any], name: FileName, asked: ScoreColumns) 
     if {"item", "score"} <= document.keys() or {asked.item, asked.score} <= document.keys():
         return _with_model(pd.DataFrame([document]), name)
     raise DataError(
-        f"a JSON object with the keys {named(list(document))}, which no known harness writes: expected a log of "
-        "Inspect (eval, samples), a report of SWE-bench (resolved_ids), results of tau2-bench (simulations), or a table"
+        f"the file is a JSON object with the keys {named(list(document))}, which no known harness writes: expected a "
+        "log of Inspect (eval, samples), a report of SWE-bench (resolved_ids), results of tau2-bench (simulations), or "
+        "a table"
     )
 
 
@@ -264,9 +266,9 @@ def _inspect(run: Mapping[str, Any], samples: Sequence[Any], asked: ScoreColumns
     chosen = asked.score or (next(iter(scorers)) if len(scorers) == 1 else None)
     if chosen is None or chosen not in scorers:
         if not scorers:
-            raise DataError("the log has no scores of samples")
+            raise DataError("the log has no scores of samples: use a log of a finished evaluation")
         hint = did_you_mean(chosen, scorers) if chosen else ""
-        raise DataError(f"the log has scores by {named(sorted(scorers))}{hint}: name one (score=, --score)")
+        raise DataError(f"the log has scores by {named(sorted(scorers))}{hint}: name one scorer (score=, --score)")
     own = [(item, epoch, _inspect_value(value)) for item, epoch, scorer, value in rows if scorer == chosen]
     frame = pd.DataFrame(own, columns=["item", "trial", "score"])
     return frame.assign(item=frame["item"].astype(str), model=run.get("model"), benchmark=run.get("task"))
@@ -282,7 +284,7 @@ def _inspect_value(value: Any) -> float:
     try:
         return float(value)
     except ValueError as error:
-        raise DataError(f"a score of the log is {value!r}, which is no number, nor C, I, P or N") from error
+        raise DataError(f"a score of the log is {value!r}, which is neither a number nor C, I, P or N") from error
 
 
 def _inspect_archive(path: Path, asked: ScoreColumns) -> pd.DataFrame:
@@ -290,9 +292,9 @@ def _inspect_archive(path: Path, asked: ScoreColumns) -> pd.DataFrame:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
             if "header.json" not in names:
-                raise DataError("a zip archive without header.json: it is no finished log of Inspect")
+                raise DataError("the zip archive has no header.json, and so is no finished log of Inspect")
             if sum(entry.file_size for entry in archive.infolist()) > _MOST_BYTES:
-                raise DataError("the log is beyond 1 GiB: write its scores as a table (inspect_ai.analysis.samples_df)")
+                raise DataError("the log is over 1 GiB: write its scores as a table (inspect_ai.analysis.samples_df)")
             header = json.loads(archive.read("header.json"))
             samples = [json.loads(archive.read(x)) for x in names if x.startswith("samples/") and x.endswith(".json")]
     except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
@@ -311,11 +313,11 @@ def _tau2(document: Mapping[str, Any], name: FileName) -> pd.DataFrame:
 
 
 def _swe_bench(document: Mapping[str, Any], name: FileName) -> pd.DataFrame:
-    """Ids that a report names are its items; see `_complete` on those that it does not name."""
+    """The ids that a report names are its items; `_complete` adds the ids that it does not name."""
     resolved = document.get("resolved_ids", document.get("resolved"))
     lists = [own for key, own in document.items() if isinstance(own, list) and all(isinstance(x, str) for x in own)]
     if not isinstance(resolved, list):
-        raise DataError("resolved is no list of ids: the report has numbers only")
+        raise DataError("the report counts resolved items, but does not list their ids: use a report with resolved_ids")
     items = pd.Index(sorted({x for own in lists for x in own}))
     frame = pd.DataFrame({"item": items, "score": items.isin(resolved).astype(float)})
     path = Path(str(name))
@@ -326,7 +328,7 @@ def _swe_bench(document: Mapping[str, Any], name: FileName) -> pd.DataFrame:
 
 
 def _complete(reports: list[pd.DataFrame]) -> list[str]:
-    """Give every report the items that another one names, as not resolved; and say how many."""
+    """Add to every report the items that only other reports name, as not resolved; and say in words how many."""
     items = sorted(set().union(*(report["item"] for report in reports)))
     added = 0
     for number, report in enumerate(reports):

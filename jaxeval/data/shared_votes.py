@@ -1,6 +1,6 @@
-"""Which votes are on two boards: told by a column that names them, by the table that both come from, or by all columns.
+"""Which votes two boards share: by a column that names votes, by the table that both come from, or by all columns.
 
-Nothing is guessed. Where nothing tells, no vote is shared, and `look_equal` counts the rows that look alike.
+Nothing is guessed: if none of these says it, no vote is shared, and `look_equal` counts the rows that look alike.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from jaxeval.data.table_files import head_names
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, named
 
-#: Votes are one where they are equal in all columns, or have the same label in the index; or no vote is shared.
+#: Shared are votes that are equal in all columns, or that have the same label in the index; or no votes.
 Sharing = Literal["rows", "index", "none"]
-#: A column of both tables.
+#: The same column in both tables.
 Pair: TypeAlias = tuple[pd.Series, pd.Series]
-#: Rows of a table, at most: two numbers make one.
+#: The most rows of a table: two numbers below it fit in one.
 _MOST_ROWS = 2**31
 
 
-#: Columns that may name a vote, but for case, blanks and underscores: a warning looks at them, and nothing else does.
+#: Columns that may name a vote, in folded spelling. Only a warning uses them.
 _MAY_NAME_VOTES = {"id", "voteid", "battleid", "conversationid", "questionid", "uuid", "item", "tstamp", "timestamp",
                    "time", "date", "judge", "voter", "user", "evaluationsessionid", "evaluationorder"}  # fmt: skip
 
 
 class SharedVotes(NamedTuple):
-    """Battles on two boards: ``times`` (K,) of row ``a`` (K,) of one table and row ``b`` (K,) of the other."""
+    """Battles on both boards: ``times`` (K,) are in row ``a`` (K,) of one table and in row ``b`` (K,) of the other."""
 
     a: NDArray[np.intp]
     b: NDArray[np.intp]
     times: Int
-    known: str = ""  # by what, in words
+    known: str = ""  # by what they are known to be shared, in words
 
     @property
     def n_battles(self) -> int:
-        """How many they are."""
+        """The number of shared battles."""
         return int(self.times.sum())
 
     def same_result(self, a: Battles, b: Battles) -> Bool:
@@ -64,13 +64,13 @@ def shared_votes(a: Battles, b: Battles, sharing: Sharing | None = None, id: Seq
     Args:
         a: battles of one board.
         b: battles of the other.
-        sharing: "rows": rows that are equal in all columns that both have are one vote, as often as both have it;
-            "index": rows of the same label in the index of their table; "none": no vote is shared. By default rows of
-            one table of battles, of which `Battles.filter` or `Battles.rename` made both.
-        id: columns that name a vote, in place of ``sharing``.
+        sharing: "rows": rows that are equal in all columns that both tables have are one vote, as often as both have
+            it; "index": rows with the same label in the index of their table are one vote; "none": no vote is shared.
+            By default, votes are shared if `Battles.filter` or `Battles.rename` made both from one table of battles.
+        id: columns that name a vote, instead of ``sharing``.
 
     Raises:
-        ValueError: an unknown ``sharing``, or one beside ``id``.
+        ValueError: ``sharing`` is unknown, or is given together with ``id``.
         DataError: a column is not there or has missing values, a table has a vote twice, or a vote is between other
             models in the other table.
     """
@@ -103,9 +103,10 @@ def shared_votes(a: Battles, b: Battles, sharing: Sharing | None = None, id: Seq
 
 
 def look_equal(a: Battles, b: Battles) -> int:
-    """Rows that look like one vote in both tables: equal in all columns, and unlike all other rows of their table.
+    """How many rows look like one vote in both tables: equal in all columns, and unlike all other rows of their table.
 
-    Columns that only one of them has do not count. Without further ones nothing tells votes apart: there are none.
+    Columns that only one table has do not count. Without common further columns the answer is 0: nothing then tells
+    votes apart.
     """
     if a.columns.columns.intersection(b.columns.columns).empty:
         return 0
@@ -117,12 +118,12 @@ def look_equal(a: Battles, b: Battles) -> int:
 
 
 def columns_for_votes(a: Any, b: Any, sharing: Sharing | None) -> list[str]:
-    """Columns of two files, or lists, by which votes are compared: all if equal rows are one; else for a warning."""
+    """Columns of two files, or lists of files, to compare votes by: all for "rows", else those for a warning."""
     if sharing not in (None, "rows"):
         return []
     first, second = (head_names(names_of(file)[0]) for file in (a, b))
     if published_format(first) or published_format(second):
-        return []  # columns that they name otherwise, or do not read
+        return []  # their columns get other names, or are not read
     common = [name for name in first if name in second]
     return [name for name in common if sharing == "rows" or folded(name) in _MAY_NAME_VOTES]
 
@@ -138,14 +139,14 @@ def joint_codes(pair: Pair, name: str) -> tuple[tuple[NDArray[np.intp], NDArray[
         codes, values = pd.factorize(both, use_na_sentinel=False)
     except TypeError as error:
         raise DataError(
-            f"column {name!r} holds values that cannot be compared ({error}): say which columns name a vote, by id= "
-            "(on the command line --id)"
+            f"column {name!r} holds values that cannot be compared ({error}): name the columns that name a vote with "
+            "id= (on the command line --id)"
         ) from error
     return (codes[: len(pair[0])], codes[len(pair[0]) :]), pd.Index(values)
 
 
 def _codes(pairs: Sequence[Pair], names: Sequence[str]) -> tuple[Int, Int]:
-    """A number for each row of both tables, equal for rows that are equal in all columns and for no others."""
+    """A number for each row of both tables, the same for rows that are equal in all columns, and only for them."""
     one, other = np.zeros(len(pairs[0][0]), np.int64), np.zeros(len(pairs[0][1]), np.int64)
     for k, pair in enumerate(pairs):
         codes, _ = joint_codes(pair, names[k] if k < len(names) else "")
@@ -156,17 +157,17 @@ def _codes(pairs: Sequence[Pair], names: Sequence[str]) -> tuple[Int, Int]:
 
 
 def _joint(code: Int, other: Int) -> Int:
-    """One number of two, each under 2**31."""
+    """One number for each pair of two numbers below 2**31."""
     return np.asarray(code * _MOST_ROWS + other)
 
 
 def _before(code: Int) -> Int:
-    """How often the number of each row came in the rows before it."""
+    """How often the number of each row occurs in the rows before it."""
     return np.asarray(pd.Series(code).groupby(code).cumcount())
 
 
 def _common(a: Battles, b: Battles, may_fail: bool = False) -> tuple[list[str], list[Pair]]:
-    """The further columns that both have; if that ``may_fail``, without those whose values cannot be compared."""
+    """The further columns that both have; with ``may_fail``, without those whose values cannot be compared."""
     names, pairs = [], []
     for name in a.columns.columns.intersection(b.columns.columns):
         pair = a.column(name), b.column(name)
@@ -195,27 +196,29 @@ def _label(battles: Battles) -> pd.Series:
 
 
 def _place(battles: Battles) -> Int:
-    """The row of the input that each row is, of which wins, ties and losses may be counted side by side."""
+    """The row of the input that each row is from, told apart by result: a row of counts has wins, ties and losses."""
     kept = np.arange(battles.n_rows) if battles.kept is None else battles.kept
     return _joint(kept, np.searchsorted([0.5, 1.0], battles.target, side="right"))
 
 
 def _named_once(a: Battles, b: Battles, codes: tuple[Int, Int], what: str) -> tuple[Int, Int]:
-    """The ``codes`` themselves, or an error if several battles of a table have one."""
+    """The ``codes`` themselves, or an error if several battles of a table have the same code."""
     for battles, code, board in zip((a, b), codes, "ab", strict=True):
         several = np.bincount(code)[code] > 1
         if battles.count is not None:
             several |= battles.count > 1
         if several.any():
+            n = int(several.sum())
             raise DataError(
-                f"{what}: {counted(int(several.sum()), 'row')} of board {board} share their name with others (first in "
-                f"row {int(several.argmax())}; rows count from 0), so that it names no vote: name further columns"
+                f"{what}: {counted(n, 'row')} of board {board} {'shares its' if n == 1 else 'share their'} value with "
+                f"other votes (first in row {int(several.argmax())}; rows count from 0), so that it names no single "
+                "vote: name further columns"
             )
     return codes
 
 
 def _alike(keys: tuple[Int, Int], known: str) -> SharedVotes:
-    """Rows of the same key, which each table has once."""
+    """Rows with the same key in both tables; each table has a key once."""
     _, a, b = np.intersect1d(*keys, assume_unique=True, return_indices=True)
     return SharedVotes(a, b, np.ones(len(a), np.int64), known)
 
@@ -230,8 +233,9 @@ def _checked(a: Battles, b: Battles, found: SharedVotes) -> SharedVotes:
         k = int(differ.argmax())
         pairs = [f"{x[0, k]!s} and {x[1, k]!s}" for x in sides]
         raise DataError(
-            f"{found.known}: {differ.sum():,} of {counted(found.n_battles, 'shared vote')} are between other models on "
-            f"board b (first in row {int(found.a[k])} of a, between {pairs[0]}, and in row {int(found.b[k])} of b, "
-            f"between {pairs[1]}; rows count from 0): name other columns, or rename the models first"
+            f"{found.known}: {differ.sum():,} of {counted(found.n_battles, 'shared vote')} "
+            f"{'is' if differ.sum() == 1 else 'are'} between other models on board b (first in row {int(found.a[k])} "
+            f"of a, between {pairs[0]}, and in row {int(found.b[k])} of b, between {pairs[1]}; rows count from 0): "
+            "name other columns, or rename the models first"
         )
     return found

@@ -1,4 +1,4 @@
-"""A digest of what a table says, however Arrow holds it."""
+"""A digest of the content of a table, whatever the form in which Arrow holds it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def table_digest(table: pa.Table, text: str) -> str:
-    """SHA-256 of the columns of a table, their names and values, and of a ``text`` beside it.
+    """SHA-256 of the columns of a table, their names and values, and of a ``text``.
 
-    Pieces, the order of dictionaries, and units of times that a file does not have make no difference.
+    Chunks, the order of dictionaries, and units of times that Parquet does not have make no difference.
     """
     rows = with_codes(table).unify_dictionaries().combine_chunks()
     parts = [text.encode()]
@@ -25,13 +25,13 @@ def table_digest(table: pa.Table, text: str) -> str:
         parts += [name.encode(), *_parts(column.combine_chunks())]
     digest = hashlib.sha256()
     for part in parts:
-        digest.update(len(part).to_bytes(8, "little"))  # where each ends
+        digest.update(len(part).to_bytes(8, "little"))  # so that the end of each part counts
         digest.update(part)
     return digest.hexdigest()
 
 
 def _parts(values: pa.Array) -> Iterator[bytes]:
-    """What a column holds."""
+    """The content of a column."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(values.type):
@@ -61,7 +61,7 @@ def _as_parquet(kind: pa.DataType) -> pa.DataType:
 
 
 def _text_parts(values: pa.DictionaryArray) -> Iterator[bytes]:
-    """Codes by first appearance, the last for missing values, and the text of each in that order."""
+    """Codes in order of first appearance, the last code for missing values, and the texts in that order."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

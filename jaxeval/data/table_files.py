@@ -38,9 +38,9 @@ T = TypeVar("T")
 #: Metadata of a Parquet file that `Battles.save` wrote.
 STATE_KEY = b"jaxeval"
 _PARQUET_ROWS = 2**19  # of a piece
-#: From here on doubles do not tell all whole numbers apart.
+#: From here on one double may stand for several whole numbers.
 _INEXACT = 2.0**53
-_BLANKS = 4096  # bytes among which a file has its first sign
+_BLANKS = 4096  # bytes among which the first character of a file is, if blanks come before it
 _WRITE_AGAIN = "; it may be cut short or damaged: copy or write it again"
 
 
@@ -66,7 +66,7 @@ def read_whole_table(name: FileName, text: Sequence[str]) -> pa.Table:
 
 
 def read_as(make: Callable[..., T], name: FileName, text: Sequence[str], columns: Mapping[str, Any]) -> T:
-    """``make(table, **columns)`` of the whole table in a file, whose name errors begin with; see `read_whole_table`."""
+    """``make(table, **columns)`` of the whole table in a file; errors begin with its name. See `read_whole_table`."""
     path = local_file(name)
     with naming(path):
         spelled = [*text, *renames(text, head_names(path))]
@@ -101,9 +101,9 @@ def naming(name: FileName) -> Iterator[None]:
 
 
 def with_types(path: Path, read: Callable[[dict[str, Any]], T]) -> T:
-    """``read`` of the types of columns of the CSV file ``path`` that differ from what its beginning suggests.
+    """``read(widened)``, where ``widened`` has the types of the CSV columns that the file's beginning suggests wrongly.
 
-    They are found by reading again, from the beginning, each time one turns out to be different.
+    Each time a column turns out to have another type, the file is read again from the beginning.
     """
     widened: dict[str, Any] = {}
     while True:
@@ -117,13 +117,13 @@ def with_types(path: Path, read: Callable[[dict[str, Any]], T]) -> T:
 def pieces(
     path: Path, needed: NeededColumns, text: Sequence[str], widened: dict[str, Any], advance: Advance | None = None
 ) -> Iterator[pa.Table]:
-    """The needed columns of a file, in pieces of bounded memory, at least one; those of JSON lines may lack some.
+    """The needed columns of a file, in one or more pieces of bounded memory; pieces of JSON lines may lack columns.
 
     Args:
         needed: the columns to read.
         text: columns that are read as strings.
         widened: see `with_types`.
-        advance: told the bytes read.
+        advance: is called with the number of bytes read since its last call.
     """
     check_regular(path)
     if path.stat().st_size == 0:
@@ -153,7 +153,7 @@ def pieces(
 
 
 def head_names(name: FileName) -> list[str]:
-    """Names of the columns that the beginning of a file has; none of a file that `pieces` cannot read either."""
+    """Names of the columns at the beginning of a file; an empty list where `pieces` cannot read the file either."""
     return head_columns(name)[0]
 
 
@@ -185,7 +185,7 @@ def head_columns(name: FileName) -> tuple[list[str], list[str]]:
 
 @contextmanager
 def undamaged(found: str = "cannot be read", advice: str = _WRITE_AGAIN) -> Iterator[None]:
-    """Whatever Arrow makes of damaged Parquet, as an error that says so."""
+    """Turn the errors of Arrow about damaged Parquet into one that says what to do."""
     import pyarrow as pa
 
     try:
@@ -198,7 +198,7 @@ def undamaged(found: str = "cannot be read", advice: str = _WRITE_AGAIN) -> Iter
 
 @contextmanager
 def _told(path: Path) -> Iterator[None]:
-    """What Arrow says about a file, as errors that say what to do."""
+    """Turn the errors of Arrow about a file into one that says what to do."""
     import pyarrow as pa
 
     try:
@@ -211,7 +211,7 @@ def _told(path: Path) -> Iterator[None]:
         hint = (
             "; save the file as UTF-8"
             if "UTF8" in text
-            else f"; write every line with the columns of the first{quotes}"
+            else f"; give every line as many values as the first{quotes}"
             if re.search(r"Expected \d+ columns", text)
             else "; a quoted value does not end, or is longer than a megabyte"
             if "straddling" in text
@@ -229,7 +229,8 @@ def _parquet(path: Path, needed: NeededColumns, advance: Advance) -> Iterator[pa
     schema = pq.read_schema(path)
     if STATE_KEY in (schema.metadata or {}):
         raise DataError(
-            "it holds battles that jaxeval saved, not votes: load them by Battles.load, or name them as --state"
+            "it holds battles that jaxeval saved, not votes: load it with Battles.load, or name it with --state on the "
+            "command line"
         )
     columns = needed.choose(schema.names, field_names(schema))
     fetch_columns(path, columns)
@@ -242,7 +243,7 @@ def _parquet(path: Path, needed: NeededColumns, advance: Advance) -> Iterator[pa
             return
         done = 0
         for batch in file.iter_batches(_PARQUET_ROWS, columns=columns):
-            # Without what pandas notes about its index: every column is one like the others.
+            # Without the notes of pandas on its index: a column of the index is a column like the others.
             piece = taken(pa.Table.from_batches([batch]), columns).replace_schema_metadata(None)
             piece.validate(full=True)
             yield piece
@@ -252,7 +253,7 @@ def _parquet(path: Path, needed: NeededColumns, advance: Advance) -> Iterator[pa
 
 
 def _delimited(form: FileFormat) -> csv.ParseOptions:
-    """How values are told apart."""
+    """How values are separated."""
     from pyarrow import csv
 
     return csv.ParseOptions(delimiter=form.delimiter, newlines_in_values=True)
@@ -286,11 +287,13 @@ def _excel(path: Path, needed: NeededColumns, text: Sequence[str]) -> pa.Table:
     except (ValueError, KeyError, OSError, zipfile.BadZipFile) as error:
         raise DataError(f"cannot be read: {error}{_WRITE_AGAIN}") from error
     filled = {name: (frame, heads[name]) for name, frame in sheets.items() if len(frame.columns)}
-    if len(filled) != 1:
-        names = ", ".join(map(repr, filled)) or "nothing"
+    if not filled:
+        raise DataError("no sheet of the file has values")
+    if len(filled) > 1:
+        names = ", ".join(map(repr, filled))
         raise DataError(f"it has {len(filled)} sheets with values ({names}): save the one to read in a file of its own")
     ((frame, head),) = filled.values()
-    # pandas gives names that are there twice a number.
+    # pandas adds a number to a name that is there twice.
     found = [str(own if pd.isna(name) else name) for own, name in zip(frame, head.iloc[0], strict=True)]
     chosen = range(len(found)) if needed.every else [found.index(name) for name in needed.choose(found)]
     table = pa.Table.from_pandas(frame.iloc[:, list(chosen)], preserve_index=False)
@@ -347,7 +350,7 @@ def _ladder() -> list[Any]:
 
 
 def _inexact(table: pa.Table) -> list[str]:
-    """Columns of doubles that may stand for several whole numbers each: codes of people and the like."""
+    """Columns with doubles that may stand for several whole numbers: IDs of people, for instance."""
     import pyarrow as pa
 
     found = []
@@ -375,7 +378,8 @@ def _json(
         for table in json_tables(read, needed, text):
             if inexact := _inexact(table):
                 raise DataError(
-                    f"column {inexact[0]!r} holds numbers beyond 2**53, which are not read exactly: make them text"
+                    f"column {inexact[0]!r} holds numbers beyond 2**53, which cannot be read exactly: write them as "
+                    "text, in quotes"
                 )
             yield table, raw.tell()
 

@@ -1,4 +1,4 @@
-"""Battles with human outcomes and a judge's verdicts, and battles with the verdicts alone, as one table of rows."""
+"""Battles with human outcomes and a judge's verdicts, and battles with verdicts alone, as rows of one table."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from jaxeval.data.report import DataReport
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, visible
 
-#: What becomes of people's battles that the judge did not judge.
+#: What to do about people's battles that the judge did not judge.
 WithoutVerdict = Literal["error", "drop"]
-#: The column that says which sample a row is of.
+#: The column that says which sample a row belongs to.
 SAMPLE = "(sample)"
 
 
 @dataclass(frozen=True, eq=False)
 class VerdictCells(Cells):
-    """Rows compressed: equal ones of one sample are a cell. The target of unlabelled ones is the judge's verdict.
+    """Rows compressed: equal rows of one sample are a cell. The target of unlabelled rows is the judge's verdict.
 
-    Sorted by sample, the labelled one first, then as `Cells` are.
+    Cells are sorted by sample, the labelled one first, and then like `Cells`.
     """
 
     labelled: Bool  # (C,)
@@ -37,36 +37,36 @@ class VerdictCells(Cells):
 
     @property
     def hard(self) -> bool:
-        """Whether cells are the wins, ties and losses of pairs: there are more of them."""
+        """Whether cells are only wins, ties and losses of pairs: they also differ by the verdict."""
         return False
 
     @cached_property
     def used(self) -> Bool:
-        """(C,) whether people judged battles of both models: of others they have said nothing."""
+        """(C,) whether people judged battles of both models: about other models they have said nothing."""
         seen = self.by_people(int(self.second.max()) + 1) > 0
         return np.asarray((seen[self.first] & seen[self.second])[self.pair])
 
     def by_sample(self, n_pairs: int) -> Cells:
-        """The same cells; pairs have numbers of their own in the unlabelled sample, ``n_pairs`` higher."""
+        """The same cells, where the pairs of the unlabelled sample have other numbers, higher by ``n_pairs``."""
         pair = self.pair + n_pairs * ~self.labelled
         first, second = (np.tile(np.pad(x, (0, n_pairs - len(x))), 2) for x in (self.first, self.second))
         return replace(self, first=first, second=second, pair=pair)
 
     @property
     def of_people(self) -> Cells:
-        """The same cells, of which those without a human outcome hold no battles."""
+        """The same cells, where those without a human outcome hold no battles."""
         count = np.where(self.labelled, self.count, 0)
         return Cells(self.first, self.second, self.pair, self.target, self.weight, count)
 
     def by_people(self, n_models: int) -> Float:
-        """(M,) battles of each model that people judged."""
+        """(M,) number of battles of each model that people judged."""
         model = np.concatenate([self.first[self.pair], self.second[self.pair]])
         return np.asarray(np.bincount(model, np.tile(self.count * self.labelled, 2), n_models), np.float64)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class VerdictRows(Battles):
-    """Both samples as rows that are grouped, drawn and compressed as battles are, the labelled ones first."""
+    """Both samples as rows that are grouped, drawn and compressed like battles, the labelled rows first."""
 
     verdict: Float = field(default_factory=lambda: np.zeros(0), repr=False)  # (R,) of the judge, for side A
     labelled: Bool = field(default_factory=lambda: np.zeros(0, bool), repr=False)  # (R,)
@@ -111,11 +111,11 @@ def verdict_rows(human: Battles, judged: Battles, unlabelled: Battles, keep: Seq
         human: people's outcomes.
         judged: the judge's verdicts on the same battles, row by row.
         unlabelled: the judge's verdicts on other battles.
-        keep: further columns that are needed of ``human`` and ``unlabelled``.
+        keep: further columns of ``human`` and ``unlabelled`` that are needed.
 
     Raises:
         DataError: the rows of ``human`` and ``judged`` are not the same battles; outcomes are soft, or weighted; a
-            column is not there.
+            column is missing.
     """
     samples = {"human": human, "judged": judged, "unlabelled": unlabelled}
     for name, sample in samples.items():
@@ -162,7 +162,7 @@ def verdict_rows(human: Battles, judged: Battles, unlabelled: Battles, keep: Seq
 
 
 def _count(battles: Battles) -> Int:
-    """(R,) battles of each row."""
+    """(R,) number of battles of each row."""
     return np.ones(battles.n_rows, np.int64) if battles.count is None else battles.count
 
 
@@ -170,23 +170,30 @@ def _check_hard(name: str, battles: Battles) -> None:
     soft = ~np.isin(battles.target, (0.0, 0.5, 1.0))
     if soft.any():
         raise DataError(
-            f"{name}: {soft.sum():,} of {counted(len(soft), 'outcome is', 'outcomes are')} neither 0, 1/2 nor 1: this "
-            "estimate takes wins, ties and losses of people and judge. Round the targets, or give the winner"
+            f"{name}: {soft.sum():,} of {counted(len(soft), 'outcome')} {'is' if soft.sum() == 1 else 'are'} neither "
+            "0, 1/2 nor 1: this estimate takes wins, ties and losses of people and judge. Round the targets, or give "
+            "the winner"
         )
     if battles.weight is not None and not (battles.weight == 1).all():
-        raise DataError(f"{name}: battles have weights, which this estimate does not take: leave weight= out")
+        raise DataError(
+            f"{name}: battles have weights, which this estimate does not take: leave out weight= (on the command line "
+            "--weight)"
+        )
     if battles.n_processes > 1:
-        raise DataError(f"{name}: battles gathered from several processes have lost the order of their rows")
+        raise DataError(
+            f"{name}: battles gathered from several processes have lost the order of their rows: read them in one "
+            "process"
+        )
 
 
 def _left_out(report: DataReport) -> int:
-    """Rows of the input that are no battles; those of a model against itself are none in any table."""
+    """How many rows were left out, apart from those of a model against itself, which no table of battles keeps."""
     dropped = report.n_both_bad if report.both_bad == "drop" else 0
     return report.n_missing + report.n_zero_weight + report.n_empty_rows + dropped
 
 
 def _check_all_rows(name: str, battles: Battles) -> None:
-    """An error where rows of the input are not rows of the battles, one by one."""
+    """Raise an error if the rows of the input are not the rows of the battles, one by one."""
     if left_out := _left_out(battles.report):
         raise DataError(
             f"{name}: {counted(left_out, 'row was', 'rows were')} left out when it was read, so that its rows are no "
@@ -195,25 +202,26 @@ def _check_all_rows(name: str, battles: Battles) -> None:
         )
     if battles.count is not None and battles.rows is not None:
         raise DataError(
-            f"{name}: equal rows were merged when it was read, so that rows are no longer battle by battle: read it "
-            'with keep= a column that tells the battles apart, such as keep=["item"]'
+            f"{name}: equal rows were merged when it was read, so that a row may stand for several battles: read it "
+            'with a column that tells battles apart, such as keep=["item"]'
         )
 
 
 def _check_names(*samples: Battles) -> None:
-    """An error where a model is a number in one table, and text in another."""
+    """Raise an error if a model is a number in one table, and text in another."""
     names = {name for sample in samples for name in sample.models}
     texts = pd.Series(sorted(names, key=str)).astype(str)
     if (twice := texts.duplicated()).any():
         name = texts[twice].iloc[0]
+        n = counted(int(twice.sum()), "model is", "models are")
         raise DataError(
-            f"the model {visible(name)} is a number in one table and text in another, and so are {int(twice.sum()):,} "
-            "in all: give models the same type in all tables"
+            f"{n} numbers in one table and text in another (the first is {visible(name)}): give models the same type "
+            "in all tables"
         )
 
 
 def _same_battles(human: Battles, judged: Battles) -> Bool:
-    """(n,) rows in which the judge's table has the sides the other way round.
+    """(n,) in which rows the judge's table has the sides the other way round.
 
     Raises:
         DataError: the rows are not the same battles.
@@ -231,14 +239,15 @@ def _same_battles(human: Battles, judged: Battles) -> Bool:
         pairs = [f"{visible(str(a[row]))} and {visible(str(b[row]))}" for a, b in sides]
         raise DataError(
             f"{counted(int(differ.sum()), 'row of human and judged is', 'rows of human and judged are')} of different "
-            f"pairs of models, first row {row}: {pairs[0]}, but {pairs[1]}. Bring both tables into the same order"
+            f"pairs of models (first in row {row}: {pairs[0]}, but {pairs[1]}; rows count from 0): bring both tables "
+            "into the same order"
         )
     counts = _count(human), _count(judged)
     if (other := counts[0] != counts[1]).any():
         row = int(other.argmax())
         raise DataError(
-            f"in {counted(int(other.sum()), 'row')} human and judged count different numbers of battles, first row "
-            f"{row}: {counts[0][row]:,} and {counts[1][row]:,}"
+            f"in {counted(int(other.sum()), 'row')} human and judged count different numbers of battles (first in row "
+            f"{row}: {counts[0][row]:,} and {counts[1][row]:,}; rows count from 0): read both with the same columns"
         )
     return flipped & ~same
 
@@ -246,23 +255,25 @@ def _same_battles(human: Battles, judged: Battles) -> Bool:
 def join_verdicts(
     human: Battles, judged: Battles, item: str, *, without_verdict: WithoutVerdict = "error"
 ) -> tuple[Battles, Battles, Battles]:
-    """People's and a judge's battles, brought together by item and pair of models, as `prediction_powered` takes them.
+    """People's and a judge's battles, joined by item and pair of models, as `prediction_powered` takes them.
 
-    A battle of people finds the judge's verdict on the same item and the same two models, whichever side they are on.
-    Several people may have judged one battle: each of their votes is a row.
+    Each battle of people is joined with the judge's verdict on the same item and the same two models, in either order
+    of the sides. Several people may have judged one battle: each of their votes is a row.
 
     Args:
         human: people's outcomes, with the column ``item``.
-        judged: the judge's verdicts, with that column.
-        item: the column that tells battles of one pair apart (a prompt).
-        without_verdict: what to do about people's battles that the judge did not judge: "error", or "drop".
+        judged: the judge's verdicts, also with the column ``item``.
+        item: the column that tells battles of one pair apart, such as a prompt.
+        without_verdict: what to do about people's battles that the judge did not judge: "error"; or "drop", which
+            leaves them out.
 
     Returns:
         People's battles, the judge's verdicts on them row by row, and the judge's verdicts on other battles.
 
     Raises:
-        DataError: there is no such column, or values are missing; the judge has several verdicts on a battle of people;
-            no battle was judged by both; people's battles lack a verdict, and are not to be dropped.
+        DataError: there is no such column, or it has missing values; the judge has several verdicts on a battle of
+            people; no battle was judged by both; a battle of people lacks a verdict, and ``without_verdict`` is
+            "error"; or all verdicts are on battles of people.
 
     Examples:
         >>> import jaxeval
@@ -285,9 +296,9 @@ def join_verdicts(
     repeated = (found.duplicated() | (_count(judged) > 1)) & labelled
     if repeated.any():
         raise DataError(
-            f"the judge has several verdicts on {counted(int(found[repeated].nunique()), 'battle')} of people, first "
-            f"{_told(keys[1].iloc[int(repeated.argmax())], item)}: keep one of them, or bring both orders into one "
-            "battle (read_judge_outputs)"
+            f"the judge has several verdicts on {counted(int(found[repeated].nunique()), 'battle')} of people (the "
+            f"first is {_told(keys[1].iloc[int(repeated.argmax())], item)}): keep one of them, or bring both orders "
+            "into one battle (read_judge_outputs)"
         )
     at = found[~found.duplicated()].get_indexer(wanted)
     place = np.flatnonzero(~found.duplicated())[at]
@@ -295,25 +306,26 @@ def join_verdicts(
     if lost.all():
         raise DataError(
             f"no battle was judged by both: none of the {counted(len(wanted), 'battle')} of people has the {item} and "
-            f"the models of one of the judge's {len(found):,}, first {_told(keys[0].iloc[0], item)}"
+            f"the models of one of the judge's {counted(len(found), 'verdict')} (the first battle is "
+            f"{_told(keys[0].iloc[0], item)}): check that both tables use the same names"
         )
     if lost.any() and without_verdict == "error":
         raise DataError(
-            f"{counted(int(lost.sum()), 'battle')} of people out of {len(lost):,} without a verdict of the judge, "
-            f"first {_told(keys[0].iloc[int(lost.argmax())], item)}: judge them, or leave them out by "
-            "without_verdict='drop' (--without-verdict drop)"
+            f"{int(lost.sum()):,} of {counted(len(lost), 'battle')} of people {'has' if lost.sum() == 1 else 'have'} "
+            f"no verdict of the judge (the first is {_told(keys[0].iloc[int(lost.argmax())], item)}): judge them, or "
+            "leave them out with without_verdict='drop' (--without-verdict drop)"
         )
     if labelled.all():
         raise DataError(
-            f"all {counted(len(labelled), 'verdict')} of the judge are on battles of people: what makes the errors "
-            "smaller are verdicts on other battles. Give those too, or rate people's battles alone"
+            f"all {counted(len(labelled), 'verdict')} of the judge are on battles of people, but only verdicts on "
+            "other battles make the errors smaller: give those, too, or rate people's battles alone"
         )
     people = human if not lost.any() else human.filter(~lost)
     return people, _rows_of(judged, place[~lost], people.count), judged.filter(~labelled)
 
 
 def _found_by_item(battles: Battles) -> Battles:
-    """The same, whose report tells what was left out in words: rows find each other whatever stood between them."""
+    """The same battles, with what was left out as words in their report: rows are joined by item, not by position."""
     report, n = battles.report, _left_out(battles.report)
     told = f"{counted(n, 'row')} left out when they were read"
     report = replace(
@@ -325,7 +337,7 @@ def _found_by_item(battles: Battles) -> Battles:
 
 
 def _keys(battles: Battles, item: str) -> pd.DataFrame:
-    """Item and models of each row, the models by name."""
+    """The item and the two models of each row, the models sorted by name."""
     values = battles.column(item)
     reject_missing(values.isna().to_numpy(), item, battles.rows, "fill them, or leave those rows out")
     sides = np.stack([battles.models[side].astype(str) for side in (battles.model_a, battles.model_b)])
@@ -338,7 +350,7 @@ def _told(key: pd.Series, item: str) -> str:
 
 
 def _rows_of(battles: Battles, rows: NDArray[np.intp], count: Int | None) -> Battles:
-    """The rows ``rows`` of ``battles``, in that order, with repeats, each for ``count`` battles."""
+    """The rows ``rows`` of ``battles``, in that order, perhaps repeated; each stands for ``count`` battles."""
     met, (first, second) = renumbered(battles.n_models, battles.model_a[rows], battles.model_b[rows])
     kept = rows if battles.kept is None else battles.kept[rows]
     target = battles.target[rows]

@@ -1,4 +1,4 @@
-"""Results in plain JSON files that say what they hold, and in which version of its format."""
+"""Results in plain JSON files that name their format and its version."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jaxeval.execution.atomic_write import whole_file
 
 
 def write_versioned(path: str | Path, form: str, version: int, content: dict[str, Any]) -> None:
-    """Write ``content`` under the name of its format, whole or not at all.
+    """Write ``content`` with the name and version of its format, whole or not at all.
 
     Raises:
         DataError: a value is of a type that JSON does not have.
@@ -26,10 +26,10 @@ def write_versioned(path: str | Path, form: str, version: int, content: dict[str
 
 
 def read_versioned(path: Path, form: str, version: int, what: str, remedy: str = "make it again") -> dict[str, Any]:
-    """What `write_versioned` wrote; errors call it ``what``, and say how to make it again in the words of ``remedy``.
+    """The content of a file of `write_versioned`; errors call it ``what``, and advise the ``remedy``.
 
     Raises:
-        DataError: the file holds something else, or another version of it.
+        DataError: the file holds something else, or another version of the format.
         FileNotFoundError: there is no such file.
     """
     if not path.exists():
@@ -45,9 +45,9 @@ def read_versioned(path: Path, form: str, version: int, what: str, remedy: str =
 
 
 def check_version(content: dict[str, Any], version: int, name: str, what: str, remedy: str = "make it again") -> None:
-    """Raise DataError where the ``content`` of the file ``name`` is of another version of its format."""
+    """Raise DataError if the ``content`` of the file ``name`` is of another version of its format."""
     if content.get("version") != version or isinstance(content.get("version"), bool):
         raise DataError(
-            f"{name} has version {content.get('version')!r} of the format of {what}, this jaxeval reads version "
+            f"{name} has version {content.get('version')!r} of the format of {what}, but this jaxeval reads version "
             f"{version}: use the jaxeval that wrote it, or {remedy}"
         )

@@ -281,7 +281,7 @@ def test_pairs():
         checked_pairs(test, ("a", "z"))
     without = JudgedAnswers.from_pandas(pd.DataFrame({"judgment": [0.0, 1.0]}), judgment="judgment")
     with pytest.raises(
-        DataError, match=r"its models are 'all answers': name the column of models, model= \(--model\)$"
+        DataError, match=r"its models are 'all answers': name the column of models \(model=, --model\)$"
     ):
         checked_pairs(without, ("a", "z"))
     with pytest.raises(ValueError, match="a pair needs two models, got 'a' twice"):

@@ -118,7 +118,10 @@ def test_judgments_that_do_not_vary_leave_the_labels(pooled, value):
         (([0, 1], [0, 1], [np.inf, 1]), r"test_judgments has 1 missing .* \(first at index 0\)"),
         (([0, 1], [0, 1], []), r"test_judgments needs items on its last axis, got shape \(0,\)"),
         (([0, 1], 1.0, [1]), r"calibration_judgments needs items on its last axis, got shape \(\)"),
-        (([0, 1], ["yes", "no"], [1]), "calibration_judgments must be numeric"),
+        (
+            ([0, 1], ["yes", "no"], [1]),
+            "calibration_judgments must be numbers, such as 1 for right and 0 for wrong: .* 'yes'",
+        ),
     ],
 )
 def test_wrong_arguments(arguments, message):

@@ -319,8 +319,8 @@ def test_bad_input_says_what_to_do(frame):
         ((frame.assign(**{"judge-0": 1}), RATERS), "label_coding"),
         ((frame, RATERS, ["judge-0", "judge-1", "judge-0"]), "'judge-0' is named twice as a judge .*--judges"),
         ((frame, [*RATERS, "human-1"]), "'human-1' is named twice as a rater .*--human"),
-        ((frame, ["human-0", "judge-1"]), "'judge-1' is taken for a judge's verdicts and for human labels"),
-        ((frame.assign(human="tie"), None, ["human"]), "'human' is taken for a judge's verdicts and for human labels"),
+        ((frame, ["human-0", "judge-1"]), "'judge-1' is named as a judge's verdicts and as human labels"),
+        ((frame.assign(human="tie"), None, ["human"]), "'human' is named as a judge's verdicts and as human labels"),
     ]:
         options = wide if len(given) < 3 else {**wide, "judges": given[2]}
         with pytest.raises(jaxeval.DataError, match=message):
@@ -329,7 +329,7 @@ def test_bad_input_says_what_to_do(frame):
     with pytest.raises(jaxeval.DataError, match="need a column of items"):
         jaxeval.judge_agreement(long.drop(columns="item"), "verdict")
     strange = pd.DataFrame({"item": [-1], "model_a": "x", "model_b": "w", "label": "tie"})
-    with pytest.raises(jaxeval.DataError, match="none of 1 human label is of an item and pair"):
+    with pytest.raises(jaxeval.DataError, match="none of the 1 human label is on an item and pair"):
         jaxeval.judge_agreement(long, strange)
     with pytest.raises(jaxeval.DataError, match="model against itself"):
         jaxeval.judge_agreement(frame.assign(model_a="w"), RATERS, judges=JUDGES)

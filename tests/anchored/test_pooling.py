@@ -173,11 +173,13 @@ class TestJudgesThatAreNotThere:
         screen = screen_judges(once, n_resamples=10)
         some = pooled_scores(once, ["judge-1", "judge-2"], screen=screen)
         assert some.attrs["warnings"] == [
-            "the reliability of judges is not known: judge-1; rating_se_predicted rests on that of the others"
+            "the reliability of 1 judge is not known (judge-1): rating_se_predicted rests on that of the others"
         ]
         assert some["rating_se_predicted"].notna().all()
         alone = pooled_scores(once, ["judge-1"], screen=screen)
-        assert alone.attrs["warnings"] == ["of judges judge-1 no reliability is known: rating_se_predicted is missing"]
+        assert alone.attrs["warnings"] == [
+            "the reliability of 1 judge is not known (judge-1): rating_se_predicted is missing"
+        ]
         assert alone["rating_se_predicted"].isna().all()
         assert (alone["rating_se"] > 0).all()  # which needs no reliability
 

@@ -109,7 +109,7 @@ class TestScores:
         pd.testing.assert_frame_equal(
             bootstrap_scores(data, "task", n_resamples=9), bootstrap_scores(data, ["task"], n_resamples=9)
         )
-        with pytest.raises(ValueError, match="name a role at least: 'model', 'judge'"):
+        with pytest.raises(ValueError, match="name at least one role: 'model', 'judge'"):
             anchored_scores(data, [])
 
     @pytest.mark.parametrize(
@@ -269,7 +269,7 @@ class TestLikeWithLike:
     def test_a_model_without_a_task(self, frame):
         (told,) = self.told(frame[(frame["model"] != "model-2") | (frame["task"] == "easy")])
         assert told == (
-            "2 of 4 scores lack items that others against the same reference have (the most: model model-2, judge "
+            "2 of 4 scores lack items that others against the same reference have (the worst: model model-2, judge "
             "judge-1, anchor x, with 8 of 12): side by side they do not compare like with like"
         )
         (told,) = self.told(frame[(frame["model"] != "model-2") | (frame["task"] == "easy")], ["model", "task"])

@@ -143,13 +143,13 @@ def test_thin_models_are_left_out_of_agreement(votes):
     assert row["first_share"] == 0
     assert row["unrated_share"] > 0.2
     assert row["ranks_in_set"] == 9
-    assert any("agreement leaves them out: thin" in warning for warning in own.warnings)
+    assert any("agreement leaves it out: thin" in warning for warning in own.warnings)
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda votes: (votes, {"ties": "davidson"}), "without covariates and tie models"),
+        (lambda votes: (votes, {"ties": "davidson"}), "only for boards with ties as half a win and without covariates"),
         (
             lambda votes: (jaxeval.Battles.from_pandas(votes.assign(p=0.3), target="p"), {}),
             "1,500 battles have another",

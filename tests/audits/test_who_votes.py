@@ -108,7 +108,7 @@ def test_a_block_of_voters_with_few_votes_each_divides_one_model():
     assert first[["model", "lean"]].tolist() == ["m4", "for"]
     assert first["p_adjusted"] < 0.05 < found.blocks["p_adjusted"][1]
     assert len(found.table) == 0  # nobody has ten votes
-    assert any("nobody can be told from an honest voter" in f.text for f in found.findings())
+    assert any("no voter can be tested" in f.text for f in found.findings())
 
 
 def test_repeats_and_busiest_hours():

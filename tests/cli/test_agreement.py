@@ -39,6 +39,10 @@ def test_wide_tables(table, tmp_path):
     assert text.startswith("The panel of 2 judges (what most say) agrees with people on ")
     assert "people agree with each other on" in text
     assert "judges are worth" in text
+    pd.DataFrame(names, columns=["name", "maker"]).to_csv(tmp_path / "families.csv", index=False)
+    wrong = run(tmp_path / "votes.csv", *options)
+    assert wrong.exit_code == 1
+    assert "families.csv: no column 'family' in the table" in wrong.output
     found = jaxeval.judge_agreement(
         table, ["human", "expert"], judges=["judge-1", "judge-2"], shown_first="model_a", lengths=("long_a", "long_b"),
         families=dict(names), n_resamples=50,

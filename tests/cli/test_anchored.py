@@ -173,7 +173,7 @@ def test_scores_of_other_prompts_are_told(verdicts, tmp_path):
     result = anchored(path, "--resamples", 50)
     assert result.exit_code == 0, result.output
     said = " ".join(result.output.split())
-    assert "4 of 12 scores lack items that others against the same reference have (the most: model model-3" in said
+    assert "4 of 12 scores lack items that others against the same reference have (the worst: model model-3" in said
     assert "with 10 of 40)" in said
 
 
@@ -238,7 +238,7 @@ def test_what_judges_printed_and_tables_beside_the_scores(tmp_path):
     frame.to_csv(tmp_path / "verdicts.csv", index=False)
     unsaid = anchored(tmp_path / "said.jsonl", "--resamples", 20)
     assert unsaid.exit_code == 1
-    assert "nothing says which one the reference is" in unsaid.output
+    assert "nothing says which side is the reference" in unsaid.output
     options = ("--resamples", 20, "--out")
     first = anchored(tmp_path / "said.jsonl", "--reference", "A", "--min-confidence", 0.7, *options, tmp_path / "a")
     second = anchored(tmp_path / "verdicts.csv", *options, tmp_path / "b", "--full")

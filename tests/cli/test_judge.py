@@ -119,7 +119,7 @@ def test_missing_judgments_need_a_policy(files, columns, tmp_path):
     arguments = ("--calibration", tmp_path / "cal.csv", "--test", files / "test.parquet", *columns, *FAST)
     result = run(*arguments)
     assert result.exit_code == 1
-    assert "1 of 720 judgments are missing" in result.stderr
+    assert "1 of 720 judgments is missing" in result.stderr
     assert "--missing" in result.stderr
     result = run(*arguments, "--missing", "drop")
     assert result.exit_code == 0, result.output

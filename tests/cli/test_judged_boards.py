@@ -106,6 +106,6 @@ def test_verdicts_left_out_are_told(files, tmp_path):
 
 def test_votes_without_a_verdict(files):
     given = files / "votes.csv", "--judged", files / "fewer.csv", "--item", "prompt"
-    assert "50 battles of people out of 500 without a verdict" in " ".join(run(*given).output.split())
+    assert "50 of 500 battles of people have no verdict" in " ".join(run(*given).output.split())
     result = run(*given, "--without-verdict", "drop")
     assert "all 450 verdicts of the judge are on battles of people" in " ".join(result.output.split())

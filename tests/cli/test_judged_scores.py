@@ -117,9 +117,9 @@ def test_errors_are_nan_where_nothing_bounds_a_score(table):
         (["--human", "human", "--pass-at", 2], "--pass-at and --human do not go together"),
         (["--human", "human", "--population", "trials"], "--population and --human do not go together"),
         (["--human", "label"], "label"),
-        (["--human", "human", "--wide"], "a wide table has no labels of single answers"),
+        (["--human", "human", "--wide"], "a wide table has no place for labels of single answers"),
         (["--human", "human", "--judge", "judge-2", "--only-judge", "gpt"], "no judge is called 'gpt'"),
-        (["--human", "human", "--cluster", "judge-2"], "1 column of cluster"),
+        (["--human", "human", "--cluster", "judge-2"], "the table has a cluster column"),
     ],
 )
 def test_what_is_refused(file, options, message):

@@ -150,7 +150,7 @@ def test_warnings_are_printed(tmp_path):
                 ("--gauge", "modle-1=1000", "model-1"),
             ]
         ),
-        (["{votes}", "--by", "model_a"], "by which battles cannot be grouped"),
+        (["{votes}", "--by", "model_a"], "those of models, results and weights do not count"),
         (["{votes}", "--gauge", "nobody=1000"], "'nobody' is not among the 8 models"),
         (["{votes}", "--gauge", "nobody"], "is not mean, votes, or MODEL=RATING"),
         (["{votes}", "--winner", "language"], "has unknown labels: "),
@@ -366,7 +366,7 @@ class TestStyleControl:
             (["--same-group", "judge:maker_a"], "--same-group takes three columns COL:A:B, got 'judge:maker_a'"),
             (["--same-group", "judge:maker_a:maker_b"], "the models and other features determine 'same judge'"),
             (["--raw-features", "--position"], "--raw-features is about the columns of --features"),
-            (["--feature-ridge", "1"], "feature_ridge=1.0 shrinks the coefficients of features, and there are none"),
+            (["--feature-ridge", "1"], "feature_ridge=1.0 shrinks the coefficients of features, but there are none"),
             (["--features", "winner"], "'winner'"),
         ],
     )

@@ -63,7 +63,7 @@ def test_files_that_are_read_are_not_written_over(path):
 
 def test_groups_that_are_not_there(path):
     said = run(path, "--by", "nope", code=1)
-    assert "no column 'nope' to group rankings by; besides those of items, ranks and weights there are: " in said
+    assert "no column 'nope' to group rankings by; the further columns are: " in said
 
 
 def test_bad_rankings_are_one_message(path):

@@ -129,9 +129,9 @@ class TestModelTables:
     @pytest.mark.parametrize(
         ("metadata", "error"),
         [
-            ({"model": ["a", "a"], "x": [1, 2]}, "names 1 models twice: a"),
-            ({"model": ["q"], "x": [1]}, "know none of the 2 models; they know q"),
-            ({"model": ["a"], "rating": [1]}, "columns that the table has, too \\(rating\\)"),
+            ({"model": ["a", "a"], "x": [1, 2]}, "names 1 model more than once: a"),
+            ({"model": ["q"], "x": [1]}, "have none of the 2 models of the table; they have q"),
+            ({"model": ["a"], "rating": [1]}, "columns that the table has, too: rating"),
             ({"name": ["a"]}, "no column 'model'"),
             ({"model": [None], "x": [1]}, "missing"),
         ],

@@ -136,7 +136,7 @@ def test_votes_on_a_plan(folder, tmp_path):
         (["--of", "{plan}", "--battles", "3", "--out", "x.csv"], "leave other KINDs and --battles out"),
         (["--of", "{plan}", "--out", "{plan}"], "would be lost"),
         (["--of", "{plan}", "--models", "4", "--out", "x.csv"], "'model-1x' is no simulated model; did you mean"),
-        (["--of", "{other}", "--out", "x.csv"], "there is no column 'model_a'; there are a"),
+        (["--of", "{other}", "--out", "x.csv"], "no column 'model_a' in the table; its columns are a"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_written(arguments, message, tmp_path, monkeypatch):

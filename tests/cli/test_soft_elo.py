@@ -241,9 +241,9 @@ def test_options_of_replies(tmp_path):
     assert "--unparsed drop" in result.output
     drop = ("--output", "said", "--unparsed", "drop", "--one-order", "drop")
     several = run("soft-elo", "calibrate", tmp_path / "raw.jsonl", *drop, *out)
-    assert "holds 2 judges, judge-1, judge-2, and one is needed: name it with only_judge=" in several.output
+    assert "holds 2 judges: judge-1, judge-2. Name the one to read with only_judge=" in several.output
     wrong = run("soft-elo", "calibrate", tmp_path / "raw.jsonl", *drop, "--scores-a", "x", *out)
-    assert "read as what judges printed, for which scores_a= (--scores-a) has no meaning" in wrong.output
+    assert "read as replies of judges, for which scores_a= (--scores-a) has no meaning" in wrong.output
     odd = run("soft-elo", "calibrate", tmp_path / "raw.jsonl", *drop, "--scale", "10", *out)
     assert "is not the least and the largest score" in odd.output
 

@@ -114,7 +114,7 @@ class TestErrors:
             (
                 TABLE.assign(verdict=[1.0, -1.0, 0.0, 2.0]),
                 {},
-                r"2 values lie outside of \[0, 1\], from -1 to 2 \(first in row 1; .*1 a win, 0.5 a tie, 0 a loss",
+                r"2 values lie outside \[0, 1\], from -1 to 2 \(first in row 1; .*1 for a win, 0.5 for a tie, 0 for a",
             ),
             (TABLE.assign(judge=["x", None, "x", "y"]), {}, "column 'judge' has 1 missing value"),
         ],
@@ -130,9 +130,9 @@ class TestErrors:
     def test_repeats(self):
         twice = pd.concat([TABLE, TABLE.iloc[[2]]])
         message = r"1 verdict repeats .* model, judge, item \(first in row 4: model 'b', judge 'x', item .*\): "
-        with pytest.raises(DataError, match=message + "name the column that numbers runs with run=, or drop"):
+        with pytest.raises(DataError, match=message + "name the column that numbers runs with run= .*--run.*, or drop"):
             AnchoredVerdicts.from_pandas(twice)
-        with pytest.raises(DataError, match="a judge judges an answer once a run, or drop the duplicates"):
+        with pytest.raises(DataError, match="a judge judges an answer once in each run, or drop the duplicates"):
             AnchoredVerdicts.from_pandas(twice.assign(run=1))
         assert len(AnchoredVerdicts.from_pandas(twice.assign(run=[1, 1, 1, 1, 2])).levels["run"]) == 2
 
@@ -202,7 +202,7 @@ def test_numbers_of_other_types(values):
 
 
 def test_what_is_neither_label_nor_number():
-    with pytest.raises(DataError, match=r"these are numbers as text: make them numbers with .astype\(float\)"):
+    with pytest.raises(DataError, match=r"these are numbers as text: write them without quotes .* by .astype\(float\)"):
         AnchoredVerdicts.from_pandas(TABLE.assign(verdict=["1", "0.5", "0", "1"]))
     with pytest.raises(DataError, match="column 'verdict' holds values that are neither labels nor numbers"):
         AnchoredVerdicts.from_pandas(TABLE.assign(verdict=[["win"], ["tie"], ["win"], ["loss"]]))
@@ -210,7 +210,7 @@ def test_what_is_neither_label_nor_number():
 
 def test_runs_without_prompts():
     table = TABLE.drop(columns="item").assign(run=[0, 1, 0, 1])
-    message = r"column 'run' numbers repeated runs, but no column says of which prompt: name it with item= \(on the .*"
+    message = r"column 'run' numbers repeated runs, but no column names their prompts: name it with item= \(on the .*"
     with pytest.raises(DataError, match=message):
         AnchoredVerdicts.from_pandas(table)
     assert AnchoredVerdicts.from_pandas(TABLE.assign(run=0)).named_items
@@ -249,7 +249,7 @@ class TestOtherWords:
     def test_what_they_do_not_know(self):
         with pytest.raises(DataError, match=r"unknown verdicts: .* on the command line --labels 'good=win,...'"):
             AnchoredVerdicts.from_pandas(self.TABLE)
-        with pytest.raises(DataError, match=r"unknown labels: 'bad' \(1\), 'same' \(1\); labels= knows 'good'"):
+        with pytest.raises(DataError, match=r"unknown labels: 'bad' \(1\), 'same' \(1\); labels= maps 'good'"):
             AnchoredVerdicts.from_pandas(self.TABLE, labels={"good": "win"})
-        with pytest.raises(ValueError, match=r"labels maps each label to one of .*, got 'great'"):
+        with pytest.raises(ValueError, match=r"labels must map each label to one of 'win', 'tie', 'loss', got 'great'"):
             AnchoredVerdicts.from_pandas(self.TABLE, labels={"good": "great"})

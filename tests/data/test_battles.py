@@ -130,7 +130,7 @@ class TestWeightsAndOmissions:
         battles = Battles.from_pandas(table, propensity="p")
         assert battles.weight.tolist() == [2.0, 4.0, 2.0, 2.0, 1.0]
         assert battles.report.n_effective == pytest.approx(11**2 / 29)
-        assert "count by their inverse propensities, and tell about as much as 4 of one weight" in str(battles.report)
+        assert "count by their inverse propensities, and say about as much as 4 of equal weight" in str(battles.report)
         assert Battles.from_pandas(table, propensity="p", weight="w").weight.tolist() == [2.0, 8.0, 2.0, 2.0, 1.0]
         assert battles.filter(np.arange(5) > 0).report.n_effective == pytest.approx(9**2 / 25)
         assert "p" not in battles.columns
@@ -367,11 +367,11 @@ class TestErrors:
     def test_targets_out_of_range(self):
         frame = VOTES.drop(columns="winner").assign(target=[0.5, 2.0, -1.0, 1.0, 0.0])
         message = self.message(frame)
-        self.contains(message, "'target'", "[0, 1]", "2 do not", "from -1 to 2", "row 1: 2")
+        self.contains(message, "'target'", "[0, 1]", "2 values are wrong", "from -1 to 2", "row 1: 2")
 
     def test_just_out_of_range(self):
         frame = VOTES.drop(columns="winner").assign(target=[0.5, np.nextafter(1, 2), 0.1, 1.0, 0.0])
-        self.contains(self.message(frame), "'target'", "1 do not", "row 1")
+        self.contains(self.message(frame), "'target'", "1 value is wrong", "row 1")
 
     def test_an_infinite_target(self):
         frame = VOTES.drop(columns="winner").assign(target=[0.5, 0.1, 0.1, np.inf, 0.0])
@@ -379,7 +379,7 @@ class TestErrors:
 
     def test_negative_weights(self):
         message = self.message(VOTES.assign(w=[1, -2, 1, -0.5, 0]), weight="w")
-        self.contains(message, "'w'", ">= 0", "2 do not", "from -2 to -0.5", "row 1: -2")
+        self.contains(message, "'w'", ">= 0", "2 values are wrong", "from -2 to -0.5", "row 1: -2")
 
     def test_infinite_weights(self):
         self.contains(self.message(VOTES.assign(w=[1, 1, np.inf, 1, 0]), weight="w"), "'w'", "finite", "row 2: inf")
@@ -419,7 +419,7 @@ class TestErrors:
         self.contains(message, "'winner'", "'target'", "winner='winner'", "target='target'")
 
     def test_both_named(self):
-        with pytest.raises(ValueError, match="given once, got winner= and target="):
+        with pytest.raises(ValueError, match="give the result once, got winner= and target="):
             Battles.from_pandas(VOTES.assign(target=0.5), winner="winner", target="target")
 
     def test_mixed_types_in_a_column(self):

@@ -55,12 +55,12 @@ class TestConditions:
             ("turn + 1", "is neither true nor false, but int"),
             ("turn = 'one'", "Conversion Error"),
             ("count(*) > 0", "Binder Error"),
-            ("unnest([true, false])", "does not say yes or no once for each row"),
+            ("unnest([true, false])", "does not give one answer for each row"),
             ("EXISTS (SELECT 1 FROM read_csv('/etc/passwd'))", "Permission Error"),
             ("(SELECT count(*) FROM votes) > 0", "Catalog Error"),
-            ("Random() < 0.5", r"random\(\) says something else each time, whatever the seed: write down its value"),
-            ("turn = 1 OR length(CAST(uuid() AS VARCHAR)) > 3", r"uuid\(\) says something else each time"),
-            ("today() > DATE '2020-01-01'", r"today\(\) says something else each time"),
+            ("Random() < 0.5", r"random\(\) gives another value each time, whatever the seed: write its value"),
+            ("turn = 1 OR length(CAST(uuid() AS VARCHAR)) > 3", r"uuid\(\) gives another value each time"),
+            ("today() > DATE '2020-01-01'", r"today\(\) gives another value each time"),
             ("__import__('os').system('true') = 0", "is no condition in SQL|Catalog Error|no column"),
         ],
     )
@@ -68,6 +68,11 @@ class TestConditions:
         votes = VOTES  # noqa: F841  # no query finds it
         with pytest.raises(DataError, match=error):
             rows_where(VOTES, condition)
+
+
+def test_a_column_of_several_types_is_named():
+    with pytest.raises(DataError, match="column 'mixed' of the condition mixes values of several types"):
+        rows_where(pd.DataFrame({"mixed": [1, "a", None]}), "mixed = 1")
 
 
 WINDOW = "count(*) OVER (PARTITION BY model_a) > 1"
@@ -84,7 +89,7 @@ class TestReading:
             lambda: read_battles(path, where=WINDOW),
             lambda: read_battles(path).filter(WINDOW),
         ):
-            with pytest.raises(DataError, match=r"looks at other rows \(OVER\), and a row stands for several"):
+            with pytest.raises(DataError, match=r"looks at other rows \(OVER\), but equal battles are merged here"):
                 read()
         assert Battles.from_pandas(votes, where=WINDOW).n_battles == 5000
 
@@ -158,7 +163,7 @@ class TestFilter:
     @pytest.mark.parametrize(
         ("options", "error"),
         [
-            ({"exclude": ["Z"]}, "no model 'Z' among the 3; did you mean 'z'"),
+            ({"exclude": ["Z"]}, "no model 'Z' among the 3 models; did you mean 'z'"),
             ({"where": "turn = 7"}, "no battle is left of 5"),
             ({"where": lambda votes: votes["turn"]}, "got int64 of shape"),
             ({"where": np.ones(3, bool)}, r"got bool of shape \(3,\)"),
@@ -179,7 +184,7 @@ class TestRename:
         battles = Battles.from_pandas(KNOWN).rename({"x": "w", "unknown": "q"})
         assert list(battles.models) == ["w", "y", "z"]
         assert battles.models[battles.model_a].tolist() == ["w", "y", "z", "w", "y"]
-        assert battles.report.read_as == ("models renamed: x is w",)
+        assert battles.report.read_as == ("models renamed: x is now w",)
 
     def test_two_models_of_one_name(self):
         battles = Battles.from_pandas(KNOWN.assign(model_a=list("xyvxy"), model_b=list("yzxzx"))).rename({"v": "z"})
@@ -195,7 +200,7 @@ class TestRename:
             Battles.from_pandas(KNOWN).rename({"x": name})
 
     def test_no_such_name(self):
-        with pytest.raises(DataError, match="none of the 1 names to replace is a model's; did you mean 'x'"):
+        with pytest.raises(DataError, match="none of the names to replace is a model's: 'X'; did you mean 'x'"):
             Battles.from_pandas(KNOWN).rename({"X": "y"})
 
 

@@ -90,7 +90,8 @@ def test_a_relative_difference():
         (["size"], DataError, "no column 'size' to group battles by or to adjust for; .*'length'"),
         (["maker_a"], DataError, "column 'maker_a' is not numeric"),
         (["length", "length"], DataError, "two features are called 'length'"),
-        ([3], TypeError, "a feature is a column, a pair of columns or a Feature, got 3"),
+        ([position_advantage("length")], DataError, r"column 'length' must be true or false, got 3\.0$"),
+        ([3], TypeError, "a feature must be a column, a pair of columns or a Feature, got 3"),
         ([Feature("none", lambda b: np.zeros(b.n_battles))], DataError, "feature 'none' is 0 in all battles"),
         ([Feature("short", lambda b: np.ones(2))], DataError, "'short' must give a number for each of the 4 rows"),
         ([Feature("far", lambda b: np.full(4, np.inf))], DataError, "'far' has 4 infinite values"),
@@ -111,7 +112,7 @@ def test_a_list_of_features():
     ):
         with pytest.raises(TypeError, match=message):
             checked_features(given, 0.0)
-    with pytest.raises(ValueError, match="feature_ridge=1 shrinks the coefficients of features, and there are none"):
+    with pytest.raises(ValueError, match="feature_ridge=1 shrinks the coefficients of features, but there are none"):
         checked_features([], 1)
 
 
@@ -144,7 +145,7 @@ class TestArenaStyle:
         assert found.names == tuple(expected)
         np.testing.assert_allclose(found.matrix * found.scale, expected, atol=1e-12)
         np.testing.assert_array_equal(found.unit, 1)
-        assert "less its mean, over its standard deviation" in found.told[0]
+        assert "minus its mean, divided by its standard deviation" in found.told[0]
         assert design(Battles.from_pandas(self.VOTES), [position_advantage()], normalize=True).told == ()
 
     def test_columns_without_the_object(self):
@@ -194,5 +195,5 @@ class TestArenaStyle:
         pd.testing.assert_frame_equal(one, other, rtol=1e-9)
         one, other = (pd.DataFrame(board["coefficients"]) for board in boards)
         pd.testing.assert_frame_equal(one, other, rtol=1e-9)
-        said = "a mean is subtracted from no other covariate"
+        said = "no mean is subtracted from other covariates"
         assert [said in screen for screen in screens] == [True, False]

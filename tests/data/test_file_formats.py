@@ -100,6 +100,12 @@ def test_excel_files_of_several_sheets(tmp_path):
         read_battles(tmp_path / "votes.xlsx")
 
 
+def test_excel_files_without_values(tmp_path):
+    pd.DataFrame().to_excel(tmp_path / "votes.xlsx", index=False)
+    with pytest.raises(DataError, match=r"^votes.xlsx: no sheet of the file has values$"):
+        read_battles(tmp_path / "votes.xlsx")
+
+
 def test_headers_that_are_there_twice_in_excel(tmp_path):
     twice = VOTES.assign(n=1, m=2, **{"winner.1": "tie"}).rename(columns={"m": "n"})
     twice.to_excel(tmp_path / "votes.xlsx", index=False)

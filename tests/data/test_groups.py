@@ -68,12 +68,12 @@ def test_columns_together(names, missing):
 @pytest.mark.parametrize(
     ("values", "error"),
     [
-        ([["overall"], []], "has overlapping categories and the value 'overall': rename one of them"),
-        ([["(missing)"], None], r"has missing values and the value '\(missing\)': rename one of them"),
+        ([["overall"], []], "has overlapping categories and the value 'overall': rename that value"),
+        ([["(missing)"], None], r"has missing values and the value '\(missing\)': rename that value"),
         ([[1], ["a"]], "mixes values of several types"),
         ([["a"], "b"], "mixes values of several types"),
         ([["a", None], []], r"has 1 missing value \(first in row 0"),
-        ([{"x": 1}, None], "holds objects without flags .true or false. .*name a field of it, out of 'tags.x'"),
+        ([{"x": 1}, None], "holds objects without flags .true or false. .*name one of its fields 'tags.x'"),
         ([[{"x": 1}], None], "holds values that cannot be compared"),
     ],
 )

@@ -170,13 +170,18 @@ def test_gaps_over_items_surround_the_estimate():
         (FRAME.drop(columns="item"), "no column 'item'"),
         (FRAME.assign(score="x"), "column 'score' is not numeric"),
         (FRAME.assign(score=np.inf), "infinite scores"),
-        (FRAME.assign(score=np.nan), "no score at all"),
+        (FRAME.assign(score=np.nan), "has no score: all of its values are missing"),
         (FRAME.assign(model=None), "missing values"),
     ],
 )
 def test_refused(frame, message):
     with pytest.raises(DataError, match=message):
         read(frame)
+
+
+def test_weights_are_shown_without_types_of_numpy():
+    with pytest.raises(DataError, match=r"without a finite number above 0 \(the first is -1\.0\)"):
+        read(FRAME.assign(w=-1.0), weight="w")
 
 
 HERE = Path(__file__).parent

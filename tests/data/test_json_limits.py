@@ -38,7 +38,7 @@ class TestDepth:
     @pytest.mark.parametrize("kind", ["lists", "objects", "mixed"])
     @pytest.mark.parametrize("levels", [MOST_LEVELS, 20_000, 100_000])
     def test_too_deep(self, read, kind, levels):
-        with pytest.raises(DataError, match=rf"^votes.jsonl: line 1,002 nests {levels + 1:,} lists and objects"):
+        with pytest.raises(DataError, match=rf"^votes.jsonl: line 1,002 nests lists and objects {levels + 1:,} deep"):
             read(VOTE * 1001 + beside(nested(kind, levels)) + VOTE * 3)
 
     @pytest.mark.parametrize("kind", ["lists", "objects", "mixed"])
@@ -47,13 +47,13 @@ class TestDepth:
         assert read(VOTE + beside(nested(kind, levels)) * 5 + VOTE).n_battles == 7
 
     def test_brackets_that_nothing_closes(self, read):
-        with pytest.raises(DataError, match=r"line 2 nests 100,00\d lists"):
+        with pytest.raises(DataError, match=r"line 2 nests lists and objects 100,00\d deep"):
             read(VOTE + b"[" * 100_000 + b"\n" + VOTE)
 
     @pytest.mark.parametrize("opening", [b'{"a":\n', b"[\n", b'{"a": \r\n  ', b'{"]]": [{}\n, '])
     def test_over_several_lines(self, read, opening):
         """The parser minds no line ends."""
-        with pytest.raises(DataError, match=r"line \d nests .* lists and objects within each other, more than 200"):
+        with pytest.raises(DataError, match=r"line \d nests lists and objects .* deep, more than 200"):
             read(VOTE + b'{"x": ' + opening * 20_000 + b"\n" + VOTE)
 
     @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ class TestDepth:
             if levels <= MOST_LEVELS:
                 check_lines(block, 0)
             else:
-                with pytest.raises(DataError, match=f"line 13 nests {levels} lists"):
+                with pytest.raises(DataError, match=f"line 13 nests lists and objects {levels} deep"):
                     check_lines(block, 10)
 
 
@@ -117,8 +117,8 @@ class TestEveryReader:
     @pytest.mark.parametrize(
         ("line", "match"),
         [
-            (beside(nested("lists", 20_000)), "line 3 nests 20,001 lists and objects"),
-            (b"[" * 100_000, r"line 3 nests 100,00\d lists and objects"),
+            (beside(nested("lists", 20_000)), "line 3 nests lists and objects 20,001 deep"),
+            (b"[" * 100_000, r"line 3 nests lists and objects 100,00\d deep"),
             (VOTE.replace(b'"a"', b'"\xff\xfe"'), "line 3 cannot be read as JSON: .* save the file as UTF-8"),
             (VOTE.replace(b'"a"', rb'"\ud800"'), "line 3: column 'model_a' holds half of a surrogate pair"),
         ],

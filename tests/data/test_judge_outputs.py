@@ -98,7 +98,7 @@ def test_runs_judges_and_items_tell_battles_apart():
         ('{"score": "A", "confidence": 85}', "confidence out of range", "confidence='percent'"),
         ('{"score": "A", "confidence": -0.1}', "confidence out of range", "confidence='percent'"),
         (None, "empty", "unparsed='drop'"),
-        (scored(8, 7), "with scores, which the judge's others lack", "unparsed='drop'"),
+        (scored(8, 7), "with scores, unlike other replies of the judge", "unparsed='drop'"),
     ],
 )
 def test_replies_that_cannot_be_read_are_an_error_or_counted(odd, why, option):
@@ -118,9 +118,9 @@ def test_replies_that_cannot_be_read_are_an_error_or_counted(odd, why, option):
     ("odd", "why", "option", "resolved"),
     [
         (scored(8, 11), "criterion 'clarity' beyond its scale of 1 to 10", "scale=", {"scale": (0, 100)}),
-        (scored(8, 7).replace('"depth": 8', '"dept": 8'), "missing criteria depth; odd criteria dept", "criteria=",
+        (scored(8, 7).replace('"depth": 8', '"dept": 8'), "missing criteria depth; unknown criteria dept", "criteria=",
          {"criteria": ["clarity"]}),
-        (scored(8, 7).replace('"clarity": 7', '"clarity": 7, "overall": 9'), "odd criteria overall", "criteria=",
+        (scored(8, 7).replace('"clarity": 7', '"clarity": 7, "overall": 9'), "unknown criteria overall", "criteria=",
          {"criteria": ["clarity", "Depth"]}),
         (scored(8, 7, preference="first one"), "'first one' is no verdict", "labels=",
          {"labels": {"first one": "model_a"}}),
@@ -141,15 +141,15 @@ def test_confidence_in_per_cent():
     percent = [o.replace("80", '"80%"').replace("60", '"60%"') for o in outputs]
     for stated in ("share", "percent"):
         assert read(percent, confidence=stated).battles["confidence"].tolist() == [0.7]
-    with pytest.raises(DataError, match="none of 2 stated confidences is above 1: they are shares"):
+    with pytest.raises(DataError, match="none of the 2 stated confidences is above 1: they are shares"):
         read([o.replace("80", "0.8").replace("60", "0.6") for o in outputs], confidence="percent")
 
 
 def test_one_order_is_an_error_or_counted():
     outputs = ["A", "B", "A"]
-    with pytest.raises(DataError, match=r"1 of 2 battles are judged in one order.*first in row 2.*one_order='keep'"):
+    with pytest.raises(DataError, match=r"1 of 2 battles is judged in one order.*first in row 2.*one_order='keep'"):
         read(outputs)
-    with pytest.raises(DataError, match=r"all 2 battles are judged in one order only.*no column says of which item"):
+    with pytest.raises(DataError, match=r"all 2 battles are judged in one order only.*no column says which item"):
         jaxeval.JudgeOutputs.from_pandas(calls(["A", "B"]).drop(columns="item"))
     assert read(outputs, one_order="drop").report.n_battles == 1
     kept = read(outputs, one_order="keep")
@@ -183,7 +183,10 @@ def test_human_labels_of_a_table_are_joined_by_item_and_pair(tmp_path):
     outputs = ["A", "B", "A", "A"]
     with pytest.raises(DataError) as error:
         read(outputs, human_labels=people.assign(winner=["tie", "model_a", "model_b", "model_a"]))
-    assert "people contradict each other on 1 item and pair (first of the 2 labels in row 1" in str(error.value)
+    assert "contradict each other on 1 item and pair (the first has 2 labels, from row 1 on: " in str(error.value)
+    without = people.assign(winner=[None, "model_a", "model_b", "model_a"])
+    with pytest.raises(DataError, match="the first has 2 labels, from row 1 on: "):
+        read(outputs, human_labels=without)  # labels that are missing keep their rows
     people["winner"] = ["tie", "model_a", "model_b", "model_a"]
     left = read(outputs, human_labels=people, people="drop")
     assert left.battles["human"].fillna("none").tolist() == ["none", "tie"]
@@ -198,7 +201,7 @@ def test_human_labels_of_a_table_are_joined_by_item_and_pair(tmp_path):
     most = read(outputs, human_labels=tmp_path / "people.csv", people="majority")
     assert most.battles["human"].tolist() == ["model_b", "tie"]
     assert most.judged().human.tolist() == [0.0, 0.5]
-    with pytest.raises(DataError, match="none of 4 human labels is of an item and a pair that was judged"):
+    with pytest.raises(DataError, match="none of the 4 human labels is on an item and pair that was judged"):
         read(outputs, human_labels=people.assign(item="q"))
     for kind in (float, str):
         assert read(outputs, human_labels=people.astype({"item": kind}), people="drop").report.n_human == 3
@@ -257,7 +260,7 @@ def test_grades_of_single_answers_with_two_answers_are_an_error():
 def test_reasoning_is_counted():
     outputs = read(["<think>[[B]]?</think>[[A]]", "Hm.</think>\nB", "A", "B"])
     assert outputs.report.n_reasoned == 2
-    assert "2 replies had reasoning before the answer" in str(outputs.report)
+    assert "2 replies with reasoning before the answer" in str(outputs.report)
     assert "reasoning" not in str(read(["A", "B"]).report)
 
 
@@ -281,7 +284,7 @@ def test_what_was_done_is_reported():
     frame = calls(outputs, judge=["s", "s", "v", "v"])
     frame.loc[3, "model_b"] = "y"
     report = str(jaxeval.JudgeOutputs.from_pandas(frame, one_order="keep").report)
-    assert "1 call with a verdict for the side scored lower" in report
+    assert "1 call with a verdict for the side with the lower score" in report
     assert "1 reply read after commas or quotes were mended" in report
     assert "1 call of a model against itself left out" in report
 

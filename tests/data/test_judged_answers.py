@@ -123,7 +123,7 @@ def gaps():
 
 def test_missing_judgments_are_an_error_unless_told():
     found = message(gaps())
-    assert "1 of 8 judgments are missing (first in row 1 of 'gpt'; rows count from 0)" in found
+    assert "1 of 8 judgments is missing (first in row 1 of 'gpt'; rows count from 0)" in found
     assert "missing='drop', 'complete' or 'incorrect'" in found
     with pytest.raises(ValueError, match="missing must be one of 'error', 'drop', 'complete', 'incorrect', got 'skip'"):
         read(gaps(), missing="skip")
@@ -134,7 +134,7 @@ def test_missing_judgments_are_an_error_unless_told():
     [
         ("drop", ["q1", "q2", "q3"], np.nan, "1 judgment is missing: left out"),
         ("incorrect", ["q1", "q2", "q3"], 0, "1 judgment is missing: counted as incorrect"),
-        ("complete", ["q1"], None, "2 items left out, which some model or judge lacks"),
+        ("complete", ["q1"], None, "2 items left out, because a model or a judge lacks"),
     ],
 )
 def test_policies_for_missing_judgments(missing, items, value, told):
@@ -156,7 +156,7 @@ def test_a_missing_run_leaves_the_others():
 
 def test_nothing_left():
     nothing = TABLE.assign(gpt=np.nan)
-    assert "no judgment is left of 8 rows; 8 are missing" in message(nothing, missing="drop")
+    assert "no judgment is left of 8 rows: 8 judgments are missing" in message(nothing, missing="drop")
     assert "no judgment is left" in message(TABLE[TABLE["item"] == "q3"].assign(gpt=[1, np.nan]), missing="complete")
     assert "the table has no rows" in message(TABLE[:0])
 
@@ -170,24 +170,26 @@ def test_shared_answers_have_one_judgment():
     assert read().report.n_repeated == 0
     other = TABLE.assign(gpt=[1, 1, 0, 1, 0, 0, 1, 0])
     found = message(other, answer="text")
-    assert "2 answers that are the same by column 'text' differ in judge 'gpt' (first: item 'q1')" in found
+    assert "2 answers of models that gave the same by column 'text' differ in judge 'gpt' (first: item 'q1')" in found
     assert "differ in the label" in message(TABLE.assign(human=[1, 0, 1, 1, 0, 0, 1, 1]), answer="text")
 
 
 def test_duplicates():
     twice = pd.concat([TABLE, TABLE.iloc[[4]]])
     found = message(twice)
-    assert "1 judgments repeat another of the same item, model (first in row 8: item 'q1', model 'b'" in found
+    assert "1 judgment repeats another one of the same item, model (first in row 8: item 'q1', model 'b'" in found
     assert "name the column that numbers repeated runs with run=" in found
     runs = pd.concat([long(2), long(2).iloc[[0]]])
     found = message(runs, judgment="verdict", judge="judge", run="run")
     assert "of the same item, model, judge, run (first in row 32" in found
-    assert "one run judges an answer once" in found
+    assert "a judge judges an answer once in each run" in found
+    numbers = message(twice.assign(item=twice["item"].str[1:].astype(int)))
+    assert "(first in row 8: item 1, model 'b'" in numbers
 
 
 def test_labels_are_0_or_1_and_one_an_answer():
     found = message(TABLE.assign(human=[1, 2, 0, 2, 0.5, 1, 1, 1]))
-    assert "column 'human': labels must be 0 or 1, and 3 are not: 2 (2), 0.5 (1) (first in row 1" in found
+    assert "column 'human': labels must be 0 or 1, and 3 labels are not: 2 (2), 0.5 (1) (first in row 1" in found
     runs = long(2).reset_index(drop=True)
     runs.loc[0, "human"] = 1 - runs.loc[0, "human"]
     found = message(runs, judgment="verdict", judge="judge", run="run")
@@ -221,9 +223,11 @@ def test_covariates_belong_to_answers():
     topic = answers.covariate("topic")
     assert topic.levels.tolist() == ["s", "t"]
     np.testing.assert_array_equal(topic.number, [[1, 1, 1], [0, 0, 0], [1, -1, 1]])
-    with pytest.raises(DataError, match=r"no column 'length' was kept with the answers; there are 'topic' \(keep="):
+    with pytest.raises(
+        DataError, match=r"no column 'length' was kept with the answers; the kept columns are: 'topic' \(keep="
+    ):
         answers.covariate("length")
-    with pytest.raises(DataError, match="there are none"):
+    with pytest.raises(DataError, match="the kept columns are: none"):
         read().covariate("topic")
     runs = long(2).reset_index(drop=True)
     found = message(runs.assign(z=np.arange(32)), judgment="verdict", judge="judge", run="run", keep=["z"])

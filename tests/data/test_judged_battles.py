@@ -116,7 +116,7 @@ def test_text_is_data_and_malformed_rows_are_counted(value, reason):
 
 def test_missing_criteria_columns_and_labels():
     assert "different criteria" in message(TABLE.assign(scores_b=[{"x": 1}] * 4))
-    assert "1 row has scores for some criteria only (first in row 2)" in message(
+    assert "1 row has scores for some criteria only (first in row 2; rows count from 0)" in message(
         TABLE.assign(scores_a=[*SCORES_A[:2], {"x": 2}, SCORES_A[3]])
     )
     assert "no column 'scores_q'" in message(TABLE, scores_a="scores_q", scores_b="scores_b")
@@ -205,7 +205,7 @@ class TestHardLabel:
         assert battles.hard_label == "scores"
         assert (battles.report.n_verdicts, battles.report.n_verdict_differs) == (3, 2)
         text = str(battles.report)
-        assert "hard label: sign of the scores, a tie where it flips with the order (1 ties)" in text
+        assert "hard label: sign of the scores, a tie where it flips with the order (1 tie)" in text
         assert "verdict and label of the scores differ in 2 of 3 battles (66.7%)" in text
 
     def test_a_verdict_that_is_asked_for(self):
@@ -221,7 +221,7 @@ class TestHardLabel:
         np.testing.assert_array_equal(JudgedBattles.from_pandas(ORDERS, **one).hard, [1, 1, 0.5, 0])
         asked = JudgedBattles.from_pandas(ORDERS, **one, hard_label="scores")
         np.testing.assert_array_equal(asked.hard, [1, 1, 0.5, 0])
-        assert "hard label: sign of the scores (1 ties)" in str(asked.report)
+        assert "hard label: sign of the scores (1 tie)" in str(asked.report)
 
     def test_verdicts_of_two_orders(self):
         """One side in both, or one beside a tie; two sides are a tie, and one that is missing is no verdict."""
@@ -244,11 +244,11 @@ class TestHardLabel:
         with pytest.raises(ValueError, match="'scores' or 'verdict', got 'both'"):
             JudgedBattles.from_pandas(ORDERS, **BOTH, hard_label="both")
         without = ORDERS.drop(columns=["verdict", "swapped"])
-        assert "need a column of verdicts: name it (verdict=, on the command line --verdict)" in message(
+        assert "needs a column of verdicts: name it with verdict= (on the command line --verdict)" in message(
             without, **BOTH, hard_label="verdict"
         )
         assert "gives verdicts only" in message(ORDERS[["model_a", "model_b", "verdict"]], hard_label="scores")
-        with pytest.raises(ValueError, match="need verdict= of the other"):
+        with pytest.raises(ValueError, match="need those of the other order: name verdict="):
             JudgedBattles.from_pandas(ORDERS.drop(columns="verdict"), **BOTH, verdict_swapped="swapped")
 
 
@@ -333,12 +333,14 @@ def test_rows_that_share_a_prompt_by_chance_are_battles_of_their_own():
     few = rows.iloc[:41]
     battles = JudgedBattles.from_pandas(few)
     assert battles.n_battles == 41
-    assert "1 pair of models is there in both orders, and rows are battles of their own" in str(battles.report)
+    assert "1 pair of models is there in both orders, but each row is read as a battle of its own" in str(
+        battles.report
+    )
     with pytest.raises(DataError, match="39 of 40 battles are judged in one order only"):
         JudgedBattles.from_pandas(few, item="item")
     twice = pd.concat([rows, rows.iloc[:3]], ignore_index=True)
     assert JudgedBattles.from_pandas(twice).n_battles == 83
-    with pytest.raises(DataError, match=r"3 repeat an order \(first in row 80"):
+    with pytest.raises(DataError, match=r"3 rows repeat an order \(first in row 80"):
         JudgedBattles.from_pandas(twice, item="item")
     runs = JudgedBattles.from_pandas(twice.assign(run=[0] * 80 + [1] * 3), one_order="keep")
     assert runs.n_battles == 43
@@ -348,7 +350,7 @@ def test_judges_of_a_table_are_told_apart(tmp_path):
     _, rows = in_rows()
     path = tmp_path / "judged.csv"
     pd.concat([rows.assign(judge="p"), rows.head(40).assign(judge="q")]).to_csv(path, index=False)
-    assert "names 2 judges, and all battles are read as one's" in str(
+    assert "names 2 judges, but all battles are read as those of one judge" in str(
         JudgedBattles.from_pandas(pd.read_csv(path), one_order="separate").report
     )
     judges = read_judges(path)
@@ -358,9 +360,9 @@ def test_judges_of_a_table_are_told_apart(tmp_path):
     }
     assert judges["q"].orders is None
     assert list(read_judges(path, only_judge="q")) == ["q"]
-    with pytest.raises(DataError, match="holds 2 judges, p, q, and one is needed"):
+    with pytest.raises(DataError, match=r"holds 2 judges: p, q\. Name the one to read"):
         read_judged_battles(path)
-    with pytest.raises(DataError, match="has no judge 'r'; it has p, q"):
+    with pytest.raises(DataError, match="has no judge 'r'; its judges are p, q"):
         read_judged_battles(path, only_judge="r")
     with pytest.raises(ValueError, match="is for one judge"):
         read_judges(path, judge_name="one")
@@ -369,6 +371,6 @@ def test_judges_of_a_table_are_told_apart(tmp_path):
     broken = pd.concat([rows.assign(judge="p"), rows.assign(judge="q", scores_a="?")])
     broken.to_csv(path, index=False)
     with pytest.raises(
-        DataError, match=r"judged\.csv: judge 'p' \(80 rows, counted by themselves\): column 'scores_a'"
+        DataError, match=r"judged\.csv: judge 'p' \(80 rows, counted from 0 within this judge\): column 'scores_a'"
     ):
         read_judges(path)

@@ -103,7 +103,7 @@ def test_mappings():
         0,
         1,
     ]
-    assert "unknown labels: '3' (2); labels= knows '1', '2'" in message(
+    assert "unknown labels: '3' (2); labels= maps '1', '2'" in message(
         [1, 2, 3, 3], labels={"1": "model_a", "2": "model_b"}
     )
 
@@ -113,8 +113,8 @@ def test_mappings():
     [
         ({"A": "left"}, "'left'"),
         ({}, "an empty mapping"),
-        ({"1": "model_a", 1.0: "model_b"}, "says twice what '1' means"),
-        ("b_wins", "labels is one of 'a_wins_1', 'a_wins_0', 'labels', or a mapping"),
+        ({"1": "model_a", 1.0: "model_b"}, "maps '1' twice"),
+        ("b_wins", "labels must be one of 'a_wins_1', 'a_wins_0', 'labels', or a mapping"),
     ],
 )
 def test_bad_mappings(labels, error):
@@ -125,7 +125,7 @@ def test_bad_mappings(labels, error):
 class TestTwoReadings:
     def test_a_model_called_as_a_side(self):
         frame = pd.DataFrame({"model_a": ["B", "A"], "model_b": ["A", "B"], "winner": ["A", "B"]})
-        with pytest.raises(DataError, match="may hold the sides A and B, or names of the winners, and the two differ"):
+        with pytest.raises(DataError, match="may hold the sides A and B, or names of the winners, with different"):
             Battles.from_pandas(frame)
         read = Battles.from_pandas(frame, labels={"A": "model_a", "B": "model_b"})
         assert read.target.tolist() == [1, 0]
@@ -175,7 +175,7 @@ def test_a_winner_that_is_no_model():
 def test_a_winner_that_is_neither_side():
     found = message(["x", "y", "y", "x"])
     assert "unknown labels: 'x' (2), 'y' (2)" in found
-    assert "it names neither side in 1 row (first in row 2; rows count from 0)" in found
+    assert "the label names neither side in 1 row (first in row 2; rows count from 0)" in found
 
 
 class TestScores:
@@ -195,8 +195,8 @@ class TestScores:
     @pytest.mark.parametrize(
         ("home", "error"),
         [
-            ([1, -2, 0, 1], "scores must be finite and >= 0; 1 do not, from -2 to -2"),
-            ([1, np.inf, 0, 1], "scores must be finite and >= 0; 1 do not"),
+            ([1, -2, 0, 1], "scores must be finite and >= 0; 1 value is wrong: -2"),
+            ([1, np.inf, 0, 1], "scores must be finite and >= 0; 1 value is wrong: inf"),
             ([1, np.nan, 0, 1], "column 'home' has 1 missing value"),
             (["a", "b", "c", "d"], "column 'home' is not numeric"),
         ],
@@ -232,7 +232,7 @@ class TestWinnersAndLosers:
     def test_both_are_named(self):
         with pytest.raises(ValueError, match="winner_model= and loser_model= go together"):
             Battles.from_pandas(self.FRAME, winner_model="won")
-        with pytest.raises(ValueError, match="given once, got winner= and winner_model= and loser_model="):
+        with pytest.raises(ValueError, match="give the result once, got winner= and winner_model= and loser_model="):
             Battles.from_pandas(self.FRAME, winner="other", winner_model="won", loser_model="lost")
 
 

@@ -94,7 +94,7 @@ def test_alpaca_eval(name, tmp_path):
     np.testing.assert_array_equal([target for *_, target in battles_of(battles)], [0, 1, 0.5, 0.5, 0.75])
     assert battles.models[battles.model_a].unique().tolist() == ["base"]
     assert battles.column("item").tolist() == ["0?", "1?", "2?", "3?", "4?"]
-    with pytest.raises(DataError, match="preferences lie in"):
+    with pytest.raises(DataError, match="preferences must lie in"):
         read_battles(write(tmp_path, [rows[0] | {"preference": 3}], name))
 
 
@@ -114,7 +114,9 @@ def test_arena_hard(tmp_path):
 
 def test_arena_hard_without_a_baseline(tmp_path):
     path = write(tmp_path, [arena_hard("a", "x", "A>B", "B>A"), arena_hard("b", "x", "A>B", None)])
-    with pytest.raises(DataError, match=r"file.jsonl: it does not name the baseline of Arena-Hard: say baseline="):
+    with pytest.raises(
+        DataError, match=r"file.jsonl: the file does not name the baseline of Arena-Hard: name it with baseline="
+    ):
         read_battles(path)
     battles = read_battles(path, baseline="gpt-4-0314", missing="drop")
     assert battles_of(battles) == [("gpt-4-0314", "x", 1.0), ("gpt-4-0314", "x", 1.0), ("x", "gpt-4-0314", 0.0)]
@@ -122,7 +124,7 @@ def test_arena_hard_without_a_baseline(tmp_path):
 
 def test_arena_hard_with_one_game(tmp_path):
     row = arena_hard("a", "x", "A>B", "B>A", baseline="base")
-    with pytest.raises(DataError, match=r"games of row 0 .* one in each order"):
+    with pytest.raises(DataError, match=r"column 'games', row 0 .* one in each order"):
         read_battles(write(tmp_path, [row | {"games": row["games"][:1]}]))
 
 

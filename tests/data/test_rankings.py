@@ -91,19 +91,19 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("lists", "says"),
         [
-            (["a > b", "a"], "1 of 2 rankings hold fewer than two items (the first is in row 1; rows count from 0)"),
+            (["a > b", "a"], "1 of 2 rankings holds fewer than two items (the first is in row 1; rows count from 0)"),
             ([[], [], ["a", "b"]], "2 of 3 rankings hold fewer than two items (the first is in row 0"),
-            (["a > b", "a > b > a"], "1 of 2 rankings hold an item twice (the first is in row 1"),
+            (["a > b", "a > b > a"], "1 of 2 rankings holds an item twice (the first is in row 1"),
             (["a > b", None], "column 'ranking' has 1 missing value (first in row 1"),
-            (["a > b", "a > > b"], "1 of 2 rankings hold a missing item, or an empty name (the first is in row 1"),
-            ([["a", "b"], ["a", None]], "1 of 2 rankings hold a missing item"),
-            ([["a", "b"], [["a"], [], ["b"]]], "1 of 2 rankings hold a missing item"),
+            (["a > b", "a > > b"], "1 of 2 rankings holds a missing item, or an empty name (the first is in row 1"),
+            ([["a", "b"], ["a", None]], "1 of 2 rankings holds a missing item"),
+            ([["a", "b"], [["a"], [], ["b"]]], "1 of 2 rankings holds a missing item"),
             ([["a", 2]], "mixes values of types int (1), str (1)"),
             ([3, 4], "must hold ordered lists, or text such as 'a > b = c', got 3 in row 0"),
-            (["a > b", "[bad"], "holds a list that is no JSON, in row 1"),
+            (["a > b", "[bad"], "holds a list that cannot be read as JSON, in row 1"),
             (
                 ["a > b", " = ".join(f"m{k}" for k in range(MOST_TIED + 2))],
-                "1 of 2 rankings tie more than 10 items (up to 12) (the first is in row 1; rows count from 0)",
+                "1 of 2 rankings ties more than 10 items (12) (the first is in row 1; rows count from 0)",
             ),
         ],
     )
@@ -115,15 +115,21 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("columns", "says"),
         [
-            ({"rank": [1, 2, 4, 1, 2]}, "1 of 2 rankings have gaps in their ranks (the first, 'v', is in row 0"),
-            ({"rank": [1, 2, 3, 2, 3]}, "1 of 2 rankings have gaps in their ranks (the first, 'w', is in row 3"),
+            ({"rank": [1, 2, 4, 1, 2]}, "1 of 2 rankings has gaps in its ranks (the first, 'v', is in row 0"),
+            ({"rank": [1, 2, 3, 2, 3]}, "1 of 2 rankings has gaps in its ranks (the first, 'w', is in row 3"),
             ({"rank": [1, 2, np.nan, 1, 2]}, "column 'rank' has 1 missing value (first in row 2"),
-            ({"rank": [0, 1, 2, 1, 2]}, "ranks must be whole numbers from 1, the best; 1 do not"),
-            ({"rank": [1, 2.5, 2.5, 1, 2]}, "ranks must be whole numbers from 1, the best; 2 do not"),
+            (
+                {"rank": [0, 1, 2, 1, 2]},
+                "ranks must be whole numbers from 1 on, where 1 is the best; 1 value is wrong: 0",
+            ),
+            (
+                {"rank": [1, 2.5, 2.5, 1, 2]},
+                "ranks must be whole numbers from 1 on, where 1 is the best; 2 values are wrong: 2.5",
+            ),
             ({"rank": [*"12xyz"]}, "column 'rank' is not numeric"),
             ({"item": ["a", None, "b", "a", "b"]}, "column 'item' has 1 missing value (first in row 1"),
             ({"item": ["a", " ", "b", "a", "b"]}, "column 'item' has 1 missing value (first in row 1"),
-            ({"item": [*"abaab"]}, "1 of 2 rankings hold an item twice (the first, 'v', is in row 0"),
+            ({"item": [*"abaab"]}, "1 of 2 rankings holds an item twice (the first, 'v', is in row 0"),
             ({"ranking": ["v", "v", "v", "w", "x"]}, "2 of 3 rankings hold fewer than two items (the first, 'w', is"),
             ({"ranking": ["v", "v", "v", None, None]}, "column 'ranking' has 2 missing values (first in row 3"),
         ],
@@ -138,7 +144,7 @@ class TestBadInput:
         [
             ([1, 1, 2, 1, 1], "column 'w' differs within 1 ranking (the first is 'v')"),
             ([-1] * 5, "weights must lie between"),
-            ([0] * 5, "no ranking is left of 2: 2 have weight 0"),
+            ([0] * 5, "no ranking is left of 2 rankings: 2 of weight 0"),
         ],
     )
     def test_weights(self, w, says):

@@ -190,7 +190,7 @@ class TestColumns:
         path = write(frame, tmp_path / f"votes.{ending}")
         found = message(path)
         assert found.startswith(
-            f"votes.{ending}: the table has a column 'count' beside '{result}': name it (count='count'"
+            f"votes.{ending}: the table has a column 'count' beside '{result}': if it says how many"
         )
         assert "--count count" in found
         assert result == "winner_model_a" or f"{result}='{result}', on the command line --{result} {result}" in found
@@ -253,7 +253,7 @@ class TestText:
         lines = [json.dumps(row | {"voter": n}) for row, n in zip(rows.to_dict("records"), numbers, strict=True)]
         found = message(write_text("\n".join(lines), tmp_path / "votes.jsonl"), keep=["voter"])
         assert "column 'voter'" in found
-        assert "make them text" in found
+        assert "write them as text" in found
 
     def test_large_whole_numbers_beside_missing_ones(self, tmp_path):
         rows = VOTES.assign(voter=pd.array([2**53, 2**53 + 1, 2**53, None, 1], dtype="Int64"))
@@ -313,9 +313,9 @@ class TestBadFiles:
     def test_pipes(self, tmp_path):
         """They were told to be empty, or were waited for."""
         os.mkfifo(tmp_path / "votes.csv")
-        with pytest.raises(DataError, match=r"^votes.csv is a pipe, and no file: write its content to a file"):
+        with pytest.raises(DataError, match=r"^votes.csv is a pipe, which cannot be read twice: write its content"):
             read_battles(tmp_path / "votes.csv")
-        with pytest.raises(DataError, match="null is a device or a socket, and no file"):
+        with pytest.raises(DataError, match="null is a device or a socket, which cannot be read twice"):
             read_battles("/dev/null")
 
     @pytest.mark.parametrize("name", ["votes", "votes.csv.zip"])
@@ -402,8 +402,10 @@ class TestBadFiles:
     @pytest.mark.parametrize("ending", ["csv", "parquet"])
     def test_a_folder(self, ending, tmp_path):
         (tmp_path / f"votes.{ending}").mkdir()
-        with pytest.raises((DataError, OSError), match="directory"):
+        with pytest.raises(DataError, match="the folder holds no file; known endings are"):
             read_battles(tmp_path / f"votes.{ending}")
+        with pytest.raises(DataError, match="is a folder, and no file: name a file in it"):
+            Battles.load(tmp_path / f"votes.{ending}")
 
     def test_errors_in_the_content_name_the_file(self, tmp_path):
         found = message(write(VOTES.assign(winner="?"), tmp_path / "votes.csv"))

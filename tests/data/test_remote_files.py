@@ -220,7 +220,7 @@ def test_other_protocols_are_read_as_fsspec_does(copies, monkeypatch):
     assert {path.name for path in copies()} == {"day-1.csv", "day-2.parquet"}
     with pytest.raises(FileNotFoundError, match=r"no such file: s3://bucket/day-3.csv; did you mean 'day-1.csv'"):
         jaxeval.read_battles("s3://bucket/day-3.csv")
-    with pytest.raises(DataError, match=r"s3://bucket/secret.csv cannot be fetched: its server asks who you are"):
+    with pytest.raises(DataError, match=r"s3://bucket/secret.csv cannot be fetched: its server wants a login"):
         jaxeval.read_battles("s3://bucket/secret.csv")
 
 
@@ -259,9 +259,9 @@ def test_what_was_saved_is_read_whole(server, tmp_path):
 
 ERRORS = {
     "/none.csv": (FileNotFoundError, r"no such file: http://127[.\d:]+/none\.csv$"),
-    "/login.csv": (DataError, r"asks who you are, or refuses you \(401\): put user and password in"),
-    "/down.csv": (DataError, "its server answers 503; nothing of it is kept: try again"),
-    "/loop.csv": (DataError, "sends from one address to another without end"),
+    "/login.csv": (DataError, r"wants a login, or refuses yours \(401\): put user and password in"),
+    "/down.csv": (DataError, "its server answers 503; no part of it is kept: try again"),
+    "/loop.csv": (DataError, "redirects without end"),
     "/elsewhere.csv": (DataError, "cannot be reached"),
     "/page.csv": (DataError, "is a web page, and no file: name the file itself"),
     "/broken.csv": (DataError, rf"the connection broke (after at least [\d,]+|before all) of {len(CSV):,} bytes"),
@@ -346,7 +346,7 @@ def test_a_connection_to_the_hub_that_breaks_leaves_no_file(server, copies, monk
     caplog.set_level(logging.ERROR, logger="huggingface_hub")
     server.breaks |= {"/hub/data/day-1.parquet", "/hub/data/day-2.csv"}
     for name in ("day-1.parquet", "day-2.csv"):
-        with pytest.raises(DataError, match=r"hf://.* cannot be fetched: .*nothing of it is kept"):
+        with pytest.raises(DataError, match=r"hf://.* cannot be fetched: .*no part of it is kept"):
             jaxeval.read_battles(f"{HUB}/data/{name}")
     assert copies() == []
 
@@ -380,7 +380,7 @@ def test_passwords_and_tokens_are_never_told(server, copies, monkeypatch, capsys
      "reference://x.json", "local:///etc/passwd", "git://x", "data://text"],
 )  # fmt: skip
 def test_names_that_reach_into_this_machine_are_refused(name):
-    with pytest.raises(DataError, match="names of files elsewhere begin with one of hf, http, https"):
+    with pytest.raises(DataError, match="the name of a file on another machine begins with one of hf, http, https"):
         jaxeval.read_battles(name)
 
 
@@ -400,14 +400,14 @@ def test_a_missing_extra_is_named(monkeypatch, address):
 
 def test_too_large_a_file_is_refused_before_it_is_fetched(server, copies, monkeypatch):
     monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"free": 1_000})())
-    with pytest.raises(DataError, match=r"0\.1 MB are to be fetched, and .* has 0\.0 MB free: name another .*TMPDIR"):
+    with pytest.raises(DataError, match=r"fetching it takes 0\.1 MB, but .* has 0\.0 MB free: .* set TMPDIR"):
         jaxeval.read_battles(f"{server.url}/votes.csv")
     assert server.fetched == []
     assert copies() == []
 
 
 def test_a_path_is_no_address():
-    with pytest.raises(FileNotFoundError, match="names of files elsewhere are text, as a Path drops a slash"):
+    with pytest.raises(FileNotFoundError, match="give an address as text: a Path drops one of its slashes"):
         jaxeval.read_battles(Path("hf://datasets/a/b/c.csv"))
 
 

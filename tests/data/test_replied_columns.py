@@ -36,7 +36,7 @@ def test_grades_that_cannot_be_read_are_an_error_or_counted():
     said = ["Yes", "I do not know whether it is, since the question cannot be answered at all.", "No", None]
     with pytest.raises(DataError, match=r"1 reply of 4 cannot be read: 1 prose without a verdict \(first in row 1\)"):
         answers(said)
-    with pytest.raises(DataError, match=r"1 of 4 judgments are missing \(first in row 3"):
+    with pytest.raises(DataError, match=r"1 of 4 judgments is missing \(first in row 3"):
         answers(said, unparsed="drop")
     left = answers(said[:3], unparsed="drop")
     np.testing.assert_array_equal(left.judgment.ravel(), [1, np.nan, 0])
@@ -52,7 +52,7 @@ def anchored(replies, **columns):
 def test_the_side_of_the_reference_decides():
     said = [json.dumps({"score": s, "confidence": c}) for s, c in (("A", 0.9), ("B", 0.6), ("C", 1.0))]
     frame = anchored(said)
-    with pytest.raises(DataError, match="nothing says which one the reference is: reference='A'"):
+    with pytest.raises(DataError, match="nothing says which side is the reference: give reference='A'"):
         AnchoredVerdicts.from_pandas(frame)
     verdicts = AnchoredVerdicts.from_pandas(frame, reference="A")
     assert verdicts.outcome.tolist() == [0, 1, 0.5]
@@ -68,19 +68,19 @@ def test_both_sides_of_the_reference_are_one_verdict():
     frame = anchored(["A", "A", "B"]).assign(item=[0, 0, 1], side=[*"ABA"])
     verdicts = AnchoredVerdicts.from_pandas(frame, reference="side")
     assert verdicts.outcome.tolist() == [0.5, 1]
-    with pytest.raises(DataError, match="1 verdict repeats another of the same answer and side"):
+    with pytest.raises(DataError, match="1 verdict repeats another one on the same answer and side"):
         AnchoredVerdicts.from_pandas(frame.assign(side="A"), reference="side")
 
 
 def test_letters_of_the_paper_and_a_column_of_confidence(tmp_path):
     frame = pd.DataFrame({"model": "m", "item": [1, 2, 3], "verdict": [*"WTL"], "confidence": [80, 90, 100]})
-    with pytest.raises(DataError, match=r"3 values lie outside of \[0, 1\] \(first in row 0.*confidence='percent'"):
+    with pytest.raises(DataError, match=r"3 values lie outside \[0, 1\] \(first in row 0.*confidence='percent'"):
         AnchoredVerdicts.from_pandas(frame)
     frame.to_csv(tmp_path / "letters.csv", index=False)
     verdicts = read_anchored_verdicts(tmp_path / "letters.csv", confidence="percent")
     assert verdicts.outcome.tolist() == [1, 0.5, 0]
     assert verdicts.confidence.tolist() == [0.8, 0.9, 1.0]
-    with pytest.raises(DataError, match=r"unknown verdicts: 'A' \(3\).*say which one is the reference: reference='A'"):
+    with pytest.raises(DataError, match=r"unknown verdicts: 'A' \(3\).*say which side is the reference: reference='A'"):
         AnchoredVerdicts.from_pandas(frame.assign(verdict="A"), confidence="percent")
 
 

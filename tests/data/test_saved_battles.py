@@ -85,7 +85,10 @@ class TestConcat:
         for other, found in (
             (Battles.from_pandas(VOTES.drop(columns="language")), "have a column 'language' and some do not"),
             (Battles.from_pandas(VOTES, both_bad="drop"), "both-bad battles are counted as ties in some"),
-            (Battles.from_pandas(VOTES, cluster="voter"), "different clusters, None and 'voter'"),
+            (
+                Battles.from_pandas(VOTES, cluster="voter"),
+                "some battles have no column as their cluster, and some 'voter'",
+            ),
             (Battles.from_pandas(VOTES.assign(voter="x")), "'voter' holds values of type int64 in batch 0 and text"),
             (Battles.from_pandas(VOTES.assign(model_a=1, model_b=2)), "column 'model_a' holds text in batch 0"),
         ):
@@ -141,7 +144,7 @@ class TestFile:
         with pytest.raises(FileNotFoundError, match="no such file"):
             Battles.load(tmp_path / "nowhere.parquet")
         VOTES.to_parquet(tmp_path / "votes.parquet")
-        with pytest.raises(DataError, match=r"votes\.parquet is a table, but none that jaxeval saved"):
+        with pytest.raises(DataError, match=r"votes\.parquet is a table, but holds no battles that jaxeval saved"):
             Battles.load(tmp_path / "votes.parquet")
         (tmp_path / "text.parquet").write_text("x")
         with pytest.raises(DataError, match=r"text\.parquet is no file of saved battles"):
@@ -154,7 +157,7 @@ class TestFile:
         ("change", "found"),
         [
             (lambda c: c | {"version": 9}, "has version 9 of the format of saved battles.*reads version 1"),
-            (lambda c: c | {"format": "x"}, "none that jaxeval saved"),
+            (lambda c: c | {"format": "x"}, "holds no battles that jaxeval saved"),
             (lambda c: {k: v for k, v in c.items() if k != "roles"}, "broken file of saved battles: 'roles'"),
             (lambda c: c | {"roles": c["roles"] | {"target": "nowhere"}}, "broken file .*nowhere"),
             (lambda c: c | {"report": {"n_battles": 5}}, "broken file"),
@@ -205,7 +208,7 @@ class TestFile:
     def test_metadata_nested_beyond_reason(self, saved):
         table = pq.read_table(saved)
         pq.write_table(table.replace_schema_metadata({"jaxeval": "[" * 100_000}), saved)
-        with pytest.raises(DataError, match="none that jaxeval saved"):
+        with pytest.raises(DataError, match="holds no battles that jaxeval saved"):
             Battles.load(saved)
 
     def test_columns_of_all_types(self, tmp_path):
@@ -552,7 +555,7 @@ def test_propensities_are_kept_and_are_of_all_battles_or_of_none(tmp_path):
 
 def test_a_state_is_not_read_as_votes(saved):
     """Its rows are distinct battles with their numbers, which the columns of votes do not show."""
-    with pytest.raises(DataError, match="battles that jaxeval saved, not votes: load them by Battles"):
+    with pytest.raises(DataError, match=r"battles that jaxeval saved, not votes: load it with Battles\.load, or"):
         jaxeval.read_battles(saved)
     result = CliRunner().invoke(main, ["leaderboard", str(saved), "--state", str(saved.with_name("other.parquet"))])
     assert result.exit_code == 1
@@ -577,7 +580,7 @@ def test_starts_on_another_scale(saved):
 
 def test_columns_that_cannot_be_compared():
     frame = VOTES.assign(month=pd.period_range("2026-01", periods=len(VOTES), freq="h"))
-    with pytest.raises(DataError, match="make them text"):
+    with pytest.raises(DataError, match=r"column 'month' holds .*make them text"):
         Battles.concat([Battles.from_pandas(frame)])
     frame = VOTES.assign(part=pd.cut(np.arange(len(VOTES)), 3))
     with pytest.raises(DataError, match="make them text"):

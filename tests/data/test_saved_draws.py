@@ -83,7 +83,7 @@ def test_other_files_are_refused(tmp_path):
         with pytest.raises(DataError, match="holds no draws"):
             read_draws(path)
     np.savez(path, about=json.dumps({"format": "jaxeval draws", "version": 2}))
-    with pytest.raises(DataError, match="has version 2 of the format of draws, this jaxeval reads version 1"):
+    with pytest.raises(DataError, match="has version 2 of the format of draws, but this jaxeval reads version 1"):
         read_draws(path)
     np.savez(path, about=json.dumps({"format": "jaxeval draws", "version": 1}))
     with pytest.raises(DataError, match="holds broken draws: KeyError"):

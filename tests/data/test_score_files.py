@@ -123,7 +123,7 @@ def test_scorers_of_inspect(tmp_path):
         read_scores(path)
     assert means(read_scores(path, score="match")) == {"openai/gpt": 0.5}
     path.write_text(json.dumps(inspect_log(["fine"])))
-    with pytest.raises(DataError, match="'fine', which is no number"):
+    with pytest.raises(DataError, match="'fine', which is neither a number nor"):
         read_scores(path)
 
 

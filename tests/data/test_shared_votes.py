@@ -99,7 +99,7 @@ def test_a_judge_has_other_results(votes):
 
 class TestErrors:
     def test_a_name_that_several_votes_have(self, weeks):
-        message = r"the column 'language': 200 rows of board a share their name .*first in row 0.*name further columns"
+        message = r"the column 'language': 200 rows of board a share their value .*first in row 0.*name further columns"
         with pytest.raises(DataError, match=message):
             shared_votes(*read(*weeks), id=["language"])
 

@@ -112,7 +112,7 @@ class TestVotes:
             ({"n_models": 1}, "n_models must be at least 2"),
             ({"n_models": 10**23}, "n_models must be an integer from 2 to 2"),
             ({"seed": 10**23}, "seed must be an integer from 0 to 2"),
-            ({"strengths": pd.Series({"a": 0.0})}, "strengths need two models or more, got 1"),
+            ({"strengths": pd.Series({"a": 0.0})}, "strengths must have at least two models, got 1"),
             ({"tie_rate": -0.1}, r"tie_rate must lie in \[0, 0.5\], got -0.1"),
             ({"tie_rate": 0.51}, "tie_rate must lie in"),
             ({"tie_rate": np.nan}, "tie_rate must lie in"),
@@ -211,8 +211,8 @@ class TestJudges:
     @pytest.mark.parametrize(
         ("options", "match"),
         [
-            ({"agreement": []}, "every judge has an agreement and a side bias, got 0 and 0"),
-            ({"side_biases": [0.5]}, "got 3 and 1"),
+            ({"agreement": []}, "every judge needs an agreement and a side bias, got 0 for agreement and 0 for"),
+            ({"side_biases": [0.5]}, "got 3 for agreement and 1 for side_biases"),
             ({"agreement": [1.1]}, r"agreement must lie in \[0, 1\], got 1.1"),
             ({"taste": -1}, "taste must be >= 0 and finite, got -1"),
         ],
@@ -271,7 +271,7 @@ class TestEvaluators:
 
     @pytest.mark.parametrize("errors", [[], [-1.0], [np.inf]])
     def test_errors(self, errors):
-        with pytest.raises(ValueError, match="evaluators need an error >= 0 each"):
+        with pytest.raises(ValueError, match="errors must be finite and >= 0 for at least one evaluator"):
             simulate_evaluators(10, errors=errors)
 
 

@@ -305,7 +305,7 @@ class TestOneProcess:
         if error is None:
             assert gather_battles(None).n_battles == 2 * len(words)
             return
-        with pytest.raises(DataError, match=f"{error}. Say what they mean, labels=.*--labels 'A=model_a,...'"):
+        with pytest.raises(DataError, match=f"{error}. Say what the labels mean: labels=.*--labels 'A=model_a,...'"):
             gather_battles(None)
 
     def test_a_lost_process_is_one_line_of_the_command(self, folder, monkeypatch):

@@ -308,7 +308,7 @@ class TestRefused:
             bootstrap(battles, 8, features=FEATURES, dtype="float32")
 
     def test_a_ridge_of_nothing(self, battles):
-        with pytest.raises(ValueError, match=r"feature_ridge=2\.0 shrinks the coefficients of features, and there are"):
+        with pytest.raises(ValueError, match=r"feature_ridge=2\.0 shrinks the coefficients of features, but there are"):
             bootstrap(battles, 8, feature_ridge=2.0)
         with pytest.raises(TypeError, match="features must be a list of covariates, empty for none, got None"):
             bootstrap(battles, 8, features=None)

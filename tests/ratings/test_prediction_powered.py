@@ -350,7 +350,7 @@ class TestInput:
         human, _, unlabelled = samples
         with pytest.raises(DataError, match=r"human has 500 rows and judged 4,000"):
             prediction_powered(human, unlabelled, unlabelled)
-        with pytest.raises(DataError, match=r"of different pairs of models, first row \d+: model-"):
+        with pytest.raises(DataError, match=r"of different pairs of models \(first in row \d+: model-"):
             prediction_powered(human, unlabelled.filter(np.arange(4_000) < 500), unlabelled)
 
     def test_left_out_rows(self, samples):
@@ -420,7 +420,9 @@ class TestJoin:
         human = human.assign(**{side: human[side].astype(str).map(number) for side in ("model_a", "model_b")})
         judged = judged.assign(**{side: judged[side].astype(str).str[-1] for side in ("model_a", "model_b")})
         human, judged = (Battles.from_pandas(x, target="target") for x in (human, judged))
-        with pytest.raises(DataError, match="the model 1 is a number in one table and text in another"):
+        with pytest.raises(
+            DataError, match=r"6 models are numbers in one table and text in another \(the first is 1\)"
+        ):
             jaxeval.join_verdicts(human, judged, "prompt")
 
     def test_several_people_on_one_battle(self, tables):
@@ -433,7 +435,7 @@ class TestJoin:
     def test_battles_without_a_verdict(self, tables):
         human, judged = tables
         fewer = judged.filter(lambda x: x["prompt"] % 10 != 0)
-        with pytest.raises(DataError, match="50 battles of people out of 500 without a verdict of the judge, first"):
+        with pytest.raises(DataError, match="50 of 500 battles of people have no verdict of the judge"):
             jaxeval.join_verdicts(human, fewer, "prompt")
         people, verdicts, _ = jaxeval.join_verdicts(human, fewer, "prompt", without_verdict="drop")
         assert people.n_battles == verdicts.n_battles == 450
@@ -441,7 +443,7 @@ class TestJoin:
 
     def test_two_verdicts_on_a_battle(self, tables):
         human, judged = tables
-        with pytest.raises(DataError, match="several verdicts on 500 battles of people, first prompt"):
+        with pytest.raises(DataError, match=r"several verdicts on 500 battles of people \(the first is prompt"):
             jaxeval.join_verdicts(human, Battles.concat([judged, judged]), "prompt")
 
     def test_nothing_in_common(self, tables):

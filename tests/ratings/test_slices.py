@@ -88,7 +88,7 @@ class TestMissing:
         return VOTES.assign(language=pd.Series(SIZES).mask(gone), half=np.arange(600) % 2)
 
     def test_error(self, votes):
-        message = r"column 'language' has 3 missing values \(first in row 0; .*say missing='drop' or missing='label'"
+        message = r"column 'language' has 3 missing values \(first in row 0; .*choose missing='drop' or missing='label'"
         with pytest.raises(DataError, match=message):
             bootstrap(votes, 2, by="language")
 
@@ -221,8 +221,8 @@ class TestOverlappingCategories:
             np.testing.assert_allclose(boards["math"].draws, self.alone(self.MATH, **options).draws, rtol=1e-13)
         n = sum(1 + len(flags_of(row)) for row in self.VOTES)
         assert boards.told == (
-            f"categories of category_tag overlap: 400 battles count {n:,} times, in each category that they have and "
-            "in 'overall'"
+            "categories of category_tag overlap: a battle counts in each of its categories and in 'overall'; "
+            f"400 battles count {n:,} times in all"
         )
 
     def test_beside_another_column(self):
@@ -257,7 +257,7 @@ class TestOverlappingCategories:
         path.write_text("\n".join(map(json.dumps, self.VOTES)))
         result = run(path, "--by", "category_tag", "--out", tmp_path / "board.json", "--full")
         assert result.exit_code == 0, result.output
-        assert "categories of category_tag overlap: 400 battles count" in " ".join(result.stdout.split())
+        assert "in 'overall'; 400 battles count" in " ".join(result.stdout.split())
         rows = json.loads((tmp_path / "board.json").read_text())["rows"]
         assert list(dict.fromkeys(row["category"] for row in rows)) == ["overall", *sorted(FLAGS)]
         result = run(path, "--cluster", "category_tag")

@@ -213,7 +213,7 @@ def test_errors_say_what_to_do(table, battles):
 @pytest.mark.parametrize("option", ["strata", "cluster"])
 def test_a_column_is_given_by_its_name(battles, option):
     for value in (1, True, []):
-        with pytest.raises(TypeError, match="given by its name, a string, got"):
+        with pytest.raises(TypeError, match="name a column of groups by a string, or several by a list of them, got"):
             bootstrap(battles, 5, **{option: value})
     with pytest.raises(DataError, match="no column ''"):
         bootstrap(battles, 5, **{option: ""})

@@ -459,7 +459,7 @@ class TestItems:
         assert (rows["n_short"] == 8).all()
 
     def test_arena_votes_are_no_grid(self, votes):
-        with pytest.raises(DataError, match=r"1\.0% of the verdicts .* leave item= out"):
+        with pytest.raises(DataError, match=r"1\.0% of the verdicts .* leave out item="):
             reference_study(votes.assign(prompt=np.arange(4000) // 2), item="prompt", n_resamples=0)
 
 

@@ -49,4 +49,4 @@ def test_honest_items_are_seldom_flagged():
 def test_few_models_tell_nothing():
     report = report_of(np.array([[1.0, 0.0, 1.0], [0.0, 0.0, 1.0]]))
     assert report["discrimination"].isna().all()
-    assert "from 4 models on" in report.attrs["warnings"][0]
+    assert "discrimination needs 4 models or more on an item" in report.attrs["warnings"][0]

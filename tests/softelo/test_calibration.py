@@ -302,7 +302,7 @@ def test_few_battles_are_flagged_and_those_that_do_not_differ_get_no_interval(an
         (lambda text: text.replace('"ridge": 0.01', '"ridge": null', 1), "ridge must be a number"),
         (
             lambda text: text.replace('"labels": "a_wins_1"', '"labels": "a_wins"', 1),
-            "labels is one of .* got 'a_wins'",
+            "labels must be one of .* got 'a_wins'",
         ),
         (lambda text: text.replace('"cluster": null', '"cluster": 3', 1), "cluster must be the name of a column"),
         (lambda text: re.sub(r'"human_error": [.\d]*', '"human_error": -1', text, count=1), "with errors >= 0"),

@@ -1,4 +1,4 @@
-"""Simulated judges that score both sides: judged battles, and the replies that would give them."""
+"""Simulated judges that score both sides: judged battles, and replies that are read as these battles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.data.simulate.strengths import LANGUAGES, given_or_drawn
 
-#: Of Appendix A of arXiv:2606.13221.
+#: The criteria of Appendix A of arXiv:2606.13221.
 _CRITERIA = ("adherence", "helpfulness", "factuality", "completeness", "clarity", "fluency")
 
 
@@ -31,22 +31,24 @@ def simulate_judged_battles(
     judge_name: str = "judge",
     seed: int = 0,
 ) -> JudgedBattles:
-    """Battles scored by a judge whose temperature is known: humans who choose a side take A with s(temperature * d).
+    """Battles scored by a judge whose temperature is known: humans choose A with probability s(temperature * d).
 
-    A battle's score difference d is drawn about (theta_a - theta_b) / temperature, standard deviation ``noise``, and
-    falls on the lattice of six integer criteria judged in both orders: steps of 1/12, within +-9. Humans choose by the
-    d without the judge's length bias, so that `fit_temperature` estimates ``temperature`` where that is 0. A human
-    tie is drawn with probability ``tie_rate`` * 4 p (1 - p), p = s(temperature * d), before a side is chosen.
+    The score difference d of a battle is normal, with mean (theta_a - theta_b) / temperature and standard deviation
+    ``noise``, rounded to the values that six integer criteria in both orders can give: steps of 1/12, within +-9.
+    Humans choose by d without the judge's length bias, so that `fit_temperature` estimates ``temperature`` if that bias
+    is 0. A human tie is drawn with probability ``tie_rate`` * 4 p (1 - p), p = s(temperature * d), before a side is
+    chosen; s is the logistic function.
 
     Args:
         strengths: log-strengths by model name (logits); `simulate_strengths` (n_models, seed=seed) by default.
         temperature: > 0, logits per point of score difference.
-        noise: standard deviation of the score difference beyond the models' strengths, points.
+        noise: standard deviation of the score difference around the difference of the models' strengths, points.
         tie_rate: share of human ties among equals, from 0 to 1.
         position_bias: points that the judge adds to the side shown first; the mean of both orders is free of it.
         length_bias: points per unit of ``log_length_a`` - ``log_length_b``, in both orders.
         unlabelled: share of battles without a human label.
-        judge_name: as in `JudgedBattles`.
+        judge_name: name of the judge, as in `JudgedBattles`.
+        seed: seed of the random numbers.
 
     Returns:
         Judged battles with both orders and the columns ``log_length_a``, ``log_length_b``, ``language``.
@@ -63,8 +65,8 @@ def simulate_judged_battles(
     strengths = given_or_drawn(strengths, n_models, n_battles, seed)
     if not (temperature > 0 and noise >= 0 and 0 <= tie_rate <= 1 and 0 <= unlabelled <= 1):
         raise ValueError(
-            f"temperature must be > 0, noise >= 0, and rates in [0, 1]; got temperature={temperature}, noise={noise}, "
-            f"tie_rate={tie_rate}, unlabelled={unlabelled}"
+            "temperature must be > 0, noise >= 0, and tie_rate and unlabelled in [0, 1], got "
+            f"temperature={temperature}, noise={noise}, tie_rate={tie_rate}, unlabelled={unlabelled}"
         )
     rng = np.random.default_rng([seed, 2])
     theta, n_models = strengths.to_numpy(float), len(strengths)
@@ -78,7 +80,7 @@ def simulate_judged_battles(
     human[rng.random(n_battles) < unlabelled] = np.nan
     length = rng.normal(0, 1, (2, n_battles))
     seen = np.rint(fair + 12 * length_bias * (length[0] - length[1])).clip(-108, 108)
-    # The orders are whole sixths of a point that sum to the mean's twelfths, as far from each other as the scale lets.
+    # Each order is a whole number of sixths of a point; both add up to the mean's twelfths, within the scale.
     apart = np.rint(6 * position_bias + rng.normal(0, 2, n_battles))
     first = (np.floor(seen / 2) + apart).clip(np.maximum(-54, seen - 54), np.minimum(54, seen + 54))
     names = strengths.index
@@ -128,15 +130,17 @@ def simulate_judge_outputs(
     seed: int = 0,
     **options: Unpack[JudgedOptions],
 ) -> pd.DataFrame:
-    """What judges print about the battles of `simulate_judged_battles`, a row per call, each pair in both orders.
+    """What judges print about the battles of `simulate_judged_battles`, one row per call, each pair in both orders.
 
     A reply scores both sides on six criteria from 1 to 10 and names the better one, as JSON in fences: the format of
-    Appendix A of arXiv:2606.13221. A judge without noise of its own gives exactly those battles when its replies are
-    read.
+    Appendix A of arXiv:2606.13221. The replies of a judge without noise of its own are read as exactly those battles.
 
     Args:
-        judge_noise: of each judge, the standard deviation of what it adds to each order's score difference, points.
+        n_battles: number of battles; every judge has two calls on each.
+        n_models: number of models.
+        judge_noise: for each judge, the standard deviation of its noise in the score difference of each order, points.
         malformed: share of the replies that are cut short.
+        seed: seed of the random numbers.
         **options: as in `simulate_judged_battles`.
 
     Returns:
@@ -156,7 +160,10 @@ def simulate_judge_outputs(
     """
     noises = np.atleast_1d(np.asarray(judge_noise, float))
     if not (noises.size and (noises >= 0).all() and 0 <= malformed <= 1):
-        raise ValueError(f"judges need a noise >= 0 each, got {judge_noise!r}; and a share in [0, 1], got {malformed}")
+        raise ValueError(
+            f"judge_noise must be finite and >= 0 for at least one judge, got {noises.tolist()}; malformed must be in "
+            f"[0, 1], got {malformed}"
+        )
     battles = simulate_judged_battles(n_battles, n_models, seed=seed, **options)
     rng = np.random.default_rng([seed, 3])
     sides = np.stack([battles.models[battles.model_a], battles.models[battles.model_b]])
@@ -181,7 +188,7 @@ def simulate_judge_outputs(
 
 
 def scored_calls(battles: JudgedBattles, seed: int = 0) -> pd.DataFrame:
-    """Simulated judged battles as the calls that made them: two rows a battle, one in each order.
+    """Simulated judged battles as the calls that made them: two rows per battle, one in each order.
 
     Returns:
         The columns ``item``, ``model_a``, ``model_b``, ``scores_a``, ``scores_b`` (means of six criteria, 1 to 10) and
@@ -204,7 +211,7 @@ def scored_calls(battles: JudgedBattles, seed: int = 0) -> pd.DataFrame:
 
 
 def _criterion_scores(sixths: NDArray[np.int_], rng: np.random.Generator) -> NDArray[np.int_]:
-    """Integer scores (N, side, criterion) whose differences, first side less second, sum to ``sixths`` (N,)."""
+    """Integer scores (N, side, criterion) whose differences, first side minus second, sum to ``sixths`` (N,)."""
     n = len(_CRITERIA)
     gap = sixths[:, None] // n + (np.arange(n) < (sixths % n)[:, None])
     low = 1 + np.floor((10 - np.abs(gap)) * rng.random(gap.shape)).astype(int)
@@ -212,7 +219,7 @@ def _criterion_scores(sixths: NDArray[np.int_], rng: np.random.Generator) -> NDA
 
 
 def _replies(sixths: NDArray[np.int_], rng: np.random.Generator) -> list[str]:
-    """Replies (N,) with integer scores whose differences, first side less second, sum to ``sixths`` (N,)."""
+    """Replies (N,) with integer scores whose differences, first side minus second, sum to ``sixths`` (N,)."""
     scores = _criterion_scores(sixths, rng)
     names = np.array(["B", "C", "A"])[1 + np.sign(sixths)]
     return [

@@ -21,12 +21,12 @@ def simulate_rankings(
     """Rankings of items drawn at random, by the model of Plackett and Luce, as `Rankings` reads them.
 
     Args:
-        n_rankings: how many.
-        n_items: M, of which each ranking holds some.
-        length: items of a ranking, from 2 to M.
+        n_rankings: number of rankings.
+        n_items: M, number of items.
+        length: number of items in a ranking, from 2 to M.
         tie_rate: probability that an item ties with the one before it, whatever their strengths.
         strengths: log-strengths by name; those of `simulate_strengths` (n_items, seed=seed) by default.
-        seed: of the random numbers.
+        seed: seed of the random numbers.
 
     Returns:
         A row for each ranking: ``ranking`` as "a > b = c", ``language`` and ``voter``.
@@ -50,7 +50,7 @@ def simulate_rankings(
         raise ValueError(f"tie_rate must lie in [0, 1], got {tie_rate}")
     rng = np.random.default_rng([seed, 9])
     chosen = np.argsort(rng.random((n_rankings, len(own))), axis=1)[:, :length]
-    # Items by falling strength plus Gumbel noise are in Plackett's and Luce's order.
+    # Sorting items by strength plus Gumbel noise draws from the model of Plackett and Luce.
     order = np.argsort(-(own.to_numpy(float)[chosen] + rng.gumbel(size=chosen.shape)), axis=1)
     names = own.index.to_numpy().astype(object)[np.take_along_axis(chosen, order, 1)]
     ranking = names[:, 0]

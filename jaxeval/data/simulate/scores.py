@@ -27,16 +27,16 @@ def simulate_scores(
     A model of ability t answers an item of difficulty b with probability 1 / (1 + exp(b - t)), trial by trial.
 
     Args:
-        n_items: items of all benchmarks together.
-        n_models: M.
-        abilities: by model name (logits); those of `simulate_strengths` (n_models, seed=seed) by default.
-        difficulty_sd: standard deviation of the difficulties, logits. Half of their variance is of the passages.
-        n_benchmarks: among which items are shared out. With more than one there is a column ``benchmark``, and
-            benchmarks differ in difficulty by half a logit from one to the next.
-        n_trials: of every model on every item. With more than one there is a column ``trial``.
-        items_per_passage: items that share a text, and so a difficulty. With more than one there is a column
-            ``passage``.
-        seed: of the random numbers.
+        n_items: number of items of all benchmarks together.
+        n_models: M, number of models.
+        abilities: abilities by model name (logits); those of `simulate_strengths` (n_models, seed=seed) by default.
+        difficulty_sd: standard deviation of the difficulties, logits. Passages account for half of their variance.
+        n_benchmarks: number of benchmarks that share the items. With more than one there is a column ``benchmark``, and
+            each benchmark is harder than the one before by half a logit.
+        n_trials: number of trials of every model on every item. With more than one there is a column ``trial``.
+        items_per_passage: number of items on one text, which share a part of their difficulty. With more than one there
+            is a column ``passage``.
+        seed: seed of the random numbers.
 
     Returns:
         A row for each model, item and trial: ``model``, ``item``, ``score`` (0 or 1), and the columns named above.
@@ -58,7 +58,9 @@ def simulate_scores(
         checked_integer("items_per_passage", items_per_passage, 1),
     )
     if checked_integer("n_benchmarks", n_benchmarks, 1) > n_items:
-        raise ValueError(f"n_benchmarks={n_benchmarks:,} is more than n_items={n_items:,}: every benchmark has an item")
+        raise ValueError(
+            f"n_benchmarks={n_benchmarks:,} is more than n_items={n_items:,}, but every benchmark needs an item"
+        )
     if not 0 <= difficulty_sd < np.inf:
         raise ValueError(f"difficulty_sd must be >= 0 and finite, got {difficulty_sd}")
     rng = np.random.default_rng([seed, 7])
@@ -91,11 +93,11 @@ def simulate_evaluators(
     """Scores of models by evaluators beside their ratings by people, as `compare_evaluators` takes them.
 
     Args:
-        n_models: M.
+        n_models: M, number of models.
         errors: (K,) standard deviation of each evaluator's error, in Elo. An evaluator's scores are percentages: 50 is
             the mean rating, and 10 Elo are one point.
-        strengths: log-strengths by model name (logits); `simulate_strengths` (n_models, seed=seed) by default.
-        seed: of the random numbers.
+        strengths: log-strengths by model name (logits); those of `simulate_strengths` (n_models, seed=seed) by default.
+        seed: seed of the random numbers.
 
     Returns:
         A row for each model: ``model``, ``arena`` (the rating by people, Elo) and ``evaluator-1``...
@@ -113,7 +115,7 @@ def simulate_evaluators(
     own = given_or_drawn(strengths, n_models, 1, seed)
     spread = np.atleast_1d(np.asarray(errors, float))
     if not (spread.size and (spread >= 0).all() and np.isfinite(spread).all()):
-        raise ValueError(f"evaluators need an error >= 0 each, got {errors!r}")
+        raise ValueError(f"errors must be finite and >= 0 for at least one evaluator, got {spread.tolist()}")
     rng = np.random.default_rng([seed, 8])
     rating = 1000 + own.to_numpy(float) * 400 / np.log(10)
     seen = rating + spread[:, None] * rng.standard_normal((len(spread), len(own)))

@@ -1,4 +1,4 @@
-"""Models of known strengths, and what else all simulated battles have."""
+"""Models of known strengths, and the languages of simulated battles."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def simulate_strengths(n_models: int = 55, spread: float = 1.0, seed: int = 0) -
 
 
 def given_or_drawn(strengths: pd.Series | None, n_models: int, n: int, seed: int, name: str = "n_battles") -> pd.Series:
-    """The strengths, or those of `simulate_strengths`; an error where there are fewer than two, or no battle."""
+    """The ``strengths``, or those of `simulate_strengths`; an error if there are fewer than two, or no battle."""
     checked_integer(name, n, 1)
     checked_integer("seed", seed)
     if strengths is None:
         strengths = simulate_strengths(n_models, seed=seed)
     if len(strengths) < 2:
-        raise ValueError(f"strengths need two models or more, got {len(strengths)}")
+        raise ValueError(f"strengths must have at least two models, got {len(strengths)}")
     return strengths

@@ -18,10 +18,10 @@ from jaxeval.data.simulate.votes import VoteOptions, simulate_votes
 
 @dataclass(frozen=True)
 class Judge:
-    """A judge that repeats the human outcome with probability ``agreement``, and else decides alone.
+    """A judge that repeats the human outcome with probability ``agreement``, and otherwise decides alone.
 
-    Alone it has strengths of its own, which differ from people's by ``taste`` logits (standard deviation), and adds
-    ``side_bias`` logits for side A.
+    When it decides alone, it has strengths of its own, which differ from people's by ``taste`` logits (standard
+    deviation), and adds ``side_bias`` logits for side A.
     """
 
     agreement: float = 0.6
@@ -29,7 +29,11 @@ class Judge:
     side_bias: float = 0.0
 
     def __post_init__(self) -> None:
-        """An error for what no judge can have."""
+        """Check the values.
+
+        Raises:
+            ValueError: ``agreement`` is not in [0, 1], or ``taste`` is negative or infinite.
+        """
         if not 0 <= self.agreement <= 1:
             raise ValueError(f"agreement must lie in [0, 1], got {self.agreement}")
         if not 0 <= self.taste < np.inf:
@@ -38,7 +42,7 @@ class Judge:
     def verdicts(
         self, votes: pd.DataFrame, strengths: pd.Series, rng: np.random.Generator, tie_rate: float = 0.25
     ) -> NDArray[np.str_]:
-        """What the judge says of each battle of ``votes``: "model_a", "model_b" or "tie"; or the human outcome."""
+        """What the judge says about each battle of ``votes``: "model_a", "model_b", "tie", or the human outcome."""
         own = strengths.to_numpy(float) + rng.normal(0, self.taste, len(strengths))
         a, b = (votes[side].cat.codes.to_numpy() for side in ("model_a", "model_b"))
         p, u = 1 / (1 + np.exp(own[b] - own[a] - self.side_bias)), rng.random(len(votes))
@@ -58,22 +62,22 @@ def simulate_verdicts(
 ) -> tuple[Battles, Battles, Battles]:
     """A few battles judged by people and a judge, and many by the judge alone: what `prediction_powered` takes.
 
-    The judge repeats the human outcome with probability ``agreement``. Otherwise the judge decides alone, by strengths
-    of a taste of its own, which differ from people's by ``taste`` logits (standard deviation).
+    The judge repeats the human outcome with probability ``agreement``. Otherwise it decides alone, by strengths of its
+    own, which differ from people's by ``taste`` logits (standard deviation).
 
     Args:
-        n_human: n, battles that people judged, and the judge too.
-        n_unlabelled: N, further battles.
-        n_models: M.
-        agreement: from 0 to 1.
+        n_human: n, number of battles that both people and the judge judged.
+        n_unlabelled: N, number of further battles.
+        n_models: M, number of models.
+        agreement: probability that the judge repeats the human outcome, from 0 to 1.
         taste: standard deviation of the difference between the judge's strengths and people's, logits.
-        **options: of `simulate_votes`.
+        **options: options of `simulate_votes`.
 
     Returns:
-        People's outcomes of the n battles, the judge's verdicts on them, and those on the N others.
+        People's outcomes of the n battles, the judge's verdicts on them, and its verdicts on the N others.
 
     Raises:
-        ValueError: a share that is none, a negative ``taste``, or as by `simulate_votes`.
+        ValueError: ``agreement`` is not in [0, 1], ``taste`` is negative, or an option of `simulate_votes` is wrong.
 
     Examples:
         >>> import jaxeval
@@ -104,22 +108,23 @@ def simulate_judges(
 ) -> pd.DataFrame:
     """Battles with a column for each of two people and each judge, as `judge_agreement` takes them.
 
-    "human" is the outcome of `simulate_votes`. "expert" decides as people do, and repeats that outcome with probability
-    .6. Each judge repeats it with its ``agreement``, and else decides by a taste and a side bias of its own.
+    "human" is the outcome of `simulate_votes`. "expert" repeats that outcome with probability .6, and otherwise decides
+    by the same strengths. Each judge repeats it with probability ``agreement``, and otherwise decides by a taste and a
+    side bias of its own.
 
     Args:
-        n_battles: N.
-        n_models: M.
-        agreement: (K,) from 0 to 1.
-        side_biases: (K,) logits for side A; none by default.
+        n_battles: N, number of battles.
+        n_models: M, number of models.
+        agreement: (K,) probability that each judge repeats the outcome, from 0 to 1.
+        side_biases: (K,) logits for side A; 0 by default.
         taste: standard deviation of the difference between each judge's strengths and people's, logits.
-        **options: of `simulate_votes`.
+        **options: options of `simulate_votes`.
 
     Returns:
         The columns of `simulate_votes` with ``human`` in place of ``winner``, and ``item``, ``expert``, ``judge-1``...
 
     Raises:
-        ValueError: a share that is none, numbers of judges that differ, or as by `simulate_votes`.
+        ValueError: a share is not in [0, 1], numbers of judges differ, or an option of `simulate_votes` is wrong.
 
     Examples:
         >>> import jaxeval
@@ -131,7 +136,8 @@ def simulate_judges(
     biases = [0.0] * len(agreement) if side_biases is None else list(side_biases)
     if len(biases) != len(agreement) or not biases:
         raise ValueError(
-            f"every judge has an agreement and a side bias, got {len(agreement)} and {len(biases)} of them"
+            f"every judge needs an agreement and a side bias, got {len(agreement):,} for agreement and {len(biases):,} "
+            "for side_biases"
         )
     judges = [Judge(share, taste, bias) for share, bias in zip(agreement, biases, strict=True)]
     strengths = given_or_drawn(options.get("strengths"), n_models, n_battles, options.get("seed", 0))
@@ -159,19 +165,19 @@ def simulate_panel(
     Judge k takes side A with probability s(g_k (theta_a - theta_b) + b_k). There are no ties.
 
     Args:
-        n_items: items, each of two models that are chosen at random, as is the side of each.
-        n_models: M.
-        discriminations: (K,) g.
-        side_biases: (K,) b, logits; none by default.
-        together: probability that a judge decides an item by the chance that all such judges share.
-        strengths: log-strengths by model name (logits); `simulate_strengths` (n_models, seed=seed) by default.
-        seed: of the random numbers.
+        n_items: number of items; the two models of an item, and their sides, are drawn at random.
+        n_models: M, number of models.
+        discriminations: (K,) g, discrimination of each judge.
+        side_biases: (K,) b, side bias of each judge, logits; 0 by default.
+        together: probability that a judge decides an item by a random number that all such judges share.
+        strengths: log-strengths by model name (logits); those of `simulate_strengths` (n_models, seed=seed) by default.
+        seed: seed of the random numbers.
 
     Returns:
         A row for each judge and item: judge, item, model_a, model_b, verdict.
 
     Raises:
-        ValueError: a share that is none, or numbers of judges that differ.
+        ValueError: ``together`` is not in [0, 1], or numbers of judges differ.
 
     Examples:
         >>> import jaxeval
@@ -183,7 +189,10 @@ def simulate_panel(
     g = np.asarray(discriminations, float)
     b = np.zeros(len(g)) if side_biases is None else np.asarray(side_biases, float)
     if g.shape != b.shape or g.ndim != 1 or len(g) == 0:
-        raise ValueError(f"every judge has a discrimination and a side bias, got {len(g)} and {len(b)} of them")
+        raise ValueError(
+            f"every judge needs a discrimination and a side bias, got {g.size:,} for discriminations and {b.size:,} "
+            "for side_biases"
+        )
     n = checked_integer("n_items", n_items, 1)
     own = given_or_drawn(strengths, n_models, n, seed)
     rng = np.random.default_rng([checked_integer("seed", seed), 4])

@@ -15,7 +15,7 @@ from jaxeval.wording import did_you_mean, named
 
 _BOTH_BAD_SHARE_OF_TIES = 0.4
 _FIRST_DAY, _DAYS = pd.Timestamp("2026-01-01"), 30
-#: Of the lengths of answers, in tokens: the mean, and the standard deviations over answers and over models.
+#: The mean length of answers, in tokens, and the standard deviations of lengths over answers and over models.
 _MEAN_LENGTH, _SPREAD_OF_LENGTHS, _SPREAD_OF_MODELS = 600, 140, 100
 _LOGITS_OF_A_TOKEN = 0.0015
 
@@ -32,18 +32,22 @@ def simulate_votes(
 ) -> pd.DataFrame:
     """Votes in the Arena's format: model_a, model_b, winner, language, voter.
 
-    Opponents are drawn by popularity, which falls as rank^-exponent in an order unrelated to strength. A battle is a
-    tie with probability ``tie_rate`` * 4 p (1 - p), with p = s(theta_a - theta_b), two fifths of ties being both-bad;
-    wins are such that the expected score, a tie counting half, is exactly p: ratings fitted with ties as half a win
-    estimate ``strengths``.
+    Models are drawn by popularity, which falls as rank^-exponent in an order unrelated to strength. A battle is a tie
+    with probability ``tie_rate`` * 4 p (1 - p), where p = s(theta_a - theta_b) and s is the logistic function; two
+    fifths of ties are both-bad. Side A's expected score, with a tie as half a win, is exactly p: ratings that are
+    fitted with ties as half a win estimate ``strengths``.
 
     Args:
-        strengths: log-strengths by model name (logits); `simulate_strengths` (n_models, seed=seed) by default.
-        tie_rate: of equals, from 0 to 0.5.
+        n_battles: number of votes.
+        n_models: number of models.
+        strengths: log-strengths by model name (logits); those of `simulate_strengths` (n_models, seed=seed) by default.
+        tie_rate: probability of a tie between equal models, from 0 to 0.5.
+        popularity_exponent: exponent of the fall of popularity; 0 makes all models equally popular.
         details: whether votes also have ``vote``, a number; ``prompt``, shared by about four votes, never of the same
             two models; ``time``, in the order of the rows; and ``length_a``, ``length_b`` in tokens. Lengths are such
             that, among votes that are no ties, a token more for side A adds .0015 logits. Some models write more than
             others, so that control for length moves them. The other columns are the same with details and without.
+        seed: seed of the random numbers.
 
     Raises:
         ValueError: fewer than two models, no battle, or a tie rate out of range.
@@ -58,7 +62,8 @@ def simulate_votes(
     if not 0 <= tie_rate <= 0.5:
         raise ValueError(f"tie_rate must lie in [0, 0.5], got {tie_rate}")
     if not np.isfinite(strengths.to_numpy(float)).all():
-        raise ValueError(f"strengths must be finite, got {strengths[~np.isfinite(strengths)].to_dict()}")
+        odd = strengths[~np.isfinite(strengths)]
+        raise ValueError(f"strengths must be finite, got {named([f'{x:g} for {name}' for name, x in odd.items()])}")
     rng = np.random.default_rng([seed, 1])
     theta, n_models = strengths.to_numpy(float), len(strengths)
     popularity = rng.permutation(np.arange(1.0, n_models + 1) ** -popularity_exponent)
@@ -86,29 +91,29 @@ def simulate_votes(
 
 
 def votes_on(pairs: pd.DataFrame, strengths: pd.Series, tie_rate: float = 0.25, seed: int = 0) -> pd.DataFrame:
-    """The rows of ``pairs``, of columns model_a and model_b, with a column ``winner`` as `simulate_votes` draws it.
+    """The rows of ``pairs``, with columns model_a and model_b, and a column ``winner`` as `simulate_votes` draws it.
 
     Raises:
-        DataError: a column is not there, or names a model without strength.
+        DataError: a column is missing, or names a model without a strength.
     """
     sides = []
     for side in ("model_a", "model_b"):
         if side not in pairs:
-            raise DataError(f"there is no column {side!r}; there are {named(list(pairs.columns))}")
+            raise DataError(f"no column {side!r} in the table; its columns are {named(list(pairs.columns))}")
         names = pairs[side].astype(str)
         strange = names[~names.isin(strengths.index)]
         if len(strange):
             known = list(strengths.index)
             raise DataError(
                 f"column {side!r}: {strange.iloc[0]!r} is no simulated model{did_you_mean(strange.iloc[0], known)}; "
-                f"they are {named(known)}"
+                f"the models are {named(known)}"
             )
         sides.append(strengths[names].to_numpy(float))
     return pairs.assign(winner=_winners(sides[0] - sides[1], tie_rate, np.random.default_rng([seed, 11])))
 
 
 def _winners(difference: NDArray[np.float64], tie_rate: float, rng: np.random.Generator) -> pd.Categorical:
-    """An outcome for each difference of strengths, side A less side B."""
+    """An outcome for each difference of strengths, side A minus side B."""
     p = 1 / (1 + np.exp(-difference))
     tie = tie_rate * 4 * p * (1 - p)
     labels = np.array(["model_a", "tie", "both_bad", "model_b"])
@@ -121,13 +126,13 @@ def _details(votes: pd.DataFrame, rng: np.random.Generator) -> dict[str, Any]:
     n = len(votes)
     a, b = (votes[side].cat.codes.to_numpy().astype(np.int64) for side in ("model_a", "model_b"))
     pair = np.minimum(a, b) * (max(a.max(), b.max()) + 1) + np.maximum(a, b)
-    # The battles of a pair have prompts in a row, from a place of the pair's own on: no prompt comes twice.
+    # The battles of a pair have consecutive prompts, from the pair's own place on: no prompt comes twice.
     place = votes.groupby(pair).cumcount().to_numpy()
     n_prompts = max(-(-n // 4), place.max() + 1)
     prompt = rng.permutation(n_prompts)[(rng.integers(n_prompts, size=pair.max() + 1)[pair] + place) % n_prompts]
     seconds = np.sort(rng.integers(_DAYS * 24 * 3600, size=n))
-    # Of two normal distributions with one variance, which one a number is from has a logit that is linear in it. So
-    # lengths that lie about a mean of the outcome are a covariate of a known coefficient, whoever meets.
+    # The log-odds that a number is from one of two normal distributions with one variance are linear in the number. So
+    # lengths whose mean depends on the outcome are a covariate with a known coefficient, whoever meets.
     won = votes["winner"].map({"model_a": 1.0, "model_b": -1.0}).fillna(0).to_numpy(float)
     wordy = rng.normal(0, _SPREAD_OF_MODELS, len(votes["model_a"].cat.categories))
     shift = _LOGITS_OF_A_TOKEN * _SPREAD_OF_LENGTHS**2 / 2
