@@ -31,7 +31,7 @@ class Rows(NamedTuple):
     files: tuple[tuple[str, int], ...] = ()  # names of several files, and the number of the first row of each
 
     def of(self, index: NDArray[np.intp]) -> Rows:
-        """Those of some rows of the table."""
+        """The rows of the input for some rows of the table."""
         return self._replace(times=self.times[index], first=None if self.first is None else self.first[index])
 
     def place(self, row: int) -> str:

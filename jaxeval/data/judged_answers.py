@@ -73,7 +73,7 @@ class JudgedAnswers(Shown):
     judgment: Float
     label: Float
     answered: Bool
-    binary: Bool  # (J,) whether all judgments of the judge are 0 or 1
+    binary: Bool  # (J,) whether every run of the judge gave 0 or 1
     answer: Int  # (N, M) number of the answer; models that gave the same answer to an item share a judgment
     covariates: Mapping[str, Covariate] = field(repr=False)
     report: AnswersReport
