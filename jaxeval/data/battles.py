@@ -236,7 +236,7 @@ class Battles(Shown):
             raise DataError(f"{name} is a broken file of saved battles: {error}") from error
 
     def _table(self, weighted: bool) -> BattleTable:
-        """As a table, with a column of weights or without one."""
+        """The battles as a table, with a column of weights or without one."""
         roles = column_roles(list(self.columns.columns), weighted)
         values: dict[str, Any] = {
             roles["model_a"]: (self.models, self.model_a),

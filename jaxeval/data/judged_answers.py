@@ -73,7 +73,7 @@ class JudgedAnswers(Shown):
     judgment: Float
     label: Float
     answered: Bool
-    binary: Bool  # (J,) whether all judgments of the judge are 0 or 1
+    binary: Bool  # (J,) whether every run of the judge gave 0 or 1
     answer: Int  # (N, M) number of the answer; models that gave the same answer to an item share a judgment
     covariates: Mapping[str, Covariate] = field(repr=False)
     report: AnswersReport
@@ -378,16 +378,17 @@ def _labels(column: pd.Series, name: str, positive: Any) -> Float:
     """(rows,) labels 0 and 1, NaN where missing."""
     if positive is not None:
         return _two_valued(column, positive)
-    values = numbers_or_nan(column, name)
+    advice = "write labels as 1 and 0, or name the value that means right with positive= (jaxeval judge --positive)"
+    try:
+        values = numbers_or_nan(column, name)
+    except DataError as error:
+        raise DataError(f"{error}: {advice}") from error
     wrong = ~np.isnan(values) & (values != 0) & (values != 1)
     if wrong.any():
         found = pd.Series(values[wrong]).value_counts().head(5)
         shown = ", ".join(f"{value:g} ({count:,})" for value, count in found.items())
         n = counted(wrong.sum(), "label is", "labels are")
-        raise DataError(
-            f"column {name!r}: labels must be 0 or 1, and {n} not: {shown}{first_place(wrong)}; say which value means "
-            "right with positive= (on the command line --positive)"
-        )
+        raise DataError(f"column {name!r}: labels must be 0 or 1, and {n} not: {shown}{first_place(wrong)}; {advice}")
     return values
 
 
