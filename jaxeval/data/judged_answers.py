@@ -39,6 +39,7 @@ from jaxeval.wording import counted, did_you_mean
 DEFAULT_LABEL = ("human", "label")
 DEFAULT_JUDGMENT = ("judgment", "verdict")
 ONLY_MODEL = "all answers"
+_OR_POSITIVE = "or name the value that means right with positive= (jaxeval judge --positive)"
 
 
 class Covariate(NamedTuple):
@@ -370,7 +371,10 @@ def _judgments(column: pd.Series, name: str, positive: Any, threshold: float | N
     elif holds_text(column):
         values, unread = replied_grades(column, drop)
     else:
-        values = finite_or_nan(column, name)
+        try:
+            values = finite_or_nan(column, name)
+        except DataError as error:
+            raise DataError(f"{error}: write judgments as 1 and 0 or as scores, {_OR_POSITIVE}") from error
     return values if threshold is None else np.where(np.isnan(values), np.nan, values >= threshold), unread
 
 
@@ -378,7 +382,7 @@ def _labels(column: pd.Series, name: str, positive: Any) -> Float:
     """(rows,) labels 0 and 1, NaN where missing."""
     if positive is not None:
         return _two_valued(column, positive)
-    advice = "write labels as 1 and 0, or name the value that means right with positive= (jaxeval judge --positive)"
+    advice = f"write labels as 1 and 0, {_OR_POSITIVE}"
     try:
         values = numbers_or_nan(column, name)
     except DataError as error:

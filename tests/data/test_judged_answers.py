@@ -208,7 +208,9 @@ def test_columns():
         assert "no column 'z' in the table" in message(**{option: "z"})
     assert "no column 'z'" in message(keep=["z"])
     assert "column 'item' has 1 missing value (first in row 2" in message(TABLE.assign(item=[*"ab", None, *"cdefg"]))
-    assert "column 'gpt' is not numeric" in message(TABLE.assign(gpt="right"))
+    told = message(TABLE.assign(gpt="right"))
+    assert "column 'gpt' is not numeric" in told
+    assert "write judgments as 1 and 0 or as scores, or name the value that means right with positive=" in told
     assert "column 'gpt' has 1 infinite value" in message(TABLE.assign(gpt=[np.inf, *[1] * 7]))
     with pytest.raises(TypeError, match="keep must be a list"):
         read(keep="topic")
