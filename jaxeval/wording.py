@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,6 +26,79 @@ def counted(n: Any, one: str, many: str | None = None, digits: int = 6) -> str:
     """
     number = f"{n:,.0f}" if n == round(n) else f"{n:,.{digits}g}"
     return f"{number} {one if number == '1' else many or f'{one}s'}"
+
+
+class Noun(NamedTuple):
+    """A word for one thing and for several."""
+
+    one: str
+    many: str
+
+    @classmethod
+    def of(cls, word: str | Sequence[str]) -> Noun:
+        """The noun of a word such as "player"; "city,cities", or a pair, says both forms.
+
+        Raises:
+            ValueError: it is no word, or more than two.
+        """
+        forms = [str(form).strip() for form in (word.split(",") if isinstance(word, str) else word)]
+        if len(forms) not in (1, 2) or not all(form and form == visible_line(form) for form in forms):
+            raise ValueError(f"{word!r} is no word such as 'player', nor a word and its plural such as 'city,cities'")
+        return cls(forms[0], forms[-1] if len(forms) == 2 else plural(forms[0]))
+
+    @property
+    def head(self) -> str:
+        """The word as a heading."""
+        return capitalised(self.one)
+
+    @property
+    def heads(self) -> str:
+        """The plural as a heading."""
+        return capitalised(self.many)
+
+    @property
+    def a_one(self) -> str:
+        """The word with its article: "a model", "an image"."""
+        return f"{'an' if self.one[0].casefold() in 'aeio' else 'a'} {self.one}"
+
+    def counted(self, n: Any, one: str = "", many: str | None = None) -> str:
+        """A number of them, and a verb behind: "1 model", "2 models have"."""
+        return counted(n, f"{self.one} {one}".rstrip(), f"{self.many} {one if many is None else many}".rstrip())
+
+
+#: What a board rates where neither its data nor anybody else says what that is.
+MODEL = Noun("model", "models")
+#: What a board rates that was put together of data with different words.
+COMPETITOR = Noun("competitor", "competitors")
+
+
+def plural(word: str) -> str:
+    """The plural of an English word by the usual rules: "players", "classes", "entries"."""
+    last = word[-2:].casefold()
+    if last.endswith(("s", "x", "z")) or last in ("ch", "sh"):
+        return f"{word}es"
+    return f"{word[:-1]}ies" if last[-1:] == "y" and last[:1] not in "aeiou" else f"{word}s"
+
+
+def capitalised(text: str) -> str:
+    """``text`` with a capital letter at its beginning, and nothing else changed."""
+    return text[:1].upper() + text[1:]
+
+
+def common_noun(nouns: Iterable[Noun]) -> Noun:
+    """The one that all are, or `COMPETITOR` where they differ."""
+    found = set(nouns)
+    return found.pop() if len(found) == 1 else COMPETITOR if found else MODEL
+
+
+def competitor_of(settings: Mapping[str, Any] | None) -> Noun:
+    """What the ``settings`` of a table say that its rows are."""
+    return Noun.of((settings or {}).get("competitor", MODEL))
+
+
+def competitor_settings(noun: Noun) -> dict[str, list[str]]:
+    """What `competitor_of` reads; nothing for models, so that their tables are what they always were."""
+    return {} if noun == MODEL else {"competitor": list(noun)}
 
 
 def named(names: pd.Index | Sequence[Any], limit: int = 8) -> str:

@@ -2,7 +2,19 @@
 
 import pytest
 
-from jaxeval.wording import counted, did_you_mean, shortened, visible, visible_line
+from jaxeval.wording import (
+    COMPETITOR,
+    MODEL,
+    Noun,
+    common_noun,
+    competitor_of,
+    competitor_settings,
+    counted,
+    did_you_mean,
+    shortened,
+    visible,
+    visible_line,
+)
 
 
 @pytest.mark.parametrize(
@@ -65,3 +77,50 @@ def test_visible_line():
 @pytest.mark.parametrize(("most", "shown"), [(10, "0123456789"), (9, "0123…6789"), (8, "0123…789")])
 def test_long_texts_lose_their_middle(most, shown):
     assert shortened("0123456789", most) == shown
+
+
+class TestNoun:
+    @pytest.mark.parametrize(
+        ("word", "one", "many"),
+        [
+            ("player", "player", "players"),
+            ("class", "class", "classes"),
+            ("box", "box", "boxes"),
+            ("match", "match", "matches"),
+            ("entry", "entry", "entries"),
+            ("essay", "essay", "essays"),
+            ("chess engine", "chess engine", "chess engines"),
+            ("city,cities", "city", "cities"),
+            (" mouse , mice ", "mouse", "mice"),
+            (("sheep", "sheep"), "sheep", "sheep"),
+            (["Team", "Teams"], "Team", "Teams"),
+            (Noun("a", "b"), "a", "b"),
+        ],
+    )
+    def test_of_a_word(self, word, one, many):
+        assert Noun.of(word) == (one, many)
+
+    @pytest.mark.parametrize("word", ["", " ", "a,", ",a", "a,b,c", "a\nb", "a\x1b[31m", ()])
+    def test_what_is_no_word(self, word):
+        with pytest.raises(ValueError, match="no word such as 'player'"):
+            Noun.of(word)
+
+    def test_in_sentences(self):
+        city, image = Noun.of("city"), Noun.of("image")
+        assert (city.counted(1), city.counted(2_000, "has", "have")) == ("1 city", "2,000 cities have")
+        assert (city.counted(1, "has", "have"), city.counted(2, "more")) == ("1 city has", "2 cities more")
+        assert (city.a_one, image.a_one, city.head, city.heads) == ("a city", "an image", "City", "Cities")
+        assert Noun.of("LLM").head == "LLM"
+
+    def test_of_several_data(self):
+        player, team = Noun.of("player"), Noun.of("team")
+        assert common_noun([player, player]) == player
+        assert common_noun([player, team]) == COMPETITOR
+        assert common_noun([]) == MODEL
+
+    def test_in_settings(self):
+        player = Noun.of("player")
+        assert competitor_settings(MODEL) == {}
+        assert competitor_settings(player) == {"competitor": ["player", "players"]}
+        assert competitor_of({"level": 0.95, **competitor_settings(player)}) == player
+        assert competitor_of({}) == competitor_of(None) == MODEL

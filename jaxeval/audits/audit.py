@@ -28,7 +28,7 @@ from jaxeval.wording import did_you_mean, named
 PARTS = (
     Part("board", "What is audited?", audited_board),
     Part("fewest_votes", "How few votes decide?", fewest_votes.of_audited),
-    Part("goodness_of_fit", "Does one number per model fit?", audited_goodness_of_fit),
+    Part("goodness_of_fit", "Does one number per {} fit?", audited_goodness_of_fit),
     Part("rank_evidence", "What can the ranks carry?", audited_ranks),
     Part("replication", "Would it hold again?", replicated),
     Part("who_votes", "Who votes?", audited_votes, needs=("voter",)),
@@ -74,6 +74,8 @@ def audit(battles: Battles | Any, *, parts: Sequence[str] | None = None, **optio
     """
     asked = _asked(parts)
     audited = Audited.of(battles, options)
+    own = audited.battles.competitor
+    asked = [part._replace(question=part.question.format(own.one)) for part in asked]
     warnings = tuple(audited.fit.warnings)  # those of the fit belong to no part
     settings = audited.settings | {"parts": [part.name for part in asked]}
     found = {}
@@ -90,6 +92,7 @@ def audit(battles: Battles | Any, *, parts: Sequence[str] | None = None, **optio
         settings={**settings, "votes": audited.digest, "versions": versions()},
         notes=(str(audited.battles.report),),
         warnings=warnings,
+        competitor=own,
     )
 
 

@@ -19,7 +19,7 @@ from jaxeval.tables.headings import heading
 from jaxeval.tables.html import html_table
 from jaxeval.tables.records import json_digest, plain_values
 from jaxeval.tables.shown import Shown, View, settings_line
-from jaxeval.wording import counted, visible
+from jaxeval.wording import MODEL, Noun, competitor_settings, counted, visible
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,6 +48,7 @@ class Audit(Shown):
     settings: Mapping[str, Any]  # options, the digest of the votes, and versions
     notes: tuple[str, ...]  # what was read
     warnings: tuple[str, ...] = field(default=())
+    competitor: Noun = MODEL  # what is rated, in words
 
     def _shown(self) -> View:
         first = f": {self.verdict[0]}" if self.verdict else ""
@@ -141,7 +142,7 @@ class Audit(Shown):
         are missing or infinite are null.
         """
         content = plain_values({
-            "settings": self.settings,
+            "settings": {**self.settings, **competitor_settings(self.competitor)},
             "read": list(self.notes),
             "warnings": list(self.warnings),
             "verdict": self.verdict,
@@ -170,7 +171,10 @@ class Audit(Shown):
             lines += [f"- {markdown_text(f.text)}" for f in self.answers[name].findings()]
             table = self.answers[name].table
             if len(table):
-                lines += ["", markdown_table(table.head(_ROWS_OF_PAGE), notes=_more(table, name)).rstrip()]
+                lines += [
+                    "",
+                    markdown_table(table.head(_ROWS_OF_PAGE), notes=_more(table, name), heading=self._heading).rstrip(),
+                ]
         lines += ["", "## What it rests on", "", *(f"- {markdown_text(note)}" for note in self._told)]
         return "\n".join(lines) + "\n"
 
@@ -196,10 +200,13 @@ class Audit(Shown):
             found = self.answers[name]
             yield "<ul>" + "".join(text("li", f.text) for f in found.findings()) + "</ul>"
             if len(found.table):
-                yield html_table(found.table, heading=heading, most_rows=_ROWS_OF_PAGE)
+                yield html_table(found.table, heading=self._heading, most_rows=_ROWS_OF_PAGE)
         yield text("h2", "What it rests on")
         yield "<ul>" + "".join(text("li", note) for note in self._told) + "</ul>"
         yield "</body>\n</html>"
+
+    def _heading(self, name: Any) -> str:
+        return heading(name, self.competitor)
 
     @property
     def rests_on(self) -> list[str]:

@@ -26,15 +26,15 @@ class AuditedBoard(PartResult):
     level: float
 
     def _shown(self) -> View:
-        title = f"AuditedBoard: {counted(len(self.table), 'model')}"
+        title = f"AuditedBoard: {self.fit.competitor.counted(len(self.table))}"
         return View(title, self.table, settings_line(self.fit.settings), self.fit.warnings)
 
     def findings(self) -> list[Finding]:
         """How large the board is, by how much the first model leads, and which models have no rating."""
-        fit, table = self.fit, self.table
-        votes = f"{counted(int(fit.n_battles.sum()) // 2, 'vote')} between {counted(len(table), 'model')}"
+        fit, table, own = self.fit, self.table, self.fit.competitor
+        votes = f"{counted(int(fit.n_battles.sum()) // 2, 'vote')} between {own.counted(len(table))}"
         if len(table) - table["rank"].isna().sum() < 2:
-            return [Finding(_PART, Severity.SERIOUS, f"No two models of {votes} have comparable ratings.")]
+            return [Finding(_PART, Severity.SERIOUS, f"No two {own.many} of {votes} have comparable ratings.")]
         first, second = table["model_name"][:2]
         gap = fit.ratings[first] - fit.ratings[second]
         error = fit.difference_standard_errors.loc[first, second]
@@ -43,7 +43,7 @@ class AuditedBoard(PartResult):
         found = [Finding(_PART, Severity.NOTE, f"Of {votes}, {lead}.")]
         outside = table.loc[table["rank"].isna(), "model_name"]
         if len(outside):
-            names, has = named(list(map(visible_line, outside))), counted(len(outside), "model has", "models have")
+            names, has = named(list(map(visible_line, outside))), own.counted(len(outside), "has", "have")
             it = "it" if len(outside) == 1 else "them"
             text = f"{has} no finite rating, and no part of the audit says more about {it}: {names}."
             found.append(Finding(_PART, Severity.CAUTION, text))

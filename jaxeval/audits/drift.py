@@ -27,7 +27,7 @@ from jaxeval.statistics.clusters import few_clusters_text
 from jaxeval.statistics.multiplicity import checked_alpha
 from jaxeval.statistics.quantiles import normal_quantile
 from jaxeval.tables.shown import View
-from jaxeval.wording import counted, visible_line
+from jaxeval.wording import MODEL, Noun, counted, visible_line
 
 _PART = "drift"
 _BASE = 1000.0
@@ -81,6 +81,7 @@ class Drift(PartResult):
     critical: float  # of |z|, over all models and splits
     settings: dict[str, Any]
     warnings: list[str]
+    competitor: Noun = MODEL  # what is rated, in words
 
     def _shown(self) -> View:
         n = self.settings["n_periods"]
@@ -96,18 +97,20 @@ class Drift(PartResult):
 
     def findings(self) -> list[Finding]:
         """What it means for the board, in sentences."""
-        every, n = self.settings["every"], self.settings["n_periods"]
+        every, n, own = self.settings["every"], self.settings["n_periods"], self.competitor
         tested = self.table["p_adjusted"].notna()
         if not tested.any():
-            text = f"No model has {counted(self.settings['min_votes'], 'vote')} before and after a split of the "
+            text = f"No {own.one} has {counted(self.settings['min_votes'], 'vote')} before and after a split of the "
             return [Finding(_PART, Severity.CAUTION, f"{text}{n} {told_period(every)}s: drift cannot be seen.")]
-        among = f"of {counted(int(tested.sum()), 'model')} over {counted(n, told_period(every))}"
+        among = f"of {own.counted(int(tested.sum()))} over {counted(n, told_period(every))}"
         usual = f"{self.table.loc[tested, 'detectable'].median():.0f} Elo"
         if len(self.changes) == 0:
             best = self.table.loc[tested].iloc[0]
             text = f"No rating {among} changed: the largest |z| is {abs(best['z']):.1f} "
-            text += f"({visible_line(best['model'])}), and a change takes {self.critical:.1f}. For the median model a "
-            return [Finding(_PART, Severity.REASSURING, f"{text}step of {usual} would be found half of the time.")]
+            text += (
+                f"({visible_line(best['model'])}), and a change takes {self.critical:.1f}. For the median {own.one} "
+            )
+            return [Finding(_PART, Severity.REASSURING, f"{text}a step of {usual} would be found half of the time.")]
         told = "; ".join(
             f"{visible_line(row.model)} by {row.difference:+.0f} Elo from {row.period} on (p = {row.p_adjusted:.2g})"
             for row in self.changes.head(_MOST_TOLD).itertuples()
@@ -208,6 +211,7 @@ def drift(
         settings={"time": time, "every": every, "cluster": cluster, "min_votes": min_votes, "alpha": alpha,
                   "level": level, "n_draws": n_draws, "seed": seed, "n_periods": len(cut.starts)},
         warnings=warnings,
+        competitor=battles.competitor,
     )  # fmt: skip
 
 
@@ -234,8 +238,9 @@ def _check_room(cut: Periods, battles: Battles, every: Every) -> None:
     if size > _MOST_NUMBERS:
         most = max(_MOST_NUMBERS // battles.n_models**2, 2)
         raise DataError(
-            f"{n:,} periods of {battles.n_models:,} models are too many to compare: take longer periods (every={most} "
-            "makes as many as there is room for), or fewer models (Battles.filter, on the command line --models)"
+            f"{n:,} periods of {battles.competitor.counted(battles.n_models)} are too many to compare: take longer "
+            f"periods (every={most} makes as many as there is room for), or fewer {battles.competitor.many} "
+            "(Battles.filter, on the command line --models)"
         )
 
 

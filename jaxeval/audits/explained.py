@@ -51,7 +51,9 @@ def explained(
     Raises:
         DataError: as in `bootstrap`.
     """
-    found = [("one number per model", float(plain.pearson.sum()), int(plain.met.sum()) - n_free(board))]
+    found = [
+        (f"one number per {battles.competitor.one}", float(plain.pearson.sum()), int(plain.met.sum()) - n_free(board))
+    ]
     others = {}
     if options.features:
         others["control for " + ", ".join(design(battles, options.features, options.normalize).names)] = options

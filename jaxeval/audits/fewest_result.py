@@ -11,7 +11,7 @@ import pandas as pd
 from jaxeval.audits.findings import Finding, Severity
 from jaxeval.audits.parts import PartResult
 from jaxeval.tables.shown import View, settings_line
-from jaxeval.wording import counted, visible_line
+from jaxeval.wording import MODEL, Noun, counted, visible_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,6 +54,7 @@ class FewestVotes(PartResult):
     0; of flipped ones before that), of the ``change`` that puts ``below`` ahead of ``above``."""
     n_votes: int
     settings: Mapping[str, Any] = field(repr=False)
+    competitor: Noun = MODEL  # what is rated, in words
 
     def _shown(self) -> View:
         votes = f"{counted(len(self.table), 'pair')} of neighbours, {counted(self.n_votes, 'vote')}"
@@ -130,7 +131,8 @@ class FewestVotes(PartResult):
         first = self.table["above"].iloc[0]
         other = known[(known["first"] != first) & (known["removed"] != first)]
         swaps = int((known["swapped"] > 0).sum())
-        text = f"Each model removed by itself: others change their order in {swaps:,} of {counted(len(known), 'case')}"
+        cases = f"{swaps:,} of {counted(len(known), 'case')}"
+        text = f"Each {self.competitor.one} removed by itself: others change their order in {cases}"
         if len(other):
             names = f"{visible_line(other['removed'].iloc[0])}, {visible_line(other['first'].iloc[0])} is #1"
             return [Finding(PART, Severity.CAUTION, f"{text}; without {names}.")]

@@ -71,18 +71,20 @@ def fewest_votes(
 def of_audited(audited: Audited, top: Sequence[int] = (1, 3, 5, 10)) -> FewestVotes:
     """`fewest_votes` of what is audited."""
     sizes = sorted({checked_integer("top", k, 1) for k in top} | {1})
-    options = audited.options
+    options, own = audited.options, audited.battles.competitor
     check_plain(audited)
     board = audited.fit._board
     rated = np.flatnonzero(board.active)
     if not audited.fit.converged:
         raise NotAnsweredError("the fit did not converge, so that no refit says which votes decide")
     if len(rated) < 2:
-        raise NotAnsweredError("fewer than two models have comparable ratings, so that there is no order to change")
+        raise NotAnsweredError(
+            f"fewer than two {own.many} have comparable ratings, so that there is no order to change"
+        )
     if len(board.theta) > _WIDEST:
         raise NotAnsweredError(
-            f"fewest votes are counted on boards of {_WIDEST:,} models or fewer, got {len(board.theta):,}: choose some "
-            "by filter(models=) (on the command line --models)"
+            f"fewest votes are counted on boards of {_WIDEST:,} {own.many} or fewer, got {len(board.theta):,}: choose "
+            "some by filter(models=) (on the command line --models)"
         )
     order = rated[np.argsort(-board.theta[rated], kind="stable")][:_MOST_MODELS]
     identity = partial(Identity, audited.settings | {"top": sizes}, audited.digest, noun="battles")
@@ -123,6 +125,7 @@ def of_audited(audited: Audited, top: Sequence[int] = (1, 3, 5, 10)) -> FewestVo
         changes=Table.of(pd.concat(changes, ignore_index=True), "Votes that are changed"),
         n_votes=int(audited.fit.n_battles.sum()) // 2,
         settings=audited.settings,
+        competitor=own,
     )
 
 

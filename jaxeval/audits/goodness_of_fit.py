@@ -30,7 +30,7 @@ from jaxeval.ratings.slices import whole_board
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.statistics.clusters import few_clusters_text
 from jaxeval.statistics.quantiles import checked_level
-from jaxeval.wording import counted, visible_line
+from jaxeval.wording import Noun, competitor_settings, counted, visible_line
 
 # For the deviance, this share of the pairs must expect so many points on both sides; else it rejects honest boards.
 _DENSE_SHARE, _DENSE_POINTS = 0.8, 5.0
@@ -101,10 +101,11 @@ def goodness_of_fit(
     checked_integer("n_resamples", n_resamples, 19)
     checked_integer("seed", seed)
     battles = as_battles(battles)
+    own = battles.competitor
     if battles.n_models > _MOST_MODELS:
         raise NotAnsweredError(
-            f"{counted(battles.n_models, 'model')} are more than the {_MOST_MODELS:,} whose boards can be simulated "
-            "and refitted: test a part of them (Battles.filter(models=...), on the command line --models)"
+            f"{own.counted(battles.n_models)} are more than the {_MOST_MODELS:,} whose boards can be simulated and "
+            "refitted: test a part of them (Battles.filter(models=...), on the command line --models)"
         )
     options = FitOptions(ties=ties, features=features, cluster=cluster, method="dense").checked(battles)
     covariates = design(battles, options.features, options.normalize)
@@ -114,12 +115,13 @@ def goodness_of_fit(
     votes = pair_votes(fitted, response.expected)
     dof = int(votes.met.sum()) - n_free(fitted)
     if dof < 1:
+        rated = f"rated {own.one}", f"rated {own.many}"
         raise DataError(
-            f"{counted(int(votes.met.sum()), 'pair')} of {counted(int(fitted.board.active.sum()), 'rated model')} met: "
-            "one number per model fits whatever the votes are; more pairs must meet"
+            f"{counted(int(votes.met.sum()), 'pair')} of {counted(int(fitted.board.active.sum()), *rated)} met: "
+            f"one number per {own.one} fits whatever the votes are; more pairs must meet"
         )
     if not votes.votes.sum() > 0:
-        raise DataError("no two models that met have finite ratings: there is nothing to test")
+        raise DataError(f"no two {own.many} that met have finite ratings: there is nothing to test")
     if not votes.variance.sum() > 1e-9 * votes.n.sum():
         raise DataError(
             f"all {counted(int(votes.votes.sum()), 'vote is a tie', 'votes are ties')}: nothing varies, and there is "
@@ -157,7 +159,7 @@ def goodness_of_fit(
         p_value=p_value,
         deviance=chance.deviance,
         deviance_p_value=deviance_p,
-        pairs=_pair_table(battles.models, votes, chance),
+        pairs=_pair_table(battles.models, votes, chance, own),
         triads=_triad_table(battles.models, votes, triads, chance),
         cyclic_share=np.nan if "cyclic_share" in reasons else share,
         cyclic_floor=floor,
@@ -166,8 +168,9 @@ def goodness_of_fit(
         ranks=rank_errors(battles.models, plain, plain_votes, plain_drawn),
         method=_method(signs, cluster),
         reasons=reasons,
-        warnings=_warnings(fitted.board, drawn, chance),
+        warnings=_warnings(fitted.board, drawn, chance, own),
         settings=settings,
+        competitor=own,
     )
 
 
@@ -227,10 +230,10 @@ def _cyclic(votes: PairVotes, chance: Chance, dof: int) -> tuple[float, float, f
     return mean / chance.total, float(np.clip(share, 0, 1)), float(np.nanstd(chance.cyclics)) / chance.total
 
 
-def _pair_table(models: pd.Index, votes: PairVotes, chance: Chance) -> pd.DataFrame:
+def _pair_table(models: pd.Index, votes: PairVotes, chance: Chance, competitor: Noun) -> pd.DataFrame:
     met = np.flatnonzero(votes.met)
     met = met[np.argsort(-np.abs(chance.pair[met]), kind="stable")]
-    return pd.DataFrame(
+    table = pd.DataFrame(
         {
             "model_a": models[votes.first[met]],
             "model_b": models[votes.second[met]],
@@ -241,6 +244,8 @@ def _pair_table(models: pd.Index, votes: PairVotes, chance: Chance) -> pd.DataFr
             "p_value": share_above(np.abs(chance.pair[met]), chance.largest_pair),
         }
     )
+    table.attrs = {"settings": competitor_settings(competitor)}  # for figures
+    return table
 
 
 def _triad_table(models: pd.Index, votes: PairVotes, triads: Int, chance: Chance) -> pd.DataFrame:
@@ -265,12 +270,12 @@ def _triad_table(models: pd.Index, votes: PairVotes, triads: Int, chance: Chance
     )
 
 
-def _warnings(board: Board, drawn: VoteGroups, chance: Chance) -> list[str]:
+def _warnings(board: Board, drawn: VoteGroups, chance: Chance, competitor: Noun) -> list[str]:
     warnings = few_clusters_text(None if drawn.clusters is None else len(drawn.clusters.size))
     left_out = int((~board.active).sum())
     if left_out:
         are, its = ("is", "its") if left_out == 1 else ("are", "their")
-        warnings.append(f"{counted(left_out, 'model')} without a finite rating {are} left out, with {its} votes")
+        warnings.append(f"{competitor.counted(left_out)} without a finite rating {are} left out, with {its} votes")
     if chance.n_failed:
         count = "counts as one" if chance.n_failed == 1 else "count as ones"
         warnings.append(

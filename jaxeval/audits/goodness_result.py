@@ -13,7 +13,7 @@ from jaxeval.audits.findings import Finding, Severity
 from jaxeval.audits.parts import PartResult
 from jaxeval.statistics.quantiles import normal_quantile
 from jaxeval.tables.shown import View, settings_line
-from jaxeval.wording import counted, visible_line
+from jaxeval.wording import MODEL, Noun, counted, visible_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -69,6 +69,7 @@ class GoodnessOfFit(PartResult):
     reasons: Mapping[str, str]  # by the name of what is missing
     warnings: list[str]
     settings: Mapping[str, Any] = field(repr=False)
+    competitor: Noun = MODEL  # what is rated, in words
 
     def _shown(self) -> View:
         return View(f"GoodnessOfFit: {self._verdict}", self.table, settings_line(self.settings), self.warnings)
@@ -100,8 +101,8 @@ class GoodnessOfFit(PartResult):
     @property
     def _verdict(self) -> str:
         return (
-            f"one number per model {'does not fit' if self._misfit else 'fits'} the votes: Pearson's X2 is "
-            f"{self.statistic:,.0f} on {_degrees(self.dof)} ({_p(self.p_value)}, {self.method})"
+            f"one number per {self.competitor.one} {'does not fit' if self._misfit else 'fits'} the votes: Pearson's "
+            f"X2 is {self.statistic:,.0f} on {_degrees(self.dof)} ({_p(self.p_value)}, {self.method})"
         )
 
     def _sentences(self) -> Iterator[tuple[Severity, str]]:
@@ -145,9 +146,8 @@ class GoodnessOfFit(PartResult):
             )
         odd = self.triads[self.triads["p_value"] <= self._alpha]
         for row in odd.head(1).itertuples():
-            number = (
-                f"{len(odd):,} of {counted(len(self.triads), 'triad')} of models {'does' if len(odd) == 1 else 'do'}"
-            )
+            triads = f"{counted(len(self.triads), 'triad')} of {self.competitor.many}"
+            number = f"{len(odd):,} of {triads} {'does' if len(odd) == 1 else 'do'}"
             names = " over ".join(map(visible_line, (row.model_1, row.model_2, row.model_3, row.model_1)))
             yield (
                 Severity.CAUTION,
@@ -161,7 +161,10 @@ class GoodnessOfFit(PartResult):
             chance = f"{_p(row.p_value)}"
             if np.isnan(row.effect):
                 number = f"chi-square {row.statistic:,.0f} on {_degrees(row.dof)}"
-                yield Severity.CAUTION, f"strengths of models drift with {visible_line(row.test)}: {number} ({chance})"
+                yield (
+                    Severity.CAUTION,
+                    f"strengths of {self.competitor.many} drift with {visible_line(row.test)}: {number} ({chance})",
+                )
             else:
                 number = f"{row.effect:+.3f} logits (standard error {row.standard_error:.3f}, {chance})"
                 yield Severity.CAUTION, f"results depend on {visible_line(row.test)}: {number}"

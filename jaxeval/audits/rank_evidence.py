@@ -26,7 +26,7 @@ from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import normal_quantile
 from jaxeval.statistics.winner import Winner, winner
 from jaxeval.tables.shown import View, settings_line
-from jaxeval.wording import counted, named, visible_line
+from jaxeval.wording import MODEL, Noun, counted, named, visible_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -84,6 +84,7 @@ class RankEvidence(PartResult):
     level: float
     settings: Any = field(repr=False)
     warnings: tuple[str, ...] = ()
+    competitor: Noun = MODEL  # what is rated, in words
 
     @property
     def tables(self) -> Mapping[str, pd.DataFrame]:
@@ -100,7 +101,7 @@ class RankEvidence(PartResult):
         return {"ranks": plot_ranks(self.joint, self.level)}
 
     def _shown(self) -> View:
-        title = f"RankEvidence: {counted(len(self.table), 'model')}, {self._told_neighbours()}"
+        title = f"RankEvidence: {self.competitor.counted(len(self.table))}, {self._told_neighbours()}"
         return View(title, self.table, settings_line(self.settings), self.warnings)
 
     def _told_neighbours(self) -> str:
@@ -127,14 +128,15 @@ class RankEvidence(PartResult):
     def _of_first(self) -> list[tuple[Severity, str]]:
         may = self.table[(self.table["rank_best"] == 1).fillna(False)]
         names, n_few = list(may.loc[may["comparable"], "model_name"].map(visible_line)), int((~may["comparable"]).sum())
-        few = f"; {counted(n_few, 'more model has', 'more models have')} too few votes to say" if n_few else ""
+        own = self.competitor
+        few = (
+            f"; {counted(n_few, f'more {own.one} has', f'more {own.many} have')} too few votes to say" if n_few else ""
+        )
         if not names:
-            return [
-                (Severity.SERIOUS, f"{counted(n_few, 'model has', 'models have')} too few votes to say who is first.")
-            ]
+            return [(Severity.SERIOUS, f"{own.counted(n_few, 'has', 'have')} too few votes to say who is first.")]
         if len(names) == 1:
-            return [(Severity.REASSURING, f"Only 1 model may be first at {self.level:.0%}: {names[0]}{few}.")]
-        return [(Severity.CAUTION, f"{len(names):,} models may be first at {self.level:.0%}: {named(names)}{few}.")]
+            return [(Severity.REASSURING, f"Only 1 {own.one} may be first at {self.level:.0%}: {names[0]}{few}.")]
+        return [(Severity.CAUTION, f"{len(names):,} {own.many} may be first at {self.level:.0%}: {named(names)}{few}.")]
 
     def _of_winner(self) -> list[tuple[Severity, str]]:
         best = self.winner
@@ -143,8 +145,9 @@ class RankEvidence(PartResult):
         wider = (best.upper - best.lower) / (best.naive_upper - best.naive_lower)
         text = (
             f"{visible_line(best.name)} was chosen for being first: its interval is {best.lower:.0f} to "
-            f"{best.upper:.0f} ({self.joint.gauge}), {wider:.2f} times as wide as for a model named beforehand. The "
-            f"first model of a board like this is rated {max(best.bias, 0):.1f} Elo too high on average."
+            f"{best.upper:.0f} ({self.joint.gauge}), {wider:.2f} times as wide as for {self.competitor.a_one} named "
+            f"beforehand. The first {self.competitor.one} of a board like this is rated {max(best.bias, 0):.1f} Elo "
+            "too high on average."
         )
         return [(Severity.CAUTION if best.bias > best.error / 2 else Severity.NOTE, text)]
 
@@ -153,8 +156,8 @@ class RankEvidence(PartResult):
             return []
         most = self.families.loc[self.families["gain"].idxmax()]
         text = (
-            f"Were the {most['n_models']:,} models of {visible_line(most['family'])} equally good, the best of them "
-            f"would be rated {most['gain']:.1f} Elo too high by chance alone"
+            f"Were the {most['n_models']:,} {self.competitor.many} of {visible_line(most['family'])} equally good, the "
+            f"best of them would be rated {most['gain']:.1f} Elo too high by chance alone"
         )
         if len(self.variants):
             private = self.variants.iloc[-1]
@@ -178,10 +181,9 @@ class RankEvidence(PartResult):
         if len(table) == 0 or len(self.table) == 2:  # of two models each has but one opponent
             return []
         worst = table.loc[table["n_effective"].idxmin()]
-        one, many = "the newest model", f"one of the {len(table):,} newest models"
-        if "first_vote" not in table:
-            one, many = "the model with the fewest votes", f"one of the {len(table):,} models with the fewest votes"
-        among = one if len(table) == 1 else many
+        own, few = self.competitor, "" if "first_vote" in table else " with the fewest votes"
+        new = "" if few else "newest "
+        among = f"the {new}{own.one}{few}" if len(table) == 1 else f"one of the {len(table):,} {new}{own.many}{few}"
         text = (
             f"The rating of {visible_line(worst['model_name'])}, {among}, rests on "
             f"{counted(worst['vote_count'], 'vote')} against {counted(worst['n_opponents'], 'opponent')}, "
@@ -250,13 +252,13 @@ def audited_ranks(audited: Audited) -> RankEvidence:
 def _evidence(audited: Audited, time: str | None, n_newest: int) -> RankEvidence:
     board, options = audited.resampled, audited.options
     level, joint, fit = options.level, board.joint, board.fit
-    ranked = board.ranked().to_numpy()
+    ranked, own = board.ranked().to_numpy(), board.competitor
     if ranked.sum() < 2:
-        raise NotAnsweredError("fewer than two models have a finite rating: there are no ranks")
+        raise NotAnsweredError(f"fewer than two {own.many} have a finite rating: there are no ranks")
     if not board.differences().within_reach:
         raise NotAnsweredError(
-            f"ranks of {counted(int(ranked.sum()), 'model')} in {counted(len(board.draws), 'resample')} are too many "
-            "to compare: leave out models with few battles (Battles.filter, on the command line --models), or take "
+            f"ranks of {own.counted(int(ranked.sum()))} in {counted(len(board.draws), 'resample')} are too many to "
+            f"compare: leave out {own.many} with few battles (Battles.filter, on the command line --models), or take "
             "fewer resamples"
         )
     rests_on = opponents(fit)
@@ -275,12 +277,13 @@ def _evidence(audited: Audited, time: str | None, n_newest: int) -> RankEvidence
         table=_best_first(table),
         neighbours=_neighbours(board, level),
         winner=winner(joint, level),
-        families=_families(joint, options.families, ranked, finite),
+        families=_families(joint, options.families, ranked, finite, own),
         variants=_variants(errors[rests_on["newest"].to_numpy() & ranked]),
         joint=joint,
         level=level,
         settings=board.settings,
         warnings=tuple(board.warnings),
+        competitor=own,
     )
 
 
@@ -331,7 +334,9 @@ def _votes_needed(fit: BradleyTerryFit, above: Int, below: Int, gap: Float, leve
     return np.asarray(np.maximum(lacking / known.worth[above, below], 0.0))
 
 
-def _families(joint: Draws, families: Mapping[Any, str] | None, ranked: Bool, finite: Bool) -> pd.DataFrame:
+def _families(
+    joint: Draws, families: Mapping[Any, str] | None, ranked: Bool, finite: Bool, competitor: Noun
+) -> pd.DataFrame:
     """What the best of each family gains by chance, over the draws in which all ranked models are ``finite`` (B,)."""
     columns = ["family", "n_models", "best", "rating", "standard_error", "gain"]
     if families is None:
@@ -339,8 +344,8 @@ def _families(joint: Draws, families: Mapping[Any, str] | None, ranked: Bool, fi
     family = pd.Series([families.get(model) for model in joint.names], dtype=object)
     if family.isna().all():
         raise DataError(
-            f"families has none of the {counted(len(family), 'model')}, which are {named(joint.names)}: it must map "
-            "the name of each model to its family"
+            f"families has none of the {competitor.counted(len(family))}, which are {named(joint.names)}: it must map "
+            f"the name of each {competitor.one} to its family"
         )
     noise = joint.draws[finite] - joint.estimate
     rows = []

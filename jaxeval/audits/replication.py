@@ -34,7 +34,7 @@ from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.statistics.agreement import ranking_agreement
 from jaxeval.statistics.differences import MOST_NOT_FINITE
 from jaxeval.tables.shown import View, settings_line
-from jaxeval.wording import counted, named, visible_line
+from jaxeval.wording import MODEL, Noun, counted, named, visible_line
 
 _PART = "replication"
 #: With more models, tables of all pairs of all boards take minutes.
@@ -81,6 +81,7 @@ class Replication(PartResult):
     level: float
     settings: Any = field(repr=False)
     warnings: tuple[str, ...] = ()
+    competitor: Noun = MODEL  # what is rated, in words
 
     @property
     def tables(self) -> Mapping[str, pd.DataFrame]:
@@ -119,7 +120,7 @@ class Replication(PartResult):
             text = (
                 f"The rankings {what} agree with Kendall's tau {tau['mean']:.2f} ({tau['lower']:.2f} to "
                 f"{tau['upper']:.2f}); they share {top['mean']:.0%} of the first {self.settings['top']}, and the first "
-                f"model in {same['mean']:.0%} of pairs"
+                f"{self.competitor.one} in {same['mean']:.0%} of pairs"
             )
             rarely = boards == _SIMULATED and same["mean"] < self.level
             yield Finding(_PART, Severity.CAUTION if rarely else Severity.NOTE, f"{text}.")
@@ -194,33 +195,35 @@ def replicated(audited: Audited, n_boards: int = 200, n_splits: int = 100, top: 
         models=boards.models(fit),
         level=options.level,
         settings=settings | {"top": top},
-        warnings=(*fit.warnings, *_few_votes(thin)),
+        warnings=(*fit.warnings, *_few_votes(thin, fit.competitor)),
+        competitor=fit.competitor,
     )
 
 
-def _few_votes(models: pd.Index) -> list[str]:
+def _few_votes(models: pd.Index, own: Noun) -> list[str]:
     """A warning about models that agreement leaves out."""
     if len(models) == 0:
         return []
-    has, names = counted(len(models), "model has", "models have"), named(list(map(visible_line, models)))
+    has, names = own.counted(len(models), "has", "have"), named(list(map(visible_line, models)))
     them = "it" if len(models) == 1 else "them"
     return [f"{has} a chance of more than 1% to win or lose all votes, and agreement leaves {them} out: {names}"]
 
 
 def _check(fit: BradleyTerryFit) -> None:
     """An error for boards whose votes are not simulated."""
-    board = fit._board
+    board, own = fit._board, fit.competitor
     soft = ~np.isin(board.cells.target, (0.0, 0.5, 1.0))
     if soft.any():
         n = counted(int(board.cells.count[soft].sum()), "battle has", "battles have")
         raise NotAnsweredError(f"only wins, ties and losses are simulated, and {n} another target")
     if len(board.theta) > _MOST_MODELS:
         raise NotAnsweredError(
-            f"simulated boards of {counted(len(board.theta), 'model')} would take minutes: at most {_MOST_MODELS:,} "
-            "models are simulated. Leave out models with few battles (Battles.filter, on the command line --models)"
+            f"simulated boards of {own.counted(len(board.theta))} would take minutes: at most {_MOST_MODELS:,} "
+            f"{own.many} are simulated. Leave out {own.many} with few battles (Battles.filter, on the command line "
+            "--models)"
         )
     if np.isfinite(fit.ratings).sum() < 2:
-        raise NotAnsweredError("fewer than two models have a finite rating: there is nothing to simulate")
+        raise NotAnsweredError(f"fewer than two {own.many} have a finite rating: there is nothing to simulate")
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,8 +241,8 @@ class _Simulated:
         compared = np.isfinite(truth) & (separated_chances(found, len(truth)) <= MOST_NOT_FINITE)
         if compared.sum() < 2:
             raise NotAnsweredError(
-                "fewer than two models have enough votes to have a finite rating on 99% of simulated boards: there is "
-                "nothing to replicate"
+                f"fewer than two {fit.competitor.many} have enough votes to have a finite rating on 99% of simulated "
+                "boards: there is nothing to replicate"
             )
         true = TrueBoard.of(truth, expected_covariance(fit, found), fit.scale, compared, level, seed)
         theta, held = [], []

@@ -15,7 +15,7 @@ from jaxeval.audits.periods import told_period
 from jaxeval.audits.points import Taste
 from jaxeval.audits.repeats import Repeats
 from jaxeval.tables.shown import View
-from jaxeval.wording import counted, visible_line
+from jaxeval.wording import MODEL, Noun, counted, visible_line
 
 _PART = "who_votes"
 _MOST_TOLD = 3
@@ -68,6 +68,7 @@ class WhoVotes(PartResult):
     repeats: Repeats
     settings: dict[str, Any]
     warnings: list[str]
+    competitor: Noun = MODEL  # what is rated, in words
 
     def _shown(self) -> View:
         suspects = int((self.table["verdict"] != "").sum())
@@ -96,8 +97,8 @@ class WhoVotes(PartResult):
         text += f"({self.settings['correction']} at {self.settings['alpha']:g})" + (f": {told}" if told else "")
         found = [Finding(_PART, Severity.CAUTION if len(odd) else Severity.REASSURING, f"{text}.")]
         if self.taste.z > _SURE_OF_TASTE:
-            text = f"Voters' likings of a model differ by {self.taste.logit:.2f} logits (standard deviation), so that "
-            text += "the votes of one voter are not independent: cluster by voter."
+            text = f"Voters' likings of {self.competitor.a_one} differ by {self.taste.logit:.2f} logits (standard "
+            text += "deviation), so that the votes of one voter are not independent: cluster by voter."
             found.append(Finding(_PART, Severity.NOTE, text))
         if len(self.strongest):
             found.append(_told_strongest(self.strongest.iloc[0]))
@@ -142,10 +143,10 @@ class WhoVotes(PartResult):
             return []
         odd = self.blocks[known & (self.blocks["p_adjusted"] <= self.settings["alpha"])]
         if len(odd) == 0:
-            text = f"Voters differ about none of {counted(int(known.sum()), 'model')} more than about the others"
+            text = f"Voters differ about none of {self.competitor.counted(int(known.sum()))} more than about the others"
             return [Finding(_PART, Severity.REASSURING, f"{text}: no block of voters stands out (Holm).")]
         first = odd.iloc[0]
-        text = f"Voters differ more about {counted(len(odd), 'model')} than about the others, most about "
+        text = f"Voters differ more about {self.competitor.counted(len(odd))} than about the others, most about "
         text += f"{visible_line(first['model'])} ({first['taste_logit']:.2f} logits, p = {first['p_adjusted']:.2g}): a "
         text += f"block of voters may vote {first['lean']} it."
         return [Finding(_PART, Severity.CAUTION, text)]
@@ -156,7 +157,7 @@ class WhoVotes(PartResult):
         period = told_period(self.settings["every"])
         odd = self.bursts[self.bursts["p_adjusted"] <= self.settings["alpha"]]
         if len(odd) == 0:
-            text = f"No {period} gave any model more or fewer points than the board expects of it "
+            text = f"No {period} gave any {self.competitor.one} more or fewer points than the board expects of it "
             return [Finding(_PART, Severity.REASSURING, f"{text}({len(self.bursts):,} looked at, Holm).")]
         first = odd.iloc[0]
         text = f"{counted(len(odd), 'burst')}: in the {period} of {first['period']} "

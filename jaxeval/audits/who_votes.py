@@ -170,6 +170,7 @@ def who_votes(
         settings={"voter": voter, "time": time, "prompt": prompt, "every": every, "min_votes": min_votes,
                   "alpha": alpha, "correction": correction},
         warnings=warnings,
+        competitor=battles.competitor,
     )  # fmt: skip
 
 
@@ -205,7 +206,8 @@ def _votes(battles: Battles, voter: str) -> _Votes:
     decided = with_count(cells, np.where(cells.target == 0.5, 0, cells.count))
     if len(decided.count) == 0:
         raise DataError(
-            f"all {counted(battles.n_battles, 'battle is a tie', 'battles are ties')}: nobody prefers any model"
+            f"all {counted(battles.n_battles, 'battle is a tie', 'battles are ties')}: nobody prefers any "
+            f"{battles.competitor.one}"
         )
     board, own = fit_boards([(battles.models, cells), (battles.models, decided)], _options())
     return _Votes(battles, cells, cell, codes, names, board, own)

@@ -9,7 +9,7 @@ import pandas as pd
 
 from jaxeval.arrays import Float
 from jaxeval.cli.screens import Column, Grid
-from jaxeval.wording import visible_line
+from jaxeval.wording import MODEL, Noun, visible_line
 
 _BAR_WIDTH = 24
 
@@ -28,7 +28,8 @@ def board_grid(
     notes: Sequence[str] = (),
     extra: Sequence[Column] = (),
     decimals: int = 1,
-    rows: str = "model",
+    rows: str | Noun | None = None,
+    competitor: Noun = MODEL,
     top: int | None = None,
 ) -> Grid:
     """Models and their ratings, with intervals as distances and as bars; what is not known stays away.
@@ -41,14 +42,15 @@ def board_grid(
         rank, spread, votes, tier, notes: (M,) each, or nothing.
         extra: columns between the ratings and the votes.
         decimals: of the ratings.
-        rows: what a row is called.
+        rows: what a row is called; by default a competitor.
+        competitor: what is rated.
         top: rows to show.
     """
     distances = [plus_minus(*own, decimals) for own in zip(rating, lower, upper, strict=True)]
     known = [column for column in (
         Column("Rank", list(map(whole, rank)), order=3) if len(rank) else None,
         Column("Spread", list(spread), right=False, order=4) if len(spread) else None,
-        Column("Model", list(map(visible_line, models)), right=False, folds=True),
+        Column(competitor.head, list(map(visible_line, models)), right=False, folds=True),
         Column("Rating", [f"{x:.{decimals}f}" if np.isfinite(x) else "unrated" for x in rating]),
         Column("+/-", distances, right=False, order=1),
         Column("", bars(rating, lower, upper), right=False, order=9, style="cyan"),
@@ -57,7 +59,7 @@ def board_grid(
         Column("Tier", list(map(whole, tier)), order=6) if len(tier) else None,
         Column("Notes", list(notes), right=False, order=2, folds=True, style="yellow") if len(notes) else None,
     ) if column is not None]  # fmt: skip
-    return Grid(title, known, rows=rows, top=top)
+    return Grid(title, known, rows=rows or competitor, top=top)
 
 
 def whole(value: object) -> str:

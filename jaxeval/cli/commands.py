@@ -68,8 +68,8 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
         "--strata", "--seed",
     ),
     "What is shown and written": (
-        "--top", "--full", "--quiet", "--out", "--format", "--raw-names", "--plot", "--html", "--title",
-        "--effect", "--schema",
+        "--competitor-name", "--top", "--full", "--quiet", "--out", "--format", "--raw-names", "--plot", "--html",
+        "--title", "--effect", "--schema",
         "--publish-date", "--eval-results", "--eval-benchmark",
     ),
     "How it runs": ("--checkpoint", "--memory", "--distributed", "--no-cache"),

@@ -46,7 +46,7 @@ def notes_of(found: BoardComparison) -> list[str]:
     a, b = map(visible_line, found.names)
     return [
         *found.notes,
-        f"{settings_line(found.settings)} of the models on both; differences are {b} less {a}",
+        f"{settings_line(found.settings)} of the {found.competitor.many} on both; differences are {b} less {a}",
         found.settings["versions"],
     ]
 
@@ -58,7 +58,7 @@ def comparison_screen(found: BoardComparison, table: pd.DataFrame, top: int | No
     value, lower, upper = (table[f"difference{end}"].to_numpy(float) for end in ("", "_lower", "_upper"))
     more = [name for name in table if name not in found.table]
     columns = [
-        Column("Model", list(map(visible_line, table["model_name"])), right=False, folds=True),
+        Column(found.competitor.head, list(map(visible_line, table["model_name"])), right=False, folds=True),
         Column("Moved", [str(row["moved"] or "") for row in rows], right=False, order=1, style="yellow"),
         Column("Difference", [f"{x:+.1f}" for x in value]),
         Column("Interval", [_interval(row) for row in rows], right=False, order=2),
@@ -74,11 +74,16 @@ def comparison_screen(found: BoardComparison, table: pd.DataFrame, top: int | No
         ),
         Column("Rank change", [_change(row) for row in rows], right=False, order=6),
         *(
-            Column(heading(name), [one_line_cell(name, x) for x in table[name].tolist()], right=False, order=8)
+            Column(
+                heading(name, found.competitor),
+                [one_line_cell(name, x) for x in table[name].tolist()],
+                right=False,
+                order=8,
+            )
             for name in more
         ),
     ]
-    grids = [Grid(None, columns, rows="model", top=None if top is None else min(top, len(table)))]
+    grids = [Grid(None, columns, rows=found.competitor, top=None if top is None else min(top, len(table)))]
     agreement = found.agreement.reset_index().replace({"measure": {"top_overlap": f"top_{found.top}_overlap"}})
     agreement = agreement.rename(columns={"lower": "value_lower", "upper": "value_upper"})
     grids.append(grid_of(agreement, "Agreement", one_line_cell, rows="measure"))

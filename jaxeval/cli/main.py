@@ -31,7 +31,7 @@ from jaxeval.cli.outputs import OutputFile, Outputs, check_outputs, output_optio
 from jaxeval.cli.panel_options import PanelReading, panel_options
 from jaxeval.cli.processes import first_goes_on, gather_files
 from jaxeval.cli.publishing import Publishing, publishing_options
-from jaxeval.cli.reading import Reading, reading_options
+from jaxeval.cli.reading import Reading, competitor_option, reading_options
 from jaxeval.cli.run_options import (
     InputFile,
     base_option,
@@ -56,7 +56,7 @@ from jaxeval.cli.soft_elo import soft_elo_commands
 from jaxeval.cli.terminal import tell
 from jaxeval.data.remote_files import remove_copies
 from jaxeval.data.remote_names import FileName
-from jaxeval.wording import counted
+from jaxeval.wording import Noun, counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -257,7 +257,7 @@ def leaderboard(
     with contextlib.nullcontext() if state is None else State.opened(state, files) as opened:
         battles = read(files)
         if opened is not None:
-            battles = opened.with_added(battles)
+            battles = reading.named(opened.with_added(battles))
         chosen = reading.chosen(battles)
         made = (lambda options: borrowed_boards(chosen, prior_spread, options)) if borrow else None
         history = _rate(chosen, boards=made, state=opened, **board)
@@ -284,6 +284,7 @@ def leaderboard(
 @choice_option("--missing", "error", "drop", "label",
                text="What to do about gaps. error: refuse rankings without a value of --by. drop: they are in no "
                "group. label: they are a group of their own.")  # fmt: skip
+@competitor_option()
 @_board_options
 def rankings(
     *,
@@ -293,6 +294,7 @@ def rankings(
     rank: str | None,
     weight: str | None,
     count: str | None,
+    competitor: Noun | None,
     by: tuple[str, ...],
     **board: Any,
 ) -> None:
@@ -306,7 +308,8 @@ def rankings(
     if by and board["publishing"].eval_results:
         raise click.UsageError("--eval-results writes one value for each item, and does not go with --by")
     check_outputs(_written(board), files)
-    columns: Any = {"ranking": ranking, "item": item, "rank": rank, "weight": weight, "count": count}
+    columns: Any = {"ranking": ranking, "item": item, "rank": rank, "weight": weight, "count": count,
+                    "competitor": competitor}  # fmt: skip
     found = read_rankings(files, **{name: column for name, column in columns.items() if column is not None})
     _rate(found.rows, by=list(by) or None, **board)
 

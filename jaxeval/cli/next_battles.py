@@ -137,15 +137,20 @@ def _proposed(found: NextBattles, report: object, warnings: Sequence[str]) -> Fi
     how = f"{settings_line(found.settings)}, random share {found.settings['random']:g}; {found.settings['versions']}"
     notes, meaning = [str(report), how], "gain: what the first such battle takes off the mean variance, Elo^2"
 
+    own = found.competitor
+
     def screen() -> Screen:
         battles = found.battles.rename(columns={"n_at_random": "at_random"})
         expected = found.expected.reset_index().rename(columns={"battles": "after"})
         kept = ("model_b", "n_battles", "propensity")
         grids = [
-            grid_of(battles, "Battles", _cell, meaning=meaning, rows="pair", kept=kept, least=("weight",)),
+            grid_of(
+                battles, "Battles", _cell, meaning=meaning, rows="pair", kept=kept, least=("weight",), competitor=own
+            ),
             grid_of(expected, f"Expected intervals of {found.goal} (mean, Elo)", _cell),
         ]
-        more = [grid_of(found.by_model, "Expected intervals by model (width, Elo)", _cell, rows="model")]
+        by = f"Expected intervals by {own.one} (width, Elo)"
+        more = [grid_of(found.by_model, by, _cell, rows=own, competitor=own)]
         return Screen(found.sentences[:1], grids, more, found.sentences[1:], notes, warnings)
 
     return Findings(

@@ -12,7 +12,7 @@ import click
 
 from jaxeval.cli.run_options import FOLDER
 from jaxeval.cli.terminal import tell
-from jaxeval.wording import counted
+from jaxeval.wording import competitor_of, counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,7 +53,7 @@ class Publishing(NamedTuple):
             date=None if self.publish_date is None else self.publish_date.date().isoformat(),
             notes=f"Elo rating; {made}{settings['versions']}",
         )  # fmt: skip
-        tell(f"wrote results of {counted(len(files), 'model')} to {self.eval_results}")
+        tell(f"wrote results of {competitor_of(settings).counted(len(files))} to {self.eval_results}")
 
 
 def publishing_options(command: Callable[..., Any]) -> Callable[..., Any]:

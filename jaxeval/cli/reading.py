@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import click
 from jaxeval.cli.run_options import FILE, Decorator, choice_option, column_options, several_options, side_options
 from jaxeval.cli.terminal import complain, named_model
 from jaxeval.data.remote_names import FileName
+from jaxeval.wording import Noun
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,6 +65,31 @@ class _Names(click.ParamType):  # type: ignore[type-arg]
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The names."""
         return tuple(name.strip() for name in value.split(",")) if isinstance(value, str) else value
+
+
+class _Word(click.ParamType):  # type: ignore[type-arg]
+    """A word, or a word and its plural."""
+
+    name = "word"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The noun."""
+        try:
+            return Noun.of(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def competitor_option() -> Decorator:
+    """``--competitor-name``, as ``competitor`` of the command."""
+    return click.option(
+        "--competitor-name",
+        "competitor",
+        type=_Word(),
+        metavar="WORD[,PLURAL]",
+        help="What is rated, as tables, figures and messages call it: player, or city,cities. [what the columns are "
+        "called, as player_1 and player_2; else model]",
+    )
 
 
 def labels_option(argument: str, example: str = "A=model_a,B=model_b,C=tie") -> Decorator:
@@ -138,6 +164,7 @@ class Reading:
     exclude: tuple[str, ...]
     rename: FileName | None
     metadata: FileName | None
+    competitor: Noun | None
 
     def read(self, paths: Sequence[FileName], keep: Sequence[str]) -> Battles:
         """The battles in files."""
@@ -147,8 +174,15 @@ class Reading:
         columns["missing"] = "drop" if self.missing == "drop" else "error"
         return read_battles(paths if len(paths) > 1 else paths[0], keep=keep, **columns)
 
+    def named(self, battles: Battles) -> Battles:
+        """The battles, with the word for what competes, if one was given."""
+        if self.competitor is None:
+            return battles
+        return replace(battles, report=replace(battles.report, competitor=self.competitor))
+
     def chosen(self, battles: Battles) -> Battles:
         """Those that count, with the models' names that are to be; names to leave out may be those before or after."""
+        battles = self.named(battles)
         before = [name for name in self.exclude if named_model(battles.models, name) in battles.models]
         if before and self.rename is not None:
             battles = battles.filter(exclude=[named_model(battles.models, name) for name in before])
@@ -219,6 +253,7 @@ _OPTIONS = several_options(
     click.option("--metadata", type=FILE, metavar="FILE",
                  help="A table with a column model. Its other columns (organisation, licence, price) are added to "
                  "every output."),
+    competitor_option(),
 )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from jaxeval.cli.terminal import plain_cell
 from jaxeval.ratings.slices import slice_title
 from jaxeval.tables.boards import more_columns, rank_spread, row_notes, settings_lines
 from jaxeval.tables.headings import heading
-from jaxeval.wording import counted, named, visible_line
+from jaxeval.wording import Noun, competitor_of, counted, named, visible_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -62,7 +62,8 @@ def leaderboard_screen(table: pd.DataFrame, top: int | None = None, notes: Seque
     if "category" in table:
         groups = table.groupby("category", sort=False)
         blocks = [(slice_title(category, settings["by"]), block) for category, block in groups]
-    grids = [_board(title, block, top) for title, block in blocks]
+    own = competitor_of(settings)
+    grids = [_board(title, block, top, own) for title, block in blocks]
     if table.attrs.get("coefficients"):
         grids.append(_coefficients(pd.DataFrame(table.attrs["coefficients"]), settings["link"]))
     borrowing = pd.DataFrame(table.attrs.get("categories", []))
@@ -77,7 +78,7 @@ def leaderboard_screen(table: pd.DataFrame, top: int | None = None, notes: Seque
         grids.append(_judges(pd.DataFrame(table.attrs["judges"])))
     return Screen(
         answer=[
-            *(_leader(title, block, settings["level"]) + borrowed.get(title, "") for title, block in blocks),
+            *(_leader(title, block, settings["level"], own) + borrowed.get(title, "") for title, block in blocks),
             *(_worth(record, settings) for record in table.attrs.get("judge", [])),
         ],
         grids=grids,
@@ -100,12 +101,12 @@ def looked_at_again(table: pd.DataFrame, n_looks: int) -> list[str]:
     ]
 
 
-def _leader(title: str | None, block: pd.DataFrame, level: float) -> str:
+def _leader(title: str | None, block: pd.DataFrame, level: float, competitor: Noun) -> str:
     """Who leads, and whom the data do not tell from the leader."""
     start = "" if title is None else f"{title}: "
     ranked = block[block["rank"].notna()]
     if ranked.empty:
-        return f"{start}no model can be ranked"
+        return f"{start}no {competitor.one} can be ranked"
     first = ranked.iloc[0]
     interval = plus_minus(first["rating"], first["rating_lower"], first["rating_upper"])
     said = f"{start}{visible_line(first['model_name'])} leads with {first['rating']:.1f}"
@@ -132,7 +133,7 @@ def _worth(judge: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
     )
 
 
-def _board(title: str | None, block: pd.DataFrame, top: int | None) -> Grid:
+def _board(title: str | None, block: pd.DataFrame, top: int | None, competitor: Noun) -> Grid:
     rows = block.to_dict("records")
     extra = []
     if "expected_score_rating" in block:
@@ -140,7 +141,7 @@ def _board(title: str | None, block: pd.DataFrame, top: int | None) -> Grid:
     for name in more_columns(block):
         number = is_float_dtype(block[name])
         cells = [_besides(value) for value in block[name].tolist()]
-        extra.append(Column(heading(name), cells, right=number, order=8, folds=not number))
+        extra.append(Column(heading(name, competitor), cells, right=number, order=8, folds=not number))
     return board_grid(
         None if title is None else visible_line(title),
         list(block["model_name"]),
@@ -151,6 +152,7 @@ def _board(title: str | None, block: pd.DataFrame, top: int | None) -> Grid:
         tier=list(block["tier"]) if "tier" in block else (),
         notes=[row_notes(row) for row in rows],
         extra=extra,
+        competitor=competitor,
         top=None if top is None else min(top, len(block)),
     )
 

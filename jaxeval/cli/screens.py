@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from jaxeval.tables.headings import heading
-from jaxeval.wording import counted, named, visible
+from jaxeval.wording import MODEL, Noun, counted, named, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,7 +54,7 @@ class Grid(NamedTuple):
     columns: Sequence[Column]
     meaning: str = ""  # what the numbers are, under the title
     below: Sequence[str] = ()
-    rows: str = "row"  # what one is called
+    rows: str | Noun = "row"  # what one is called
     top: int | None = None  # rows shown, whatever the room
 
     @property
@@ -81,14 +81,16 @@ def grid_of(
     *,
     meaning: str = "",
     below: Sequence[str] = (),
-    rows: str = "row",
+    rows: str | Noun = "row",
     kept: Sequence[str] = (),
     least: Sequence[str] = (),
+    competitor: Noun = MODEL,
 ) -> Grid:
     """A table as a grid; ``cell`` makes text of a column's name and a value.
 
     An estimate and the columns of its interval, ``x``, ``x_lower`` and ``x_upper``, become one column. Where there is
-    no room the columns ``least`` go first, then the last ones; the first and those named in ``kept`` stay.
+    no room the columns ``least`` go first, then the last ones; the first and those named in ``kept`` stay. Headings of
+    columns of competitors have the word for a ``competitor``.
     """
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
@@ -110,7 +112,7 @@ def grid_of(
         column = table.get(name, table.get(f"{name}_lower"))
         number = is_numeric_dtype(column) and not is_bool_dtype(column)
         order = 0 if k == 0 or name in kept else k + len(cells) * (name in least)
-        columns.append(Column(heading(name), cells[name], right=number, order=order, folds=not number))
+        columns.append(Column(heading(name, competitor), cells[name], right=number, order=order, folds=not number))
     return Grid(title, columns, meaning, below, rows)
 
 
@@ -246,7 +248,8 @@ def _laid_out(fitted: _Fitted, n_rows: int, width: int) -> Iterator[Part]:
     yield table, None
     below = []
     if n_rows < grid.n_rows:
-        more = counted(grid.n_rows - n_rows, f"more {grid.rows}")
+        one, many = Noun.of(grid.rows)
+        more = counted(grid.n_rows - n_rows, f"more {one}", f"more {many}")
         below.append(f"... and {more} ({'' if grid.top else '--full prints all, '}--out writes all)")
     if fitted.left_out:
         below.append(f"no room for: {', '.join(fitted.left_out)}")

@@ -16,6 +16,7 @@ from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data.battle_rows import HowToRead, effective_battles, n_battles_of, read_battle_rows
 from jaxeval.data.cells import Cells, compressed
 from jaxeval.data.columns import Rows, as_frame, frame_of, renumbered, require_column
+from jaxeval.data.competitors import competitor_word
 from jaxeval.data.conditions import rows_where
 from jaxeval.data.file_lists import check_regular, whole_local_file
 from jaxeval.data.groups import Members, MissingGroup, crossed, members_by
@@ -27,7 +28,7 @@ from jaxeval.data.saved_battles import BattleTable, arrow_table, column_roles, c
 from jaxeval.errors import DataError
 from jaxeval.execution.atomic_write import whole_file
 from jaxeval.tables.shown import ROWS_OF_DATA, Shown, View
-from jaxeval.wording import counted, did_you_mean, named
+from jaxeval.wording import Noun, counted, did_you_mean, named
 
 _MOST_TOLD = 5
 
@@ -98,6 +99,7 @@ class Battles(Shown):
         missing: MissingResult = "error",
         where: str | None = None,
         keep: Sequence[str] | None = None,
+        competitor: str | Sequence[str] | None = None,
         rows: Rows | None = None,
     ) -> Battles:
         """Battles from a DataFrame, or any table with the Arrow interface (polars, pyarrow, DuckDB).
@@ -138,13 +140,16 @@ class Battles(Shown):
             where: condition in SQL on any column of the input, such as ``language = 'en' AND turn = 1``; rows that do
                 not meet it are left out (counted in the report). It needs the extra ``jaxeval[sql]``.
             keep: further columns to keep, for ``by=`` and the like; by default all.
+            competitor: what competes, in a word that tables, figures and messages then use: "player"; or with its
+                plural, "city,cities". By default it is what both columns are called, such as player_1 and player_2;
+                "model" where that is not clear.
             rows: the rows of the input that each row of ``df`` stands for, where equal rows are merged already; by
                 default each stands for itself. Errors count and name the rows of the input.
 
         Raises:
             DataError: a column is missing or ambiguous, a label unknown or ambiguous, a value missing or out of range,
                 or no battle is left. The message names the column, the values and their counts.
-            ValueError: the result is given twice, or ``labels`` map to no result.
+            ValueError: the result is given twice, ``labels`` map to no result, or ``competitor`` is no word.
 
         Examples:
             >>> import jaxeval
@@ -165,13 +170,16 @@ class Battles(Shown):
             model_a=sides[0], model_b=sides[1], asked=asked, weight=weight, propensity=propensity,
             cluster=cluster, both_bad=both_bad, missing=missing, where=where, keep=keep,
         )  # fmt: skip
-        return cls(**vars(read_battle_rows(as_frame(df), how, rows)), cluster=cluster)
+        found = read_battle_rows(as_frame(df), how, rows)
+        report = replace(found.report, competitor=competitor_word(competitor, *sides))
+        return cls(**vars(found) | {"report": report}, cluster=cluster)
 
     @classmethod
     def concat(cls, batches: Sequence[Battles]) -> Battles:
         """Several batches of battles as one: models united, equal rows merged, reports added up.
 
-        Estimates from it are those from all the votes read at once, bit for bit.
+        Estimates from it are those from all the votes read at once, bit for bit. Where batches have different words
+        for what competes, it is a "competitor".
 
         Raises:
             DataError: the batches differ in their columns, types of columns, clusters, or treatment of both-bad
@@ -228,7 +236,7 @@ class Battles(Shown):
             raise DataError(f"{name} is a broken file of saved battles: {error}") from error
 
     def _table(self, weighted: bool) -> BattleTable:
-        """As a table, with a column of weights or without one."""
+        """The battles as a table, with a column of weights or without one."""
         roles = column_roles(list(self.columns.columns), weighted)
         values: dict[str, Any] = {
             roles["model_a"]: (self.models, self.model_a),
@@ -286,8 +294,9 @@ class Battles(Shown):
             keep &= self._meeting(where)
         for name in [*(models or ()), *exclude]:
             if name not in self.models:
-                there = counted(self.n_models, "model")
-                raise DataError(f"no model {str(name)!r} among the {there}{did_you_mean(name, self.models)}")
+                own = self.competitor
+                there = own.counted(self.n_models)
+                raise DataError(f"no {own.one} {str(name)!r} among the {there}{did_you_mean(name, self.models)}")
         chosen = ~self.models.isin(list(exclude))
         if models is not None:
             chosen &= self.models.isin(list(models))
@@ -330,7 +339,7 @@ class Battles(Shown):
         if not renamed:
             hint = did_you_mean(next(iter(names), ""), self.models)
             old = named([repr(str(name)) for name in names], _MOST_TOLD) or "there are none"
-            raise DataError(f"none of the names to replace is a model's: {old}{hint}")
+            raise DataError(f"none of the names to replace is {self.competitor.a_one}'s: {old}{hint}")
         odd = next((name for name in renamed if pd.isna(names[name]) or not str(names[name]).strip()), None)
         if odd is not None:
             raise DataError(f"the new name of {str(odd)!r} is missing or blank")
@@ -342,10 +351,11 @@ class Battles(Shown):
             pair = " and ".join(repr(str(self.models[side[row]])) for side in (self.model_a, self.model_b))
             n = counted(n_battles_of(same, self.count), "battle is", "battles are")
             raise DataError(
-                f"{pair} met each other, and would both be called {str(models[first[row]])!r}: {n} between models that "
-                "get one name. Give them two names, or leave one of them out first"
+                f"{pair} met each other, and would both be called {str(models[first[row]])!r}: {n} between "
+                f"{self.competitor.many} that get one name. Give them two names, or leave one of them out first"
             )
-        told = f"models renamed: {', '.join(f'{name} is now {names[name]}' for name in renamed[:_MOST_TOLD])}"
+        now = ", ".join(f"{name} is now {names[name]}" for name in renamed[:_MOST_TOLD])
+        told = f"{self.competitor.many} renamed: {now}"
         more = f" and {len(renamed) - _MOST_TOLD:,} more" if len(renamed) > _MOST_TOLD else ""
         report = replace(self.report, n_models=len(models), read_as=(*self.report.read_as, told + more))
         return replace(self, models=pd.Index(models, name="model"), model_a=first, model_b=second, report=report)
@@ -356,6 +366,11 @@ class Battles(Shown):
 
     def __len__(self) -> int:
         return self.n_battles
+
+    @property
+    def competitor(self) -> Noun:
+        """What competes, in a word and its plural."""
+        return self.report.competitor
 
     @property
     def n_battles(self) -> int:

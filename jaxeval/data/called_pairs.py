@@ -16,7 +16,7 @@ from jaxeval.data.presentation_orders import OneOrder, one_order_text, pairs_of,
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
 
-#: What becomes of further calls of a judge on a pair in the same order.
+#: What to do about further calls of a judge on a pair in the same order.
 Repeats = Literal["error", "first", "runs"]
 
 
@@ -36,7 +36,7 @@ class CalledPairs(NamedTuple):
     n_self: int = 0
 
     def take(self, which: Bool) -> CalledPairs:
-        """Those of the calls that a mask (K,) selects."""
+        """The calls that a mask (K,) selects."""
         return self._replace(**{name: getattr(self, name)[which] for name in self._fields[:9]})
 
     @property

@@ -31,7 +31,7 @@ class Rows(NamedTuple):
     files: tuple[tuple[str, int], ...] = ()  # names of several files, and the number of the first row of each
 
     def of(self, index: NDArray[np.intp]) -> Rows:
-        """Those of some rows of the table."""
+        """The rows of the input for some rows of the table."""
         return self._replace(times=self.times[index], first=None if self.first is None else self.first[index])
 
     def place(self, row: int) -> str:
@@ -142,7 +142,7 @@ def require_column(frame: pd.DataFrame, column: str) -> None:
 
 
 def reject_missing(
-    missing: Bool, column: str, rows: Rows | None = None, advice: str = "fill them or drop those rows first"
+    missing: Bool, column: str, rows: Rows | None = None, advice: str = "fill in values or drop those rows first"
 ) -> None:
     """Raise an error that counts the ``missing`` rows (N,) of a column, if there are any."""
     if missing.any():
@@ -262,9 +262,8 @@ def numbers_or_nan(column: pd.Series, name: str, rows: Rows | None = None) -> Fl
     try:
         return column.to_numpy(np.float64, na_value=np.nan)
     except (TypeError, ValueError) as error:
-        raise DataError(
-            f"column {name!r} is not numeric ({column.dtype}){_first_text(column, rows)}: {error}"
-        ) from error
+        found = _first_text(column, rows) or f": {error}"
+        raise DataError(f"column {name!r} is not numeric ({column.dtype}){found}") from error
 
 
 def finite_or_nan(column: pd.Series, name: str, rows: Rows | None = None) -> Float:
@@ -279,19 +278,19 @@ def reject_infinite(infinite: Bool, what: str, noun: str = "value", rows: Rows |
     if infinite.any():
         n = count_rows(infinite, rows)
         raise DataError(
-            f"{what} has {counted(n, f'infinite {noun}')}{first_place(infinite, rows)}: make them finite first"
+            f"{what} has {counted(n, f'infinite {noun}')}{first_place(infinite, rows)}: drop or correct them first"
         )
 
 
 def _first_text(column: pd.Series, rows: Rows | None) -> str:
-    """Where a column has its first value that is no number, in words."""
+    """The first value of a column that is no number, and where it is, in words."""
     for row, value in enumerate(column):
         try:
             float(value)
         except (TypeError, ValueError):
             if value is not None and value is not pd.NA:
                 place = f"row {row}" if rows is None else rows.place(row)
-                return f", first in {place}, rows counted from 0: {value!r}" if place else f": {value!r}"
+                return f": {value!r}{f' (first in {place}; rows count from 0)' if place else ''}"
     return ""
 
 

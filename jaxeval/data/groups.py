@@ -24,7 +24,7 @@ MissingGroup = Literal["error", "drop", "label"]
 _MISSING = "(missing)"
 #: The group of all battles, beside overlapping categories.
 OVERALL = "overall"
-_ADVICE = "fill them, or choose missing='drop' or missing='label' (on the command line --missing)"
+_ADVICE = "fill in values, or choose missing='drop' or missing='label' (on the command line --missing)"
 
 
 class Members(NamedTuple):

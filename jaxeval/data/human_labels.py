@@ -130,7 +130,7 @@ def agreed(
 ) -> tuple[Float, int]:
     """(n_units,) the label of each unit from the labels (N,) of people, NaN without one; and how many are disputed.
 
-    The majority is the verdict that most people give. Where two verdicts have as many votes, it is a tie.
+    The majority is the verdict that most people give; if several verdicts have the most votes, it is a tie.
 
     Args:
         unit: (N,) number of the unit of each label.

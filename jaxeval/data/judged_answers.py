@@ -39,6 +39,7 @@ from jaxeval.wording import counted, did_you_mean
 DEFAULT_LABEL = ("human", "label")
 DEFAULT_JUDGMENT = ("judgment", "verdict")
 ONLY_MODEL = "all answers"
+_OR_POSITIVE = "or name the value that means right with positive= (jaxeval judge --positive)"
 
 
 class Covariate(NamedTuple):
@@ -73,7 +74,7 @@ class JudgedAnswers(Shown):
     judgment: Float
     label: Float
     answered: Bool
-    binary: Bool  # (J,) whether all judgments of the judge are 0 or 1
+    binary: Bool  # (J,) whether every run of the judge gave 0 or 1
     answer: Int  # (N, M) number of the answer; models that gave the same answer to an item share a judgment
     covariates: Mapping[str, Covariate] = field(repr=False)
     report: AnswersReport
@@ -370,7 +371,10 @@ def _judgments(column: pd.Series, name: str, positive: Any, threshold: float | N
     elif holds_text(column):
         values, unread = replied_grades(column, drop)
     else:
-        values = finite_or_nan(column, name)
+        try:
+            values = finite_or_nan(column, name)
+        except DataError as error:
+            raise DataError(f"{error}: write judgments as 1 and 0 or as scores, {_OR_POSITIVE}") from error
     return values if threshold is None else np.where(np.isnan(values), np.nan, values >= threshold), unread
 
 
@@ -378,16 +382,17 @@ def _labels(column: pd.Series, name: str, positive: Any) -> Float:
     """(rows,) labels 0 and 1, NaN where missing."""
     if positive is not None:
         return _two_valued(column, positive)
-    values = numbers_or_nan(column, name)
+    advice = f"write labels as 1 and 0, {_OR_POSITIVE}"
+    try:
+        values = numbers_or_nan(column, name)
+    except DataError as error:
+        raise DataError(f"{error}: {advice}") from error
     wrong = ~np.isnan(values) & (values != 0) & (values != 1)
     if wrong.any():
         found = pd.Series(values[wrong]).value_counts().head(5)
         shown = ", ".join(f"{value:g} ({count:,})" for value, count in found.items())
         n = counted(wrong.sum(), "label is", "labels are")
-        raise DataError(
-            f"column {name!r}: labels must be 0 or 1, and {n} not: {shown}{first_place(wrong)}; say which value means "
-            "right with positive= (on the command line --positive)"
-        )
+        raise DataError(f"column {name!r}: labels must be 0 or 1, and {n} not: {shown}{first_place(wrong)}; {advice}")
     return values
 
 

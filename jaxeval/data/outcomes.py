@@ -204,7 +204,11 @@ def _labelled(frame: pd.DataFrame, asked: ResultColumns, sides: Sides, rows: Row
         reject_values(values, (values < 0) | (values > 1), target, "targets must lie in [0, 1]", rows)
         return _hard(values)
     return read_labels(
-        frame[winner], asked.labels, sides, rows, advice=", or name a column of probabilities that side A wins, target="
+        frame[winner],
+        asked.labels,
+        sides,
+        rows,
+        advice=", or name a column of probabilities that side A wins with target= (on the command line --target)",
     )
 
 

@@ -97,8 +97,8 @@ def _scores(row: int, games: Any) -> list[str | None]:
     """Grades of the games of a row: the baseline is A in the first game, and the model in the second."""
     if not hasattr(games, "__len__") or len(games) != _GAMES:
         raise DataError(
-            f"column 'games', row {row} (rows count from 0): Arena-Hard has {_GAMES} games of a pair, one in each "
-            "order, and this row has not"
+            f"column 'games', row {row} (rows count from 0): expected the {_GAMES} games that Arena-Hard has for a "
+            "pair, one in each order"
         )
     return [game.get("score") if isinstance(game, dict) else None for game in games]
 

@@ -14,6 +14,7 @@ from jaxeval.arrays import Float
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells, count_by
 from jaxeval.data.columns import as_frame, numbers, reject_values, renumbered, require_column, whole_numbers
+from jaxeval.data.competitors import competitor_word
 from jaxeval.data.file_lists import files_of
 from jaxeval.data.ranking_places import (
     Found,
@@ -30,7 +31,10 @@ from jaxeval.data.report import DataReport
 from jaxeval.data.table_files import read_as
 from jaxeval.errors import DataError, NoRowsError
 from jaxeval.tables.shown import ROWS_OF_DATA, Shown, View
-from jaxeval.wording import counted
+from jaxeval.wording import MODEL, Noun, counted
+
+#: What is ranked, where nobody says otherwise.
+ITEM = Noun.of("item")
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,9 +77,10 @@ class RankingsReport(DataReport):
 
     def __str__(self) -> str:
         left_out = f"\n{counted(self.n_zero_weight, 'ranking')} of weight 0 left out" if self.n_zero_weight else ""
+        items = ITEM if self.competitor == MODEL else self.competitor
         return (
-            f"{counted(self.n_rows, 'row')}: {counted(self.n_battles, 'ranking')} of {counted(self.n_models, 'item')}, "
-            f"{self.n_places / max(self.n_battles, 1):.4g} items in each on average, {self.n_ties:,} with ties"
+            f"{counted(self.n_rows, 'row')}: {counted(self.n_battles, 'ranking')} of {items.counted(self.n_models)}, "
+            f"{self.n_places / max(self.n_battles, 1):.4g} {items.many} in each on average, {self.n_ties:,} with ties"
             f"{left_out}"
         )
 
@@ -160,6 +165,7 @@ class Rankings(Shown):
         weight: str | None = None,
         count: str | None = None,
         cluster: str | None = None,
+        competitor: str | Sequence[str] | None = None,
     ) -> Rankings:
         """Rankings from a DataFrame, or any table with the Arrow interface (polars, pyarrow, DuckDB).
 
@@ -178,6 +184,8 @@ class Rankings(Shown):
                 ranking.
             count: column of the number of equal rankings that a list, or all places of a ranking, stand for.
             cluster: column that the cluster bootstrap resamples by default (prompts, voters, sessions).
+            competitor: what is ranked, in a word for tables, figures and messages, as of `Battles.from_pandas`; by
+                default what ``item`` is called, or "model".
 
         Raises:
             DataError: a column, an item or a rank is missing; a ranking holds one item only, or an item twice; more
@@ -198,12 +206,20 @@ class Rankings(Shown):
             found = from_places(frame, ranking, item or "item", rank or "rank")
         else:
             found = from_lists(frame, ranking)
-        return cls(_rows(found, weight, count, cluster))
+        rows = _rows(found, weight, count, cluster)
+        named = () if item in (None, "item") else (item,)
+        report = replace(rows.report, competitor=competitor_word(competitor, *named))
+        return cls(replace(rows, report=report))
 
     @property
     def items(self) -> pd.Index:
         """The M items, sorted by name."""
         return self.rows.models
+
+    @property
+    def competitor(self) -> Noun:
+        """What is ranked, in a word and its plural."""
+        return self.rows.competitor
 
     @property
     def n_rankings(self) -> int:
@@ -247,6 +263,7 @@ class RankingColumns(TypedDict, total=False):
     weight: str | None
     count: str | None
     cluster: str | None
+    competitor: str | Sequence[str] | None
 
 
 def read_rankings(path: FileName | Sequence[FileName], **columns: Unpack[RankingColumns]) -> Rankings:
@@ -255,7 +272,8 @@ def read_rankings(path: FileName | Sequence[FileName], **columns: Unpack[Ranking
     Args:
         path: a file, a folder, a glob such as ``days/*.csv``, or a list of those; their endings say the formats, as in
             `read_battles`. Rankings in two files are always two rankings, even under the same name.
-        **columns: ``ranking``, ``item``, ``rank``, ``weight``, ``count`` and ``cluster``, as in `Rankings.from_pandas`.
+        **columns: ``ranking``, ``item``, ``rank``, ``weight``, ``count``, ``cluster`` and ``competitor``, as in
+            `Rankings.from_pandas`.
             In a CSV file a list is text, such as ``a > b = c``. In JSON lines and Parquet a ranking with ties is a list
             of lists, such as ``[["a"], ["b", "c"]]``.
 

@@ -339,7 +339,7 @@ def _parts(copy: Path, columns: Sequence[str], size: int) -> list[tuple[int, int
 
 @contextmanager
 def _told(remote: _Remote, most: int | None, progress: bool | None) -> Iterator[Advance]:
-    """Announce the size of a download, and show its progress: the block calls the function that it gets with bytes."""
+    """Announce the size of a download and show its progress; gives a function to call with the bytes so far."""
     folder = _folder()
     free = shutil.disk_usage(folder).free
     if most is not None and most > free:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from jaxeval.tables.shown import Shown, View
-from jaxeval.wording import counted
+from jaxeval.wording import MODEL, Noun, counted
 
 BothBad = Literal["half", "drop"]
 #: What to do about rows without a model or a result.
@@ -49,6 +49,7 @@ class DataReport(Shown):
     n_effective: float | None = None  # battles of equal weight that say as much, if battles have propensities
     read_as: tuple[str, ...] = ()  # how labels and names of columns were read that are not jaxeval's own
     label_families: tuple[str, ...] = ()  # all families of words that fit the labels
+    competitor: Noun = MODEL  # what competes, in words
 
     def _shown(self) -> View:
         return View(f"{type(self).__name__}: {self}")
@@ -68,19 +69,19 @@ class DataReport(Shown):
 
     def __str__(self) -> str:
         done = "counted as ties" if self.both_bad == "half" else "left out on request"
-        names = ", ".join(map(str, self.models_left_out))
+        names, own = ", ".join(map(str, self.models_left_out)), self.competitor
         return _lines(
             f"{counted(self.n_rows, 'row')}: {counted(self.n_battles, 'battle')} between "
-            f"{counted(self.n_models, 'model')}, {counted(self.n_ties, 'of them a tie', 'of them ties')}",
+            f"{own.counted(self.n_models)}, {counted(self.n_ties, 'of them a tie', 'of them ties')}",
             (self.n_both_bad, f"{counted(self.n_both_bad, 'both-bad battle')} {done}"),
-            (self.n_self_battles, f"{counted(self.n_self_battles, 'battle')} {_SELF}"),
+            (self.n_self_battles, f"{counted(self.n_self_battles, 'battle')} of {own.a_one} against itself left out"),
             (self.n_zero_weight, f"{counted(self.n_zero_weight, 'battle')} of weight 0 left out"),
             (
                 self.n_empty_rows,
                 f"{counted(self.n_empty_rows, 'row that counts', 'rows that count')} no battle left out",
             ),
-            (self.n_missing, f"{counted(self.n_missing, 'row')} without a model or a result left out on request"),
-            (self.n_excluded, f"{self.n_excluded:,} left out by a condition or the choice of models"),
+            (self.n_missing, f"{counted(self.n_missing, 'row')} without {own.a_one} or a result left out on request"),
+            (self.n_excluded, f"{self.n_excluded:,} left out by a condition or the choice of {own.many}"),
             (
                 self.n_effective,
                 f"battles count by their inverse propensities, and say about as much as {self.n_effective or 0:,.0f} "
@@ -88,7 +89,7 @@ class DataReport(Shown):
             ),
             *((True, sentence) for sentence in self.read_as),
             (self.target, f"results are those of column {self.target!r}; column 'winner' is not used"),
-            (names, f"{counted(len(self.models_left_out), 'model')} without a usable battle left out: {names}"),
+            (names, f"{own.counted(len(self.models_left_out))} without a usable battle left out: {names}"),
         )
 
 

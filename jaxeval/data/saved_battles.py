@@ -26,6 +26,7 @@ from jaxeval.data.table_digest import table_digest
 from jaxeval.data.table_files import STATE_KEY, undamaged
 from jaxeval.data.versioned_json import check_version
 from jaxeval.errors import DataError
+from jaxeval.wording import common_noun, competitor_of, competitor_settings
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,6 +71,7 @@ def concat_tables(batches: Sequence[BattleTable]) -> BattleTable:
         read_as=tuple(dict.fromkeys(sentence for report in reports for sentence in report.read_as)),
         n_effective=next((report.n_effective for report in reports if report.n_effective is not None), None),
         label_families=tuple(family for family in said[0] if all(family in own for own in said)) if said else (),
+        competitor=common_noun(report.competitor for report in reports),
         **sums,
     )
     files = {digest: name for batch in batches for digest, name in batch.files.items()}
@@ -90,8 +92,9 @@ def write_table(battles: BattleTable, file: IO[bytes]) -> None:
         "version": _VERSION,
         "roles": battles.roles,
         "cluster": battles.cluster,
-        "report": asdict(battles.report),
+        "report": {name: x for name, x in asdict(battles.report).items() if name != "competitor"},
         "files": battles.files,
+        **competitor_settings(battles.report.competitor),  # beside the report, where older versions pass over it
     }
     try:
         json.dumps(content, allow_nan=False)
@@ -124,7 +127,7 @@ def read_table(file: IO[bytes], name: str) -> BattleTable:
         raise DataError(f"{name} is damaged: it does not hold what was saved; use a copy, or read the votes again")
     try:
         saved: dict[str, Any] = {name: tuple(x) if isinstance(x, list) else x for name, x in content["report"].items()}
-        report, files = DataReport(**saved), dict(content["files"])
+        report, files = DataReport(**saved, competitor=competitor_of(content)), dict(content["files"])
         return BattleTable(table=table, roles=content["roles"], cluster=content["cluster"], report=report, files=files)
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"{name} is a broken file of saved battles: {error}") from error

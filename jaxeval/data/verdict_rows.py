@@ -339,7 +339,7 @@ def _found_by_item(battles: Battles) -> Battles:
 def _keys(battles: Battles, item: str) -> pd.DataFrame:
     """The item and the two models of each row, the models sorted by name."""
     values = battles.column(item)
-    reject_missing(values.isna().to_numpy(), item, battles.rows, "fill them, or leave those rows out")
+    reject_missing(values.isna().to_numpy(), item, battles.rows, "fill in values, or leave those rows out")
     sides = np.stack([battles.models[side].astype(str) for side in (battles.model_a, battles.model_b)])
     first, second = np.sort(sides.astype(object), 0)
     return pd.DataFrame({"item": values.to_numpy(), "first": first, "second": second})

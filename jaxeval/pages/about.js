@@ -1,4 +1,4 @@
-// What made the page: settings, seed, digest, versions, and warnings of no single board.
+// How the page was made: settings, seed, digest, versions, and warnings that belong to no single board.
 
 const aboutPanel = {
 	id: "about",

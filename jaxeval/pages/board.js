@@ -1,4 +1,4 @@
-// The board: a table that sorts, is searched and filtered, and says what it rests on.
+// The board: a table to sort, search and filter, with notes and warnings below.
 
 const MOST_CHOICES = 60;
 
@@ -14,7 +14,7 @@ function otherBoard(board, data, which) {
 	return board[which] === undefined ? null : data.boards.find(({ id }) => id === board[which]);
 }
 
-/** What the filters leave of a board's rows, in the order of the board. */
+/** The rows of a board that the filters leave, in the order of the board. */
 function shownRows(board, state, data) {
 	const sought = state.q.trim().toLowerCase();
 	const wanted = new Map();
@@ -40,16 +40,16 @@ function split(entry) {
 	return at < 0 ? [entry, ""] : [entry.slice(0, at), entry.slice(at + 1)];
 }
 
-/** The part of the state that filters rows; panels that show rows have it in common. */
+/** The part of the state that filters rows; all panels of rows share it. */
 function filterState() {
 	return { q: "", min: 0, only: [] };
 }
 
-/** Fields that filter rows, for a panel of its own or beside others. */
+/** Fields that filter rows. */
 function filterFields(store, data) {
 	const search = element("input", {
 		type: "search",
-		placeholder: "Model, organisation \u2026",
+		placeholder: `${data.competitor.head}, organisation \u2026`,
 		maxlength: 200,
 		oninput: () => store.set({ q: search.value }),
 	});
@@ -126,7 +126,7 @@ function distances(row) {
 	return `${signed(high - row.rating)} / ${signed(low - row.rating)}`;
 }
 
-/** The rows at which a tier begins, of rows in order of their ranks. Models without a tier begin none. */
+/** The rows at which a tier begins, of rows in the order of their ranks. Models without a tier begin no tier. */
 function tierStarts(rows) {
 	const starts = new Set();
 	let last;
@@ -170,7 +170,7 @@ function boardColumns(board, data) {
 			id: "ranks",
 			title: "Ranks left open",
 			kind: "ranks",
-			help: `The ranks that the votes leave open to the model, at ${level}`,
+			help: `The ranks that the votes leave open to the ${data.competitor.one}, at ${level}`,
 			value: (row) => row.best,
 			text: rankSet,
 			copied: [
@@ -180,7 +180,7 @@ function boardColumns(board, data) {
 		},
 		{
 			id: "model",
-			title: "Model",
+			title: data.competitor.head,
 			rowHeader: true,
 			kind: "model",
 			value: (row) => data.models[row.model].name,
@@ -252,7 +252,7 @@ function boardColumns(board, data) {
 			title: "Tier",
 			number: true,
 			kind: "tiers",
-			help: "Models that the votes cannot tell from the first of their tier",
+			help: `${data.competitor.heads} that the votes cannot tell from the first of their tier`,
 			value: (row) => row.tier,
 			text: (row) => count(row.tier),
 		},
@@ -271,7 +271,7 @@ function axisTop(low, high) {
 	return element("span", { class: "ends" }, element("span", {}, fixed(low, 0)), element("span", {}, fixed(high, 0)));
 }
 
-/** What stands in place of a move, in words; null where a model has a rating now and had one before. */
+/** Words in place of a move; null if a model has a rating now and had one before. */
 function stateBefore(row) {
 	if (row.rating === undefined) return "";
 	return row.was === undefined ? "new" : row.was.rating === undefined ? "was unrated" : null;
@@ -302,7 +302,7 @@ function sinceCell(row) {
 	);
 }
 
-/** A column of what is known besides, if the board has any of it. */
+/** A column of metadata or of further numbers; null if no row of the board has a value. */
 function moreColumn({ key, title, kind, of }, data, board) {
 	const value = (row) => (of === "model" ? data.models[row.model].about[key] : row.more?.[key]);
 	if (!board.rows.some((row) => value(row) !== undefined)) return null;
@@ -360,8 +360,8 @@ const boardPanel = {
 			if (focus) place.querySelector(`[data-sort="${CSS.escape(focus)}"]`)?.focus();
 			const filtered = rows.length < board.rows.length;
 			told.textContent = filtered
-				? `${count(rows.length)} of ${counted(board.rows.length, "model")}. Ranks are those among all.`
-				: counted(board.rows.length, "model");
+				? `${count(rows.length)} of ${countedRated(board.rows.length, data)}. Ranks are those among all.`
+				: countedRated(board.rows.length, data);
 			below.replaceChildren(
 				...board.notes.map((note) => element("p", { class: "note" }, note)),
 				...warnings(board.warnings),
@@ -372,7 +372,7 @@ const boardPanel = {
 	},
 };
 
-/** Sentences on what the votes leave open. */
+/** A list of warnings; no node if there are none. */
 function warnings(sentences) {
 	if (sentences.length === 0) return [];
 	const list = element("ul", {}, ...sentences.map((sentence) => element("li", {}, sentence)));

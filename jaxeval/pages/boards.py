@@ -1,4 +1,4 @@
-"""Leaderboards as what a page shows: boards of rows, in types that JSON has, and what is known of the models."""
+"""Leaderboards as a page shows them: boards of rows in types that JSON has, and metadata of the models."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from jaxeval.ratings.slices import slice_title
 from jaxeval.tables.boards import more_columns, row_notes
 from jaxeval.tables.cells import cell_text
 from jaxeval.tables.headings import heading
-from jaxeval.wording import counted, named, visible_line
+from jaxeval.wording import Noun, named, visible_line
 
 #: Rows of a board, and of all of them, that a page holds.
 MOST_ROWS, MOST_ROWS_IN_ALL = 1_000, 20_000
 _FEWEST_ROWS = 20
-#: Columns of a leaderboard that are of a row and not of its model, beside ``p_rank_<k>``.
+#: Columns, beside ``p_rank_<k>``, that belong to a row of a board and not to its model.
 _OF_ROWS = {"borrowed"}
 _BY_SCORE = ("expected_score_rating", "expected_score_lower", "expected_score_upper")
 _ADDRESS = re.compile(r"https?://[^\s/?#]+(?:[/?#]\S*)?", re.IGNORECASE)
 
 
 class Models:
-    """The models that boards show, each with a number, a name that is seen as it is, and what is known of it."""
+    """The models that boards show: the number of each, and its name with all characters visible."""
 
     def __init__(self, given: Sequence[Given]) -> None:
         most = most_rows(given)
@@ -36,7 +36,7 @@ class Models:
         self.number = {name: k for k, name in enumerate(names)}
         self.shown = [shown_name(name) for name in names]
 
-    def alike(self) -> list[str]:
+    def alike(self, competitor: Noun) -> list[str]:
         """A sentence on names that differ only by space around them."""
         trimmed: dict[str, list[str]] = {}
         for name, shown in zip(self.number, self.shown, strict=True):
@@ -44,16 +44,17 @@ class Models:
         same = [", ".join(shown) for shown in trimmed.values() if len(shown) > 1]
         if not same:
             return []
-        return [f"names that differ only by space around them are different models here: {named(same, 5)}"]
+        many = competitor.many
+        return [f"names that differ only by space around them are different {many} here: {named(same, 5)}"]
 
 
 def shown_name(name: str) -> str:
-    """A name on one line, in quotes where it begins or ends with space, or is empty: else nobody would see that."""
+    """A name on one line, in quotes if it is empty, or begins or ends with a space, which nobody would see."""
     return visible_line(name) if name and name == name.strip() else f'"{visible_line(name)}"'
 
 
 def boards_of(given: Sequence[Given], models: Models, columns: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The boards of all categories, with ids that permalinks name."""
+    """The boards of all categories, with ids for permalinks."""
     boards, taken = [], set[str]()
     titles = Counter(board_title(name, own) for own in given for name in categories(own))
     most = most_rows(given)
@@ -69,12 +70,15 @@ def boards_of(given: Sequence[Given], models: Models, columns: Sequence[Mapping[
             notes = []
             if len(table) > most:
                 notes.append(
-                    f"{counted(len(table), 'model')}, of which the first {most:,} by rank are here; the table of the "
-                    "command (--out) has all"
+                    f"{own.competitor.counted(len(table))}, of which the first {most:,} by rank are here; the table of "
+                    "the command (--out) has all"
                 )
             rows = [_row(row, models, columns) for row in table.head(most).to_dict("records")]
             if not any("lower" in row for row in rows):
-                notes.append("no model of this board has an interval: nothing shows how uncertain its ratings are")
+                notes.append(
+                    f"no {own.competitor.one} of this board has an interval: nothing shows how uncertain its ratings "
+                    "are"
+                )
             board: dict[str, Any] = {
                 "id": free_id(title, taken),
                 "title": visible_line(title),
@@ -105,19 +109,19 @@ def _first_rows(table: pd.DataFrame, most: int) -> pd.DataFrame:
 
 
 def categories(own: Given) -> list[Any]:
-    """Names of its categories; None alone for one board of all votes."""
+    """Names of its categories; only None for one board of all votes."""
     return list(own.table["category"].unique()) if "category" in own.table else [None]
 
 
 def board_title(name: Any, own: Given) -> str:
-    """The name of a category where it is a word; else with its column, as nobody knows what 1 is of."""
+    """The name of a category; a name that is no text comes with its column, as "1" alone says nothing."""
     if name is None:
         return own.title or "All votes"
     return str(name) if isinstance(name, str) else slice_title(name, own.by)
 
 
 def columns_of(given: Sequence[Given]) -> list[dict[str, Any]]:
-    """Columns beside those of every leaderboard: what is known of models ("model") or of rows ("row"), and its kind."""
+    """Columns beyond those of every leaderboard, with their kinds; they are of models ("model") or of rows ("row")."""
     found: dict[str, dict[str, Any]] = {}
     for own in given:
         for name in more_columns(own.table):
@@ -140,7 +144,7 @@ def columns_of(given: Sequence[Given]) -> list[dict[str, Any]]:
 
 
 def about_models(given: Sequence[Given], models: Models, columns: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Each model with its name and what is known of it."""
+    """Each model with its name and its metadata."""
     known: list[dict[str, Any]] = [{"name": name, "about": {}} for name in models.shown]
     of_models = [column for column in columns if column["of"] == "model"]
     for own in given:
@@ -155,7 +159,7 @@ def about_models(given: Sequence[Given], models: Models, columns: Sequence[Mappi
 
 
 def is_address(value: Any) -> bool:
-    """Whether text is an address that a reader may follow: of the web, and of nothing that runs."""
+    """Whether text is a web address, which a reader may follow; other schemes may run code."""
     return isinstance(value, str) and _ADDRESS.fullmatch(value) is not None
 
 
@@ -202,7 +206,7 @@ def _value(value: Any, kind: str) -> Any:
 
 
 def _by_slice(own: Given, names: Iterable[Any]) -> dict[Any, list[str]]:
-    """Warnings of each category, without its name; those of no category are of none, see `general_warnings`."""
+    """Warnings of each category, without its name; `general_warnings` has those of no category."""
     names = list(names)
     warnings = list(own.table.attrs.get("warnings", ()))
     if names == [None]:
@@ -216,7 +220,7 @@ def _by_slice(own: Given, names: Iterable[Any]) -> dict[Any, list[str]]:
 
 
 def general_warnings(given: Sequence[Given]) -> list[str]:
-    """Warnings that are of no single category."""
+    """Warnings that belong to no single category."""
     messages = []
     for own in given:
         if "category" in own.table:
@@ -227,7 +231,7 @@ def general_warnings(given: Sequence[Given]) -> list[str]:
 
 
 def _slice_of(sentence: str, own: Given, names: Sequence[Any]) -> Any:
-    """The category that a sentence begins with, or None: of several the longest, as one may begin with another."""
+    """The category that a sentence begins with, or None; the longest, as one name may begin with another."""
     fits = [name for name in names if sentence.startswith(f"{slice_title(name, own.by)}: ")]
     return max(fits, key=lambda name: len(str(name)), default=None)
 

@@ -9,7 +9,12 @@ const categoriesPanel = {
 	available: (data) => data.boards.filter(({ without }) => without === undefined).length > 1,
 	state: () => ({ ...filterState(), cells: "rank", by: "" }),
 	render(root, store, data) {
-		const place = element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Models by category" });
+		const place = element("div", {
+			class: "scroll",
+			tabindex: 0,
+			role: "region",
+			"aria-label": `${data.competitor.heads} by category`,
+		});
 		const told = element("p", { class: "told" });
 		const kinds = choice({
 			label: "Cells",
@@ -52,7 +57,7 @@ const categoriesPanel = {
 	},
 };
 
-/** A row for each model, a column for each board; cells are shaded by the place of a model on its board. */
+/** A row for each model and a column for each board; cells are shaded by the rank of the model on the board. */
 function matrix(boards, cells, state, data) {
 	const ofBoard = boards.map((board) => new Map(shownRows(board, state, data).map((row) => [row.model, row])));
 	const models = [...new Set(ofBoard.flatMap((rows) => [...rows.keys()]))];
@@ -83,7 +88,7 @@ function matrix(boards, cells, state, data) {
 		columns: [
 			{
 				id: "model",
-				title: "Model",
+				title: data.competitor.head,
 				rowHeader: true,
 				kind: "model",
 				value: name,

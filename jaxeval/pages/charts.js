@@ -6,7 +6,7 @@ function scaleOf(low, high, from, to) {
 	return (x) => from + ((x - low) / span) * (to - from);
 }
 
-/** Round numbers between two, about as many as wanted. */
+/** Round numbers from `low` to `high`, about as many as wanted. */
 function roundTicks(low, high, wanted) {
 	const rough = (high - low) / Math.max(wanted, 1);
 	if (!(rough > 0)) return [low];

@@ -1,4 +1,4 @@
-// Tables for elsewhere: CSV, Markdown and LaTeX, in which no name is more than text. As jaxeval.tables writes them.
+// Tables to copy: CSV, Markdown and LaTeX as jaxeval.tables writes them, with every name as plain text.
 
 const FORMULA = /^'*[=+\-@\uff1d\uff0b\uff0d\uff20\t\r\n]/;
 const MARKDOWN = /([\\`*_{}[\]<>|~$&@^#]|:(?=\/\/)|(?<=www)\.)/g;
@@ -43,7 +43,7 @@ function latexText(text) {
 	return text.replace(LATEX_SIGN, (sign) => LATEX[sign]).replace(/[\u2212\u221e\u2013]/g, (sign) => LATEX_MATHS[sign]);
 }
 
-/** `columns` of `dataTable`, and the rows as they are shown. CSV has numbers in full, the others what is shown. */
+/** CSV of `columns` of `dataTable` and rows in the order shown. CSV has full numbers; other formats have the texts shown. */
 function asCsv(columns, rows) {
 	const line = (cells) => `${cells.map(csvCell).join(",")}\r\n`;
 	const cells = (row) =>
@@ -100,7 +100,7 @@ function copyButtons(shown) {
 	);
 }
 
-/** Copy text, and show it, so that whoever may not write to the clipboard can take it from there. */
+/** Copy text, and show it to readers whose browser does not allow to write to the clipboard. */
 function copyText(text, title) {
 	const field = element("textarea", { readonly: true, rows: 14, "aria-label": title, spellcheck: "false" });
 	field.value = text;

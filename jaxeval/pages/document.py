@@ -1,4 +1,4 @@
-"""One file of HTML from a template, plain scripts and styles, and data: nothing else may run in it, or be fetched."""
+"""One HTML file from a template, plain scripts and styles, and data; nothing else can run in it or be fetched."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from jaxeval.execution.atomic_write import whole_file
 
-#: Files of this package that become one script, in this order: `main.js` starts what the others declare.
+#: Files of this package that become one script, in this order: the others declare, and `main.js` starts.
 SCRIPTS = (
     "dom.js",
     "format.js",
@@ -33,7 +33,7 @@ SCRIPTS = (
     "main.js",
 )
 STYLES = ("page.css",)
-#: Signs that would end the element around the data, or begin another one.
+#: Characters that could end the element around the data, or begin another one.
 _IN_MARKUP = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 
 
@@ -43,7 +43,7 @@ def document(template: str, data: Mapping[str, Any], **shown: Any) -> str:
     Args:
         template: its name; it extends ``base.html.jinja``.
         data: what the script reads, in types that JSON has.
-        **shown: what the template shows itself, so that the page can be read without the script.
+        **shown: further values for the template, which shows the page to readers without scripts.
     """
     script, style = script_text(), style_text()
     page = (
@@ -65,7 +65,7 @@ def write_document(html: str, path: str | Path) -> None:
 
 
 def policy(script: str, style: str) -> str:
-    """The content-security policy: this script and this style alone, no request, nothing sent."""
+    """The content-security policy: only this script and this style may run, and no request is allowed."""
     rules = [
         "default-src 'none'",
         f"script-src {_hash(script)}",
@@ -78,7 +78,7 @@ def policy(script: str, style: str) -> str:
 
 
 def json_in_html(data: Mapping[str, Any]) -> str:
-    """``data`` as JSON in ASCII that no parser of HTML takes for markup, whatever names it holds."""
+    """``data`` as ASCII JSON without characters of markup, whatever names it holds."""
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     for sign, escape in _IN_MARKUP.items():
         text = text.replace(sign, escape)
@@ -87,7 +87,7 @@ def json_in_html(data: Mapping[str, Any]) -> str:
 
 @cache
 def script_text() -> str:
-    """All scripts as one function, of which no name leaks."""
+    """All scripts within one function, so that they declare no global name."""
     return f'(() => {{\n"use strict";\n{_joined(SCRIPTS)}}})();\n'
 
 
@@ -108,7 +108,7 @@ def _hash(text: str) -> str:
 
 @cache
 def _environment() -> Any:
-    """The templates. All that they show is escaped, but what they call safe themselves: our own script and style."""
+    """The templates. They escape all values but our own script, style and JSON, which they mark as safe."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     found = Environment(

@@ -1,4 +1,4 @@
-// Elements are made here alone. Text is set as text and attributes as attributes, so that no name is ever markup.
+// Only this file makes elements. Text is set as text and attributes as attributes, so that no name becomes markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -52,8 +52,8 @@ function labelled(text, field) {
 const MOST_TABS = 12;
 
 /**
- * A choice among options `{id, title}`: tabs, which arrow keys walk, or a list where they are many.
- * `show(id)` marks the one that is chosen. `controls`: the id of the element whose content changes.
+ * A choice among options `{id, title}`: tabs with arrow keys, or a list if there are many.
+ * `show(id)` marks the chosen option. `controls`: the id of the element whose content changes.
  */
 function choice({ label, options, choose, controls }) {
 	if (options.length > MOST_TABS) {

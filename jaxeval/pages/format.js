@@ -2,7 +2,7 @@
 
 const MINUS = "\u2212";
 
-/** A number with so many decimals and a true minus; nothing where there is none. */
+/** A number with so many decimals and a true minus sign; empty if it is missing. */
 function fixed(x, decimals = 1) {
 	if (!Number.isFinite(x)) return x === Infinity ? "\u221e" : x === -Infinity ? `${MINUS}\u221e` : "";
 	const text = Math.abs(x).toFixed(decimals);
@@ -15,7 +15,7 @@ function signed(x, decimals = 1) {
 	return text === "" || text.startsWith(MINUS) || Number(text) === 0 ? text : `+${text}`;
 }
 
-/** A whole number with commas; nothing where there is none. */
+/** A whole number with commas; empty if it is missing. */
 function count(n) {
 	return Number.isFinite(n) ? n.toLocaleString("en-US", { maximumFractionDigits: 6 }) : "";
 }
@@ -25,6 +25,11 @@ function counted(n, one, many = `${one}s`) {
 	return `${count(n)} ${n === 1 ? one : many}`;
 }
 
+/** "1 model", "2 players": so many of what the boards of the page rate. */
+function countedRated(n, data) {
+	return counted(n, data.competitor.one, data.competitor.many);
+}
+
 /** A share in percent. */
 function percent(share) {
 	if (!Number.isFinite(share)) return "";
@@ -32,7 +37,7 @@ function percent(share) {
 	return `${text}%`;
 }
 
-/** A number of the data: "inf" and "-inf" are infinite, what is missing is NaN. */
+/** A number of the data: "inf" and "-inf" are infinite, missing values are NaN. */
 function number(value) {
 	if (value === "inf") return Infinity;
 	if (value === "-inf") return -Infinity;

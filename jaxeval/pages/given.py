@@ -18,6 +18,7 @@ from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.ratings.leaderboard import PRELIMINARY_VOTES, leaderboard
 from jaxeval.tables.boards import is_board
 from jaxeval.tables.shown import Shown
+from jaxeval.wording import Noun, competitor_of, competitor_settings
 
 TAKEN = (
     "a leaderboard, as leaderboard() returns it, what bootstrap(), audit(), soft_elo() and others return, or several "
@@ -37,6 +38,11 @@ class Given(NamedTuple):
         return cast("Mapping[str, Any]", self.table.attrs.get("settings") or {})
 
     @property
+    def competitor(self) -> Noun:
+        """What it rates."""
+        return competitor_of(self.settings)
+
+    @property
     def controls(self) -> bool:
         """Whether it controls for covariates."""
         return bool(self.settings.get("features"))
@@ -48,7 +54,7 @@ class Given(NamedTuple):
 
 
 def scale_of(settings: Mapping[str, Any]) -> str:
-    """What ratings must have in common to be compared from day to day: gauge, link, ties and covariates, in words."""
+    """In words, all that ratings of two days must share to be compared: gauge, link, ties and covariates."""
     usual = {"link": "logit", "ties": "half", "features": ()}
     parts = [str(settings.get("gauge", ""))]
     for name, value in usual.items():
@@ -62,8 +68,8 @@ def given_boards(results: Any, metadata: Any = None) -> tuple[list[Given], list[
     """The leaderboards of ``results``, with what ``metadata`` know of their models; and results of other kinds.
 
     Raises:
-        TypeError: they are no results.
-        DataError: there are none, or a table has no models; as by `join_metadata`.
+        TypeError: ``results`` are of another type.
+        DataError: there are no results, or a table has no models; as by `join_metadata`.
     """
     each = _each(results)
     found = [Given(title, _table(result)) for title, result in each if _is_board(result)]
@@ -72,7 +78,8 @@ def given_boards(results: Any, metadata: Any = None) -> tuple[list[Given], list[
         raise DataError(f"there is nothing to show: a page takes {TAKEN}")
     for title, table in found:
         if table.empty:
-            raise DataError(f"the leaderboard{'' if title is None else f' {title!r}'} has no models")
+            said, own = "" if title is None else f" {title!r}", competitor_of(table.attrs.get("settings"))
+            raise DataError(f"the leaderboard{said} has no {own.many}")
     if metadata is None:
         return found, others
     if not found:
@@ -96,7 +103,7 @@ def _is_board(result: Any) -> bool:
 
 
 def _each(results: Any) -> list[tuple[str | None, Any]]:
-    """Each result, with its title where it has one."""
+    """Each result, and its title if it has one."""
     if isinstance(results, pd.DataFrame | Shown) or _of_slices(results):
         return [(None, results)]
     if isinstance(results, Mapping):
@@ -156,6 +163,11 @@ def fit_table(fit: BradleyTerryFit, level: float = 0.95) -> pd.DataFrame:
     table.attrs = {
         "warnings": list(fit.warnings),
         "report": str(fit.report),
-        "settings": {**asdict(fit.settings), **made, "simultaneous_ranks": False},
+        "settings": {
+            **asdict(fit.settings),
+            **made,
+            "simultaneous_ranks": False,
+            **competitor_settings(fit.competitor),
+        },
     }
     return table

@@ -10,7 +10,7 @@ const USUAL_TOP = 20;
 const LABEL_WIDTH = 190;
 const TOP_HEIGHT = 22;
 const [SMALLEST_CELL, LARGEST_CELL] = [3, 38];
-/** From low to high; red and blue differ for the colour-blind, too. */
+/** Colours from low to high; colour-blind readers can tell red from blue, too. */
 const SCALES = {
 	light: {
 		two: ["#a50f26", "#e0785a", "#fbdccb", "#f5f5f5", "#d3e5f1", "#62a3cd", "#1b5a9e"],
@@ -50,7 +50,7 @@ function normalShare(x) {
 	return x > 0 ? 1 - beyond : beyond;
 }
 
-/** What the votes say of each pair: a function of two models, as the first sees it, or null where they never met. */
+/** A function of two models that gives their votes as the first one sees them, or null if they never met. */
 function pairLookup(votes, models) {
 	const place = new Map(models.map((model, k) => [model, k]));
 	const row = new Map();
@@ -92,7 +92,7 @@ function colourAt(stops, share) {
 	return { text: `rgb(${mixed.join(",")})`, light: 0.2126 * mixed[0] + 0.7152 * mixed[1] + 0.0722 * mixed[2] > 118 };
 }
 
-/** The cells of a map: values, where they lie on the scale of colours, and its ends. */
+/** The cells of a map: values, their places on the scale of colours, and the ends of the scale. */
 function heatOf(kind, models, board, ratings, lookup) {
 	const values = models.map((a) =>
 		models.map((b) => {
@@ -128,7 +128,7 @@ function heatOf(kind, models, board, ratings, lookup) {
 	};
 }
 
-/** What is known of a pair, in words. */
+/** A sentence on a pair. */
 function saidOfPair(a, b, data, board, ratings, pair, hasVotes) {
 	const name = (model) => data.models[model].name;
 	if (a === b) return `${name(a)} against itself: nothing to show.`;
@@ -184,7 +184,7 @@ const heatMapsPanel = {
 				"div",
 				{ class: "bar-of-fields" },
 				labelled("Show", kind),
-				labelled("Models, at most", top),
+				labelled(`${data.competitor.heads}, at most`, top),
 				...filterFields(store, data),
 			),
 			said,
@@ -232,13 +232,13 @@ const heatMapsPanel = {
 			const models = there.slice(0, most);
 			const empty = map === undefined || models.length < 2;
 			canvas.hidden = legend.hidden = ends.hidden = empty;
-			note.textContent = noteOf(map, board, there.length, models.length);
+			note.textContent = noteOf(map, board, there.length, models.length, data);
 			if (empty) {
 				view = at = null;
 				said.textContent =
 					map === undefined
 						? "The page holds nothing on the pairs of this board."
-						: "There are not two models to compare.";
+						: `There are not two ${data.competitor.many} to compare.`;
 				return;
 			}
 			kind.value = map.id;
@@ -253,7 +253,7 @@ const heatMapsPanel = {
 				heat: heatOf(map.id, models, board, ratings, lookup),
 			};
 			if (at && Math.max(...at) >= models.length) at = null;
-			canvas.setAttribute("aria-label", `${map.title}: ${counted(models.length, "model")} of ${board.title}`);
+			canvas.setAttribute("aria-label", `${map.title}: ${countedRated(models.length, data)} of ${board.title}`);
 			ends.replaceChildren(...view.heat.ends.map((text) => element("span", {}, text)));
 			tell();
 			paint();
@@ -299,15 +299,15 @@ const heatMapsPanel = {
 	},
 };
 
-/** What a map shows, and of how many models. */
-function noteOf(map, board, there, shown) {
+/** Sentences on what a map shows, and for how many models. */
+function noteOf(map, board, there, shown, data) {
 	const lines = [];
-	if (there > shown) lines.push(`The first ${count(shown)} of ${counted(there, "model")}.`);
+	if (there > shown) lines.push(`The first ${count(shown)} of ${countedRated(there, data)}.`);
 	if (map?.id === "win" && board.law)
 		lines.push("Expected points are the chance of a win and half that of a tie, from the ratings.");
 	if (map?.id === "misfit")
 		lines.push(
-			"How far the row's points against the column are from what the ratings expect. A tie is half a point, so that pairs with many ties vary less than this takes them to: colours beyond 3 are rare by chance.",
+			"How far the row's points against the column are from what the ratings expect. A tie is half a point, so pairs with many ties vary less than this scale assumes: values beyond 3 are rare by chance.",
 		);
 	return lines.join(" ");
 }

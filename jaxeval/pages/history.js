@@ -1,4 +1,4 @@
-// How ratings and ranks went from board to board, where dated boards were kept.
+// Ratings and ranks from board to board, if dated boards were kept.
 
 const MOST_LINES = 8;
 
@@ -33,7 +33,7 @@ const historyPanel = {
 			const shown = rows.slice(0, MOST_LINES);
 			told.textContent =
 				rows.length > shown.length
-					? `The first ${shown.length} of ${counted(rows.length, "model")}: search or filter for others.`
+					? `The first ${shown.length} of ${countedRated(rows.length, data)}: search or filter for others.`
 					: "";
 			place.replaceChildren(
 				historyChart(board.history, shown, of, data, width),
@@ -108,13 +108,13 @@ function historyChart(history, rows, of, data, width) {
 			height,
 			viewBox: `0 0 ${width} ${height}`,
 			role: "img",
-			"aria-label": `${of}s of ${counted(rows.length, "model")} over time; the table below has the numbers`,
+			"aria-label": `${of}s of ${countedRated(rows.length, data)} over time; the table below has the numbers`,
 		},
 		...parts,
 	);
 }
 
-/** Positions that are at least so far apart, near those given. */
+/** Positions near the given ones that are at least `least` apart. */
 function apart(positions, least) {
 	const order = positions.map((_, k) => k).sort((a, b) => positions[a] - positions[b]);
 	const moved = [...positions];
@@ -135,7 +135,7 @@ function historyTable(history, rows, of, data) {
 	});
 	const head = {
 		id: "model",
-		title: "Model",
+		title: data.competitor.head,
 		rowHeader: true,
 		kind: "model",
 		text: name,

@@ -1,4 +1,4 @@
-"""Dated boards: a small table to which each run adds its own, and what a page shows of it."""
+"""Dated boards: a small table to which each run adds its board, and what a page shows of it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def history_rows(table: pd.DataFrame, day: date) -> pd.DataFrame:
 
 
 def with_board(history: pd.DataFrame | None, table: pd.DataFrame, day: date) -> pd.DataFrame:
-    """The history with the leaderboard of a day, in place of that day's earlier one."""
+    """The history with the leaderboard of a day, which replaces an earlier one of the same day."""
     new = history_rows(table, day)
     if history is None or history.empty:
         return new
@@ -46,7 +46,7 @@ def read_history(path: str | Path) -> pd.DataFrame:
     """A history that `write_history` wrote.
 
     Raises:
-        DataError: it is none.
+        DataError: the file holds no history.
         OSError: it cannot be read.
     """
     with Path(path).open("rb") as file:
@@ -58,10 +58,10 @@ def read_history(path: str | Path) -> pd.DataFrame:
 
 
 def checked_history(history: pd.DataFrame, name: str = "history=") -> pd.DataFrame:
-    """``history`` with the columns of one and days as 2026-09-13.
+    """``history`` checked, with days as 2026-09-13; errors call it ``name``.
 
     Raises:
-        DataError: a column is not there, or a date is none.
+        DataError: a column is missing, or a date cannot be read.
     """
     missing = [column for column in COLUMNS if column not in history]
     if missing:
@@ -88,9 +88,9 @@ def write_history(history: pd.DataFrame, path: str | Path) -> None:
 
 
 def add_history(boards: Sequence[dict[str, Any]], history: pd.DataFrame, made: date, number: Mapping[str, int]) -> None:
-    """Give boards the ratings and ranks of earlier days, and rows those of the last day before ``made``.
+    """Give boards the ratings and ranks of earlier days, and their rows those of the last day before ``made``.
 
-    Days whose ratings are on another scale are left out, and a note of the board says so.
+    Days with ratings on another scale are left out, and a note of the board says so.
     """
     history = history[history["date"] <= made.isoformat()]
     of_board = dict(list(history.groupby("board", sort=False)))
@@ -127,7 +127,7 @@ def add_history(boards: Sequence[dict[str, Any]], history: pd.DataFrame, made: d
 
 
 def add_earlier(boards: Iterable[dict[str, Any]], rows: pd.DataFrame, number: Mapping[str, int]) -> None:
-    """Give the rows of boards the rating and rank that ``rows`` of a history have of them, on the same scale."""
+    """Give the rows of boards the rating and rank that they have in ``rows`` of a history on the same scale."""
     was: dict[tuple[str, str, int], dict[str, Any]] = {}
     for row in rows.to_dict("records"):
         if row["model_name"] in number:

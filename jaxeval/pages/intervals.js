@@ -60,13 +60,13 @@ function intervalChart(all, data, width) {
 			height,
 			viewBox: `0 0 ${width} ${height}`,
 			role: "img",
-			"aria-label": `Ratings and intervals of ${counted(rows.length, "model")}, best first; the board has the numbers`,
+			"aria-label": `Ratings and intervals of ${countedRated(rows.length, data)}, best first; the board has the numbers`,
 		},
 		...parts,
 	);
 }
 
-/** A text without its middle where it is longer than that. */
+/** A text without its middle if it has more than `most` characters. */
 function shortened(text, most) {
 	const signs = [...text];
 	if (signs.length <= most) return text;

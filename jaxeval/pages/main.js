@@ -1,6 +1,6 @@
 /*
- * The page starts here. All files of script stand in one function in "use strict", in the order of document.py: what each
- * declares at its top level the others see, and no name leaks. Nothing is fetched, and nothing is evaluated.
+ * The page starts here. All script files are joined into one function in "use strict", in the order of document.py. They
+ * share what each declares at its top level, and no name becomes global. Nothing is fetched, and nothing is evaluated.
  *
  * The data are the JSON in #data; jaxeval/pages/page.py says what it holds. `data.panels` names the panels of a page.
  *
@@ -9,7 +9,8 @@
  *   state: names and initial values that the panel adds to the store (see state.js); panels may share names, such as those
  *     of `filterState()`, with the same initial values.
  *   render: called once, when the reader first opens the panel. It fills `root`, and subscribes to the store to draw again.
- * `boardOf(state, data)` is the board that the reader chose, and `shownRows(board, state, data)` what the filters leave of it.
+ * `boardOf(state, data)` is the board that the reader chose; `shownRows(board, state, data)` are its rows that pass the
+ * filters.
  */
 
 const PANELS = [
@@ -30,7 +31,7 @@ function start() {
 	const initial = {
 		view: panels[0].id,
 		board: plain?.id ?? "",
-		style: data.boards[0]?.without !== undefined, // the board that was given first comes first
+		style: data.boards[0]?.without !== undefined, // the board given first is shown first
 	};
 	for (const panel of panels) Object.assign(initial, panel.state?.(data));
 	const store = createStore(initial);
@@ -90,7 +91,7 @@ function boardChoice(store, data) {
 	return parts.length ? [element("div", { class: "boards" }, ...parts)] : [];
 }
 
-/** Dark or light, against what the system says. */
+/** A button that switches between dark and light, against the system's setting. */
 function themeButton() {
 	const dark = window.matchMedia("(prefers-color-scheme: dark)");
 	return button("Light / dark", () => {

@@ -1,21 +1,24 @@
 """`page`: leaderboards and other results as one file of HTML.
 
-What the scripts get, as JSON in ``#data``:
+The scripts get this JSON in ``#data``:
 
 * ``panels``: ids of the panels of the page;
 * ``title``, ``facts``, ``made``, ``version``, ``versions``, ``seed``, ``settings`` of the first result, ``about`` (the
-  same in sentences), ``warnings`` of no single board, ``digest`` (of all else, as `tables.records.json_digest`);
-* ``level`` of the intervals; ``columns``: ``{key, title, kind, of}`` of what is known of models, or of rows, besides;
-* ``models``: ``{name, about: {key: value}}``; the names are visible signs, and may still be any text;
+  same in sentences), ``warnings`` that belong to no single board, ``digest`` of the rest
+  (`tables.records.json_digest`);
+* ``competitor``: what is rated, ``{one, many, a_one, head, heads}``, the last two as headings;
+* ``level`` of the intervals; ``columns``: ``{key, title, kind, of}`` of further columns, ``of`` models or rows;
+* ``models``: ``{name, about: {key: value}}``; names hold visible characters only, and may still be any text;
 * ``boards``: ``{id, title, category, controls, controlled?, without?, rows, n_models, n_votes, notes, warnings,
-  pairs, what_if, history?, since?}``. ``controlled`` is the id of the same votes with covariates, ``without`` the way
-  back. ``pairs`` are of `pair_counts`, or null; ``what_if`` says why readers cannot refit, or is null; with votes there
-  are ``law``, ``gauge``, ``reweight`` and ``pool``, see `votes`. ``since`` is the day of ``was`` in the rows;
+  pairs, what_if, history?, since?}``. ``controlled`` is the id of the board of the same votes with covariates, and
+  ``without`` that of the board without them. ``pairs`` are of `pair_counts`, or null; ``what_if`` says why readers
+  cannot refit, or is null; with votes there are ``law``, ``gauge``, ``reweight`` and ``pool``, see `votes`. ``since``
+  is the day of ``was`` in the rows;
 * their ``rows``: ``{model, rank, best, worst, rating, lower, upper, tier, votes, flags, more, was}``; ``model`` is a
-  position in ``models``. What is missing is left out; infinite ends of intervals are "inf" and "-inf";
+  position in ``models``. Missing values are left out; infinite ends of intervals are "inf" and "-inf";
 * ``results``: sections of other results, see `results`.
 
-How the scripts work together stands at the head of main.js.
+The head of main.js says how the scripts work together.
 """
 
 from __future__ import annotations
@@ -37,13 +40,13 @@ from jaxeval.pages.history import add_earlier, add_history, checked_history, ear
 from jaxeval.pages.results import sections_of
 from jaxeval.tables.boards import settings_lines
 from jaxeval.tables.records import json_digest, plain_values
-from jaxeval.tables.shown import settings_line
-from jaxeval.wording import counted, visible_line
+from jaxeval.tables.shown import rated, settings_line
+from jaxeval.wording import Noun, common_noun, counted, visible_line
 
 if TYPE_CHECKING:
     from jaxeval.data.battles import Battles
 
-#: What a page shows of leaderboards, in this order; a panel without data stays away.
+#: Panels of leaderboards, in this order; a panel without data is not shown.
 PANELS = ("board", "intervals", "pairs", "categories", "what-if", "history")
 
 
@@ -58,26 +61,27 @@ def page(
     history: pd.DataFrame | str | Path | None = None,
     made: date | str | None = None,
 ) -> None:
-    """Write results as one file of HTML that works offline and asks no network for anything.
+    """Write results as one HTML file that works offline and makes no network request.
 
     Args:
         results: a leaderboard, as `leaderboard` returns it; what `bootstrap` returns; a fit; what `audit`, `soft_elo`,
             `judge_accuracy`, `score_leaderboard` and all other estimators return; or several of them, as a list or as a
-            mapping of titles. Categories become tabs. Of two leaderboards, one with covariates and one without, readers
-            choose, and see how far each model moves. Other results become sections of sentences and tables.
+            mapping from titles. Categories become tabs. If one of two leaderboards has covariates and the other has
+            none, readers choose between them, and see how far each model moves. Other results become sections of
+            sentences and tables.
         path: the file to write, whole or not at all.
         title: of the page.
         battles: the votes behind the leaderboards. The page then holds their counts by pair: readers see who met whom,
             and refit the ratings without some of the votes, in their browser.
-        metadata: what is known of the models, as `join_metadata` takes it: organisations, licences, prices, addresses.
+        metadata: facts about the models, as `join_metadata` takes them: organisations, licences, prices, addresses.
         earlier: an earlier leaderboard of the same votes and categories; the page says how far each model moved.
         history: dated boards, as ``jaxeval leaderboard --state`` keeps them: a table, or its file.
         made: the day of the board, as a date or "2026-09-13"; today by default.
 
     Raises:
-        TypeError: the results are none, or ``battles`` are no `Battles`.
-        DataError: there are none; a leaderboard is empty; ``battles`` are not the votes of a leaderboard; as by
-            `join_metadata`; the history is none; ``made`` is no date.
+        TypeError: ``results`` are of another type, or ``battles`` are no `Battles`.
+        DataError: there are no results; a leaderboard is empty; ``battles`` are not the votes of a leaderboard; as by
+            `join_metadata`; ``history`` is no history; ``made`` is no date.
         OSError: the file cannot be written.
 
     Examples:
@@ -100,14 +104,14 @@ def page(
 
 
 def page_html(data: dict[str, Any]) -> str:
-    """The page of its data."""
+    """The HTML of a page's data."""
     return document("results.html.jinja", {**data, "digest": json_digest(data)})
 
 
 def page_data(
     given: Sequence[Given], others: Sequence[tuple[str | None, Any]], title: str | None, made: date, battles: Any = None
 ) -> dict[str, Any]:
-    """What the page shows, in types that JSON has."""
+    """All that the page shows, in types that JSON has."""
     models, columns = Models(given), columns_of(given)
     boards, results = boards_of(given, models, columns), sections_of(others)
     if battles is not None and boards:
@@ -115,18 +119,20 @@ def page_data(
 
         add_votes(boards, given, battles, models.number)
     settings = given[0].settings if given else _settings_of(others[0][1])
+    own = common_noun(board.competitor for board in given) if given else rated(others[0][1])
     return {
         "panels": [*(PANELS if boards else ()), *(("results",) if results else ()), "about"],
         "title": visible_line(title if title is not None else "Leaderboard" if boards else results[0]["title"]),
-        "facts": _facts(boards, _n_models(given), settings),
+        "facts": _facts(boards, _n_models(given), settings, own),
         "made": made.isoformat(),
         "version": __version__,
         "versions": settings.get("versions"),
         "seed": settings.get("seed"),
+        "competitor": {**own._asdict(), "a_one": own.a_one, "head": own.head, "heads": own.heads},
         "level": settings.get("level"),
         "settings": plain_values(settings),
         "about": _about(given),
-        "warnings": [*models.alike(), *general_warnings(given)],
+        "warnings": [*models.alike(own), *general_warnings(given)],
         "columns": columns,
         "models": about_models(given, models, columns),
         "boards": boards,
@@ -135,7 +141,7 @@ def page_data(
 
 
 def _add_past(data: dict[str, Any], given: Sequence[Given], earlier: Any, history: Any, made: date) -> None:
-    """Add what was before: an earlier board, or dated ones."""
+    """Add an earlier board, or dated boards."""
     # Page data number their models in the order in which tables name them.
     number = Models(given).number
     if history is not None:
@@ -156,12 +162,12 @@ def _settings_of(result: Any) -> Mapping[str, Any]:
     return asdict(found) if is_dataclass(found) and not isinstance(found, type) else dict(found or {})
 
 
-def _facts(boards: Sequence[Mapping[str, Any]], n_models: int, settings: Mapping[str, Any]) -> str:
-    """How much the page rests on, on a line."""
+def _facts(boards: Sequence[Mapping[str, Any]], n_models: int, settings: Mapping[str, Any], competitor: Noun) -> str:
+    """On one line: how many models, votes and boards the page has."""
     parts = []
     if boards:
         most = max(board["n_votes"] for board in boards)
-        parts = [counted(n_models, "model"), counted(most, "vote")]
+        parts = [competitor.counted(n_models), counted(most, "vote")]
     parts += [counted(len(boards), "board")] if len(boards) > 1 else []
     if isinstance(level := settings.get("level"), float):
         parts.append(f"{100 * level:g}% intervals")
@@ -169,7 +175,7 @@ def _facts(boards: Sequence[Mapping[str, Any]], n_models: int, settings: Mapping
 
 
 def _about(given: Sequence[Given]) -> list[str]:
-    """What made the results, in sentences; each once."""
+    """What made the results, in sentences, each of them once."""
     lines = []
     for own in given:
         if own.settings:

@@ -1,4 +1,4 @@
-"""Pair counts of a board as a page carries them: wins, ties and losses of every pair, exact, in a short text."""
+"""Pair counts of a board for a page: the exact wins, ties and losses of every pair in a short text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Float
 from jaxeval.data.cells import Cells
 
-#: Models that a browser refits, and that heat maps show.
+#: The most models that a browser refits and that heat maps show.
 MOST_MODELS = 300
 
 _OUTCOMES = (1.0, 0.5, 0.0)  # targets of a win, a tie and a loss of a pair's first model
@@ -33,7 +33,7 @@ class PairCounts(NamedTuple):
 
 
 def pair_data(cells: Cells, models: Sequence[int], shown: Sequence[int] | None = None) -> dict[str, Any]:
-    """What a page's heat maps and refits take of the battles between M models.
+    """The battles between M models in the form that a page's heat maps and refits need.
 
     Args:
         cells: the battles.
@@ -42,9 +42,9 @@ def pair_data(cells: Cells, models: Sequence[int], shown: Sequence[int] | None =
 
     Returns:
         ``models``, their numbers on the page, which pairs refer to by position; ``kind`` "counts", "weights" or "soft";
-        and ``text``, columns as `packed`. Those are wins, ties and losses of the first model, then, of battles of other
-        weights than 1, the same of their weights and of their squared weights. Of soft targets they are battles, then
-        their weight and the points of the first model.
+        and ``text``, columns as `packed`: wins, ties and losses of the first model. If battles have weights other than
+        1, the sums of their weights and of their squared weights follow. Soft targets have other columns: the number of
+        battles, then their weight and the points of the first model.
     """
     kept = np.arange(len(models)) if shown is None else np.sort(np.asarray(shown, np.intp))
     place = np.full(len(models), -1)
@@ -93,9 +93,10 @@ def packed(
 ) -> str:  # fmt: skip
     """Columns of P pairs as base64 of gzip.
 
-    Within are whole numbers of seven bits a byte, the lowest first, 128 added to all but a number's last byte: P; how
-    far each pair, first * M + second, is beyond the one before; and each column of ``whole``. Then, from the next
-    multiple of eight bytes, come the columns of ``real`` as doubles, the low byte first.
+    The bytes begin with whole numbers, seven bits to a byte, the lowest bits first; all but a number's last byte have
+    128 added. These numbers are P; the difference of each pair (first * M + second) from the pair before; and each
+    column of ``whole``. From the next multiple of eight bytes on follow the columns of ``real`` as little-endian
+    doubles.
     """
     key = first.astype(np.int64) * n_models + second
     order = np.argsort(key)

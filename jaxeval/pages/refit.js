@@ -1,6 +1,6 @@
 // Bradley-Terry ratings from pair counts, as fit_bradley_terry finds them: Newton's method on the plain likelihood.
-// Models are numbered within a board; pairs, outcomes (0 a win of the pair's first model, 1 a tie, 2 a loss) and
-// parameters are arrays. Strengths are logits, ratings Elo.
+// Models are numbered within a board. Pairs, outcomes (0: a win of the pair's first model, 1: a tie, 2: a loss) and
+// parameters are arrays. Strengths are in logits, ratings in Elo.
 
 const ELO_PER_LOGIT = 400 / Math.log(10);
 const WIN_POINTS = [1, 0.5, 0];
@@ -13,7 +13,7 @@ const FREQUENCY_FLOOR = 50; // inverse-pair-frequency weights are 1 / max(battle
 const MOST_REFITTED = 300; // models
 
 /**
- * The columns of pairs that pair_counts.py packed.
+ * Unpacks the columns of pairs that pair_counts.py packed.
  * @returns {size, first, second, count, weight, square}: the last three hold a Float64Array for each outcome. Of soft
  *   targets there are {size, first, second, battles, total, won} instead.
  */
@@ -66,7 +66,7 @@ function doubles(content, at, length, columns) {
 }
 
 /**
- * Votes of several boards added up, or taken off each other.
+ * Votes of several boards, added or subtracted.
  * @param parts [{votes, models, sign}]: unpacked pairs, their models' numbers on the page, and 1 or -1.
  * @returns {models, votes}: the numbers on the page, ascending, and votes between them by position.
  */
@@ -157,7 +157,7 @@ function votesOfPair(votes, a, b) {
 }
 
 /**
- * Ratings of votes, with all that errors need.
+ * Fits votes, and keeps all that standard errors need.
  * @param votes as `unpackPairs` gives them.
  * @param reweight whether each battle counts 1 / max(battles of its pair, 50).
  * @returns {theta, active, standing, component, battles, converged, steps, spread}: by model log-strengths (0 where
@@ -211,7 +211,7 @@ function standings(votes, total) {
 			losses[a].push(b);
 		}
 	}
-	// Groups are those that reach each other by wins, of two models or more. The main one has most weight.
+	// A group is two or more models that reach each other by wins. The main group has the most weight.
 	const left = new Uint8Array(size).fill(1);
 	let main = null;
 	for (let model = 0; model < size; model++) {
@@ -241,7 +241,7 @@ function standings(votes, total) {
 	return { standing, component: components(met, weight, standing) };
 }
 
-/** Which models a search along the lists ``next`` reaches from the models ``start``, itself included. */
+/** Which models a search along the lists ``next`` reaches from the models ``start``; these are included. */
 function reached(next, start) {
 	const found = new Uint8Array(next.length);
 	const stack = [...start];
@@ -347,8 +347,8 @@ function centre(theta) {
 }
 
 /**
- * The Cholesky factor of an information, written over it; false if rounding leaves none.
- * The information knows nothing of a common shift: a constant in its own scale is added for that direction.
+ * Writes the Cholesky factor of an information over it; false if rounding leaves no factor.
+ * The information does not determine a common shift, so a constant of its own scale is added in that direction.
  */
 function factorised(matrix, m) {
 	let trace = 0;

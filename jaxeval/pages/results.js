@@ -1,4 +1,4 @@
-// Results beside leaderboards, section by section: sentences, and tables that sort and are copied.
+// Results other than leaderboards, section by section: sentences, and tables to sort and copy.
 
 const resultsPanel = {
 	id: "results",
@@ -51,7 +51,7 @@ const resultsPanel = {
 	},
 };
 
-/** The columns of a part as `dataTable` takes them; a row is its position. */
+/** The columns of a part for `dataTable`; a row is `{k}`, its position. */
 function resultColumns(part) {
 	return part.columns.map(({ title, text, value, bar, name }, k) => {
 		const shown = ({ k: row }) => text[row];

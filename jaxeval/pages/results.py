@@ -1,4 +1,4 @@
-"""Results beside leaderboards as what a page shows: sentences, and tables with intervals as bars."""
+"""Results other than leaderboards, as a page shows them: sentences, and tables with intervals as bars."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from jaxeval.audits.audit_result import Audit
 from jaxeval.pages.values import free_id, number_of
 from jaxeval.tables.cells import as_numbers, cell_texts, find_intervals, with_index
 from jaxeval.tables.headings import heading
-from jaxeval.tables.shown import Shown, settings_line, view_of
-from jaxeval.wording import counted, visible_line
+from jaxeval.tables.shown import Shown, rated, settings_line, view_of
+from jaxeval.wording import Noun, counted, visible_line
 
 #: Rows of a table that a page holds.
 MOST_ROWS = 1_000
 
 
 def sections_of(results: Iterable[tuple[str | None, Any]]) -> list[dict[str, Any]]:
-    """A section for each table of the results, with an id that permalinks name."""
+    """A section for each table of the results, with an id for permalinks."""
     found, taken = [], set[str]()
     for title, result in results:
         for name, table, notes, warnings in _parts(title, result):
@@ -32,7 +32,7 @@ def sections_of(results: Iterable[tuple[str | None, Any]]) -> list[dict[str, Any
                     "title": visible_line(name),
                     "notes": [visible_line(line) for line in notes if line],
                     "warnings": [visible_line(text) for text in dict.fromkeys(map(str, warnings))],
-                    **_table(table),
+                    **_table(table, rated(result)),
                 }
             )
     return found
@@ -64,7 +64,7 @@ def _parts(title: str | None, result: Any) -> Iterator[_Part]:
 
 
 def _further_tables(result: Any, shown: pd.DataFrame | None) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Tables among a result's fields that are not the one that it shows first."""
+    """Tables among a result's fields, without the one that it shows first."""
     if not is_dataclass(result):
         return
     for field in fields(result):
@@ -75,7 +75,7 @@ def _further_tables(result: Any, shown: pd.DataFrame | None) -> Iterator[tuple[s
             yield field.name, table
 
 
-def _table(frame: pd.DataFrame | None) -> dict[str, Any]:
+def _table(frame: pd.DataFrame | None, competitor: Noun) -> dict[str, Any]:
     """Columns of a table with their texts, numbers to sort by, and bars of intervals."""
     if frame is None or not frame.shape[1]:
         return {"columns": [], "n_rows": 0, "left_out": ""}
@@ -86,14 +86,15 @@ def _table(frame: pd.DataFrame | None) -> dict[str, Any]:
     for k, name in enumerate(table.columns):
         column, parts = table.iloc[:, k], name if isinstance(name, tuple) else (name,)
         is_number = is_numeric_dtype(column.dtype) and not is_bool_dtype(column.dtype)
-        own: dict[str, Any] = {"title": visible_line(", ".join(heading(part) for part in parts)), "text": texts[k]}
+        head = ", ".join(heading(part, competitor) for part in parts)
+        own: dict[str, Any] = {"title": visible_line(head), "text": texts[k]}
         if is_number:
             own["value"] = [number_of(x) for x in as_numbers(column)]
         columns.append({**own, "name": k < n_names})
         if k in bars:
             ends = {end: [number_of(x) for x in as_numbers(table.iloc[:, at])] for end, at in bars[k]._asdict().items()}
             columns.append({"title": "", "bar": ends, "text": [""] * len(table), "name": False})
-    if not n_names:  # rows are called by their first words
+    if not n_names:  # the first column of words names the rows
         for own in columns:
             if "value" not in own and "bar" not in own:
                 own["name"] = True

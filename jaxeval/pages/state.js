@@ -1,13 +1,13 @@
-// What the reader has chosen, all of it in the address: a link brings somebody else to the same view.
+// All that the reader has chosen is in the address: a link brings somebody else to the same view.
 
 const LONGEST_TEXT = 1_000; // two names and more
 const MOST_ENTRIES = 500;
 
 /**
- * A store of named values, of which the address (#name=value&...) holds those that differ from `initial`.
+ * A store of named values. The address (#name=value&...) holds those that differ from `initial`.
  *
- * Values have the type of their initial one: text, number, true or false, or a list of texts. What an address holds
- * besides, or of another type, is left out: addresses are input, and may be older than this page.
+ * A value has the type of its initial value: text, number, true or false, or a list of texts. Other names and other types
+ * in an address are ignored: addresses are input, and may be older than this page.
  *
  * get(): the values. set(patch): changes some. subscribe(tell): calls tell(values, changed), with a Set of names.
  */
@@ -42,7 +42,7 @@ function createStore(initial) {
 			try {
 				window.history.replaceState(null, "", hash === "" ? window.location.pathname + window.location.search : hash);
 			} catch {
-				// A page within another one may have no address of its own.
+				// A page within another page may have no address of its own.
 			}
 			update(next);
 		},

@@ -1,10 +1,10 @@
 // Tables that sort.
 
 /**
- * A table. A column is `{id, title, help, number, value, text, cell, copy, copied}`: `value(row)` to sort by (null and
- * NaN come last, whichever way), `text(row)` to copy, `cell(row)` what is shown (by default the text); `copy: false`
- * leaves it out of copies; `copied` are columns `{title, value}` that stand for it in CSV.
- * `sort`: the id of a column, after "-" where the largest come first. `press(sort)` is called for another one.
+ * A table. A column is `{id, title, help, number, value, text, cell, copy, copied}`. Rows are sorted by `value(row)`; null
+ * and NaN come last in both directions. `text(row)` is copied, and `cell(row)` is shown (by default the text).
+ * `copy: false` leaves the column out of copies; in CSV the columns `copied`, `{title, value}`, take its place.
+ * `sort` is the id of a column, with "-" in front if the largest values come first. `press(sort)` asks for another order.
  */
 function dataTable({ label, columns, rows, sort, press, rowClass = () => null }) {
 	const head = element("tr", {}, ...columns.map((column) => heading(column, sort, press)));
@@ -46,7 +46,7 @@ function cellOf(column, row) {
 	return column.rowHeader ? element("th", { scope: "row", class: kind }, shown) : element("td", { class: kind }, shown);
 }
 
-/** Rows by a column: in order of their own where `sort` names none. */
+/** Rows sorted by a column; in their own order if `sort` names no column. */
 function sorted(rows, columns, sort) {
 	const down = sort.startsWith("-");
 	const column = columns.find(({ id, value }) => value && id === (down ? sort.slice(1) : sort));

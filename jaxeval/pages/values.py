@@ -1,4 +1,4 @@
-"""Values as pages have them: numbers in JSON, and ids in addresses."""
+"""Values in the form that pages use: numbers in JSON, and ids in addresses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 
 
 def number_of(value: Any) -> float | int | str | None:
-    """A number as JSON has it: to a millionth, infinite ones in words, missing ones as None."""
+    """A number for JSON, rounded to a millionth: "inf" and "-inf" for infinite ones, None for missing ones."""
     if value is None or pd.isna(value):
         return None
     if isinstance(value, int | np.integer):
@@ -22,7 +22,7 @@ def number_of(value: Any) -> float | int | str | None:
 
 
 def free_id(title: str, taken: set[str]) -> str:
-    """A short id of letters and digits, which is then among those that are ``taken``."""
+    """A short id of letters and digits that is not ``taken``; it is added to those."""
     stem = re.sub(r"[\W_]+", "-", title.casefold()).strip("-")[:40] or "part"
     name, k = stem, 2
     while name in taken:

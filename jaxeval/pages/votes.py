@@ -17,7 +17,7 @@ from jaxeval.pages.pair_counts import MOST_MODELS, has_outcomes, pair_data
 from jaxeval.ratings.gauge import ELO_PER_UNIT
 from jaxeval.ratings.slices import slice_name
 
-#: Why a browser does not refit what was fitted in another way than by plain maximum likelihood.
+#: Why a browser does not refit boards that were not fitted by plain maximum likelihood.
 _OTHER_FITS = {
     "features": "this board controls for covariates, and the page holds no covariates",
     "ties": "this board has a model of ties",
@@ -31,16 +31,16 @@ _USUAL = {"features": (), "ties": "half", "link": "logit", "penalty": "none", "r
 def add_votes(
     boards: Sequence[dict[str, Any]], given: Iterable[Given], battles: Any, number: Mapping[str, int]
 ) -> None:
-    """Give each board the votes that it rests on, by pair, or the reason why there are none.
+    """Give each board its votes by pair, or the reason why it has none.
 
     Args:
         boards: as `boards.boards_of` makes them of ``given``.
         given: the leaderboards.
         battles: the votes behind all of them.
-        number: of each model, by its name.
+        number: the number of each model, by its name.
 
     Raises:
-        TypeError: ``battles`` are none.
+        TypeError: ``battles`` are no `Battles`.
         DataError: they are not the votes of a board, or lack a column of its groups.
     """
     if not isinstance(battles, Battles):
@@ -51,13 +51,13 @@ def add_votes(
         for name, cells, models, table in _groups(own, battles):
             board = next(left)
             _check(board["title"], models, cells, table)
-            _add(board, own.settings, models, cells, number)
+            _add(board, own, models, cells, number)
             of_table.append((name, board))
         _pool(own, battles, of_table)
 
 
 def law_of(settings: Mapping[str, Any]) -> dict[str, Any] | None:
-    """How ratings become expected points; None for models of ties, whose tables do not say it."""
+    """How ratings become expected points; None for tie models, whose settings do not say it."""
     if settings.get("ties", "half") != "half" or "link" not in settings:
         return None
     link = Link.PROBIT if settings["link"] == "probit" else Link.LOGIT
@@ -65,7 +65,7 @@ def law_of(settings: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _groups(own: Given, battles: Battles) -> Iterable[tuple[Any, Cells, pd.Index, pd.DataFrame]]:
-    """Each category in the order of the table: its name, its battles and their models, and its rows."""
+    """Each category in the order of the table: its name, its battles, their models, and its rows."""
     if "category" not in own.table:
         models, cells = battles.cells.localise(battles.models)
         yield None, cells, models, own.table
@@ -100,10 +100,9 @@ def _check(title: str, models: pd.Index, cells: Cells, table: pd.DataFrame) -> N
         )
 
 
-def _add(
-    board: dict[str, Any], settings: Mapping[str, Any], models: pd.Index, cells: Cells, number: Mapping[str, int]
-) -> None:
-    numbers = [number.get(str(name), -1) for name in models]  # of those that are shown
+def _add(board: dict[str, Any], own: Given, models: pd.Index, cells: Cells, number: Mapping[str, int]) -> None:
+    settings = own.settings
+    numbers = [number.get(str(name), -1) for name in models]  # -1: the page does not show it
     shown = None
     if len(models) > MOST_MODELS or -1 in numbers:
         there = {model: k for k, model in enumerate(numbers)}
@@ -112,9 +111,9 @@ def _add(
     if not has_outcomes(cells):
         other.append("some votes are neither wins nor ties nor losses")
     if len(models) > MOST_MODELS:
-        other.append(f"it has {len(models):,} models, and browsers refit up to {MOST_MODELS}")
+        other.append(f"it has {own.competitor.counted(len(models))}, and browsers refit up to {MOST_MODELS}")
     elif shown is not None:
-        other.append(f"the page holds the first {len(shown):,} of its {len(models):,} models only")
+        other.append(f"the page holds the first {len(shown):,} of its {own.competitor.counted(len(models))} only")
     board["law"] = law_of(settings)
     if not _differs(settings.get("features"), ()):
         board["pairs"] = pair_data(cells, numbers, shown)
@@ -128,7 +127,7 @@ def _differs(value: Any, usual: Any) -> bool:
 
 
 def _gauge(settings: Mapping[str, Any], models: pd.Index, number: Mapping[str, int]) -> dict[str, Any]:
-    """What fixes the level of the ratings, of the sentence in the settings."""
+    """What fixes the level of the ratings, from the sentence in the settings."""
     said = str(settings.get("gauge", ""))
     name, equals, rating = said.rpartition(" = ")
     if equals and name in set(models.astype(str)):
@@ -138,7 +137,7 @@ def _gauge(settings: Mapping[str, Any], models: pd.Index, number: Mapping[str, i
 
 
 def _pool(own: Given, battles: Battles, boards: Sequence[tuple[Any, dict[str, Any]]]) -> None:
-    """Say which boards a reader may put together, or take off the board of all votes where categories overlap."""
+    """Say which boards a reader may add up; where categories overlap, which one may be taken off the overall board."""
     usable = [(name, board) for name, board in boards if board["what_if"] is None and board["pairs"]]
     if len(usable) < 2:
         return

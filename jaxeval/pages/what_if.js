@@ -1,4 +1,4 @@
-// What if: the reader leaves votes out, or fixes the scale otherwise, and the ratings are fitted again on the spot.
+// What if: the reader leaves votes out, or fixes the scale in another way, and the browser fits the ratings again.
 
 const DROPPED = [
 	["votes", "all votes"],
@@ -16,7 +16,7 @@ function votesOf(board) {
 	return unpacking.get(board.id);
 }
 
-/** Names that addresses hold: those of models, with a number where two look alike. */
+/** Names of models for addresses, with a number if two names are equal. */
 function keysOf(data) {
 	const taken = new Set();
 	return data.models.map(({ name }, k) => {
@@ -26,7 +26,7 @@ function keysOf(data) {
 	});
 }
 
-/** What the reader asks for. Addresses are input: what names no model or board of the page is left out. */
+/** What the reader asks for. Addresses are input: unknown models and boards are ignored. */
 function askedFor(state, board, keys) {
 	const number = new Map(keys.map((key, k) => [key, k]));
 	const own = board.pairs.models;
@@ -55,7 +55,7 @@ function askedFor(state, board, keys) {
 	};
 }
 
-/** Votes of the boards that the reader chose together; models are numbers on the page. */
+/** Votes of all boards that the reader chose; models are numbers on the page. */
 async function chosenVotes(asked, board, data) {
 	const at = async (id, sign) => {
 		const own = data.boards.find((other) => other.id === id);
@@ -68,7 +68,7 @@ async function chosenVotes(asked, board, data) {
 	return parts.length > 1 ? pooledVotes(parts) : { models: parts[0].models, votes: parts[0].votes };
 }
 
-/** The fit of votes in a gauge, with models as they are numbered on the page. A gauge whose model has no rating is a mean. */
+/** The fit of votes in a gauge; models are numbers on the page. If the gauge's model has no rating, the mean is 1000. */
 function refitted(models, votes, change, gauge, reweight) {
 	const place = new Map(models.map((model, k) => [model, k]));
 	const drops = change.drops.map((drop) => ({ ...drop, a: place.get(drop.a) ?? -1, b: place.get(drop.b) ?? -1 }));
@@ -102,8 +102,8 @@ function ranksOf(rows) {
 }
 
 /**
- * The rows of a refit with how far each model moved. Moves compare the models that both boards rate, with equal means:
- * a change of the anchor alone moves nobody.
+ * The rows of a refit, and how far each model moved. Only models that both boards rate are compared, with equal means, so
+ * that a change of the anchor alone moves nobody.
  */
 function withMoves(rows, before) {
 	const old = new Map(before.filter(({ rating }) => Number.isFinite(rating)).map((row) => [row.model, row]));
@@ -132,7 +132,7 @@ function whatIfColumns(data) {
 		{ id: "rank", title: "Rank", number: true, kind: "rank", value: (row) => row.rank, text: (row) => count(row.rank) },
 		{
 			id: "model",
-			title: "Model",
+			title: data.competitor.head,
 			rowHeader: true,
 			kind: "model",
 			value: name,
@@ -166,7 +166,7 @@ function whatIfColumns(data) {
 			title: "Rating moved",
 			number: true,
 			largestFirst: true,
-			help: "Against the table, with equal means of the models that both rate",
+			help: `Against the table, with equal means of the ${data.competitor.many} that both rate`,
 			value: (row) => row.moved,
 			text: (row) => signed(row.moved),
 		},
@@ -175,7 +175,7 @@ function whatIfColumns(data) {
 			title: "Places",
 			number: true,
 			largestFirst: true,
-			help: "Places up or down among the models that both rate",
+			help: `Places up or down among the ${data.competitor.many} that both rate`,
 			value: (row) => row.places,
 			text: (row) => arrow(row.places),
 			cell: placesCell,
@@ -202,8 +202,9 @@ function placesCell({ places }) {
 	);
 }
 
-/** Sentences on a refit: how much it rests on, and what its votes cannot say. */
+/** Sentences on a refit: the number of its votes, and what they cannot say. */
 function saidOf(found, data, since) {
+	const { one, many } = data.competitor;
 	const names = (models) => {
 		const told = models
 			.slice(0, MOST_MODELS_TOLD)
@@ -214,13 +215,13 @@ function saidOf(found, data, since) {
 	const of = (test) => found.rows.filter(test).map(({ model }) => model);
 	const took = Math.max(Math.round(performance.now() - since), 1);
 	const lines = [
-		`Fitted ${counted(found.total, "vote")} between ${counted(found.rows.length, "model")} in ${took} ms.`,
+		`Fitted ${counted(found.total, "vote")} between ${countedRated(found.rows.length, data)} in ${took} ms.`,
 	];
 	const problems = [];
 	const say = (models, text) => models.length > 0 && problems.push(`${names(models)}: ${text}`);
 	if (found.rows.length === 0) problems.push("No vote is left.");
 	else if (!found.rows.some(({ standing }) => standing === ""))
-		problems.push("No two models took points off each other, directly or through others: nobody has a finite rating.");
+		problems.push(`No two ${many} took points off each other, directly or through others: nobody has a finite rating.`);
 	else {
 		say(
 			of(({ standing, component }) => standing !== "" && component > 1),
@@ -231,9 +232,9 @@ function saidOf(found, data, since) {
 		say(near("winless"), "never took a point off the main group: no finite rating.");
 		say(near("not comparable"), "no chain of wins both ways with the main group: no comparable rating.");
 	}
-	if (!found.converged) problems.push("The fit did not converge: the votes hardly tie down some models.");
+	if (!found.converged) problems.push(`The fit did not converge: the votes hardly tie down some ${many}.`);
 	if (found.lost)
-		problems.push("The model that was to fix the scale has no rating here: the mean rating is 1000 instead.");
+		problems.push(`The ${one} that was to fix the scale has no rating here: the mean rating is 1000 instead.`);
 	return { lines, problems };
 }
 
@@ -271,7 +272,7 @@ const whatIfPanel = {
 			"p",
 			{ class: "note" },
 			"These intervals are of another kind than those of the table: 1.96 sandwich errors to either side, which take votes as independent. " +
-				"Moves compare the models that both boards rate, with equal means, so that a change of the scale alone moves nobody.",
+				`Moves compare the ${data.competitor.many} that both boards rate, with equal means, so that a change of the scale alone moves nobody.`,
 		);
 		const refitter = element(
 			"div",
@@ -305,7 +306,7 @@ const whatIfPanel = {
 			if (own !== turn) return; // the reader went on
 			fields.show(asked, votesAmong(models, votes));
 			if (models.length > MOST_REFITTED) {
-				told.textContent = `These categories have ${counted(models.length, "model")} together; the browser refits up to ${MOST_REFITTED}.`;
+				told.textContent = `These categories have ${countedRated(models.length, data)} together; the browser refits up to ${MOST_REFITTED}.`;
 				problems.replaceChildren();
 				place.replaceChildren();
 				return;
@@ -344,13 +345,13 @@ function tableFit(board, votes) {
 	return tableFits.get(board.id);
 }
 
-/** Asks for the votes of two models, as the first sees them. */
+/** A function that gives the votes of two models as the first one sees them. */
 function votesAmong(models, votes) {
 	const place = new Map(models.map((model, k) => [model, k]));
 	return (a, b) => votesOfPair(votes, place.get(a) ?? -1, place.get(b) ?? -1);
 }
 
-/** What the reader can change. `show(asked, votesOfTwo)` writes the state into the fields, whose focus stays. */
+/** The fields of this panel. `show(asked, votesOfTwo)` writes the state into them and keeps the focus. */
 function whatIfFields(store, data, board, keys) {
 	const modelName = (model) => data.models[model].name;
 	const inOrder = board.rows.map(({ model }) => model).filter((model) => board.pairs.models.includes(model));
@@ -422,10 +423,10 @@ function whatIfFields(store, data, board, keys) {
 	nodes.push(group("Ties", labelled("Ties", ties)));
 	shows.push((asked) => (ties.value = asked.ties));
 
-	const gone = element("ul", { class: "chips", "aria-label": "Models left out" });
+	const gone = element("ul", { class: "chips", "aria-label": `${data.competitor.heads} left out` });
 	const out = modelList();
 	const leave = button("Leave out", () => store.set({ without: [...new Set([...store.get().without, out.value])] }));
-	nodes.push(group("Models", labelled("Model", out), leave, gone));
+	nodes.push(group(data.competitor.heads, labelled(data.competitor.head, out), leave, gone));
 	shows.push(({ without }) => {
 		const back = (key) => () => {
 			store.set({ without: store.get().without.filter((other) => other !== key) });
@@ -453,7 +454,7 @@ function whatIfFields(store, data, board, keys) {
 		const [wins, even, losses] = votesOfTwo(a, b);
 		theirs.textContent =
 			a === b
-				? "Choose two models."
+				? `Choose two ${data.competitor.many}.`
 				: `${modelName(a)} against ${modelName(b)}: ${count(wins)} won, ${count(even)} tied, ${count(losses)} lost.`;
 	}
 	const drop = button("Drop", () => {
@@ -496,12 +497,12 @@ function whatIfFields(store, data, board, keys) {
 			["table", "as in the table"],
 			["mean", "mean rating"],
 			["votes", "mean rating, weighted by votes"],
-			["model", "rating of a model"],
+			["model", `rating of ${data.competitor.a_one}`],
 		].map(([kind, text]) => element("option", { value: kind }, text)),
 	);
 	const anchor = modelList({ onchange: () => store.set({ anchor: anchor.value }) });
 	const at = element("input", { type: "number", step: "any", onchange: () => store.set({ at: usable(at.value) }) });
-	const anchorField = labelled("Model", anchor);
+	const anchorField = labelled(data.competitor.head, anchor);
 	const atField = labelled("Rating", at);
 	nodes.push(group("Scale", labelled("Fixed by", scale), anchorField, atField));
 	shows.push(({ gauge }) => {
@@ -522,7 +523,7 @@ function whatIfFields(store, data, board, keys) {
 	return { nodes, show: (...asked) => shows.forEach((show) => show(...asked)) };
 }
 
-/** A rating that a reader typed; 1000 where it is none that a scale can have. */
+/** The rating that a reader typed; 1000 if it is no usable number. */
 function usable(text) {
 	const x = Number(text);
 	return text.trim() !== "" && Math.abs(x) <= 1e9 ? x : 1000;

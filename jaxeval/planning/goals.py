@@ -6,14 +6,13 @@ from collections.abc import Hashable, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
-import pandas as pd
 import scipy
 
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.checks import checked_integer
 from jaxeval.planning.information import Information
 from jaxeval.statistics.quantiles import normal_quantile
-from jaxeval.wording import counted, did_you_mean, visible_line
+from jaxeval.wording import did_you_mean, visible_line
 
 GoalName = Literal["board", "top", "pair", "newcomer"]
 #: How many models the top has where nobody says it.
@@ -107,14 +106,14 @@ def goal_of(known: Information, aim: Aim) -> Goal:
     above = np.triu(np.ones((m, m), bool), 1)
     if name == "pair":
         assert aim.pair is not None
-        a, b = (_number(known.models, model) for model in _two(aim.pair))
+        a, b = (_number(known, model) for model in _two(aim.pair))
         contrasts = np.eye(m)[[a]] - np.eye(m)[[b]]
         words = f"the difference of {visible_line(known.models[a])} and {visible_line(known.models[b])}"
         both = np.zeros((m, m), bool)
         both[min(a, b), max(a, b)] = True
         return Goal(words, np.array([a, b]), contrasts, both, above)
     if name == "newcomer":
-        models = np.array([_number(known.models, aim.newcomer)])
+        models = np.array([_number(known, aim.newcomer)])
         own = np.zeros((m, m), bool)
         own[models] = own[:, models] = True
         others = ~known.unrated
@@ -124,16 +123,17 @@ def goal_of(known: Information, aim: Aim) -> Goal:
     elif name == "top":
         rank = np.argsort(-np.where(np.isnan(known.strengths), -np.inf, known.strengths), kind="stable")
         n_rated = int((~np.isnan(known.strengths)).sum())
+        rated = f"{known.competitor.many} with a rating"
         if n_rated < 2:
-            raise ValueError("goal='top' needs two models with a rating, and the board has fewer: take goal='board'")
+            raise ValueError(f"goal='top' needs two {rated}, and the board has fewer: take goal='board'")
         top = _TOP if aim.top is None else checked_integer("top", aim.top, 1)
         if not 2 <= top <= n_rated:
-            raise ValueError(f"top must lie between 2 and {n_rated:,}, the models with a rating, got {top:,}")
+            raise ValueError(f"top must lie between 2 and {n_rated:,}, the {rated}, got {top:,}")
         models, pairs = np.sort(rank[:top]), above
         words, differences = f"the ratings of the top {top}", _within(models, above)
     else:
         models, pairs = np.arange(m), above
-        words, differences = f"the ratings of {counted(m, 'model')}", above
+        words, differences = f"the ratings of {known.competitor.counted(m)}", above
     return Goal(words, models, (np.eye(m) - known.gauge)[models], differences, pairs)
 
 
@@ -149,8 +149,8 @@ def _two(pair: tuple[Hashable, Hashable]) -> tuple[Hashable, Hashable]:
     return pair
 
 
-def _number(models: pd.Index, model: Hashable) -> int:
-    if model not in models:
-        hint = did_you_mean(model, models)
-        raise ValueError(f"no model {model!r} on the board of {len(models):,}{hint}")
-    return int(models.get_loc(model))
+def _number(known: Information, model: Hashable) -> int:
+    if model not in known.models:
+        hint = did_you_mean(model, known.models)
+        raise ValueError(f"no {known.competitor.one} {model!r} on the board of {len(known.models):,}{hint}")
+    return int(known.models.get_loc(model))

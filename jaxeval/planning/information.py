@@ -24,7 +24,7 @@ from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.ratings.plackett_luce import PlackettLuceFit
 from jaxeval.ratings.sandwich import score_squares
-from jaxeval.wording import counted
+from jaxeval.wording import MODEL, Noun, counted
 
 #: Least spread (logits) that the strengths of models without a rating are taken to have.
 _LEAST_SPREAD = 0.5
@@ -51,6 +51,7 @@ class Information(NamedTuple):
     gauge: Float  # (M,) weights, of sum 1, of the mean that ratings are measured from
     unit: float  # Elo for one unit of strength
     dispersion: float  # variance of results in units of that of wins and losses: ties and clusters change it
+    competitor: Noun = MODEL  # what the models are, in words
 
     @property
     def unrated(self) -> Bool:
@@ -134,6 +135,7 @@ def information_of(fit: BradleyTerryFit, newcomer: Any = None) -> Information:
         gauge=gauge if gauge.any() else np.full(size, 1 / size),
         unit=fit.scale.unit,
         dispersion=_dispersion(fit, int(n_counted)),
+        competitor=fit.competitor,
     )
 
 

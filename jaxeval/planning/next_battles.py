@@ -26,7 +26,7 @@ from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.statistics.quantiles import checked_level, normal_quantile
 from jaxeval.tables.shown import Shown, View, settings_line
 from jaxeval.tables.table import Table
-from jaxeval.wording import counted, named, visible_line
+from jaxeval.wording import Noun, competitor_of, competitor_settings, counted, named, visible_line
 
 #: The most battles of a plan: each may be written as a row.
 _MOST_BATTLES = 10**7
@@ -71,6 +71,11 @@ class NextBattles(Shown):
     goal: str  # in words
     warnings: list[str]
     settings: dict[str, Any] = field(repr=False)
+
+    @property
+    def competitor(self) -> Noun:
+        """What meets in the battles, in a word and its plural."""
+        return competitor_of(self.settings)
 
     @property
     def n_battles(self) -> int:
@@ -199,7 +204,15 @@ def next_battles(
         k = found
     assert k is not None
     chosen = choose(known, aimed, k, share, np.random.default_rng(seed))
-    settings = {"goal": aim.name, "k": k, "random": share, "level": level, "seed": seed, "versions": versions()}
+    settings: dict[str, Any] = {
+        "goal": aim.name,
+        "k": k,
+        "random": share,
+        "level": level,
+        "seed": seed,
+        "versions": versions(),
+    }
+    settings |= competitor_settings(known.competitor)
     states = _states(known, aimed, chosen)
     errors = {name: aimed.errors(state)[0] for name, state in states.items()}
     mean = pd.Series({name: root_mean_square(own) for name, own in errors.items()})
@@ -398,7 +411,7 @@ def _warnings(known: Information, goal: Goal, chosen: Chosen) -> list[str]:
             + (
                 "Plan again once these are judged, as strengths are assumed till then"
                 if theirs
-                else "goal='board' connects all models, and newcomer= one of them"
+                else f"goal='board' connects all {known.competitor.many}, and newcomer= one of them"
             )
         )
     if not (chosen.expected[goal.pairs] > 0).all():

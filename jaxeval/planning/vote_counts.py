@@ -24,7 +24,7 @@ from jaxeval.planning.next_battles import (
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.statistics.quantiles import checked_level
 from jaxeval.tables.table import Table
-from jaxeval.wording import counted
+from jaxeval.wording import competitor_settings, counted
 
 #: Numbers of votes that are looked at if nothing is asked.
 _VOTES = (100, 300, 1_000, 3_000, 10_000)
@@ -94,7 +94,8 @@ def plan_votes(
     ] or [(counted(x, "vote"), partial(own.of_votes, x)) for x in _VOTES]
     table = pd.DataFrame([{"asked": text, **answer()} for text, answer in asked])
     table = table.astype({"votes": "Int64", "votes_at_random": "Int64"})
-    table.attrs = {"settings": {"goal": aim.name, "random": share, "level": level, "power": power}, "warnings": []}
+    settings = {"goal": aim.name, "random": share, "level": level, "power": power}
+    table.attrs = {"settings": settings | competitor_settings(known.competitor), "warnings": []}
     return Table.of(table, f"Votes for {aimed.words}")
 
 

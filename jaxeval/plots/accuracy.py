@@ -1,4 +1,4 @@
-"""Figures of judged accuracies: estimates and differences, the judge's rates, and what calibration labels buy."""
+"""Figures of judged accuracies: estimates, differences, the judge's rates, and the use of calibration labels."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ _ACCURACY = Takes("a JudgeAccuracy, as judge_accuracy() returns it", kinds=(Accu
 def plot_accuracy(
     accuracy: AccuracyTables, estimators: tuple[str, ...] = FIVE, label: str = "all", **labels: Unpack[Labels]
 ) -> Figure:
-    """Bootstrap medians and intervals of every model, a panel a judge; a line at the truth where it is known.
+    """Bootstrap medians and intervals of every model, one panel per judge; a line marks the truth where it is known.
 
-    In the manner of Figure 2 of arXiv:2605.06939.
+    The figure follows Figure 2 of arXiv:2605.06939.
 
     Args:
         accuracy: a `JudgeAccuracy`.
@@ -64,7 +64,7 @@ def plot_accuracy(
 def plot_differences(
     comparison: DifferenceTables, estimators: tuple[str, ...] = FIVE, label: str = "all", **labels: Unpack[Labels]
 ) -> Figure:
-    """Bootstrap medians and intervals of the differences of every pair, a panel a judge."""
+    """Bootstrap medians and intervals of the differences of every pair of models, one panel per judge."""
     _check_estimators("plot_differences", estimators)
     table = of_slice(comparison.table, label)
     xlabel = f"difference in accuracy, {100 * comparison.accuracy.settings.level:g}% bootstrap interval"
@@ -84,7 +84,7 @@ def _check_estimators(function: str, estimators: tuple[str, ...]) -> None:
 def _intervals(
     table: pd.DataFrame, models: list[str], estimators: tuple[str, ...], xlabel: str, inches: tuple[float, float]
 ) -> Figure:
-    """Medians and intervals of what the columns ``models`` name, a panel a judge.
+    """Medians and intervals of what the columns ``models`` name, one panel per judge.
 
     ``inches`` are the width of the names, and of a panel.
     """
@@ -150,9 +150,10 @@ def plot_interval_length(
     most: int = 1000,
     **labels: Unpack[Labels],
 ) -> Figure:
-    """Length of the Rogan-Gladen interval against calibration labels, half and half and by Algorithm 1.
+    """Length of the Rogan-Gladen interval against the number of calibration labels.
 
-    In the manner of Figure 3 of arXiv:2511.21140.
+    Labels are split in halves between the classes (dashed), or by Algorithm 1. The figure follows Figure 3 of
+    arXiv:2511.21140.
     """
     figure, axis = one_axis(6.0, 4.0)
     m = np.arange(20, most + 1, 10)
@@ -169,7 +170,7 @@ def plot_interval_length(
 
 @figure_of("Where a judge with a calibration beats the same labels alone")
 def plot_regimes(theta: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.9), **labels: Unpack[Labels]) -> Figure:
-    """Where a judge with a calibration beats the same labels alone: shaded (Figure 4 of arXiv:2511.21140)."""
+    """Ratio of variances with a judge and with the same labels alone; a line at 1 (Figure 4 of arXiv:2511.21140)."""
     figure, axes = panels(len(theta), 2.4 * len(theta) + 0.8, 2.9, sharey=True)
     q = np.linspace(0.5, 1, 201)
     for axis, truth in zip(axes, theta, strict=True):
@@ -193,7 +194,7 @@ def plot_regimes(theta: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.9), **labels:
 def plot_study(
     study: pd.DataFrame, x: str, y: str, by: str, level: float | None = None, **labels: Unpack[Labels]
 ) -> Figure:
-    """A column of a simulated study against another, a line per value of ``by``."""
+    """One column of a simulated study against another, with a line for each value of ``by``."""
     if missing := [name for name in (x, y, by) if name not in study]:
         raise ValueError(f"plot_study finds no column {missing[0]!r}{did_you_mean(missing[0], study.columns)}")
     figure, axis = one_axis(5.4, 3.6)

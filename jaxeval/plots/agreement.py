@@ -20,9 +20,9 @@ _MARKS = "osD^vP"
 
 @figure_of("Judges and people", Takes("a JudgeAgreement, as judge_agreement() returns it", kinds=(JudgeAgreement,)))
 def plot_judge_agreement(found: JudgeAgreement, **labels: Unpack[Labels]) -> Figure:
-    """Agreement on decided battles, agreement by the gap of people's ratings, and preferences, with their intervals.
+    """Agreement on decided battles, agreement by the gap of people's ratings, and biases, with their intervals.
 
-    The band is the agreement of people with each other, where battles have labels of two people.
+    The band shows how far people agree with each other; it is drawn where battles have labels of two people.
 
     Args:
         found: as `jaxeval.judge_agreement` returns it.
@@ -57,7 +57,7 @@ def plot_judge_agreement(found: JudgeAgreement, **labels: Unpack[Labels]) -> Fig
 
 
 def _intervals(axis: Axes, table: pd.DataFrame, measures: dict[str, str]) -> None:
-    """A row a judge from the top down, with the intervals of some measures."""
+    """One row per judge from the top down, with the intervals of some measures."""
     place = np.arange(len(table))
     for k, (name, text) in enumerate(measures.items()):
         y = place + 0.14 * (k - (len(measures) - 1) / 2)

@@ -1,4 +1,4 @@
-"""Figures of reference-anchored scores: by judge, under several references, and what screening and pooling buy."""
+"""Figures of reference-anchored scores: by judge, under several references, and the use of screening and pooling."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _SUBSAMPLES = ("empirical", "theoretical", "corrected", "adjusted")
     Takes("the table that anchored_scores() returns", ("model", "rating", "rating_lower", "rating_upper")),
 )
 def plot_anchored(scores: pd.DataFrame, strong: list[Hashable] | None = None, **labels: Unpack[Labels]) -> Figure:
-    """Ratings of models with their intervals, a point a judge, a panel a reference and task (Figure 2, left).
+    """Ratings of models with their intervals: one point per judge, one panel per reference and task (Figure 2, left).
 
-    Of more than 40 models the 40 with the largest mean rating are drawn, and the figure says so.
+    If there are more than 40 models, the figure shows the 40 with the largest mean rating, and says so.
 
     Args:
         scores: as `anchored_scores` returns it, by model, judge, anchor and task (or fewer of them).
@@ -82,10 +82,10 @@ def plot_anchored(scores: pd.DataFrame, strong: list[Hashable] | None = None, **
     Takes("the table that anchored_scores() returns, by model and anchor", ("model", "anchor", "rating")),
 )
 def plot_anchor_swap(scores: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
-    """Centred ratings under each reference, a line a model: parallel lines are stable (Figure 2, right).
+    """Centred ratings under each reference, one line per model; parallel lines mean stable ratings (Figure 2, right).
 
-    A model's ratings are averaged over the judges and tasks that its references share, and every reference is centred
-    by the models that it shares with others. A reference that shares none is left out, and the figure says so.
+    A model's ratings are averaged over the judges and tasks that its references share. Every reference is centred by
+    the models that it shares with others. A reference that shares no model is left out, and the figure says so.
 
     Raises:
         DataError: no two references have a model in common by the same judge and task.
@@ -112,7 +112,7 @@ def plot_anchor_swap(scores: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
 
 
 def _comparable(board: pd.DataFrame) -> pd.DataFrame:
-    """Centred ratings of models under references, NaN where there is none; of the largest set that is connected."""
+    """Centred ratings of models under references, NaN where there is none, of the largest connected set."""
     means = {model: _shared_mean(rows.to_numpy()) for model, rows in board.groupby(level="model", observed=True)}
     table = pd.DataFrame.from_dict(means, orient="index", columns=board.columns).dropna(thresh=2)
     if len(table) == 0:
@@ -134,7 +134,7 @@ def _comparable(board: pd.DataFrame) -> pd.DataFrame:
 
 
 def _shared_mean(ratings: Float) -> Float:
-    """Mean (A,) of a model's ratings (cells, A) over the cells that its references share, as many as share any."""
+    """Mean (A,) of a model's ratings (cells, A) over the cells that its references share; NaN for those left out."""
     there = np.asarray(~np.isnan(ratings))
     used = np.asarray(there.any(0))
     shared = there.T.astype(int) @ there
@@ -178,7 +178,7 @@ def plot_subsamples(study: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
 
 
 def _curves(table: pd.DataFrame, labels: dict[str, str], x: tuple[str, str], y: str) -> Figure:
-    """The columns of ``labels`` as lines over a column, named with its label in ``x``."""
+    """The columns of ``labels`` as lines over the column ``x[0]``, which the axis calls ``x[1]``."""
     figure, axis = one_axis(5.0, 3.4)
     column, shown = x
     for colour, (name, label) in zip(COLOURS, labels.items(), strict=False):

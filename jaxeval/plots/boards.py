@@ -17,7 +17,8 @@ from jaxeval.plots.leaderboard import LEADERBOARD
 from jaxeval.plots.style import COLOURS, finish, legend_name, one_axis, shown_name
 from jaxeval.plots.style_control import draw_shifts, shift_colours
 from jaxeval.ratings.board_comparison import BoardComparison
-from jaxeval.wording import counted
+from jaxeval.tables.shown import rated
+from jaxeval.wording import Noun, common_noun, counted
 
 _NAMES_AN_INCH = 5.0
 _ENDS = ["rating", "rating_lower", "rating_upper"]
@@ -54,7 +55,7 @@ def plot_boards(
     _draw_two(axis, [table[_ENDS] for table in ratings], names[::-1])
     ranks = ["-" if pd.isna(r) else str(r) for table in ratings for r in table["rank"]]
     _name_rows(axis, shown, ranks[: len(shown)], ranks[len(shown) :])
-    hidden = f"\n{counted(len(models) - len(shown), 'more model')} not shown" if len(shown) < len(models) else ""
+    hidden = _hidden(len(models) - len(shown), common_noun(map(rated, (one, other))), "\n")
     finish(axis, x=f"rating (Elo) with intervals{hidden}", legend=True)
     return figure
 
@@ -80,10 +81,16 @@ def plot_comparison(comparison: BoardComparison, top: int | None = 40, **labels:
     _name_rows(ratings, list(shown["model_name"]), list(shown["rank_b"]), list(shown["rank_a"]))
     level = f"{100 * comparison.level:g}%"
     names = [shown_name(name) for name in comparison.names]
-    hidden = f"\n{counted(len(table) - len(shown), 'more model')} not shown" if len(shown) < len(table) else ""
+    hidden = _hidden(len(table) - len(shown), comparison.competitor, "\n")
     finish(ratings, x=f"rating (Elo), {level} interval; rank on {names[1]} ({names[0]}){hidden}", legend=True)
     finish(differences, x=f"{names[1]} less {names[0]} (Elo), {level} interval\ncoloured: moved, for all at once")
     return figure
+
+
+def _hidden(n: int, competitor: Noun, start: str = "") -> str:
+    """How many rows a figure leaves out; nothing where it leaves none out."""
+    one, many = competitor
+    return f"{start}{counted(n, f'more {one}', f'more {many}')} not shown" if n > 0 else ""
 
 
 def _draw_two(axis: Any, boards: Sequence[pd.DataFrame], names: Sequence[str]) -> None:
@@ -118,14 +125,14 @@ def plot_history(
     """Lines of the best models of the last leaderboard through all of them, ratings with their intervals as bands.
 
     Args:
-        boards: leaderboards by date, as `leaderboard` returns them. Keys are dates or times, which then stand at their
-            places in time; or other labels, which stand side by side in the order of the mapping.
+        boards: leaderboards by date, as `leaderboard` returns them. Dates and times as keys stand at their places in
+            time; other labels stand side by side in the order of the mapping.
         value: what the lines show.
         top: lines; the figure says how many models of the last board it leaves out.
 
     Raises:
         TypeError: ``boards`` is no mapping, or a value in it is no table.
-        ValueError: there are no boards; one of them is no leaderboard, or has several slices; a ``value`` that is none.
+        ValueError: there are no boards; one of them is no leaderboard, or has several slices; ``value`` is unknown.
     """
     if value not in ("rating", "rank"):
         raise ValueError(f"value must be 'rating' or 'rank', got {value!r}")
@@ -159,7 +166,7 @@ def plot_history(
         axis.xaxis.set_major_locator(locator)
     else:
         axis.set_xticks(times, [shown_name(name) for name in boards], fontsize=8, parse_math=False)
-    hidden = f"{counted(len(ranked) - len(shown), 'more model')} not shown" if len(shown) < len(ranked) else ""
+    hidden = _hidden(len(ranked) - len(shown), rated(boards))
     finish(axis, x=hidden, y="rating (Elo)" if value == "rating" else "rank")
     return figure
 

@@ -31,7 +31,7 @@ def plot_draws(
         draws: as results hand them out as ``joint``.
         level: of the intervals, and simultaneously of all differences for the tiers.
         top: quantities shown; the figure says how many are not.
-        x: what the axis says, such as the unit of the estimates.
+        x: the label of the axis, such as the unit of the estimates.
     """
     table = draws.table(level)
     return _figure(table, "estimate", ("lower", "upper"), top, f"{x}, {100 * level:g}% interval")
@@ -45,7 +45,7 @@ def plot_ranks(
     simultaneous: bool = False,
     **labels: Unpack[Labels],
 ) -> Figure:
-    """The rank of each quantity with the ranks that the draws leave open, see `Draws.rank_sets`; tiers shaded."""
+    """The rank of each quantity and the ranks that the draws leave open (see `Draws.rank_sets`), tiers shaded."""
     table = draws.table(level, simultaneous=simultaneous)
     at_once = " for all at once" if simultaneous else ""
     return _figure(table, "rank", ("rank_best", "rank_worst"), top, f"rank, {100 * level:g}% set of ranks{at_once}")
@@ -94,11 +94,16 @@ def _figure(table: pd.DataFrame, value: str, ends: tuple[str, str], top: int | N
 
 
 def draw_intervals(
-    axis: Any, names: Sequence[str], columns: pd.DataFrame, tier: pd.Series, colours: Any = COLOUR
+    axis: Any,
+    names: Sequence[str],
+    columns: pd.DataFrame,
+    tier: pd.Series,
+    colours: Any = COLOUR,
+    none: str = "nothing takes a rank",
 ) -> None:
     """Rows from the top down, every other tier shaded; unbounded intervals run out of the picture.
 
-    ``columns`` are values, lower and upper ends of their intervals.
+    ``columns`` are values, lower and upper ends of their intervals; ``none`` stands where there are no rows.
     """
     value, lower, upper = columns.to_numpy(float, na_value=np.nan).T
     place = np.arange(len(names))
@@ -116,7 +121,7 @@ def draw_intervals(
     axis.set_yticks(place, names, fontsize=8, parse_math=False)
     axis.set_ylim(max(len(names), 1) - 0.5, -0.5)
     if len(names) == 0:
-        axis.text(0.5, 0.5, "no model takes a rank", transform=axis.transAxes, ha="center", va="center")
+        axis.text(0.5, 0.5, none, transform=axis.transAxes, ha="center", va="center")
     axis.set_xlim(low - margin, high + margin)
     axis.tick_params(axis="y", length=0)
     axis.tick_params(axis="x", labelsize=8)

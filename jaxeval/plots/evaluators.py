@@ -1,4 +1,4 @@
-"""Figures of evaluators beside gold: tau by gap, rank changes by tier, and agreement against the gap."""
+"""Figures of evaluators and gold: tau by gap, rank changes by tier, and agreement against the gap."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _MOST_ROWS = 40
     Takes("the table that kendall_tau_delta() returns", ("delta", "tau", "n_pairs")),
 )
 def plot_tau_delta(taus: pd.DataFrame, few_pairs: int = FEW_PAIRS, **labels: Unpack[Labels]) -> Figure:
-    """Tau by evaluator and delta as a heat table, each cell with its number of pairs and its interval, if it has one.
+    """Tau by evaluator and delta as a heat table; each cell shows its number of pairs, and its interval if it has one.
 
     Args:
         taus: as `kendall_tau_delta` returns it.
-        few_pairs: taus of fewer pairs are hidden, their numbers of pairs are not; 0 shows all.
+        few_pairs: taus of fewer pairs are hidden, but not their numbers of pairs; 0 shows all.
     """
     shown = hide_few_pairs(taus, "tau", few_pairs)
     text = [_cell(row, "tau", f"{row.n_pairs:,} pairs", "+.2f") for row in shown.itertuples()]
@@ -42,11 +42,11 @@ def plot_tau_delta(taus: pd.DataFrame, few_pairs: int = FEW_PAIRS, **labels: Unp
 def plot_rank_change(changes: pd.DataFrame, few_pairs: int = FEW_PAIRS, **labels: Unpack[Labels]) -> Figure:
     """Mean change of ranks by evaluator and tier as a heat table, the best tier first (Figures 1 and 2 of the method).
 
-    Each cell has its number of models in parentheses and its interval, if it has one.
+    Each cell shows its number of models in parentheses, and its interval if it has one.
 
     Args:
         changes: as `stratified_rank_change` returns it.
-        few_pairs: changes of fewer pairs are hidden, their numbers of models are not; 0 shows all.
+        few_pairs: changes of fewer pairs are hidden, but not their numbers of models; 0 shows all.
     """
     shown = hide_few_pairs(changes, "rank_change", few_pairs)
     text = [_cell(row, "rank_change", f"({row.n_models})", ".1f") for row in shown.itertuples()]
@@ -65,14 +65,15 @@ def plot_rank_change(changes: pd.DataFrame, few_pairs: int = FEW_PAIRS, **labels
 def plot_agreement(
     curve: pd.DataFrame, probability: float | None = None, few_pairs: int = FEW_PAIRS, **labels: Unpack[Labels]
 ) -> Figure:
-    """Probability that gold agrees against the gap of scores, a line and band an evaluator; dotted, the average below.
+    """Probability that gold agrees, by the gap of scores: one panel per evaluator, with a line and its band.
 
-    Steps are the observed shares of agreeing pairs; where they leave the line, it is none.
+    The dotted line is the average of all smaller gaps. Steps are the observed shares of agreeing pairs; where they
+    leave the line, the model behind the line does not fit.
 
     Args:
         curve: as `agreement_by_gap` returns it; a dozen gaps or more make a smooth line.
-        probability: one to mark.
-        few_pairs: lines and steps end where fewer pairs stand behind them; 0 shows all.
+        probability: a probability to mark with a dashed line.
+        few_pairs: lines and steps end where they rest on fewer pairs; 0 shows all.
     """
     curve = with_evaluator(hide_few_in_agreement(curve, few_pairs))
     evaluators = list(dict.fromkeys(curve["evaluator"]))

@@ -77,7 +77,7 @@ def heat_map(values: Float, text: NDArray[Any], rows: Sequence[str], columns: Se
 def plot_win_probability(
     pairs: BradleyTerryFit | Bootstrap | Draws | pd.DataFrame, top: int | None = _MOST, **labels: Unpack[Labels]
 ) -> Figure:
-    """The probability that the row's model beats the column's, in percent, best on top.
+    """The probability that the row's model beats the column's, in percent, with the best model on top.
 
     Args:
         pairs: a fit, or a bootstrap, whose ``win_probability`` is drawn; `Draws`, whose ``beat_share`` is drawn, the
@@ -118,7 +118,7 @@ def _checked_pairs(table: pd.DataFrame) -> pd.DataFrame:
 
 @figure_of("Who met whom", Takes("Battles", kinds=(Battles,)))
 def plot_battle_counts(battles: Battles, top: int | None = _MOST, **labels: Unpack[Labels]) -> Figure:
-    """The number of battles of every pair of models, those with most battles first; pale where two never met.
+    """The number of battles of every pair of models, models with the most battles first; pale where two never met.
 
     Args:
         battles: as `read_battles` or `Battles.from_pandas` makes them.
@@ -169,7 +169,7 @@ def plot_rank_distribution(draws: Draws, top: int | None = 40, **labels: Unpack[
     return heat_map(shown, _whole(100 * shown), names, ranks, look)
 
 
-@figure_of("Models by slice", Takes("the table that leaderboard(by=...) returns", (*LEADERBOARD.columns, "category")))
+@figure_of("{heads} by slice", Takes("the table that leaderboard(by=...) returns", (*LEADERBOARD.columns, "category")))
 def plot_slices(
     table: pd.DataFrame, value: Literal["rating", "rank"] = "rating", top: int | None = _MOST, **labels: Unpack[Labels]
 ) -> Figure:
@@ -210,7 +210,7 @@ def plot_slices(
 
 
 def hidden_text(n: int, shown: int) -> str:
-    """How many of ``n`` are not ``shown``."""
+    """How many of ``n`` rows are not ``shown``; empty if all are."""
     return f"{counted(n - shown, 'more', 'more')} not shown" if n > shown else ""
 
 

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.plots.style import GREY, drawable
-from jaxeval.tables.shown import settings_line
+from jaxeval.tables.shown import rated, settings_line
 from jaxeval.wording import counted, named, visible_line
 
 F = TypeVar("F", bound=Callable[..., Figure])
@@ -24,8 +24,8 @@ _LINE = 0.2  # inches between lines
 class Labels(TypedDict, total=False):
     """What a figure says beside its numbers.
 
-    ``title`` stands above it: None for the usual one, "" for none. ``caption`` stands below it, such as the data and
-    their date, before the votes and resamples that the input knows of; "" for no caption at all.
+    ``title`` stands above it: None for the usual one, "" for none. ``caption`` stands below it, for instance the data
+    and their date; the numbers of votes and resamples follow, where they are known. "" means no caption at all.
     """
 
     title: str | None
@@ -33,7 +33,7 @@ class Labels(TypedDict, total=False):
 
 
 class Takes(NamedTuple):
-    """What a figure is drawn of."""
+    """What a figure is drawn from."""
 
     what: str  # in words, with the function that makes it
     columns: tuple[str, ...] = ()  # that a table must have
@@ -70,8 +70,8 @@ def figure_of(title: str, *takes: Takes) -> Callable[[F], F]:
     """Decorates a function that draws: its first arguments are checked, and it takes the options of `Labels`.
 
     Args:
-        title: the usual one.
-        takes: what the first arguments must be, one after the other.
+        title: the usual one; ``{heads}`` in it stands for what is rated, such as "Models".
+        takes: what the first arguments must be, in their order.
     """
     usual = title
 
@@ -86,7 +86,8 @@ def figure_of(title: str, *takes: Takes) -> Callable[[F], F]:
                 kind.check(function.__name__, value)
             figure = function(*args, **options)
             known = (part for value in given for part in _rests_on(value))
-            _write(figure, usual if title is None else title, _caption(caption, known))
+            own = usual.format(heads=rated(given[0]).heads if given else "")
+            _write(figure, own if title is None else title, _caption(caption, known))
             return figure
 
         what = "".join(f"It takes {kind.what}. " for kind in takes)
@@ -98,7 +99,7 @@ def figure_of(title: str, *takes: Takes) -> Callable[[F], F]:
 
 
 def _caption(own: str | None, known: Iterable[str]) -> str:
-    """Words of the caller before those that are known, each once; nothing if the caller wants none."""
+    """The caller's caption, then what is known of votes and settings, each once; empty if the caller wants none."""
     return "" if own == "" else " · ".join(dict.fromkeys([*([own] if own else []), *known]))
 
 
@@ -107,7 +108,7 @@ def _rests_on(value: Any) -> list[str]:
     if isinstance(value, Mapping):
         return _rests_on(list(value.values())[-1])
     if not isinstance(value, pd.DataFrame):
-        held = vars(value)  # what it would first have to compute is left alone
+        held = vars(value)  # a caption is no reason to compute what is not there yet
         settings = [getattr(own, "settings", None) for own in (value, held.get("accuracy"), held.get("joint"))]
         n = getattr(held.get("fit", value), "n_battles", None)  # of each model, or in all
         n = int(n.sum()) // 2 if isinstance(n, pd.Series) else n

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from jaxeval.plots.draws import COLOUR, MUTED, draw_intervals
 from jaxeval.plots.labels import Labels, Takes, figure_of
 from jaxeval.plots.style import save_figure, shown_name
+from jaxeval.tables.shown import rated
 from jaxeval.wording import counted
 
 _PANELS_A_ROW = 4
@@ -36,13 +37,13 @@ LEADERBOARD = Takes(
 def plot_leaderboard(
     table: pd.DataFrame, top: int | None = 40, panels: int | None = 12, **labels: Unpack[Labels]
 ) -> Figure:
-    """Ratings with their intervals, best on top, tiers shaded; one panel a category.
+    """Ratings with their intervals, best on top, tiers shaded; one panel per category.
 
     Args:
         table: as `leaderboard` returns it, or the table of a `MergedBoard`; models without a rank (no finite rating,
             or too few battles) are left out, and counted below the axis.
         top: models shown in each panel.
-        panels: categories shown, those with most votes; the figure says how many are not.
+        panels: number of categories shown, those with the most votes; the figure says how many are not.
     """
     groups: list[tuple[Any, pd.DataFrame]] = [(None, table)]
     if "category" in table:
@@ -58,14 +59,14 @@ def plot_leaderboard(
     figure = Figure(figsize=(0.6 + 6.2 * n_columns, n_rows * (1.5 + 0.21 * rows)), layout="constrained")
     if "category" in table and left_out:
         figure.suptitle(
-            f"The {counted(len(groups), 'category', 'categories')} with most votes; "
+            f"The {counted(len(groups), 'category', 'categories')} with the most votes; "
             f"{counted(left_out, 'more is', 'more are')} not shown",
             fontsize=10,
         )
     axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
     for axis in axes[len(blocks) :]:
         axis.set_axis_off()
-    settings = table.attrs.get("settings", {})
+    settings, (one, many) = table.attrs.get("settings", {}), rated(table)
     level = settings.get("level")
     for axis, (name, shown, block) in zip(axes, blocks, strict=False):
         few = shown["preliminary"] | (shown["degenerate_share"] > 0)
@@ -74,7 +75,7 @@ def plot_leaderboard(
         colours = np.where(few, MUTED, COLOUR)
         if "rests_on" in shown:  # of a merged board
             colours = np.where(shown["rests_on"] == "judge", JUDGE_ALONE, colours)
-        draw_intervals(axis, names, columns, shown["tier"], colours)
+        draw_intervals(axis, names, columns, shown["tier"], colours, f"no {one} takes a rank")
         axis.set_title(
             "" if name is None else shown_name(name), loc="left", fontsize=11, weight="bold", parse_math=False
         )
@@ -87,7 +88,7 @@ def plot_leaderboard(
         if (colours == JUDGE_ALONE).any():
             notes.append("red: from a judge's scores alone")
         if len(shown) < len(block):
-            notes.append(f"{counted(len(block) - len(shown), 'more model')} not shown")
+            notes.append(f"{counted(len(block) - len(shown), f'more {one}', f'more {many}')} not shown")
         axis.set_xlabel(f"{label}\n{'; '.join(notes)}", fontsize=8.5)
     return figure
 

@@ -1,4 +1,4 @@
-"""Figures of pairs of models: points as they are beside those that ratings expect."""
+"""Figures of pairs of models: the points of each beside those that ratings expect."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from jaxeval.plots.heat import SQUARE, HeatLook, heat_map, hidden_text
 from jaxeval.plots.labels import Labels, Takes, figure_of
 from jaxeval.plots.style import COLOURS, GREY, finish, joint_name, one_axis
+from jaxeval.tables.shown import rated
 
 _MOST = 40
 _TAKES = Takes(
@@ -21,7 +22,7 @@ _CLEAR = 0.05
 
 @figure_of("Points of pairs, and what ratings expect", _TAKES)
 def plot_pair_fit(pairs: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
-    """The share of points of each pair's first model against the expected one; the larger, the more votes.
+    """The share of points of each pair's first model against the expected share; larger marks have more votes.
 
     Args:
         pairs: ``goodness_of_fit(...).pairs``.
@@ -34,17 +35,19 @@ def plot_pair_fit(pairs: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
             x, y = (100 * pairs[column].to_numpy()[chosen] for column in ("expected", "share"))
             axis.scatter(x, y, size[chosen], color=colour, alpha=0.5, linewidth=0, label=name)
     axis.axline((0, 0), slope=1, color=GREY, linewidth=1)
-    finish(axis, x="expected points of the first model, %", y="points that it took, %", legend=True)
+    finish(axis, x=f"expected points of the first {rated(pairs).one}, %", y="points that it took, %", legend=True)
     return figure
 
 
 @figure_of("Who did better than ratings expect", _TAKES)
 def plot_pair_residuals(pairs: pd.DataFrame, top: int | None = _MOST, **labels: Unpack[Labels]) -> Figure:
-    """How many standard errors the row's model did better against the column's than expected; pale: they never met.
+    """By how many standard errors the row's model did better than expected against the column's.
+
+    Cells of pairs that never met are pale.
 
     Args:
         pairs: ``goodness_of_fit(...).pairs``.
-        top: models shown, those with the most points beyond chance first to last; the figure says how many are not.
+        top: models shown, those farthest from expectation; the figure says how many are not.
     """
     both = pd.concat([pairs, pairs.rename(columns={"model_a": "model_b", "model_b": "model_a"}).assign(z=-pairs["z"])])
     size = both.assign(square=both["z"] ** 2).groupby("model_a", sort=False)["square"].sum()

@@ -31,10 +31,10 @@ _STUDY = Takes("a ReferenceStudy, as reference_study() returns it", kinds=(Refer
 
 @figure_of("Agreement of single references with the full ranking", _STUDY)
 def plot_references(study: ReferenceStudy, delta: float = np.inf, **labels: Unpack[Labels]) -> Figure:
-    """tau-b of the pairs within ``delta`` points with its interval, a row per reference, the best model on top.
+    """tau-b of the pairs within ``delta`` points with its interval: one row per reference, the best model on top.
 
-    References with fewer pairs than the study's ``few_pairs`` show that number of pairs only. Those with more votes
-    agree better.
+    A reference with fewer pairs than the study's ``few_pairs`` shows only its number of pairs. References with more
+    votes agree better.
     """
     rows = study.by_delta[study.by_delta["delta"] == delta]
     if len(rows) == 0:
@@ -72,7 +72,8 @@ def plot_references(study: ReferenceStudy, delta: float = np.inf, **labels: Unpa
 def plot_reference_tiers(study: ReferenceStudy, **labels: Unpack[Labels]) -> Figure:
     """Mean rank change by tier of the reference and of the models ranked, with intervals (Figures 1 and 2).
 
-    In percent of the greatest possible, since references rank different numbers of models, and in places below.
+    Cells show percent of the greatest possible change, as references rank different numbers of models; below it stand
+    places.
     """
     table = study.by_tier_and_test_tier
     change = 100 * table.pivot_table(index="tier", columns="test_tier", values="relative_change", dropna=False)
@@ -101,9 +102,9 @@ def plot_reference_tiers(study: ReferenceStudy, **labels: Unpack[Labels]) -> Fig
 def plot_reference_budgets(study: ReferenceStudy, delta: float = np.inf, **labels: Unpack[Labels]) -> Figure:
     """Share of pairs in the wrong order against the votes of a model: sets of references, and single ones by tier.
 
-    A line turns flat where models run out of votes (``n_short`` in the table). It ends where fewer pairs than the
-    study's ``few_pairs`` stand behind it, and single references with fewer do not enter the mean of their tier. They
-    rank other models than sets do, unlike in ``by_set``.
+    A line turns flat where models run out of votes (``n_short`` in the table). It ends where it rests on fewer pairs
+    than the study's ``few_pairs``. Single references with fewer pairs do not enter the mean of their tier. Single
+    references rank other models than sets do, unlike in ``by_set``.
     """
     rows = study.by_budget[study.by_budget["delta"] == delta]
     if len(rows) == 0:

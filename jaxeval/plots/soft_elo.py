@@ -25,7 +25,7 @@ _RATED = ("model", "method", "human_elo", "judge_elo", "standard_error", "residu
     Takes("a SoftElo, as soft_elo() returns it, or its table models", _RATED, (SoftElo, pd.DataFrame)),
 )
 def plot_held_out(held_out: HeldOutRatings, **labels: Unpack[Labels]) -> Figure:
-    """Held-out judge rating against human rating, a panel a method (and judge), with the diagonal (Figure 4a).
+    """Held-out judge rating against human rating, one panel per method (and judge), with the diagonal (Figure 4a).
 
     Args:
         held_out: a `SoftElo`, or its ``models`` table.
@@ -156,7 +156,7 @@ def plot_calibration(agreement: pd.DataFrame, reliability: pd.DataFrame, **label
     Takes("the table that residual_ramp() returns", ("method", "group", "residual", "standard_error")),
 )
 def plot_ramp(ramp: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
-    """Mean residual by human-Elo group, a line a method (Figure 14).
+    """Mean residual by human-Elo group, one line per method (Figure 14).
 
     Args:
         ramp: as `residual_ramp` returns it.

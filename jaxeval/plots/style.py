@@ -1,4 +1,4 @@
-"""What the figures share: plain axes, names that every font can draw, a muted grey, and writing them to files."""
+"""What the figures share: plain axes, names that every font can draw, colours, and writing figures to files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jaxeval.execution.atomic_write import whole_file
 from jaxeval.wording import shortened, visible, visible_line
 
 GREY = "#8a8f98"
-#: Of lines that stand side by side.
+#: Colours of lines that stand side by side.
 COLOURS = ("#1f5a93", "#c2447f", "#6b8e3d", "#c98a1b", "#6f5aa8", "#3c8f8a", GREY)
 _LONGEST_NAME = 40
 
@@ -42,7 +42,7 @@ def save_figures(figures: dict[str, Figure], folder: Path) -> list[Path]:
 
 
 def shown_name(value: Any) -> str:
-    """A name as figures write it: on one line, harmless, and without its middle where it would push the axes away."""
+    """A name as figures write it: on one line, without invisible characters, and without its middle if it is long."""
     return shortened(drawable(visible_line(value)), _LONGEST_NAME)
 
 
@@ -63,7 +63,7 @@ def legend_name(value: Any) -> str:
 
 
 def drawable(text: str) -> str:
-    """``text`` with signs that the fonts lack as escapes, in place of empty boxes and a warning; line feeds stay."""
+    """``text`` with characters that the fonts lack as escapes, in place of empty boxes and a warning."""
     fonts = mpl.rcParams
     known = _known_signs(tuple(fonts["font.family"]), tuple(fonts["font.sans-serif"]), tuple(fonts["font.serif"]))
     return "".join(sign if sign == "\n" or ord(sign) in known else ascii(sign)[1:-1] for sign in visible(text))
@@ -100,7 +100,7 @@ def panels(n: int, width: float, height: float, **shared: Any) -> tuple[Figure, 
 
 
 def name_legend(owner: Any, handles: Any, names: Sequence[str], **place: Any) -> Any:
-    """A legend of a figure or an axis, of names as they are: no mathematics in them."""
+    """A legend of a figure or an axis; its names are plain text, without mathematics."""
     legend = owner.legend(handles, names, frameon=False, fontsize=8, **place)
     as_they_are(legend)
     return legend
@@ -118,7 +118,7 @@ def legend_above(figure: Figure, handles: Any, names: Sequence[str]) -> None:
 
 
 def as_they_are(legend: Any) -> None:
-    """Leave the names of a legend as they are: no mathematics in them."""
+    """Show the names of a legend as plain text, without mathematics."""
     for text in legend.get_texts():
         text.set_parse_math(False)
 

@@ -1,4 +1,4 @@
-"""Figures of style control: how far models move, and what the covariates weigh."""
+"""Figures of style control: how far models move, and the coefficients of the covariates."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from jaxeval.plots.labels import Labels, Takes, figure_of
 from jaxeval.plots.style import GREY, finish, one_axis, plain, shown_name, width_of
+from jaxeval.tables.shown import rated
 from jaxeval.wording import counted
 
 _UP, _DOWN, _EVEN = "#2f7d4f", "#b5473c", "#1f5a93"
@@ -43,7 +44,8 @@ def plot_style_effect(effect: pd.DataFrame, top: int = 40, **labels: Unpack[Labe
     ratings.set_yticks(place, names, fontsize=8, parse_math=False)
     ratings.set_ylim(max(len(shown), 1) - 0.5, -0.5)
     hidden = len(effect) - len(shown)
-    more = f"\n{counted(hidden, 'more model')} not shown" if hidden else ""
+    one, many = rated(effect)
+    more = f"\n{counted(hidden, f'more {one}', f'more {many}')} not shown" if hidden else ""
     ratings.set_xlabel(f"rating (Elo); rank with control, and (without){more}", fontsize=8.5)
     ratings.legend(frameon=False, fontsize=8, loc="lower right")
     draw_shifts(shifts, shown[["shift", "shift_lower", "shift_upper"]], colours)
@@ -56,7 +58,7 @@ def plot_style_effect(effect: pd.DataFrame, top: int = 40, **labels: Unpack[Labe
 
 
 def shift_colours(up: pd.Series, down: pd.Series) -> NDArray[Any]:
-    """Colours of rows that surely went up, or down, and grey."""
+    """Colours of rows that surely went up or surely went down, and grey for the others."""
     return np.select([up, down], [_UP, _DOWN], GREY)
 
 
@@ -76,9 +78,12 @@ def draw_shifts(axis: Any, columns: pd.DataFrame, colours: NDArray[Any]) -> None
     ),
 )
 def plot_coefficients(coefficients: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
-    """Odds ratio of one unit of each covariate, with its interval; as ``coefficients()`` of a fit or bootstrap.
+    """Odds ratio of one unit of each covariate, with its interval.
 
-    Coefficients of the probit link have no odds ratios: the figure shows them themselves.
+    Coefficients of the probit link have no odds ratios: the figure shows the coefficients themselves.
+
+    Args:
+        coefficients: as ``coefficients()`` of a fit or bootstrap gives them.
     """
     place = np.arange(len(coefficients))
     names = [shown_name(name) for name in coefficients.index]

@@ -18,7 +18,7 @@ from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import centred
 from jaxeval.tables.shown import Shown, View, settings_line
 from jaxeval.tables.table import Table
-from jaxeval.wording import counted, named
+from jaxeval.wording import Noun, common_noun, competitor_settings, counted, named
 
 #: How many models a sentence names at most.
 _MOST_NAMED = 5
@@ -89,8 +89,13 @@ class BoardComparison(Shown):
     one_scale: bool = True  # False if the links differ: differences then do not show who moved
 
     def _shown(self) -> View:
-        title = f"BoardComparison: {' and '.join(self.names)}, {counted(len(self.models), 'model')} on both"
+        title = f"BoardComparison: {' and '.join(self.names)}, {self.competitor.counted(len(self.models))} on both"
         return View(title, self.table.set_index("model_name"), settings_line(self.settings), self.warnings)
+
+    @property
+    def competitor(self) -> Noun:
+        """What is rated, in a word and its plural."""
+        return common_noun(board.competitor for board in self.boards)
 
     @property
     def models(self) -> pd.Index:
@@ -154,7 +159,8 @@ class BoardComparison(Shown):
         table = pd.DataFrame(columns)
         size = np.where(apart, -np.abs(difference.estimate), np.inf)
         table = table.iloc[np.lexsort([-self.ratings[1].estimate, size])].reset_index(drop=True)
-        table.attrs = {"warnings": self.warnings, "settings": dict(self.settings), "report": "\n".join(self.notes)}
+        settings = {**self.settings, **competitor_settings(self.competitor)}
+        table.attrs = {"warnings": self.warnings, "settings": settings, "report": "\n".join(self.notes)}
         return Table.of(table, f"{' and '.join(self.names)} compared", _SHOWN_FIRST)
 
     @property
@@ -184,19 +190,19 @@ class BoardComparison(Shown):
     @cached_property
     def answer(self) -> list[str]:
         """What came out, in sentences: who moved, and how far the boards agree."""
-        table, movers = self.table, self.movers
+        table, movers, own = self.table, self.movers, self.competitor
         n, level = len(table), f"{100 * self.level:g}% level"
         if self.identical:
-            return [f"none of {counted(n, 'model')} moved: the boards hold the same votes, rated alike"]
+            return [f"none of {own.counted(n)} moved: the boards hold the same votes, rated alike"]
         if len(movers):
             said = [f"{row['model_name']} {_with_ends(row)}" for row in _records(movers)[:_MOST_NAMED]]
             more = f" and {len(movers) - len(said):,} more" if len(movers) > len(said) else ""
-            first = f"{len(movers):,} of {counted(n, 'model')} moved at the {level}, for all at once: "
+            first = f"{len(movers):,} of {own.counted(n)} moved at the {level}, for all at once: "
             sentences = [f"{first}{', '.join(said)}{more}"]
         else:
             row = _records(table.loc[[table["difference"].abs().idxmax()]])[0]
             largest = f"the largest difference is that of {row['model_name']}: {_with_ends(row)}"
-            none = f"none of {counted(n, 'model')} moved at the {level}"
+            none = f"none of {own.counted(n)} moved at the {level}"
             first = none if self.one_scale else "the links of the boards differ"
             sentences = [f"{first}; {largest}"]
         values = self.agreement
@@ -215,11 +221,12 @@ class BoardComparison(Shown):
         for name, only in zip(self.names, self.only, strict=True):
             if len(only):
                 messages.append(
-                    f"{counted(len(only), 'model is', 'models are')} on {name} only, and not compared: {named(only)}"
+                    f"{self.competitor.counted(len(only), 'is', 'are')} on {name} only, and not compared: {named(only)}"
                 )
         for why in dict.fromkeys(self.left_out.values()):
             models = [model for model, own in self.left_out.items() if own == why]
-            messages.append(f"{counted(len(models), 'model is', 'models are')} not compared, {why}: {named(models)}")
+            are = self.competitor.counted(len(models), "is", "are")
+            messages.append(f"{are} not compared, {why}: {named(models)}")
         for name, board in zip(self.names, self.boards, strict=True):
             messages += [f"{name}: {warning}" for warning in board.warnings]
         return messages

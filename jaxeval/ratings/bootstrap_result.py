@@ -24,7 +24,7 @@ from jaxeval.ratings.slices import Slices, slice_name
 from jaxeval.statistics.differences import Differences
 from jaxeval.statistics.draws import Draws, IntervalKind
 from jaxeval.tables.shown import Shown, View, settings_line
-from jaxeval.wording import counted, named
+from jaxeval.wording import Noun, common_noun, counted, named
 
 B = TypeVar("B", bound="Bootstrap")
 
@@ -93,6 +93,11 @@ class Bootstrap(Shown):
             table.insert(2, f"rating_{name}", ends[name])
         settings = settings_line(vars(self.settings) | {"level": 0.95, "n_resamples": None})
         return View(f"{type(self).__name__}: {what}", table, settings, self.warnings)
+
+    @property
+    def competitor(self) -> Noun:
+        """What is rated, in a word and its plural."""
+        return self.fit.competitor
 
     @property
     def models(self) -> pd.Index:
@@ -250,14 +255,14 @@ class Bootstrap(Shown):
         if len(share):
             worst = ", ".join(f"{m} ({s:.1%})" for m, s in share.head(5).items())
             messages.append(
-                f"{counted(len(share), 'model has', 'models have')} no finite rating in some resamples (share of "
+                f"{self.competitor.counted(len(share), 'has', 'have')} no finite rating in some resamples (share of "
                 f"them), which makes intervals of draws unreliable: {worst}"
             )
         held = self.fit.scale.weights > 0
         lost = float((self.converged & ~np.isfinite(self.draws_logit[:, held]).any(1)).mean())
         if held.any() and lost > 0:
             anchored = self.fit.scale.anchored
-            lacking = f"{named(self.models[held])} has no" if anchored else "no model has a"
+            lacking = f"{named(self.models[held])} has no" if anchored else f"no {self.competitor.one} has a"
             advice = "Choose another anchor, or a mean" if anchored else "More battles, or a ridge > 0, would help"
             messages.append(
                 f"in {lost:.1%} of the resamples {lacking} finite rating to hold the gauge, so that no model has a "
@@ -302,6 +307,11 @@ class Bootstraps(Shown, dict[Hashable, Bootstrap]):
         table = pd.DataFrame(rows, pd.Index(map(slice_name, self), name=" / ".join(self.by)))
         settings = settings_line(next(iter(self.values())).settings) if self else ""
         return View(f"Bootstraps: {counted(len(self), 'slice')}", table, settings, self.warnings)
+
+    @property
+    def competitor(self) -> Noun:
+        """What is rated, in a word and its plural."""
+        return common_noun(board.competitor for board in self.values())
 
     @property
     def warnings(self) -> list[str]:

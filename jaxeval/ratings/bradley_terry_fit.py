@@ -28,7 +28,7 @@ from jaxeval.statistics.comparison import MOST_SQUARE, check_square
 from jaxeval.statistics.quantiles import normal_quantile
 from jaxeval.tables.shown import Shown, View, settings_line
 from jaxeval.tables.table import Table
-from jaxeval.wording import counted, named
+from jaxeval.wording import MODEL, Noun, counted, named
 
 Fit = TypeVar("Fit", bound="BradleyTerryFit")
 
@@ -139,7 +139,7 @@ class BradleyTerryFit(Shown):
 
     def _how_many(self) -> str:
         n = int(self.n_battles.sum()) // 2  # the report may count those of other slices, too
-        return f"{counted(n, 'battle')} between {counted(len(self.ratings), 'model')}"
+        return f"{counted(n, 'battle')} between {self.competitor.counted(len(self.ratings))}"
 
     def _best_first(self) -> pd.DataFrame:
         """Ranks among finite ratings, ratings and battles; and what is wrong with models, if anything is."""
@@ -153,6 +153,11 @@ class BradleyTerryFit(Shown):
     def save(self, path: str | Path) -> None:
         """Write the ratings, and what made them, as JSON, for `read_ratings`; whole or not at all."""
         save_ratings(self.ratings, asdict(self.settings), path)
+
+    @property
+    def competitor(self) -> Noun:
+        """What is rated, in a word and its plural."""
+        return self.report.competitor
 
     @property
     def _board(self) -> Board:
@@ -240,7 +245,7 @@ class BradleyTerryFit(Shown):
         with np.errstate(invalid="ignore"):
             difference = theta[:, None] - theta
         expected = pd.DataFrame(self._likelihood.expected(difference), self.ratings.index, self.ratings.index)
-        return Table.of(expected, "Expected result of the row's model against the column's")
+        return Table.of(expected, f"Expected result of the row's {self.competitor.one} against the column's")
 
     @property
     def log_likelihood(self) -> float:
@@ -251,12 +256,13 @@ class BradleyTerryFit(Shown):
     def warnings(self) -> list[str]:
         """What the data cannot say, in words; empty for a healthy board."""
         far = self.logits.index[~(np.abs(self.logits) < _FAR_LOGIT) & self._board.active]
-        messages = board_warnings(self.component, self.standing, self.settings, self.status, far)
+        messages = board_warnings(self.component, self.standing, self.settings, self.status, far, self.competitor)
         alone = self._in_one_cluster
         if len(alone):
             messages.append(
-                f"{counted(len(alone), 'model has', 'models have')} all battles in one cluster: the data do not show "
-                f"how much other clusters would differ, so that errors and intervals are too small: {named(alone)}"
+                f"{self.competitor.counted(len(alone), 'has', 'have')} all battles in one cluster: the data do not "
+                "show how much other clusters would differ, so that errors and intervals are too small: "
+                f"{named(alone)}"
             )
         if self.settings.penalty != "none" and self.settings.reweight:
             messages.append(
@@ -320,9 +326,12 @@ class BradleyTerryFit(Shown):
 
 
 def board_warnings(
-    component: pd.Series, standing: pd.Series, options: FitOptions, status: str, far: pd.Index
+    component: pd.Series, standing: pd.Series, options: FitOptions, status: str, far: pd.Index, own: Noun = MODEL
 ) -> list[str]:
-    """Sentences on a board's identifiability and convergence; ``far`` are the models with ratings beyond reason."""
+    """Sentences on a board's identifiability and convergence; ``far`` are the models with ratings beyond reason.
+
+    ``own`` is the word for what the battles call a model.
+    """
     messages, ridge = [], options.ridge
     holds = f"the ridge of {ridge:g}" if ridge > 0 else "the penalty" if options.penalty != "none" else ""
     held = f" ({holds} alone makes it finite)" if holds else ""
@@ -331,7 +340,7 @@ def board_warnings(
         sizes = component.value_counts().sort_index()
         outside = component.index[component > 1]
         messages.append(
-            f"the models fall into {n_components:,} groups that never met ({named(sizes)} models); "
+            f"the {own.many} fall into {n_components:,} groups that never met ({named(sizes)} {own.many}); "
             + (
                 f"ratings compare only inside a group. Outside the first: {named(outside)}"
                 if ridge > 0
@@ -340,9 +349,10 @@ def board_warnings(
         )
     if not (standing == "").any():
         messages.append(
-            f"no two models took points off each other, directly or through others: no model has a finite rating{held}"
+            f"no two {own.many} took points off each other, directly or through others: no {own.one} has a finite "
+            f"rating{held}"
         )
-        return [*messages, *_alike(component.index), *_not_converged(status, far)]
+        return [*messages, *_alike(component.index, own), *_not_converged(status, far)]
     for text, why in (
         ("undefeated", "never lost a point to the main group: no finite rating"),
         ("winless", "never took a point off the main group: no finite rating"),
@@ -351,17 +361,18 @@ def board_warnings(
         concerned = standing.index[(standing == text) & (component == 1)]
         if len(concerned):
             messages.append(f"{named(concerned)}: {why}{held}")
-    return [*messages, *_alike(component.index), *_not_converged(status, far)]
+    return [*messages, *_alike(component.index, own), *_not_converged(status, far)]
 
 
-def _alike(models: pd.Index) -> list[str]:
+def _alike(models: pd.Index, own: Noun) -> list[str]:
     """A sentence on names that somebody may have meant as one."""
     groups: dict[str, list[str]] = {}
     for model in models:
         if isinstance(model, str):
             groups.setdefault(" ".join(model.split()).casefold(), []).append(model)
     alike = [" and ".join(map(repr, names)) for names in groups.values() if len(names) > 1]
-    return [f"names that differ only in blanks or case are taken as different models: {named(alike)}"] if alike else []
+    what = f"names that differ only in blanks or case are taken as different {own.many}"
+    return [f"{what}: {named(alike)}"] if alike else []
 
 
 def _not_converged(status: str, far: pd.Index) -> list[str]:
@@ -382,7 +393,8 @@ def fit_result(
     """The result of the class ``kind`` for a fitted board; ``count`` (M,) are judgments, by default battles."""
     board, models = likelihood.board, likelihood.board.models
     count = battles_per_model(board.cells, len(models)) if count is None else count
-    scale = make_scale(options.gauge, options.base, models, count, board.active, ELO_PER_UNIT[board.link])
+    unit = ELO_PER_UNIT[board.link]
+    scale = make_scale(options.gauge, options.base, models, count, board.active, unit, report.competitor)
     theta = rated_theta(board)
     standing = [STANDING_TEXT[s] for s in board.connectivity.standing.tolist()]
     made = {"gauge": scale.gauge, "method": board.method, "features": likelihood.features}

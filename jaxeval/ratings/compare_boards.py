@@ -32,7 +32,7 @@ from jaxeval.ratings.shared_draws import Posed, common_groups, shared_units
 from jaxeval.ratings.small_categories import CategoryBoard
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import checked_level
-from jaxeval.wording import counted, named
+from jaxeval.wording import common_noun, counted, named
 
 #: What a board may be given as.
 BoardLike: TypeAlias = Battles | Bootstrap | str | Path | Any
@@ -261,9 +261,10 @@ def _resampled_before(one: Battles | Bootstrap, other: Battles | Bootstrap, give
         )
     elif one.fit.n_battles.equals(other.fit.n_battles):
         told.append(
-            "every model has the same number of battles on both boards, and their draws are taken as independent: if "
-            "the boards rest on the same votes, intervals of differences are too wide. Pass the battles themselves, "
-            "with the options in which board b differs as options_b: the boards are then drawn together"
+            f"every {one.competitor.one} has the same number of battles on both boards, and their draws are taken as "
+            "independent: if the boards rest on the same votes, intervals of differences are too wide. Pass the "
+            "battles themselves, with the options in which board b differs as options_b: the boards are then drawn "
+            "together"
         )
     return _Resampled((one, other), pairing, told)
 
@@ -310,10 +311,11 @@ def _compared(found: _Resampled, asked: _Asked) -> BoardComparison:
                 left_out.setdefault(model, f"without a finite rating on {name}")
     models = both[~both.isin(list(left_out))]
     if len(models) < 2:
+        own = common_noun(board.competitor for board in boards)
         raise DataError(
-            f"{counted(len(models), 'model')} can be compared, and a comparison needs two. {names[0]} has "
-            f"{counted(len(a.models), 'model')} and {names[1]} {len(b.models):,}; {len(both):,} of them are on both, "
-            f"and {len(left_out):,} of these are left out for too few battles or no finite rating. If a model has "
+            f"{own.counted(len(models))} can be compared, and a comparison needs two. {names[0]} has "
+            f"{own.counted(len(a.models))} and {names[1]} {len(b.models):,}; {len(both):,} of them are on both, and "
+            f"{len(left_out):,} of these are left out for too few battles or no finite rating. If {own.a_one} has "
             "another name on each board, Battles.rename makes the names equal (on the command line --rename)"
         )
     n = len(a.draws)
@@ -347,7 +349,7 @@ def _on_scale(board: Bootstrap, models: pd.Index, asked: _Asked, draws: Int) -> 
     """The ratings of ``models`` alone, in a gauge that they hold, with the ``draws`` in the given order."""
     at, fit = board.models.get_indexer(models), board.fit
     rated, unit = np.ones(len(at), bool), fit.scale.unit
-    scale = make_scale(asked.gauge, asked.base, models, fit.n_battles.to_numpy()[at], rated, unit)
+    scale = make_scale(asked.gauge, asked.base, models, fit.n_battles.to_numpy()[at], rated, unit, board.competitor)
     theta = fit.theta[at]
     return Draws(
         models,

@@ -11,7 +11,7 @@ import pandas as pd
 from jaxeval.arrays import Bool, Float
 from jaxeval.checks import checked_rating
 from jaxeval.kernels.links import Link
-from jaxeval.wording import counted, did_you_mean
+from jaxeval.wording import MODEL, Noun, did_you_mean
 
 #: Elo points per logit: a difference of 400 means odds of ten to one.
 ELO_PER_LOGIT = 400 / np.log(10)
@@ -78,7 +78,13 @@ class Scale(NamedTuple):
 
 
 def make_scale(
-    gauge: Gauge, base: float, models: pd.Index, battles: Float, identified: Bool, unit: float = ELO_PER_LOGIT
+    gauge: Gauge,
+    base: float,
+    models: pd.Index,
+    battles: Float,
+    identified: Bool,
+    unit: float = ELO_PER_LOGIT,
+    own: Noun = MODEL,
 ) -> Scale:
     """The scale of a board.
 
@@ -87,6 +93,7 @@ def make_scale(
         battles: (M,) battles of each model.
         identified: (M,) models that have a comparable rating; only those enter a mean.
         unit: Elo per unit of strength.
+        own: the word for a model in errors.
 
     Raises:
         TypeError: a rating is no number.
@@ -105,11 +112,11 @@ def make_scale(
     anchor, rating = gauge[0], checked_rating("the rating that fixes the gauge", gauge[1])
     if anchor not in models:
         hint = did_you_mean(anchor, models)
-        raise ValueError(f"the anchor model {anchor!r} is not among the {counted(len(models), 'model')}{hint}")
+        raise ValueError(f"the anchor {own.one} {anchor!r} is not among the {own.counted(len(models))}{hint}")
     position = models.get_loc(anchor)
     if not identified[position]:
         raise ValueError(
-            f"the anchor model {anchor!r} has no rating that compares with the others' (its wins or losses do not "
+            f"the anchor {own.one} {anchor!r} has no rating that compares with the others' (its wins or losses do not "
             "connect it with the main group); choose another"
         )
     weights = np.zeros(len(models))

@@ -29,7 +29,7 @@ from jaxeval.ratings.slices import slice_name, slice_title
 from jaxeval.ratings.small_categories import CategoryBoard, CategoryFit
 from jaxeval.statistics.differences import MOST_COMPARISONS, MOST_NOT_FINITE
 from jaxeval.tables.table import Table
-from jaxeval.wording import counted, named
+from jaxeval.wording import common_noun, competitor_settings, counted, named
 
 #: Under so many votes a rating is marked preliminary, as at the Arena.
 PRELIMINARY_VOTES = 300
@@ -115,10 +115,11 @@ def leaderboard(
         On boards so wide that comparing all pairs would take minutes, ``rank_best``, ``rank_worst`` and ``tier`` are
         missing, with a warning.
 
-        ``attrs`` holds ``warnings`` (list of sentences), ``report`` (what was read and left out) and ``settings``. Some
-        boards have a list of records there, too: with features or a tie model ``coefficients``, the tie parameter among
-        them; those of `prediction_powered` ``judge``, what the judge's verdicts are worth; those of `small_categories`
-        ``categories``, what they borrow; those of `fit_judge_panel` ``judges``.
+        ``attrs`` holds ``warnings`` (list of sentences), ``report`` (what was read and left out) and ``settings``. If
+        the battles have another word than "model" for what is rated, the settings have it and its plural as
+        ``competitor``. Some boards have a list of records there, too: with features or a tie model ``coefficients``,
+        the tie parameter among them; those of `prediction_powered` ``judge``, what the judge's verdicts are worth;
+        those of `small_categories` ``categories``, what they borrow; those of `fit_judge_panel` ``judges``.
 
     Examples:
         >>> import jaxeval
@@ -161,7 +162,7 @@ def leaderboard(
         of_slice.append([*board.warnings, *_rank_warnings(board, min_battles), *_few_battles(board, interval)])
     warnings, overlap = (boards.warnings, boards.told) if isinstance(boards, Bootstraps) else ([], "")
     warnings += of_slice[0] if names == [None] else shared_warnings(names, of_slice, list(boards.values()))
-    first = next(iter(boards.values()))
+    first, word = next(iter(boards.values())), common_noun(board.competitor for board in boards.values())
     if interval != "wald":
         warnings += too_few_draws(len(first.draws), level)
     table = pd.concat(tables, ignore_index=True)
@@ -179,9 +180,10 @@ def leaderboard(
             **{name: value for name, value in asdict(first.settings).items() if value != ()},  # no covariates
             **shown,
             "level": float(level),
+            **competitor_settings(word),
         },
     }
-    return Table.of(table, f"Leaderboard of {counted(table['model_name'].nunique(), 'model')}", _SHOWN_FIRST)
+    return Table.of(table, f"Leaderboard of {word.counted(table['model_name'].nunique())}", _SHOWN_FIRST)
 
 
 def too_few_draws(n: int, level: float) -> list[str]:
@@ -206,54 +208,57 @@ def _resampled_before(battles: Any) -> Mapping[Hashable, Bootstrap] | None:
 
 def _check_enough(boards: Iterable[Bootstrap], min_battles: int) -> None:
     """Raise DataError if no board has a model of ``min_battles`` battles."""
+    boards = list(boards)
     most, model = max((board.fit.n_battles.max(), str(board.fit.n_battles.idxmax())) for board in boards)
     if most < min_battles:
+        own = common_noun(board.competitor for board in boards)
         raise DataError(
-            f"no model has {counted(min_battles, 'battle')} or more, so that no model takes a rank. {model} has the "
-            f"most, {most:,}: lower min_battles (--min-votes)"
+            f"no {own.one} has {counted(min_battles, 'battle')} or more, so that no {own.one} takes a rank. {model} "
+            f"has the most, {most:,}: lower min_battles (--min-votes)"
         )
 
 
 def _rank_warnings(board: Bootstrap, min_battles: int) -> list[str]:
     """Sentences about models that take no rank, and about those that cannot be told apart."""
-    messages, differences = [], board.differences(min_battles)
+    messages, differences, own = [], board.differences(min_battles), board.competitor
     few = board.models[board.fit.n_battles < min_battles]
     if len(few):
         messages.append(
-            f"{counted(len(few), 'model has', 'models have')} fewer than {min_battles:,} battles: rated with the "
+            f"{own.counted(len(few), 'has', 'have')} fewer than {min_battles:,} battles: rated with the "
             f"others, at the end of the table without a rank: {named(few)}"
         )
     ranked = board.ranked(min_battles)
     unsure = ranked & ~ranked.index.isin(board.models[differences.models])
     if unsure.any():
         messages.append(
-            f"{counted(int(unsure.sum()), 'model has', 'models have')} no finite rating in more than "
-            f"{MOST_NOT_FINITE:.0%} of the resamples, too often to be told apart from other models: "
+            f"{own.counted(int(unsure.sum()), 'has', 'have')} no finite rating in more than {MOST_NOT_FINITE:.0%} of "
+            f"the resamples, too often to be told apart from other {own.many}: "
             f"{named(ranked.index[unsure])}. Each has a rank spread over the whole board, however high or low its "
-            "rating is, and no tier; and it adds a place above and one below to the spread of every other model. "
-            "min_battles (--min-votes) leaves out models with few battles"
+            f"rating is, and no tier; and it adds a place above and one below to the spread of every other {own.one}. "
+            f"min_battles (--min-votes) leaves out {own.many} with few battles"
         )
     if not differences.within_reach:
         messages.append(
-            f"no tiers and no rank spread: {differences.n_comparisons:,} differences, of all pairs of models in all "
-            f"resamples, are more than the {MOST_COMPARISONS:,} that are compared; leave out models with few battles "
-            "(min_battles, --min-votes), or take fewer resamples"
+            f"no tiers and no rank spread: {differences.n_comparisons:,} differences, of all pairs of {own.many} in "
+            f"all resamples, are more than the {MOST_COMPARISONS:,} that are compared; leave out {own.many} with few "
+            "battles (min_battles, --min-votes), or take fewer resamples"
         )
     return messages
 
 
 def _few_battles(board: Bootstrap, interval: BoardInterval) -> list[str]:
     """A sentence on models whose intervals could be better."""
-    options = board.settings
+    options, own = board.settings, board.competitor
     few = board.models[board.fit.n_battles < FEW_BATTLES]
     others = JudgePanelFit, PlackettLuceFit, PredictionPoweredFit, CategoryFit  # they have no Firth penalty
     no_better = isinstance(board.fit, others) or (options.penalty == "firth" and interval == "wald")
     if not len(few) or options.beside_firth or options.reweight or no_better:
         return []
+    preliminary = counted(len(few), f"preliminary {own.one} has", f"preliminary {own.many} have")
     return [
-        f"{counted(len(few), 'preliminary model has', 'preliminary models have')} fewer than {FEW_BATTLES} battles: "
+        f"{preliminary} fewer than {FEW_BATTLES} battles: "
         f'{named(few)}. Intervals of so few hold best with penalty="firth" and interval="wald" (--penalty firth '
-        "--interval wald), which also rate models that won or lost everything"
+        f"--interval wald), which also rate {own.many} that won or lost everything"
     ]
 
 

@@ -120,7 +120,7 @@ class JudgePanelFit(BradleyTerryFit):
 
     def _how_many(self) -> str:
         n = counted(int(self.n_battles.sum()) // 2, "verdict")
-        return f"{n} of {counted(len(self._panel.judges), 'judge')} on {counted(len(self.ratings), 'model')}"
+        return f"{n} of {counted(len(self._panel.judges), 'judge')} on {self.competitor.counted(len(self.ratings))}"
 
     @property
     def warnings(self) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from jaxeval.data.features import design
-from jaxeval.data.rankings import RankingCells, Rankings, as_rankings
+from jaxeval.data.rankings import ITEM, RankingCells, Rankings, as_rankings
 from jaxeval.data.report import DataReport
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
 from jaxeval.ratings.gauge import Gauge
@@ -16,7 +16,7 @@ from jaxeval.ratings.options import FitOptions
 from jaxeval.ratings.ranking_boards import RankingBoard, fit_ranking_board
 from jaxeval.ratings.slices import whole_board
 from jaxeval.ratings.vote_groups import VoteGroups
-from jaxeval.wording import counted
+from jaxeval.wording import MODEL, counted
 
 #: Options of a fit that are about battles, with the value that stands for none.
 _OF_BATTLES = {"features": (), "ties": "half", "link": "logit", "reweight": False, "penalty": "none"}
@@ -44,7 +44,8 @@ class PlackettLuceFit(BradleyTerryFit):
     """
 
     def _how_many(self) -> str:
-        return f"{counted(self.report.n_battles, 'ranking')} of {counted(len(self.ratings), 'item')}"
+        items = ITEM if self.competitor == MODEL else self.competitor
+        return f"{counted(self.report.n_battles, 'ranking')} of {items.counted(len(self.ratings))}"
 
     @property
     def _rankings(self) -> RankingBoard:

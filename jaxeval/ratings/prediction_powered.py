@@ -95,7 +95,7 @@ class PredictionPoweredFit(BradleyTerryFit):
 
     def _how_many(self) -> str:
         people = f"{counted(self.n_human, 'battle')} judged by people and {self.n_judge_only:,} by the judge alone"
-        return f"{people}, of {counted(len(self.ratings), 'model')}"
+        return f"{people}, of {self.competitor.counted(len(self.ratings))}"
 
     @property
     def warnings(self) -> list[str]:
@@ -104,8 +104,8 @@ class PredictionPoweredFit(BradleyTerryFit):
         messages = super().warnings
         if len(unseen):
             messages.append(
-                f"{counted(len(unseen), 'model has', 'models have')} verdicts of the judge only, and so no rating: "
-                f"{named(unseen)}. soft_elo (jaxeval soft-elo) places models without human votes"
+                f"{self.competitor.counted(len(unseen), 'has', 'have')} verdicts of the judge only, and so no rating: "
+                f"{named(unseen)}. soft_elo (jaxeval soft-elo) places {self.competitor.many} without human votes"
             )
         if 0 < self.n_human < FEW_VOTES:
             messages.append(
@@ -139,7 +139,8 @@ class PredictionPoweredBoard(Bootstrap):
             if self.worth - worths.mean() > _TOO_LOW * worths.std() > 0:
                 messages.append(
                     f"in the resamples the judge's verdicts are worth {counted(round(worths.mean()), 'vote')} on "
-                    f"average, below the {self.worth:,.0f} of the data: with so few votes per model both numbers are "
+                    f"average, below the {self.worth:,.0f} of the data: with so few votes per {self.competitor.one} "
+                    "both numbers are "
                     "too low, and so is the interval of the worth"
                 )
         return messages

@@ -17,6 +17,7 @@ from jaxeval.ratings.bootstrap import bootstrap
 from jaxeval.ratings.contextual_bootstrap import ContextualBootstrap
 from jaxeval.ratings.options import BootstrapOptions, ResampleArguments
 from jaxeval.tables.table import Table
+from jaxeval.wording import competitor_settings
 
 
 @spelled_out(BootstrapOptions)
@@ -92,6 +93,10 @@ def style_effect(
     table.attrs = {
         "coefficients": controlled.coefficients(level).reset_index().to_dict("records"),
         "warnings": list(dict.fromkeys([*controlled.warnings, *plain.warnings])),
-        "settings": {**asdict(controlled.settings), "level": float(level)},
+        "settings": {
+            **asdict(controlled.settings),
+            "level": float(level),
+            **competitor_settings(controlled.competitor),
+        },
     }
     return Table.of(table, "Ratings with style control and without")

@@ -215,8 +215,8 @@ def slice_ratings(
         )
     if not summary:
         raise ValueError(
-            f"no slice of {by!r} rates {counted(min_models, 'model')}: slices are too small; join some of them, or "
-            "take smaller min_battles= and min_models="
+            f"no slice of {by!r} rates {counted(min_models, 'model')}: slices are too small; join some of them, "
+            "or in Python lower min_battles= and min_models="
         )
     result = pd.concat(ratings, ignore_index=True) if full else pd.DataFrame(summary)
     result.attrs = {"warnings": warnings, "settings": {"by": by, "ridge": ridge}}

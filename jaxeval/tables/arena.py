@@ -30,7 +30,7 @@ ARENA_COLUMNS = (
 
 
 def arena_table(table: pd.DataFrame, published: date | str, about: pd.DataFrame | None = None) -> pd.DataFrame:
-    """A leaderboard in the columns and types of the Arena's data set; see the module's text for what those rest on.
+    """A leaderboard in the columns and types of the Arena's data set; the module's docstring names their sources.
 
     Models without a rating or a rank keep their row, with null there: the Arena's set has no infinite numbers.
 
@@ -38,7 +38,7 @@ def arena_table(table: pd.DataFrame, published: date | str, about: pd.DataFrame 
         table: as `jaxeval.leaderboard` gives it.
         published: the day of the leaderboard, as a date or "2026-09-13".
         about: organizations and licenses: columns ``organization`` and ``license``, by model as the index; by default
-            those columns of ``table``, if it has them. Models without have null.
+            those columns of ``table``, if it has them. Other models get null.
 
     Raises:
         DataError: the table is no leaderboard; ``published`` is no date.

@@ -1,10 +1,10 @@
-"""A leaderboard for people: the columns of a screen instead of all that programs may want."""
+"""A leaderboard for people: the columns of a screen, and not all columns that programs may want."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jaxeval.wording import counted
+from jaxeval.wording import competitor_of, counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 _BOARD = {"model_name", "rating", "rating_lower", "rating_upper", "vote_count", "rank", "standing", "degenerate_share"}
 _OWN = {*_BOARD, "variance", "rank_best", "rank_worst", "tier", "category", "component", "preliminary"}
 
-#: What ratings of tie models are.
+#: Tie models, and the scale of their ratings.
 _TIE_SCALES = {
     "davidson": "Davidson: ratings are log-odds of decisive battles",
     "rao_kupper": "Rao and Kupper: ratings are log-odds of a win if the slightest advantage decided",
@@ -25,14 +25,14 @@ def is_board(table: pd.DataFrame) -> bool:
 
 
 def more_columns(table: pd.DataFrame) -> list[Any]:
-    """Columns of a leaderboard that were asked for: what is known of its models besides, and shares of ranks."""
+    """Further columns of a leaderboard: metadata of its models, and shares of ranks that were asked for."""
     return [name for name in table if name not in _OWN and not str(name).startswith("expected_score_")]
 
 
 def for_people(table: pd.DataFrame) -> pd.DataFrame:
-    """Of a leaderboard rank and spread, model, rating and interval, votes, tier, notes and what was joined to it.
+    """The columns of a leaderboard that people read; other tables stay as they are.
 
-    Other tables stay as they are.
+    These are rank and spread, model, rating and interval, votes, tier, notes, and the metadata joined to the table.
     """
     import pandas as pd
 
@@ -55,7 +55,7 @@ def for_people(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def rank_spread(row: dict[Any, Any]) -> str:
-    """The ranks that the data leave open to a model, as "2-5"; nothing where it takes no rank."""
+    """The ranks that the data leave open to a model, as "2-5"; empty for a model without a rank."""
     import pandas as pd
 
     best, worst = row.get("rank_best"), row.get("rank_worst")
@@ -63,7 +63,7 @@ def rank_spread(row: dict[Any, Any]) -> str:
 
 
 def row_notes(row: dict[Any, Any]) -> str:
-    """What is to be said of a model's rating in a few words, or nothing."""
+    """Notes on a model's rating in a few words; empty if there are none."""
     notes = []
     if row["component"] > 1:
         notes.append(f"group {row['component']}")
@@ -79,6 +79,7 @@ def row_notes(row: dict[Any, Any]) -> str:
 def settings_lines(table: pd.DataFrame) -> list[str]:
     """What was read for a `leaderboard` table, and how it was made."""
     settings = table.attrs["settings"]
+    own = competitor_of(settings)
     weights = ", inverse-pair-frequency weights" if settings["reweight"] else ""
     if settings.get("features"):
         unit = "normalized" if settings["normalize"] else "raw"
@@ -92,7 +93,7 @@ def settings_lines(table: pd.DataFrame) -> list[str]:
         weights += f"; {settings['link']} link"
     cluster = f" of {settings['cluster']}" if settings["cluster"] else ""
     cluster += f" within {settings['strata']}" if settings["strata"] else ""
-    few = f"; models under {settings['min_battles']:,} votes take no rank" if settings["min_battles"] else ""
+    few = f"; {own.many} under {settings['min_battles']:,} votes take no rank" if settings["min_battles"] else ""
     draw = f"{settings['scheme']} resample"
     if "prior_spread" in settings:
         draw, weights = "draw", f"; spreads about {settings['prior_spread']:g} Elo or less before the battles"
@@ -101,8 +102,8 @@ def settings_lines(table: pd.DataFrame) -> list[str]:
         f"{counted(settings['n_resamples'], draw)}{cluster}, seed {settings['seed']}; "
         f"{100 * settings['level']:g}% {settings['interval']} intervals; ridge {settings['ridge']:g}{weights}; "
         f"gauge: {settings['gauge']}",
-        f"rank spread: by differences to all other models, {100 * settings['level']:g}% "
-        f"{'for all models at once' if settings['simultaneous_ranks'] else 'for each model by itself'}{few}",
+        f"rank spread: by differences to all other {own.many}, {100 * settings['level']:g}% "
+        f"{f'for all {own.many} at once' if settings['simultaneous_ranks'] else f'for each {own.one} by itself'}{few}",
         f"{settings['dtype']}, {settings['method']} method, on {settings['n_devices']} x {settings['device']}; "
         f"{settings['versions']}",
     ]

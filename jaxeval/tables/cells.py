@@ -1,4 +1,4 @@
-"""Numbers and names of a DataFrame as cells: text of one length in a column, and where intervals and shares stand."""
+"""The cells of a DataFrame as text with equal decimals in a column, and which columns are intervals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jaxeval.arrays import Float
 from jaxeval.wording import visible_line
 
 MISSING = "-"
-#: Beyond them numbers are written with an exponent.
+#: Numbers beyond these are written with an exponent.
 _LARGEST, _SMALLEST = 1e15, 1e-4
 
 
@@ -26,7 +26,7 @@ class Interval(NamedTuple):
 
 
 def with_index(frame: pd.DataFrame) -> tuple[pd.DataFrame, int]:
-    """The frame with its index as leading columns, and their number: 0 where the index only counts the rows."""
+    """The frame with its index as leading columns, and their number: 0 where the index only numbers the rows."""
     index = frame.index
     if isinstance(index, pd.RangeIndex) and index.name is None:
         return frame, 0
@@ -77,7 +77,7 @@ def as_numbers(column: pd.Series) -> Float:
 
 
 def cell_texts(frame: pd.DataFrame) -> list[list[str]]:
-    """The cells of each column; an estimate and the ends of its interval have as many decimals."""
+    """The cells of each column; an estimate and the ends of its interval have equally many decimals."""
     together = [[k] for k in range(frame.shape[1])]
     for own in find_intervals(frame):
         for k in own:
@@ -86,7 +86,7 @@ def cell_texts(frame: pd.DataFrame) -> list[list[str]]:
 
 
 def _column(column: pd.Series, like: pd.DataFrame) -> list[str]:
-    """The cells of a column, with the decimals of the columns ``like`` if it is of doubles."""
+    """The cells of a column; floating-point numbers get the decimals that suit the columns ``like``."""
     if is_bool_dtype(column.dtype):
         return [MISSING if value is pd.NA else "yes" if value else "no" for value in column]
     if is_integer_dtype(column.dtype):
@@ -98,7 +98,7 @@ def _column(column: pd.Series, like: pd.DataFrame) -> list[str]:
 
 
 def cell_text(value: Any) -> str:
-    """One cell of a column of mixed values: names on one line, without characters that are obeyed and not seen."""
+    """One cell of a column of mixed values: names on one line, their invisible characters written out."""
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
     if isinstance(value, float | np.floating):
@@ -107,7 +107,7 @@ def cell_text(value: Any) -> str:
 
 
 def _decimals(values: Float) -> int:
-    """Four digits of the largest, and not more than three behind the point but for small ones; none of whole ones."""
+    """Decimals for four digits of the largest value: at most three unless all are small, none for whole numbers."""
     finite = np.abs(values[np.isfinite(values)])
     largest = finite.max(initial=0.0)
     if (finite == np.round(finite)).all():
@@ -119,7 +119,7 @@ def _decimals(values: Float) -> int:
 
 
 def number_text(value: float, decimals: int) -> str:
-    """A number with so many decimals; with an exponent where those would show nothing of it, or it is very large."""
+    """A number with so many decimals; with an exponent if these would show only zeros, or if it is very large."""
     if np.isnan(value):
         return MISSING
     if value == 0 or np.isinf(value):

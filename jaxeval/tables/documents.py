@@ -1,19 +1,19 @@
-"""Tables for documents: Markdown and LaTeX, in which no name is more than text."""
+"""Tables for documents, in Markdown and LaTeX: every name is shown as plain text."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 from jaxeval.tables.cells import cell_texts, with_index
-from jaxeval.tables.headings import heading
+from jaxeval.tables.headings import heading as usual_heading
 from jaxeval.wording import visible, visible_line
 
 if TYPE_CHECKING:
     import pandas as pd
 
-#: What Markdown reads as more than a character; GitHub links addresses by "://" and "www." alone.
+#: Characters that Markdown interprets; GitHub makes links of "://" and "www.", too.
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|~$&@^#]|:(?=//)|(?<=www)\.)")
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -32,11 +32,11 @@ _LATEX = {
     "`": r"\textasciigrave{}",
     "'": r"\textquotesingle{}",
     '"': r"\char34{}",  # babel gives the sign itself another meaning
-    # After the end of a row both would be read as its options.
+    # After the end of a row LaTeX would read these as options of the row.
     "[": "{[}",
     "]": "{]}",
     "*": "{*}",
-    # Two in a row would be drawn as one sign.
+    # LaTeX would draw two in a row as one character.
     "-": "-{}",
     ",": ",{}",
 }
@@ -47,12 +47,24 @@ _ROWS_OF_A_PAGE = 45
 
 
 def markdown_text(text: str) -> str:
-    """``text`` as Markdown shows it unchanged; characters that are obeyed and not seen are written out."""
+    """``text`` escaped so that Markdown shows it unchanged; invisible characters are written out."""
     return _MARKDOWN.sub(r"\\\1", visible(text))
 
 
-def markdown_table(table: pd.DataFrame, *, title: str | None = None, notes: Iterable[str] = ()) -> str:
+def markdown_table(
+    table: pd.DataFrame,
+    *,
+    title: str | None = None,
+    notes: Iterable[str] = (),
+    heading: Callable[[Any], str] = usual_heading,
+) -> str:
     r"""A table in GitHub's Markdown, with a title above it and notes below it.
+
+    Args:
+        table: its columns, after an index that names its rows.
+        title: a line above it.
+        notes: lines below it.
+        heading: makes a heading of a column's name.
 
     Examples:
         >>> import pandas as pd
@@ -63,7 +75,7 @@ def markdown_table(table: pd.DataFrame, *, title: str | None = None, notes: Iter
         | a\|b | 1012 |
         <BLANKLINE>
     """
-    heads, columns, numbers = _cells(table)
+    heads, columns, numbers = _cells(table, heading)
     lines = [] if title is None else [f"**{markdown_text(visible_line(title))}**", ""]
     lines.append(_markdown_row(heads))
     lines.append("|" + "|".join("---:" if number else "---" for number in numbers) + "|")
@@ -74,14 +86,21 @@ def markdown_table(table: pd.DataFrame, *, title: str | None = None, notes: Iter
 
 
 def latex_text(text: str) -> str:
-    """``text`` as LaTeX shows it unchanged; characters that are obeyed and not seen are written out."""
+    """``text`` escaped so that LaTeX shows it unchanged; invisible characters are written out."""
     return _LATEX_SIGN.sub(lambda sign: _LATEX[sign[0]], visible(text))
 
 
-def latex_table(table: pd.DataFrame, *, title: str | None = None, notes: Iterable[str] = ()) -> str:
+def latex_table(
+    table: pd.DataFrame,
+    *,
+    title: str | None = None,
+    notes: Iterable[str] = (),
+    heading: Callable[[Any], str] = usual_heading,
+) -> str:
     r"""A table for LaTeX with the package booktabs, and longtable where it has more rows than a page.
 
-    Names beyond Latin letters need XeLaTeX or LuaLaTeX, and a font that has them.
+    Names beyond Latin letters need XeLaTeX or LuaLaTeX, and a font that has them. The arguments are those of
+    `markdown_table`.
 
     Examples:
         >>> import pandas as pd
@@ -100,7 +119,7 @@ def latex_table(table: pd.DataFrame, *, title: str | None = None, notes: Iterabl
         \end{table}
         <BLANKLINE>
     """
-    heads, columns, numbers = _cells(table)
+    heads, columns, numbers = _cells(table, heading)
     kinds = "".join("r" if number else "l" for number in numbers)
     head = " & ".join(map(latex_text, heads)) + r" \\"
     rows = []
@@ -119,8 +138,8 @@ def latex_table(table: pd.DataFrame, *, title: str | None = None, notes: Iterabl
     return "\n".join(body) + "\n"
 
 
-def _cells(table: pd.DataFrame) -> tuple[list[str], list[list[str]], list[bool]]:
-    """Heads, the cells of each column, and which columns are of numbers."""
+def _cells(table: pd.DataFrame, heading: Callable[[Any], str]) -> tuple[list[str], list[list[str]], list[bool]]:
+    """Headings, the cells of each column, and which columns hold numbers."""
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
     frame, _ = with_index(table)
@@ -134,7 +153,7 @@ def _markdown_row(cells: Iterable[str]) -> str:
 
 
 def _latex_number(text: str) -> str:
-    """A number with the signs of mathematics."""
+    """A number in LaTeX's mathematical notation."""
     infinite = {"inf": r"$\infty$", "-inf": r"$-\infty$"}
     if text in infinite:
         return infinite[text]

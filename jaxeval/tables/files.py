@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from jaxeval.errors import DataError
 from jaxeval.execution.atomic_write import whole_file
-from jaxeval.wording import visible, visible_line
+from jaxeval.wording import competitor_of, visible, visible_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,30 +29,30 @@ def write_table(
     settings: Mapping[str, Any] | None = None,
     raw_names: bool = False,
 ) -> None:
-    r"""Write a table as its file's ending says, whole or not at all.
+    r"""Write a table in the format of its file's ending, whole or not at all.
 
     ``.csv``, ``.parquet`` and ``.json`` hold every column in full. ``.md`` (GitHub's Markdown), ``.tex`` (LaTeX with
     booktabs) and ``.html`` (a page) are for people: numbers are rounded, a `leaderboard` keeps its main columns, and
-    the title stands above the table, the notes below. In them a name is never more than text, and characters that are
-    obeyed and not seen are written out. An index comes first, as columns, unless it only counts rows.
+    the title stands above the table, the notes below. Names are plain text in them, and invisible characters are
+    written out. An index becomes the first columns, unless it only numbers the rows.
 
-    CSV: text that a spreadsheet would run as a formula gets an apostrophe in front. Remove the first character of text
-    that matches ``^'+[=+\-@\uff1d\uff0b\uff0d\uff20\t\r\n]`` to get it back, or write ``raw_names``.
+    CSV: text that a spreadsheet would run as a formula gets an apostrophe in front. To restore it, remove the first
+    character of text that matches ``^'+[=+\-@\uff1d\uff0b\uff0d\uff20\t\r\n]``; or write ``raw_names``.
 
     JSON: an object of ``settings`` (among them the seed, versions, the report on what was read and the warnings),
-    ``coefficients`` and ``judges`` if there are any, ``rows``, a record each, and a ``digest`` that tells damage. It is
-    the SHA-256 of the object without it as ``json.dumps(..., sort_keys=True, separators=(",", ":"))`` writes it.
-    Numbers that are missing or infinite are null, so that a bound is null where an interval has no end, or where there
-    is no interval; Parquet and CSV tell the two apart.
+    ``coefficients`` and ``judges`` if there are any, ``rows`` (a record each), and a ``digest`` that reveals damage.
+    This is the SHA-256 of the object without it, as ``json.dumps(..., sort_keys=True, separators=(",", ":"))`` writes
+    it. Missing and infinite numbers are null. A bound is therefore null where an interval has no end, and where there
+    is no interval; Parquet and CSV distinguish the two.
 
     Args:
         table: ``attrs`` may hold ``settings``, ``report``, ``warnings``, ``coefficients`` and ``judges``, as of
             `leaderboard`.
         path: where to write it.
-        format: "csv", "parquet", "json", "md", "tex" or "html", whatever the ending is.
+        format: "csv", "parquet", "json", "md", "tex" or "html"; by default what the ending says.
         title: of documents.
         notes: lines below the table, in documents; by default what was read, and the warnings.
-        settings: in JSON and Parquet instead of those in ``attrs``.
+        settings: written to JSON and Parquet instead of those in ``attrs``.
         raw_names: write text to CSV as it is.
 
     Raises:
@@ -125,19 +126,20 @@ def table_bytes(
         besides = {name: attrs[name] for name in ("coefficients", "judges") if attrs.get(name)}
         return json_table(rows, {"settings": {**attrs.get("settings", {}), **about}, **besides}).encode()
     else:
+        rows.attrs = attrs
         return _document(rows, format, title, _notes(attrs) if notes is None else list(notes)).encode()
     return file.getvalue()
 
 
 def _only_counts(index: pd.Index) -> bool:
-    """Whether an index names no rows: numbers without a name."""
+    """Whether an index only numbers the rows: integers, and no name."""
     from pandas.api.types import is_integer_dtype
 
     return index.nlevels == 1 and index.name is None and (len(index) == 0 or is_integer_dtype(index.dtype))
 
 
 def write_text(text: str, path: str | Path) -> None:
-    """Write a text for people as UTF-8, whole or not at all; control characters as escapes, as on the screen.
+    """Write a text for people as UTF-8, whole or not at all; control characters are escaped as on the screen.
 
     Raises:
         OSError: it cannot be written.
@@ -152,7 +154,7 @@ def _write_parquet(rows: pd.DataFrame, file: IO[bytes], attrs: Mapping[str, Any]
     from jaxeval.tables.records import plain_values
 
     kept = rows.copy(deep=False)
-    kept.attrs = plain_values(attrs)  # which pandas saves beside the columns, as JSON
+    kept.attrs = plain_values(attrs)  # pandas saves them beside the columns, as JSON
     try:
         kept.to_parquet(file, index=False)
     except (pa.ArrowException, TypeError, ValueError) as error:
@@ -164,6 +166,7 @@ def _document(rows: pd.DataFrame, format: str, title: str | None, notes: list[st
     from jaxeval.tables.headings import heading
 
     shown = for_people(rows)
+    own_heading = partial(heading, competitor=competitor_of(rows.attrs.get("settings")))
     if format == "html":
         from html import escape
 
@@ -172,12 +175,12 @@ def _document(rows: pd.DataFrame, format: str, title: str | None, notes: list[st
         name = escape(visible_line(title or "Table"))
         return (
             f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{name}</title>\n'
-            f"{html_table(shown, title=title, notes=notes, heading=heading)}\n</html>\n"
+            f"{html_table(shown, title=title, notes=notes, heading=own_heading)}\n</html>\n"
         )
     from jaxeval.tables.documents import latex_table, markdown_table
 
     write = markdown_table if format == "md" else latex_table
-    return write(shown, title=title, notes=notes)
+    return write(shown, title=title, notes=notes, heading=own_heading)
 
 
 def _notes(attrs: Mapping[str, Any]) -> list[str]:

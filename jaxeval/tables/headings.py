@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-#: Headings that are no plain words.
+from jaxeval.wording import MODEL, Noun, capitalised
+
+#: Headings that differ from the words of the column's name.
 _HEADINGS = {
     "mae": "MAE",
     "mae_lower": "MAE lower",
     "mae_upper": "MAE upper",
-    "model_name": "Model",
     "vote_count": "Votes",
     "rating_lower": "Lower",
     "rating_upper": "Upper",
 }
+#: Columns that hold competitors, or their number, whatever these are called.
+_OF_COMPETITORS = {
+    "model_name": "{one}",
+    "model": "{one}",
+    **{f"model_{k}": f"{{one}} {k}" for k in ("a", "b", "1", "2", "3")},
+    "n_models": "{many}",
+}
 
 
-def heading(name: object) -> str:
-    """The heading of a column: its name with spaces and a capital letter, numbers of things by the things' name."""
+def heading(name: object, competitor: Noun = MODEL) -> str:
+    """The heading of a column: its name with spaces and a capital letter. ``n_votes`` becomes "Votes"."""
     text = str(name)
     if text in _HEADINGS:
         return _HEADINGS[text]
-    words = text.replace("_", " ").removeprefix("n ")
-    return words[:1].upper() + words[1:]
+    if text in _OF_COMPETITORS:
+        return capitalised(_OF_COMPETITORS[text].format(**competitor._asdict()))
+    return capitalised(text.replace("_", " ").removeprefix("n "))

@@ -14,8 +14,8 @@ from jaxeval.arrays import Float
 from jaxeval.tables.cells import Interval, as_numbers, cell_texts, find_intervals, with_index
 from jaxeval.wording import counted, visible, visible_line
 
-_LONG = 40  # characters of a text that may take several lines
-# Colours that are seen on white and on black.
+_LONG = 40  # a text of more characters may take several lines
+# Colours that are visible on white and on black.
 _BAND, _POINT, _SHARE = "rgba(70,130,190,.4)", "rgb(40,100,170)", "rgba(70,130,190,.25)"
 _STYLE = (
     ".jaxeval{overflow-x:auto}"
@@ -43,8 +43,8 @@ def html_table(
 ) -> str:
     """A table as a piece of HTML that stands by itself, for a notebook or within a page.
 
-    Names, headings, the title and the notes may hold any text: it is escaped, characters that are obeyed and not seen
-    are written out, and MathJax is told to leave all of it alone.
+    Names, headings, the title and the notes may hold any text: it is escaped, invisible characters are written out, and
+    a class keeps MathJax away from it.
 
     Args:
         frame: the table; an index that names its rows comes first.
@@ -53,7 +53,7 @@ def html_table(
         bars: draw each interval (``x_lower`` to ``x_upper``, with a mark at ``x``) in a cell of its own, and each
             share and count behind its number.
         heading: makes a heading of a column's name.
-        most_rows: show so many rows, and say how many more there are; all by default.
+        most_rows: rows to show; a line says how many more there are. All by default.
 
     Examples:
         >>> import pandas as pd

@@ -25,7 +25,7 @@ from jaxeval.wording import named
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Bytes of a file's name that every file system takes, less room for a digest.
+#: Bytes of a file's name that every file system accepts, less room for a digest.
 _LONGEST_NAME = 180
 _DATASET = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 
@@ -125,7 +125,7 @@ def _interval(lower: float, upper: float) -> str:
 
 
 def _file_name(name: str) -> str:
-    """A name that every file system takes, and that leads out of no folder."""
+    """A name that every file system accepts, and that cannot lead out of its folder."""
     safe = quote(name, safe="", errors="surrogatepass")
     if not safe.strip("."):
         safe = safe.replace(".", "%2E") or "%00"
@@ -135,7 +135,7 @@ def _file_name(name: str) -> str:
 
 
 def _yaml(entry: dict[str, Any]) -> str:
-    """A list of one entry as YAML: values as JSON writes them, which YAML reads."""
+    """A list of one entry as YAML; values are written as JSON, which YAML can read."""
     lines = []
     for name, value in entry.items():
         if isinstance(value, dict):

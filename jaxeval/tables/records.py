@@ -1,4 +1,4 @@
-"""Tables as JSON: rows with what they rest on, and a digest that tells damage."""
+"""Tables as JSON: the rows, what they rest on, and a digest that reveals damage."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def json_table(table: pd.DataFrame, about: Mapping[str, Any]) -> str:
-    """A table as JSON: an object of ``rows``, a record each, of what ``about`` holds, and of ``digest``.
+    """A table as JSON: an object of ``rows`` (a record each), of what ``about`` holds, and of ``digest``.
 
-    Numbers that are missing or infinite are null, so that a bound is null where an interval has no end or where there
-    is no interval; Parquet and CSV tell the two apart. The digest is `json_digest` of all else.
+    Missing and infinite numbers are null. A bound is therefore null where an interval has no end, and where there is no
+    interval; Parquet and CSV distinguish the two. The digest is the `json_digest` of all the rest.
     """
     content = plain_values({**about, "rows": table.to_dict("records")})
     content["digest"] = json_digest(content)
@@ -24,14 +24,14 @@ def json_table(table: pd.DataFrame, about: Mapping[str, Any]) -> str:
 
 
 def json_digest(content: Mapping[str, Any]) -> str:
-    """SHA-256 of an object of JSON but for its own ``digest``, with sorted names, no spaces, and ASCII alone."""
+    """SHA-256 of a JSON object without its own ``digest``, written with sorted names, no spaces, and only ASCII."""
     rest = {name: part for name, part in content.items() if name != "digest"}
     text = json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def plain_values(value: Any) -> Any:
-    """``value`` in types that JSON has: None for every number that it lacks, text for what is no number."""
+    """``value`` in types that JSON has: None for missing and infinite numbers, text for all other types."""
     import numpy as np
     import pandas as pd
 

@@ -15,9 +15,9 @@ import pandas as pd
 
 from jaxeval.tables.html import html_table
 from jaxeval.tables.text import folded, text_table
-from jaxeval.wording import counted, visible_line
+from jaxeval.wording import MODEL, Noun, competitor_of, counted, visible_line
 
-#: Rows of the input that data show; results show so many rows at first.
+#: Rows that data show of their input, and results of their table, unless they are asked for more.
 ROWS_OF_DATA = 5
 _ROWS_OF_HTML = 60
 
@@ -42,12 +42,13 @@ class Html(str):
 
 
 class Shown:
-    """What shows itself by its `_shown`: results, and data."""
+    """Base of results and data, which show themselves through their `_shown`."""
 
     def _shown(self) -> View:
-        """What is shown, in no more than a moment, as debuggers ask for it; by default the fields of a dataclass.
+        """What is shown. It must take no more than a moment, as debuggers ask for it.
 
-        These are its first table, if it has one, or else its numbers: a row, or as many as its arrays have entries.
+        By default it is the first table among the fields of a dataclass. Without a table it is the dataclass's numbers:
+        one row, or as many rows as its arrays have entries.
         """
         own = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
         settings = settings_line(own.get("settings", {"level": own.get("level")}))
@@ -102,8 +103,18 @@ def view_of(result: Shown) -> View:
     return result._shown()
 
 
+def rated(value: Any) -> Noun:
+    """What a table or a result rates, as far as it says so; of the last of several tables."""
+    if isinstance(value, pd.DataFrame):
+        return competitor_of(value.attrs.get("settings"))
+    found = getattr(value, "competitor", None)
+    if found is None and isinstance(value, Mapping) and value:
+        return rated(list(value.values())[-1])
+    return found if isinstance(found, Noun) else MODEL
+
+
 def settings_line(settings: Any) -> str:
-    """What made a result, on a line, of its settings: a mapping, a dataclass, or None."""
+    """The settings of a result (a mapping, a dataclass, or None) on one line."""
     given: Mapping[str, Any] = vars(settings) if is_dataclass(settings) else settings or {}
     n, level = given.get("n_resamples"), given.get("level")
     parts = [] if n is None else [counted(n, "resample") if n else "no resamples"]

@@ -1,10 +1,11 @@
 r"""Tables as CSV that is harmless in spreadsheets.
 
 Excel, LibreOffice and Google Sheets run a cell as a formula if it begins with =, +, - or @, after a tab or a line end
-too. So whoever names a model could run one on the reader's machine ("CSV injection"). The field has two answers. OWASP
-advises exporters to put an apostrophe in front, which readers of data then have to remove. pandas and most libraries
-write text as it is. jaxeval puts the apostrophe before such text and nowhere else, so that names can be read back
-without a loss, and leaves it out on request. Parquet and JSON hold names as they are: programs should read those.
+too. Somebody who chooses a model's name could therefore run a formula on the reader's machine ("CSV injection"). The
+field has two answers. OWASP advises exporters to put an apostrophe in front, which readers of data then have to remove.
+pandas and most libraries write text as it is. jaxeval puts the apostrophe before such text and nowhere else, so that
+programs can restore the names; on request it writes no apostrophes. Parquet and JSON hold names as they are: programs
+should read those.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ def write_csv(table: pd.DataFrame, file: IO[bytes], raw_names: bool = False) -> 
     r"""Write columns as CSV, without the index.
 
     Text, the names of columns too, that a spreadsheet would run as a formula gets an apostrophe in front. So does text
-    that begins with apostrophes and such a sign. Whoever reads the file gets the names back without a loss: remove the
-    first character of text that begins with ``'+[=+\-@\uff1d\uff0b\uff0d\uff20\t\r\n]``, a regular expression (in
+    that begins with apostrophes and such a sign. To restore the names, remove the first character of text that begins
+    with ``'+[=+\-@\uff1d\uff0b\uff0d\uff20\t\r\n]``, a regular expression (in
     pandas: ``names.str.replace(r"^'(?='*[=+\-@\uff1d\uff0b\uff0d\uff20\t\r\n])", "", regex=True)``).
 
     Args:

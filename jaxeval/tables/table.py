@@ -10,11 +10,11 @@ from jaxeval.wording import visible
 
 
 class Table(Shown, pd.DataFrame):  # type: ignore[misc]
-    """A DataFrame that a function returns as its result, and what is made of it.
+    """A DataFrame that a function returns as its result, and that shows its most important columns first.
 
-    It prints as pandas prints it, if all columns fit on a line of ``pandas.options.display.width`` characters. Else the
-    columns that matter most are printed, numbers rounded, and the other columns are named below. In notebooks it shows
-    bars. The order of the columns themselves does not change.
+    If all columns fit on a line of ``pandas.options.display.width`` characters, it prints as pandas prints it.
+    Otherwise it prints the most important columns with rounded numbers, and names the others below. In notebooks it
+    shows bars. The order of the columns in the frame does not change.
 
     Examples:
         >>> import jaxeval
@@ -38,7 +38,7 @@ class Table(Shown, pd.DataFrame):  # type: ignore[misc]
 
     @classmethod
     def of(cls, frame: pd.DataFrame, title: str, first: tuple[str, ...] = ()) -> Table:
-        """The frame, with its ``attrs``, a title for notebooks, and the columns that are to be shown first."""
+        """The frame with its ``attrs``, a title for notebooks, and the columns to show first."""
         table = cls(frame)
         table.attrs = frame.attrs
         table._title, table._first = title, first
@@ -75,7 +75,7 @@ class Table(Shown, pd.DataFrame):  # type: ignore[misc]
 
 
 class PropertyTable(Table):
-    """A table that a method gave before it became a property: what still calls it gets it."""
+    """A table that a property gives and that a method gave before: to call it still works."""
 
     def __call__(self) -> pd.DataFrame:
         """The same, as a plain DataFrame."""

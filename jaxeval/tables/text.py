@@ -1,4 +1,4 @@
-"""A DataFrame as lines of text: leading columns, an estimate beside its interval, and what is not shown by name."""
+"""A DataFrame as lines of text: its first columns, estimates with their intervals, and the names of other columns."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _LONGEST = 36
 
 
 def text_table(frame: pd.DataFrame, *, width: int = 80, most_rows: int | None = None, n_rows: int | None = None) -> str:
-    """The first rows and columns of a table, as many as fit, and a line that says what is left out.
+    """The first rows and columns of a table, as many as fit, and a line on what is not shown.
 
     Args:
         frame: the table; an index that names its rows comes first.
         width: characters of a line.
         most_rows: rows to show; all by default.
-        n_rows: rows that there are in all, where the table holds the first ones only.
+        n_rows: number of all rows, where the table holds only the first ones.
     """
     shown = frame if most_rows is None else frame.head(most_rows)
     table, n_names = with_index(shown)
@@ -30,7 +30,7 @@ def text_table(frame: pd.DataFrame, *, width: int = 80, most_rows: int | None = 
     ends = {own.lower: own for own in find_intervals(table)}
     within = {own.upper for own in ends.values()}
     for k, name in enumerate(table.columns):
-        if k in within or (table.shape[0] and not any(texts[k])):  # words that there are none of
+        if k in within or (table.shape[0] and not any(texts[k])):  # a column of empty texts
             continue
         head, cells = _short(visible_line(", ".join(map(str, name)) if isinstance(name, tuple) else name)), texts[k]
         names.append(head if k not in ends else f"{head}, {visible_line(table.columns[ends[k].upper])}")
@@ -53,7 +53,7 @@ def text_table(frame: pd.DataFrame, *, width: int = 80, most_rows: int | None = 
 
 
 def folded(text: str, width: int, most_lines: int | None = None) -> str:
-    """``text`` without characters that are obeyed and not seen, its lines folded at words; at most so many of each."""
+    """``text`` with lines folded at words, each into ``most_lines`` or fewer; invisible characters are written out."""
     lines = visible(text).split("\n")
     return "\n".join(
         fill(line, width, subsequent_indent="  ", max_lines=most_lines, placeholder=" …") for line in lines
@@ -61,7 +61,7 @@ def folded(text: str, width: int, most_lines: int | None = None) -> str:
 
 
 def text_width(text: str) -> int:
-    """Places that a text takes in a terminal: two for a sign of East Asian width, none for an accent."""
+    """Columns that a text takes in a terminal: two for a wide East Asian character, none for a combining accent."""
     return sum(0 if combining(sign) else 1 + (east_asian_width(sign) in "WF") for sign in text)
 
 

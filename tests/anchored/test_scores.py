@@ -126,7 +126,7 @@ class TestScores:
                 {},
                 r"1 row has no outcome, neither win nor tie nor loss \(first in row 0; rows count from 0\)",
             ),
-            (COUNTS.assign(wins=["3", "x"]), {}, "column 'wins' is not numeric .*, first in row 1, .*: 'x'"),
+            (COUNTS.assign(wins=["3", "x"]), {}, "column 'wins' is not numeric .*: 'x' .first in row 1"),
             (COUNTS.assign(squares=99), {}, "squares must lie between"),
             (COUNTS.drop(columns="wins"), {}, "no column 'wins'"),
             (COUNTS.drop(columns="losses"), {}, "no column 'losses'"),

@@ -207,7 +207,7 @@ def test_verdicts_of_several_models_without_their_names(verdicts, tmp_path):
 @pytest.mark.parametrize(
     ("wins", "message"),
     [
-        (["3", "x", "4"], "bad.csv: column 'wins' is not numeric (str), first in row 1, rows counted from 0: 'x'"),
+        (["3", "x", "4"], "bad.csv: column 'wins' is not numeric (str): 'x' (first in row 1; rows count from 0)"),
         ([3, 0, 4], "bad.csv: 1 row has no outcome, neither win nor tie nor loss (first in row 1;"),
         ([3, -1, 4], "wins must be finite and not negative"),
     ],

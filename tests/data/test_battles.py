@@ -347,7 +347,9 @@ class TestErrors:
     def test_missing_values(self, column, missing):
         frame = VOTES.astype(object)
         frame.loc[[2, 4], column] = missing
-        self.contains(self.message(frame), repr(column), "2 missing values", "row 2", "fill them or drop those rows")
+        self.contains(
+            self.message(frame), repr(column), "2 missing values", "row 2", "fill in values or drop those rows"
+        )
 
     @pytest.mark.parametrize(
         ("column", "options"), [("target", {}), ("w", {"weight": "w", "winner": "winner"}), ("winner_tie", {})]

@@ -37,7 +37,7 @@ class TestAsRead:
         assert_same_draws(*counted_and_read(ENGINES[engine](path), path, keep=["language", "tags", "flags", "voter"]))
 
     def test_missing_results(self, path, engine):
-        with pytest.raises(DataError, match=r"column 'some' has \d\d\d missing values: fill them"):
+        with pytest.raises(DataError, match=r"column 'some' has \d\d\d missing values: fill in values"):
             count_battles(ENGINES[engine](path), winner="some")
 
     def test_unknown_labels(self, path, engine):

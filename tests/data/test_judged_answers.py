@@ -189,6 +189,9 @@ def test_duplicates():
 
 def test_labels_are_0_or_1_and_one_an_answer():
     found = message(TABLE.assign(human=[1, 2, 0, 2, 0.5, 1, 1, 1]))
+    assert "column 'human' is not numeric (str): 'yes' (first in row 0; rows count from 0): write labels as" in message(
+        TABLE.assign(human=["yes"] * 8)
+    )
     assert "column 'human': labels must be 0 or 1, and 3 labels are not: 2 (2), 0.5 (1) (first in row 1" in found
     runs = long(2).reset_index(drop=True)
     runs.loc[0, "human"] = 1 - runs.loc[0, "human"]
@@ -205,7 +208,9 @@ def test_columns():
         assert "no column 'z' in the table" in message(**{option: "z"})
     assert "no column 'z'" in message(keep=["z"])
     assert "column 'item' has 1 missing value (first in row 2" in message(TABLE.assign(item=[*"ab", None, *"cdefg"]))
-    assert "column 'gpt' is not numeric" in message(TABLE.assign(gpt="right"))
+    told = message(TABLE.assign(gpt="right"))
+    assert "column 'gpt' is not numeric" in told
+    assert "write judgments as 1 and 0 or as scores, or name the value that means right with positive=" in told
     assert "column 'gpt' has 1 infinite value" in message(TABLE.assign(gpt=[np.inf, *[1] * 7]))
     with pytest.raises(TypeError, match="keep must be a list"):
         read(keep="topic")

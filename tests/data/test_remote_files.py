@@ -1,6 +1,7 @@
 """Files on other machines, from a server on 127.0.0.1 that also answers as the hub does."""
 
 import builtins
+import errno
 import gzip
 import io
 import logging
@@ -21,6 +22,7 @@ from served import REPOSITORY, TOKEN, served
 import jaxeval
 from jaxeval.data import remote_files
 from jaxeval.data.file_lists import files_of, local_file, names_of
+from jaxeval.data.remote_errors import reaching
 from jaxeval.data.remote_names import base_name, is_remote, shown
 from jaxeval.data.saved_battles import digests
 from jaxeval.errors import DataError
@@ -404,6 +406,12 @@ def test_too_large_a_file_is_refused_before_it_is_fetched(server, copies, monkey
         jaxeval.read_battles(f"{server.url}/votes.csv")
     assert server.fetched == []
     assert copies() == []
+
+
+def test_a_full_disk_is_named():
+    message = r"no space is left in .* after at least 5 of 9 bytes; no part of it is kept: .* TMPDIR"
+    with pytest.raises(DataError, match=message), reaching("https://x/votes.csv", done=lambda: (5, 9)):
+        raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_a_path_is_no_address():

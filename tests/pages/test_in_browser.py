@@ -402,3 +402,21 @@ def test_sections_of_results(visit, tmp_path):
     assert names(page, "results")[0] in set(scores["model_name"][scores["score"] == scores["score"].min()])
     page.get_by_role("tab", name="Audit: Can this leaderboard be believed?").click()
     assert audit.verdict[0] in page.locator(".panel.results").inner_text()
+
+
+def test_a_page_of_players_names_no_model(visit, tmp_path):
+    votes, sides = jaxeval.simulate_votes(900, 5, seed=0, details=True), {"model_a": "player_1", "model_b": "player_2"}
+    for side in sides:
+        votes[side] = votes[side].astype(str).str.replace("model", "player")
+    games = jaxeval.Battles.from_pandas(votes.rename(columns=sides), **sides, keep=["language"])
+    boards = jaxeval.leaderboard(games, by="language", n_resamples=20, progress=False)
+    jaxeval.page(boards, tmp_path / "games.html", battles=games)
+    page = visit(tmp_path / "games.html")
+    for view in page.get_by_role("tablist", name="Views").get_by_role("tab").all_inner_texts():
+        open_view(page, view)
+        page.wait_for_timeout(200)
+        root = page.locator(".panel:not([hidden])")
+        said = [root.inner_text(), root.inner_html()] if view != "How it was made" else [root.inner_text()]
+        for text in said:
+            shown = re.sub(r'="(?:model|m\\w+)"', "", text)
+            assert not re.search(r"\bmodels?\b", shown, re.IGNORECASE), view

@@ -325,3 +325,58 @@ def test_dates_of_a_history_are_read_in_all_forms(tmp_path, board):
     history = with_board(None, board, pd.Timestamp("2026-09-11").date()).assign(date="20260911")
     (shown,) = data_of(written(tmp_path, board, history=history))["boards"]
     assert shown["history"]["dates"] == ["2026-09-11"]
+
+
+@pytest.fixture(scope="module")
+def games():
+    """Battles of players."""
+    votes = jaxeval.simulate_votes(2_000, 5, seed=0, details=True)
+    sides = {"model_a": "player_1", "model_b": "player_2"}
+    return jaxeval.Battles.from_pandas(votes.rename(columns=sides), **sides, keep=["language"])
+
+
+class TestCompetitors:
+    """A page says what is rated by the word that the data have for it."""
+
+    @staticmethod
+    def seen(html):
+        """What stands on a page without its script."""
+        return re.sub(r"<(script|style)\b.*?</\1>", "", html, flags=re.DOTALL)
+
+    def test_heads_facts_and_sentences(self, tmp_path, games):
+        html = written(tmp_path, board_of(games), battles=games)
+        assert '<th scope="col">Player</th>' in html
+        assert "5 players \u00b7 2,000 votes" in self.seen(html)
+        assert not re.search(r"\bmodels?\b(?!-)", self.seen(html), re.IGNORECASE)
+        own = data_of(html)["competitor"]
+        assert own == {"one": "player", "many": "players", "a_one": "a player", "head": "Player", "heads": "Players"}
+
+    def test_the_scripts_take_it_from_the_data(self):
+        """No text of a script calls what readers see a model; "model" alone is a kind of column, and of gauge."""
+        lines = [line for line in script_text().splitlines() if not re.match(r"\s*(//|/?\*)", line)]
+        texts = re.findall(r"""("[^"]*"|'[^']*'|`[^`]*`)""", "\n".join(line.partition(" // ")[0] for line in lines))
+        parts = [re.sub(r"\$\{[^}]*\}", "", text) for text in texts]
+        assert [text for text in parts if re.search(r"\b[Mm]odels?\b", text) and text != '"model"'] == []
+
+    def test_of_fits_and_other_results(self, tmp_path, games):
+        html = written(tmp_path, jaxeval.fit_bradley_terry(games))
+        assert "no player of this board has an interval" not in html
+        assert data_of(html)["competitor"]["many"] == "players"
+        found = jaxeval.audit(games, parts=["board", "drift"], n_resamples=20, progress=False)
+        assert data_of(written(tmp_path, found))["competitor"]["many"] == "players"
+        assert data_of(written(tmp_path, found))["results"][1]["columns"][1]["title"] == "Player"
+
+    def test_of_models(self, tmp_path, board):
+        html = written(tmp_path, board)
+        assert '<th scope="col">Model</th>' in html
+        assert data_of(html)["competitor"]["head"] == "Model"
+
+    def test_a_word_is_never_more_than_text(self, tmp_path, games):
+        odd = games.filter(lambda votes: votes["target"] >= 0)
+        odd = jaxeval.Battles.from_pandas(
+            odd.to_pandas().rename(columns={"model_a": "x", "model_b": "y"}),
+            model_a="x", model_b="y", target="target", competitor="<b>x</b>,</script>",
+        )  # fmt: skip
+        html = written(tmp_path, board_of(odd))
+        assert '<th scope="col">&lt;b&gt;x&lt;/b&gt;</th>' in html
+        assert html.count("</script>") == 2

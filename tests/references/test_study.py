@@ -637,7 +637,7 @@ class TestWords:
         everything = reference_study(battles, **{**OPTIONS, "n_resamples": 0, "few_pairs": 0}).advice
         assert sum("are ranked best by references of tier" in sentence for sentence in everything) == 4
         (none,) = single_advice(np.empty((1, 14, 0)), study.by_budget, 14, replace(study.settings, budgets=()))
-        assert "with more votes agree better for that alone" in none
+        assert "with more votes agree better for that reason alone" in none
 
     def test_tiers_are_advised_by_relative_changes(self, study):
         """References of tier 1 are fewer places off, but rank few models."""

@@ -57,7 +57,7 @@ def test_draws(relation, path):
 
 
 def test_errors(session, relation):
-    with pytest.raises(DataError, match=r"column 'some' has \d\d\d missing values: fill them"):
+    with pytest.raises(DataError, match=r"column 'some' has \d\d\d missing values: fill in values"):
         count_battles(relation, winner="some")
     with pytest.raises(DataError, match=r"pyspark cannot count rows by .*: \w+: .*is not true"):
         count_battles(session.sql("SELECT 'x' AS model_a, 'y' AS model_b, assert_true(false) AS winner"))

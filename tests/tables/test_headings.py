@@ -3,6 +3,7 @@
 import pytest
 
 from jaxeval.tables.headings import heading
+from jaxeval.wording import Noun
 
 
 @pytest.mark.parametrize(
@@ -18,3 +19,18 @@ from jaxeval.tables.headings import heading
 )
 def test_headings_begin_with_a_capital(name, head):
     assert heading(name) == head
+
+
+@pytest.mark.parametrize(
+    ("name", "head"),
+    [
+        ("model_name", "City"),
+        ("model", "City"),
+        ("model_b", "City b"),
+        ("n_models", "Cities"),
+        ("model_error", "Model error"),
+        ("rating", "Rating"),
+    ],
+)
+def test_columns_of_competitors_have_their_word(name, head):
+    assert heading(name, Noun.of("city")) == head

@@ -1,0 +1,144 @@
+"""The word for what is rated, on everything that the commands print and write."""
+
+import json
+import re
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import jaxeval
+from jaxeval.cli.main import main
+
+SIDES = ("--model-a", "player_1", "--model-b", "player_2")
+#: A word of models that is one of statistics: what a test presumes, an error by it, models of ties.
+_OF_STATISTICS = re.compile(r"where the model misfits|the model is right|errors of the model|Model error|model of ties")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Games of players, one of whom never lost, two of whom met nobody else."""
+    path = tmp_path_factory.mktemp("games")
+    votes = jaxeval.simulate_votes(1_500, 6, seed=0, details=True).rename(
+        columns={"model_a": "player_1", "model_b": "player_2"}
+    )
+    for side in ("player_1", "player_2"):
+        votes[side] = votes[side].astype(str).str.replace("model", "player")
+    few = {"player_1": ["hero"] * 3 + ["x", "y"], "player_2": ["player-1"] * 3 + ["y", "x"], "winner": "model_a"}
+    games = pd.concat([votes.astype({"winner": str}), pd.DataFrame(few)], ignore_index=True).ffill()
+    games.to_csv(path / "games.csv", index=False)
+    games[:900].to_csv(path / "before.csv", index=False)
+    return path
+
+
+def run(*arguments, code=0):
+    result = CliRunner().invoke(main, list(map(str, arguments)))
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def of_models(text):
+    """Lines that call something a model."""
+    said = [
+        line for line in text.splitlines() if re.search(r"\bmodels?\b", _OF_STATISTICS.sub("", line), re.IGNORECASE)
+    ]
+    return [line for line in said if "model_a" not in line]
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        (("leaderboard", "games.csv", "--min-votes", "10"), "3 players have fewer than 10 battles"),
+        (("leaderboard", "games.csv", "--simultaneous-ranks", "--ridge", "0.1"), "for all players at once"),
+        (("leaderboard", "games.csv", "--by", "language"), "  Player "),
+        (("leaderboard", "games.csv", "--features", "length_a:length_b", "--ties", "davidson"), "  Player "),
+        (("compare-boards", "before.csv", "games.csv"), "no player of 6 moved at the 95% level"),
+        (("next", "games.csv", "--k", "40"), "Expected intervals by player"),
+        (("next", "games.csv", "--plan", "--votes", "100"), "Votes for the ratings of 9 players"),
+    ],
+)
+def test_screens(folder, command, shown, monkeypatch):
+    monkeypatch.chdir(folder)
+    resampled = () if command[0] == "next" else ("--resamples", "30")
+    text = run(*command, *SIDES, *resampled, "--full")
+    assert shown in text
+    assert of_models(text) == []
+
+
+def test_what_a_leaderboard_writes(folder, tmp_path):
+    written = {name: tmp_path / f"board.{name}" for name in ("md", "tex", "html", "json", "svg")}
+    asked = ("leaderboard", folder / "games.csv", *SIDES, "--resamples", "30")
+    for name in ("md", "tex", "html", "json"):
+        run(*asked, "--out", written[name], "--quiet")
+    text = run(*asked, "--plot", written["svg"], "--eval-results", tmp_path / "hub", "--eval-benchmark", "a/b:c")
+    assert "wrote results of 6 players to" in text
+    for name in ("md", "tex", "html"):
+        assert of_models(written[name].read_text()) == [], name
+    assert "| Rank | Spread | Player | Rating |" in written["md"].read_text()
+    found = json.loads(written["json"].read_text())
+    assert found["settings"]["competitor"] == ["player", "players"]
+    assert "model_name" in found["rows"][0]  # columns are an interface
+
+
+def test_another_word(folder, tmp_path):
+    asked = ("leaderboard", folder / "games.csv", *SIDES, "--resamples", "30")
+    text = run(*asked, "--competitor-name", "city,cities")
+    assert "the cities fall into 2 groups" in text
+    assert "player_1" not in text
+    assert of_models(text) == []
+    result = run(*asked, "--competitor-name", ",", code=2)
+    assert "Invalid value for '--competitor-name': ',' is no word such as 'player'" in result
+
+
+def test_errors(folder):
+    asked = ("leaderboard", folder / "games.csv", *SIDES, "--resamples", "30")
+    assert "no player 'nobody' among the 9" in run(*asked, "--exclude", "nobody", code=1)
+    assert "the anchor player 'nobody' is not among the 9 players" in run(*asked, "--gauge", "nobody=1000", code=1)
+    assert "no player has 9,999 battles or more" in run(*asked, "--min-votes", "9999", code=1)
+    newcomer = ("next", folder / "games.csv", *SIDES, "--k", "5", "--pair", "nobody", "hero")
+    assert "no player 'nobody' on the board" in run(*newcomer, code=1)
+
+
+def test_the_word_stays_in_a_state(folder, tmp_path):
+    state, asked = tmp_path / "state.parquet", (*SIDES, "--resamples", "20", "--state", tmp_path / "state.parquet")
+    assert "  Player " in run("leaderboard", folder / "before.csv", *asked)
+    assert jaxeval.Battles.load(state).competitor.one == "player"
+    assert "  Knight " in run("leaderboard", folder / "games.csv", *asked, "--competitor-name", "knight")
+    assert jaxeval.Battles.load(state).competitor.many == "knights"
+
+
+def test_the_audit(folder, tmp_path):
+    out = tmp_path / "audit"
+    columns = ("--voter", "voter", "--time", "time", "--by", "language")
+    text = run("audit", folder / "games.csv", *SIDES, *columns, "--resamples", "40", "--full", "--out", out)
+    assert "Does one number per player fit?" in text
+    assert re.search(r"^ +-  hero +unrated +3$", text, re.MULTILINE)
+    for page in (text, (out / "audit.md").read_text(), (out / "audit.html").read_text()):
+        assert of_models(page) == []
+    assert "<th" in (out / "audit.html").read_text()
+    assert "| Rank | Player | Rating |" in (out / "audit.md").read_text()
+
+
+def test_rankings(tmp_path):
+    path = tmp_path / "races.csv"
+    rows = [
+        (race, name, rank) for race in range(40) for rank, name in enumerate("abc"[race % 3 :] + "abc"[: race % 3], 1)
+    ]
+    pd.DataFrame(rows, columns=["race", "runner", "rank"]).to_csv(path, index=False)
+    asked = ("rankings", path, "--ranking", "race", "--item", "runner", "--resamples", "20")
+    text = run(*asked)
+    assert "40 rankings of 3 runners" in text
+    assert "  Runner " in text
+    assert of_models(text) == []
+    assert "  Athlete " in run(*asked, "--competitor-name", "athlete")
+
+
+def test_panels(tmp_path):
+    path = tmp_path / "panel.csv"
+    verdicts = jaxeval.simulate_panel(200, 4, seed=0).rename(
+        columns={"model_a": "left_image", "model_b": "right_image"}
+    )
+    verdicts.to_csv(path, index=False)
+    asked = ("panel", path, "--model-a", "left_image", "--model-b", "right_image", "--resamples", "20")
+    assert "  Image " in run(*asked)
+    assert "  Photo " in run(*asked, "--competitor-name", "photo")
