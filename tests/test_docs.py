@@ -103,6 +103,14 @@ def test_links_of_the_site_that_lead_nowhere_are_found(tmp_path):
     assert [line.split(": ")[1] for line in found] == wrong
 
 
+def test_an_index_of_an_accented_letter_stands_beside_it():
+    pytest.importorskip("sphinx")
+    mathml = module_of_the_site("mathml").mathml
+    found = "".join(mathml(r"\tilde q_1 + \sum_{i}^{n} x_i", block=True).split())
+    assert '<msub><moveraccent="true"><mi>q</mi><mostretchy="false">~</mo></mover><mn>1</mn></msub>' in found
+    assert "<munderover><mo" in found  # a sum keeps its limits above and below
+
+
 def test_every_public_name_has_a_place_in_the_reference():
     """A new module joins the group of its package; one of a new package needs a line in docs/_site/groups.py."""
     groups = module_of_the_site("groups")
