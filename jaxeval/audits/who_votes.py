@@ -104,7 +104,7 @@ def who_votes(
         min_votes: decided votes that a voter needs to be tested.
         alpha: false alarms of either test: the chance of any ("holm"), or their share among all alarms.
         correction: over voters: "benjamini-hochberg" or "holm". Blocks and bursts are always corrected by Holm.
-        n_strongest: how many voters of the largest pulls; the board is fitted anew without each of them.
+        n_strongest: how many voters of the largest pulls to show; the board is fitted anew without each in turn.
 
     Raises:
         DataError: there is no such column, no row has a voter, results are soft, or a time cannot be read.

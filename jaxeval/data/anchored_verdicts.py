@@ -294,8 +294,9 @@ def _labelled(column: pd.Series, labels: Labels) -> tuple[Float, tuple[str, ...]
     if not isinstance(labels, Mapping):
         return read_labels(column, labels, may_miss=True).target, ()
     odd = next((word for word in labels.values() if word not in (*STANDARD, *_SIDES)), None)
-    if odd is not None:
-        raise ValueError(f"labels must map each label to one of 'win', 'tie', 'loss', got {plain(odd)!r}")
+    if odd is not None or not labels:
+        found = repr(plain(odd)) if labels else "an empty mapping"
+        raise ValueError(f"labels must map each label to one of 'win', 'tie', 'loss', got {found}")
     said = ", ".join(f"{str(label)!r} as {word}" for label, word in labels.items())
     words = {label: _SIDES.get(word, word) for label, word in labels.items()}
     return read_labels(column, words, may_miss=True).target, (f"column {column.name!r}: read {said}",)

@@ -27,7 +27,7 @@ from jaxeval.data.columns import (
 from jaxeval.data.judge_calls import Unparsed
 from jaxeval.data.nested_columns import with_fields
 from jaxeval.data.presentation_orders import ITEM, JUDGE, OUTPUT, RUN, usual_column
-from jaxeval.data.replied_columns import holds_text, replied_grades, usual_replies
+from jaxeval.data.replied_columns import OR_POSITIVE, holds_text, replied_grades, usual_replies
 from jaxeval.data.report import AnswersReport, MissingJudgment
 from jaxeval.data.table_files import read_as
 from jaxeval.errors import DataError
@@ -39,7 +39,6 @@ from jaxeval.wording import counted, did_you_mean
 DEFAULT_LABEL = ("human", "label")
 DEFAULT_JUDGMENT = ("judgment", "verdict")
 ONLY_MODEL = "all answers"
-_OR_POSITIVE = "or name the value that means right with positive= (jaxeval judge --positive)"
 
 
 class Covariate(NamedTuple):
@@ -371,10 +370,7 @@ def _judgments(column: pd.Series, name: str, positive: Any, threshold: float | N
     elif holds_text(column):
         values, unread = replied_grades(column, drop)
     else:
-        try:
-            values = finite_or_nan(column, name)
-        except DataError as error:
-            raise DataError(f"{error}: write judgments as 1 and 0 or as scores, {_OR_POSITIVE}") from error
+        values = finite_or_nan(column, name)
     return values if threshold is None else np.where(np.isnan(values), np.nan, values >= threshold), unread
 
 
@@ -382,7 +378,7 @@ def _labels(column: pd.Series, name: str, positive: Any) -> Float:
     """(rows,) labels 0 and 1, NaN where missing."""
     if positive is not None:
         return _two_valued(column, positive)
-    advice = f"write labels as 1 and 0, {_OR_POSITIVE}"
+    advice = f"write labels as 1 and 0, {OR_POSITIVE}"
     try:
         values = numbers_or_nan(column, name)
     except DataError as error:

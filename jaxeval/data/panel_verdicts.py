@@ -178,7 +178,7 @@ def _of_table(frame: pd.DataFrame, where: PanelColumns) -> Battles:
     if where.judges is not None and where.judge is not None:
         raise DataError(
             f"judge={where.judge!r} (--judge) is a column that names the judge of each row, and judges= (--judges) are "
-            "columns of verdicts of one judge each: leave one of the two out"
+            "columns of verdicts of one judge each: leave one out"
         )
     reader = _Reader(frame, where)
     if where.judges is not None:

@@ -16,6 +16,8 @@ from jaxeval.data.labels import SPOKEN
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
 
+#: What to do about grades in other words.
+OR_POSITIVE = "or name the value that means right with positive= (jaxeval judge --positive)"
 #: What judges call right and wrong answers.
 _GRADES = {
     **dict.fromkeys(["yes", "true", "correct", "pass", "y"], 1.0),
@@ -68,7 +70,10 @@ def replied_grades(column: pd.Series, drop: bool) -> tuple[Float, Bool]:
             wrong[row], grade[row] = reply.wrong or "no grade", np.nan
     unread = wrong != ""
     if unread[~missing].all():
-        finite_or_nan(column, str(column.name))  # raises an error that says that these are no numbers
+        try:
+            finite_or_nan(column, str(column.name))
+        except DataError as error:  # it says that these are no numbers
+            raise DataError(f"{error}: write judgments as 1 and 0 or as scores, {OR_POSITIVE}") from error
     if unread.any() and not drop:
         raise unread_error(column, wrong, unread)
     numbers = ~in_words & ~np.isnan(grade) & ~np.isin(grade, (0.0, 1.0))

@@ -124,8 +124,6 @@ def goal_of(known: Information, aim: Aim) -> Goal:
         rank = np.argsort(-np.where(np.isnan(known.strengths), -np.inf, known.strengths), kind="stable")
         n_rated = int((~np.isnan(known.strengths)).sum())
         rated = f"{known.competitor.many} with a rating"
-        if n_rated < 2:
-            raise ValueError(f"goal='top' needs two {rated}, and the board has fewer: take goal='board'")
         top = _TOP if aim.top is None else checked_integer("top", aim.top, 1)
         if not 2 <= top <= n_rated:
             raise ValueError(f"top must lie between 2 and {n_rated:,}, the {rated}, got {top:,}")

@@ -69,8 +69,8 @@ def compare_boards(
             Draw r of one then stands beside draw r + 1 of the other, as both may have used the same random numbers.
         b: the same of the other board.
         names: what the boards are called.
-        id: column, or columns, that identify a vote. A row of each board with the same value are one vote, even if the
-            results differ, such as those of people and of a judge. No value may be twice on a board.
+        id: column, or columns, that identify a vote. Rows of both boards with the same value are one vote, even if
+            their results differ, such as those of people and of a judge. No value may be twice on a board.
         shared: "rows": rows that are equal in all columns that both tables have are one vote, as often as both have
             them; "index": rows with the same index label are one vote, as in a table that is read twice; "none": no
             vote is shared, even if both boards are parts of one table.
@@ -86,8 +86,8 @@ def compare_boards(
     Raises:
         TypeError: a board or an option has the wrong type, or options are given for boards that have draws already.
         ValueError: as in `bootstrap`, or an impossible name, gauge or option of ``options_b``.
-        DataError: as in `bootstrap`; the boards have fewer than two models in common; ``id`` names a vote twice or
-            names votes between other models; a vote is in two clusters.
+        DataError: as in `bootstrap`; the boards have fewer than two models in common; a value of ``id`` is twice on a
+            board, or is a vote between other models on the other board; a vote is in two clusters.
 
     Examples:
         >>> import jaxeval

@@ -168,7 +168,7 @@ def test_models_and_names_that_one_board_has(votes, folder, tmp_path):
         ),
         (["votes.parquet", "--by", "language", "--slices", "English,Germen"], 1, "no group 'Germen'"),
         (["votes.parquet", "--by", "tongue", "--slices", "a,b"], 1, "no column 'tongue'"),
-        (["last.csv", "this.csv", "--id", "language"], 1, "share their value with others"),
+        (["last.csv", "this.csv", "--id", "language"], 1, "share their value with other votes"),
         (["last.csv", "this.csv", "--id", "vote"], 1, "no column 'vote' in the"),
         (["last.csv", "this.csv", "--id", "vote_id", "--shared", "rows"], 1, "both say which votes are shared"),
         (["last.csv", "this.csv", "--gauge", "votes"], 2, "--gauge votes would weigh"),

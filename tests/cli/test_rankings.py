@@ -68,4 +68,4 @@ def test_groups_that_are_not_there(path):
 
 def test_bad_rankings_are_one_message(path):
     path.write_text("ranking\na > b\na\n")
-    assert "rankings.csv: 1 of 2 rankings hold fewer than two items" in run(path, code=1)
+    assert "rankings.csv: 1 of 2 rankings holds fewer than two items" in run(path, code=1)

@@ -253,3 +253,5 @@ class TestOtherWords:
             AnchoredVerdicts.from_pandas(self.TABLE, labels={"good": "win"})
         with pytest.raises(ValueError, match=r"labels must map each label to one of 'win', 'tie', 'loss', got 'great'"):
             AnchoredVerdicts.from_pandas(self.TABLE, labels={"good": "great"})
+        with pytest.raises(ValueError, match=r"labels must map each label to one of 'win', .*, got an empty mapping"):
+            AnchoredVerdicts.from_pandas(self.TABLE, labels={})

@@ -275,7 +275,7 @@ def test_other_links_tell_nobody_who_moved(votes):
     found = compare_boards(votes, votes, shared="index", options_b={"link": "probit"}, n_resamples=B)
     assert found.table["moved"].isna().all()
     assert found.movers.empty
-    assert "so that nobody is said to have moved" in found.warnings[0]
+    assert "so that no model is said to have moved" in found.warnings[0]
     assert found.answer[0].startswith("the links of the boards differ; the largest difference is")
 
 
@@ -322,7 +322,7 @@ class TestErrors:
         ("options", "message"),
         [
             ({"names": ("a", "a")}, "names must be two different names"),
-            ({"gauge": "votes"}, "weighs the models of each board otherwise"),
+            ({"gauge": "votes"}, "weighs models differently on each board"),
             ({"options_b": {"seed": 3}}, "options_b takes features, .* got 'seed'"),
             ({"level": 95}, "level must be between 0 and 1"),
             ({"gauge": ("model-9", 1000)}, "the anchor model 'model-9' is not among"),

@@ -285,9 +285,7 @@ class TestTooFewBattles:
     def test_warnings(self, everyone, few):
         text = " ".join(everyone.attrs["warnings"])
         assert "1 model has no finite rating in more than 1% of the resamples, too often to be told apart" in text
-        assert (
-            "from anybody: thin. Each has a rank spread over the whole board, however high or low its rating is" in text
-        )
+        assert "from other models: thin. Each has a rank spread over the whole board, however high or low its" in text
         text = " ".join(few.attrs["warnings"])
         assert (
             "5 models have fewer than 21 battles: rated with the others, at the end of the table without a rank" in text
@@ -475,7 +473,7 @@ def test_options_of_resamples_that_are_there():
     """They would be ignored."""
     votes = simulate_votes(300, 3)
     for result in (bootstrap(votes, 20), {"all": bootstrap(votes, 20)}):
-        with pytest.raises(TypeError, match=r"pass gauge, n_resamples to bootstrap\(\), which made them"):
+        with pytest.raises(TypeError, match=r"takes no gauge, n_resamples: pass these options to bootstrap"):
             leaderboard(result, gauge="votes", n_resamples=5)
 
 

@@ -282,7 +282,7 @@ class TestJudgeOnly:
         board = prediction_powered(*parts, n_resamples=16, ridge=0.5)
         assert board.ratings[["model-5", "model-6"]].isna().all()
         assert leaderboard(board).set_index("model_name")["rank"][["model-5", "model-6"]].isna().all()
-        with pytest.raises(DataError, match="no human judged a battle of 'model-5'"):
+        with pytest.raises(DataError, match="people judged no battle of 'model-5'"):
             prediction_powered(*parts, best_for=("model-1", "model-5"))
 
     def test_a_slice_without_votes_knows_no_weight(self):
@@ -342,7 +342,7 @@ class TestNoOptimum:
         judged = human.assign(winner=np.where(human["model_b"] == "c", "model_a", human["winner"]))
         unlabelled = human.assign(winner="model_b")
         board = prediction_powered(human, judged, pd.concat([unlabelled] * 20), 1.0, n_resamples=16, ridge=0.1)
-        assert any("beyond what the human battles can give" in text for text in board.warnings)
+        assert any("beyond what human battles can give" in text for text in board.warnings)
 
 
 class TestInput:

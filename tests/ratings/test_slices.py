@@ -129,7 +129,7 @@ class TestMissing:
 
     def test_a_value_of_that_name(self):
         votes = VOTES[:3].assign(language=["(missing)", None, "de"])
-        with pytest.raises(DataError, match=re.escape("has missing values and the value '(missing)': rename one")):
+        with pytest.raises(DataError, match=re.escape("has missing values and the value '(missing)': rename that")):
             bootstrap(votes, 2, by="language", missing="label")
 
     @pytest.mark.parametrize(("missing", "n_boards"), [("error", None), ("drop", 4), ("label", 5)])
