@@ -39,6 +39,7 @@ def main() -> int:
         "--keep-going",
         "--quiet",
         "--fresh-env",
+        "--write-all",
         *arguments,
     ]
     built = subprocess.run([str(word) for word in command], cwd=ROOT).returncode
