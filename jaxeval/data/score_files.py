@@ -259,8 +259,10 @@ def _of_document(document: dict[str, Any], name: FileName, asked: ScoreColumns) 
 
 def _inspect(run: Mapping[str, Any], samples: Sequence[Any], asked: ScoreColumns) -> pd.DataFrame:
     rows, scorers = [], set()
-    for sample in samples:
-        scores = (sample.get("scores") or {}) if isinstance(sample, dict) else {}
+    for number, sample in enumerate(samples, 1):
+        scores = (sample.get("scores") or {}) if isinstance(sample, dict) else None
+        if not isinstance(scores, dict) or not all(isinstance(own, dict) for own in scores.values()):
+            raise DataError(f"sample {number:,} of the log is no object with scores: the log may be damaged")
         scorers |= set(scores)
         rows += [(sample.get("id"), sample.get("epoch", 1), scorer, own.get("value")) for scorer, own in scores.items()]
     chosen = asked.score or (next(iter(scorers)) if len(scorers) == 1 else None)
@@ -303,11 +305,17 @@ def _inspect_archive(path: Path, asked: ScoreColumns) -> pd.DataFrame:
 
 
 def _tau2(document: Mapping[str, Any], name: FileName) -> pd.DataFrame:
-    rows = [
-        (own.get("task_id"), own.get("trial", 0), (own.get("reward_info") or {}).get("reward"))
-        for own in document["simulations"]
-    ]
-    frame = pd.DataFrame(rows, columns=["item", "trial", "score"]).astype({"item": str, "score": float})
+    try:
+        rows = [
+            (own.get("task_id"), own.get("trial", 0), (own.get("reward_info") or {}).get("reward"))
+            for own in document["simulations"]
+        ]
+        frame = pd.DataFrame(rows, columns=["item", "trial", "score"]).astype({"item": str, "score": float})
+    except (AttributeError, TypeError, ValueError) as error:
+        raise DataError(
+            "a simulation of the results is no object whose reward_info has a reward, which is a number: the file may "
+            "be damaged"
+        ) from error
     agent = ((document.get("info") or {}).get("agent_info") or {}).get("llm")
     return _with_model(frame if agent is None else frame.assign(model=agent), name)
 

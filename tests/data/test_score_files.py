@@ -171,6 +171,22 @@ def test_results_of_tau_bench(tmp_path):
     assert found.n_missing == 1
 
 
+@pytest.mark.parametrize("sample", [7, {"id": 1, "scores": 3}, {"id": 1, "scores": {"match": 1}}])
+def test_damaged_logs_of_inspect(tmp_path, sample):
+    log = inspect_log(["C", "I"])
+    log["samples"].append(sample)
+    (tmp_path / "log.json").write_text(json.dumps(log))
+    with pytest.raises(DataError, match=r"log.json: sample 3 of the log is no object with scores"):
+        read_scores(tmp_path / "log.json")
+
+
+@pytest.mark.parametrize("simulation", [7, {"reward_info": 3}, {"reward_info": {"reward": "much"}}])
+def test_damaged_results_of_tau_bench(tmp_path, simulation):
+    (tmp_path / "tau.json").write_text(json.dumps({"simulations": [simulation]}))
+    with pytest.raises(DataError, match=r"tau.json: a simulation of the results is no object"):
+        read_scores(tmp_path / "tau.json")
+
+
 def test_other_documents_are_refused(tmp_path):
     path = tmp_path / "odd.json"
     path.write_text(json.dumps({"results": {"arc": 0.5}}))
