@@ -39,7 +39,7 @@ def abstain(
     by_runs: bool | None = None,
     prior: float = 0.5,
 ) -> Abstention:
-    """Leaves out answers on which a judge's runs disagree, or about which it is unsure (Tables 6 and 12 of the method).
+    """Leaves out answers on which a judge's runs disagree, or about which it is unsure (Tables 6 and 12).
 
     By runs: the outcome varies over a judge's runs by a standard deviation above ``threshold``. The deviation is that
     of K outcomes of 1, 1/2 or 0, with the divisor K. An answer that was judged once has none, and is left out.

@@ -90,7 +90,7 @@ def _swaps(board: pd.DataFrame) -> pd.DataFrame:
 
 
 def _chains(scores: pd.DataFrame) -> pd.DataFrame:
-    """Chains B - A - C of references A and C, where A is also a model (Appendix B.8 of the method).
+    """Chains B - A - C of references A and C, where A is also a model (Appendix B.8).
 
     A gap is a mean over the judges and tasks that have all three ratings. Judges of a task share its prompts, and
     the correlation of their errors is not known: variances are averaged, as if all had the same error. Tasks are

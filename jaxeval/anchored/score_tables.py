@@ -34,7 +34,8 @@ def summarised_scores(
 ) -> pd.DataFrame:
     """Means of anchored scores over judges, with the errors that all judges, and the strong ones alone, leave.
 
-    These are Table 3 of the method (by model and anchor), and Tables 4, 10 and 11 (by model and task).
+    These are Table 3 of the paper that `anchored_scores` names (by model and anchor), and its Tables 4, 10 and 11 (by
+    model and task).
 
     Args:
         verdicts: of several judges.

@@ -70,6 +70,8 @@ def anchored_scores(
 ) -> pd.DataFrame:
     """Reference-anchored ratings of every group of verdicts, or of every row of a table of counts.
 
+    After "Robust LLM-based scoring via reference-anchored Elo estimation" (anonymous, under review).
+
     Args:
         data: `AnchoredVerdicts`; or a DataFrame, or any table with the Arrow interface, with the columns ``wins``,
             ``ties`` (0 if absent) and ``losses``, and maybe ``squares`` (as in `anchored_elo`). Its columns "model",

@@ -40,7 +40,7 @@ def plot_tau_delta(taus: pd.DataFrame, few_pairs: int = FEW_PAIRS, **labels: Unp
     Takes("the table that stratified_rank_change() returns", ("tier", "rank_change", "n_models")),
 )
 def plot_rank_change(changes: pd.DataFrame, few_pairs: int = FEW_PAIRS, **labels: Unpack[Labels]) -> Figure:
-    """Mean change of ranks by evaluator and tier as a heat table, the best tier first (Figures 1 and 2 of the method).
+    """Mean change of ranks by evaluator and tier as a heat table, the best tier first (Figures 1 and 2 of Xu et al.).
 
     Each cell shows its number of models in parentheses, and its interval if it has one.
 
