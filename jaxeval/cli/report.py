@@ -17,7 +17,7 @@ from jaxeval.cli.terminal import plain_cell
 from jaxeval.ratings.slices import slice_title
 from jaxeval.tables.boards import more_columns, rank_spread, row_notes, settings_lines
 from jaxeval.tables.headings import heading
-from jaxeval.wording import Noun, competitor_of, counted, named, visible_line
+from jaxeval.wording import MODEL, Noun, competitor_of, counted, named, visible_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -101,7 +101,7 @@ def looked_at_again(table: pd.DataFrame, n_looks: int) -> list[str]:
     ]
 
 
-def _leader(title: str | None, block: pd.DataFrame, level: float, competitor: Noun) -> str:
+def _leader(title: str | None, block: pd.DataFrame, level: float, competitor: Noun = MODEL) -> str:
     """Who leads, and whom the data do not tell from the leader."""
     start = "" if title is None else f"{title}: "
     ranked = block[block["rank"].notna()]

@@ -27,7 +27,7 @@ def numbered(cluster: Any) -> NDArray[np.intp]:
         n = int((codes < 0).sum())
         raise ValueError(
             f"{n:,} of {counted(len(codes), 'battle')} {'has' if n == 1 else 'have'} no cluster (first in row "
-            f"{int((codes < 0).argmax()):,}; rows count from 0): fill them or drop those rows first"
+            f"{int((codes < 0).argmax())}; rows count from 0): fill them or drop those rows first"
         )
     return codes
 

@@ -90,7 +90,9 @@ def format_of(path: str | Path) -> str:
     """
     found = Path(path).suffix.lower().removeprefix(".")
     if found not in FORMATS:
-        raise DataError(f"{path} must end in {', '.join(f'.{name}' for name in FORMATS)}, or the format be named")
+        raise DataError(
+            f"{path} must end in {', '.join(f'.{name}' for name in FORMATS)}; or name the format by format="
+        )
     return found
 
 

@@ -365,7 +365,7 @@ class TestStyleControl:
             (["--position", "--neutral", "length"], "column 'length' must be true or false"),
             (["--same-group", "judge:maker_a"], "--same-group takes three columns COL:A:B, got 'judge:maker_a'"),
             (["--same-group", "judge:maker_a:maker_b"], "the models and other features determine 'same judge'"),
-            (["--raw-features", "--position"], "--raw-features is about the columns of --features"),
+            (["--raw-features", "--position"], "--raw-features needs --features"),
             (["--feature-ridge", "1"], "feature_ridge=1.0 shrinks the coefficients of features, but there are none"),
             (["--features", "winner"], "'winner'"),
         ],
