@@ -8,6 +8,7 @@ A warning is an error, and so is a link that leads nowhere. Pages of other sites
 """
 
 import argparse
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -29,6 +30,9 @@ def main() -> int:
         watched = [f"--ignore={ROOT / name}" for name in ("docs/reference", "build", ".git", ".venv")]
         command = ["-m", "sphinx_autobuild", "--port", options.port, *watched, *arguments]
         return subprocess.run([sys.executable, *map(str, command)], cwd=ROOT).returncode
+    if (options.out / ".buildinfo").exists():
+        # Of several processes Sphinx forgets one that fails: a page that it did not write must not be an earlier one.
+        shutil.rmtree(options.out)
     if options.execute:
         arguments = ["-D", "nb_execution_mode=force", *arguments]
     command = [
@@ -39,7 +43,6 @@ def main() -> int:
         "--keep-going",
         "--quiet",
         "--fresh-env",
-        "--write-all",
         *arguments,
     ]
     built = subprocess.run([str(word) for word in command], cwd=ROOT).returncode

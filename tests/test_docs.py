@@ -109,6 +109,9 @@ def test_an_index_of_an_accented_letter_stands_beside_it():
     found = "".join(mathml(r"\tilde q_1 + \sum_{i}^{n} x_i", block=True).split())
     assert '<msub><moveraccent="true"><mi>q</mi><mostretchy="false">~</mo></mover><mn>1</mn></msub>' in found
     assert "<munderover><mo" in found  # a sum keeps its limits above and below
+    equations = [text for page in PAGES for text in re.findall(r"\$\$\n(.*?)\$\$", text_of(page), re.DOTALL)]
+    assert len(equations) > 10
+    assert all(mathml(text, block=True).startswith("<math") for text in equations)
 
 
 def test_every_public_name_has_a_place_in_the_reference():

@@ -1,6 +1,7 @@
 """Equations as MathML, which browsers draw by themselves: pages load no script from elsewhere, and work offline."""
 
 import re
+from html import unescape
 from typing import Any
 from xml.etree import ElementTree
 
@@ -18,7 +19,9 @@ ElementTree.register_namespace("", _MATHML.strip("{}"))
 def mathml(text: str, block: bool) -> str:
     """An equation in LaTeX as MathML."""
     text = re.sub(r"\\[bB]igg?[lr]?\b", "", text)  # brackets grow by themselves
-    root = ElementTree.fromstring(str(tex2mathml(" ".join(text.split()), as_block=block)))
+    found = str(tex2mathml(" ".join(text.split()), as_block=block))
+    found = re.sub(r"&(?!lt;|gt;|amp;|quot;|apos;|#)\w+;", lambda name: unescape(name[0]), found)  # as in HTML
+    root = ElementTree.fromstring(found)
     for node in root.iter(f"{_MATHML}munderover"):
         base, index, over = node
         if over.text in _ACCENTS:  # an index of an accented letter belongs beside it, and not under it
