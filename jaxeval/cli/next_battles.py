@@ -94,9 +94,9 @@ def next_battles(
 ) -> None:
     """Which battles to judge next, on top of the votes in FILES, so that they tell most.
 
-    Every battle comes with its propensity, the chance to be chosen. Give it with the new votes to the fit (--propensity
-    of `leaderboard`): choosing pairs moves ratings where the model misfits. --out writes a row a pair, and into a
-    folder also each.csv, a row a battle.
+    Every battle comes with its propensity, the chance to be chosen. Give it to the fit with the new votes
+    (`leaderboard --propensity`), as chosen pairs bias ratings where the ratings misfit. --out writes a row for each
+    pair; into a folder it also writes each.csv, with a row for each battle.
     """
     from jaxeval.planning import next_battles as planning
     from jaxeval.planning.vote_counts import plan_votes

@@ -98,7 +98,7 @@ class NextBattles(Shown):
         ]
         if "inverse propensities" in width:
             sentences.append(
-                f"Weighted by inverse propensities, which is right even if the model does not fit, they would be "
+                "Weighted by inverse propensities, which is right even where the ratings misfit, they would be "
                 f"{width['inverse propensities']:,.1f} wide."
             )
         return sentences

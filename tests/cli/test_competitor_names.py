@@ -52,7 +52,7 @@ def of_models(text):
         (("leaderboard", "games.csv", "--simultaneous-ranks", "--ridge", "0.1"), "for all players at once"),
         (("leaderboard", "games.csv", "--by", "language"), "  Player "),
         (("leaderboard", "games.csv", "--features", "length_a:length_b", "--ties", "davidson"), "  Player "),
-        (("compare-boards", "before.csv", "games.csv"), "no player of 6 moved at the 95% level"),
+        (("compare-boards", "before.csv", "games.csv"), "none of 6 players moved at the 95% level"),
         (("next", "games.csv", "--k", "40"), "Expected intervals by player"),
         (("next", "games.csv", "--plan", "--votes", "100"), "Votes for the ratings of 9 players"),
     ],

@@ -95,7 +95,7 @@ def test_messages_on_the_battles_have_it(games):
     assert "left out by a condition or the choice of players" in str(left)
     with pytest.raises(DataError, match="no player 'nobody' among the 4"):
         games.filter(models=["nobody"])
-    with pytest.raises(DataError, match="none of the 1 names to replace is a player's"):
+    with pytest.raises(DataError, match="none of the names to replace is a player's: 'nobody'"):
         games.rename({"nobody": "x"})
     assert "players renamed: model-1 is x" in games.rename({"model-1": "x"}).report.read_as
 
