@@ -97,7 +97,7 @@ def test_messages_on_the_battles_have_it(games):
         games.filter(models=["nobody"])
     with pytest.raises(DataError, match="none of the names to replace is a player's: 'nobody'"):
         games.rename({"nobody": "x"})
-    assert "players renamed: model-1 is x" in games.rename({"model-1": "x"}).report.read_as
+    assert "players renamed: model-1 is now x" in games.rename({"model-1": "x"}).report.read_as
 
 
 def test_it_is_kept(games, tmp_path):
