@@ -149,4 +149,4 @@ def _require_packages() -> None:
     missing = [name for name in ("glicko2", "openskill") if find_spec(name) is None]
     if missing:
         are = "is" if len(missing) == 1 else "are"
-        raise ImportError(f"{' and '.join(missing)} {are} not installed: pip install 'jaxeval[ratings]'")
+        raise ImportError(f"{' and '.join(missing)} {are} not installed: pip install {' '.join(missing)}")

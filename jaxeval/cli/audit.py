@@ -10,10 +10,11 @@ import click
 from jaxeval.cli.board_options import covariates_of, ties_option
 from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.outputs import Findings, Outputs, check_outputs, present
-from jaxeval.cli.reading import Reading, lengths_option, reading_options
+from jaxeval.cli.reading import Reading, battle_options, lengths_option
 from jaxeval.cli.run_options import (
     InputFile,
     by_option,
+    choice_option,
     cluster_option,
     families_option,
     features_option,
@@ -38,7 +39,10 @@ if TYPE_CHECKING:
 @click.option("--parts", metavar="A,B", help="The parts of the audit to run. [all]")
 @features_option()
 @ties_option()
-@reading_options
+@battle_options
+@choice_option("--missing", "error", "drop",
+               text="What to do about gaps. error: refuse rows without a model, a result or a value of --by. drop: "
+               "leave them out.")  # fmt: skip
 @resampling_options(500, fewest=20)
 def audit(
     *,
@@ -60,8 +64,6 @@ def audit(
     from jaxeval.audits.audit import audit as audited
     from jaxeval.data.model_tables import read_families
 
-    if reading.missing == "label":
-        raise click.UsageError("--missing label is about boards of the groups of --by, and an audit has one: say drop")
     check_outputs({"--out": outputs.out}, [*files, *reading.files, *([families] if families else [])])
     covariates, of_covariates = covariates_of(features, False, None, ())
     columns = [options["voter"], options["cluster"], options["time"], *by, *(options["lengths"] or ()), *of_covariates]

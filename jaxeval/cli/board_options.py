@@ -34,7 +34,7 @@ class GaugeOption(click.ParamType):  # type: ignore[type-arg]
 
 def gauge_option(text: str, metavar: str = "mean|votes|MODEL=RATING") -> Decorator:
     """``--gauge``."""
-    first = "What is held fixed: the mean of the ratings or their mean by votes, at --base; or the rating of a model."
+    first = "What is held fixed: the mean of the ratings, their mean by votes, or the rating of a model."
     return click.option("--gauge", default="mean", type=GaugeOption(), metavar=metavar, help=more(first, text))
 
 
@@ -56,7 +56,8 @@ def link_option() -> Decorator:
 #: Those of battles of two models.
 pair_options = several_options(
     choice_option("--penalty", "none", "firth",
-                  text="Firth's bias reduction, for models with few votes. Use it with --interval wald."),
+                  text="Firth's bias reduction, for models with few votes. Its intervals are from the errors of the "
+                  "fit (wald)."),
     click.option("--reweight", is_flag=True,
                  help="Inverse-pair-frequency weights: a battle counts 1 / max(battles of its pair, 50)."),
     choice_option("--method", "auto", "dense", "sparse",

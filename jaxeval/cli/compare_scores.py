@@ -152,12 +152,13 @@ def _sentences(found: ScoreComparison) -> list[str]:
     if found.difference != found.difference:
         return [f"{a} and {b} cannot be compared: {'; '.join(found.status)}"]
     side = "above" if found.difference > 0 else "below" if found.difference < 0 else "equal to"
+    is_open = found.lower <= 0 <= found.upper and found.lower < found.upper
+    order = f"{a} and {b} are not told apart" if is_open else f"{a} is {side} {b}"
     ends = "" if found.lower != found.lower else f" [{found.lower:+.{POINTS}f}, {found.upper:+.{POINTS}f}]"
     counts = f"{found.only_a:,} items for {a}, {found.only_b:,} for {b}, of {found.n_items:,}"
     judged = "judge" in found.settings
     by = f"p {p:.2g} by {test}" if p == p else "no p-value"
-    size = f"{abs(found.difference):.{POINTS}f}: difference {found.difference:+.{POINTS}f}{ends}"
-    told = [f"{a} is {side} {b} by {size}, {by}{'' if judged else f' ({counts})'}"]
+    told = [f"{order}: difference {found.difference:+.{POINTS}f}{ends}, {by}{'' if judged else f' ({counts})'}"]
     if judged:
         told.append(f"the judge alone, on what has no label: {counts}")
     margin = found.settings["margin"]

@@ -11,10 +11,11 @@ import click
 from jaxeval.cli.board_options import covariates_of, gauge_of, gauge_option, link_option, pair_options
 from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.outputs import Findings, Outputs, check_outputs, output_options, present
-from jaxeval.cli.reading import Reading, reading_options
+from jaxeval.cli.reading import Reading, battle_options
 from jaxeval.cli.run_options import (
     SHARE,
     InputFile,
+    choice_option,
     cluster_option,
     features_option,
     level_option,
@@ -72,7 +73,13 @@ _fit_options = several_options(
               "be repeated.")  # fmt: skip
 @_goal_options
 @_plan_options
-@reading_options
+@battle_options
+@choice_option(
+    "--missing",
+    "error",
+    "drop",
+    text="What to do about gaps. error: refuse rows without a model or a result. drop: leave them out.",
+)
 @_fit_options
 @output_options
 def next_battles(

@@ -236,9 +236,6 @@ _OPTIONS = several_options(
     click.option("--tie-within", default=0.0, type=click.FloatRange(0), metavar="D",
                  help="With --scores: the largest difference that counts as a tie."),
     both_bad_option,
-    choice_option("--missing", "error", "drop", "label",
-                  text="What to do about gaps. error: refuse rows without a model, a result or a value of --by. drop: "
-                  "leave them out. label: battles without a value of --by are a group of their own."),
     click.option("--where", metavar="SQL",
                  help="Read only rows that meet a condition, such as \"language = 'en' AND turn = 1\". This needs the "
                  "extra jaxeval[sql]."),
@@ -250,19 +247,31 @@ _OPTIONS = several_options(
                  help="Leave out the battles of this model; may be repeated."),
     click.option("--rename", type=FILE, metavar="FILE",
                  help="Other names of models: a table with the columns model and name, or a JSON object."),
+    competitor_option(),
+)  # fmt: skip
+
+_OF_BOARDS = several_options(
+    choice_option("--missing", "error", "drop", "label",
+                  text="What to do about gaps. error: refuse rows without a model, a result or a value of --by. drop: "
+                  "leave them out. label: battles without a value of --by are a group of their own."),
     click.option("--metadata", type=FILE, metavar="FILE",
                  help="A table with a column model. Its other columns (organisation, licence, price) are added to "
                  "every output."),
-    competitor_option(),
 )  # fmt: skip
 
 
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options, as ``reading`` of the command."""
+    """The options of commands that make boards, as ``reading`` of the command."""
+    return _OF_BOARDS(battle_options(command))
+
+
+def battle_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of commands without boards of groups, and without tables of models, which have a ``--missing``."""
 
     @wraps(command)
     def gathered(*args: Any, **options: Any) -> Any:
-        return command(*args, reading=Reading(**{name: options.pop(name) for name in _NAMES}), **options)
+        own = {name: options.pop(name, None) for name in _NAMES}
+        return command(*args, reading=Reading(**own), **options)
 
     return _OPTIONS(gathered)
 

@@ -125,7 +125,9 @@ def ridge_option(default: float = 0.0, text: str | None = None) -> Decorator:
 
 def base_option(default: float = 1000.0) -> Decorator:
     """``--base``."""
-    return click.option("--base", default=default, metavar="ELO", help="Mean of the ratings.")
+    return click.option(
+        "--base", default=default, metavar="ELO", help="Mean of the ratings, where no model is held fixed."
+    )
 
 
 def simultaneous_option() -> Decorator:

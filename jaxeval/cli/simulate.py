@@ -239,9 +239,12 @@ def simulate(
         size = Size(battles or kind.n, models or kind.models, ties, seed)
         path = out if to_file else out / f"{name}{kind.ending}"
         table = kind.make(size) if pairs is None else _votes_on(pairs, size)
+        over = ", in place of an older file" if path.exists() else ""
         _write(table, path)
-        rows = counted(len(table), "vote") if name == "votes" else f"{counted(len(table), 'row')} of {name}"
-        tell(f"wrote {rows} between {counted(size.models, 'model')} to {path}")
+        of_models = counted(size.models, "model")
+        what = f"{name} ({counted(len(table), 'row')}, {of_models})"
+        what = f"{counted(len(table), 'vote')} between {of_models}" if name == "votes" else what
+        tell(f"wrote {what} to {path}{over}")
 
 
 def _votes_on(pairs: Path, size: Size) -> pd.DataFrame:

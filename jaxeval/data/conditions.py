@@ -159,7 +159,7 @@ def _connection() -> duckdb.DuckDBPyConnection:
     try:
         import duckdb
     except ImportError as error:
-        raise ImportError("conditions in SQL need DuckDB: pip install 'jaxeval[sql]'") from error
+        raise ImportError("conditions in SQL need DuckDB, the extra jaxeval[sql]: pip install duckdb") from error
     return duckdb.connect(":memory:", config={"enable_external_access": "false", "threads": "2"})
 
 

@@ -75,7 +75,9 @@ def _lazy(relation: Any) -> nw.LazyFrame[Any]:
     try:
         import narwhals.stable.v2 as nw
     except ImportError as error:
-        raise ImportError("counting votes in their engine needs narwhals: pip install 'jaxeval[counting]'") from error
+        raise ImportError(
+            "counting votes in their engine needs narwhals, the extra jaxeval[counting]: pip install narwhals"
+        ) from error
     try:
         return nw.from_native(relation).lazy()
     except TypeError as error:

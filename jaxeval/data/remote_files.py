@@ -210,7 +210,9 @@ def _opened(name: str) -> tuple[Any, str]:
         system = fsspec.filesystem(protocol, skip_instance_cache=True, **options)
     except (ImportError, ValueError) as error:
         own = "" if protocol in ("hf", "http", "https") else f", and the package that fsspec asks for ({error})"
-        raise ImportError(f"files at {protocol}:// need pip install 'jaxeval[remote]'{own}") from error
+        raise ImportError(
+            f"files at {protocol}:// need the extra jaxeval[remote]: pip install 'fsspec[http]' huggingface_hub{own}"
+        ) from error
     return system, system._strip_protocol(name)
 
 

@@ -283,7 +283,7 @@ def _excel(path: Path, needed: NeededColumns, text: Sequence[str]) -> pa.Table:
             heads = pd.read_excel(book, sheet_name=None, header=None, nrows=1)
             sheets = pd.read_excel(book, sheet_name=None, dtype=dtype, keep_default_na=False, na_values=[""])
     except ImportError as error:
-        raise ImportError("Excel files need openpyxl: pip install 'jaxeval[excel]'") from error
+        raise ImportError("Excel files need openpyxl, the extra jaxeval[excel]: pip install openpyxl") from error
     except (ValueError, KeyError, OSError, zipfile.BadZipFile) as error:
         raise DataError(f"cannot be read: {error}{_WRITE_AGAIN}") from error
     filled = {name: (frame, heads[name]) for name, frame in sheets.items() if len(frame.columns)}

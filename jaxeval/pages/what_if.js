@@ -221,7 +221,9 @@ function saidOf(found, data, since) {
 	const say = (models, text) => models.length > 0 && problems.push(`${names(models)}: ${text}`);
 	if (found.rows.length === 0) problems.push("No vote is left.");
 	else if (!found.rows.some(({ standing }) => standing === ""))
-		problems.push(`No two ${many} took points off each other, directly or through others: no ${one} has a finite rating.`);
+		problems.push(
+			`No two ${many} took points off each other, directly or through others: no ${one} has a finite rating.`,
+		);
 	else {
 		say(
 			of(({ standing, component }) => standing !== "" && component > 1),
@@ -232,7 +234,8 @@ function saidOf(found, data, since) {
 		say(near("winless"), "never took a point off the main group: no finite rating.");
 		say(near("not comparable"), "no chain of wins both ways with the main group: no comparable rating.");
 	}
-	if (!found.converged) problems.push(`The fit did not converge: the votes hardly determine the ratings of some ${many}.`);
+	if (!found.converged)
+		problems.push(`The fit did not converge: the votes hardly determine the ratings of some ${many}.`);
 	if (found.lost)
 		problems.push(`The ${one} that was to fix the scale has no rating here: the mean rating is 1000 instead.`);
 	return { lines, problems };

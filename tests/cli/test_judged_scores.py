@@ -149,7 +149,7 @@ def test_several_judges_are_too_many_for_a_comparison(long_file):
     printed = call("compare-scores", "model-1", "model-2", long_file, *options, code=2)
     assert "name it with --only-judge" in printed
     printed = call("compare-scores", "model-1", "model-2", long_file, *options, "--only-judge", "judge-2")
-    assert "model-1 is above model-2 by" in printed
+    assert "model-1 is above model-2: difference +" in printed
 
 
 def test_estimators_that_give_nothing_say_so(table, tmp_path):

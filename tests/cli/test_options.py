@@ -1,5 +1,6 @@
 """All commands: options of one name are one option, stand in one order, and say what they are for."""
 
+import re
 from collections import defaultdict
 
 import click
@@ -201,3 +202,12 @@ class TestHelp:
         result = CliRunner().invoke(main, ["lederboard"])
         assert result.exit_code == 2
         assert "no command 'lederboard'; did you mean 'leaderboard'?" in result.stderr
+
+
+@pytest.mark.parametrize("command", ALL)
+def test_help_names_options_that_the_command_has(command):
+    """Those of another command stand in backticks, with its name."""
+    own = {spelling for option in SHOWN[command] for spelling in (*option.opts, *option.secondary_opts)}
+    for option in SHOWN[command]:
+        text = re.sub(r"`[^`]*`", "", option.help)
+        assert set(re.findall(r"--[a-z][a-z-]*", text)) <= own, (option.opts, option.help)

@@ -66,6 +66,13 @@ def test_two_models(file):
     assert "with a margin of 0.1: not worse p" in printed
 
 
+def test_models_that_are_not_told_apart(single, tmp_path):
+    few = pd.read_csv(single).groupby("model").head(60)
+    few.to_csv(tmp_path / "few.csv", index=False)
+    assert "m0 and m1 are not told apart: difference " in call("compare-scores", "m0", "m1", tmp_path / "few.csv")
+    assert "m0 is above m2: difference +" in call("compare-scores", "m0", "m2", tmp_path / "few.csv")
+
+
 def test_a_baseline(file):
     assert "of 2 models 0 are above m0 and 2 below it, by Holm's steps" in call("compare-scores", "m0", "all", file)
 

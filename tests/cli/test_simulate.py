@@ -102,9 +102,9 @@ def test_labelled_answers_are_of_other_items(folder):
 
 def test_votes_without_a_kind(tmp_path):
     """As ever."""
-    for arguments in ([], ["votes"]):
+    for arguments, over in (([], ""), (["votes"], ", in place of an older file")):
         told = run("simulate", *arguments, "--battles", 50, "--models", 4, "--out", tmp_path / "x.csv")
-        assert told.stderr == f"wrote 50 votes between 4 models to {tmp_path / 'x.csv'}\n"
+        assert told.stderr == f"wrote 50 votes between 4 models to {tmp_path / 'x.csv'}{over}\n"
         expected = jaxeval.simulate_votes(50, 4)
         found = pd.read_csv(tmp_path / "x.csv")
         assert found[expected.columns].astype(str).equals(expected.astype(str))

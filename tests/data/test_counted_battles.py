@@ -158,7 +158,7 @@ class TestWhatFails:
 
     def test_without_narwhals(self, monkeypatch):
         monkeypatch.setitem(__import__("sys").modules, "narwhals.stable.v2", None)
-        with pytest.raises(ImportError, match=r"pip install 'jaxeval\[counting\]'"):
+        with pytest.raises(ImportError, match=r"the extra jaxeval\[counting\]: pip install narwhals"):
             count_battles(VOTES)
 
     def test_other_options(self):

@@ -396,7 +396,7 @@ def test_a_missing_extra_is_named(monkeypatch, address):
         return own(name, *rest, **options)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ImportError, match=r"pip install 'jaxeval\[remote\]'"):
+    with pytest.raises(ImportError, match=r"the extra jaxeval\[remote\]: pip install 'fsspec"):
         jaxeval.read_battles(address)
 
 
