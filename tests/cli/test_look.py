@@ -128,6 +128,38 @@ def test_labels_of_some_answers(tmp_path):
     runs(words)
 
 
+@pytest.mark.parametrize("kind", ["answers", "labelled"])
+def test_models_are_kept_apart(folder, tmp_path, kind):
+    """Without --model, `judge` takes all answers for those of one model."""
+    path = of_kind(folder, kind)
+    (words,) = lines(looked_at(path))
+    assert words[-4:] == ["--model", "model", "--item", "item"]
+    runs([*others(words, folder), "--out", str(tmp_path / "out.csv")])
+    assert set(pd.read_csv(tmp_path / "out.csv")["model"]) == set(pd.read_csv(path)["model"])
+
+
+def test_judges_and_runs_in_rows_are_named(folder, tmp_path):
+    answers = pd.read_csv(of_kind(folder, "answers"))
+    rows = answers.melt(["item", "model"], ["judge-1", "judge-2"], "judge", "judgment")
+    path = file_of(tmp_path, pd.concat([rows.assign(run=run) for run in (1, 2)]))
+    (words,) = lines(looked_at(path))
+    assert words[words.index("--model") :] == ["--model", "model", "--item", "item", "--judge", "judge", "--run", "run"]
+
+
+def test_scores_without_names_of_items(tmp_path):
+    path = file_of(tmp_path, pd.DataFrame({"model_a": ["x", "y"], "model_b": ["y", "x"], "score": [1.5, -0.5]}))
+    assert "Its columns do not say which command fits." in looked_at(path)
+
+
+def test_prompts_that_are_lists(tmp_path):
+    path = tmp_path / "chat.jsonl"
+    said = [{"prompt": [{"role": "user", "content": f"{k}"}], "id": k, "model": "m", "score": k % 2} for k in range(9)]
+    path.write_text("\n".join(map(json.dumps, said)))
+    assert lines(looked_at(path))[0] == ["scores", str(path), "--item", "id"]
+    path.write_text("\n".join(json.dumps({**row, "id": row["prompt"], "model": row["prompt"]}) for row in said))
+    assert "Its columns do not say which command fits." in looked_at(path)
+
+
 def test_two_files_of_votes_can_be_compared(folder, tmp_path):
     votes = pd.read_parquet(of_kind(folder, "votes"))
     paths = [file_of(tmp_path, half, f"{k}.csv") for k, half in enumerate((votes.iloc[::2], votes.iloc[1::2]))]
