@@ -224,3 +224,38 @@ def test_large_files_are_read_at_their_heads(tmp_path):
     path = tmp_path / "votes.jsonl"
     path.write_text(f"{row}\n{back}\n" * 100_000 + "no json\n")
     assert lines(looked_at(path))[0] == ["leaderboard", str(path)]
+
+
+def refused(*words):
+    found = CliRunner().invoke(main, [str(word) for word in words])
+    assert found.exit_code == 2, found.output
+    return found.stderr
+
+
+def test_a_path_that_leads_nowhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "votes.csv").write_text("")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "games.csv").write_text("")
+    (tmp_path / "broken").symlink_to("gone")
+    for text, said in {
+        "votess.csv": "There is no file 'votess.csv'; did you mean 'votes.csv'?",
+        "sub/game.csv": "There is no file 'game.csv' in 'sub'; did you mean 'games.csv'?",
+        "sup/game.csv": "There is no folder 'sup'",
+        "none*.csv": "There is no file 'none*.csv', and none that matches it",
+        "vote*.csv": "There is no file 'vote*.csv': without quotes the shell puts the name of 1 file in its place",
+        "broken": "'broken' is a link to 'gone', which does not exist",
+        "-": "There is no command '-'",
+        "foo": "There is no command 'foo'",
+    }.items():
+        assert refused(text).splitlines()[-1] == f"Error: {said}"
+
+
+def test_options_belong_to_commands(tmp_path):
+    path = file_of(tmp_path, pd.DataFrame({"x": [1]}), "two words.csv")
+    text = refused(path, "--out", "x")
+    assert "No such option '--out': a file without a command is only looked at." in text
+    (line,) = [line for line in text.splitlines() if line.startswith("Try ")]
+    shown = shlex.split(line.removeprefix("Try '").removesuffix("' for help."))
+    assert shown[1:] == [str(path), "--help"]
+    assert "which commands fit it" in looked_at(*shown[1:])
