@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import click
 
 from jaxeval.cli.terminal import complain
 from jaxeval.errors import ProcessError
-from jaxeval.wording import did_you_mean, visible
+from jaxeval.wording import did_you_mean, visible, visible_line
 
 #: The commands by the question that they answer, each in a line.
 QUESTIONS: Mapping[str, Mapping[str, str]] = {
@@ -164,12 +165,13 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that ``args`` name; for those that begin with a file or a folder, `jaxeval.cli.look`."""
-        from jaxeval.cli.look import is_file, look
+        from jaxeval.cli.look import is_file, look, no_such_file
 
-        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+        if args and self.get_command(ctx, args[0]) is None and (args[0] == "-" or not args[0].startswith("-")):
             if is_file(args[0]):
-                return "look", look, args
-            ctx.fail(f"There is no command {args[0]!r}{did_you_mean(args[0], self.commands)}")
+                return shlex.quote(visible_line(args[0])), look, args
+            near = "" if args[0] == "-" else did_you_mean(args[0], self.commands)
+            ctx.fail(no_such_file(args[0]) or f"There is no command {args[0]!r}{near}")
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:

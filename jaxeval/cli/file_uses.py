@@ -299,36 +299,44 @@ def _answers(frame: pd.DataFrame) -> Iterator[Use]:
     judgments = _of(frame, DEFAULT_JUDGMENT)[:1] or ([output] if output else [])
     known = {label, *(name for names in (_MODELS, _ITEMS, JUDGE, RUN) for name in _of(frame, names))}
     judgments = judgments or [name for name in map(str, frame) if name not in known and _is_binary(frame[name])]
-    if label is None and judgments and _of(frame, _MODELS) and not _of(frame, _SCORES):
-        named = [word for name in judgments for word in ("--judgment", name)]
+    roles = _answer_roles(frame, judgments, label)
+    if label is None and judgments and _of(frame, _MODELS) and not _of(frame, _SCORES) and roles is not None:
+        words = [*_with("--judgment", judgments), *roles]
         yield Use("How often are models right, the judge's errors corrected?",
-                  ("judge", "--calibration", "LABELLED_FILE", "--test", "{}", *named),
+                  ("judge", "--calibration", "LABELLED_FILE", "--test", "{}", *words),
                   f"judgments in {_names(judgments)}, and no human labels",
                   "LABELLED_FILE has answers with the same columns, and human labels in human")  # fmt: skip
-    if label is None or not judgments or not _is_binary(frame[label]):
+    if label is None or not judgments or not _is_binary(frame[label]) or roles is None:
         return
-    roles = {"model": _first(frame, _MODELS), "item": _first(frame, _ITEMS), "judge": _first(frame, JUDGE)}
-    roles["run"] = _first(frame, RUN)
-    given: dict[str, Any] = {role: name for role, name in roles.items() if name is not None}
-    columns: dict[str, Any] = {"judgment": judgments, "label": label, "missing": "drop"}
-    own = [word for name in judgments for word in ("--judgment", name)]
-    own = [] if judgments[0] in (*DEFAULT_JUDGMENT, *OUTPUT) else own
+    own = [] if judgments[0] in (*DEFAULT_JUDGMENT, *OUTPUT) else _with("--judgment", judgments)
     own += [] if label in DEFAULT_LABEL else ["--human", label]
-    for kept in (given, {"model": given.get("model")}, {}):
-        if _fits(JudgedAnswers.from_pandas, frame, **columns, **kept):
-            options = [word for role, name in kept.items() if name for word in (f"--{role}", name)]
-            gaps = frame[judgments].isna().any().any()
-            words = [*own, *options, *(("--missing", "drop") if gaps else ())]
-            if len(frame[label].dropna()) < len(frame) and given.get("model") and given.get("item"):
-                yield Use("Which model is best, the judge's errors corrected by the labels that there are?",
-                          ("scores", "{}", "--score", judgments[0], "--human", label),
-                          f"judgments in {_names(judgments)}, human labels of some answers in {label!r}")  # fmt: skip
-                return
-            yield Use("How often are models right, the judge's errors corrected?",
-                      ("judge", "--calibration", "{}", "--test", "OTHER_FILE", *words),
-                      f"judgments in {_names(judgments)}, human labels in {label!r}",
-                      "OTHER_FILE has the answers to rate, with the same columns")  # fmt: skip
-            return
+    if len(frame[label].dropna()) < len(frame) and _key(frame, _MODELS) and _key(frame, _ITEMS):
+        yield Use("Which model is best, the judge's errors corrected by the labels that there are?",
+                  ("scores", "{}", "--score", judgments[0], "--human", label),
+                  f"judgments in {_names(judgments)}, human labels of some answers in {label!r}")  # fmt: skip
+        return
+    yield Use("How often are models right, the judge's errors corrected?",
+              ("judge", "--calibration", "{}", "--test", "OTHER_FILE", *own, *roles),
+              f"judgments in {_names(judgments)}, human labels in {label!r}",
+              "OTHER_FILE has the answers to rate, with the same columns")  # fmt: skip
+
+
+def _answer_roles(frame: pd.DataFrame, judgments: Sequence[str], label: str | None) -> list[str] | None:
+    """Options that name models, items, judges and runs of judged answers; None if the rows cannot be read so.
+
+    Models and judges are always named where they are known: without the options, all would count as one.
+    """
+    usual = {"model": _MODELS, "item": _ITEMS, "judge": JUDGE if len(judgments) == 1 else (), "run": RUN}
+    found = {role: _key(frame, names) for role, names in usual.items()}
+    given: dict[str, Any] = {role: name for role, name in found.items() if name is not None}
+    columns: dict[str, Any] = {"judgment": list(judgments), "label": label, "missing": "drop"}
+    for left_out in ((), ("item", "run")):  # then each row is an item
+        kept = {role: name for role, name in given.items() if role not in left_out}
+        if judgments and _fits(JudgedAnswers.from_pandas, frame, **columns, **kept):
+            gaps = frame[list(judgments)].isna().any().any()
+            options = [word for role, name in kept.items() for word in (f"--{role}", name)]
+            return [*options, *(("--missing", "drop") if gaps else ())]
+    return None
 
 
 def _anchored(frame: pd.DataFrame) -> Iterator[Use]:
@@ -396,13 +404,13 @@ def _harness(frame: pd.DataFrame) -> Iterator[Use]:
 
 
 def _item_scores(frame: pd.DataFrame) -> Iterator[Use]:
-    model, item = _first(frame, _MODELS), _first(frame, _ITEMS)
+    model, item = _key(frame, _MODELS), _key(frame, _ITEMS)
     if {"doc_id", "task_id", "evaluation_name"} & {*map(str, frame)}:
         return
     score = next((name for name in _of(frame, _POINTS) if is_numeric_dtype(frame[name])), None)
     runs = _of(frame, ("trial", "run", "seed", "epoch"))[:1]
-    keys = [str(name) for name in (model, item, _first(frame, ("benchmark",)), *runs) if name]
-    if score is not None and frame.duplicated(keys).any():  # of several judges, or references
+    keys = [str(name) for name in (model, item, _key(frame, ("benchmark",)), *runs) if name]
+    if score is not None and keys and frame.duplicated(keys).any():  # of several judges, or references
         return
     if item is not None and score is not None and not _sides_of(frame):
         roles = {"model": model, "item": item, "score": score}
@@ -440,7 +448,7 @@ def _is_whole(frame: pd.DataFrame, columns: Sequence[str]) -> bool:
 
 def _meta(frame: pd.DataFrame) -> Iterator[Use]:
     """Models, and what several evaluators say of each."""
-    model = _first(frame, _MODELS)
+    model = _key(frame, _MODELS)
     numbers = [name for name in map(str, frame) if is_numeric_dtype(frame[name]) and not is_bool_dtype(frame[name])]
     if model is None or not frame[model].is_unique or len(numbers) < 2 or len(frame) < 3 or _sides_of(frame):
         return
@@ -475,6 +483,19 @@ def _of(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
 
 def _first(frame: pd.DataFrame, names: Sequence[str]) -> str | None:
     return next(iter(_of(frame, names)), None)
+
+
+def _key(frame: pd.DataFrame, names: Sequence[str]) -> str | None:
+    """The first of the columns whose values can be told apart; lists and records, such as chat prompts, cannot."""
+    return next((name for name in _of(frame, names) if _is_plain(frame[name])), None)
+
+
+def _is_plain(column: pd.Series) -> bool:
+    try:
+        column.nunique()
+    except TypeError:  # lists
+        return False
+    return True
 
 
 def _n_values(frame: pd.DataFrame, name: str) -> int:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Sequence
+from glob import glob
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import click
 
 from jaxeval.cli.terminal import print_bytes
 from jaxeval.data.remote_names import FileName, is_remote
-from jaxeval.wording import counted, named, visible, visible_line
+from jaxeval.wording import counted, did_you_mean, named, visible, visible_line
 
 if TYPE_CHECKING:
     from jaxeval.cli.file_uses import Use
@@ -30,6 +32,7 @@ _NEEDS = {
     "meta": "a row for each model, and columns of scores, one of them gold",
 }
 _MOST = 12  # columns to name
+_MOST_NEAR = 10_000  # files of a folder among which a mistyped one is sought
 
 
 def is_file(text: str) -> bool:
@@ -37,10 +40,48 @@ def is_file(text: str) -> bool:
     return is_remote(text) or os.path.exists(text)
 
 
+def no_such_file(text: str) -> str | None:
+    """The error about an argument that looks like a file's place; None if it does not."""
+    if os.path.islink(text):
+        return f"{text!r} is a link to {os.readlink(text)!r}, which does not exist"
+    if any(sign in text for sign in "*?["):
+        matches = len(glob(text))
+        files = "the name of 1 file" if matches == 1 else f"the names of {matches:,} files"
+        unquoted = f": without quotes the shell puts {files} in its place" if matches else ", and none that matches it"
+        return f"There is no file {text!r}{unquoted}"
+    folder, name = os.path.split(text)
+    if not folder and "." not in text.strip("-"):
+        return None
+    if folder and not os.path.isdir(folder):
+        return f"There is no folder {folder!r}"
+    try:
+        with os.scandir(folder or ".") as found:
+            near = sorted(entry.name for entry in islice(found, _MOST_NEAR) if not entry.name.startswith("."))
+    except OSError:  # it may not be listed
+        near = []
+    where = f" in {folder!r}" if folder else ""
+    return f"There is no file {name!r}{where}{did_you_mean(name, near) if name else ''}"
+
+
+class _Look(click.Command):
+    """Says of an option that it belongs to a command."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """What was typed."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            ctx.fail(
+                f"No such option {error.option_name!r}: a file without a command is only looked at. Options belong to "
+                f"commands, as in jaxeval COMMAND {ctx.info_name} {error.option_name}"
+            )
+
+
 @click.command(
-    "FILE", hidden=True, epilog="All commands: jaxeval --help", context_settings={"help_option_names": ["-h", "--help"]}
-)
-@click.argument("files", nargs=-1, required=True)
+    "FILE", cls=_Look, hidden=True, epilog="All commands: jaxeval --help", options_metavar="[--help]",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)  # fmt: skip
+@click.argument("files", nargs=-1, required=True, metavar="[MORE_FILES]...")
 def look(files: tuple[FileName, ...]) -> None:
     """Look at FILE and say which commands fit it, with the lines to type."""
     from jaxeval.cli.file_uses import uses_of

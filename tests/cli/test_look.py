@@ -128,6 +128,38 @@ def test_labels_of_some_answers(tmp_path):
     runs(words)
 
 
+@pytest.mark.parametrize("kind", ["answers", "labelled"])
+def test_models_are_kept_apart(folder, tmp_path, kind):
+    """Without --model, `judge` takes all answers for those of one model."""
+    path = of_kind(folder, kind)
+    (words,) = lines(looked_at(path))
+    assert words[-4:] == ["--model", "model", "--item", "item"]
+    runs([*others(words, folder), "--out", str(tmp_path / "out.csv")])
+    assert set(pd.read_csv(tmp_path / "out.csv")["model"]) == set(pd.read_csv(path)["model"])
+
+
+def test_judges_and_runs_in_rows_are_named(folder, tmp_path):
+    answers = pd.read_csv(of_kind(folder, "answers"))
+    rows = answers.melt(["item", "model"], ["judge-1", "judge-2"], "judge", "judgment")
+    path = file_of(tmp_path, pd.concat([rows.assign(run=run) for run in (1, 2)]))
+    (words,) = lines(looked_at(path))
+    assert words[words.index("--model") :] == ["--model", "model", "--item", "item", "--judge", "judge", "--run", "run"]
+
+
+def test_scores_without_names_of_items(tmp_path):
+    path = file_of(tmp_path, pd.DataFrame({"model_a": ["x", "y"], "model_b": ["y", "x"], "score": [1.5, -0.5]}))
+    assert "Its columns do not say which command fits." in looked_at(path)
+
+
+def test_prompts_that_are_lists(tmp_path):
+    path = tmp_path / "chat.jsonl"
+    said = [{"prompt": [{"role": "user", "content": f"{k}"}], "id": k, "model": "m", "score": k % 2} for k in range(9)]
+    path.write_text("\n".join(map(json.dumps, said)))
+    assert lines(looked_at(path))[0] == ["scores", str(path), "--item", "id"]
+    path.write_text("\n".join(json.dumps({**row, "id": row["prompt"], "model": row["prompt"]}) for row in said))
+    assert "Its columns do not say which command fits." in looked_at(path)
+
+
 def test_two_files_of_votes_can_be_compared(folder, tmp_path):
     votes = pd.read_parquet(of_kind(folder, "votes"))
     paths = [file_of(tmp_path, half, f"{k}.csv") for k, half in enumerate((votes.iloc[::2], votes.iloc[1::2]))]
@@ -192,3 +224,38 @@ def test_large_files_are_read_at_their_heads(tmp_path):
     path = tmp_path / "votes.jsonl"
     path.write_text(f"{row}\n{back}\n" * 100_000 + "no json\n")
     assert lines(looked_at(path))[0] == ["leaderboard", str(path)]
+
+
+def refused(*words):
+    found = CliRunner().invoke(main, [str(word) for word in words])
+    assert found.exit_code == 2, found.output
+    return found.stderr
+
+
+def test_a_path_that_leads_nowhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "votes.csv").write_text("")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "games.csv").write_text("")
+    (tmp_path / "broken").symlink_to("gone")
+    for text, said in {
+        "votess.csv": "There is no file 'votess.csv'; did you mean 'votes.csv'?",
+        "sub/game.csv": "There is no file 'game.csv' in 'sub'; did you mean 'games.csv'?",
+        "sup/game.csv": "There is no folder 'sup'",
+        "none*.csv": "There is no file 'none*.csv', and none that matches it",
+        "vote*.csv": "There is no file 'vote*.csv': without quotes the shell puts the name of 1 file in its place",
+        "broken": "'broken' is a link to 'gone', which does not exist",
+        "-": "There is no command '-'",
+        "foo": "There is no command 'foo'",
+    }.items():
+        assert refused(text).splitlines()[-1] == f"Error: {said}"
+
+
+def test_options_belong_to_commands(tmp_path):
+    path = file_of(tmp_path, pd.DataFrame({"x": [1]}), "two words.csv")
+    text = refused(path, "--out", "x")
+    assert "No such option '--out': a file without a command is only looked at." in text
+    (line,) = [line for line in text.splitlines() if line.startswith("Try ")]
+    shown = shlex.split(line.removeprefix("Try '").removesuffix("' for help."))
+    assert shown[1:] == [str(path), "--help"]
+    assert "which commands fit it" in looked_at(*shown[1:])
