@@ -85,10 +85,15 @@ def capitalised(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def common_noun(nouns: Iterable[Noun]) -> Noun:
-    """The one that all are, or `COMPETITOR` where they differ."""
-    found = set(nouns)
-    return found.pop() if len(found) == 1 else COMPETITOR if found else MODEL
+def common_noun(nouns: Iterable[Noun | None]) -> Noun:
+    """The one that all are, or `COMPETITOR` where they differ; None stands for no word."""
+    return said_noun(nouns) or MODEL
+
+
+def said_noun(nouns: Iterable[Noun | None]) -> Noun | None:
+    """The only word among the ``nouns``, `COMPETITOR` where there are several, and None where there is none."""
+    found = {noun for noun in nouns if noun is not None}
+    return (found.pop() if len(found) == 1 else COMPETITOR) if found else None
 
 
 def competitor_of(settings: Mapping[str, Any] | None) -> Noun:

@@ -11,6 +11,7 @@ from jaxeval.wording import (
     competitor_settings,
     counted,
     did_you_mean,
+    said_noun,
     shortened,
     visible,
     visible_line,
@@ -116,7 +117,10 @@ class TestNoun:
         player, team = Noun.of("player"), Noun.of("team")
         assert common_noun([player, player]) == player
         assert common_noun([player, team]) == COMPETITOR
-        assert common_noun([]) == MODEL
+        assert common_noun([]) == common_noun([None]) == MODEL
+        assert common_noun([None, player]) == said_noun([player, None]) == player
+        assert said_noun([MODEL, player]) == COMPETITOR
+        assert said_noun([None]) is said_noun([]) is None
 
     def test_in_settings(self):
         player = Noun.of("player")

@@ -171,7 +171,7 @@ class Battles(Shown):
             cluster=cluster, both_bad=both_bad, missing=missing, where=where, keep=keep,
         )  # fmt: skip
         found = read_battle_rows(as_frame(df), how, rows)
-        report = replace(found.report, competitor=competitor_word(competitor, *sides))
+        report = replace(found.report, _said=competitor_word(competitor, *sides))
         return cls(**vars(found) | {"report": report}, cluster=cluster)
 
     @classmethod

@@ -27,6 +27,7 @@ def games():
     ("a", "b", "word"),
     [
         ("model_a", "model_b", "model"),
+        ("model_1", "model_2", "model"),
         ("player_a", "player_b", "player"),
         ("player1", "player2", "player"),
         ("Player A", "player b", "player"),
@@ -58,7 +59,15 @@ def games():
     ],
 )
 def test_the_word_of_two_columns(a, b, word):
-    assert competitor_word(None, a, b).one == word
+    assert (competitor_word(None, a, b) or MODEL).one == word
+
+
+def test_what_says_nothing():
+    assert competitor_word(None, "model_a", "model_b") is None
+    assert competitor_word(None, "Model A", "modelB") is None
+    assert competitor_word(None, "winner", "loser") is None
+    assert competitor_word(None) is None
+    assert competitor_word("model", "model_a", "model_b") == competitor_word(None, "model_1", "model_2") == MODEL
 
 
 def test_a_given_word_goes_before_the_columns(games):
@@ -113,7 +122,22 @@ def test_it_is_kept(games, tmp_path):
 def test_different_words_are_competitors(games):
     teams = Battles.from_pandas(GAMES, **SIDES, competitor="team")
     assert Battles.concat([games, teams]).competitor == COMPETITOR
-    assert Battles.concat([games, Battles.from_pandas(VOTES)]).competitor == COMPETITOR
+    models = Battles.from_pandas(VOTES, competitor="model")
+    assert models.competitor == MODEL
+    assert Battles.concat([games, models]).competitor == Battles.concat([models, games]).competitor == COMPETITOR
+    assert Battles.concat([games, teams, games, Battles.from_pandas(VOTES)]).competitor == COMPETITOR
+
+
+def test_data_without_a_word_take_that_of_the_others(games, tmp_path):
+    unsaid = Battles.from_pandas(VOTES)
+    assert Battles.concat([games, unsaid]).competitor == Battles.concat([unsaid, games]).competitor == PLAYER
+    assert Battles.concat([unsaid, unsaid]).competitor == MODEL
+    for name, battles in {"unsaid": unsaid, "models": Battles.from_pandas(VOTES, competitor="model")}.items():
+        battles.save(tmp_path / f"{name}.parquet")
+    before, models = (Battles.load(tmp_path / f"{name}.parquet") for name in ("unsaid", "models"))
+    assert before.competitor == models.competitor == MODEL
+    assert Battles.concat([before, games]).competitor == PLAYER
+    assert Battles.concat([models, games]).competitor == COMPETITOR
 
 
 def test_files_of_models_are_what_they_were(games, tmp_path):
