@@ -150,6 +150,7 @@ class Battles(Shown):
             DataError: a column is missing or ambiguous, a label unknown or ambiguous, a value missing or out of range,
                 or no battle is left. The message names the column, the values and their counts.
             ValueError: the result is given twice, ``labels`` map to no result, or ``competitor`` is no word.
+            TypeError: ``competitor`` is no text.
 
         Examples:
             >>> import jaxeval

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from jaxeval.wording import Noun
+from jaxeval.wording import LONGEST_WORD, Noun
 
 #: Words of side A and of side B. They say where the competitors stand, and not what these are.
 _SIDES = (
@@ -31,7 +31,8 @@ def competitor_word(given: str | Sequence[str] | None, *columns: str) -> Noun | 
         columns: those of side A and side B, as player_1 and player_2; or a single one.
 
     Raises:
-        ValueError: ``given`` is no word.
+        TypeError: ``given`` is no text.
+        ValueError: ``given`` is no word, or too long a one.
     """
     return _word_of(columns) if given is None else Noun.of(given)
 
@@ -47,6 +48,7 @@ def _word_of(columns: Sequence[str]) -> Noun | None:
         return None
     word = " ".join(left.pop())
     clear = re.fullmatch(r"[a-z]{2,}( [a-z]+)?", word) is not None and word not in _UNCLEAR
+    clear &= len(word) <= LONGEST_WORD
     # "players_1" is a plural already, "class_1" is none.
     return Noun.of(word) if clear and (not word.endswith("s") or word.endswith("ss")) else None
 

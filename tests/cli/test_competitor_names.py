@@ -88,6 +88,7 @@ def test_another_word(folder, tmp_path):
     assert of_models(text) == []
     result = run(*asked, "--competitor-name", ",", code=2)
     assert "Invalid value for '--competitor-name': ',' is no word such as 'player'" in result
+    assert "may have 40 characters" in run(*asked, "--competitor-name", "p" * 41, code=2)
 
 
 def test_errors(folder):

@@ -44,7 +44,9 @@ def games():
         # Unclear.
         ("a", "b", "model"),
         ("winner", "loser", "model"),
-        ("home", "away", "model"),
+        ("black", "white", "model"),
+        ("red", "blue", "model"),
+        ("white", "away", "model"),
         ("left", "right", "model"),
         ("name_a", "name_b", "model"),
         ("side_a", "side_b", "model"),
@@ -54,6 +56,7 @@ def games():
         ("player_1", "opponent", "model"),
         ("player_b", "player_a", "model"),
         ("x1y_a", "x1y_b", "model"),
+        ("w" * 41 + "_a", "w" * 41 + "_b", "model"),
         ("спортсмен_a", "спортсмен_b", "model"),
         ("", "", "model"),
     ],
@@ -78,6 +81,10 @@ def test_a_given_word_goes_before_the_columns(games):
     assert Battles.from_pandas(VOTES, competitor=("entry", "entries")).competitor.many == "entries"
     with pytest.raises(ValueError, match="'' is no word"):
         Battles.from_pandas(VOTES, competitor="")
+    with pytest.raises(TypeError, match=r"the word for what is rated must be text such as 'player'.*, got 3"):
+        Battles.from_pandas(VOTES, competitor=3)
+    with pytest.raises(ValueError, match=r"may have 40 characters, and 'p+…p+' has 50"):
+        Battles.from_pandas(VOTES, competitor="p" * 50)
 
 
 def test_winners_and_losers_have_columns_too():
