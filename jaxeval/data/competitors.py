@@ -17,6 +17,8 @@ _FORMS = {"name", "id"}
 #: Words that say nothing of what is rated, and other words for a model.
 _UNCLEAR = {"side", "label", "key", "code", "number", "column", "lm", "llm", "models", "entry", "object", "value"}
 
+#: What competes where the columns' names are those of sides and nothing else, as usual in data of chess and of sports.
+_OF_SIDES: dict[tuple[str, ...], str] = {("white", "black"): "player", ("home", "away"): "team"}
 #: The words of the columns that are read unless others are named.
 _DEFAULTS = [["model", "a"], ["model", "b"]]
 
@@ -42,6 +44,8 @@ def _word_of(columns: Sequence[str]) -> Noun | None:
     if words == _DEFAULTS:
         return None
     if len(columns) == 2:
+        if (usual := _OF_SIDES.get(_named_sides(words))) is not None:
+            return Noun.of(usual)
         words = next((rest for side in _SIDES if (rest := _without(words, side)) is not None), [])
     left = {tuple(word for word in own if word not in _FORMS) for own in words}
     if len(left) != 1:
@@ -51,6 +55,11 @@ def _word_of(columns: Sequence[str]) -> Noun | None:
     clear &= len(word) <= LONGEST_WORD
     # "players_1" is a plural already, "class_1" is none.
     return Noun.of(word) if clear and (not word.endswith("s") or word.endswith("ss")) else None
+
+
+def _named_sides(words: Sequence[list[str]]) -> tuple[str, ...]:
+    """What is left of columns such as White and Black, or home_id and away_id, without the forms."""
+    return tuple(" ".join(word for word in own if word not in _FORMS) for own in words)
 
 
 def _words(name: str) -> list[str]:

@@ -41,6 +41,13 @@ def games():
         ("winning_team", "losing_team", "team"),
         ("class_a", "class_b", "class"),
         ("chess_engine_a", "chess_engine_b", "chess engine"),
+        ("White", "Black", "player"),
+        ("white", "black", "player"),
+        ("white_name", "black_name", "player"),
+        ("HOME", "AWAY", "team"),
+        ("home", "away", "team"),
+        ("home_id", "away_id", "team"),
+        ("home_club", "away_club", "club"),
         # Unclear.
         ("a", "b", "model"),
         ("winner", "loser", "model"),
