@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _MOST_HINTS = 3
+#: Characters of the longest word for what is rated, which heads columns and stands in every sentence.
+LONGEST_WORD = 40
+_ENDING = 2  # characters that a plural may have more than its word
 #: Control and format characters, lone surrogates, line and paragraph separators.
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
@@ -39,12 +42,25 @@ class Noun(NamedTuple):
         """The noun of a word such as "player"; "city,cities", or a pair, says both forms.
 
         Raises:
-            ValueError: it is no word, or more than two.
+            TypeError: it is no text.
+            ValueError: it is no word, or more than two, or too long a one.
         """
-        forms = [str(form).strip() for form in (word.split(",") if isinstance(word, str) else word)]
+        if not isinstance(word, str | Sequence) or not all(isinstance(form, str) for form in word):
+            raise TypeError(
+                "the word for what is rated must be text such as 'player', or 'city,cities' with its plural, got "
+                f"{word!r}"
+            )
+        forms = [form.strip() for form in (word.split(",") if isinstance(word, str) else word)]
         if len(forms) not in (1, 2) or not all(form and form == visible_line(form) for form in forms):
             raise ValueError(f"{word!r} is no word such as 'player', nor a word and its plural such as 'city,cities'")
-        return cls(forms[0], forms[-1] if len(forms) == 2 else plural(forms[0]))
+        one, many = forms[0], forms[-1] if len(forms) == 2 else plural(forms[0])
+        for what, form, most in (("word", one, LONGEST_WORD), ("plural", many, LONGEST_WORD + _ENDING)):
+            if len(form) > most:
+                raise ValueError(
+                    f"the {what} for what is rated may have {most} characters, and {shortened(form, most)!r} has "
+                    f"{len(form):,}"
+                )
+        return cls(one, many)
 
     @property
     def head(self) -> str:
@@ -77,7 +93,8 @@ def plural(word: str) -> str:
     last = word[-2:].casefold()
     if last.endswith(("s", "x", "z")) or last in ("ch", "sh"):
         return f"{word}es"
-    return f"{word[:-1]}ies" if last[-1:] == "y" and last[:1] not in "aeiou" else f"{word}s"
+    consonant = last[:1].isalpha() and last[:1] not in "aeiou"
+    return f"{word[:-1]}ies" if len(last) == 2 and last[1] == "y" and consonant else f"{word}s"
 
 
 def capitalised(text: str) -> str:
@@ -85,10 +102,15 @@ def capitalised(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def common_noun(nouns: Iterable[Noun]) -> Noun:
-    """The one that all are, or `COMPETITOR` where they differ."""
-    found = set(nouns)
-    return found.pop() if len(found) == 1 else COMPETITOR if found else MODEL
+def common_noun(nouns: Iterable[Noun | None]) -> Noun:
+    """The one that all are, or `COMPETITOR` where they differ; None stands for no word."""
+    return said_noun(nouns) or MODEL
+
+
+def said_noun(nouns: Iterable[Noun | None]) -> Noun | None:
+    """The only word among the ``nouns``, `COMPETITOR` where there are several, and None where there is none."""
+    found = {noun for noun in nouns if noun is not None}
+    return (found.pop() if len(found) == 1 else COMPETITOR) if found else None
 
 
 def competitor_of(settings: Mapping[str, Any] | None) -> Noun:

@@ -11,6 +11,7 @@ from jaxeval.wording import (
     competitor_settings,
     counted,
     did_you_mean,
+    said_noun,
     shortened,
     visible,
     visible_line,
@@ -89,6 +90,10 @@ class TestNoun:
             ("match", "match", "matches"),
             ("entry", "entry", "entries"),
             ("essay", "essay", "essays"),
+            ("x_y", "x_y", "x_ys"),
+            ("2y", "2y", "2ys"),
+            ("y", "y", "ys"),
+            ("w" * 40, "w" * 40, "w" * 40 + "s"),
             ("chess engine", "chess engine", "chess engines"),
             ("city,cities", "city", "cities"),
             (" mouse , mice ", "mouse", "mice"),
@@ -105,6 +110,21 @@ class TestNoun:
         with pytest.raises(ValueError, match="no word such as 'player'"):
             Noun.of(word)
 
+    @pytest.mark.parametrize("word", ["w" * 41, f"{'w' * 41},players", "player," + "w" * 43])
+    def test_too_long_a_word(self, word):
+        with pytest.raises(ValueError, match=r"for what is rated may have 4[02] characters, and 'w+…w+' has 4[13]"):
+            Noun.of(word)
+
+    def test_the_longest_word_is_read_back(self):
+        longest = Noun.of("w" * 38 + "ch")
+        assert len(longest.many) == 42
+        assert Noun.of(longest) == Noun.of(list(longest)) == longest
+
+    @pytest.mark.parametrize("word", [3, None, [3], ("player", 3), b"player", {"player": "players"}, {"player"}])
+    def test_what_is_no_text(self, word):
+        with pytest.raises(TypeError, match="must be text such as 'player'"):
+            Noun.of(word)
+
     def test_in_sentences(self):
         city, image = Noun.of("city"), Noun.of("image")
         assert (city.counted(1), city.counted(2_000, "has", "have")) == ("1 city", "2,000 cities have")
@@ -116,7 +136,10 @@ class TestNoun:
         player, team = Noun.of("player"), Noun.of("team")
         assert common_noun([player, player]) == player
         assert common_noun([player, team]) == COMPETITOR
-        assert common_noun([]) == MODEL
+        assert common_noun([]) == common_noun([None]) == MODEL
+        assert common_noun([None, player]) == said_noun([player, None]) == player
+        assert said_noun([MODEL, player]) == COMPETITOR
+        assert said_noun([None]) is said_noun([]) is None
 
     def test_in_settings(self):
         player = Noun.of("player")

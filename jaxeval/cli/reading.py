@@ -178,7 +178,7 @@ class Reading:
         """The battles, with the word for what competes, if one was given."""
         if self.competitor is None:
             return battles
-        return replace(battles, report=replace(battles.report, competitor=self.competitor))
+        return replace(battles, report=replace(battles.report, _said=self.competitor))
 
     def chosen(self, battles: Battles) -> Battles:
         """Those that count, with the models' names that are to be; names to leave out may be those before or after."""

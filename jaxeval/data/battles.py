@@ -150,6 +150,7 @@ class Battles(Shown):
             DataError: a column is missing or ambiguous, a label unknown or ambiguous, a value missing or out of range,
                 or no battle is left. The message names the column, the values and their counts.
             ValueError: the result is given twice, ``labels`` map to no result, or ``competitor`` is no word.
+            TypeError: ``competitor`` is no text.
 
         Examples:
             >>> import jaxeval
@@ -171,7 +172,7 @@ class Battles(Shown):
             cluster=cluster, both_bad=both_bad, missing=missing, where=where, keep=keep,
         )  # fmt: skip
         found = read_battle_rows(as_frame(df), how, rows)
-        report = replace(found.report, competitor=competitor_word(competitor, *sides))
+        report = replace(found.report, _said=competitor_word(competitor, *sides))
         return cls(**vars(found) | {"report": report}, cluster=cluster)
 
     @classmethod

@@ -208,7 +208,7 @@ class Rankings(Shown):
             found = from_lists(frame, ranking)
         rows = _rows(found, weight, count, cluster)
         named = () if item in (None, "item") else (item,)
-        report = replace(rows.report, competitor=competitor_word(competitor, *named))
+        report = replace(rows.report, _said=competitor_word(competitor, *named))
         return cls(replace(rows, report=report))
 
     @property

@@ -49,10 +49,15 @@ class DataReport(Shown):
     n_effective: float | None = None  # battles of equal weight that say as much, if battles have propensities
     read_as: tuple[str, ...] = ()  # how labels and names of columns were read that are not jaxeval's own
     label_families: tuple[str, ...] = ()  # all families of words that fit the labels
-    competitor: Noun = MODEL  # what competes, in words
+    _said: Noun | None = None  # what competes, as somebody or the names of columns say; None where nobody does
 
     def _shown(self) -> View:
         return View(f"{type(self).__name__}: {self}")
+
+    @property
+    def competitor(self) -> Noun:
+        """What competes, in a word and its plural; models where nobody says."""
+        return self._said or MODEL
 
     @property
     def warnings(self) -> list[str]:

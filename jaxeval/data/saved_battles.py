@@ -26,7 +26,7 @@ from jaxeval.data.table_digest import table_digest
 from jaxeval.data.table_files import STATE_KEY, undamaged
 from jaxeval.data.versioned_json import check_version
 from jaxeval.errors import DataError
-from jaxeval.wording import common_noun, competitor_of, competitor_settings
+from jaxeval.wording import Noun, said_noun
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -71,7 +71,7 @@ def concat_tables(batches: Sequence[BattleTable]) -> BattleTable:
         read_as=tuple(dict.fromkeys(sentence for report in reports for sentence in report.read_as)),
         n_effective=next((report.n_effective for report in reports if report.n_effective is not None), None),
         label_families=tuple(family for family in said[0] if all(family in own for own in said)) if said else (),
-        competitor=common_noun(report.competitor for report in reports),
+        _said=said_noun(report._said for report in reports),
         **sums,
     )
     files = {digest: name for batch in batches for digest, name in batch.files.items()}
@@ -87,15 +87,16 @@ def write_table(battles: BattleTable, file: IO[bytes]) -> None:
     """
     import pyarrow.parquet as pq
 
-    content = {
+    content: dict[str, Any] = {
         "format": _FORMAT,
         "version": _VERSION,
         "roles": battles.roles,
         "cluster": battles.cluster,
-        "report": {name: x for name, x in asdict(battles.report).items() if name != "competitor"},
+        "report": {name: x for name, x in asdict(battles.report).items() if name != "_said"},
         "files": battles.files,
-        **competitor_settings(battles.report.competitor),  # beside the report, where older versions pass over it
     }
+    if battles.report._said is not None:
+        content["competitor"] = list(battles.report._said)  # beside the report, where older versions pass over it
     try:
         json.dumps(content, allow_nan=False)
     except (TypeError, ValueError) as error:
@@ -127,7 +128,8 @@ def read_table(file: IO[bytes], name: str) -> BattleTable:
         raise DataError(f"{name} is damaged: it does not hold what was saved; use a copy, or read the votes again")
     try:
         saved: dict[str, Any] = {name: tuple(x) if isinstance(x, list) else x for name, x in content["report"].items()}
-        report, files = DataReport(**saved, competitor=competitor_of(content)), dict(content["files"])
+        said = Noun.of(content["competitor"]) if "competitor" in content else None
+        report, files = DataReport(**saved, _said=said), dict(content["files"])
         return BattleTable(table=table, roles=content["roles"], cluster=content["cluster"], report=report, files=files)
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"{name} is a broken file of saved battles: {error}") from error

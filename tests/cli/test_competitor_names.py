@@ -88,6 +88,7 @@ def test_another_word(folder, tmp_path):
     assert of_models(text) == []
     result = run(*asked, "--competitor-name", ",", code=2)
     assert "Invalid value for '--competitor-name': ',' is no word such as 'player'" in result
+    assert "may have 40 characters" in run(*asked, "--competitor-name", "p" * 41, code=2)
 
 
 def test_errors(folder):
@@ -105,6 +106,17 @@ def test_the_word_stays_in_a_state(folder, tmp_path):
     assert jaxeval.Battles.load(state).competitor.one == "player"
     assert "  Knight " in run("leaderboard", folder / "games.csv", *asked, "--competitor-name", "knight")
     assert jaxeval.Battles.load(state).competitor.many == "knights"
+
+
+def test_votes_without_a_word_leave_a_state_its_word(folder, tmp_path):
+    votes = pd.read_csv(folder / "before.csv").rename(columns={"player_1": "model_a", "player_2": "model_b"})
+    votes[:400].to_csv(tmp_path / "first.csv", index=False)
+    votes[400:].to_csv(tmp_path / "second.csv", index=False)
+    asked = ("--resamples", "20", "--state")
+    run("leaderboard", tmp_path / "first.csv", *asked, tmp_path / "said.parquet", "--competitor-name", "player")
+    assert "  Player " in run("leaderboard", tmp_path / "second.csv", *asked, tmp_path / "said.parquet")
+    assert "  Model " in run("leaderboard", tmp_path / "first.csv", *asked, tmp_path / "unsaid.parquet")
+    assert "  Player " in run("leaderboard", folder / "games.csv", *SIDES, *asked, tmp_path / "unsaid.parquet")
 
 
 def test_the_audit(folder, tmp_path):

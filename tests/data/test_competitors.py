@@ -27,6 +27,7 @@ def games():
     ("a", "b", "word"),
     [
         ("model_a", "model_b", "model"),
+        ("model_1", "model_2", "model"),
         ("player_a", "player_b", "player"),
         ("player1", "player2", "player"),
         ("Player A", "player b", "player"),
@@ -40,10 +41,19 @@ def games():
         ("winning_team", "losing_team", "team"),
         ("class_a", "class_b", "class"),
         ("chess_engine_a", "chess_engine_b", "chess engine"),
+        ("White", "Black", "player"),
+        ("white", "black", "player"),
+        ("white_name", "black_name", "player"),
+        ("HOME", "AWAY", "team"),
+        ("home", "away", "team"),
+        ("home_id", "away_id", "team"),
+        ("home_club", "away_club", "club"),
         # Unclear.
         ("a", "b", "model"),
         ("winner", "loser", "model"),
-        ("home", "away", "model"),
+        ("black", "white", "model"),
+        ("red", "blue", "model"),
+        ("white", "away", "model"),
         ("left", "right", "model"),
         ("name_a", "name_b", "model"),
         ("side_a", "side_b", "model"),
@@ -53,12 +63,21 @@ def games():
         ("player_1", "opponent", "model"),
         ("player_b", "player_a", "model"),
         ("x1y_a", "x1y_b", "model"),
+        ("w" * 41 + "_a", "w" * 41 + "_b", "model"),
         ("спортсмен_a", "спортсмен_b", "model"),
         ("", "", "model"),
     ],
 )
 def test_the_word_of_two_columns(a, b, word):
-    assert competitor_word(None, a, b).one == word
+    assert (competitor_word(None, a, b) or MODEL).one == word
+
+
+def test_what_says_nothing():
+    assert competitor_word(None, "model_a", "model_b") is None
+    assert competitor_word(None, "Model A", "modelB") is None
+    assert competitor_word(None, "winner", "loser") is None
+    assert competitor_word(None) is None
+    assert competitor_word("model", "model_a", "model_b") == competitor_word(None, "model_1", "model_2") == MODEL
 
 
 def test_a_given_word_goes_before_the_columns(games):
@@ -69,6 +88,10 @@ def test_a_given_word_goes_before_the_columns(games):
     assert Battles.from_pandas(VOTES, competitor=("entry", "entries")).competitor.many == "entries"
     with pytest.raises(ValueError, match="'' is no word"):
         Battles.from_pandas(VOTES, competitor="")
+    with pytest.raises(TypeError, match=r"the word for what is rated must be text such as 'player'.*, got 3"):
+        Battles.from_pandas(VOTES, competitor=3)
+    with pytest.raises(ValueError, match=r"may have 40 characters, and 'p+…p+' has 50"):
+        Battles.from_pandas(VOTES, competitor="p" * 50)
 
 
 def test_winners_and_losers_have_columns_too():
@@ -113,7 +136,22 @@ def test_it_is_kept(games, tmp_path):
 def test_different_words_are_competitors(games):
     teams = Battles.from_pandas(GAMES, **SIDES, competitor="team")
     assert Battles.concat([games, teams]).competitor == COMPETITOR
-    assert Battles.concat([games, Battles.from_pandas(VOTES)]).competitor == COMPETITOR
+    models = Battles.from_pandas(VOTES, competitor="model")
+    assert models.competitor == MODEL
+    assert Battles.concat([games, models]).competitor == Battles.concat([models, games]).competitor == COMPETITOR
+    assert Battles.concat([games, teams, games, Battles.from_pandas(VOTES)]).competitor == COMPETITOR
+
+
+def test_data_without_a_word_take_that_of_the_others(games, tmp_path):
+    unsaid = Battles.from_pandas(VOTES)
+    assert Battles.concat([games, unsaid]).competitor == Battles.concat([unsaid, games]).competitor == PLAYER
+    assert Battles.concat([unsaid, unsaid]).competitor == MODEL
+    for name, battles in {"unsaid": unsaid, "models": Battles.from_pandas(VOTES, competitor="model")}.items():
+        battles.save(tmp_path / f"{name}.parquet")
+    before, models = (Battles.load(tmp_path / f"{name}.parquet") for name in ("unsaid", "models"))
+    assert before.competitor == models.competitor == MODEL
+    assert Battles.concat([before, games]).competitor == PLAYER
+    assert Battles.concat([models, games]).competitor == COMPETITOR
 
 
 def test_files_of_models_are_what_they_were(games, tmp_path):
