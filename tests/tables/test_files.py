@@ -206,6 +206,12 @@ class TestDocuments:
         assert "longtable" in latex_table(table(["a"] * 46), title="Long")
         assert "longtable" not in latex_table(table(["a"] * 45))
 
+    def test_lines_of_notes_are_lines_in_latex(self):
+        text = latex_table(table(["a"]), notes=["1 of 2_0\nno \\n of its own", "last"])
+        assert re.findall(r"^\\par\\footnotesize (.*)$", text, re.MULTILINE) == [
+            r"1 of 2\_0", r"no \textbackslash{}n of its own", "last"
+        ]  # fmt: skip
+
     def test_numbers_of_latex(self):
         text = latex_table(pd.DataFrame({"x": [-12.5, np.inf, -np.inf, np.nan], "n": [-1234, 1, 2, 3]}))
         assert r"$-12.50$ & $-1{,}234$ \\" in text
