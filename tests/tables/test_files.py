@@ -228,7 +228,7 @@ def test_every_format_is_that_of_its_ending(format, tmp_path):
 
 
 def test_no_such_format(tmp_path):
-    with pytest.raises(DataError, match=re.escape("x.txt must end in .csv, .parquet, .json, .md, .tex, .html, or")):
+    with pytest.raises(DataError, match=re.escape("x.txt must end in .csv, .parquet, .json, .md, .tex, .html; or")):
         format_of("x.txt")
     with pytest.raises(DataError, match="format='xls' is none of csv"):
         write_table(table(), tmp_path / "x.csv", format="xls")
