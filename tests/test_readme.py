@@ -5,11 +5,15 @@ import re
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pages
 import pytest
 from click.testing import CliRunner
+from matplotlib.colors import to_rgb
+from matplotlib.image import imread
 
 from jaxeval.cli.main import main
+from jaxeval.plots.style import COLOURS
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -30,7 +34,22 @@ def test_what_it_shows_is_what_a_run_prints(tmp_path, monkeypatch):
     failed, tried = pages.run(README)
     assert tried == len(re.findall(r"^>>> |^\$ ", TEXT, re.MULTILINE)) > 5
     assert failed == 0  # what differs is printed
-    assert (tmp_path / "leaderboard.png").stat().st_size > 10_000
+    # The figure below the block is the one that it draws: as large, and with its points in the same places.
+    (committed,) = re.findall(r"^!\[.*\bsix\b.*\]\((.+)\)$", TEXT, re.MULTILINE)
+    size, points = points_of(ROOT / committed)
+    drawn_size, drawn = points_of(tmp_path / "leaderboard.png")
+    assert size == drawn_size
+    assert len(points) == 6
+    np.testing.assert_allclose(points, drawn, atol=size[1] / 200)
+
+
+def points_of(path):
+    """The size of a figure of a board, and the middles of its points, row by row and column by column in pixels."""
+    image = imread(path)[..., :3]
+    marked = np.abs(image - to_rgb(COLOURS[0])).max(axis=2) < 0.05
+    rows = np.flatnonzero(marked.any(axis=1))
+    groups = np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1)
+    return image.shape, [(own.mean(), np.flatnonzero(marked[own].any(axis=0)).mean()) for own in groups]
 
 
 def test_the_two_commands():

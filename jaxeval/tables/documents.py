@@ -127,7 +127,7 @@ def latex_table(
         cells = (_latex_number(text) if number else latex_text(text) for text, number in zip(row, numbers, strict=True))
         rows.append(" & ".join(cells) + r" \\")
     caption = [] if title is None else [rf"\caption{{{latex_text(visible_line(title))}}}"]
-    below = [rf"\par\footnotesize {latex_text(visible_line(note))}" for note in notes]
+    below = [rf"\par\footnotesize {latex_text(visible_line(line))}" for note in notes for line in note.split("\n")]
     if len(rows) > _ROWS_OF_A_PAGE:
         top = ["% \\usepackage{booktabs,longtable}", rf"\begin{{longtable}}{{{kinds}}}"]
         top += [f"{line} \\\\" for line in caption]

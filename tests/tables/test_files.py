@@ -206,6 +206,12 @@ class TestDocuments:
         assert "longtable" in latex_table(table(["a"] * 46), title="Long")
         assert "longtable" not in latex_table(table(["a"] * 45))
 
+    def test_lines_of_notes_are_lines_in_latex(self):
+        text = latex_table(table(["a"]), notes=["1 of 2_0\nno \\n of its own", "last"])
+        assert re.findall(r"^\\par\\footnotesize (.*)$", text, re.MULTILINE) == [
+            r"1 of 2\_0", r"no \textbackslash{}n of its own", "last"
+        ]  # fmt: skip
+
     def test_numbers_of_latex(self):
         text = latex_table(pd.DataFrame({"x": [-12.5, np.inf, -np.inf, np.nan], "n": [-1234, 1, 2, 3]}))
         assert r"$-12.50$ & $-1{,}234$ \\" in text
@@ -222,10 +228,7 @@ def test_every_format_is_that_of_its_ending(format, tmp_path):
 
 
 def test_no_such_format(tmp_path):
-    with pytest.raises(
-        DataError,
-        match=re.escape("x.txt must end in .csv, .parquet, .json, .md, .tex, .html; or name the format by format="),
-    ):
+    with pytest.raises(DataError, match=re.escape("x.txt must end in .csv, .parquet, .json, .md, .tex, .html; or")):
         format_of("x.txt")
     with pytest.raises(DataError, match="format='xls' is none of csv"):
         write_table(table(), tmp_path / "x.csv", format="xls")
