@@ -47,6 +47,7 @@ def notes_of(found: BoardComparison) -> list[str]:
     return [
         *found.notes,
         f"{settings_line(found.settings)} of the {found.competitor.many} on both; differences are {b} less {a}",
+        f"an interval is for one {found.competitor.one} by itself; who moved is decided for all of them at once",
         found.settings["versions"],
     ]
 

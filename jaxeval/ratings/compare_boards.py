@@ -327,7 +327,11 @@ def _compared(found: _Resampled, asked: _Asked) -> BoardComparison:
     ratings = [_on_scale(board, models, asked, rows) for board, rows in zip(boards, order, strict=True)]
     drawn = {name: getattr(a.settings, name) for name in ("n_resamples", "seed", "scheme", "cluster", "strata")}
     shown = {"level": asked.level, "gauge": ratings[0].gauge, "min_battles": asked.min_battles, "names": list(names)}
-    reports = [f"{name}: {x.fit.report!s}" for name, x in zip(names, boards, strict=True)]
+    reports = [str(board.fit.report) for board in boards]
+    if reports[0] == reports[1]:  # two slices of battles that were read together
+        reports = [f"{names[0]} and {names[1]}, read together: {reports[0]}"]
+    else:
+        reports = [f"{name}: {report}" for name, report in zip(names, reports, strict=True)]
     return BoardComparison(
         names=names,
         boards=(a, b),
