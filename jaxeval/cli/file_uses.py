@@ -28,6 +28,7 @@ _RESULTS = ("winner", "verdict", "result", "outcome", "preference", "label", "ch
             "judgepref", "judgepick", "pick", "majority")  # fmt: skip
 _SCORES = ("score", "goals", "points", "sets", "runs")
 _VOTERS = ("voter", "voterid", "user", "userid", "rater", "annotator", "worker")
+_PEOPLE = ("human", "expert", "person", "rater", "annotator", "worker", "labeller", "labeler")
 _TIMES = ("time", "timestamp", "tstamp", "date", "datetime", "createdat")
 _GROUPS = ("language", "lang", "category", "categorytag", "turn", "topic", "domain", "tournament", "subset", "dataset")
 _GOLD = ("gold", "human", "elo", "arenaelo", "truth", "people")
@@ -251,13 +252,21 @@ def _panel(frame: pd.DataFrame) -> Iterator[Use]:
                       f"{who}; human labels in {human!r}", read[2])  # fmt: skip
         return
     columns = [name for name in map(str, frame) if name not in (a, b, human) and _is_verdict(frame, a, b, name)]
-    if len(columns) > 1:
-        shown = ("--judges", ",".join(columns))
-        who = f"two sides in {_names((a, b))}, verdicts of judges in {_names(columns)}"
-        if human is not None:
-            yield Use("Can the judges be trusted?", ("agreement", "{}", *_side_options(a, b), *shown),
-                      f"{who}, human labels in {human!r}")  # fmt: skip
+    people = [] if human is None else [human, *(name for name in columns if _is_person(name))]
+    judges = [name for name in columns if name not in people]
+    who = f"two sides in {_names((a, b))}, verdicts of judges in {_names(judges)}"
+    shown = ("--judges", ",".join(judges))
+    if human is not None and (len(judges) > 1 or (judges and len(people) > 1)):
+        whose = ("--human", ",".join(people)) if len(people) > 1 else ()
+        yield Use("Can the judges be trusted?", ("agreement", "{}", *_side_options(a, b), *whose, *shown),
+                  f"{who}, human labels in {_names(people)}")  # fmt: skip
+    if len(judges) > 1:
         yield Use("Ratings, and how far each judge follows them", ("panel", "{}", *_side_options(a, b), *shown), who)
+
+
+def _is_person(name: str) -> bool:
+    """Whether a column beside human labels is named like one more person: expert, annotator_2."""
+    return re.sub(r"\d+$", "", folded(name)) in _PEOPLE
 
 
 def _is_verdict(frame: pd.DataFrame, a: str, b: str, name: str) -> bool:

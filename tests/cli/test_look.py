@@ -146,6 +146,21 @@ def test_judges_and_runs_in_rows_are_named(folder, tmp_path):
     assert words[words.index("--model") :] == ["--model", "model", "--item", "item", "--judge", "judge", "--run", "run"]
 
 
+def test_experts_are_people(folder, tmp_path):
+    path = of_kind(folder, "judges")
+    agreement, panel, *_ = lines(looked_at(path))
+    judges = ["--judges", "judge-1,judge-2,judge-3"]
+    assert agreement == ["agreement", str(path), "--human", "human,expert", *judges]
+    assert panel == ["panel", str(path), *judges]
+    table = pd.read_csv(path).rename(columns={"judge-1": "Annotator 1", "judge-2": "annotator_2"})
+    path = file_of(tmp_path, table)
+    first, second, *_ = lines(looked_at(path))
+    people = "human,expert,Annotator 1,annotator_2"
+    assert first == ["agreement", str(path), "--human", people, "--judges", "judge-3"]
+    assert second[0] == "leaderboard"  # a panel has several judges
+    runs(first)
+
+
 def test_scores_without_names_of_items(tmp_path):
     path = file_of(tmp_path, pd.DataFrame({"model_a": ["x", "y"], "model_b": ["y", "x"], "score": [1.5, -0.5]}))
     assert "Its columns do not say which command fits." in looked_at(path)
