@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -18,12 +19,16 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from trust_coverage import RESULTS, SECTIONS, WITHOUT_A_ROW, Row, rows, verdict
+from trust_coverage import FIRTH, RESULTS, SECTIONS, WITHOUT_A_ROW, Row, rows, verdict
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "trust.md"
 HOSTILE = RESULTS / "hostile.json"
 PAPERS = Path(__file__).parent / "papers.toml"
+#: Larger differences from a peer need a note.
+NEAR = 0.001
+#: Mean scores of so many units, or fewer, are counted where intervals are too short.
+FEW_UNITS = 30
 STATUSES = {
     "reproduced": "our number equals theirs, or the same experiment has the same result",
     "in part": "some of its numbers are reproduced; the others need data that are not public",
@@ -42,9 +47,9 @@ def table(head: list[str], lines: list[list[str]], right: str = "") -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in [head, rule, *text])
 
 
-def counted(n: int, noun: str) -> str:
-    """A number and its noun."""
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+def counted(n: int, noun: str, many: str | None = None) -> str:
+    """A number and its noun; by default the plural has an s."""
+    return f"{n:,} {noun if n == 1 else many or f'{noun}s'}"
 
 
 def share(x: float, digits: int = 3) -> str:
@@ -75,12 +80,20 @@ def coverage_lines(own: list[Row]) -> list[list[str]]:
     return lines
 
 
+def few_units(own: Row) -> bool:
+    """Whether the scores of a case are of few items, clusters or benchmarks."""
+    return int(re.findall(r"(\d+) (?:items|clusters|benchmarks)$", own["case"])[0]) <= FEW_UNITS
+
+
 def coverage() -> str:
     """The section on intervals."""
     found = rows()
     said = Counter(verdict(each) for each in found)
     short = [each for each in found if verdict(each) == "too short"]
     short.sort(key=lambda each: each["observed"] - each["nominal"])
+    bare = [each for each in short if not each["note"]]
+    corrected = [each for each in short if FIRTH in each["note"]]
+    means = [each for each in short if each["method"].startswith("mean score") and few_units(each)]
     head = ["method", "case", "nominal", "observed", "error", "data sets", "verdict", "note"]
     names = {name for each in found for name in each["functions"]}
     text = [
@@ -92,11 +105,13 @@ def coverage() -> str:
         table(["verdict", "cases"], [[name, str(said[name])] for name in sorted(said)], " r"),
         "### What misses",
         f"All {len(short)} cases that are too short, the worst first. A note says what the library reports in this "
-        "case, or that the method is shown only beside a corrected one. Where there is no note, the library has no "
-        "correction.",
+        "case, why the interval is too short, or that the method is shown only beside a corrected one. "
+        f"{counted(len(bare), 'case has', 'cases have')} no note: there the library has no correction.",
         table([*head[:5], "note"], [[*line[:5], line[-1]] for line in coverage_lines(short)], "  rrr"),
-        "Most of them are percentile intervals of boards with few votes, which [few battles](few-battles.md) corrects. "
-        "Intervals of means of few skewed scores are too short, too.",
+        f"{counted(len(corrected), 'of them is of a board', 'of them are of boards')} with few votes, which [few "
+        "battles](few-battles.md) corrects: with the penalty and Wald intervals together no case is too short. "
+        f"{counted(len(means), 'is of mean scores', 'are of mean scores')} of {FEW_UNITS} or fewer items, "
+        "clusters or benchmarks.",
     ]  # fmt: skip
     for section in SECTIONS:
         own = [each for each in found if each["section"] == section]
@@ -138,7 +153,7 @@ def differences() -> list[list[str]]:
 
     for name, own in results("bootstrap")["boards"]["S"]["peers"].items():
         peer = name.split(" ")[0]
-        note = own["note"].split(".")[0] if "not the mle" in own["note"].lower() else ""
+        note = own["note"].split(".")[0] if own["max_difference_elo"] > NEAR else ""
         add("bootstrap", peer, f"resampled ratings, board S ({name})", own["max_difference_elo"], "Elo", note)
     judge, anchored, style = results("judge")["study"], results("anchored"), results("style_control")
     add("judge", "ppi-python", "PPI++ intervals of 12 models and 3 judges",
@@ -162,8 +177,9 @@ def peers() -> str:
     """The section on peers."""
     text = [
         "## Peers",
-        "Other libraries, and files of known answers (golden), give the same numbers. The table has the largest "
-        "difference of all numbers compared, and the date of the last run in which the peer was installed.",
+        f"Other libraries, and files of known answers (golden), give the same numbers to within {share(NEAR)} of the "
+        "unit, except where a note says why. The table has the largest difference of all numbers compared, and the "
+        "date of the last run in which the peer was installed.",
         table(["peer", "version", "what", "largest difference", "note", "date"], differences(), "   r"),
     ]
     return "\n\n".join(text)

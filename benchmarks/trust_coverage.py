@@ -31,6 +31,13 @@ WITHOUT_A_ROW = {
 }
 
 
+#: Below so many votes a leaderboard warns of a model.
+FEW_VOTES = 100
+FIRTH = 'a warning suggests `penalty="firth"` with `interval="wald"`'
+#: Below so many items or clusters a board of scores warns.
+FEW_ITEMS = 30
+FEW = "a warning says that intervals from so few depend on how scores are distributed"
+BORROWED = "the battles cannot show that the spread is large, and the prior makes large spreads improbable"
 #: The one miss of Wilson's interval: what it holds can be counted here.
 CHANCE = "by chance: summed over all possible counts, the interval holds .944 here"
 
@@ -66,10 +73,14 @@ def few_battles() -> tuple[str, Iterator[Row]]:
     def rows() -> Iterator[Row]:
         for cell in found["cells"]:
             firth = ", Firth's penalty" if cell["penalty"] == "firth" else ""
-            note = "undefeated models have no interval, which counts as a miss" if cell["without_interval"] else ""
+            notes = ["undefeated models have no interval, which counts as a miss"] if cell["without_interval"] else []
             case = f"8 models, {cell['battles']} votes a model, {designs[cell['design']]}"
-            yield row(names, f"Bradley-Terry{firth}, {cell['interval']}", case, cell["coverage"],
-                      cell["standard_error"], found["boards"], 0.95, cell["without_interval"], note)  # fmt: skip
+            own = row(names, f"Bradley-Terry{firth}, {cell['interval']}", case, cell["coverage"],
+                      cell["standard_error"], found["boards"], 0.95, cell["without_interval"])  # fmt: skip
+            suggested = cell["battles"] < FEW_VOTES and (cell["penalty"], cell["interval"]) != ("firth", "wald")
+            if suggested and verdict(own) == "too short":
+                notes.append(FIRTH)
+            yield {**own, "note": "; ".join(notes)}
 
     return date, rows()
 
@@ -85,9 +96,15 @@ def scores() -> tuple[str, Iterator[Row]]:
             method = (
                 "paired difference of scores" if own["regime"] == "difference" else f"mean score, {own['regime']} new"
             )
-            case = f"{own['scores']}, {own['units']} {'items' if own['regime'] in ('items', 'difference') else 'units'}"
-            note = CHANCE if case == "right or wrong, 0.5, 200 items" and "mean" in method else ""
-            yield row(names, method, case, own["coverage"], own["error"], n, note=note)
+            drawn = "benchmarks" if own["regime"] == "benchmarks" else "items"
+            units = "clusters" if "clusters" in own["scores"] else drawn
+            case = f"{own['scores']}, {own['units']} {units}"
+            each = row(names, method, case, own["coverage"], own["error"], n)
+            if case == "right or wrong, 0.5, 200 items" and "mean" in method:
+                each["note"] = CHANCE
+            elif own["regime"] == "items" and own["units"] < FEW_ITEMS and verdict(each) == "too short":
+                each["note"] = FEW
+            yield each
 
     return date, rows()
 
@@ -225,8 +242,9 @@ def categories() -> tuple[str, Iterator[Row]]:
     def rows() -> Iterator[Row]:
         for own in found["coverage"]:
             case = f"{own['battles']} votes of 53 models, spread of {own['true_spread_elo']:.0f} Elo"
-            yield row("small_categories CategoryBoard CategoryBoards", "category that borrows", case, own["coverage"],
-                      own["standard_error"], found["boards"])  # fmt: skip
+            each = row("small_categories CategoryBoard CategoryBoards", "category that borrows", case, own["coverage"],
+                       own["standard_error"], found["boards"])  # fmt: skip
+            yield {**each, "note": BORROWED if verdict(each) == "too short" else ""}
 
     return date, rows()
 

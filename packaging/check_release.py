@@ -1,4 +1,4 @@
-"""Before a release: the tag, the package, the citation, the recipe and the changelog name one version.
+"""Before a release: tag, package, citation, recipe and changelog name one version, and the changelog has its date.
 
 python packaging/check_release.py v1.0.0
 """
@@ -28,12 +28,22 @@ def versions() -> dict[str, str]:
     }
 
 
+def unreleased() -> bool:
+    """Whether the changelog calls its first version unreleased."""
+    heading = re.search(r"^## .*", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert heading is not None
+    return "unreleased" in heading[0].lower()
+
+
 def main(tag: str) -> int:
-    """0 if all files name the version of the tag, and else 1, with what they name on standard error."""
+    """0 if all files name the version of the tag, and it is released; else 1, with the reasons on standard error."""
     wrong = {name: found for name, found in versions().items() if f"v{found}" != tag}
     for name, found in wrong.items():
         print(f"{name} names version {found}, and the tag is {tag}: change the file, or the tag", file=sys.stderr)
-    return int(bool(wrong))
+    late = unreleased()
+    if late:
+        print("CHANGELOG.md calls its version unreleased: write the date in its heading", file=sys.stderr)
+    return int(bool(wrong) or late)
 
 
 if __name__ == "__main__":

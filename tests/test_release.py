@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import shutil
 import tomllib
 from pathlib import Path
 
@@ -30,11 +31,42 @@ def check_release(tmp_path, monkeypatch):
     return module
 
 
-def test_all_files_name_one_version(check_release, capsys):
+@pytest.fixture
+def dated(check_release, tmp_path, monkeypatch):
+    """What is checked, in a folder whose changelog has a date."""
+    for name in ("jaxeval/_version.py", "packaging/conda/recipe.yaml", "CITATION.cff", "CHANGELOG.md"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    monkeypatch.setattr(check_release, "ROOT", tmp_path)
+    changelog = tmp_path / "CHANGELOG.md"
+    heading = f"## {jaxeval.__version__} (2026-12-01)"
+    changelog.write_text(re.sub(r"^## .*", heading, changelog.read_text(), count=1, flags=re.MULTILINE))
+    return changelog
+
+
+def test_all_files_name_one_version(check_release, dated, capsys):
     assert set(check_release.versions().values()) == {jaxeval.__version__}
     assert check_release.main(f"v{jaxeval.__version__}") == 0
+    assert capsys.readouterr().err == ""
     assert check_release.main("v0.0.1") == 1
     assert f"CITATION.cff names version {jaxeval.__version__}, and the tag is v0.0.1" in capsys.readouterr().err
+
+
+def test_a_version_without_a_date_is_not_published(check_release, dated, capsys):
+    dated.write_text(dated.read_text().replace("(2026-12-01)", "(unreleased)", 1))
+    assert check_release.main(f"v{jaxeval.__version__}") == 1
+    assert "CHANGELOG.md calls its version unreleased" in capsys.readouterr().err
+
+
+def test_a_release_is_tested_and_on_main():
+    jobs = read(ROOT / ".github/workflows/release.yml")["jobs"]
+    assert [jobs[name]["needs"] for name in ("publish", "build", "tests")] == ["build", "tests", "tag"]
+    assert jobs["tests"]["uses"] == "./.github/workflows/ci.yml"
+    assert "workflow_call" in read(ROOT / ".github/workflows/ci.yml")[True]  # YAML reads "on" as true
+    commands = "\n".join(step.get("run", "") for step in jobs["tag"]["steps"])
+    assert "git merge-base --is-ancestor HEAD origin/main" in commands
+    assert 'python packaging/check_release.py "$GITHUB_REF_NAME"' in commands
+    assert jobs["tag"]["steps"][0]["with"]["fetch-depth"] == 0
 
 
 def test_the_recipe_has_the_dependencies_of_the_package():
@@ -60,11 +92,16 @@ def test_citation():
     assert found["title"].startswith("jaxeval: ")
 
 
+def own_workflow(used):
+    """Whether it names a workflow of this repository."""
+    return used.startswith("./") and ROOT / used in WORKFLOWS
+
+
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
 class TestWorkflows:
     def test_actions_are_pinned(self, path):
-        """To a commit, with its version beside it."""
-        used = re.findall(r"uses: (.+)", path.read_text())
+        """To a commit, with its version beside it; a workflow of this repository is that of the same commit."""
+        used = [line for line in re.findall(r"uses: (.+)", path.read_text()) if not own_workflow(line)]
         assert used
         assert [line for line in used if not re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line)] == []
 
@@ -78,6 +115,9 @@ class TestWorkflows:
         workflow = read(path)
         assert workflow["permissions"] == {"contents": "read"}
         for job in workflow["jobs"].values():
+            if own_workflow(job.get("uses", "")):  # its jobs are looked at there
+                assert set(job) == {"needs", "uses"}
+                continue
             assert job["timeout-minutes"] <= 100
             assert all(set(step) & {"uses", "run"} for step in job["steps"])
             # The right to publish stands alone, beside nothing that runs our code.
@@ -86,7 +126,7 @@ class TestWorkflows:
                 assert not any("run" in step for step in job["steps"])
 
     def test_what_they_run_exists(self, path):
-        lines = "\n".join(step.get("run", "") for job in read(path)["jobs"].values() for step in job["steps"])
+        lines = "\n".join(step.get("run", "") for job in read(path)["jobs"].values() for step in job.get("steps", ()))
         named = re.findall(r"(?:python |^)((?:\.ci|packaging|docs|tests)/[\w/.]+)", lines, re.MULTILINE)
         assert [name for name in named if not (ROOT / name).exists()] == []
         extras = [extra for group in re.findall(r"'\.\[(.+?)\]'", lines) for extra in group.split(",")]

@@ -12,6 +12,9 @@ import pytest
 from scipy.stats import binom
 
 import jaxeval
+from jaxeval.ratings.leaderboard import FEW_BATTLES
+from jaxeval.scores.score_leaderboard import FEW_ITEMS
+from jaxeval.statistics.clusters import FEW_CLUSTERS
 
 ROOT = Path(__file__).parents[1]
 
@@ -102,6 +105,27 @@ def test_peers_are_compared_in_what_is_saved(trust):
     saved = {(own["peer"], own["what"]): own["largest_difference"] for own in trust.results("agreement")}
     assert set(written) == set(saved)
     assert max(saved.values()) < 0.01
+
+
+def test_differences_have_a_reason(trust):
+    """The page says that peers give the same numbers, except where a note says why."""
+    lines = trust.differences()
+    far = [line for line in lines if line[3] != "none" and float(line[3].split()[0]) > trust.NEAR]
+    assert 5 < len(far) < len(lines) / 2
+    assert [line for line in far if not line[4]] == []
+
+
+def test_notes_of_what_misses(trust):
+    """What notes say of warnings, of corrections, and of cases without either."""
+    short = [row for row in trust.rows() if trust.verdict(row) == "too short"]
+    assert trust.rows.__globals__["FEW_VOTES"] == FEW_BATTLES
+    assert trust.rows.__globals__["FEW_ITEMS"] == FEW_ITEMS == FEW_CLUSTERS
+    few = [row for row in short if row["source"] == "few_battles"]
+    assert all(trust.FIRTH in row["note"] for row in few)
+    assert not any("Firth" in row["method"] and "wald" in row["method"] for row in few)
+    text = trust.coverage()
+    assert f"{len(few)} of them are of boards with few votes" in text
+    assert f"{sum(not row['note'] for row in short)} cases have no note" in text
 
 
 def test_hostile_inputs_are_counted(trust):
