@@ -119,7 +119,7 @@ def _leader(title: str | None, block: pd.DataFrame, level: float, competitor: No
         return f"{said}, ahead of all others{' that have a rank' if besides else ''} at {sure}"
     alike = ranked.loc[ranked["tier"] == first["tier"], "model_name"].iloc[1:].map(visible_line)
     if len(alike):
-        return f"{said}; the data do not tell it from {named(list(alike), 3)} at {sure}"
+        return f"{said}; not told apart from {named(list(alike), 3)} at {sure}"
     return f"{said}; the data leave it ranks 1 to {first['rank_worst']:.0f} at {sure}"
 
 

@@ -63,7 +63,7 @@ def _best(comparison: pd.DataFrame) -> Iterator[str]:
         for what, which in (
             ("more so than", worse),
             ("but less so, on the models that both scored, than", better),
-            ("the data do not tell it from", known & ~worse & ~better),
+            ("it is not told apart from", known & ~worse & ~better),
             ("it cannot be compared with", ~known),
         )
         if which.any()

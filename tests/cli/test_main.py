@@ -283,6 +283,7 @@ class TestInterruptions:
             monkeypatch.setattr(sys, "argv", ["jaxeval", *arguments])
             ends = []
             for command in (cli.run, main):
+                (tmp_path / "x.csv").unlink(missing_ok=True)  # the message is another where a file is replaced
                 with pytest.raises(SystemExit) as end:
                     command()
                 ends.append((end.value.code, capsys.readouterr()))

@@ -158,7 +158,7 @@ def test_advice_says_who_is_better_worse_and_not_to_be_compared():
     (sentence, *_) = evaluator_advice(taus.assign(delta=np.inf), comparison=compared(scores, gold, 300))
     assert sentence == (
         "best ranks most like gold: more so than noisy; but less so, on the models that both scored, than exact then "
-        "random; the data do not tell it from alike; it cannot be compared with elsewhere, constant"
+        "random; it is not told apart from alike; it cannot be compared with elsewhere, constant"
     )
 
 
