@@ -147,6 +147,8 @@ def compare_boards(
     else:
         of_b_alone = {"features": [*own, *more]} if more else None
         found = compared(boards[0], boards[1], id=id, options_b=of_b_alone, **asked)
+    if len(files) == 2 and not names:
+        found = replace(found, notes=(f"a is {files[0]}, b is {files[1]}", *found.notes))
     first_goes_on()
     table = reading.with_metadata(found.table)
     if plot is not None:
