@@ -18,7 +18,7 @@ from jaxeval.data.outcomes import COUNT_COLUMNS, ONE_HOT_COLUMNS
 from jaxeval.data.presentation_orders import ITEM, JUDGE, OUTPUT, RUN
 from jaxeval.data.published_formats import published_format
 from jaxeval.errors import DataError
-from jaxeval.wording import named
+from jaxeval.wording import counted, named
 
 #: Names of two sides differ by these, at one place.
 _MARKS = (("a", "b"), ("1", "2"), ("x", "y"), ("left", "right"), ("home", "away"), ("first", "second"),
@@ -35,6 +35,11 @@ _GOLD = ("gold", "human", "elo", "arenaelo", "truth", "people")
 _MODELS = ("model", "modelid", "modelname", "system")
 _ITEMS = ("item", "itemid", "questionid", "taskid", "sampleid", "promptid", "docid", "id", "question", "prompt")
 _POINTS = ("score", "accuracy", "correct", "iscorrect", "acc", "reward", "passed", "exactmatch")
+_HOLD_RESULTS = (*_RESULTS, *_POINTS, *COUNT_COLUMNS, *DEFAULT_JUDGMENT, "target", "output", "rank", "ranking")
+_RANKED = ("item", "model", "player", "competitor", "team", "candidate", "athlete", "driver", "horse", "runner",
+           "option", "system", "name")  # fmt: skip
+_RANKERS = ("ranking", "rankingid", "voter", "user", "judge", "annotator", "race", "raceid", "contest", "match", "game",
+            "round", "event", "heat", "ballot", *_ITEMS)  # fmt: skip
 _FEW = 20  # judges that a panel may have, groups that a board may be cut into
 _SEEN = "model_a", "model_b"
 #: What the numbers 0, 1 and 2 may mean together.
@@ -62,6 +67,21 @@ def uses_of(head: Head) -> list[Use]:
     for kind in (_published, _harness, _panel, _judged, _rankings, _anchored, _votes, _answers, _item_scores, _meta):
         found += [use for use in kind(head.rows) if use.words not in [other.words for other in found]]
     return found
+
+
+def nothing_in(head: Head) -> str | None:
+    """What is missing in a file that has columns, but no rows, or no results; None if that is not the matter."""
+    if head.rows is None or not head.names or head.keys or head.saved is not None:
+        return None
+    if len(head.rows) == 0:
+        return "The table has no rows: nothing to rate."
+    results = [name for name in map(str, head.rows) if folded(name) in map(folded, _HOLD_RESULTS)
+               or any(word in folded(name) for word in ("score", "goals", "points"))]  # fmt: skip
+    empty = [name for name in results if head.rows[name].isna().all()]
+    if not empty:
+        return None
+    rows = f"the first {HEAD_ROWS:,} rows" if len(head.rows) == HEAD_ROWS else counted(len(head.rows), "row")
+    return f"There are no results: {_names(empty)} {'is' if len(empty) == 1 else 'are'} empty in {rows}."
 
 
 _SAVED = {
@@ -309,7 +329,9 @@ def _answers(frame: pd.DataFrame) -> Iterator[Use]:
     known = {label, *(name for names in (_MODELS, _ITEMS, JUDGE, RUN) for name in _of(frame, names))}
     judgments = judgments or [name for name in map(str, frame) if name not in known and _is_binary(frame[name])]
     roles = _answer_roles(frame, judgments, label)
-    if label is None and judgments and _of(frame, _MODELS) and not _of(frame, _SCORES) and roles is not None:
+    model = _key(frame, _MODELS)
+    several = model is not None and not frame[model].is_unique  # answers of a model: else it is a table of models
+    if label is None and judgments and several and not _of(frame, _SCORES) and roles is not None:
         words = [*_with("--judgment", judgments), *roles]
         yield Use("How often are models right, the judge's errors corrected?",
                   ("judge", "--calibration", "LABELLED_FILE", "--test", "{}", *words),
@@ -378,15 +400,15 @@ def _votes_there(frame: pd.DataFrame) -> bool:
 def _rankings(frame: pd.DataFrame) -> Iterator[Use]:
     from jaxeval.data.rankings import Rankings
 
-    by_name = {folded(name): str(name) for name in frame}
-    if {"item", "rank"} <= by_name.keys():
-        ids = _first(frame, ("ranking", "rankingid", "voter", "user", "judge", "annotator", *_ITEMS[1:]))
-        roles = {"item": by_name["item"], "rank": by_name["rank"], "ranking": ids}
-        if ids is not None and _fits(Rankings.from_pandas, frame, **roles):
+    rank = _first(frame, ("rank",))
+    pairs = [(item, ids) for item in _of(frame, _RANKED) for ids in _of(frame, _RANKERS) if item != ids]
+    for item, ids in pairs if rank is not None else []:
+        roles = {"item": item, "rank": rank, "ranking": ids}
+        if _n_values(frame, ids) < len(frame) and _fits(Rankings.from_pandas, frame, **roles):
             options = [word for role, name in roles.items() if name != role for word in (f"--{role}", str(name))]
-            why = f"items in {roles['item']!r}, their ranks in {roles['rank']!r}, of the rankings in {ids!r}"
+            why = f"items in {item!r}, their ranks in {rank!r}, of the rankings in {ids!r}"
             yield Use("Ratings of the items", ("rankings", "{}", *options), why)
-        return
+            return
     lists = [name for name in map(str, frame) if folded(name) == "ranking" or _is_list_of_ranks(frame[name])]
     for name in lists[:1]:
         if _fits(Rankings.from_pandas, frame, ranking=name):

@@ -84,7 +84,7 @@ class _Look(click.Command):
 @click.argument("files", nargs=-1, required=True, metavar="[MORE_FILES]...")
 def look(files: tuple[FileName, ...]) -> None:
     """Look at FILE and say which commands fit it, with the lines to type."""
-    from jaxeval.cli.file_uses import uses_of
+    from jaxeval.cli.file_uses import nothing_in, uses_of
     from jaxeval.data.file_heads import read_head
     from jaxeval.data.file_lists import names_of
 
@@ -92,7 +92,8 @@ def look(files: tuple[FileName, ...]) -> None:
     head = read_head(read[0])
     uses = _of_several(uses_of(head), files)
     lines = [_what(read, head), ""]
-    lines += _suggested(uses, files) if uses else _needs(head)
+    nothing = nothing_in(head)
+    lines += _suggested(uses, files) if uses else _needs(head) if nothing is None else [nothing]
     print_bytes(("\n".join(map(visible, lines)) + "\n").encode())
 
 

@@ -212,6 +212,44 @@ def test_columns_that_tell_nothing(tmp_path):
         assert f"\n  {name} " in text
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("model_a,model_b,winner\n", "The table has no rows: nothing to rate."),
+        ("model_a,model_b,winner\nx,y,\ny,x,\n", "There are no results: 'winner' is empty in 2 rows."),
+        ("home_team,away_team,home_goals,away_goals\nx,y,,\n",
+         "There are no results: 'home_goals' and 'away_goals' are empty in 1 row."),
+        ("item,model,judgment\n" + "1,x,\n" * 1001,
+         "There are no results: 'judgment' is empty in the first 1,000 rows."),
+    ],
+)  # fmt: skip
+def test_files_without_results(tmp_path, text, said):
+    (tmp_path / "file.csv").write_text(text)
+    assert looked_at(tmp_path / "file.csv").splitlines()[2:] == [said]
+
+
+@pytest.mark.parametrize(
+    ("items", "ids", "options"),
+    [
+        ("item", "ranking", []),
+        ("player", "ranking", ["--item", "player"]),
+        ("Driver", "race", ["--item", "Driver", "--ranking", "race"]),
+        ("model", "item", ["--item", "model", "--ranking", "item"]),
+    ],
+)
+def test_rankings_of_anything(tmp_path, items, ids, options):
+    ranks = np.concatenate([np.random.default_rng(k).permutation(4) for k in range(30)]) + 1
+    table = {ids: np.repeat(np.arange(30), 4), items: np.tile(list("pqrs"), 30), "rank": ranks}
+    path = file_of(tmp_path, pd.DataFrame(table))
+    assert lines(looked_at(path))[0] == ["rankings", str(path), *options]
+    runs(lines(looked_at(path))[0])
+
+
+def test_a_leaderboard_of_two_models_holds_no_judgments(tmp_path):
+    table = pd.DataFrame({"model": ["x", "y"], "rating": [1010.5, 989.5], "tier": [1, 1], "preliminary": [True, False]})
+    assert "judge --calibration" not in looked_at(file_of(tmp_path, table))
+
+
 def test_names_are_input(tmp_path):
     table = pd.DataFrame({"model_a": ["a", "b"] * 4, "model_b": ["b", "a"] * 4, "winner": ["model_a", "tie"] * 4})
     table["$(touch owned)\x1b[31m"] = 1
