@@ -144,7 +144,7 @@ def _advice(coverage: pd.DataFrame, swap: pd.DataFrame, chains: pd.DataFrame) ->
         extreme = f", {row['floor'] + row['ceiling']:.0%} at floor or ceiling" if row["floor"] + row["ceiling"] else ""
         yield (
             f"reference {anchor}: {row['mid_region']:.0%} of "
-            f"{counted(row['n'], 'probability lies', 'probabilities lie')} in [0.2, 0.8] (95 % are wanted), {low:.0%} "
+            f"{counted(row['n'], 'probability lies', 'probabilities lie')} in [0.2, 0.8] (95% are wanted), {low:.0%} "
             f"below and {high:.0%} above{extreme}: it {side} these models, and large gaps are poorly measured"
         )
     for row in swap.itertuples():

@@ -259,8 +259,9 @@ def _warnings(
         yield f"the intervals of {named(unclear, 5)} reach below {threshold:g}: more answers would show who passes"
     if len(low):
         i, j = max(low, key=lambda pair: bound[*pair] - correlation[*pair])
+        verb = "correlates" if len(low) == 1 else "correlate"
         yield (
-            f"{len(low):,} of {counted(n_judges * (n_judges - 1) // 2, 'pair')} of judges correlate less than their "
+            f"{len(low):,} of {counted(n_judges * (n_judges - 1) // 2, 'pair')} of judges {verb} less than their "
             f"reliabilities promise, by more than chance (the worst pair, {table.index[j]} and {table.index[i]}: "
             f"{correlation[i, j]:.2f}, promised {bound[i, j]:.2f}): judges repeat themselves, but differ from each "
             "other, so that one is not as good as several"

@@ -111,13 +111,13 @@ def agreement_by_score_gap(
         )
     elif lower <= 0 <= upper:
         warnings.append(
-            f"larger score differences do not reliably mean more agreement with humans (r = {r:.3f}, 95 % interval "
+            f"larger score differences do not reliably mean more agreement with humans (r = {r:.3f}, 95% interval "
             f"{lower:.3f} to {upper:.3f}): soft targets may compress and reorder the board; compare with the hard "
             "ratings before use"
         )
     elif upper < 0:
         warnings.append(
-            f"larger score differences mean less agreement with humans (r = {r:.3f}, 95 % interval {lower:.3f} to "
+            f"larger score differences mean less agreement with humans (r = {r:.3f}, 95% interval {lower:.3f} to "
             f"{upper:.3f}): do not use soft targets with this judge"
         )
     table.attrs = {

@@ -51,7 +51,7 @@ class TestCoverage:
     )
     def test_advice(self, values, words):
         (advice,) = diagnose_anchors(probabilities(values)).advice
-        assert advice.startswith("reference x: 33% of 3 probabilities lie in [0.2, 0.8] (95 % are wanted), ")
+        assert advice.startswith("reference x: 33% of 3 probabilities lie in [0.2, 0.8] (95% are wanted), ")
         assert words in advice
 
     def test_a_good_reference_needs_none(self):

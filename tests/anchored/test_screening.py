@@ -92,6 +92,9 @@ class TestScreening:
     def test_judges_that_differ_are_told(self):
         found = screen_judges(AnchoredVerdicts.from_pandas(simulated(judge_sd=2.0)), n_resamples=10)
         assert any("pairs of judges correlate less than their reliabilities promise" in w for w in found.warnings)
+        two = AnchoredVerdicts.from_pandas(simulated(judge_sd=2.0, n_judges=2, run_sd=(0.4, 0.4)))
+        (told,) = [w for w in screen_judges(two, n_resamples=10).warnings if "correlate" in w]
+        assert told.startswith("1 of 1 pair of judges correlates less than their reliabilities promise")
         same = screen_judges(AnchoredVerdicts.from_pandas(simulated(judge_sd=0.0, run_sd=0.4)), n_resamples=10)
         assert not any("correlate" in w for w in same.warnings)
 
@@ -278,7 +281,7 @@ def test_real_runs(data):
         assert row["single_boot_lower"] < row["single"] < row["single_boot_upper"]
         assert row["single_boot_upper"] - row["single_boot_lower"] > row["single_upper"] - row["single_lower"]
     assert found.correlation.iloc[0, 1] < found.bound.iloc[0, 1]
-    assert any("correlate less than their reliabilities promise" in w for w in found.warnings)
+    assert any("1 of 1 pair of judges correlates less than their reliabilities promise" in w for w in found.warnings)
 
 
 PROCESSES = """

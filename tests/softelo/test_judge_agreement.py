@@ -92,6 +92,7 @@ def test_flat_agreement_is_a_warning_in_words():
     flat = jaxeval.JudgedBattles.from_pandas(frame, score_difference="gap", label_coding="a_wins_1")
     (warning,) = judge_agreement.agreement_by_score_gap(flat).attrs["warnings"]
     assert "soft targets may compress and reorder the board" in warning
+    assert ", 95% interval " in warning
     one = frame.assign(gap=np.sign(frame["gap"]))
     hard_only = jaxeval.JudgedBattles.from_pandas(one, score_difference="gap", label_coding="a_wins_1")
     (warning,) = judge_agreement.agreement_by_score_gap(hard_only).attrs["warnings"]
