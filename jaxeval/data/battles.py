@@ -28,7 +28,7 @@ from jaxeval.data.saved_battles import BattleTable, arrow_table, column_roles, c
 from jaxeval.errors import DataError
 from jaxeval.execution.atomic_write import whole_file
 from jaxeval.tables.shown import ROWS_OF_DATA, Shown, View
-from jaxeval.wording import Noun, counted, did_you_mean, named
+from jaxeval.wording import MODEL, Noun, counted, did_you_mean, named
 
 _MOST_TOLD = 5
 
@@ -142,7 +142,7 @@ class Battles(Shown):
             keep: further columns to keep, for ``by=`` and the like; by default all.
             competitor: what competes, in a word that tables, figures and messages then use: "player"; or with its
                 plural, "city,cities". By default it is what both columns are called, such as player_1 and player_2;
-                "model" where that is not clear.
+                "player" for white and black, "team" for home and away; "model" where that is not clear.
             rows: the rows of the input that each row of ``df`` stands for, where equal rows are merged already; by
                 default each stands for itself. Errors count and name the rows of the input.
 
@@ -167,20 +167,22 @@ class Battles(Shown):
         """
         asked = result_columns(winner, target, scores, tie_within, winner_model, loser_model, labels, count)
         sides = winner_model or model_a, loser_model or model_b
+        said = competitor_word(competitor, *sides)
         how = HowToRead(
             model_a=sides[0], model_b=sides[1], asked=asked, weight=weight, propensity=propensity,
             cluster=cluster, both_bad=both_bad, missing=missing, where=where, keep=keep,
+            competitor=said or MODEL,
         )  # fmt: skip
         found = read_battle_rows(as_frame(df), how, rows)
-        report = replace(found.report, _said=competitor_word(competitor, *sides))
+        report = replace(found.report, _said=said)
         return cls(**vars(found) | {"report": report}, cluster=cluster)
 
     @classmethod
     def concat(cls, batches: Sequence[Battles]) -> Battles:
         """Several batches of battles as one: models united, equal rows merged, reports added up.
 
-        Estimates from it are those from all the votes read at once, bit for bit. Where batches have different words
-        for what competes, it is a "competitor".
+        Estimates from it are those from all the votes read at once, bit for bit. Batches without a word for what
+        competes take the word of the others. Where batches have different words, it is a "competitor".
 
         Raises:
             DataError: the batches differ in their columns, types of columns, clusters, or treatment of both-bad

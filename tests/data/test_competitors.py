@@ -1,6 +1,7 @@
 """What competes, in a word: as columns are called or somebody says, kept by all that is done with battles."""
 
 import json
+import re
 
 import duckdb
 import pandas as pd
@@ -123,6 +124,17 @@ def test_messages_on_the_battles_have_it(games):
     assert "players renamed: model-1 is now x" in games.rename({"model-1": "x"}).report.read_as
 
 
+def test_errors_of_reading_have_it():
+    alone = GAMES[:2].assign(player_1="x", player_2="x")
+    with pytest.raises(DataError, match="no battle is left of 2 rows: 2 of a player against itself"):
+        Battles.from_pandas(alone, **SIDES)
+    gaps = GAMES[:2].assign(winner=None)
+    with pytest.raises(DataError, match="every row lacks a player or a result"):
+        Battles.from_pandas(gaps, **SIDES, missing="drop")
+    with pytest.raises(DataError, match="1 row lacks an image or a result"):
+        Battles.from_pandas(GAMES.assign(player_1=[None] + ["y"] * 199), **SIDES, competitor="image")
+
+
 def test_it_is_kept(games, tmp_path):
     assert games.filter(exclude=["model-4"]).rename({"model-1": "x"}).competitor == PLAYER
     assert Battles.concat([games, games.filter(models=["model-1", "model-2"])]).competitor == PLAYER
@@ -169,6 +181,15 @@ def test_files_of_models_are_what_they_were(games, tmp_path):
     assert set(content_of(games)) == before | {"competitor"}
     assert content_of(games)["competitor"] == ["player", "players"]
     assert "competitor" not in content_of(games)["report"]
+
+
+def test_results_show_it_over_their_names(games):
+    fit = jaxeval.fit_bradley_terry(games)
+    for result in (fit, jaxeval.bootstrap(games, 5)):
+        assert re.search(r"^player +rank", repr(result), re.MULTILINE)
+        assert ">player</th>" in result._repr_html_()
+        assert fit.ratings.index.name == "model"  # names in data are an interface
+    assert "model " in repr(jaxeval.fit_bradley_terry(Battles.from_pandas(VOTES)))
 
 
 def test_it_changes_no_number(games):
