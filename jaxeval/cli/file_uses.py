@@ -328,7 +328,7 @@ def _answers(frame: pd.DataFrame) -> Iterator[Use]:
     """Judged answers, right or wrong, with labels of people."""
     if _sides_of(frame):
         return
-    label = _first(frame, (*DEFAULT_LABEL, "gold", "truth", "correct"))
+    label = next((x for x in _of(frame, (*DEFAULT_LABEL, "gold", "truth", "correct")) if frame[x].notna().any()), None)
     output = _first(frame, OUTPUT)
     judgments = _of(frame, DEFAULT_JUDGMENT)[:1] or ([output] if output else [])
     known = {label, *(name for names in (_MODELS, _ITEMS, JUDGE, RUN) for name in _of(frame, names))}

@@ -171,6 +171,13 @@ def test_experts_are_people(folder, tmp_path):
     runs(first)
 
 
+def test_a_column_for_labels_that_is_empty(folder, tmp_path):
+    path = file_of(tmp_path, pd.read_csv(of_kind(folder, "answers")).assign(human=None))
+    (words,) = lines(looked_at(path))
+    assert words[:5] == ["judge", "--calibration", "LABELLED_FILE", "--test", str(path)]
+    runs(others(words, folder))
+
+
 def test_scores_without_names_of_items(tmp_path):
     path = file_of(tmp_path, pd.DataFrame({"model_a": ["x", "y"], "model_b": ["y", "x"], "score": [1.5, -0.5]}))
     assert "Its columns do not say which command fits." in looked_at(path)
