@@ -20,12 +20,14 @@ from jaxeval.data.published_formats import published_format
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, named
 
+#: Where the words of a column's name part: home_team, player1, HomeTeam.
+_WORDS = re.compile(r"[\s_.-]+|(?<=[a-zA-Z])(?=\d)|(?<=[a-z])(?=[A-Z])")
 #: Names of two sides differ by these, at one place.
 _MARKS = (("a", "b"), ("1", "2"), ("x", "y"), ("left", "right"), ("home", "away"), ("first", "second"),
           ("white", "black"), ("red", "blue"))  # fmt: skip
 _WON = (("winner", "loser"), ("won", "lost"), ("winning", "losing"))
 _RESULTS = ("winner", "verdict", "result", "outcome", "preference", "label", "choice", "vote", "human", "humanpref",
-            "judgepref", "judgepick", "pick", "majority")  # fmt: skip
+            "judgepref", "judgepick", "pick", "majority", "ftr")  # fmt: skip
 _SCORES = ("score", "goals", "points", "sets", "runs")
 _VOTERS = ("voter", "voterid", "user", "userid", "rater", "annotator", "worker")
 _PEOPLE = ("human", "expert", "person", "rater", "annotator", "worker", "labeller", "labeler")
@@ -64,7 +66,9 @@ def uses_of(head: Head) -> list[Use]:
     if head.rows is None or len(head.rows) == 0:
         return []
     found: list[Use] = []
-    for kind in (_published, _harness, _panel, _judged, _rankings, _anchored, _votes, _answers, _item_scores, _meta):
+    kinds = (_published, _harness, _panel, _judged, _rankings, _anchored, _votes, _answers, _item_scores, _meta,
+             _families)  # fmt: skip
+    for kind in kinds:
         found += [use for use in kind(head.rows) if use.words not in [other.words for other in found]]
     return found
 
@@ -175,7 +179,7 @@ def _sides_of(frame: pd.DataFrame) -> list[tuple[str, str]]:
 
 def _differ(x: str, y: str, one: str, other: str) -> bool:
     """Whether ``y`` is ``x`` with one mark in place of the other: home_team and away_team, a and b."""
-    words, others = (re.split(r"[\s_.-]+|(?<=[a-z])(?=\d)", name.casefold()) for name in (x, y))
+    words, others = ([word.casefold() for word in _WORDS.split(name)] for name in (x, y))
     changed = [(own, its) for own, its in zip(words, others, strict=False) if own != its]
     return len(words) == len(others) and changed == [(one, other)]
 
@@ -272,6 +276,7 @@ def _panel(frame: pd.DataFrame) -> Iterator[Use]:
                       f"{who}; human labels in {human!r}", read[2])  # fmt: skip
         return
     columns = [name for name in map(str, frame) if name not in (a, b, human) and _is_verdict(frame, a, b, name)]
+    columns = [name for name in columns if folded(name) not in ("ftr", "htr")]  # football: results, and at half time
     people = [] if human is None else [human, *(name for name in columns if _is_person(name))]
     judges = [name for name in columns if name not in people]
     who = f"two sides in {_names((a, b))}, verdicts of judges in {_names(judges)}"
@@ -323,7 +328,7 @@ def _answers(frame: pd.DataFrame) -> Iterator[Use]:
     """Judged answers, right or wrong, with labels of people."""
     if _sides_of(frame):
         return
-    label = _first(frame, (*DEFAULT_LABEL, "gold", "truth", "correct"))
+    label = next((x for x in _of(frame, (*DEFAULT_LABEL, "gold", "truth", "correct")) if frame[x].notna().any()), None)
     output = _first(frame, OUTPUT)
     judgments = _of(frame, DEFAULT_JUDGMENT)[:1] or ([output] if output else [])
     known = {label, *(name for names in (_MODELS, _ITEMS, JUDGE, RUN) for name in _of(frame, names))}
@@ -493,6 +498,18 @@ def _meta(frame: pd.DataFrame) -> Iterator[Use]:
     hint = f"{gold or numbers[0]!r} is taken as gold, what the others should agree with: say another by --gold"
     yield Use("Which evaluators rank models as the gold scores do?",
               ("meta", "{}", "--gold", gold or numbers[0], *options), why, hint)  # fmt: skip
+
+
+def _families(frame: pd.DataFrame) -> Iterator[Use]:
+    """Who made each model, a file that goes with votes."""
+    if {"name", "family"} <= {*map(str, frame)} and frame.shape[1] <= 3 and not _sides_of(frame):
+        why = "families in 'family', of the models in 'name'"
+        yield Use("How much does a maker gain by having many models on the leaderboard?",
+                  ("audit", "VOTES_FILE", "--families", "{}"), why,
+                  "VOTES_FILE has votes between the models; jaxeval VOTES_FILE shows its options")  # fmt: skip
+        yield Use("Do judges favour models of their own family?", ("agreement", "VERDICTS_FILE", "--families", "{}"),
+                  why, "VERDICTS_FILE has verdicts of judges, and human labels; jaxeval VERDICTS_FILE shows its "
+                  "options")  # fmt: skip
 
 
 # ---- columns

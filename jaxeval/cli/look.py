@@ -90,9 +90,19 @@ def look(files: tuple[FileName, ...]) -> None:
 
     read = names_of(files)
     head = read_head(read[0])
-    uses = _of_several(uses_of(head), files)
+    uses, nothing = uses_of(head), nothing_in(head)
     lines = [_what(read, head), ""]
-    nothing = nothing_in(head)
+    if len(files) == 2:
+        own = names_of(files[1:])
+        second = read_head(own[0])
+        others = uses_of(second)
+        together = _calibrated(uses, others, files) or _calibrated(others, uses, files[::-1])
+        if {*head.names} != {*second.names}:
+            uses = [use for use in uses if use.words in [other.words for other in others]]
+            lines = [_what(names_of(files[:1]), head), _what(own, second), ""]
+            nothing = "The two files differ in their columns, and no line fits both: look at each by itself."
+        uses = [*together, *(use for use in uses if not together or "OTHER_FILE" not in use.words)]
+        uses = _of_two(uses, others)
     lines += _suggested(uses, files) if uses else _needs(head) if nothing is None else [nothing]
     print_bytes(("\n".join(map(visible, lines)) + "\n").encode())
 
@@ -110,13 +120,24 @@ def _what(read: Sequence[FileName], head: Head) -> str:
     return said + (f"\n(the first of {len(read):,} files; the others are taken to be like it)" if more else "")
 
 
-def _of_several(uses: list[Use], files: Sequence[FileName]) -> list[Use]:
-    """The uses; two files of votes may also be compared."""
+def _of_two(uses: list[Use], others: Sequence[Use]) -> list[Use]:
+    """The uses of two files, ``others`` those of the second one; two files of votes may also be compared."""
     board = next((use for use in uses if use.words[0] == "leaderboard" and "--by" not in use.words), None)
-    if len(files) != 2 or board is None or "NEW_FILE" in board.words:
+    if board is None or "NEW_FILE" in board.words or board.words not in [use.words for use in others]:
         return uses
     words = ("compare-boards", *board.words[1:])
     return [board._replace(question="Which models moved from the first file to the second?", words=words), *uses]
+
+
+def _calibrated(uses: Sequence[Use], others: Sequence[Use], files: Sequence[FileName]) -> list[Use]:
+    """The uses of the first file, which has human labels, for the answers of the second one."""
+    labelled, answers = map(str, files)
+    given = {"{}": labelled, "OTHER_FILE": answers}
+    return [
+        use._replace(words=tuple(given.get(word, word) for word in use.words), open="")
+        for use in uses
+        if "OTHER_FILE" in use.words and use.words[0] in [other.words[0] for other in others]
+    ]
 
 
 def _suggested(uses: Sequence[Use], files: Sequence[FileName]) -> list[str]:
@@ -136,7 +157,10 @@ def line_of(use: Use, files: Sequence[FileName]) -> str:
     """What to type."""
     if use.words[0] == "python":
         return shlex.join([*use.words[:-1], use.words[-1].format(str(files[0]))])
-    words = [own for word in use.words for own in (map(str, files) if word == "{}" else [word])]
+    words: list[str] = []
+    for before, word in zip(("", *use.words), use.words, strict=False):
+        names = files[:1] if before.startswith("--") else files  # an option takes one file
+        words += map(str, names) if word == "{}" else [word]
     return shlex.join(["jaxeval", *words])
 
 

@@ -24,6 +24,7 @@ KINDS = {
     "new": ["panel", "leaderboard"],
     "labelled": ["judge"],
     "answers": ["judge"],
+    "families": ["audit", "agreement"],
     "anchored": ["anchored"],
     "evaluators": ["meta"],
     "rankings": ["rankings"],
@@ -82,7 +83,7 @@ def test_commands_that_fit(folder, kind):
 
 def others(words, folder):
     """Files in place of those that a line leaves open."""
-    names = {"OTHER_FILE": "answers", "LABELLED_FILE": "labelled"}
+    names = {"OTHER_FILE": "answers", "LABELLED_FILE": "labelled", "VERDICTS_FILE": "replies"}
     return [str(of_kind(folder, names[word])) if word in names else word for word in words]
 
 
@@ -117,6 +118,15 @@ def test_other_names_of_columns(tmp_path):
     assert first == ["leaderboard", str(path), "--model-a", "home_team", "--model-b", "away_team",
                      "--scores", "home_score:away_score"]  # fmt: skip
     runs(first)
+
+
+@pytest.mark.parametrize(
+    "sides", [("TEAM1", "TEAM2"), ("playerX", "playerY"), ("Home", "Away"), ("left-team", "right-team")]
+)
+def test_names_of_two_sides(tmp_path, sides):
+    table = pd.DataFrame({sides[0]: list("pqr"), sides[1]: list("qrp"), "winner": ["p", "q", "r"]})
+    path = file_of(tmp_path, table)
+    assert lines(looked_at(path))[0][:6] == ["leaderboard", str(path), "--model-a", sides[0], "--model-b", sides[1]]
 
 
 def test_labels_of_some_answers(tmp_path):
@@ -161,6 +171,13 @@ def test_experts_are_people(folder, tmp_path):
     runs(first)
 
 
+def test_a_column_for_labels_that_is_empty(folder, tmp_path):
+    path = file_of(tmp_path, pd.read_csv(of_kind(folder, "answers")).assign(human=None))
+    (words,) = lines(looked_at(path))
+    assert words[:5] == ["judge", "--calibration", "LABELLED_FILE", "--test", str(path)]
+    runs(others(words, folder))
+
+
 def test_scores_without_names_of_items(tmp_path):
     path = file_of(tmp_path, pd.DataFrame({"model_a": ["x", "y"], "model_b": ["y", "x"], "score": [1.5, -0.5]}))
     assert "Its columns do not say which command fits." in looked_at(path)
@@ -180,6 +197,39 @@ def test_two_files_of_votes_can_be_compared(folder, tmp_path):
     paths = [file_of(tmp_path, half, f"{k}.csv") for k, half in enumerate((votes.iloc[::2], votes.iloc[1::2]))]
     first = lines(looked_at(*paths))[0]
     assert first == ["compare-boards", *map(str, paths)]
+    runs(first)
+
+
+def test_both_of_two_files_are_looked_at(folder, tmp_path):
+    votes, scores = of_kind(folder, "votes"), of_kind(folder, "scores")
+    text = looked_at(votes, scores)
+    assert lines(text) == []
+    assert f"{scores}: CSV, " in text
+    assert "The two files differ in their columns, and no line fits both: look at each by itself." in text
+    one, two = (file_of(tmp_path, pd.read_parquet(votes), f"{k}.csv") for k in (1, 2))
+    file_of(tmp_path, pd.read_parquet(votes).assign(winner=None), "2.csv")
+    assert lines(looked_at(one, two))[0][0] == "leaderboard"  # the second has no results to compare
+    file_of(tmp_path, pd.read_parquet(votes).drop(columns="language"), "2.csv")
+    found = lines(looked_at(one, two))
+    assert found[0] == ["compare-boards", str(one), str(two)]
+    assert not any("--by" in words for words in found)
+
+
+def test_labelled_answers_go_with_others(folder):
+    labelled, answers = of_kind(folder, "labelled"), of_kind(folder, "answers")
+    for files in ((labelled, answers), (answers, labelled)):
+        (words,) = lines(looked_at(*files))
+        assert words[:5] == ["judge", "--calibration", str(labelled), "--test", str(answers)]
+    runs(words)
+
+
+def test_results_of_football_matches(tmp_path):
+    rng = np.random.default_rng(0)
+    home, away = rng.permuted(np.tile(list("pqr"), (60, 1)), axis=1)[:, :2].T
+    table = {"Date": "14/08/2021", "HomeTeam": home, "AwayTeam": away, "HTR": rng.choice(list("HDA"), 60)}
+    path = file_of(tmp_path, pd.DataFrame({**table, "FTR": rng.choice(list("HDA"), 60)}))
+    first = lines(looked_at(path))[0]
+    assert first == ["leaderboard", str(path), "--model-a", "HomeTeam", "--model-b", "AwayTeam", "--winner", "FTR"]
     runs(first)
 
 
