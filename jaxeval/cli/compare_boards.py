@@ -29,6 +29,7 @@ from jaxeval.cli.run_options import (
 )
 from jaxeval.cli.terminal import tell
 from jaxeval.data.remote_names import FileName
+from jaxeval.wording import common_noun
 
 if TYPE_CHECKING:
     from jaxeval.data.battles import Battles
@@ -209,7 +210,8 @@ def _chosen(reading: Reading, boards: Sequence[Battles]) -> list[Battles]:
     """The models that count, by their new names. What names models of one board alone is asked of that board alone."""
     from jaxeval.data.model_tables import read_names
 
-    new = {} if reading.rename is None else read_names(reading.rename)
+    word = reading.competitor or common_noun(board.report._said for board in boards)
+    new = {} if reading.rename is None else read_names(reading.rename, word)
     before = [set(map(str, board.models)) for board in boards]
     known = [own | {new[name] for name in new if name in own} for own in before]
     found = []

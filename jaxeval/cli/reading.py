@@ -12,7 +12,7 @@ import click
 from jaxeval.cli.run_options import FILE, Decorator, choice_option, column_options, several_options, side_options
 from jaxeval.cli.terminal import complain, named_model
 from jaxeval.data.remote_names import FileName
-from jaxeval.wording import Noun
+from jaxeval.wording import Noun, competitor_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -189,7 +189,7 @@ class Reading:
         if self.rename is not None:
             from jaxeval.data.model_tables import read_names
 
-            names = read_names(self.rename)
+            names = read_names(self.rename, battles.competitor)
             battles = battles.rename({named_model(battles.models, name): other for name, other in names.items()})
         models, exclude = (
             [named_model(battles.models, name) for name in names]
@@ -203,7 +203,7 @@ class Reading:
             return table
         from jaxeval.data.model_tables import join_metadata, read_metadata
 
-        return join_metadata(table, read_metadata(self.metadata))
+        return join_metadata(table, read_metadata(self.metadata, competitor_of(table.attrs.get("settings"))))
 
     @property
     def files(self) -> list[FileName]:
@@ -249,10 +249,11 @@ _OPTIONS = several_options(
     click.option("--exclude", multiple=True, metavar="NAME",
                  help="Leave out the battles of this model; may be repeated."),
     click.option("--rename", type=FILE, metavar="FILE",
-                 help="Other names of models: a table with the columns model and name, or a JSON object."),
+                 help="Other names of models: a table with the columns model and name, or a JSON object. Where "
+                 "players are rated, the column model may be called player."),
     click.option("--metadata", type=FILE, metavar="FILE",
-                 help="A table with a column model. Its other columns (organisation, licence, price) are added to "
-                 "every output."),
+                 help="A table with a column model (or player, where players are rated). Its other columns "
+                 "(organisation, licence, price) are added to every output."),
     competitor_option(),
 )  # fmt: skip
 

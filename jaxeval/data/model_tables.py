@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -12,11 +14,13 @@ from jaxeval.data.file_lists import local_file
 from jaxeval.data.remote_names import FileName
 from jaxeval.data.table_files import naming, read_as, read_whole_table
 from jaxeval.errors import DataError
-from jaxeval.wording import counted, named
+from jaxeval.wording import MODEL, Noun, competitor_of, did_you_mean, named
 
 
-def read_names(name: FileName) -> dict[str, str]:
+def read_names(name: FileName, competitor: Noun = MODEL) -> dict[str, str]:
     """New names by the names of models, from a table with the columns model and name, or from a JSON object.
+
+    Where a ``competitor`` is a player, the column model may also be called player.
 
     Raises:
         DataError: the file is no such table or object, or a model is there twice.
@@ -34,7 +38,7 @@ def read_names(name: FileName) -> dict[str, str]:
                 if odd is not None:
                     raise DataError(f"the name of {odd!r} must be text, got {found[odd]!r}")
                 return found
-    return read_as(_names, path, ("model", "name"), {})
+    return read_as(partial(_names, competitor=competitor), path, [*_keys(competitor), "name"], {})
 
 
 def read_families(name: FileName) -> dict[str, str]:
@@ -51,17 +55,22 @@ def read_families(name: FileName) -> dict[str, str]:
     return dict(zip(table["name"].astype(str), table["family"], strict=True))
 
 
-def _names(table: pd.DataFrame) -> dict[str, str]:
-    table = _by_model(table, "name")
+def _names(table: pd.DataFrame, competitor: Noun) -> dict[str, str]:
+    table = _by_model(table, competitor, "name")
     reject_missing(table["name"].isna().to_numpy(), "name")
     return {str(model): str(name) for model, name in table["name"].items()}
 
 
-def read_metadata(path: FileName) -> pd.DataFrame:
+def read_metadata(path: FileName, competitor: str | Sequence[str] = MODEL) -> pd.DataFrame:
     """A table of metadata of models, indexed by its column model, for `join_metadata`.
 
+    Args:
+        path: the file.
+        competitor: what is rated, in a word, as of `Battles.from_pandas`. If it is "player", the column may also be
+            called player.
+
     Raises:
-        DataError: there is no column model, or a model is there twice.
+        DataError: there is no column model, and none of that word; or a model is there twice.
         FileNotFoundError: there is no such file.
 
     Examples:
@@ -71,19 +80,36 @@ def read_metadata(path: FileName) -> pd.DataFrame:
         >>> jaxeval.read_metadata("models.csv")["licence"].to_dict()
         {'model-1': 'open'}
     """
-    return read_as(_by_model, path, ("model",), {})
+    own = Noun.of(competitor)
+    return read_as(partial(_by_model, competitor=own), path, _keys(own), {})
 
 
-def _by_model(table: pd.DataFrame, *columns: str) -> pd.DataFrame:
-    """The table, indexed by model."""
-    table = table.rename(columns=renames(["model", *columns], table.columns))
-    for column in ("model", *columns):
+def _keys(competitor: Noun) -> list[str]:
+    """Names of the column of models, the preferred one first."""
+    return list(dict.fromkeys(("model", competitor.one)))
+
+
+def _by_model(table: pd.DataFrame, competitor: Noun, *columns: str) -> pd.DataFrame:
+    """The table, indexed by its column model; or by the one of that word, which is then called model."""
+    words = [word for word in _keys(competitor) if word not in columns]
+    table = table.rename(columns=renames(columns, table.columns))
+    for key in words:
+        table = table.rename(columns=renames([key], table.columns))
+        if key in table.columns:
+            break
+    else:
+        have = ", ".join(map(repr, table.columns))
+        raise DataError(
+            f"no column {' or '.join(map(repr, words))} in the table; its columns are "
+            f"{have}{did_you_mean(key, table.columns)}"
+        )
+    for column in (key, *columns):
         require_column(table, column)
-    reject_missing(table["model"].isna().to_numpy(), "model")
-    twice = table["model"][table["model"].duplicated()].unique()
+    reject_missing(table[key].isna().to_numpy(), key)
+    twice = table[key][table[key].duplicated()].unique()
     if len(twice):
-        raise DataError(f"column 'model' names {counted(len(twice), 'model')} more than once: {named(list(twice))}")
-    return table.set_index("model")
+        raise DataError(f"column {key!r} names {competitor.counted(len(twice))} more than once: {named(list(twice))}")
+    return table.set_index(key).rename_axis("model")
 
 
 def join_metadata(table: Any, metadata: Any) -> pd.DataFrame:
@@ -91,7 +117,8 @@ def join_metadata(table: Any, metadata: Any) -> pd.DataFrame:
 
     Args:
         table: a table with a column ``model_name`` or ``model``, as `leaderboard` gives it.
-        metadata: a table with a column ``model``, or indexed by model.
+        metadata: a table with a column ``model``, or indexed by model. For a board of players, the column or the index
+            may also be called ``player``.
 
     Raises:
         DataError: both tables have a column of the same name, the metadata have a model twice, or no model is in both.
@@ -104,9 +131,9 @@ def join_metadata(table: Any, metadata: Any) -> pd.DataFrame:
         >>> jaxeval.join_metadata(board, known)["licence"].tolist()
         ['closed', 'open', nan]
     """
-    metadata = as_frame(metadata)
-    if metadata.index.name != "model":
-        metadata = _by_model(metadata)
+    metadata, own = as_frame(metadata), competitor_of(table.attrs.get("settings"))
+    if metadata.index.name not in ("model", own.one):
+        metadata = _by_model(metadata, own)
     key = "model_name" if "model_name" in table else "model"
     require_column(table, key)
     both = [column for column in metadata if column in table]
@@ -118,7 +145,7 @@ def join_metadata(table: Any, metadata: Any) -> pd.DataFrame:
     by_name = metadata.set_axis(metadata.index.astype(str))
     if not names.isin(by_name.index).any():
         raise DataError(
-            f"the metadata have none of the {counted(len(names), 'model')} of the table; they have "
+            f"the metadata have none of the {own.counted(len(names))} of the table; they have "
             f"{named(list(by_name.index))}"
         )
     joined = table.assign(**{column: names.map(by_name[column]) for column in by_name})

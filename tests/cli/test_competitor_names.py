@@ -131,6 +131,17 @@ def test_the_audit(folder, tmp_path):
     assert "| Rank | Player | Rating |" in (out / "audit.md").read_text()
 
 
+@pytest.mark.parametrize("column", ["model", "player", "Player"])
+def test_tables_of_players(folder, tmp_path, column):
+    names, facts = tmp_path / "names.csv", tmp_path / "facts.csv"
+    names.write_text(f"{column},name\nplayer-1,Ada\n")
+    facts.write_text(f"{column},country\nAda,Wales\n")
+    known = (*SIDES, "--resamples", "20", "--rename", names, "--metadata", facts)
+    assert re.search(r" Ada .* Wales", run("leaderboard", folder / "games.csv", *known, "--full"))
+    compared = run("compare-boards", folder / "before.csv", folder / "games.csv", *known, "--out", "-")
+    assert re.search(r"^Ada,.*,Wales$|\| Ada \|.*\| Wales \|", compared, re.MULTILINE)
+
+
 def test_rankings(tmp_path):
     path = tmp_path / "races.csv"
     rows = [

@@ -11,6 +11,7 @@ import jaxeval
 from jaxeval.cli.main import main
 from jaxeval.data.model_tables import join_metadata, read_metadata, read_names
 from jaxeval.errors import DataError
+from jaxeval.wording import Noun
 
 VOTES = jaxeval.simulate_votes(400, 4, seed=0)[["model_a", "model_b", "winner", "language"]]
 WORDS = {"model_a": "1", "model_b": "2", "tie": "0", "both_bad": "0"}
@@ -140,9 +141,40 @@ class TestModelTables:
         with pytest.raises(DataError, match=error):
             join_metadata(self.BOARD, pd.DataFrame(metadata))
 
-    def test_files(self, tmp_path):
+    def test_boards_of_players(self):
+        board = self.BOARD.copy()
+        board.attrs["settings"] = {"competitor": ["player", "players"]}
+        known = pd.DataFrame({"Player": ["a", "b"], "elo": [1, 2]})
+        tables = known, known.rename(columns={"Player": "model"}), known.set_index("Player").rename_axis("player")
+        for table in tables:
+            assert join_metadata(board, table)["elo"].tolist() == [1, 2]
+        both = known.assign(model=["b", "a"])
+        assert join_metadata(board, both)["Player"].tolist() == ["b", "a"]  # as on other boards
+        with pytest.raises(DataError, match=r"no column 'model' or 'player' in the table; its columns are 'plays'"):
+            join_metadata(board, pd.DataFrame({"plays": ["a"]}))
+        with pytest.raises(DataError, match="column 'player' names 1 player more than once: a"):
+            join_metadata(board, pd.DataFrame({"player": ["a", "a"]}))
+        with pytest.raises(DataError, match="none of the 2 players of the table"):
+            join_metadata(board, pd.DataFrame({"player": ["q"]}))
+        with pytest.raises(DataError, match="no column 'model' in the table"):
+            join_metadata(self.BOARD, known)
+
+    def test_names_in_place_of_players(self, tmp_path):
+        path, player = tmp_path / "names.csv", Noun.of("player")
+        path.write_text("PLAYER,name\n007,Bond\n")
+        assert read_names(path, player) == {"007": "Bond"}
+        assert read_metadata(path, "player").index.tolist() == ["007"]
+        with pytest.raises(DataError, match="no column 'model' in the table"):
+            read_names(path)
+        with pytest.raises(DataError, match="no column 'model' or 'team' in the table"):
+            read_names(path, Noun.of("team"))
+        with pytest.raises(DataError, match="no column 'model' in the table"):
+            read_names(path, Noun.of("name"))
+
+    @pytest.mark.parametrize("word", ["model", "player", "name"])
+    def test_files(self, word, tmp_path):
         (tmp_path / "models.jsonl").write_text('{"model": "a", "price": 2.5}\n')
-        joined = join_metadata(self.BOARD, read_metadata(tmp_path / "models.jsonl"))
+        joined = join_metadata(self.BOARD, read_metadata(tmp_path / "models.jsonl", word))
         assert joined["price"].tolist()[0] == 2.5
         assert joined["price"].isna().tolist() == [False, True]
 
