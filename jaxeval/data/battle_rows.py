@@ -28,7 +28,7 @@ from jaxeval.data.labels import Sides
 from jaxeval.data.nested_columns import with_fields
 from jaxeval.data.report import BothBad, DataReport, MissingResult
 from jaxeval.errors import DataError, NoRowsError
-from jaxeval.wording import counted
+from jaxeval.wording import Noun, counted
 
 #: Counts are summed as doubles, which are exact up to here.
 _MOST_BATTLES = 2**53
@@ -49,6 +49,7 @@ class HowToRead(NamedTuple):
     missing: MissingResult
     where: str | None
     keep: Sequence[str] | None
+    competitor: Noun
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +72,7 @@ def read_battle_rows(frame: pd.DataFrame, how: HowToRead, rows: Rows | None) -> 
     """The battles in a table, with the errors of `Battles.from_pandas`."""
     model_a, model_b, asked = how.model_a, how.model_b, how.asked
     weight, propensity, cluster, target, count = how.weight, how.propensity, how.cluster, asked.target, asked.count
-    both_bad, missing = how.both_bad, how.missing
+    both_bad, missing, own = how.both_bad, how.missing, how.competitor
     if both_bad not in ("half", "drop"):
         raise ValueError(f"both_bad must be 'half' or 'drop', got {both_bad!r}")
     if missing not in ("error", "drop"):
@@ -103,7 +104,7 @@ def read_battle_rows(frame: pd.DataFrame, how: HowToRead, rows: Rows | None) -> 
         whole = outcomes.there(frame, [model_a, model_b], asked)
         n_missing = count_rows(~whole, rows)
         if not whole.any():
-            raise NoRowsError(f"no battle is left of {counted(n_rows, 'row')}: every row lacks a model or a result")
+            raise NoRowsError(f"no battle is left of {counted(n_rows, 'row')}: every row lacks {own.a_one} or a result")
         frame, rows = _selected(frame, rows, whole)
     try:
         models, first, second = encode_models(frame, model_a, model_b, rows)
@@ -114,7 +115,7 @@ def read_battle_rows(frame: pd.DataFrame, how: HowToRead, rows: Rows | None) -> 
             raise
         n = counted(count_rows(lacking, rows), "row lacks", "rows lack")
         advice = "missing='drop' (on the command line --missing drop) leaves them out"
-        raise DataError(f"{error}; {n} a model or a result, and {advice}") from error
+        raise DataError(f"{error}; {n} {own.a_one} or a result, and {advice}") from error
     weights = None if weight is None else _weights(frame[weight], rows)
     if found.weight is not None:
         weights = found.weight if weights is None else weights * found.weight
@@ -160,7 +161,7 @@ def read_battle_rows(frame: pd.DataFrame, how: HowToRead, rows: Rows | None) -> 
     if len(first) == 0:
         empty = f", and {counted(n_empty_rows, 'row counts', 'rows count')} no battle" if n_empty_rows else ""
         raise DataError(
-            f"no battle is left of {counted(n_rows, 'row')}: {n_left_out[0]:,} of a model against itself, "
+            f"no battle is left of {counted(n_rows, 'row')}: {n_left_out[0]:,} of {own.a_one} against itself, "
             f"{n_left_out[1]:,} both-bad left out, {n_left_out[2]:,} of weight 0{empty}"
         )
     met, (own_a, own_b) = renumbered(len(models), first, second)

@@ -28,7 +28,7 @@ from jaxeval.data.saved_battles import BattleTable, arrow_table, column_roles, c
 from jaxeval.errors import DataError
 from jaxeval.execution.atomic_write import whole_file
 from jaxeval.tables.shown import ROWS_OF_DATA, Shown, View
-from jaxeval.wording import Noun, counted, did_you_mean, named
+from jaxeval.wording import MODEL, Noun, counted, did_you_mean, named
 
 _MOST_TOLD = 5
 
@@ -167,12 +167,14 @@ class Battles(Shown):
         """
         asked = result_columns(winner, target, scores, tie_within, winner_model, loser_model, labels, count)
         sides = winner_model or model_a, loser_model or model_b
+        said = competitor_word(competitor, *sides)
         how = HowToRead(
             model_a=sides[0], model_b=sides[1], asked=asked, weight=weight, propensity=propensity,
             cluster=cluster, both_bad=both_bad, missing=missing, where=where, keep=keep,
+            competitor=said or MODEL,
         )  # fmt: skip
         found = read_battle_rows(as_frame(df), how, rows)
-        report = replace(found.report, _said=competitor_word(competitor, *sides))
+        report = replace(found.report, _said=said)
         return cls(**vars(found) | {"report": report}, cluster=cluster)
 
     @classmethod

@@ -44,13 +44,13 @@ class Aim(NamedTuple):
         if name not in ("board", "top", "pair", "newcomer"):
             raise ValueError(f"goal must be 'board', 'top', 'pair' or 'newcomer', got {name!r}")
         if (self.newcomer is not None) != (name == "newcomer"):
-            raise ValueError("goal='newcomer' and newcomer=, the model's name, need each other")
+            raise ValueError("goal='newcomer' and newcomer=, its name, need each other")
         if not isinstance(self.newcomer, Hashable):
-            raise TypeError(f"newcomer must be the name of one model, got {self.newcomer!r}; ask for one after another")
+            raise TypeError(f"newcomer must be one name, got {self.newcomer!r}; ask for one after another")
         if (self.pair is not None) != (name == "pair"):
-            raise ValueError("goal='pair' and pair=, two models, need each other")
+            raise ValueError("goal='pair' and pair=, two names, need each other")
         if self.top is not None and name != "top":
-            raise ValueError(f"top= is how many models the goal 'top' is about, and the goal is {name!r}")
+            raise ValueError(f"top= is how many of the best the goal 'top' is about, and the goal is {name!r}")
         return name
 
 
@@ -143,7 +143,7 @@ def _within(models: Int, above: Bool) -> Bool:
 
 def _two(pair: tuple[Hashable, Hashable]) -> tuple[Hashable, Hashable]:
     if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2 or pair[0] == pair[1]:
-        raise ValueError(f"pair must be two different models, got {pair!r}")
+        raise ValueError(f"pair must be two different names, got {pair!r}")
     return pair
 
 

@@ -19,6 +19,7 @@ _OF_COMPETITORS = {
     "model": "{one}",
     **{f"model_{k}": f"{{one}} {k}" for k in ("a", "b", "1", "2", "3")},
     "n_models": "{many}",
+    "n_on_model": "on {one}",
 }
 
 

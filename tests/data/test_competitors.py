@@ -123,6 +123,17 @@ def test_messages_on_the_battles_have_it(games):
     assert "players renamed: model-1 is now x" in games.rename({"model-1": "x"}).report.read_as
 
 
+def test_errors_of_reading_have_it():
+    alone = GAMES[:2].assign(player_1="x", player_2="x")
+    with pytest.raises(DataError, match="no battle is left of 2 rows: 2 of a player against itself"):
+        Battles.from_pandas(alone, **SIDES)
+    gaps = GAMES[:2].assign(winner=None)
+    with pytest.raises(DataError, match="every row lacks a player or a result"):
+        Battles.from_pandas(gaps, **SIDES, missing="drop")
+    with pytest.raises(DataError, match="1 row lacks an image or a result"):
+        Battles.from_pandas(GAMES.assign(player_1=[None] + ["y"] * 199), **SIDES, competitor="image")
+
+
 def test_it_is_kept(games, tmp_path):
     assert games.filter(exclude=["model-4"]).rename({"model-1": "x"}).competitor == PLAYER
     assert Battles.concat([games, games.filter(models=["model-1", "model-2"])]).competitor == PLAYER

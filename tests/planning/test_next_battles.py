@@ -231,8 +231,8 @@ class TestRefusals:
             ({"k": 5, "goal": "board", "top": 3}, "the goal is 'board'"),
             ({"k": 5, "pair": ("model-1", "model-2"), "top": 3}, "the goal is 'pair'"),
             ({"k": 5, "goal": "top", "top": 7}, "top must lie between 2 and 6"),
-            ({"k": 5, "pair": ("model-1", "model-1")}, "two different models"),
-            ({"k": 5, "pair": "ab"}, "two different models"),
+            ({"k": 5, "pair": ("model-1", "model-1")}, "two different names"),
+            ({"k": 5, "pair": "ab"}, "two different names"),
             ({"k": 5, "pair": ("model-1", "model")}, "no model 'model' on the board of 6; did you mean"),
         ],
     )
@@ -245,7 +245,7 @@ class TestRefusals:
         assert plan.goal == jaxeval.next_battles(fit, 5, goal="top", top=3).goal == "the ratings of the top 3"
 
     def test_several_newcomers(self, fit):
-        with pytest.raises(TypeError, match="newcomer must be the name of one model"):
+        with pytest.raises(TypeError, match="newcomer must be one name"):
             jaxeval.next_battles(fit, 5, newcomer=["x", "y"])
 
 
@@ -294,7 +294,7 @@ def test_inverse_propensities_mend_the_bias_of_choosing_at_a_price(study):
 
 
 def test_a_pair_that_is_none():
-    with pytest.raises(ValueError, match="pair must be two different models, got 5"):
+    with pytest.raises(ValueError, match="pair must be two different names, got 5"):
         jaxeval.next_battles(3, 5, pair=5)
 
 

@@ -34,3 +34,7 @@ def test_headings_begin_with_a_capital(name, head):
 )
 def test_columns_of_competitors_have_their_word(name, head):
     assert heading(name, Noun.of("city")) == head
+
+
+def test_numbers_of_votes_on_a_competitor():
+    assert (heading("n_on_model"), heading("n_on_model", Noun.of("city"))) == ("On model", "On city")
