@@ -79,7 +79,7 @@ class Shown:
             rows: of the table, the first ones; all by default.
             bars: draw intervals, shares and counts as bars.
         """
-        view = self._shown()
+        view = _in_words(self)
         table = pd.DataFrame() if view.table is None else view.table
         left_out = 0 if view.n_rows is None else view.n_rows - len(table)
         more = [counted(left_out, "more row")] if left_out else []
@@ -87,7 +87,7 @@ class Shown:
         return Html(html_table(table, title=view.title or None, notes=notes, bars=bars, most_rows=rows))
 
     def _text(self, rows: int | None, width: int, in_full: bool = False) -> str:
-        view = self._shown()
+        view = _in_words(self)
         parts = [folded(text, width, None if in_full else 3) for text in (view.title, view.settings)]
         if view.table is not None and view.table.shape[1]:
             parts.append(text_table(view.table, width=width, most_rows=rows, n_rows=view.n_rows))
@@ -101,6 +101,14 @@ class Shown:
 def view_of(result: Shown) -> View:
     """What a result shows of itself."""
     return result._shown()
+
+
+def _in_words(result: Shown) -> View:
+    """What a result shows, with the word for what it rates over an index of models."""
+    view, own = result._shown(), rated(result)
+    if own == MODEL or view.table is None or view.table.index.name != "model":
+        return view
+    return view._replace(table=view.table.rename_axis(own.one))
 
 
 def rated(value: Any) -> Noun:

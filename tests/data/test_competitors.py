@@ -1,6 +1,7 @@
 """What competes, in a word: as columns are called or somebody says, kept by all that is done with battles."""
 
 import json
+import re
 
 import duckdb
 import pandas as pd
@@ -180,6 +181,15 @@ def test_files_of_models_are_what_they_were(games, tmp_path):
     assert set(content_of(games)) == before | {"competitor"}
     assert content_of(games)["competitor"] == ["player", "players"]
     assert "competitor" not in content_of(games)["report"]
+
+
+def test_results_show_it_over_their_names(games):
+    fit = jaxeval.fit_bradley_terry(games)
+    for result in (fit, jaxeval.bootstrap(games, 5)):
+        assert re.search(r"^player +rank", repr(result), re.MULTILINE)
+        assert ">player</th>" in result._repr_html_()
+        assert fit.ratings.index.name == "model"  # names in data are an interface
+    assert "model " in repr(jaxeval.fit_bradley_terry(Battles.from_pandas(VOTES)))
 
 
 def test_it_changes_no_number(games):
