@@ -142,7 +142,7 @@ class Battles(Shown):
             keep: further columns to keep, for ``by=`` and the like; by default all.
             competitor: what competes, in a word that tables, figures and messages then use: "player"; or with its
                 plural, "city,cities". By default it is what both columns are called, such as player_1 and player_2;
-                "model" where that is not clear.
+                "player" for white and black, "team" for home and away; "model" where that is not clear.
             rows: the rows of the input that each row of ``df`` stands for, where equal rows are merged already; by
                 default each stands for itself. Errors count and name the rows of the input.
 
@@ -181,8 +181,8 @@ class Battles(Shown):
     def concat(cls, batches: Sequence[Battles]) -> Battles:
         """Several batches of battles as one: models united, equal rows merged, reports added up.
 
-        Estimates from it are those from all the votes read at once, bit for bit. Where batches have different words
-        for what competes, it is a "competitor".
+        Estimates from it are those from all the votes read at once, bit for bit. Batches without a word for what
+        competes take the word of the others. Where batches have different words, it is a "competitor".
 
         Raises:
             DataError: the batches differ in their columns, types of columns, clusters, or treatment of both-bad
