@@ -12,8 +12,7 @@ import click
 from jaxeval.cli.run_options import FILE, Decorator, choice_option, column_options, several_options, side_options
 from jaxeval.cli.terminal import complain, named_model
 from jaxeval.data.remote_names import FileName
-from jaxeval.tables.shown import rated
-from jaxeval.wording import Noun
+from jaxeval.wording import Noun, competitor_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -204,7 +203,7 @@ class Reading:
             return table
         from jaxeval.data.model_tables import join_metadata, read_metadata
 
-        return join_metadata(table, read_metadata(self.metadata, rated(table)))
+        return join_metadata(table, read_metadata(self.metadata, competitor_of(table.attrs.get("settings"))))
 
     @property
     def files(self) -> list[FileName]:
