@@ -120,7 +120,7 @@ class TrueBoard:
             left = still
 
     def _ranks(self, theta: Float, truth: Float, apart: Bool) -> tuple[Float, Float]:
-        """(M,) whether sets of ranks hold, and how many ranks they have, from who is told ``apart`` (M, M)."""
+        """(M,) whether sets of ranks hold, and how many ranks they have, from which pairs are told ``apart`` (M, M)."""
         n = np.isfinite(truth).sum()
         best, worst = 1 + (apart & (theta > theta[:, None])).sum(1), n - (apart & (theta < theta[:, None])).sum(1)
         true_best, true_worst = 1 + (truth > truth[:, None]).sum(1), n - (truth < truth[:, None]).sum(1)

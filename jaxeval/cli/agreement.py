@@ -55,8 +55,8 @@ def agreement(
     """Can the judges of FILE be trusted? Their agreement with people, and of people with each other; their biases.
 
     FILE has a row for each judge, item and pair of models, with the columns judge, item, model_a, model_b and verdict;
-    or a row a battle and a column of verdicts for each of --judges; or it holds what judges printed, call by call, in a
-    column such as output. Some battles have human labels.
+    or a row for each battle and a column of verdicts for each of --judges; or it holds what judges printed, a row for
+    each call, in a column such as output. Some battles have human labels.
     """
     from jaxeval.agreement.judge_agreement import judge_agreement
     from jaxeval.data.columns import frame_of

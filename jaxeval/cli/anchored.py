@@ -163,7 +163,7 @@ def anchored(
             tables["anchor_additivity"] = found.additivity
         warnings += found.advice
     tables |= further
-    # A mean over judges is not as much surer than one judge as two kinds of interval make it look.
+    # The two kinds of interval differ: a mean over judges is less certain than it looks beside one judge.
     pooled = "; those of the mean over judges are by the prompts' own variance" if "pooled" in tables else ""
     notes.append(f"prior {prior:g}; {100 * drawn['level']:g}% Beta intervals{pooled}; link {link}; {versions()}")
     figures, undrawn = _figures(tables, scores, screen) if outputs.to_folder else ({}, [])

@@ -53,7 +53,7 @@ def link_option() -> Decorator:
     )  # fmt: skip
 
 
-#: Those of battles of two models.
+#: Options of fits of battles between two models.
 pair_options = several_options(
     choice_option("--penalty", "none", "firth",
                   text="Firth's bias reduction, for models with few votes. Its intervals are from the errors of the "
@@ -65,7 +65,7 @@ pair_options = several_options(
                   "models or more."),
 )  # fmt: skip
 
-#: How results come about.
+#: How a fit takes results: ties, and the link.
 response_options = several_options(
     ties_option("Ratings of a model of ties are on another scale (Davidson: log-odds of decisive battles). Beside them "
                 "stand ratings by expected score, where a tie is half a win."),

@@ -175,7 +175,7 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command, and tell bad input in a message."""
+        """Run the command, and report bad input in a message."""
         try:
             return super().invoke(ctx)
         except EOFError as error:  # which click takes for Ctrl-C

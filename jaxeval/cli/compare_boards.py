@@ -197,7 +197,7 @@ def _two(text: str, option: str) -> tuple[str, str]:
 def _read(
     files: Sequence[FileName], readings: tuple[Reading, Reading], keep: Sequence[str], where: Sequence[str | None]
 ) -> list[Battles]:
-    """Both boards; one file is read once, so that its votes are known again, unless its results are read otherwise."""
+    """Both boards; one file is read once, so that its votes are recognised, unless its results are read in two ways."""
     from jaxeval.data.conditions import columns_of
 
     of_conditions = [name for text in where if text for name in columns_of(text)]
@@ -209,7 +209,7 @@ def _read(
 
 
 def _chosen(reading: Reading, boards: Sequence[Battles]) -> list[Battles]:
-    """The models that count, by their new names. What names models of one board alone is asked of that board alone."""
+    """The models that count, by their new names; an option that names models of one board applies to that board."""
     from jaxeval.data.model_tables import read_names
 
     word = reading.competitor or common_noun(board.report._said for board in boards)

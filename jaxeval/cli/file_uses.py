@@ -1,4 +1,4 @@
-"""Which commands fit a file: told by the names of its columns, and by whether its first rows can be read so."""
+"""Which commands fit a file: the names of its columns say it, and whether its first rows can be read so."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ def line_of(use: Use, files: Sequence[FileName]) -> str:
 
 
 def _needs(head: Head) -> list[str]:
-    """What each command needs, for a file that none is told to fit."""
+    """What each command reads, for a file that no command is known to fit."""
     found = "Its columns do not say" if head.names else "It does not say"
     width = max(map(len, _NEEDS))
     return [

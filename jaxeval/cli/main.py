@@ -434,8 +434,8 @@ def _rate(
 
 def run() -> None:
     """`main` as a process of its own, which Ctrl-C ends at once: what XLA still computes does not outlive an exit."""
-    # Nearly all that imports and tracing make stays: to look for garbage among it after every 700 objects, as Python
-    # does, takes a seventh of a small board's time.
+    # Nearly all objects that imports and tracing make stay alive. To look for garbage among them after every 700 new
+    # ones, as Python does, takes a seventh of a small board's time.
     gc.set_threshold(100_000)
     try:
         code = main(standalone_mode=False, obj=kept_programs)

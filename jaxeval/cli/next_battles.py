@@ -189,7 +189,7 @@ def _questions(table: Table, report: object, warnings: Sequence[str]) -> Finding
 
 
 def _cell(name: Any, value: Any) -> str:
-    """A cell of a number, of a model's name, or of a number of votes that there is not."""
+    """A cell of a number, of a model's name, or of a number of votes that does not exist."""
     import pandas as pd
 
     from jaxeval.cli.tables import one_line_cell

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from jaxeval.data.battles import Battles
 
 _HEARTBEAT_SECONDS = 30
-#: That a process waits for the others to be started, and until it says so.
+#: Seconds that a process waits for the others to start, and seconds until it says that it waits.
 _SECONDS_TO_CONNECT, _SECONDS_UNTOLD = 300, 5
 
 
@@ -101,7 +101,7 @@ def connected(processes: dict[str, Any]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _stdout_on_stderr() -> Iterator[None]:
-    """What libraries print goes to standard error: standard output is for the result."""
+    """Send what libraries print to standard error: standard output is for the result."""
     if sys.stdout is None or sys.stderr is None:
         yield
         return

@@ -181,7 +181,7 @@ class Reading:
         return replace(battles, report=replace(battles.report, _said=self.competitor))
 
     def chosen(self, battles: Battles) -> Battles:
-        """Those that count, with the models' names that are to be; names to leave out may be those before or after."""
+        """The battles that count, with models renamed; names to leave out may be old or new ones."""
         battles = self.named(battles)
         before = [name for name in self.exclude if named_model(battles.models, name) in battles.models]
         if before and self.rename is not None:
@@ -198,7 +198,7 @@ class Reading:
         return battles.filter(models=models or None, exclude=exclude) if models or exclude else battles
 
     def with_metadata(self, table: pd.DataFrame) -> pd.DataFrame:
-        """A table of models with what is known of them besides."""
+        """A table of models with the columns of ``--metadata``."""
         if self.metadata is None:
             return table
         from jaxeval.data.model_tables import join_metadata, read_metadata
@@ -207,7 +207,7 @@ class Reading:
 
     @property
     def files(self) -> list[FileName]:
-        """The files that are read besides."""
+        """The further files that are read."""
         return [path for path in (self.rename, self.metadata) if path is not None]
 
 

@@ -88,7 +88,7 @@ def leaderboard_screen(table: pd.DataFrame, top: int | None = None, notes: Seque
 
 
 def looked_at_again(table: pd.DataFrame, n_looks: int) -> list[str]:
-    """What a board that grows with every run, and was looked at ``n_looks`` times, must tell of its intervals."""
+    """What to say of the intervals of a board that grows with every run, and was looked at ``n_looks`` times."""
     from jaxeval.audits.anytime import wider_at_all_looks
 
     lower, upper = (table[name].to_numpy(float) for name in ("rating_lower", "rating_upper"))
@@ -102,7 +102,7 @@ def looked_at_again(table: pd.DataFrame, n_looks: int) -> list[str]:
 
 
 def _leader(title: str | None, block: pd.DataFrame, level: float, competitor: Noun = MODEL) -> str:
-    """Who leads, and whom the data do not tell from the leader."""
+    """Who leads, and who is not told apart from the leader."""
     start = "" if title is None else f"{title}: "
     ranked = block[block["rank"].notna()]
     if ranked.empty:

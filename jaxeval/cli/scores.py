@@ -281,7 +281,7 @@ def _who_is_first(board: pd.DataFrame) -> str:
     best = board.iloc[0]
     if pd.isna(best["score"]):
         return "no model has a score; the flags say why"
-    # Where nothing bounds the score of the first it has no tier, and is told from nobody whose ranks begin at 1.
+    # If nothing bounds the first score it has no tier, and is not told apart from models whose ranks begin at 1.
     alike = board["rank_best"] == 1 if pd.isna(best["tier"]) else board["tier"] == best["tier"]
     others = int(alike.fillna(False).sum()) - 1
     answer = f"{visible_line(str(best['model_name']))} is first with {best['score']:.{POINTS}f}"

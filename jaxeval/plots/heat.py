@@ -184,7 +184,7 @@ def plot_slices(
 
     Raises:
         TypeError: ``table`` is none.
-        ValueError: the table has no slices; a ``value`` that is none.
+        ValueError: the table has no slices, or no such ``value``.
     """
     if value not in ("rating", "rank"):
         raise ValueError(f"value must be 'rating' or 'rank', got {value!r}")
