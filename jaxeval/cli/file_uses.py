@@ -3,32 +3,41 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
+from jaxeval.cli.file_columns import (
+    RESULTS,
+    SCORES,
+    alike,
+    columns_of,
+    differ,
+    first_of,
+    fits,
+    is_binary,
+    key_of,
+    n_values,
+    quoted,
+    readings,
+    results_of,
+    side_options,
+    sides_of,
+    with_option,
+)
 from jaxeval.data.battles import Battles
 from jaxeval.data.columns import folded
 from jaxeval.data.file_heads import HEAD_ROWS, Head
 from jaxeval.data.judged_answers import DEFAULT_JUDGMENT, DEFAULT_LABEL, JudgedAnswers
 from jaxeval.data.judged_battles import DEFAULT_HUMAN, DEFAULT_SCORES
-from jaxeval.data.outcomes import COUNT_COLUMNS, ONE_HOT_COLUMNS
+from jaxeval.data.outcomes import COUNT_COLUMNS
 from jaxeval.data.presentation_orders import ITEM, JUDGE, OUTPUT, RUN
 from jaxeval.data.published_formats import published_format
-from jaxeval.errors import DataError
-from jaxeval.wording import counted, named
+from jaxeval.wording import counted
 
-#: Where the words of a column's name part: home_team, player1, HomeTeam.
-_WORDS = re.compile(r"[\s_.-]+|(?<=[a-zA-Z])(?=\d)|(?<=[a-z])(?=[A-Z])")
-#: Names of two sides differ by these, at one place.
-_MARKS = (("a", "b"), ("1", "2"), ("x", "y"), ("left", "right"), ("home", "away"), ("first", "second"),
-          ("white", "black"), ("red", "blue"))  # fmt: skip
 _WON = (("winner", "loser"), ("won", "lost"), ("winning", "losing"))
-_RESULTS = ("winner", "verdict", "result", "outcome", "preference", "label", "choice", "vote", "human", "humanpref",
-            "judgepref", "judgepick", "pick", "majority", "ftr")  # fmt: skip
-_SCORES = ("score", "goals", "points", "sets", "runs")
 _VOTERS = ("voter", "voterid", "user", "userid", "rater", "annotator", "worker")
 _PEOPLE = ("human", "expert", "person", "rater", "annotator", "worker", "labeller", "labeler")
 _TIMES = ("time", "timestamp", "tstamp", "date", "datetime", "createdat")
@@ -37,15 +46,12 @@ _GOLD = ("gold", "human", "elo", "arenaelo", "truth", "people")
 _MODELS = ("model", "modelid", "modelname", "system")
 _ITEMS = ("item", "itemid", "questionid", "taskid", "sampleid", "promptid", "docid", "id", "question", "prompt")
 _POINTS = ("score", "accuracy", "correct", "iscorrect", "acc", "reward", "passed", "exactmatch")
-_HOLD_RESULTS = (*_RESULTS, *_POINTS, *COUNT_COLUMNS, *DEFAULT_JUDGMENT, "target", "output", "rank", "ranking")
+_HOLD_RESULTS = (*RESULTS, *_POINTS, *COUNT_COLUMNS, *DEFAULT_JUDGMENT, "target", "output", "rank", "ranking")
 _RANKED = ("item", "model", "player", "competitor", "team", "candidate", "athlete", "driver", "horse", "runner",
            "option", "system", "name")  # fmt: skip
 _RANKERS = ("ranking", "rankingid", "voter", "user", "judge", "annotator", "race", "raceid", "contest", "match", "game",
             "round", "event", "heat", "ballot", *_ITEMS)  # fmt: skip
 _FEW = 20  # judges that a panel may have, groups that a board may be cut into
-_SEEN = "model_a", "model_b"
-#: What the numbers 0, 1 and 2 may mean together.
-_ONE_TWO, _ONE_TWO_LABELS = "1=model_a,2=model_b,0=tie", {"1": "model_a", "2": "model_b", "0": "tie"}
 
 
 class Use(NamedTuple):
@@ -85,7 +91,7 @@ def nothing_in(head: Head) -> str | None:
     if not empty:
         return None
     rows = f"the first {HEAD_ROWS:,} rows" if len(head.rows) == HEAD_ROWS else counted(len(head.rows), "row")
-    return f"There are no results: {_names(empty)} {'is' if len(empty) == 1 else 'are'} empty in {rows}."
+    return f"There are no results: {quoted(empty)} {'is' if len(empty) == 1 else 'are'} empty in {rows}."
 
 
 _SAVED = {
@@ -135,30 +141,35 @@ def _published(frame: pd.DataFrame) -> Iterator[Use]:
         hint = (
             "the model that others were compared with may have to be named: --baseline NAME" if "games" in frame else ""
         )
-        yield Use("Ratings of the models", ("leaderboard", "{}"), f"{form.name}, told by {_names(form.marks)}", hint)
+        yield Use("Ratings of the models", ("leaderboard", "{}"), f"{form.name}, told by {quoted(form.marks)}", hint)
 
 
 def _votes(frame: pd.DataFrame) -> Iterator[Use]:
-    for sides in _sides_of(frame):
-        read = next(_results_of(frame, *sides), None)
+    for sides in sides_of(frame):
+        read = next(results_of(frame, *sides), None)
         if read is None:
             continue
         options, why, hint = read
-        why = f"two sides in {_names(sides)}, {why}"
+        why = f"two sides in {quoted(sides)}, {why}"
         yield Use("Ratings, with intervals and ranks", ("leaderboard", "{}", *options), why, hint)
-        groups = [name for name in _of(frame, _GROUPS) if name not in sides and 1 < _n_values(frame, name) <= _FEW]
+        groups = [
+            name for name in columns_of(frame, _GROUPS) if name not in sides and 1 < n_values(frame, name) <= _FEW
+        ]
         for name in groups[:1]:
             yield Use(
                 f"A leaderboard for each {name}", ("leaderboard", "{}", *options, "--by", name), f"groups in {name!r}"
             )
-        about = [*_with("--voter", _of(frame, _VOTERS)[:1]), *_with("--time", _of(frame, _TIMES)[:1])]
+        about = [
+            *with_option("--voter", columns_of(frame, _VOTERS)[:1]),
+            *with_option("--time", columns_of(frame, _TIMES)[:1]),
+        ]
         said = {"--voter": "who voted", "--time": "when"}
         known = "".join(f", {said[option]} in {name!r}" for option, name in zip(about[::2], about[1::2], strict=True))
         yield Use("Can the leaderboard be believed?", ("audit", "{}", *options, *about), why + known)
         yield Use("Which battles tell most?", ("next", "{}", *options, "--k", "100"), why)
         return
     for won, lost in _WON:
-        found = [(x, y) for x in frame for y in frame if _differ(x, y, won, lost) and _alike(frame, x, y)]
+        found = [(x, y) for x in frame for y in frame if differ(x, y, won, lost) and alike(frame, x, y)]
         for winner, loser in found[:1]:
             options = ("--winner-model", winner, "--loser-model", loser)
             why = f"who won in {winner!r}, who lost in {loser!r}"
@@ -167,126 +178,46 @@ def _votes(frame: pd.DataFrame) -> Iterator[Use]:
             return
 
 
-def _sides_of(frame: pd.DataFrame) -> list[tuple[str, str]]:
-    """Pairs of columns that may name the models of both sides, those with the usual names first."""
-    by_name = {folded(name): name for name in map(str, frame)}
-    if {folded(name) for name in _SEEN} <= by_name.keys():
-        return [(by_name["modela"], by_name["modelb"])]
-    pairs = [(x, y) for x in map(str, frame) for y in map(str, frame)
-             if any(_differ(x, y, *marks) for marks in _MARKS) and _alike(frame, x, y)]  # fmt: skip
-    return sorted(pairs, key=lambda pair: is_numeric_dtype(frame[pair[0]]))
-
-
-def _differ(x: str, y: str, one: str, other: str) -> bool:
-    """Whether ``y`` is ``x`` with one mark in place of the other: home_team and away_team, a and b."""
-    words, others = ([word.casefold() for word in _WORDS.split(name)] for name in (x, y))
-    changed = [(own, its) for own, its in zip(words, others, strict=False) if own != its]
-    return len(words) == len(others) and changed == [(one, other)]
-
-
-def _alike(frame: pd.DataFrame, x: str, y: str) -> bool:
-    """Whether two columns hold names of the same things, and no measurements."""
-    own, its = frame[x], frame[y]
-    if any(word in folded(x) for word in (*_SCORES, "length", "token", "response", "answer", "conversation", "elo")):
-        return False
-    if _is_binary(own) or _is_binary(its):  # verdicts
-        return False
-    numbers = [is_numeric_dtype(column) and not is_bool_dtype(column) for column in (own, its)]
-    try:
-        shared = set(own.dropna()) & set(its.dropna())
-    except TypeError:  # lists
-        return False
-    return numbers[0] == numbers[1] and len(shared) > 0 and not any(isinstance(x, float) for x in shared)
-
-
-def _side_options(a: str, b: str) -> tuple[str, ...]:
-    usual = (folded(a), folded(b)) == ("modela", "modelb")
-    return () if usual else ("--model-a", a, "--model-b", b)
-
-
-def _results_of(frame: pd.DataFrame, a: str, b: str) -> Iterator[tuple[tuple[str, ...], str, str]]:
-    """Options by which results can be read, what they are, and what is to be known of them."""
-    sides = _side_options(a, b)
-    rest = [name for name in map(str, frame) if name not in (a, b)]
-    known = {folded(name): name for name in rest}
-    for usual in ("winner", "target"):
-        if usual in known:
-            yield from _read(frame, a, b, {}, sides, f"results in {known[usual]!r}")
-    if {folded(name) for name in ONE_HOT_COLUMNS} <= known.keys():
-        yield from _read(frame, a, b, {}, sides, f"results in {_names(ONE_HOT_COLUMNS)}")
-    if {folded(name) for name in COUNT_COLUMNS} <= known.keys():
-        yield from _read(frame, a, b, {}, sides, f"counts of results in {_names(COUNT_COLUMNS)}")
-    scores = [(x, y) for x in rest for y in rest if any(_differ(x, y, *marks) for marks in _MARKS)
-              and is_numeric_dtype(frame[x]) and any(word in folded(x) for word in _SCORES)]  # fmt: skip
-    for pair in scores[:1]:
-        why = f"scores in {_names(pair)}: the larger wins"
-        yield from _read(frame, a, b, {"scores": pair}, (*sides, "--scores", ":".join(pair)), why)
-    usual_first = sorted(rest, key=lambda name: _RESULTS.index(folded(name)) if folded(name) in _RESULTS else 99)
-    for name in usual_first:
-        if _n_values(frame, name) <= max(6, 2 + len({*frame[a], *frame[b]})):
-            options = (*sides, "--winner", name)
-            yield from _read(frame, a, b, {"winner": name}, options, f"results in {name!r}")
-
-
-def _read(
-    frame: pd.DataFrame, a: str, b: str, columns: dict[str, Any], options: tuple[str, ...], why: str
-) -> Iterator[tuple[tuple[str, ...], str, str]]:
-    """``options`` where the rows can be read by them, alone or with some that fill a gap."""
-    result = columns.get("winner")
-    has_codes = folded(str(result)) in _RESULTS or not columns
-    for more, given in (((), {}), (("--missing", "drop"), {"missing": "drop"})):
-        gaps = "rows without a model or a result are left out and counted" if more else ""
-        for coding, labels in ((None, None), ("a_wins_1", "a_wins_1"), (_ONE_TWO, _ONE_TWO_LABELS)):
-            if coding is not None and not has_codes:
-                continue
-            if _fits(Battles.from_pandas, frame, model_a=a, model_b=b, labels=labels, **columns, **given):
-                other = "a_wins_0" if coding == "a_wins_1" else "1=model_b,2=model_a,0=tie"
-                decide = f"1 is taken as a win of {a!r}: if it is one of {b!r}, say --labels {other}" if coding else ""
-                coded = ("--labels", coding) if coding else ()
-                yield (*options, *more, *coded), why, "; ".join(x for x in (decide, gaps) if x)
-                return
-
-
 # ---- what judges said
 
 
 def _panel(frame: pd.DataFrame) -> Iterator[Use]:
     """Verdicts of several judges: in rows, or in columns."""
-    sides = _sides_of(frame)[:1]
-    judge, human, item = (_first(frame, names) for names in (JUDGE, DEFAULT_HUMAN, ITEM))
-    output = _first(frame, OUTPUT)
+    sides = sides_of(frame)[:1]
+    judge, human, item = (first_of(frame, names) for names in (JUDGE, DEFAULT_HUMAN, ITEM))
+    output = first_of(frame, OUTPUT)
     if not sides or output is not None:
         return
     ((a, b),) = sides
-    n_judges = 0 if judge is None else _n_values(frame, judge)
+    n_judges = 0 if judge is None else n_values(frame, judge)
     one_so_far = n_judges == 1 and len(frame) == HEAD_ROWS
     if judge is not None and (one_so_far or 1 < n_judges <= _FEW):
-        verdict = next((name for name in _of(frame, ("verdict", *_RESULTS)) if name != human), None)
-        read = None if verdict is None else next(_read(frame, a, b, {"winner": verdict}, (), ""), None)
+        verdict = next((name for name in columns_of(frame, ("verdict", *RESULTS)) if name != human), None)
+        read = None if verdict is None else next(readings(frame, a, b, {"winner": verdict}, (), ""), None)
         if verdict is None or read is None:
             return
         shown = () if verdict in ("verdict", "winner") else ("--winner", verdict)
         who = f"judges in {judge!r}, their verdicts in {verdict!r}"
         yield Use("Ratings, and how far each judge follows them",
-                  ("panel", "{}", *_side_options(a, b), *shown, *read[0]),
-                  f"two sides in {_names((a, b))}, {who}",
+                  ("panel", "{}", *side_options(a, b), *shown, *read[0]),
+                  f"two sides in {quoted((a, b))}, {who}",
                   "the first rows are of one judge, and a panel has several" if one_so_far else read[2])  # fmt: skip
         if human is not None and verdict == "verdict" and item is not None:
-            yield Use("Can the judges be trusted?", ("agreement", "{}", *_side_options(a, b), *read[0]),
+            yield Use("Can the judges be trusted?", ("agreement", "{}", *side_options(a, b), *read[0]),
                       f"{who}; human labels in {human!r}", read[2])  # fmt: skip
         return
     columns = [name for name in map(str, frame) if name not in (a, b, human) and _is_verdict(frame, a, b, name)]
     columns = [name for name in columns if folded(name) not in ("ftr", "htr")]  # football: results, and at half time
     people = [] if human is None else [human, *(name for name in columns if _is_person(name))]
     judges = [name for name in columns if name not in people]
-    who = f"two sides in {_names((a, b))}, verdicts of judges in {_names(judges)}"
+    who = f"two sides in {quoted((a, b))}, verdicts of judges in {quoted(judges)}"
     shown = ("--judges", ",".join(judges))
     if human is not None and (len(judges) > 1 or (judges and len(people) > 1)):
         whose = ("--human", ",".join(people)) if len(people) > 1 else ()
-        yield Use("Can the judges be trusted?", ("agreement", "{}", *_side_options(a, b), *whose, *shown),
-                  f"{who}, human labels in {_names(people)}")  # fmt: skip
+        yield Use("Can the judges be trusted?", ("agreement", "{}", *side_options(a, b), *whose, *shown),
+                  f"{who}, human labels in {quoted(people)}")  # fmt: skip
     if len(judges) > 1:
-        yield Use("Ratings, and how far each judge follows them", ("panel", "{}", *_side_options(a, b), *shown), who)
+        yield Use("Ratings, and how far each judge follows them", ("panel", "{}", *side_options(a, b), *shown), who)
 
 
 def _is_person(name: str) -> bool:
@@ -295,7 +226,7 @@ def _is_person(name: str) -> bool:
 
 
 def _is_verdict(frame: pd.DataFrame, a: str, b: str, name: str) -> bool:
-    return _n_values(frame, name) <= 6 and _fits(
+    return n_values(frame, name) <= 6 and fits(
         Battles.from_pandas, frame, model_a=a, model_b=b, winner=name, missing="drop"
     )
 
@@ -303,17 +234,17 @@ def _is_verdict(frame: pd.DataFrame, a: str, b: str, name: str) -> bool:
 def _judged(frame: pd.DataFrame) -> Iterator[Use]:
     """Battles with scores of a judge, or with what judges printed."""
     names = {folded(name) for name in frame}
-    output = _first(frame, OUTPUT)
+    output = first_of(frame, OUTPUT)
     scored = {folded(name) for name in DEFAULT_SCORES} <= names
-    sides = _sides_of(frame)[:1]
+    sides = sides_of(frame)[:1]
     if not sides or not (scored or output is not None):
         return
     ((a, b),) = sides
-    human, judge = _first(frame, DEFAULT_HUMAN), _first(frame, JUDGE)
-    what = f"scores of a judge in {_names(DEFAULT_SCORES)}" if scored else f"what judges printed in {output!r}"
-    why, options, hint = f"two sides in {_names((a, b))}, {what}", _side_options(a, b), ""
+    human, judge = first_of(frame, DEFAULT_HUMAN), first_of(frame, JUDGE)
+    what = f"scores of a judge in {quoted(DEFAULT_SCORES)}" if scored else f"what judges printed in {output!r}"
+    why, options, hint = f"two sides in {quoted((a, b))}, {what}", side_options(a, b), ""
     if human is not None:
-        labelled = next(_read(frame, a, b, {"winner": human}, (), ""), ((), "", ""))
+        labelled = next(readings(frame, a, b, {"winner": human}, (), ""), ((), "", ""))
         if "--labels" in labelled[0]:
             options, hint = (*options, "--labels", "a_wins_1"), labelled[2]
         why += f", human labels in {human!r}"
@@ -321,39 +252,41 @@ def _judged(frame: pd.DataFrame) -> Iterator[Use]:
         if output is not None and not scored:
             yield Use("Can the judges be trusted?", ("agreement", "{}", *options), why, hint)
     if scored or judge is not None or output is not None:
-        yield Use("Ratings from the judges alone", ("panel", "{}", *_side_options(a, b)), why)
+        yield Use("Ratings from the judges alone", ("panel", "{}", *side_options(a, b)), why)
 
 
 def _answers(frame: pd.DataFrame) -> Iterator[Use]:
     """Judged answers, right or wrong, with labels of people."""
-    if _sides_of(frame):
+    if sides_of(frame):
         return
-    label = next((x for x in _of(frame, (*DEFAULT_LABEL, "gold", "truth", "correct")) if frame[x].notna().any()), None)
-    output = _first(frame, OUTPUT)
-    judgments = _of(frame, DEFAULT_JUDGMENT)[:1] or ([output] if output else [])
-    known = {label, *(name for names in (_MODELS, _ITEMS, JUDGE, RUN) for name in _of(frame, names))}
-    judgments = judgments or [name for name in map(str, frame) if name not in known and _is_binary(frame[name])]
+    label = next(
+        (x for x in columns_of(frame, (*DEFAULT_LABEL, "gold", "truth", "correct")) if frame[x].notna().any()), None
+    )
+    output = first_of(frame, OUTPUT)
+    judgments = columns_of(frame, DEFAULT_JUDGMENT)[:1] or ([output] if output else [])
+    known = {label, *(name for names in (_MODELS, _ITEMS, JUDGE, RUN) for name in columns_of(frame, names))}
+    judgments = judgments or [name for name in map(str, frame) if name not in known and is_binary(frame[name])]
     roles = _answer_roles(frame, judgments, label)
-    model = _key(frame, _MODELS)
+    model = key_of(frame, _MODELS)
     several = model is not None and not frame[model].is_unique  # answers of a model: else it is a table of models
-    if label is None and judgments and several and not _of(frame, _SCORES) and roles is not None:
-        words = [*_with("--judgment", judgments), *roles]
+    if label is None and judgments and several and not columns_of(frame, SCORES) and roles is not None:
+        words = [*with_option("--judgment", judgments), *roles]
         yield Use("How often are models right, the judge's errors corrected?",
                   ("judge", "--calibration", "LABELLED_FILE", "--test", "{}", *words),
-                  f"judgments in {_names(judgments)}, and no human labels",
+                  f"judgments in {quoted(judgments)}, and no human labels",
                   "LABELLED_FILE has answers with the same columns, and human labels in human")  # fmt: skip
-    if label is None or not judgments or not _is_binary(frame[label]) or roles is None:
+    if label is None or not judgments or not is_binary(frame[label]) or roles is None:
         return
-    own = [] if judgments[0] in (*DEFAULT_JUDGMENT, *OUTPUT) else _with("--judgment", judgments)
+    own = [] if judgments[0] in (*DEFAULT_JUDGMENT, *OUTPUT) else with_option("--judgment", judgments)
     own += [] if label in DEFAULT_LABEL else ["--human", label]
-    if len(frame[label].dropna()) < len(frame) and _key(frame, _MODELS) and _key(frame, _ITEMS):
+    if len(frame[label].dropna()) < len(frame) and key_of(frame, _MODELS) and key_of(frame, _ITEMS):
         yield Use("Which model is best, the judge's errors corrected by the labels that there are?",
                   ("scores", "{}", "--score", judgments[0], "--human", label),
-                  f"judgments in {_names(judgments)}, human labels of some answers in {label!r}")  # fmt: skip
+                  f"judgments in {quoted(judgments)}, human labels of some answers in {label!r}")  # fmt: skip
         return
     yield Use("How often are models right, the judge's errors corrected?",
               ("judge", "--calibration", "{}", "--test", "OTHER_FILE", *own, *roles),
-              f"judgments in {_names(judgments)}, human labels in {label!r}",
+              f"judgments in {quoted(judgments)}, human labels in {label!r}",
               "OTHER_FILE has the answers to rate, with the same columns")  # fmt: skip
 
 
@@ -363,12 +296,12 @@ def _answer_roles(frame: pd.DataFrame, judgments: Sequence[str], label: str | No
     Models and judges are always named where they are known: without the options, all would count as one.
     """
     usual = {"model": _MODELS, "item": _ITEMS, "judge": JUDGE if len(judgments) == 1 else (), "run": RUN}
-    found = {role: _key(frame, names) for role, names in usual.items()}
+    found = {role: key_of(frame, names) for role, names in usual.items()}
     given: dict[str, Any] = {role: name for role, name in found.items() if name is not None}
     columns: dict[str, Any] = {"judgment": list(judgments), "label": label, "missing": "drop"}
     for left_out in ((), ("item", "run")):  # then each row is an item
         kept = {role: name for role, name in given.items() if role not in left_out}
-        if judgments and _fits(JudgedAnswers.from_pandas, frame, **columns, **kept):
+        if judgments and fits(JudgedAnswers.from_pandas, frame, **columns, **kept):
             gaps = frame[list(judgments)].isna().any().any()
             options = [word for role, name in kept.items() for word in (f"--{role}", name)]
             return [*options, *(("--missing", "drop") if gaps else ())]
@@ -379,24 +312,24 @@ def _anchored(frame: pd.DataFrame) -> Iterator[Use]:
     """Verdicts of models against a reference."""
     from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 
-    if _sides_of(frame) and _votes_there(frame):
+    if sides_of(frame) and _votes_there(frame):
         return
     if {"wins", "losses"} <= {*frame} and "verdict" not in frame:
         yield Use("Ratings above the reference", ("anchored", "{}"), "counts in 'wins' and 'losses'")
         return
-    output = _first(frame, OUTPUT)
-    if "verdict" not in frame and (output is None or _first(frame, DEFAULT_LABEL) is not None):
+    output = first_of(frame, OUTPUT)
+    if "verdict" not in frame and (output is None or first_of(frame, DEFAULT_LABEL) is not None):
         return
     for options in ((), ("--missing", "drop")):
-        if _fits(AnchoredVerdicts.from_pandas, frame, missing="drop" if options else "error"):
+        if fits(AnchoredVerdicts.from_pandas, frame, missing="drop" if options else "error"):
             roles = [name for name in ("model", "judge", "anchor", "task", "item", "run") if name in frame]
             why = f"verdicts of one model against a reference in {'verdict' if 'verdict' in frame else output!r}"
-            yield Use("Ratings above the reference", ("anchored", "{}", *options), f"{why}; besides {_names(roles)}")
+            yield Use("Ratings above the reference", ("anchored", "{}", *options), f"{why}; besides {quoted(roles)}")
             return
 
 
 def _votes_there(frame: pd.DataFrame) -> bool:
-    return any(next(_results_of(frame, *sides), None) is not None for sides in _sides_of(frame))
+    return any(next(results_of(frame, *sides), None) is not None for sides in sides_of(frame))
 
 
 # ---- rankings and scores
@@ -405,18 +338,18 @@ def _votes_there(frame: pd.DataFrame) -> bool:
 def _rankings(frame: pd.DataFrame) -> Iterator[Use]:
     from jaxeval.data.rankings import Rankings
 
-    rank = _first(frame, ("rank",))
-    pairs = [(item, ids) for item in _of(frame, _RANKED) for ids in _of(frame, _RANKERS) if item != ids]
+    rank = first_of(frame, ("rank",))
+    pairs = [(item, ids) for item in columns_of(frame, _RANKED) for ids in columns_of(frame, _RANKERS) if item != ids]
     for item, ids in pairs if rank is not None else []:
         roles = {"item": item, "rank": rank, "ranking": ids}
-        if _n_values(frame, ids) < len(frame) and _fits(Rankings.from_pandas, frame, **roles):
+        if n_values(frame, ids) < len(frame) and fits(Rankings.from_pandas, frame, **roles):
             options = [word for role, name in roles.items() if name != role for word in (f"--{role}", str(name))]
             why = f"items in {item!r}, their ranks in {rank!r}, of the rankings in {ids!r}"
             yield Use("Ratings of the items", ("rankings", "{}", *options), why)
             return
     lists = [name for name in map(str, frame) if folded(name) == "ranking" or _is_list_of_ranks(frame[name])]
     for name in lists[:1]:
-        if _fits(Rankings.from_pandas, frame, ranking=name):
+        if fits(Rankings.from_pandas, frame, ranking=name):
             options = [] if name == "ranking" else ["--ranking", name]
             yield Use("Ratings of the items", ("rankings", "{}", *options), f"rankings in {name!r}")
 
@@ -435,20 +368,20 @@ def _harness(frame: pd.DataFrame) -> Iterator[Use]:
                         (("task_id", "reward"), "results of tau-bench")):  # fmt: skip
         if set(marks) <= names:
             hint = "of several metrics or filters, name one: --score NAME, --filter NAME" if "doc_id" in marks else ""
-            yield Use("Scores of models, with intervals", ("scores", "{}"), f"{what}, told by {_names(marks)}", hint)
+            yield Use("Scores of models, with intervals", ("scores", "{}"), f"{what}, told by {quoted(marks)}", hint)
             return
 
 
 def _item_scores(frame: pd.DataFrame) -> Iterator[Use]:
-    model, item = _key(frame, _MODELS), _key(frame, _ITEMS)
+    model, item = key_of(frame, _MODELS), key_of(frame, _ITEMS)
     if {"doc_id", "task_id", "evaluation_name"} & {*map(str, frame)}:
         return
-    score = next((name for name in _of(frame, _POINTS) if is_numeric_dtype(frame[name])), None)
-    runs = _of(frame, ("trial", "run", "seed", "epoch"))[:1]
-    keys = [str(name) for name in (model, item, _key(frame, ("benchmark",)), *runs) if name]
+    score = next((name for name in columns_of(frame, _POINTS) if is_numeric_dtype(frame[name])), None)
+    runs = columns_of(frame, ("trial", "run", "seed", "epoch"))[:1]
+    keys = [str(name) for name in (model, item, key_of(frame, ("benchmark",)), *runs) if name]
     if score is not None and keys and frame.duplicated(keys).any():  # of several judges, or references
         return
-    if item is not None and score is not None and not _sides_of(frame):
+    if item is not None and score is not None and not sides_of(frame):
         roles = {"model": model, "item": item, "score": score}
         options = [
             word for role, name in roles.items() if name not in (role, None) for word in (f"--{role}", str(name))
@@ -458,7 +391,7 @@ def _item_scores(frame: pd.DataFrame) -> Iterator[Use]:
         whole = _is_whole(frame, [x for x in (model, item) if x])
         own = () if whole else ("--missing", "available")
         note = "" if whole else "each model has its own items; --missing complete takes those that all have"
-        words = ("scores", "{}", *options, *_with("--trial", [name for name in runs if name != "trial"]), *own)
+        words = ("scores", "{}", *options, *with_option("--trial", [name for name in runs if name != "trial"]), *own)
         yield Use("A leaderboard of scores, with intervals", words, why, note)
         models = [] if model is None else [str(name) for name in frame[model].dropna().unique()[:2]]
         if len(models) == 2:
@@ -471,7 +404,7 @@ def _item_scores(frame: pd.DataFrame) -> Iterator[Use]:
         options = [] if item == "item" else ["--item", item]
         gaps = ("--missing", "available") if frame[numbers].isna().any().any() else ()
         yield Use("A leaderboard of scores, with intervals", ("scores", "{}", "--wide", *options, *gaps),
-                  f"items in {item!r}, a column of scores for each of {_names(numbers)}")  # fmt: skip
+                  f"items in {item!r}, a column of scores for each of {quoted(numbers)}")  # fmt: skip
 
 
 def _is_whole(frame: pd.DataFrame, columns: Sequence[str]) -> bool:
@@ -484,9 +417,9 @@ def _is_whole(frame: pd.DataFrame, columns: Sequence[str]) -> bool:
 
 def _meta(frame: pd.DataFrame) -> Iterator[Use]:
     """Models, and what several evaluators say of each."""
-    model = _key(frame, _MODELS)
+    model = key_of(frame, _MODELS)
     numbers = [name for name in map(str, frame) if is_numeric_dtype(frame[name]) and not is_bool_dtype(frame[name])]
-    if model is None or not frame[model].is_unique or len(numbers) < 2 or len(frame) < 3 or _sides_of(frame):
+    if model is None or not frame[model].is_unique or len(numbers) < 2 or len(frame) < 3 or sides_of(frame):
         return
     if "rating_lower" in numbers:  # a table that a leaderboard wrote
         return
@@ -494,7 +427,7 @@ def _meta(frame: pd.DataFrame) -> Iterator[Use]:
         (name for name in numbers if any(word in re.split(r"[\s_.-]+", name.casefold()) for word in _GOLD)), None
     )
     options = [] if folded(model) == "model" and model == "model" else ["--model", model]
-    why = f"a row for each of {model!r}, scores in {_names([name for name in numbers if name != (gold or numbers[0])])}"
+    why = f"a row for each of {model!r}, scores in {quoted([name for name in numbers if name != (gold or numbers[0])])}"
     hint = f"{gold or numbers[0]!r} is taken as gold, what the others should agree with: say another by --gold"
     yield Use("Which evaluators rank models as the gold scores do?",
               ("meta", "{}", "--gold", gold or numbers[0], *options), why, hint)  # fmt: skip
@@ -502,7 +435,7 @@ def _meta(frame: pd.DataFrame) -> Iterator[Use]:
 
 def _families(frame: pd.DataFrame) -> Iterator[Use]:
     """Who made each model, a file that goes with votes."""
-    if {"name", "family"} <= {*map(str, frame)} and frame.shape[1] <= 3 and not _sides_of(frame):
+    if {"name", "family"} <= {*map(str, frame)} and frame.shape[1] <= 3 and not sides_of(frame):
         why = "families in 'family', of the models in 'name'"
         yield Use("How much does a maker gain by having many models on the leaderboard?",
                   ("audit", "VOTES_FILE", "--families", "{}"), why,
@@ -510,61 +443,3 @@ def _families(frame: pd.DataFrame) -> Iterator[Use]:
         yield Use("Do judges favour models of their own family?", ("agreement", "VERDICTS_FILE", "--families", "{}"),
                   why, "VERDICTS_FILE has verdicts of judges, and human labels; jaxeval VERDICTS_FILE shows its "
                   "options")  # fmt: skip
-
-
-# ---- columns
-
-
-def _fits(read: Callable[..., Any], frame: pd.DataFrame, **columns: Any) -> bool:
-    try:
-        read(frame, **columns)
-    except (DataError, ValueError, TypeError):
-        return False
-    return True
-
-
-def _of(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
-    """The columns with some of the names, in their order."""
-    by_name = {folded(name): str(name) for name in reversed([*frame])}
-    return [by_name[folded(name)] for name in names if folded(name) in by_name]
-
-
-def _first(frame: pd.DataFrame, names: Sequence[str]) -> str | None:
-    return next(iter(_of(frame, names)), None)
-
-
-def _key(frame: pd.DataFrame, names: Sequence[str]) -> str | None:
-    """The first of the columns whose values can be told apart; lists and records, such as chat prompts, cannot."""
-    return next((name for name in _of(frame, names) if _is_plain(frame[name])), None)
-
-
-def _is_plain(column: pd.Series) -> bool:
-    try:
-        column.nunique()
-    except TypeError:  # lists
-        return False
-    return True
-
-
-def _n_values(frame: pd.DataFrame, name: str) -> int:
-    try:
-        return int(frame[name].nunique())
-    except TypeError:  # lists
-        return len(frame)
-
-
-def _is_binary(column: pd.Series) -> bool:
-    try:
-        found = {str(value).casefold() for value in column.dropna().unique()}
-    except TypeError:
-        return False
-    return bool(found) and found <= {"0", "1", "0.0", "1.0", "true", "false"}
-
-
-def _with(option: str, names: Sequence[str]) -> list[str]:
-    return [word for name in names for word in (option, name)]
-
-
-def _names(names: Sequence[str]) -> str:
-    shown = [repr(str(name)) for name in names]
-    return named(shown, 6) if len(shown) != 2 else " and ".join(shown)

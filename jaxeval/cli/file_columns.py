@@ -1,0 +1,170 @@
+"""What the columns of a table are, by their names and values: the sides of a battle, its results, keys and numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pandas as pd
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+from jaxeval.data.battles import Battles
+from jaxeval.data.columns import folded
+from jaxeval.data.outcomes import COUNT_COLUMNS, ONE_HOT_COLUMNS
+from jaxeval.errors import DataError
+from jaxeval.wording import named
+
+#: Where the words of a column's name part: home_team, player1, HomeTeam.
+_WORDS = re.compile(r"[\s_.-]+|(?<=[a-zA-Z])(?=\d)|(?<=[a-z])(?=[A-Z])")
+#: Names of two sides differ by these, at one place.
+_MARKS = (("a", "b"), ("1", "2"), ("x", "y"), ("left", "right"), ("home", "away"), ("first", "second"),
+          ("white", "black"), ("red", "blue"))  # fmt: skip
+RESULTS = ("winner", "verdict", "result", "outcome", "preference", "label", "choice", "vote", "human", "humanpref",
+           "judgepref", "judgepick", "pick", "majority", "ftr")  # fmt: skip
+SCORES = ("score", "goals", "points", "sets", "runs")
+_SEEN = "model_a", "model_b"
+#: What the numbers 0, 1 and 2 may mean together.
+_ONE_TWO, _ONE_TWO_LABELS = "1=model_a,2=model_b,0=tie", {"1": "model_a", "2": "model_b", "0": "tie"}
+
+
+def sides_of(frame: pd.DataFrame) -> list[tuple[str, str]]:
+    """Pairs of columns that may name the models of both sides, those with the usual names first."""
+    by_name = {folded(name): name for name in map(str, frame)}
+    if {folded(name) for name in _SEEN} <= by_name.keys():
+        return [(by_name["modela"], by_name["modelb"])]
+    pairs = [(x, y) for x in map(str, frame) for y in map(str, frame)
+             if any(differ(x, y, *marks) for marks in _MARKS) and alike(frame, x, y)]  # fmt: skip
+    return sorted(pairs, key=lambda pair: is_numeric_dtype(frame[pair[0]]))
+
+
+def differ(x: str, y: str, one: str, other: str) -> bool:
+    """Whether ``y`` is ``x`` with one mark in place of the other: home_team and away_team, a and b."""
+    words, others = ([word.casefold() for word in _WORDS.split(name)] for name in (x, y))
+    changed = [(own, its) for own, its in zip(words, others, strict=False) if own != its]
+    return len(words) == len(others) and changed == [(one, other)]
+
+
+def alike(frame: pd.DataFrame, x: str, y: str) -> bool:
+    """Whether two columns hold names of the same things, and no measurements."""
+    own, its = frame[x], frame[y]
+    if any(word in folded(x) for word in (*SCORES, "length", "token", "response", "answer", "conversation", "elo")):
+        return False
+    if is_binary(own) or is_binary(its):  # verdicts
+        return False
+    numbers = [is_numeric_dtype(column) and not is_bool_dtype(column) for column in (own, its)]
+    try:
+        shared = set(own.dropna()) & set(its.dropna())
+    except TypeError:  # lists
+        return False
+    return numbers[0] == numbers[1] and len(shared) > 0 and not any(isinstance(x, float) for x in shared)
+
+
+def side_options(a: str, b: str) -> tuple[str, ...]:
+    """Options that name the columns of both sides; none for the usual names."""
+    usual = (folded(a), folded(b)) == ("modela", "modelb")
+    return () if usual else ("--model-a", a, "--model-b", b)
+
+
+def results_of(frame: pd.DataFrame, a: str, b: str) -> Iterator[tuple[tuple[str, ...], str, str]]:
+    """Options by which results can be read, what they are, and what is to be known of them."""
+    sides = side_options(a, b)
+    rest = [name for name in map(str, frame) if name not in (a, b)]
+    known = {folded(name): name for name in rest}
+    for usual in ("winner", "target"):
+        if usual in known:
+            yield from readings(frame, a, b, {}, sides, f"results in {known[usual]!r}")
+    if {folded(name) for name in ONE_HOT_COLUMNS} <= known.keys():
+        yield from readings(frame, a, b, {}, sides, f"results in {quoted(ONE_HOT_COLUMNS)}")
+    if {folded(name) for name in COUNT_COLUMNS} <= known.keys():
+        yield from readings(frame, a, b, {}, sides, f"counts of results in {quoted(COUNT_COLUMNS)}")
+    scores = [(x, y) for x in rest for y in rest if any(differ(x, y, *marks) for marks in _MARKS)
+              and is_numeric_dtype(frame[x]) and any(word in folded(x) for word in SCORES)]  # fmt: skip
+    for pair in scores[:1]:
+        why = f"scores in {quoted(pair)}: the larger wins"
+        yield from readings(frame, a, b, {"scores": pair}, (*sides, "--scores", ":".join(pair)), why)
+    usual_first = sorted(rest, key=lambda name: RESULTS.index(folded(name)) if folded(name) in RESULTS else 99)
+    for name in usual_first:
+        if n_values(frame, name) <= max(6, 2 + len({*frame[a], *frame[b]})):
+            options = (*sides, "--winner", name)
+            yield from readings(frame, a, b, {"winner": name}, options, f"results in {name!r}")
+
+
+def readings(
+    frame: pd.DataFrame, a: str, b: str, columns: dict[str, Any], options: tuple[str, ...], why: str
+) -> Iterator[tuple[tuple[str, ...], str, str]]:
+    """``options`` where the rows can be read by them, alone or with some that fill a gap."""
+    result = columns.get("winner")
+    has_codes = folded(str(result)) in RESULTS or not columns
+    for more, given in (((), {}), (("--missing", "drop"), {"missing": "drop"})):
+        gaps = "rows without a model or a result are left out and counted" if more else ""
+        for coding, labels in ((None, None), ("a_wins_1", "a_wins_1"), (_ONE_TWO, _ONE_TWO_LABELS)):
+            if coding is not None and not has_codes:
+                continue
+            if fits(Battles.from_pandas, frame, model_a=a, model_b=b, labels=labels, **columns, **given):
+                other = "a_wins_0" if coding == "a_wins_1" else "1=model_b,2=model_a,0=tie"
+                decide = f"1 is taken as a win of {a!r}: if it is one of {b!r}, say --labels {other}" if coding else ""
+                coded = ("--labels", coding) if coding else ()
+                yield (*options, *more, *coded), why, "; ".join(x for x in (decide, gaps) if x)
+                return
+
+
+def fits(read: Callable[..., Any], frame: pd.DataFrame, **columns: Any) -> bool:
+    """Whether the rows of a table can be read so."""
+    try:
+        read(frame, **columns)
+    except (DataError, ValueError, TypeError):
+        return False
+    return True
+
+
+def columns_of(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
+    """The columns with some of the names, in their order."""
+    by_name = {folded(name): str(name) for name in reversed([*frame])}
+    return [by_name[folded(name)] for name in names if folded(name) in by_name]
+
+
+def first_of(frame: pd.DataFrame, names: Sequence[str]) -> str | None:
+    """The first of `columns_of`; None where there is none."""
+    return next(iter(columns_of(frame, names)), None)
+
+
+def key_of(frame: pd.DataFrame, names: Sequence[str]) -> str | None:
+    """The first of the columns whose values can be told apart; lists and records, such as chat prompts, cannot."""
+    return next((name for name in columns_of(frame, names) if _is_plain(frame[name])), None)
+
+
+def _is_plain(column: pd.Series) -> bool:
+    try:
+        column.nunique()
+    except TypeError:  # lists
+        return False
+    return True
+
+
+def n_values(frame: pd.DataFrame, name: str) -> int:
+    """How many values a column has."""
+    try:
+        return int(frame[name].nunique())
+    except TypeError:  # lists
+        return len(frame)
+
+
+def is_binary(column: pd.Series) -> bool:
+    """Whether a column holds only 0 and 1, or true and false."""
+    try:
+        found = {str(value).casefold() for value in column.dropna().unique()}
+    except TypeError:
+        return False
+    return bool(found) and found <= {"0", "1", "0.0", "1.0", "true", "false"}
+
+
+def with_option(option: str, names: Sequence[str]) -> list[str]:
+    """The words of an option that is given once for each of the names."""
+    return [word for name in names for word in (option, name)]
+
+
+def quoted(names: Sequence[str]) -> str:
+    """Names in quotes, for a sentence."""
+    shown = [repr(str(name)) for name in names]
+    return named(shown, 6) if len(shown) != 2 else " and ".join(shown)
