@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import pytest
+import quick_programs
 from xdist.scheduler import LoadFileScheduling
 
 from jaxeval.cli.compile_cache import OF_JAX, program_folder, settings
@@ -38,6 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
     So every run compiles as on a new machine, but once. JAXEVAL_TEST_CACHE names a folder in which compiled programs
     stay for the next run.
     """
+    quick_programs.set_flags()  # JAX reads them when it compiles for the first time; so do processes that tests start
     gc.set_threshold(100_000)  # as the command: tracing makes many objects, and few of them are in cycles
     # A program that another process is just writing is compiled, and is no reason to fail.
     config.addinivalue_line("filterwarnings", "ignore:Error (reading|writing) persistent compilation cache")

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from quick_programs import flags
 
 HEAD = """
 import sys, json
@@ -36,8 +37,9 @@ def free_address():
 
 def started(*commands, **variables):
     """A process for each command, with ``variables`` in its environment."""
-    environment = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "PYTEST_XDIST_WORKER")}
-    environment |= {"JAX_PLATFORMS": "cpu", **variables}
+    environment = {k: v for k, v in os.environ.items() if k != "PYTEST_XDIST_WORKER"}
+    one = flags("--xla_force_host_platform_device_count=1")
+    environment |= {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": one, **variables}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return [subprocess.Popen([sys.executable, *map(str, c)], text=True, env=environment, **pipes) for c in commands]
 

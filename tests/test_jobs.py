@@ -11,6 +11,7 @@ import pytest
 import yaml
 from kubeflow_trainer_api import models
 from processes import ended, free_address, started
+from quick_programs import flags
 from served import served
 
 import jaxeval
@@ -156,9 +157,10 @@ def test_a_slurm_job_is_one_run(votes, expected, tmp_path):
     for name, text in programs.items():
         (tmp_path / "bin" / name).write_text(text)
         (tmp_path / "bin" / name).chmod(0o755)
-    own = {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "JAX_PLATFORMS": "cpu", "SLURM_GPUS_ON_NODE": "4",
+    own = {"XLA_FLAGS": flags("--xla_force_host_platform_device_count=1"),
+           "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "JAX_PLATFORMS": "cpu", "SLURM_GPUS_ON_NODE": "4",
            "SLURM_JOB_ID": str(free_job_id()), "SLURM_CPUS_PER_TASK": "16"}  # fmt: skip
-    environment = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "PYTEST_XDIST_WORKER")} | own
+    environment = {k: v for k, v in os.environ.items() if k != "PYTEST_XDIST_WORKER"} | own
     command = ["bash", JOBS / "slurm.sh", *votes.iterdir(), *QUICK, "--out", "board.csv"]
     result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
     assert result.returncode == 0, result.stderr

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from quick_programs import flags
 from scipy import stats
 from twins import tau_delta
 
@@ -198,8 +199,8 @@ np.savez(sys.argv[1], scores=scores, counts=counts, lower=taus["lower"], n=len(j
 
 @pytest.mark.slow
 def test_four_devices_and_the_flag(drawn, tmp_path):
-    flags = "--xla_force_host_platform_device_count=4"
-    environment = {"JAX_ENABLE_X64": "1", "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
+    four = flags("--xla_force_host_platform_device_count=4")
+    environment = {"JAX_ENABLE_X64": "1", "XLA_FLAGS": four, "JAX_PLATFORMS": "cpu"}
     environment["PYTHONPATH"] = os.pathsep.join([str(HERE), *sys.path])
     command = [sys.executable, "-c", SCRIPT, str(tmp_path / "four.npz")]
     subprocess.run(command, env={**os.environ, **environment}, check=True)

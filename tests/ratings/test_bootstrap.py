@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import twins
+from quick_programs import flags
 
 from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, read_battles, simulate_votes
 from jaxeval.execution.progress import progress_bar
@@ -438,8 +439,8 @@ np.savez(sys.argv[1], dense=dense.draws, sparse=sparse.draws, n=len(jax.devices(
             if setting == here:
                 continue
             path = tmp_path / f"{n_devices}.npz"
-            flags = f"--xla_force_host_platform_device_count={n_devices}"
-            environment = {**os.environ, "JAX_ENABLE_X64": str(int(flag)), "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
+            own = {"XLA_FLAGS": flags(f"--xla_force_host_platform_device_count={n_devices}"), "JAX_PLATFORMS": "cpu"}
+            environment = {**os.environ, "JAX_ENABLE_X64": str(int(flag)), **own}
             subprocess.run([sys.executable, "-c", script, str(path)], env=environment, timeout=240, check=True)
             drawn[setting] = np.load(path)
             assert (int(drawn[setting]["n"]), bool(drawn[setting]["flag"])) == setting[1:]

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 import pandas as pd
 import pytest
+from quick_programs import flags
 from rich.console import Console
 from scipy.optimize import minimize
 from scipy.special import expit
@@ -260,7 +261,8 @@ def test_four_devices_give_the_draws_of_one_whatever_the_flag(resampled, tmp_pat
         "np.save(sys.argv[2], found.draws)\n"
     )
     out = tmp_path / "draws.npy"
-    environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=4", "JAX_PLATFORMS": "cpu"}
+    four = flags("--xla_force_host_platform_device_count=4")
+    environment = os.environ | {"XLA_FLAGS": four, "JAX_PLATFORMS": "cpu"}
     given = [sys.executable, "-c", code, str(tmp_path / "matches.parquet"), str(out)]
     subprocess.run(given, check=True, env=environment)
     assert not jax.config.jax_enable_x64

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import twins
 from compilations import compilations
+from quick_programs import flags
 from scipy.optimize import minimize
 from scipy.stats import kendalltau
 
@@ -518,8 +519,8 @@ assert two.by_reference["tau"].isna().all() and (two.by_reference["n_pairs"] == 
 assert any("say nothing about references" in sentence for sentence in two.advice)
 assert plot_references(two).axes[0].get_title(loc="left") == "no reference has two models to rank"
 """
-        flags = f"--xla_force_host_platform_device_count={n_devices}"
-        environment = {**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
+        visible = flags(f"--xla_force_host_platform_device_count={n_devices}")
+        environment = {**os.environ, "XLA_FLAGS": visible, "JAX_PLATFORMS": "cpu"}
         path = tmp_path / "draws.npz"
         subprocess.run(
             [sys.executable, "-W", "error", "-c", script, str(path)], env=environment, timeout=240, check=True

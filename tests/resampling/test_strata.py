@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
+from quick_programs import flags
 from scipy import stats
 from twins import FIVE_SE, squares32, squares64, stream_key
 
@@ -227,7 +228,7 @@ np.savez(sys.argv[1], sums=resampled_sums(COLUMNS, B, 1, "x", strata=OF_ITEM), n
 @pytest.mark.slow
 def test_four_devices(sums, tmp_path):
     environment = {
-        "XLA_FLAGS": "--xla_force_host_platform_device_count=4",
+        "XLA_FLAGS": flags("--xla_force_host_platform_device_count=4"),
         "JAX_PLATFORMS": "cpu",
         "PYTHONPATH": os.pathsep.join([str(HERE), *sys.path]),
     }
