@@ -88,6 +88,25 @@ def test_scores_of_steps_are_those_of_a_plain_loop():
         assert 0.5 * effective < spread**2 < 1.15 * effective
 
 
+def test_what_a_change_takes_is_the_quantile_of_the_largest_z_without_one():
+    """Of boards without a change, a share alpha at most has as large a |z|."""
+    votes = jaxeval.Battles.from_pandas(simulated(n=120, weeks=4))
+    found = jaxeval.drift(votes, "when", alpha=0.1, n_draws=200, min_votes=5, seed=3)
+    timed = timed_votes(
+        votes.model_a, votes.model_b, votes.target, None, None, votes.codes("when")[0], None, n_periods=4, n_models=8
+    )  # fmt: skip
+    test = step_test(timed, fit_timed(timed), 5, 200, np.random.default_rng(3))
+    assert np.mean(test.largest >= found.critical) <= 0.1
+    assert found.critical == sorted(test.largest)[int(np.ceil(0.9 * (200 - 1)))]
+    table = found.table.set_index("model").reindex(votes.models)
+    np.testing.assert_array_equal(table["z"], np.take_along_axis(test.z, np.abs(test.z).argmax(0)[None], 0)[0])
+    np.testing.assert_array_equal(
+        table["p_value"], [(1 + np.sum(of >= abs(z))) / 201 for of, z in zip(test.of_unit, table["z"], strict=True)]
+    )
+    np.testing.assert_array_equal(table["p_adjusted"], [(1 + np.sum(test.largest >= abs(z))) / 201 for z in table["z"]])
+    np.testing.assert_allclose(table["detectable"], found.critical * test.step_error.min(0) / ELO)
+
+
 def test_clusters_widen_what_is_no_change():
     votes = simulated(seed=2, n=200)
     rng = np.random.default_rng(0)

@@ -65,6 +65,16 @@ def test_errors_are_the_naive_sums_over_clusters(frame, ridge, reweight, covaria
     assert np.abs(fit.standard_errors / plain.standard_errors - 1).max() > 0.02
 
 
+def test_errors_of_single_battles_are_the_naive_sums_over_battles(frame):
+    """Many battles are alike, and each counts as one of its own."""
+    battles = read(frame)
+    assert battles.cells.count.max() > 5
+    fit = fit_bradley_terry(battles)
+    alone, if_right = naive(battles, fit, np.arange(len(frame)), 0.0, np.zeros((len(frame), 0)), 1.0)
+    np.testing.assert_allclose(fit.covariance, ELO**2 * alone, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(fit.standard_errors_hessian, ELO * np.sqrt(np.diag(if_right)), rtol=1e-7)
+
+
 @pytest.mark.parametrize("ties", ["davidson", "rao_kupper"])
 @pytest.mark.slow
 def test_tie_models_add_their_scores_by_cluster(frame, ties):
