@@ -2,6 +2,7 @@ import gc
 import os
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,12 +34,39 @@ _MAPS, _MOST_MAPS = Path("/proc/self/maps"), 30_000
 os.environ["JAXEVAL_CACHE"] = "off"
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--durations-by-directory", action="store_true", help="show how long the tests of each folder took"
+    )
+
+
+class _Durations:
+    """How long tests took, by their folder: setup, call and teardown, on the clock of the process that ran them."""
+
+    def __init__(self) -> None:
+        self.seconds: Counter[str] = Counter()
+        self.tests: Counter[str] = Counter()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        folder, _, _ = report.nodeid.split("::")[0].rpartition("/")
+        self.seconds[folder] += report.duration
+        self.tests[folder] += report.when == "call"
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        terminalreporter.section("seconds and tests by folder")
+        for folder, seconds in self.seconds.most_common():
+            terminalreporter.line(f"{seconds:8.1f} {self.tests[folder]:6,} {folder}")
+        terminalreporter.line(f"{self.seconds.total():8.1f} {self.tests.total():6,} all")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """What one process of a run has compiled, the others take from a folder that begins empty and goes at the end.
 
     So every run compiles as on a new machine, but once. JAXEVAL_TEST_CACHE names a folder in which compiled programs
     stay for the next run.
     """
+    if config.getoption("--durations-by-directory"):
+        config.pluginmanager.register(_Durations())
     quick_programs.set_flags()  # JAX reads them when it compiles for the first time; so do processes that tests start
     gc.set_threshold(100_000)  # as the command: tracing makes many objects, and few of them are in cycles
     # A program that another process is just writing is compiled, and is no reason to fail.

@@ -116,7 +116,7 @@ class TestWorkflows:
         assert workflow["permissions"] == {"contents": "read"}
         for job in workflow["jobs"].values():
             if own_workflow(job.get("uses", "")):  # its jobs are looked at there
-                assert set(job) == {"needs", "uses"}
+                assert set(job) <= {"needs", "uses"}
                 continue
             assert job["timeout-minutes"] <= 100
             assert all(set(step) & {"uses", "run"} for step in job["steps"])
@@ -134,8 +134,11 @@ class TestWorkflows:
 
 
 def test_ci_does_what_ci_run_does():
-    steps = read(ROOT / ".github/workflows/ci.yml")["jobs"]["all"]["steps"]
-    assert steps[-1] == {"run": ".ci/run"}
+    workflow = read(ROOT / ".github/workflows/ci.yml")
+    assert workflow["jobs"]["all"]["steps"][-1] == {"run": ".ci/run"}
+    # Nothing is left out by night, which calls this workflow, and for a release, which a tag starts.
+    assert read(ROOT / ".github/workflows/nightly.yml")["jobs"]["all"] == {"uses": "./.github/workflows/ci.yml"}
+    assert workflow["env"]["CI_FULL"] == "${{ (github.workflow == 'nightly' || github.ref_type == 'tag') && '1' || '' }}"
 
 
 def test_pythons_that_are_named_are_those_of_ci():
