@@ -29,7 +29,7 @@ from jaxeval.errors import DataError
 from jaxeval.execution.progress import Advance, progress_bar
 
 _RESULTS = ("winner", "target", *ONE_HOT_COLUMNS, *COUNT_COLUMNS)
-_SIDES = {"model_a", "model_b", "winner_model", "loser_model"}
+_USUAL_SIDES = {"model_a": "model_a", "model_b": "model_b", "winner_model": None, "loser_model": None}
 _WEIGHTS_AND_CLUSTER = ("weight", "propensity", "cluster")
 _MEGABYTE = 1_000_000
 
@@ -105,7 +105,9 @@ def read_battles(
     needed, text = needed_for(columns, keep)
     several = f"{files[0].name} and {len(files) - 1} more" if len(files) > 1 else files[0].name
     label = base_name(path) if isinstance(path, str | Path) else several
-    form = published_format(head_names(files[0])) if needed.results and not columns.keys() & _SIDES else None
+    # Published formats have sides of their own. The command names all columns, most of them by their usual names.
+    usual = all(columns.get(role, name) == name for role, name in _USUAL_SIDES.items())
+    form = published_format(head_names(files[0])) if needed.results and usual else None
     if form is not None:
         return _published(form, files, label, baseline, keep, columns)
     rows, starts, first_columns = EqualRows(), [], None

@@ -4,8 +4,11 @@ import json
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
+from pandas import read_csv
 
 from jaxeval import Battles, read_battles
+from jaxeval.cli.main import main
 from jaxeval.errors import DataError
 
 JUDGE = ["gpt-4", "pair-v2"]
@@ -140,3 +143,35 @@ def test_columns_that_are_named_win(tmp_path):
     )
     assert battles.target.tolist() == [1, 0]
     assert isinstance(battles, Battles)
+
+
+def _annotation(question, model, preference):
+    return {"instruction": question, "output_1": "...", "generator_1": "base", "output_2": "...", "generator_2": model,
+            "dataset": "koala", "annotator": "gpt4_fn", "preference": preference}  # fmt: skip
+
+
+PUBLISHED = {
+    "MT-bench's judgments of pairs": [pair(q, "x", "y", f"model_{1 + q % 2}", f"model_{1 + q % 2}") for q in range(6)],
+    "MT-bench's scores of single answers": [
+        single(q, model, 5 + (q * k) % 3) for q in range(6) for k, model in enumerate(["x", "y"], 1)
+    ],
+    "AlpacaEval's annotations": [_annotation(f"{k}?", "xy"[k % 2], 1 + (k % 4 < 2)) for k in range(8)],
+    "Arena-Hard's judgments": [
+        arena_hard(str(k), "xy"[k % 2], *(("A>B", "A>B") if k % 4 < 2 else ("B>A", "A>B"))) for k in range(8)
+    ],
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_the_command_reads_them(name, tmp_path):
+    """It passes all columns by their usual names."""
+    path = write(tmp_path, PUBLISHED[name])
+    baseline = {"baseline": "base"} if name.startswith("Arena-Hard") else {}
+    options = [*(f"--{option}={value}" for option, value in baseline.items()), "--out", str(tmp_path / "board.csv")]
+    result = CliRunner().invoke(main, ["leaderboard", str(path), "--resamples", "20", *options])
+    assert result.exit_code == 0, result.output
+    expected = read_battles(path, **baseline)
+    table = read_csv(tmp_path / "board.csv")
+    assert set(table["model_name"]) == set(expected.models)
+    assert table["vote_count"].sum() == 2 * len(expected.target)
+    assert f"read as {name}" in " ".join(result.output.split())
