@@ -1,0 +1,458 @@
+"""Tests follow a sentence that got better: `python tests/sentences.py [pytest's arguments]`.
+
+It runs the tests, and rewrites the sentences in them that no longer match: of `pytest.raises` and `pytest.warns`, of
+`in` and `==` with a text, of `any("..." in line for line in lines)`, of `startswith` and `endswith`. What is said now
+stands in their place. Every change is shown for review. Tests that failed run again: behind one sentence there may be
+others.
+
+Numbers, names in quotes and options are the meaning: where they differ, nothing is rewritten. Neither is it where the
+type of an exception differs, or hardly a word is the same. What is left for the hand is listed, and the status is 1.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from difflib import SequenceMatcher
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+_ROUNDS = 6
+_ALIKE = 0.5  # of the letters, in order
+_WIDTH = 120
+_MOST_WORDS = 100
+_TO = "JAXEVAL_SENTENCES"  # where a run of pytest writes what it missed
+
+
+class Missed(NamedTuple):
+    """A sentence that a test expected in vain."""
+
+    test: str
+    frames: list[tuple[str, int]]  # files and lines of tests, from the inside out
+    how: str  # "match", "in", "equal", "startswith" or "endswith"
+    old: str
+    said: list[str]  # texts that may hold it
+
+    def holds(self, new: str) -> bool:
+        checks: dict[str, Callable[[str], object]] = {
+            "match": lambda text: re.search(new, text),
+            "in": lambda text: new in text,
+            "equal": lambda text: new == text,
+            "startswith": lambda text: text.startswith(new),
+            "endswith": lambda text: text.endswith(new),
+        }
+        return any(checks[self.how](text) for text in self.said)
+
+
+# --- while pytest runs, with `-p sentences` -------------------------------------------------------------------------
+
+_missed: list[Missed] = []
+_failed: set[str] = set()
+_raises, _warns = pytest.raises, pytest.warns
+
+
+def pytest_configure() -> None:
+    pytest.raises, pytest.warns = _followed_raises, _followed_warns  # type: ignore[assignment]
+
+
+def pytest_unconfigure() -> None:
+    Path(os.environ[_TO]).write_text(json.dumps({"missed": _missed, "failed": sorted(_failed)}), "utf-8")
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.failed:
+        _failed.add(report.nodeid)
+
+
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    if report.failed:
+        _failed.add(report.nodeid)
+
+
+def _miss(how: str, old: str, said: Sequence[object], frame: Any = None) -> None:
+    frame, frames = frame or sys._getframe(1), []
+    while frame is not None:
+        frames.append((frame.f_code.co_filename, frame.f_lineno))
+        frame = frame.f_back
+    test = os.environ["PYTEST_CURRENT_TEST"].rpartition(" ")[0]
+    own = [(file, line) for file, line in frames if _is_of_tests(file)]
+    _missed.append(Missed(test, own, how, old, [text for text in said if isinstance(text, str)]))
+
+
+@cache
+def _is_of_tests(file: str) -> bool:
+    path = Path(file)
+    if path == Path(__file__) or not path.is_relative_to(Path.cwd()):
+        return False
+    parts = path.relative_to(Path.cwd()).parts
+    return parts[0] != "jaxeval" and not any(part.startswith(".") for part in parts)
+
+
+@contextmanager
+def _caught(*args: Any, **options: Any) -> Iterator[Any]:
+    match = options.pop("match")
+    with _raises(*args, **options) as caught:
+        yield caught
+    said = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
+    if not re.search(match, said):
+        _miss("match", match, [said])
+
+
+@contextmanager
+def _warned(expected: Any = Warning, *, match: str) -> Iterator[Any]:
+    checker = _warns(expected, match=match)
+    try:
+        with checker as record:
+            yield record
+    except (pytest.fail.Exception, Warning):
+        said = [str(one.message) for one in checker if issubclass(one.category, expected)]
+        if not said or any(re.search(match, text) for text in said):
+            raise
+        _miss("match", match, said)
+
+
+def _followed_raises(*args: Any, **options: Any) -> Any:
+    return (_caught if isinstance(options.get("match"), str) else _raises)(*args, **options)
+
+
+def _followed_warns(*args: Any, **options: Any) -> Any:
+    return (_warned if isinstance(options.get("match"), str) else _warns)(*args, **options)
+
+
+def pytest_assertrepr_compare(op: str, left: Any, right: Any) -> None:
+    if op == "in" and isinstance(left, str):
+        with suppress(TypeError):
+            _miss("in", left, [right]) if isinstance(right, str) else _miss("equal", left, list(right))
+    elif op == "==":
+        several = isinstance(left, list | tuple) and isinstance(right, list | tuple) and len(left) == len(right)
+        for one, other in zip(left, right, strict=True) if several else [(left, right)]:
+            if isinstance(one, str) and isinstance(other, str) and one != other:
+                _miss("equal", other, [one])
+
+
+def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> None:
+    """Assertions that compare by calls: their parts are computed once more, where they failed."""
+    if call.excinfo is None or not call.excinfo.errisinstance(AssertionError):
+        return
+    frame, line = call.excinfo.tb.tb_frame, call.excinfo.tb.tb_lineno
+    for entry in call.excinfo.traceback:
+        if _is_of_tests(str(entry.path)):
+            frame, line = entry.frame.raw, entry.lineno + 1
+    with suppress(Exception):  # what cannot be computed once more is an assertion like others
+        for node in ast.walk(_statement(frame.f_code.co_filename, line).test):  # type: ignore[attr-defined]
+            _miss_of_call(node, frame)
+
+
+def _miss_of_call(node: ast.AST, frame: Any) -> None:
+    def value(part: ast.expr) -> Any:
+        return eval(compile(ast.Expression(part), "assertion", "eval"), frame.f_globals, frame.f_locals)
+
+    match node:
+        case ast.Call(ast.Name("any"), [ast.GeneratorExp(element, [ast.comprehension(_, several, [], _)])]):
+            match element:
+                case ast.Compare(ast.Constant(str(old)), [ast.In()], [_]):
+                    how = "in"
+                case ast.Call(ast.Attribute(_, "startswith" | "endswith" as how), [ast.Constant(str(old))]):
+                    pass
+                case _:
+                    return
+            said = list(value(several))
+        case ast.Call(ast.Attribute(text, "startswith" | "endswith" as how), [argument]):
+            old, said = value(argument), [value(text)]
+        case _:
+            return
+    if isinstance(old, str) and not Missed("", [], how, old, said).holds(old):
+        _miss(how, old, said, frame)
+
+
+# --- what corresponds to a sentence ---------------------------------------------------------------------------------
+
+
+class NotFollowedError(Exception):
+    """Why a sentence is left for the hand."""
+
+
+_TOKEN = re.compile(
+    r"""(?<!\w)--[a-z][\w-]*            # an option
+    | (?<!\w)(['"`])(?:(?!\1).)*?\1(?!\w)  # a name in quotes
+    | \d[\d,.]*\d | \d\w* | \w+(?:'\w+)? | [^\w\s]""",
+    re.VERBOSE,
+)
+_SYNTAX = re.compile(
+    r"""(?P<escaped>\\[^\w])
+    | (?P<regex>(?:\\\w | \.(?=[*+?{]) | \[(?:\\.|[^]\\])*\] | \((?:\\.|[^()\\])*\) | [\^$])(?:[*+?]\??|\{[\d,]*\})?)
+    | (?P<other>[*+?|(){}\[\]]) | (?P<plain>.)""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def _means(token: str) -> bool:
+    return (token[0] in "'\"`" and len(token) > 1) or token.startswith("--") or any(c.isdigit() for c in token)
+
+
+def followed(old: str, said: str, whole: bool = False) -> str:
+    """The part of what is ``said`` that corresponds to the ``old`` sentence, in whole words; or the ``whole`` of it.
+
+    Raises:
+        NotFollowedError: there is none, or numbers, names or options in it are others.
+    """
+    words, found = _words(old), list(_TOKEN.finditer(said))
+    now = [token.group().lower() for token in found]
+    if not 2 <= sum(word[0].isalpha() for word in words) <= _MOST_WORDS:
+        raise NotFollowedError("it is no sentence")
+    start, end = (0, len(now)) if whole else _window(words, now)
+    first, last = (0, len(said)) if whole else (found[start].start(), found[end - 1].end())
+    first -= old[0].isspace() and said[:first][-1:].isspace()
+    last += old[-1].isspace() and said[last:][:1].isspace()
+    new = said[first:last]
+    before, after = (sorted(filter(_means, tokens)) for tokens in (words, now[start:end]))
+    if SequenceMatcher(None, old, new, autojunk=False).ratio() < _ALIKE:
+        raise NotFollowedError(f"hardly a word of it is said; the nearest is {new!r}")
+    if before != after:
+        raise NotFollowedError(f"numbers, names or options are others: {new!r}")
+    return new
+
+
+def _words(text: str) -> list[str]:
+    return [token.group().lower() for token in _TOKEN.finditer(text)]
+
+
+def _window(words: Sequence[str], now: Sequence[str]) -> tuple[int, int]:
+    """Start and end of the part of ``now`` that is most like the ``words``."""
+    matcher: SequenceMatcher[str] = SequenceMatcher(None, autojunk=False)
+    matcher.set_seq2(words)
+    known, best, start, end = set(words), 0.0, 0, 0
+    for i in (k for k, word in enumerate(now) if word in known):
+        for j in (k + 1 for k in range(i, min(i + 2 * len(words), len(now))) if now[k] in known):
+            matcher.set_seq1(now[i:j])
+            if matcher.real_quick_ratio() > best and matcher.quick_ratio() > best and matcher.ratio() > best:
+                best, start, end = matcher.ratio(), i, j
+    if end == 0:
+        raise NotFollowedError("no word of it is said")
+    matcher.set_seq1(now[start:end])
+    blocks = [block for block in matcher.get_matching_blocks() if block.size]
+    # Words at its ends that are others now.
+    for _ in range(blocks[0].b):
+        start -= start > 0 and now[start - 1][0].isalpha() and not _means(now[start - 1])
+    for _ in range(len(words) - blocks[-1].b - blocks[-1].size):
+        end += end < len(now) and now[end][0].isalpha() and not _means(now[end])
+    return start, end
+
+
+def escaped(text: str) -> str:
+    """A pattern of the ``text``, with no more backslashes than it needs."""
+    return re.sub(r"[.^$*+?{}\[\]\\|()]", r"\\\g<0>", text)
+
+
+def followed_pattern(old: str, said: str) -> str:
+    """The same of a pattern, whose regular expressions are kept; the parts between them follow one by one.
+
+    Raises:
+        NotFollowedError: as of `followed`, or the parts do not match together.
+    """
+    parts: list[tuple[str, str]] = [("", "")]  # as written, and its text; texts and expressions take turns
+    for one in _SYNTAX.finditer(old):
+        if one["other"]:
+            raise NotFollowedError("its pattern is not a sequence of texts")
+        if one["regex"]:
+            parts += [(one.group(), ""), ("", "")]
+        else:
+            parts[-1] = parts[-1][0] + one.group(), parts[-1][1] + one.group()[-1]
+    new: list[str] = []
+    place = 0
+    for k, (source, text) in enumerate(parts):
+        if k % 2 == 0 and text:
+            there = re.compile(source).search(said, place)
+            if there is None:
+                text = followed(text, said[place:])
+                source = escaped(text)
+                there = re.compile(source).search(said, place)
+            place = place if there is None else there.end()
+        new.append(source)
+    if not re.search(pattern := "".join(new), said):
+        raise NotFollowedError("its parts do not match together")
+    return pattern
+
+
+def _proposed(missed: Missed) -> str:
+    """What should stand in place of the sentence."""
+    said = max(missed.said, key=lambda text: SequenceMatcher(None, text, missed.old).ratio(), default="")
+    if missed.how == "match":
+        return followed_pattern(missed.old, said)
+    new = followed(missed.old, said, missed.how == "equal")
+    start, end = said.index(new), said.index(new) + len(new)
+    new = said[:end] if missed.how == "startswith" else said[start:] if missed.how == "endswith" else new
+    if sorted(filter(_means, _words(new))) != sorted(filter(_means, _words(missed.old))):
+        raise NotFollowedError(f"numbers, names or options are others: {new!r}")
+    return new
+
+
+# --- the tests' files -----------------------------------------------------------------------------------------------
+
+
+@cache
+def _tree(file: str) -> ast.Module:
+    return ast.parse(Path(file).read_text("utf-8"))
+
+
+def _text(node: ast.AST) -> str | None:
+    """What a literal says, of a string, or an f-string without fields."""
+    if isinstance(node, ast.JoinedStr) and all(isinstance(part, ast.Constant) for part in node.values):
+        return "".join(str(part.value) for part in node.values)  # type: ignore[attr-defined]
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+
+
+def _around(file: str, line: int) -> list[ast.stmt]:
+    """The statements that hold a line, the innermost first, decorators included."""
+    found = []
+    for node in ast.walk(_tree(file)):
+        if isinstance(node, ast.stmt):
+            first = min([node.lineno, *(x.lineno for x in getattr(node, "decorator_list", []))])
+            if first <= line <= (node.end_lineno or first):
+                found.append(node)
+    return found[::-1]
+
+
+def _statement(file: str, line: int) -> ast.stmt:
+    return _around(file, line)[0]
+
+
+def _places(missed: Missed, text: str) -> list[tuple[str, ast.expr]]:
+    """Where the sentence stands: in the statement, else around it, else in the file, else in another of the tests."""
+    files = list(dict.fromkeys(file for file, _ in missed.frames))
+    top = Path.cwd() / Path(files[0]).relative_to(Path.cwd()).parts[0]
+    others = [str(file) for file in sorted(top.rglob("*.py")) if str(file) not in files]
+    around = [(file, node) for file, line in missed.frames for node in _around(file, line)]
+    for file, node in (*around, *((file, None) for file in (*files, *others))):
+        found = [(file, x) for x in ast.walk(node or _tree(file)) if isinstance(x, ast.expr) and _text(x) == text]
+        if len(found) > 1 and node is None:
+            raise NotFollowedError(f"it stands {len(found)} times in {os.path.relpath(file)}")
+        if found:
+            return found
+    raise NotFollowedError("it is put together, and stands in no literal of the tests")
+
+
+def _literal(new: str, is_pattern: bool, width: int) -> str:
+    """Python's source of a string; in pieces, if it is wider than ``width``."""
+    pieces, raw = [new], is_pattern and escaped(new) != new and "\n" not in new and not {"'", '"'} <= set(new)
+    while len(pieces[-1]) > width and " " in pieces[-1][1:width]:
+        at = pieces[-1].rindex(" ", 1, width) + 1
+        pieces[-1:] = [pieces[-1][:at], pieces[-1][at:]]
+    quote = "'" if '"' in new else '"'
+    written = " ".join(f"r{quote}{piece}{quote}" if raw else repr(piece) for piece in pieces)
+    return written if len(pieces) == 1 else f"({written})"
+
+
+def rewrite(missed: Sequence[Missed]) -> tuple[list[str], list[str]]:
+    """Rewrite the literals of sentences, and tell what was changed, and what is left for the hand."""
+    wanted: dict[tuple[str, int, int], list[tuple[Missed, bool, ast.expr]]] = defaultdict(list)
+    left, changed = [], []
+
+    def leave(one: Missed, why: object) -> None:
+        left.append(f"{one.test}\n    {one.old!r}\n    {why}")
+
+    for one in missed:
+        plain = re.sub(r"\\([^\w])", r"\1", one.old)  # of re.escape("...")
+        try:
+            try:
+                found, as_pattern = _places(one, one.old), one.how == "match"
+            except NotFollowedError:
+                if one.how != "match" or re.escape(plain) != one.old:
+                    raise
+                found, as_pattern = _places(one, plain), False
+        except NotFollowedError as why:
+            leave(one, why)
+            continue
+        for file, node in found:
+            wanted[file, node.lineno, node.col_offset].append((one, as_pattern, node))
+    edits: dict[str, list[tuple[ast.expr, str, bool]]] = defaultdict(list)
+    for (file, line, _), of_node in wanted.items():
+        reasons, (_, as_pattern, node) = [], of_node[0]
+        for one, _, _ in of_node:
+            try:
+                new = _proposed(one)
+            except NotFollowedError as why:
+                reasons.append(str(why))
+                continue
+            if all(other.holds(new) for other, _, _ in of_node):
+                text = re.sub(r"\\([^\w])", r"\1", new) if one.how == "match" and not as_pattern else new
+                edits[file].append((node, text, as_pattern))
+                changed.append(f"{os.path.relpath(file)}:{line}\n  - {_text(node)}\n  + {text}")
+                break
+            reasons.append(f"other tests say something else than {new!r}")
+        else:
+            for (one, _, _), why in zip(of_node, reasons, strict=True):
+                leave(one, why)
+    for file, of_file in edits.items():
+        _write(Path(file), of_file)
+    return changed, left
+
+
+def _write(file: Path, edits: Sequence[tuple[ast.expr, str, bool]]) -> None:
+    lines = file.read_bytes().splitlines(keepends=True)
+    for node, text, as_pattern in sorted(edits, key=lambda edit: (-edit[0].lineno, -edit[0].col_offset)):
+        last = (node.end_lineno or node.lineno) - 1
+        head, tail = lines[node.lineno - 1][: node.col_offset], lines[last][node.end_col_offset :]
+        room = _WIDTH - len(head.decode()) - len(tail.decode())
+        fits = len(repr(text)) + as_pattern < room
+        literal = _literal(text, as_pattern, len(text) if fits else 90)
+        lines[node.lineno - 1 : last + 1] = [head + literal.encode() + tail]
+    file.write_bytes(b"".join(lines))
+    with suppress(FileNotFoundError):
+        subprocess.run([Path(sys.executable).with_name("ruff"), "format", "--quiet", file], check=False)
+
+
+# --- the command ----------------------------------------------------------------------------------------------------
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Rewrite until nothing more follows; 1 if a test still fails."""
+    tests, own = list(arguments), Path(__file__).resolve().parent
+    path = os.pathsep.join(filter(None, [str(own), os.environ.get("PYTHONPATH")]))
+    for _ in range(_ROUNDS):
+        with tempfile.TemporaryDirectory() as folder:
+            to = Path(folder, "missed.json")
+            run = [
+                sys.executable,
+                "-m",
+                "pytest",
+                "-q",
+                "--tb=short",
+                "-n",
+                "0",
+                "-p",
+                "no:cacheprovider",
+                "-p",
+                "sentences",
+            ]
+            status = subprocess.run([*run, *tests], env=os.environ | {_TO: str(to), "PYTHONPATH": path}, check=False)
+            if not to.exists():
+                return status.returncode
+            said = json.loads(to.read_text("utf-8"))
+        missed = [Missed(*one) for one in said["missed"]]
+        _tree.cache_clear()
+        changed, left = rewrite(missed)
+        print(*changed, sep="\n")
+        if not changed:
+            break
+        # Parametrised tests may be called by their sentences.
+        tests = ["-m", "", *{test.split("[")[0] for test in (*said["failed"], *(one.test for one in missed))}]
+    failed = {*said["failed"], *(one.test for one in missed)}
+    print(*(f"left for the hand: {text}" for text in left), sep="\n")
+    print(f"{len(failed)} tests still fail" if failed else "the tests pass")
+    return 1 if failed else status.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
