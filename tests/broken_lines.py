@@ -200,7 +200,7 @@ LINES = [
            'student_p(difference - margin, error, dof, "greater")', "scores/test_compare_scores.py"),
     Broken("the larger degrees of freedom of a pair", "scores/families.py",
            "np.fmin(self.dof[:, None], self.dof)", "np.fmax(self.dof[:, None], self.dof)",
-           "scores/test_score_leaderboard.py"),
+           "scores/test_families.py"),
 
     # Soft Elo
     Broken("targets of negative differences", "softelo/temperature.py",
