@@ -139,10 +139,11 @@ def test_hostile_inputs_are_counted(trust):
 
 def test_what_wilsons_interval_holds_by_count():
     """The note of a row that misses by chance: the exact share, over all counts of right answers."""
-    held = 0.0
-    for right in range(75, 126):
-        values = np.r_[np.ones(right), np.zeros(200 - right)]
-        scores = jaxeval.ItemScores(values[:, None, None], pd.RangeIndex(200), pd.Index(["s"]), pd.Index(["m"]))
-        board = jaxeval.score_leaderboard(scores, n_resamples=2, progress=False)
-        held += binom.pmf(right, 200, 0.5) * (board["score_lower"][0] <= 0.5 <= board["score_upper"][0])
+    right = np.arange(75, 126)
+    values = (np.arange(200)[:, None] < right).astype(float)
+    scores = jaxeval.ItemScores(values[:, None], pd.RangeIndex(200), pd.Index(["s"]), pd.Index(right.astype(str)))
+    board = jaxeval.score_leaderboard(scores, n_resamples=2, progress=False)
+    assert board.set_index("model_name")["score"].astype(float).to_dict() == {str(n): n / 200 for n in right}
+    covers = board[(board["score_lower"] <= 0.5) & (board["score_upper"] >= 0.5)]
+    held = binom.pmf(covers["model_name"].astype(int), 200, 0.5).sum()
     assert held == pytest.approx(0.944, abs=5e-4)
