@@ -11,6 +11,8 @@ import jaxeval
 from jaxeval.audits.fewest_votes import fewest_votes
 
 WAYS = ["dropped", "flipped", "added"]
+# A search asks for a few boards at a time, and a chunk always runs in full.
+RUN = {"n_resamples": 20, "chunk_size": 32, "progress": False}
 
 
 def fitted(wins):
@@ -70,7 +72,7 @@ def test_brute_force_finds_no_fewer_but_seldom():
     n_best = n_known = n_proved = 0
     for number in range(8):
         wins = small_board(rng, 4, (24, 60)[number % 2])
-        table = fewest_votes(as_battles(wins), n_resamples=20, top=[1], progress=False).table
+        table = fewest_votes(as_battles(wins), top=[1], **RUN).table
         for way in WAYS:
             truth = np.full(3, np.inf)
             for k in (2, 1):
@@ -97,7 +99,7 @@ def votes():
 
 @pytest.fixture(scope="module")
 def found(votes):
-    return fewest_votes(votes, voter="voter", n_resamples=20, top=[1, 3], progress=False)
+    return fewest_votes(votes, voter="voter", top=[1, 3], **RUN)
 
 
 def test_the_votes_that_are_named_swap_the_models(votes, found):
@@ -145,9 +147,7 @@ def test_voters_are_dropped_with_all_their_votes(votes, found):
     assert (found.table["voters"] <= found.table["dropped"]).mean() > 0.8
     n = 2 * int(found.table["added"].iloc[0])
     more = pd.DataFrame({"model_a": [second] * n, "model_b": first, "winner": "model_a", "voter": 1_000})
-    planted = fewest_votes(
-        pd.concat([votes, more], ignore_index=True), voter="voter", n_resamples=20, top=[1], progress=False
-    )
+    planted = fewest_votes(pd.concat([votes, more], ignore_index=True), voter="voter", top=[1], **RUN)
     assert planted.table["above"].iloc[0] == second
     assert planted.table["voters"].iloc[0] == 1
     assert "Without 1 voter" in planted.findings()[1].text
@@ -179,9 +179,7 @@ def test_soft_and_weighted_votes_are_changed_by_what_they_count():
     rng = np.random.default_rng(0)
     frame = jaxeval.simulate_votes(600, 4, seed=0)[["model_a", "model_b"]]
     frame = frame.assign(target=rng.choice([0.2, 0.9, 0.4], len(frame)), weight=rng.choice([1.0, 2.5], len(frame)))
-    table = fewest_votes(
-        jaxeval.Battles.from_pandas(frame, weight="weight"), n_resamples=20, top=[1], progress=False
-    ).table
+    table = fewest_votes(jaxeval.Battles.from_pandas(frame, weight="weight"), top=[1], **RUN).table
     assert table[WAYS].notna().all().all()
     assert (table[[f"{way}_at_least" for way in WAYS]].to_numpy() <= table[WAYS].to_numpy()).all()
 
@@ -201,7 +199,7 @@ def test_a_board_without_an_order_is_refused():
 def test_equal_models_need_one_vote():
     sides = pd.DataFrame({"model_a": [*"abc"], "model_b": [*"bca"]})
     votes = pd.concat([sides.assign(winner=winner) for winner in ("model_a", "model_b") for _ in range(3)])
-    found = fewest_votes(votes, n_resamples=20, top=[1], progress=False)
+    found = fewest_votes(votes, top=[1], **RUN)
     assert found.table["gap"].abs().max() < 1e-6
     assert (found.table[WAYS] == 1).all().all()
 
@@ -215,7 +213,7 @@ def test_a_wide_board_is_refused(votes, monkeypatch):
 
 
 def test_an_interrupted_search_goes_on_with_the_same_numbers(votes, found, tmp_path, monkeypatch):
-    options = {"voter": "voter", "n_resamples": 20, "top": [1, 3], "progress": False, "checkpoint": tmp_path / "kept"}
+    options = {"voter": "voter", "top": [1, 3], "checkpoint": tmp_path / "kept", **RUN}
 
     def interrupted(*args):
         raise KeyboardInterrupt
@@ -229,13 +227,13 @@ def test_an_interrupted_search_goes_on_with_the_same_numbers(votes, found, tmp_p
 
 
 def test_chunks_make_no_difference(votes, found):
-    again = fewest_votes(votes, voter="voter", n_resamples=20, top=[1, 3], progress=False, chunk_size=3)
+    again = fewest_votes(votes, voter="voter", top=[1, 3], **(RUN | {"chunk_size": 3}))
     pd.testing.assert_frame_equal(again.table, found.table)
 
 
 def test_two_models_alone():
     votes = pd.DataFrame({"model_a": "a", "model_b": "b", "winner": ["model_a"] * 6 + ["model_b"] * 3})
-    found = fewest_votes(votes, n_resamples=20, progress=False)
+    found = fewest_votes(votes, **RUN)
     assert found.table[WAYS].to_numpy().tolist() == [[4, 2, 4]]
     assert len(found.models) == 0
     assert "#1 stays" not in " ".join(finding.text for finding in found.findings())
@@ -244,7 +242,7 @@ def test_two_models_alone():
 def test_the_arenas_first_places(data):
     """At or below what was found before, and at or above what is proved."""
     votes = jaxeval.read_battles(data / "arena140k_votes.parquet")
-    table = fewest_votes(votes, n_resamples=20, top=[1], progress=False).table
+    table = fewest_votes(votes, top=[1], **RUN).table
     assert (table["dropped"].head(6) <= [62, 13, 54, 14, 20, 2]).all()
     assert (table["dropped_at_least"].head(6) >= [35, 10, 32, 11, 15, 2]).all()
     assert (table["dropped_at_least"].head(6) <= [62, 13, 54, 14, 20, 2]).all()
@@ -254,7 +252,7 @@ def test_one_vote_of_many_is_told_in_words_that_fit_it():
     votes = pd.DataFrame(
         {"model_a": [*"abab"], "model_b": [*"baba"], "winner": "model_a", "count": [30_001, 30_000, 1, 1]}
     )
-    found = jaxeval.fewest_votes(jaxeval.Battles.from_pandas(votes, count="count"), n_resamples=20, progress=False)
+    found = jaxeval.fewest_votes(jaxeval.Battles.from_pandas(votes, count="count"), **RUN)
     assert found.findings()[0].text == (
         "It takes 2 dropped votes of 60,003 (less than 0.01%) to put b ahead of #1, a, or 1 flipped vote (b), or 2 "
         "added votes (b)."

@@ -8,7 +8,9 @@ import scipy
 from jaxeval import DataError, ItemScores, fit_item_response
 from jaxeval.data.item_scores import ItemGroups
 
-GRID = np.linspace(-8, 8, 801)
+GRID = np.linspace(-8, 8, 161)  # posteriors are no narrower than .3: sums over them are exact to 1e-9
+# Chunks run in full, so that one of the size of a large run would take seconds.
+FEW = {"n_resamples": 4, "chunk_size": 4, "progress": False}
 
 
 def scores_of(values, **further):
@@ -48,7 +50,7 @@ def test_maximum_is_that_of_scipy(kind):
 
     start = np.concatenate([np.ones(1 if kind == "rasch" else n), np.zeros(n)])
     best = scipy.optimize.minimize(loss, start, method="BFGS", options={"gtol": 1e-4})
-    found = fit_item_response(scores_of(values), kind=kind, prior_sd=1.5, n_resamples=20, progress=False)
+    found = fit_item_response(scores_of(values), kind=kind, prior_sd=1.5, **FEW)
     slope = np.full(n, best.x[0]) if kind == "rasch" else best.x[:n]
     np.testing.assert_allclose(found.items["discrimination"], slope, atol=2e-3)
     np.testing.assert_allclose(found.items["difficulty"] * -slope, best.x[-n:], atol=2e-3)
@@ -62,7 +64,7 @@ def test_planted_parameters_with_cells_missing():
     values, ability, slope, difficulty = planted(48, 60, 0)
     rng = np.random.default_rng(1)
     values[rng.random(values.shape) < 0.4] = np.nan
-    found = fit_item_response(scores_of(values), kind="2pl", n_resamples=2, progress=False)
+    found = fit_item_response(scores_of(values), kind="2pl", **FEW)
     off = (found.joint.estimate - (ability - ability.mean()) / ability.std()) / found.spread
     assert abs(off.mean()) < 0.2
     assert 0.8 < np.sqrt((off**2).mean()) < 1.4  # in posterior deviations, which leave out the items' own errors
@@ -75,20 +77,18 @@ def test_abilities_on_one_scale_where_models_have_other_items():
     hard = np.argsort(np.argsort(difficulty)) >= 30
     strong = np.argsort(np.argsort(ability)) >= 24
     values[np.ix_(strong, ~hard)] = np.nan  # the better ones have the hard items, the others all
-    found = fit_item_response(scores_of(values), n_resamples=20, progress=False)
+    found = fit_item_response(scores_of(values), **FEW)
     assert np.corrcoef(found.joint.estimate, ability)[0, 1] > 0.9
     assert np.corrcoef(np.nanmean(values, axis=1), ability)[0, 1] < 0.88
 
 
 def test_draws_do_not_depend_on_chunks_or_on_clusters_of_one():
     values = planted(48, 60, 4)[0]
-    own = fit_item_response(scores_of(values), n_resamples=20, progress=False)
-    alone = fit_item_response(
-        scores_of(values, cluster=ItemGroups("c", pd.RangeIndex(60), np.arange(60))), n_resamples=20, progress=False
-    )
+    own = fit_item_response(scores_of(values), **FEW)
+    alone = fit_item_response(scores_of(values, cluster=ItemGroups("c", pd.RangeIndex(60), np.arange(60))), **FEW)
     np.testing.assert_allclose(own.joint.draws, alone.joint.draws, atol=1e-9)
-    fewer = fit_item_response(scores_of(values), n_resamples=7, progress=False, chunk_size=3)
-    np.testing.assert_allclose(own.joint.draws[:7], fewer.joint.draws, atol=1e-9)
+    more = fit_item_response(scores_of(values), n_resamples=5, progress=False, chunk_size=3)
+    np.testing.assert_allclose(more.joint.draws[:4], own.joint.draws, atol=1e-9)
 
 
 def test_what_is_flagged():
@@ -99,7 +99,7 @@ def test_what_is_flagged():
     values[:, 3] = 1 - values[:, 2]
     values[order[-1], 1:] = 1.0
     values[order[-1], 3] = 1.0
-    found = fit_item_response(scores_of(values), kind="2pl", n_resamples=10, progress=False)
+    found = fit_item_response(scores_of(values), kind="2pl", **FEW)
     flag = found.items["flag"].tolist()
     assert flag[:2] == ["dead", "saturated"]
     assert flag[3] == "negative"
@@ -113,7 +113,7 @@ def test_what_is_flagged():
 def test_groups_without_a_shared_item_are_told():
     values = planted(40, 60, 7)[0]
     values[:20, :30], values[20:, 30:] = np.nan, np.nan
-    found = fit_item_response(scores_of(values), n_resamples=5, progress=False)
+    found = fit_item_response(scores_of(values), **FEW)
     assert any("2 groups that share no item" in text for text in found.warnings)
 
 

@@ -90,15 +90,34 @@ def test_a_fair_game_naively():
     assert anytime_p(np.zeros(4)) == 1.0
 
 
-def test_a_hundred_looks_raise_few_false_alarms():
-    """At some of 100 looks at equal models p is under .05 seldom enough; Student's p is so far too often."""
+#: Looks at data that grow, on each of so many boards.
+LOOKS, N_BOARDS = np.arange(25, 1001, 25), 150
+
+
+def outcomes(rng, chances):
+    """Boards of wins, draws and losses (-1, 0, 1)."""
+    return rng.choice([-1.0, 0.0, 1.0], (N_BOARDS, 1000), p=chances)
+
+
+def passes(x, *options):
+    """Share of the boards on which the bet is sure of a difference at some look."""
+    return np.mean([any(anytime_p(own[:n], *options) <= 0.05 for n in LOOKS) for own in x])
+
+
+def seen(x):
+    """Sums (boards, looks) of what has been seen at each look."""
+    return np.cumsum(x, axis=1)[:, LOOKS - 1]
+
+
+AT_MOST = 0.05 + 4 * np.sqrt(0.05 * 0.95 / N_BOARDS)
+
+
+def test_forty_looks_raise_few_false_alarms():
+    """At some of the looks at equal models p is under .05 seldom enough; McNemar's p is so far too often."""
     rng = np.random.default_rng(1)
-    x = rng.choice([-1.0, 0.0, 1.0], (300, 1000), p=[0.2, 0.6, 0.2])
-    looks = np.arange(10, 1001, 10)
-    alarms = np.mean([any(anytime_p(own[:n]) <= 0.05 for n in looks) for own in x])
-    assert alarms < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 300)
-    fixed = np.mean([any(mcnemar((own[:n] > 0).sum(), (own[:n] < 0).sum()) <= 0.05 for n in looks) for own in x])
-    assert fixed > 0.15
+    x = outcomes(rng, [0.2, 0.6, 0.2])
+    assert passes(x) < AT_MOST
+    assert (mcnemar(seen(x > 0), seen(x < 0)) <= 0.05).any(1).mean() > 0.15
     moved = np.clip(x + rng.choice([0.0, 1.0], x.shape, p=[0.85, 0.15]), -1, 1)
     assert np.mean([anytime_p(own) <= 0.05 for own in moved]) > 0.9
 
@@ -114,14 +133,12 @@ def test_a_null_that_is_not_zero(null):
 
 
 def test_a_gate_that_is_looked_at_often_passes_few_that_are_worse_by_the_margin():
-    """Models worse by exactly the margin: the bet passes 1 in 20 at most at some of 100 looks, Student's test more."""
+    """Models worse by exactly the margin: the bet passes 1 in 20 at most at some look, Student's test more."""
     rng = np.random.default_rng(3)
-    x = rng.choice([-1.0, 0.0, 1.0], (300, 1000), p=[0.25, 0.6, 0.15])  # mean -.1
-    looks = np.arange(10, 1001, 10)
-    passed = np.mean([any(anytime_p(own[:n], "greater", -0.1) <= 0.05 for n in looks) for own in x])
-    assert passed < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 300)
-    errors = np.array([[own[:n].std(ddof=1) / np.sqrt(n) for n in looks] for own in x])
-    means = np.array([[own[:n].mean() for n in looks] for own in x])
+    x = outcomes(rng, [0.25, 0.6, 0.15])  # mean -.1
+    assert passes(x, "greater", -0.1) < AT_MOST
+    means = seen(x) / LOOKS
+    errors = np.sqrt((seen(x**2) / LOOKS - means**2) / (LOOKS - 1))
     assert (means + 0.1 > 1.645 * np.maximum(errors, 0.01)).any(1).mean() > 0.15
-    better = rng.choice([-1.0, 0.0, 1.0], (300, 1000), p=[0.18, 0.62, 0.2])
+    better = outcomes(rng, [0.18, 0.62, 0.2])
     assert np.mean([anytime_p(own, "greater", -0.1) <= 0.05 for own in better]) > 0.9
