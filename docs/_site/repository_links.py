@@ -20,6 +20,7 @@ from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
 ROOT = Path(__file__).parents[2]
+_NAVIGATION: dict[tuple[Any, ...], str] = {}
 _FILE = re.compile(r"(?:jaxeval|benchmarks|tests|docs)/[\w./-]+\.(?:py|sh|yaml|toml)")
 
 
@@ -81,9 +82,27 @@ def text_pages(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
         yield f"source/{path}", {"title": path, "body": f"<h1>{path}</h1>{shown}"}, "page.html"
 
 
+def navigation_of_texts(app: Sphinx, page: str, template: str, context: dict[str, Any], tree: Any) -> None:
+    """Make the navigation of `text_pages` once for all in folders of one depth, from where the same links lead on.
+
+    The theme resolves all tables of contents anew for every page, which takes longer than all else about these pages.
+    """
+    if page.startswith("source/"):
+        resolve, depth = context["toctree"], page.count("/")
+
+        def toctree(**options: Any) -> str:
+            key = (depth, *sorted(options.items()))
+            if key not in _NAVIGATION:
+                _NAVIGATION[key] = resolve(**options)
+            return _NAVIGATION[key]
+
+        context["toctree"] = toctree
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """An extension of Sphinx."""
     app.add_transform(NamesToReference)
     app.connect("doctree-resolved", files_to_pages)
     app.connect("html-collect-pages", text_pages)
+    app.connect("html-page-context", navigation_of_texts, priority=400)  # before the theme's
     return {"parallel_read_safe": True, "parallel_write_safe": True}
