@@ -1,7 +1,6 @@
 """Importing jaxeval changes nothing in the process, and is light; so are parts of the command that compute nothing."""
 
 import json
-import os
 import subprocess
 import sys
 from importlib import import_module
@@ -22,52 +21,93 @@ HEAVY_PARTS = {
     "scipy.sparse.csgraph",
     "jax.scipy.stats",
 }
-LOADED = "import json, sys; print(json.dumps(sorted(sys.modules)), file=sys.stderr)"
-SETTINGS = """
-import gc, json
-import jax
+#: One process loads more and more. The modules that it holds are noted after each step.
+LIBRARY = """
+import gc, json, sys
+
+def note(name):
+    steps[name] = sorted(sys.modules)
+
+steps = {}
+import jax, pandas, jax.scipy.linalg
+note("jax and pandas")
 settings, threshold = dict(jax.config.values), gc.get_threshold()
+from jaxeval import leaderboard
+note("leaderboard")
+from jaxeval import *
 import jaxeval
 for name in jaxeval.__all__:
     getattr(jaxeval, name)
+note("all names")
+assert "plots" in dir(jaxeval)
+dir(jaxeval.plots)
+note("names of figures")
+jaxeval.plots.plot_leaderboard
+note("a figure")
 from jax._src import xla_bridge
 print(json.dumps({
     "changed": [k for k, v in jax.config.values.items() if k not in settings or settings[k] != v],
     "backends": list(xla_bridge._backends),
     "garbage": gc.get_threshold() == threshold,
+    "steps": steps,
 }))
+"""
+#: Of the command, first what should load little: its arguments and its exit status.
+LIGHT = [
+    (["--help"], 0),
+    (["--version"], 0),
+    (["leaderboard", "--help"], 0),
+    (["soft-elo", "report", "-h"], 0),
+    (["leaderboard", "votes.csv", "--resample", "9"], 2),
+    (["lederboard"], 2),
+    (["judge", "--level", "95"], 2),
+]
+#: Words before the cursor, and what the shell is told, as the script of `_JAXEVAL_COMPLETE=bash_source jaxeval` asks.
+COMPLETED = {"jaxeval lead": "plain,leaderboard", "jaxeval leaderboard --feature-r": "plain,--feature-ridge"}
+COMMAND = """
+import io, json, os, sys
+from contextlib import redirect_stderr, redirect_stdout
+import jaxeval
+steps = []
+
+def note(name, code, said):
+    steps.append([name, code, said, sorted(sys.modules)])
+
+jaxeval.__version__, dir(jaxeval)
+note("the package", 0, "")
+import jaxeval.plots
+dir(jaxeval.plots)
+note("the package of figures", 0, "")
+from jaxeval.cli.main import run
+for arguments, asked in json.loads(sys.stdin.read()):
+    sys.argv, code = ["jaxeval", *arguments], 0
+    os.environ.update(asked)
+    out = io.TextIOWrapper(io.BytesIO(), write_through=True)
+    with redirect_stdout(out), redirect_stderr(io.StringIO()):
+        try:
+            run()
+        except SystemExit as end:
+            code = end.code or 0
+    for name in asked:
+        del os.environ[name]
+    note(" ".join(arguments), code, out.buffer.getvalue().decode())
+print(json.dumps(steps))
 """
 
 
-def python(*arguments):
-    return subprocess.run([sys.executable, "-W", "error", *arguments], capture_output=True, text=True, check=True)
-
-
-def loaded_by(code):
-    """Modules that a process holds at the end."""
-    return set(json.loads(python("-c", f"{code}\n{LOADED}").stderr.splitlines()[-1]))
-
-
-def loaded_by_command(*arguments, code=0):
-    """Modules that a process of the command holds at its end, whose exit status must be ``code``."""
-    script = f"""
-import contextlib, sys
-from jaxeval.cli.main import run
-sys.argv = {["jaxeval", *map(str, arguments)]!r}
-try:
-    run()
-except SystemExit as end:
-    assert end.code == {code}, end.code"""
-    return loaded_by(script)
+def said_by(script, given=None):
+    """What a process prints, for which warnings are errors."""
+    command = [sys.executable, "-W", "error", "-c", script]
+    done = subprocess.run(command, input=json.dumps(given), capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    return json.loads(done.stdout)
 
 
 class TestTheLibrary:
     @pytest.fixture(scope="class")
     @classmethod
     def imported(cls):
-        result = python("-c", SETTINGS)
-        assert result.stderr == ""
-        return json.loads(result.stdout)
+        return said_by(LIBRARY)
 
     def test_the_configuration_of_jax_is_untouched(self, imported):
         assert imported["changed"] == []
@@ -79,61 +119,52 @@ class TestTheLibrary:
         """The command collects it less often, in its own process."""
         assert imported["garbage"]
 
-    def test_the_package_alone_loads_nothing(self):
-        found = loaded_by("import jaxeval; jaxeval.__version__, dir(jaxeval)")
-        assert "jaxeval" in found
-        assert not found & HEAVY
-
-    def test_a_leaderboard_needs_jax_and_pandas(self):
+    def test_a_leaderboard_needs_jax_and_pandas(self, imported):
         """What else it needs, it imports when it is called."""
-        found = loaded_by("from jaxeval import leaderboard")
-        assert {"jax", "pandas"} <= found
-        more = found - loaded_by("import jax, pandas, jax.scipy.linalg")
+        before, found = (set(imported["steps"][name]) for name in ("jax and pandas", "leaderboard"))
+        assert "jaxeval" not in before
+        assert "jaxeval.ratings.leaderboard" in found
+        more = found - before
         assert not more & (HEAVY_PARTS | HEAVY - {"scipy"}) | {name for name in more if name.startswith("click")}
 
-    def test_figures_wait_for_matplotlib_until_they_are_drawn(self):
-        assert "matplotlib" not in loaded_by("import jaxeval.plots; dir(jaxeval.plots)")
-        assert "matplotlib" in loaded_by("from jaxeval.plots import plot_leaderboard")
+    def test_figures_wait_for_matplotlib_until_they_are_drawn(self, imported):
+        """They need no import of their own."""
+        assert "jaxeval.softelo.soft_elo" in imported["steps"]["all names"]
+        assert "matplotlib" not in imported["steps"]["all names"]
+        assert "matplotlib" not in imported["steps"]["names of figures"]
+        assert "matplotlib" in imported["steps"]["a figure"]
 
 
 class TestTheCommand:
-    @pytest.mark.parametrize(
-        ("arguments", "code"),
-        [
-            (["--help"], 0),
-            (["--version"], 0),
-            (["leaderboard", "--help"], 0),
-            (["soft-elo", "report", "-h"], 0),
-            (["leaderboard", "votes.csv", "--resample", "9"], 2),
-            (["lederboard"], 2),
-            (["judge", "--level", "95"], 2),
-        ],
-    )
-    def test_help_and_errors_load_nothing(self, arguments, code):
-        assert not loaded_by_command(*arguments, code=code) & HEAVY
-
-    def test_shell_completion_loads_nothing(self, monkeypatch):
-        monkeypatch.setenv("_JAXEVAL_COMPLETE", "bash_complete")
-        monkeypatch.setenv("COMP_WORDS", "jaxeval leaderboard --feat")
-        monkeypatch.setenv("COMP_CWORD", "2")
-        assert not loaded_by_command() & HEAVY
-
-    def test_shell_completion_knows_commands_and_options(self):
-        """As the script that `_JAXEVAL_COMPLETE=bash_source jaxeval` prints asks for it."""
-        for words, found in (
-            ("jaxeval lead", "plain,leaderboard"),
-            ("jaxeval leaderboard --feature-r", "plain,--feature-ridge"),
-        ):
-            asked = {"_JAXEVAL_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
-            script = "from jaxeval.cli.main import run; run()"
-            command = [sys.executable, "-c", f"import sys; sys.argv = ['jaxeval']; {script}"]
-            shown = subprocess.run(command, env=os.environ | asked, capture_output=True, text=True, check=True)
-            assert shown.stdout.split() == [found]
-
-    def test_a_run_loads_what_it_uses(self, tmp_path):
-        votes = tmp_path / "votes.csv"
+    @pytest.fixture(scope="class")
+    @classmethod
+    def steps(cls, tmp_path_factory):
+        """What each step ended with, said, and held: the package, light calls, completions, and a run at the end."""
+        votes = tmp_path_factory.mktemp("import") / "votes.csv"
         votes.write_text("\n".join(["model_a,model_b,winner", *["a,b,model_a", "a,b,model_b"] * 5]))
-        found = loaded_by_command("leaderboard", votes, "--resamples", "20")
+        asked = [
+            {"_JAXEVAL_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+            for words in COMPLETED
+        ]
+        calls = [(arguments, {}) for arguments, _ in LIGHT]
+        calls += [([], of_shell) for of_shell in asked]
+        return said_by(COMMAND, [*calls, (["leaderboard", str(votes), "--resamples", "20"], {})])
+
+    def test_the_package_help_errors_and_completion_load_nothing(self, steps):
+        *light, _ = steps
+        assert "jaxeval" in light[0][-1]
+        assert len(light) == 2 + len(LIGHT) + len(COMPLETED)
+        for name, code, _, loaded in light:
+            assert not set(loaded) & HEAVY, (name, code)
+
+    def test_exit_codes(self, steps):
+        assert [code for _, code, *_ in steps] == [0, 0, *(code for _, code in LIGHT), *(0 for _ in COMPLETED), 0]
+
+    def test_shell_completion_knows_commands_and_options(self, steps):
+        assert [said.split() for _, _, said, _ in steps[-1 - len(COMPLETED) : -1]] == [[x] for x in COMPLETED.values()]
+
+    def test_a_run_loads_what_it_uses(self, steps):
+        found = set(steps[-1][-1])
         assert {"jax", "pandas", "rich"} <= found
         assert not found & {"scipy.stats", "scipy.optimize", "matplotlib", "polars", "optax"}
 
@@ -153,11 +184,6 @@ class TestLazyNames:
     def test_the_stub_has_the_same_names(self, package):
         """Where it has not, write it anew: python tests/stubs.py."""
         assert stub_path(package).read_text() == stub_text(package)
-
-    def test_figures_need_no_import_of_their_own(self):
-        found = loaded_by("import jaxeval; assert 'plots' in dir(jaxeval); jaxeval.plots.plot_leaderboard")
-        assert "matplotlib" in found
-        assert "matplotlib" not in loaded_by("from jaxeval import *")
 
     def test_unknown_names(self):
         with pytest.raises(AttributeError, match="module 'jaxeval' has no attribute 'lederboard'"):
