@@ -129,6 +129,13 @@ def named(names: pd.Index | Sequence[Any], limit: int = 8) -> str:
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit:,} more"
 
 
+def look_of(name: str) -> str:
+    """What a reader sees of a name: its letters, without case, kinds of dashes, wide forms and invisible characters."""
+    kinds = {"Pd": "-", "Cf": ""}  # dashes; characters that only steer how others are shown
+    seen = "".join(kinds.get(unicodedata.category(char), char) for char in unicodedata.normalize("NFKC", name))
+    return " ".join(seen.split()).casefold()
+
+
 def did_you_mean(name: Any, known: Iterable[Any]) -> str:
     """The end of an error about an unknown ``name``: "; did you mean 'winner'?"; empty if no ``known`` name is similar.
 

@@ -22,6 +22,7 @@ from jaxeval.data.columns import (
     renumbered,
     require_column,
     told_renames,
+    without_blanks,
 )
 from jaxeval.data.conditions import rows_where
 from jaxeval.data.labels import Sides
@@ -88,6 +89,7 @@ def read_battle_rows(frame: pd.DataFrame, how: HowToRead, rows: Rows | None) -> 
     standard = [c for c in results if c in frame.columns]
     for column in (*named, *standard):
         require_column(frame, column)
+    frame, stripped = without_blanks(frame, [model_a, model_b])
     if asked.searched and count is None:
         outcomes.reject_unnamed_count(frame.columns)
     n_rows = count_rows(np.ones(len(frame), bool), rows)
@@ -182,7 +184,7 @@ def read_battle_rows(frame: pd.DataFrame, how: HowToRead, rows: Rows | None) -> 
         n_missing=n_missing,
         n_excluded=n_excluded,
         n_effective=None if weights is None or propensity is None else effective_battles(weights, counts),
-        read_as=(*told_renames(renamed), *([found.told] if found.told else [])),
+        read_as=(*told_renames(renamed), *stripped, *([found.told] if found.told else [])),
         label_families=found.families,
     )
     if weights is not None and np.all(weights == 1):

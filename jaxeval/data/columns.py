@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+#: Kinds of values that NumPy would turn into numbers: of nanoseconds, or without an imaginary part.
+_NO_NUMBERS = {"M": "dates or times", "m": "durations", "c": "complex numbers"}
+#: Up to here doubles hold every whole number.
+_EXACT = 2.0**53
+
+
 class Rows(NamedTuple):
     """The rows of the input that each row (N,) of a table stands for, where equal ones were merged.
 
@@ -127,6 +133,29 @@ def folded(name: Any) -> str:
 def told_renames(renamed: Mapping[Any, str]) -> tuple[str, ...]:
     """Sentences on what `renames` found."""
     return tuple(f"column {found!r}: read as {name!r}" for found, name in renamed.items())
+
+
+def without_blanks(frame: pd.DataFrame, names: Iterable[str]) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Take off the blanks around values, in columns of text all of whose values begin or end with one.
+
+    So are the second and later columns of files whose values are separated by ", ".
+
+    Returns:
+        The table, and a sentence for each column that was changed.
+    """
+    stripped = {name: text for name in dict.fromkeys(names) if (text := _stripped(frame[name])) is not None}
+    told = tuple(f"column {name!r}: all values begin or end with a blank, which was taken off" for name in stripped)
+    return (frame.assign(**stripped) if stripped else frame), told
+
+
+def _stripped(column: pd.Series) -> pd.Series | None:
+    """The values of a column without blanks around them; None unless all of them are text and have some."""
+    there = column.dropna()
+    values = there.iloc[:1]
+    for values in (there.iloc[:1], there.unique()):  # mostly the first value tells
+        if not len(values) or any(not isinstance(value, str) or value == value.strip() for value in values):
+            return None
+    return column.astype(object).map({value: value.strip() for value in values}, na_action="ignore")
 
 
 def require_column(frame: pd.DataFrame, column: str) -> None:
@@ -258,12 +287,33 @@ def whole_numbers(column: pd.Series, name: str, rows: Rows | None = None) -> Int
 
 
 def numbers_or_nan(column: pd.Series, name: str, rows: Rows | None = None) -> Float:
-    """(N,) numbers, NaN where missing."""
+    """(N,) numbers, NaN where missing; whole ones that a double would round are an error."""
+    if (what := _NO_NUMBERS.get(getattr(column.dtype, "kind", ""))) is not None:
+        raise DataError(f"column {name!r} holds {what}: expected real numbers, such as days since a date")
     try:
-        return column.to_numpy(np.float64, na_value=np.nan)
+        values = column.to_numpy(np.float64, na_value=np.nan)
     except (TypeError, ValueError) as error:
         found = _first_text(column, rows) or f": {error}"
         raise DataError(f"column {name!r} is not numeric ({column.dtype}){found}") from error
+    _reject_rounded(column, values, name, rows)
+    return values
+
+
+def _reject_rounded(column: pd.Series, values: Float, name: str, rows: Rows | None) -> None:
+    """Raise an error if a whole number of the column is another one among its ``values`` (N,), which are doubles."""
+    large = np.flatnonzero(np.abs(values) >= _EXACT)  # NaN is not
+    if not len(large):
+        return
+    there = column.iloc[large].tolist()
+    rounded = np.zeros(len(values), bool)
+    rounded[large] = [isinstance(x, int) and int(y) != x for x, y in zip(there, values[large].tolist(), strict=True)]
+    if rounded.any():
+        first = next(x for x, row in zip(there, large, strict=True) if rounded[row])
+        n = counted(count_rows(rounded, rows), "whole number that a double rounds", "whole numbers that doubles round")
+        raise DataError(
+            f"column {name!r} has {n}, beyond 2**53, such as {first}{first_place(rounded, rows)}: subtract or divide "
+            "first, or store them as floats"
+        )
 
 
 def finite_or_nan(column: pd.Series, name: str, rows: Rows | None = None) -> Float:

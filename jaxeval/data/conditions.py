@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _ROW = "number of the row, for jaxeval"
+#: No file is read, and a condition that makes lists or text without end stops before it has taken all memory.
+_CONFIG: dict[str, str | bool | int | float | list[str]] = {
+    "enable_external_access": "false",
+    "threads": "2",
+    "memory_limit": "4GB",
+}
 #: Functions of chance and of the time.
 _OTHER_EACH_TIME = {
     "random", "setseed", "uuid", "uuidv4", "uuidv7", "gen_random_uuid", "nextval", "currval", "txid_current", "now",
@@ -51,6 +57,8 @@ def _parsed(condition: str) -> list[dict[str, Any]]:
         )
     parts = [part for part in _parts(found) if "class" in part]
     for part in parts:
+        if part["class"] == "STAR":
+            raise DataError(f"condition {condition!r}: * and COLUMNS() stand for no column: name the columns")
         if part["class"] == "FUNCTION" and part["function_name"].casefold() in _OTHER_EACH_TIME:
             raise DataError(
                 f"condition {condition!r}: {part['function_name']}() gives another value each time, whatever the seed: "
@@ -160,7 +168,7 @@ def _connection() -> duckdb.DuckDBPyConnection:
         import duckdb
     except ImportError as error:
         raise ImportError("conditions in SQL need DuckDB, the extra jaxeval[sql]: pip install duckdb") from error
-    return duckdb.connect(":memory:", config={"enable_external_access": "false", "threads": "2"})
+    return duckdb.connect(":memory:", config=_CONFIG)
 
 
 def _parts(node: Any) -> Iterator[dict[str, Any]]:

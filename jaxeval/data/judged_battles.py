@@ -19,6 +19,7 @@ from jaxeval.data.columns import (
     renumbered,
     require_column,
     told_renames,
+    without_blanks,
 )
 from jaxeval.data.judge_scores import Scores, over_orders, score_differences, sign_labels
 from jaxeval.data.labels import Labels, Sides, check_labels, read_labels
@@ -171,6 +172,7 @@ class JudgedBattles(Shown):
         for column in used:
             require_column(frame, column)
 
+        frame, stripped = without_blanks(frame, [model_a, model_b])
         models, first, second = encode_models(frame, model_a, model_b)
         missing = np.full(len(frame), np.nan)
         labelled = [column for column in (human, verdict, verdict_swapped) if column is not None]
@@ -181,7 +183,7 @@ class JudgedBattles(Shown):
             )
             for column in labelled
         }
-        told = (*told_renames(renamed), *(results.told for results in read.values() if results.told))
+        told = (*told_renames(renamed), *stripped, *(results.told for results in read.values() if results.told))
         humans = missing if human is None else read[human].target
         verdicts = [read[column].target for column in (verdict, verdict_swapped) if column is not None]
         each = score_differences(

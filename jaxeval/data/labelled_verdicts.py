@@ -11,7 +11,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
-from jaxeval.data.columns import as_frame, encode_models, factorize_sorted, finite_or_nan, reject_values, require_column
+from jaxeval.data.columns import (
+    as_frame,
+    encode_models,
+    factorize_sorted,
+    finite_or_nan,
+    reject_values,
+    require_column,
+    without_blanks,
+)
 from jaxeval.data.human_labels import agreed, human_labels_of, targets_of
 from jaxeval.data.judge_outputs import JudgeOutputs
 from jaxeval.data.labels import Labels, Sides, read_labels
@@ -78,6 +86,7 @@ class LabelledVerdicts:
             human = verdicts.human
         for column in (model_a, model_b):
             require_column(frame, column)
+        frame, stripped = without_blanks(frame, [model_a, model_b])
         _, first, second = encode_models(frame, model_a, model_b)
         is_self = first == second
         if is_self.all():
@@ -85,6 +94,7 @@ class LabelledVerdicts:
         reader = _Reader(
             frame[~is_self].reset_index(drop=True), label_coding, (model_a, model_b), usual_column(frame, item, ITEM)
         )
+        reader.notes += stripped
         if is_self.any():
             reader.notes.append(f"{counted(is_self.sum(), 'row')} of a model against itself: left out")
         return reader.read(human, [judges] if isinstance(judges, str) else judges, shown_first, lengths)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells, count_by
-from jaxeval.data.columns import as_frame, encode_models, reject_missing, require_column
+from jaxeval.data.columns import as_frame, encode_models, reject_missing, require_column, without_blanks
 from jaxeval.data.human_labels import targets_of
 from jaxeval.data.judge_outputs import JudgeOutputs
 from jaxeval.data.judged_battles import DEFAULT_VERDICT, JudgedBattles
@@ -180,7 +180,9 @@ def _of_table(frame: pd.DataFrame, where: PanelColumns) -> Battles:
             f"judge={where.judge!r} (--judge) is a column that names the judge of each row, and judges= (--judges) are "
             "columns of verdicts of one judge each: leave one out"
         )
+    frame, stripped = without_blanks(frame, sides)
     reader = _Reader(frame, where)
+    reader.told += stripped
     if where.judges is not None:
         names = [where.judges] if isinstance(where.judges, str) else list(where.judges)
         again = next((name for k, name in enumerate(names) if name in names[:k]), None)

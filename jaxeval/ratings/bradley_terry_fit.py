@@ -28,7 +28,7 @@ from jaxeval.statistics.comparison import MOST_SQUARE, check_square
 from jaxeval.statistics.quantiles import normal_quantile
 from jaxeval.tables.shown import Shown, View, settings_line
 from jaxeval.tables.table import Table
-from jaxeval.wording import MODEL, Noun, counted, named
+from jaxeval.wording import MODEL, Noun, counted, look_of, named
 
 Fit = TypeVar("Fit", bound="BradleyTerryFit")
 
@@ -369,9 +369,10 @@ def _alike(models: pd.Index, own: Noun) -> list[str]:
     groups: dict[str, list[str]] = {}
     for model in models:
         if isinstance(model, str):
-            groups.setdefault(" ".join(model.split()).casefold(), []).append(model)
+            groups.setdefault(look_of(model), []).append(model)
     alike = [" and ".join(map(repr, names)) for names in groups.values() if len(names) > 1]
-    what = f"names that differ only in blanks or case are taken as different {own.many}"
+    but_for = "blanks, case, kinds of dashes or invisible characters"
+    what = f"names that differ only in {but_for} are taken as different {own.many}"
     return [f"{what}: {named(alike)}"] if alike else []
 
 

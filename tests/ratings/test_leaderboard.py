@@ -346,7 +346,8 @@ class TestSlices:
 
     def test_names_that_somebody_may_have_meant_as_one(self, votes):
         renamed = votes.assign(model_a=votes["model_a"].astype(str).replace("model-01", "Model-01 "))
-        warning = "names that differ only in blanks or case are taken as different models: 'Model-01 ' and 'model-01'"
+        but_for = "blanks, case, kinds of dashes or invisible characters"
+        warning = f"names that differ only in {but_for} are taken as different models: 'Model-01 ' and 'model-01'"
         assert warning in leaderboard(renamed, n_resamples=5).attrs["warnings"]
 
     def test_no_such_column(self, votes):
