@@ -18,6 +18,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -32,6 +33,9 @@ _ROUNDS = 6
 _ALIKE = 0.5  # of the letters, in order
 _WIDTH = 120
 _MOST_WORDS = 100
+_NEGATION = re.compile("no|not|none|nothing|never|neither|nor|cannot|without|lack|lacks|lacking")
+_JOINT = re.compile("a|an|the|of|in|by|for|to|from|with|and|or|nor|than|as|is|are|has|have|no")
+_NEAR = 3  # words
 _TO = "JAXEVAL_SENTENCES"  # where a run of pytest writes what it missed
 
 
@@ -221,7 +225,13 @@ def followed(old: str, said: str, whole: bool = False) -> str:
         raise NotFollowedError(f"hardly a word of it is said; the nearest is {new!r}")
     if before != after:
         raise NotFollowedError(f"numbers, names or options are others: {new!r}")
+    if _negates(words) != _negates(now[start:end]):
+        raise NotFollowedError(f"one of the two says no: {new!r}")
     return new
+
+
+def _negates(words: Sequence[str]) -> bool:
+    return any(_NEGATION.fullmatch(word) for word in words)
 
 
 def _words(text: str) -> list[str]:
@@ -247,6 +257,18 @@ def _window(words: Sequence[str], now: Sequence[str]) -> tuple[int, int]:
         start -= start > 0 and now[start - 1][0].isalpha() and not _means(now[start - 1])
     for _ in range(len(words) - blocks[-1].b - blocks[-1].size):
         end += end < len(now) and now[end][0].isalpha() and not _means(now[end])
+    # What it must say may stand beside it now: its numbers, names and options, and its "no".
+    for token in words:
+        if _means(token) and now[start:end].count(token) < words.count(token):
+            if token in now[end : end + _NEAR]:
+                end = now.index(token, end) + 1
+            elif token in (before := now[max(start - _NEAR, 0) : start]):
+                start -= before[::-1].index(token) + 1
+    if _negates(words) and not _negates(now[start:end]):
+        start = max((k for k in range(max(start - _NEAR, 0), start) if _negates(now[k : k + 1])), default=start)
+    # No sentence ends with an article.
+    while end < len(now) and _JOINT.fullmatch(now[end - 1]) and now[end][0].isalpha() and not _means(now[end]):
+        end += 1
     return start, end
 
 
@@ -276,6 +298,8 @@ def followed_pattern(old: str, said: str) -> str:
             there = re.compile(source).search(said, place)
             if there is None:
                 text = followed(text, said[place:])
+                if k and parts[k - 1][0] == "^":  # it begins what is said
+                    text = said[: said.index(text)] + text
                 source = escaped(text)
                 there = re.compile(source).search(said, place)
             place = place if there is None else there.end()
@@ -306,11 +330,20 @@ def _tree(file: str) -> ast.Module:
     return ast.parse(Path(file).read_text("utf-8"))
 
 
-def _text(node: ast.AST) -> str | None:
-    """What a literal says, of a string, or an f-string without fields."""
-    if isinstance(node, ast.JoinedStr) and all(isinstance(part, ast.Constant) for part in node.values):
-        return "".join(str(part.value) for part in node.values)  # type: ignore[attr-defined]
-    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+def _fields(node: ast.AST, text: str) -> list[str] | None:
+    """What the fields of a literal hold if it says the ``text``: none for a string; None if it says something else."""
+    if isinstance(node, ast.Constant):
+        return [] if node.value == text else None
+    if not isinstance(node, ast.JoinedStr):
+        return None
+    found = re.fullmatch(
+        "".join(re.escape(str(getattr(x, "value", ""))) if _is_text(x) else "(.*?)" for x in node.values), text
+    )
+    return None if found is None else list(found.groups())
+
+
+def _is_text(part: ast.expr) -> bool:
+    return isinstance(part, ast.Constant)
 
 
 def _around(file: str, line: int) -> list[ast.stmt]:
@@ -328,14 +361,55 @@ def _statement(file: str, line: int) -> ast.stmt:
     return _around(file, line)[0]
 
 
-def _places(missed: Missed, text: str) -> list[tuple[str, ast.expr]]:
+class Place(NamedTuple):
+    """A literal that says the sentence of a test."""
+
+    missed: Missed
+    file: str
+    node: ast.expr
+    fields: list[str]  # what they held
+    is_pattern: bool  # and not the text of one
+
+    def pieces(self, new: str) -> list[str]:
+        """What the literal should say between its fields."""
+        new, pieces = new if self.is_pattern or self.missed.how != "match" else _unescaped(new), []
+        for value in self.fields:
+            piece, found, new = new.partition(value)
+            if not (found and value):
+                raise NotFollowedError(f"a field of it is lost: {new!r}")
+            pieces.append(piece)
+        return [*pieces, new]
+
+    def holds(self, pieces: Sequence[str]) -> bool:
+        """Whether the test holds where the literal has these pieces."""
+        new = _joined(pieces, self.fields)
+        return self.missed.holds(new if self.is_pattern or self.missed.how != "match" else re.escape(new))
+
+
+def _joined(pieces: Sequence[str], fields: Sequence[str]) -> str:
+    return "".join(one for pair in zip(pieces, [*fields, ""], strict=True) for one in pair)
+
+
+def _unescaped(pattern: str) -> str:
+    return re.sub(r"\\([^\w])", r"\1", pattern)
+
+
+def _places(missed: Missed) -> list[Place]:
     """Where the sentence stands: in the statement, else around it, else in the file, else in another of the tests."""
+    texts = {missed.old: missed.how == "match"}
+    if missed.how == "match" and re.escape(plain := _unescaped(missed.old)) == missed.old:
+        texts.setdefault(plain, False)
     files = list(dict.fromkeys(file for file, _ in missed.frames))
     top = Path.cwd() / Path(files[0]).relative_to(Path.cwd()).parts[0]
     others = [str(file) for file in sorted(top.rglob("*.py")) if str(file) not in files]
     around = [(file, node) for file, line in missed.frames for node in _around(file, line)]
     for file, node in (*around, *((file, None) for file in (*files, *others))):
-        found = [(file, x) for x in ast.walk(node or _tree(file)) if isinstance(x, ast.expr) and _text(x) == text]
+        found = [
+            Place(missed, file, x, fields, is_pattern)
+            for x in ast.walk(node or _tree(file))
+            for text, is_pattern in texts.items()
+            if isinstance(x, ast.expr) and (fields := _fields(x, text)) is not None and set(text) - set("".join(fields))
+        ]
         if len(found) > 1 and node is None:
             raise NotFollowedError(f"it stands {len(found)} times in {os.path.relpath(file)}")
         if found:
@@ -343,74 +417,70 @@ def _places(missed: Missed, text: str) -> list[tuple[str, ast.expr]]:
     raise NotFollowedError("it is put together, and stands in no literal of the tests")
 
 
-def _literal(new: str, is_pattern: bool, width: int) -> str:
-    """Python's source of a string; in pieces, if it is wider than ``width``."""
-    pieces, raw = [new], is_pattern and escaped(new) != new and "\n" not in new and not {"'", '"'} <= set(new)
-    while len(pieces[-1]) > width and " " in pieces[-1][1:width]:
-        at = pieces[-1].rindex(" ", 1, width) + 1
-        pieces[-1:] = [pieces[-1][:at], pieces[-1][at:]]
-    quote = "'" if '"' in new else '"'
-    written = " ".join(f"r{quote}{piece}{quote}" if raw else repr(piece) for piece in pieces)
-    return written if len(pieces) == 1 else f"({written})"
-
-
 def rewrite(missed: Sequence[Missed]) -> tuple[list[str], list[str]]:
     """Rewrite the literals of sentences, and tell what was changed, and what is left for the hand."""
-    wanted: dict[tuple[str, int, int], list[tuple[Missed, bool, ast.expr]]] = defaultdict(list)
-    left, changed = [], []
+    wanted: dict[tuple[str, int, int], list[Place]] = defaultdict(list)
+    edits: dict[str, list[tuple[Place, list[str]]]] = defaultdict(list)
+    changed: list[str] = []
+    left: dict[tuple[str, str], str] = {}  # one of several parameters is enough
 
     def leave(one: Missed, why: object) -> None:
-        left.append(f"{one.test}\n    {one.old!r}\n    {why}")
+        left.setdefault((one.test.split("[")[0], str(why)), f"{one.test}\n    {one.old!r}\n    {why}")
 
     for one in missed:
-        plain = re.sub(r"\\([^\w])", r"\1", one.old)  # of re.escape("...")
         try:
-            try:
-                found, as_pattern = _places(one, one.old), one.how == "match"
-            except NotFollowedError:
-                if one.how != "match" or re.escape(plain) != one.old:
-                    raise
-                found, as_pattern = _places(one, plain), False
+            for place in _places(one):
+                wanted[place.file, place.node.lineno, place.node.col_offset].append(place)
         except NotFollowedError as why:
             leave(one, why)
-            continue
-        for file, node in found:
-            wanted[file, node.lineno, node.col_offset].append((one, as_pattern, node))
-    edits: dict[str, list[tuple[ast.expr, str, bool]]] = defaultdict(list)
-    for (file, line, _), of_node in wanted.items():
-        reasons, (_, as_pattern, node) = [], of_node[0]
-        for one, _, _ in of_node:
+    for (file, line, _), places in wanted.items():
+        reasons: list[object] = []
+        for place in places:
             try:
-                new = _proposed(one)
+                pieces = place.pieces(new := _proposed(place.missed))
             except NotFollowedError as why:
-                reasons.append(str(why))
+                reasons.append(why)
                 continue
-            if all(other.holds(new) for other, _, _ in of_node):
-                text = re.sub(r"\\([^\w])", r"\1", new) if one.how == "match" and not as_pattern else new
-                edits[file].append((node, text, as_pattern))
-                changed.append(f"{os.path.relpath(file)}:{line}\n  - {_text(node)}\n  + {text}")
+            if all(other.holds(pieces) for other in places):
+                edits[file].append((place, pieces))
+                changed.append(f"{os.path.relpath(file)}:{line}\n  - {place.missed.old}\n  + {new}")
                 break
             reasons.append(f"other tests say something else than {new!r}")
         else:
-            for (one, _, _), why in zip(of_node, reasons, strict=True):
-                leave(one, why)
+            for place, why in zip(places, reasons, strict=True):
+                leave(place.missed, why)
     for file, of_file in edits.items():
         _write(Path(file), of_file)
-    return changed, left
+    return changed, list(left.values())
 
 
-def _write(file: Path, edits: Sequence[tuple[ast.expr, str, bool]]) -> None:
+def _write(file: Path, edits: Sequence[tuple[Place, list[str]]]) -> None:
     lines = file.read_bytes().splitlines(keepends=True)
-    for node, text, as_pattern in sorted(edits, key=lambda edit: (-edit[0].lineno, -edit[0].col_offset)):
-        last = (node.end_lineno or node.lineno) - 1
+    for place, pieces in sorted(edits, key=lambda edit: (-edit[0].node.lineno, -edit[0].node.col_offset)):
+        node, last = place.node, (place.node.end_lineno or place.node.lineno) - 1
         head, tail = lines[node.lineno - 1][: node.col_offset], lines[last][node.end_col_offset :]
-        room = _WIDTH - len(head.decode()) - len(tail.decode())
-        fits = len(repr(text)) + as_pattern < room
-        literal = _literal(text, as_pattern, len(text) if fits else 90)
+        literal = _literal(place, pieces)
+        if len((head + tail).decode()) + len(literal) > _WIDTH + 1 and not place.fields:
+            parts = textwrap.wrap(pieces[0], 90, drop_whitespace=False, break_long_words=False, break_on_hyphens=False)
+            literal = f"({' '.join(_literal(place, [part]) for part in parts)})"
         lines[node.lineno - 1 : last + 1] = [head + literal.encode() + tail]
     file.write_bytes(b"".join(lines))
     with suppress(FileNotFoundError):
         subprocess.run([Path(sys.executable).with_name("ruff"), "format", "--quiet", file], check=False)
+
+
+def _literal(place: Place, pieces: Sequence[str]) -> str:
+    """Python's source of a string with these pieces between its fields."""
+    text = "".join(pieces)
+    fields = [ast.unparse(ast.JoinedStr([x]))[2:-1] for x in getattr(place.node, "values", []) if not _is_text(x)]
+    raw = place.is_pattern and escaped(text) != text
+    if not fields and (not raw or "\n" in text or {"'", '"'} <= set(text)):
+        return repr(text)
+    quote = "'" if '"' in text + "".join(fields) else '"'
+    if quote in text + "".join(fields) or "\n" in text or ("\\" in text and not raw):
+        raise NotFollowedError("its literal is for the hand")
+    own = [piece.replace("{", "{{").replace("}", "}}") if fields else piece for piece in pieces]
+    return f"{'r' * raw}{'f' * bool(fields)}{quote}{_joined(own, fields)}{quote}"
 
 
 # --- the command ----------------------------------------------------------------------------------------------------
@@ -423,19 +493,7 @@ def main(arguments: Sequence[str]) -> int:
     for _ in range(_ROUNDS):
         with tempfile.TemporaryDirectory() as folder:
             to = Path(folder, "missed.json")
-            run = [
-                sys.executable,
-                "-m",
-                "pytest",
-                "-q",
-                "--tb=short",
-                "-n",
-                "0",
-                "-p",
-                "no:cacheprovider",
-                "-p",
-                "sentences",
-            ]
+            run = f"{sys.executable} -m pytest -q --tb=short -n 0 -p no:cacheprovider -p sentences".split()
             status = subprocess.run([*run, *tests], env=os.environ | {_TO: str(to), "PYTHONPATH": path}, check=False)
             if not to.exists():
                 return status.returncode
