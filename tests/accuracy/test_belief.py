@@ -7,7 +7,8 @@ from answers import CALIBRATION, SETTINGS, TEST, read, simulate
 from jaxeval import JudgedAnswers, compare_models, judge_accuracy, simulate_judged_answers
 from jaxeval.accuracy.belief import REASONS, believed, believed_of_pair, shifted
 from jaxeval.accuracy.estimates import ESTIMATORS
-from jaxeval.accuracy.judged_sums import POOLED, arrays, sums
+from jaxeval.accuracy.judged_sums import POOLED, Sums, arrays, sums
+from jaxeval.kernels.judge_error import SURE_Z, JudgedSums, LabelledSums
 
 #: PPI++, Rogan-Gladen, labels alone, whether calibration and test differ; what is marked.
 RULE = [
@@ -70,6 +71,28 @@ def test_chance_is_no_shift_and_another_share_of_right_answers_is():
     found = of(easier, test)
     assert found[:, [0, 2]].any(axis=1).all()  # by the good judge or the scores; the poor one says nearly nothing
     assert not found[:, 1].any()
+
+
+def test_a_shift_is_found_by_the_z_of_two_shares_together():
+    """Two strata, with a quarter and three quarters of the test: 1 on k of 40 labelled answers of the second, and so on."""
+    labelled, n, right = np.array([20, 40]), np.array([250, 750]), np.array([100, 400])
+    found, expected = [], []
+    for k in range(41):
+        judged = np.array([9, k])
+        share, p = n / n.sum(), (judged + right) / (labelled + n)
+        gap = share @ (right / n - judged / labelled)
+        variance = share**2 @ (p * (1 - p) * (1 / labelled + 1 / n))
+        expected.append(abs(gap) > SURE_Z * np.sqrt(variance))
+        own, test = (x[:, None, None].astype(float) for x in (judged, right))
+        nothing = np.zeros((2, 1, 1))
+        total = Sums(
+            JudgedSums(n[:, None, None], test, test),
+            LabelledSums(labelled[:, None, None], nothing, own, nothing, own, nothing),
+            LabelledSums(*[nothing] * 6),
+        )
+        found.append(bool(shifted(total)[0, 0]))
+    assert found == expected
+    assert 0 < sum(expected) < 41
 
 
 def test_judgments_that_never_vary_are_no_shift():
