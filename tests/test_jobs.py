@@ -15,6 +15,7 @@ from quick_programs import flags
 from served import served
 
 import jaxeval
+from jaxeval.cli.processes import Processes
 
 JOBS = Path(__file__).parents[1] / "docs" / "jobs"
 INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
@@ -26,17 +27,17 @@ def read(name):
     return yaml.safe_load((JOBS / name).read_text(encoding="utf-8"))
 
 
-@pytest.fixture
-def votes(tmp_path):
+@pytest.fixture(scope="module")
+def votes(tmp_path_factory):
     """Two files of votes."""
-    folder, table = tmp_path / "votes", jaxeval.simulate_votes(3000, 8, seed=2)
+    folder, table = tmp_path_factory.mktemp("data") / "votes", jaxeval.simulate_votes(600, 6, seed=2)
     folder.mkdir()
-    table[:1000].to_csv(folder / "0.csv", index=False)
-    table[1000:].to_csv(folder / "1.csv", index=False)
+    table[:200].to_csv(folder / "0.csv", index=False)
+    table[200:].to_csv(folder / "1.csv", index=False)
     return folder
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def expected(votes):
     return jaxeval.leaderboard(jaxeval.read_battles(votes), n_resamples=20, seed=3)
 
@@ -49,7 +50,7 @@ def check_run(processes, out, expected):
     board = pd.read_csv(out)
     assert list(board["model_name"]) == list(expected["model_name"])
     assert board["rating"].to_numpy() == pytest.approx(expected["rating"].to_numpy(), abs=1e-6)
-    assert "3,000 battles between 8 models" in printed[0]
+    assert "600 battles between 6 models" in printed[0]
 
 
 def pods(count, environment, name_of_first):
@@ -76,7 +77,9 @@ def test_kubernetes_knows_every_field(name, model):
     assert model.from_dict(job).to_dict() == job  # a field that it does not know is lost
 
 
-def test_a_jobset_is_one_run(votes, expected, tmp_path):
+@pytest.fixture
+def jobset():
+    """The command of a job set, what it mounts, and the environments of its pods."""
     job = read("jobset.yaml")
     (node,) = job["spec"]["replicatedJobs"]
     spec = node["template"]["spec"]
@@ -87,11 +90,29 @@ def test_a_jobset_is_one_run(votes, expected, tmp_path):
     name = job["metadata"]["name"]
     first = f"{name}-{node['name']}-0-0.{name}"  # JobSet's names of pods, and its subdomain
     program, *words = container["command"]
-    (mount,) = container["volumeMounts"]
-    words = [word.replace(mount["mountPath"], str(tmp_path)) for word in words]
     assert program == "jaxeval"
+    (mount,) = container["volumeMounts"]
+    return words, mount["mountPath"], pods(count, environment, first)
+
+
+def test_the_pods_of_a_jobset_are_the_processes_of_one_run(jobset, monkeypatch):
+    words, _, environments = jobset
+    assert words[words.index("--distributed") + 1] == "auto"
+    assert len(environments) == 2
+    for index, own in enumerate(environments):
+        for name, value in own.items():
+            monkeypatch.setenv(name, value)
+        found = Processes().convert("auto", None, None)
+        assert (found["process_id"], found["num_processes"]) == (index, 2)
+        assert found["coordinator_address"] == environments[0]["JAX_COORDINATOR_ADDRESS"]
+
+
+@pytest.mark.slow
+def test_a_jobset_is_one_run(jobset, votes, expected, tmp_path):
+    words, mounted, environments = jobset
+    words = [word.replace(f"{mounted}/votes", str(votes)).replace(mounted, str(tmp_path)) for word in words]
     command = ["-m", "jaxeval", *words, *QUICK]
-    runs = [started(command, **own)[0] for own in pods(count, environment, first)]
+    runs = [started(command, **own)[0] for own in environments]
     check_run(runs, tmp_path / "board.csv", expected)
     assert list((tmp_path / "run").iterdir())
 
@@ -164,7 +185,7 @@ def test_a_slurm_job_is_one_run(votes, expected, tmp_path):
     command = ["bash", JOBS / "slurm.sh", *votes.iterdir(), *QUICK, "--out", "board.csv"]
     result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
     assert result.returncode == 0, result.stderr
-    assert result.stdout.count("3,000 battles between 8 models") == 1
+    assert result.stdout.count("600 battles between 6 models") == 1
     board = pd.read_csv(tmp_path / "board.csv")
     assert list(board["model_name"]) == list(expected["model_name"])
     assert (tmp_path / "options").read_text().split() == ["--cpus-per-task=16", "--kill-on-bad-exit=1"]

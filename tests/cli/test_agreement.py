@@ -8,6 +8,8 @@ from click.testing import CliRunner
 import jaxeval
 from jaxeval.cli.main import main
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 
 def run(*arguments):
     return CliRunner().invoke(main, ["agreement", *(str(a) for a in arguments)])
@@ -31,7 +33,7 @@ def test_wide_tables(table, tmp_path):
     out = tmp_path / "out"
     options = [
         "--judges", "judge-1,judge-2", "--human", "human,expert", "--shown-first", "model_a", "--length-a", "long_a",
-        "--length-b", "long_b", "--families", tmp_path / "families.csv", "--resamples", 50,
+        "--length-b", "long_b", "--families", tmp_path / "families.csv", "--resamples", 20,
     ]  # fmt: skip
     result = run(tmp_path / "votes.csv", *options, "--out", out)
     assert result.exit_code == 0, result.output
@@ -45,7 +47,7 @@ def test_wide_tables(table, tmp_path):
     assert "families.csv: no column 'family' in the table" in wrong.output
     found = jaxeval.judge_agreement(
         table, ["human", "expert"], judges=["judge-1", "judge-2"], shown_first="model_a", lengths=("long_a", "long_b"),
-        families=dict(names), n_resamples=50,
+        families=dict(names), n_resamples=20,
     )  # fmt: skip
     written = pd.read_csv(out / "agreement.csv")
     for name in ("agreement", "all_kappa", "first_chosen", "longer_chosen", "family_excess"):
@@ -60,19 +62,19 @@ def test_long_tables_with_labels_in_another_file(table, tmp_path):
     long.to_parquet(tmp_path / "verdicts.parquet")
     labels = table.melt(["item", "model_a", "model_b"], ["human", "expert"], "rater", "label")
     labels.to_csv(tmp_path / "labels.csv", index=False)
-    options = ("--human-labels", tmp_path / "labels.csv", "--resamples", 50, "--out", "-", "--format", "json")
+    options = ("--human-labels", tmp_path / "labels.csv", "--resamples", 20, "--out", "-", "--format", "json")
     result = run(tmp_path / "verdicts.parquet", *options)
     assert result.exit_code == 0, result.output
     rows = json.loads(result.stdout)["rows"]
     assert [row["judge"] for row in rows] == ["judge-1", "judge-2", "panel", "people"]
-    wide = jaxeval.judge_agreement(table, ["human", "expert"], judges=["judge-1", "judge-2"], n_resamples=50)
+    wide = jaxeval.judge_agreement(table, ["human", "expert"], judges=["judge-1", "judge-2"], n_resamples=20)
     np.testing.assert_allclose([row["agreement"] for row in rows], wide.table["agreement"])
 
 
 def test_what_judges_printed(tmp_path):
     calls = jaxeval.simulate_judge_outputs(200, 4, seed=2)
     calls.to_json(tmp_path / "calls.jsonl", orient="records", lines=True)
-    result = run(tmp_path / "calls.jsonl", "--resamples", 50)
+    result = run(tmp_path / "calls.jsonl", "--resamples", 20)
     assert result.exit_code == 0, result.output
     text = " ".join(result.stdout.split())
     assert "agrees with people on" in text
@@ -94,7 +96,7 @@ def test_bad_input_is_one_message(table, tmp_path):
         ((), "no column 'verdict'"),
         (("--judges", "judge-1", "--human", "human", "--human-labels", tmp_path / "votes.csv"), "leave one"),
     ]:
-        result = run(tmp_path / "votes.csv", *options, "--resamples", 50)
+        result = run(tmp_path / "votes.csv", *options, "--resamples", 20)
         assert result.exit_code != 0
         assert message in " ".join(result.output.split())
         assert "Traceback" not in result.output

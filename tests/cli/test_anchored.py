@@ -10,6 +10,8 @@ from jaxeval import anchored_elo
 from jaxeval.anchored.simulation import simulate_anchored_verdicts
 from jaxeval.cli.main import main
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 
 def anchored(*arguments):
     return CliRunner().invoke(main, ["anchored", *[str(a) for a in arguments]])
@@ -34,7 +36,7 @@ def counts(tmp_path_factory):
 
 
 def test_verdicts_are_rated_screened_and_pooled(verdicts, tmp_path):
-    result = anchored(verdicts, "--resamples", 100, "--out", tmp_path / "out")
+    result = anchored(verdicts, "--resamples", 20, "--out", tmp_path / "out")
     assert result.exit_code == 0, result.output
     assert "1,440 rows: 1,440 verdicts; 3 models, 4 judges, 40 items, 3 runs" in result.output
     assert "(one anchor)" not in result.output.split("Reliability")[0]
@@ -63,7 +65,7 @@ def test_one_run_says_that_reliability_cannot_be_told(verdicts, tmp_path):
 
 
 def test_no_strong_judge(verdicts):
-    result = anchored(verdicts, "--min-icc", 1, "--resamples", 50)
+    result = anchored(verdicts, "--min-icc", 1, "--resamples", 20)
     assert result.exit_code == 0, result.output
     assert "no judge reaches an ICC(3,k) of 1" in result.output
     assert "Mean over the strong judges" not in result.output
@@ -106,7 +108,7 @@ def test_missing_verdicts_need_a_policy(verdicts, tmp_path):
     frame.loc[5, "verdict"] = None
     frame.to_csv(path, index=False)
     assert "has 1 missing value (first in row 5" in anchored(path).output
-    result = anchored(path, "--missing", "drop", "--resamples", 50)
+    result = anchored(path, "--missing", "drop", "--resamples", 20)
     assert result.exit_code == 0, result.output
     assert "1 missing verdict left out" in result.output
 
@@ -136,7 +138,7 @@ def test_tasks_apart(verdicts, tmp_path):
     path = tmp_path / "tasks.csv"
     frame = pd.read_csv(verdicts)
     frame.assign(task=frame["item"] % 2).to_csv(path, index=False)
-    result = anchored(path, "--by-task", "--resamples", 50, "--out", tmp_path / "out")
+    result = anchored(path, "--by-task", "--resamples", 20, "--out", tmp_path / "out")
     assert result.exit_code == 0, result.output
     assert len(pd.read_csv(tmp_path / "out" / "scores.csv")) == 3 * 4 * 2
 
@@ -157,7 +159,7 @@ def table_of(output, title):
 
 
 def test_ties_and_the_number_of_prompts_are_shown(verdicts, counts):
-    header, rows = table_of(anchored(verdicts, "--resamples", 50).output, "Ratings above the reference")
+    header, rows = table_of(anchored(verdicts, "--resamples", 20).output, "Ratings above the reference")
     assert header == ["Model", "Rating", "+/-", "Judge", "Probability", "Wins", "Ties", "Losses", "N"]
     assert rows[0][-1] == "40"
     header, rows = table_of(anchored(counts, "--model", "name").output, "Ratings above the reference")
@@ -170,7 +172,7 @@ def test_scores_of_other_prompts_are_told(verdicts, tmp_path):
     path = tmp_path / "part.csv"
     frame = pd.read_csv(verdicts)
     frame[(frame["model"] != "model-3") | (frame["item"] < 10)].to_csv(path, index=False)
-    result = anchored(path, "--resamples", 50)
+    result = anchored(path, "--resamples", 20)
     assert result.exit_code == 0, result.output
     said = " ".join(result.output.split())
     assert "4 of 12 scores lack items that others against the same reference have (the worst: model model-3" in said
@@ -183,7 +185,7 @@ def test_references_without_a_judge_in_common(verdicts, tmp_path):
     pd.concat([frame.assign(anchor="x"), frame.assign(anchor="y", judge=frame["judge"] + "-y")]).to_csv(
         path, index=False
     )
-    result = anchored(path, "--resamples", 50, "--full", "--out", tmp_path / "out")
+    result = anchored(path, "--resamples", 20, "--full", "--out", tmp_path / "out")
     assert result.exit_code == 0, result.output
     said = " ".join(result.output.split())
     assert "no figure of the references against each other: no two references have a model in common" in said

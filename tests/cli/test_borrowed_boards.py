@@ -10,7 +10,7 @@ from click.testing import CliRunner
 import jaxeval
 from jaxeval.cli.main import main
 
-B = 64
+B = 20
 
 
 def run(*arguments):
@@ -19,7 +19,7 @@ def run(*arguments):
 
 @pytest.fixture(scope="module")
 def votes():
-    return jaxeval.simulate_votes(3_000, 6, seed=3).astype(str)
+    return jaxeval.simulate_votes(1_200, 6, seed=3).astype(str)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 import jaxeval
 from jaxeval.cli.main import main
 
-B = 50
+B = 20
 
 
 def run(*arguments):
@@ -26,7 +26,8 @@ def votes():
         .reset_index(names="vote_id")
     )
     judge = np.where(np.arange(1200) % 3 == 0, "tie", table["winner"])
-    return table.assign(judge=judge, length=np.random.default_rng(0).normal(size=1200))
+    language = np.where(np.arange(1200) % 2, "English", "Chinese")
+    return table.assign(judge=judge, language=language, length=np.random.default_rng(0).normal(size=1200))
 
 
 @pytest.fixture(scope="module")
@@ -177,6 +178,7 @@ def test_models_and_names_that_one_board_has(votes, folder, tmp_path):
         (["votes.parquet", "--where-a", "vote_id < 0"], 1, "no battle is left of 1,200"),
         (["votes.parquet", "--where-a", "lenght > 0"], 1, "no column 'lenght'"),
         (["last.csv", "this.csv", "--out", "last.csv"], 2, "which would be lost"),
+        (["votes.parquet", "--features-b", "lenght"], 1, "no column 'lenght'"),
     ],
 )
 def test_errors(folder, monkeypatch, arguments, code, message):
@@ -189,7 +191,7 @@ def test_errors(folder, monkeypatch, arguments, code, message):
 @pytest.fixture(scope="module")
 def arena(tmp_path_factory):
     path = tmp_path_factory.mktemp("arena") / "votes.parquet"
-    pd.DataFrame(arena_votes(800)).to_parquet(path)
+    pd.DataFrame(arena_votes(400)).to_parquet(path)
     return path
 
 
@@ -210,6 +212,7 @@ def test_overlapping_categories_are_drawn_once(arena, tmp_path):
     assert f"{both} of them on both" in " ".join(result.output.split())
 
 
+@pytest.mark.slow
 def test_the_arenas_style_on_one_board(arena, tmp_path):
     result = run(arena, "--style-b", "arena", "--out", tmp_path / "out.parquet")
     battles = jaxeval.read_battles(arena, keep=["conv_metadata"])

@@ -11,6 +11,7 @@ import jaxeval
 from jaxeval.cli.main import main
 
 SIDES = ("--model-a", "player_1", "--model-b", "player_2")
+FEW = ("--resamples", "20")
 #: A word of models that is one of statistics: what a test presumes, an error by it, models of ties.
 _OF_STATISTICS = re.compile(r"where the model misfits|the model is right|errors of the model|Model error|model of ties")
 
@@ -19,7 +20,7 @@ _OF_STATISTICS = re.compile(r"where the model misfits|the model is right|errors 
 def folder(tmp_path_factory):
     """Games of players, one of whom never lost, two of whom met nobody else."""
     path = tmp_path_factory.mktemp("games")
-    votes = jaxeval.simulate_votes(1_500, 6, seed=0, details=True).rename(
+    votes = jaxeval.simulate_votes(600, 6, seed=0, details=True).rename(
         columns={"model_a": "player_1", "model_b": "player_2"}
     )
     for side in ("player_1", "player_2"):
@@ -27,7 +28,7 @@ def folder(tmp_path_factory):
     few = {"player_1": ["hero"] * 3 + ["x", "y"], "player_2": ["player-1"] * 3 + ["y", "x"], "winner": "model_a"}
     games = pd.concat([votes.astype({"winner": str}), pd.DataFrame(few)], ignore_index=True).ffill()
     games.to_csv(path / "games.csv", index=False)
-    games[:900].to_csv(path / "before.csv", index=False)
+    games[:400].to_csv(path / "before.csv", index=False)
     return path
 
 
@@ -51,15 +52,18 @@ def of_models(text):
         (("leaderboard", "games.csv", "--min-votes", "10"), "3 players have fewer than 10 battles"),
         (("leaderboard", "games.csv", "--simultaneous-ranks", "--ridge", "0.1"), "for all players at once"),
         (("leaderboard", "games.csv", "--by", "language"), "  Player "),
-        (("leaderboard", "games.csv", "--features", "length_a:length_b", "--ties", "davidson"), "  Player "),
+        pytest.param(
+            ("leaderboard", "games.csv", "--features", "length_a:length_b", "--ties", "davidson"), "  Player ",
+            marks=pytest.mark.slow,
+        ),
         (("compare-boards", "before.csv", "games.csv"), "none of 6 players moved at the 95% level"),
         (("next", "games.csv", "--k", "40"), "Expected intervals by player"),
         (("next", "games.csv", "--plan", "--votes", "100"), "Votes for the ratings of 9 players"),
     ],
-)
+)  # fmt: skip
 def test_screens(folder, command, shown, monkeypatch):
     monkeypatch.chdir(folder)
-    resampled = () if command[0] == "next" else ("--resamples", "30")
+    resampled = () if command[0] == "next" else FEW
     text = run(*command, *SIDES, *resampled, "--full")
     assert shown in text
     assert of_models(text) == []
@@ -67,10 +71,11 @@ def test_screens(folder, command, shown, monkeypatch):
 
 def test_what_a_leaderboard_writes(folder, tmp_path):
     written = {name: tmp_path / f"board.{name}" for name in ("md", "tex", "html", "json", "svg")}
-    asked = ("leaderboard", folder / "games.csv", *SIDES, "--resamples", "30")
-    for name in ("md", "tex", "html", "json"):
+    asked = ("leaderboard", folder / "games.csv", *SIDES, *FEW)
+    for name in ("md", "tex", "html"):
         run(*asked, "--out", written[name], "--quiet")
-    text = run(*asked, "--plot", written["svg"], "--eval-results", tmp_path / "hub", "--eval-benchmark", "a/b:c")
+    published = ("--eval-results", tmp_path / "hub", "--eval-benchmark", "a/b:c")
+    text = run(*asked, "--out", written["json"], "--plot", written["svg"], *published)
     assert "wrote results of 6 players to" in text
     for name in ("md", "tex", "html"):
         assert of_models(written[name].read_text()) == [], name
@@ -81,7 +86,7 @@ def test_what_a_leaderboard_writes(folder, tmp_path):
 
 
 def test_another_word(folder, tmp_path):
-    asked = ("leaderboard", folder / "games.csv", *SIDES, "--resamples", "30")
+    asked = ("leaderboard", folder / "games.csv", *SIDES, *FEW)
     text = run(*asked, "--competitor-name", "city,cities")
     assert "the cities fall into 2 groups" in text
     assert "player_1" not in text
@@ -92,7 +97,7 @@ def test_another_word(folder, tmp_path):
 
 
 def test_errors(folder):
-    asked = ("leaderboard", folder / "games.csv", *SIDES, "--resamples", "30")
+    asked = ("leaderboard", folder / "games.csv", *SIDES, *FEW)
     assert "no player 'nobody' among the 9" in run(*asked, "--exclude", "nobody", code=1)
     assert "the anchor player 'nobody' is not among the 9 players" in run(*asked, "--gauge", "nobody=1000", code=1)
     assert "no player has 9,999 battles or more" in run(*asked, "--min-votes", "9999", code=1)
@@ -101,7 +106,7 @@ def test_errors(folder):
 
 
 def test_the_word_stays_in_a_state(folder, tmp_path):
-    state, asked = tmp_path / "state.parquet", (*SIDES, "--resamples", "20", "--state", tmp_path / "state.parquet")
+    state, asked = tmp_path / "state.parquet", (*SIDES, *FEW, "--state", tmp_path / "state.parquet")
     assert "  Player " in run("leaderboard", folder / "before.csv", *asked)
     assert jaxeval.Battles.load(state).competitor.one == "player"
     assert "  Knight " in run("leaderboard", folder / "games.csv", *asked, "--competitor-name", "knight")
@@ -110,20 +115,27 @@ def test_the_word_stays_in_a_state(folder, tmp_path):
 
 def test_votes_without_a_word_leave_a_state_its_word(folder, tmp_path):
     votes = pd.read_csv(folder / "before.csv").rename(columns={"player_1": "model_a", "player_2": "model_b"})
-    votes[:400].to_csv(tmp_path / "first.csv", index=False)
-    votes[400:].to_csv(tmp_path / "second.csv", index=False)
-    asked = ("--resamples", "20", "--state")
+    votes[:200].to_csv(tmp_path / "first.csv", index=False)
+    votes[200:].to_csv(tmp_path / "second.csv", index=False)
+    asked = (*FEW, "--state")
     run("leaderboard", tmp_path / "first.csv", *asked, tmp_path / "said.parquet", "--competitor-name", "player")
     assert "  Player " in run("leaderboard", tmp_path / "second.csv", *asked, tmp_path / "said.parquet")
     assert "  Model " in run("leaderboard", tmp_path / "first.csv", *asked, tmp_path / "unsaid.parquet")
     assert "  Player " in run("leaderboard", folder / "games.csv", *SIDES, *asked, tmp_path / "unsaid.parquet")
 
 
-def test_the_audit(folder, tmp_path):
+@pytest.mark.parametrize(
+    ("parts", "shown"),
+    [
+        (["--parts", "board,who_votes"], "Who votes"),
+        pytest.param([], "Does one number per player fit?", marks=pytest.mark.slow),
+    ],
+)
+def test_the_audit(folder, tmp_path, parts, shown):
     out = tmp_path / "audit"
     columns = ("--voter", "voter", "--time", "time", "--by", "language")
-    text = run("audit", folder / "games.csv", *SIDES, *columns, "--resamples", "40", "--full", "--out", out)
-    assert "Does one number per player fit?" in text
+    text = run("audit", folder / "games.csv", *SIDES, *columns, *parts, *FEW, "--full", "--out", out)
+    assert shown in text
     assert re.search(r"^ +-  hero +unrated +3$", text, re.MULTILINE)
     for page in (text, (out / "audit.md").read_text(), (out / "audit.html").read_text()):
         assert of_models(page) == []
@@ -131,12 +143,14 @@ def test_the_audit(folder, tmp_path):
     assert "| Rank | Player | Rating |" in (out / "audit.md").read_text()
 
 
-@pytest.mark.parametrize("column", ["model", "player", "Player"])
+@pytest.mark.parametrize(
+    "column", [*(pytest.param(word, marks=pytest.mark.slow) for word in ("model", "player")), "Player"]
+)
 def test_tables_of_players(folder, tmp_path, column):
     names, facts = tmp_path / "names.csv", tmp_path / "facts.csv"
     names.write_text(f"{column},name\nplayer-1,Ada\n")
     facts.write_text(f"{column},country\nAda,Wales\n")
-    known = (*SIDES, "--resamples", "20", "--rename", names, "--metadata", facts)
+    known = (*SIDES, *FEW, "--rename", names, "--metadata", facts)
     assert re.search(r" Ada .* Wales", run("leaderboard", folder / "games.csv", *known, "--full"))
     compared = run("compare-boards", folder / "before.csv", folder / "games.csv", *known, "--out", "-")
     assert re.search(r"^Ada,.*,Wales$|\| Ada \|.*\| Wales \|", compared, re.MULTILINE)
@@ -148,7 +162,7 @@ def test_rankings(tmp_path):
         (race, name, rank) for race in range(40) for rank, name in enumerate("abc"[race % 3 :] + "abc"[: race % 3], 1)
     ]
     pd.DataFrame(rows, columns=["race", "runner", "rank"]).to_csv(path, index=False)
-    asked = ("rankings", path, "--ranking", "race", "--item", "runner", "--resamples", "20")
+    asked = ("rankings", path, "--ranking", "race", "--item", "runner", *FEW)
     text = run(*asked)
     assert "40 rankings of 3 runners" in text
     assert "  Runner " in text
@@ -162,6 +176,6 @@ def test_panels(tmp_path):
         columns={"model_a": "left_image", "model_b": "right_image"}
     )
     verdicts.to_csv(path, index=False)
-    asked = ("panel", path, "--model-a", "left_image", "--model-b", "right_image", "--resamples", "20")
+    asked = ("panel", path, "--model-a", "left_image", "--model-b", "right_image", *FEW)
     assert "  Image " in run(*asked)
     assert "  Photo " in run(*asked, "--competitor-name", "photo")

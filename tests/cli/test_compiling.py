@@ -6,7 +6,8 @@ import jax
 import pytest
 from click.testing import CliRunner
 
-from jaxeval.cli.compiling import CompilingCommand
+from jaxeval.cli.compile_cache import OF_JAX, settings
+from jaxeval.cli.compiling import CompilingCommand, kept_programs
 from jaxeval.cli.main import main
 
 #: A command that compiles a program, and says how often one was taken from the cache.
@@ -51,13 +52,19 @@ def folder(tmp_path_factory):
     return folder
 
 
-def test_a_later_run_compiles_nothing(folder):
-    assert run(folder) == ("6.0 1", "")
+@pytest.fixture
+def damaged(folder, tmp_path):
+    """A folder of the same program, of which nine bytes are left."""
+    (program,) = folder.iterdir()
+    copy = tmp_path / "damaged" / program.name
+    copy.parent.mkdir()
+    copy.write_bytes(program.read_bytes()[:9])
+    return copy
 
 
-@pytest.mark.parametrize("size", [0, 100])
+@pytest.mark.parametrize("size", [pytest.param(0, marks=pytest.mark.slow), 100])
 def test_damaged_programs_are_compiled_anew(folder, size):
-    """And replaced, without a word."""
+    """And replaced, without a word; a run after that compiles nothing."""
     (program,) = folder.iterdir()
     whole = program.stat().st_size
     os.truncate(program, size)
@@ -66,26 +73,23 @@ def test_damaged_programs_are_compiled_anew(folder, size):
     assert run(folder) == ("6.0 1", "")
 
 
-def test_no_cache(folder, tmp_path):
-    assert run(folder, "--no-cache") == ("6.0 0", "")
-    assert run(tmp_path / "programs", "--no-cache") == ("6.0 0", "")
-    assert run("off", XDG_CACHE_HOME=str(tmp_path)) == ("6.0 0", "")
-    assert list(tmp_path.iterdir()) == []
+def test_no_cache_neither_reads_programs_nor_writes_them(damaged):
+    """One that it read would be replaced."""
+    assert run(damaged.parent, "--no-cache") == ("6.0 0", "")
+    assert [path.stat().st_size for path in damaged.parent.iterdir()] == [9]
 
 
-def test_a_cache_of_jax_is_left_alone(tmp_path):
-    own = tmp_path / "of JAX"
-    options = {"JAX_COMPILATION_CACHE_DIR": str(own), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
-    assert run(tmp_path / "programs", **options) == ("6.0 0", "")
-    assert [path.name for path in tmp_path.iterdir()] == ["of JAX"]
-    (program,) = own.iterdir()
-    os.truncate(program, 9)
+def test_a_cache_of_jax_is_left_alone(damaged, tmp_path):
+    """Damaged programs, too."""
+    options = settings(damaged.parent)  # which are variables of JAX
     out, err = run(tmp_path / "programs", **options)
     assert out == "6.0 0"
     assert "Error reading persistent compilation cache entry" in err
-    assert program.stat().st_size == 9
+    assert [path.name for path in tmp_path.iterdir()] == ["damaged"]
+    assert [path.stat().st_size for path in damaged.parent.iterdir()] == [9]
 
 
+@pytest.mark.slow
 def test_runs_at_the_same_time(tmp_path):
     processes = [start(tmp_path / "programs") for _ in range(3)]
     found = [process.communicate() for process in processes]
@@ -95,34 +99,58 @@ def test_runs_at_the_same_time(tmp_path):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no limits")
 def test_a_full_disk_costs_a_sentence(tmp_path):
+    """And leaves no more than an empty program, which a later run compiles anew as any that is damaged."""
     out, err = run(tmp_path, before=FULL_DISK)
     assert out == "6.0 0"
     assert err.startswith(f"compiled programs cannot be kept in {tmp_path}: OSError: [Errno 27]")
     assert len(err.splitlines()) == 1
-    assert run(tmp_path) == ("6.0 0", "")  # what was left of the program is no obstacle to a later run
-    assert run(tmp_path) == ("6.0 1", "")
+    assert {path.stat().st_size for path in tmp_path.iterdir()} <= {0}
 
 
-def test_a_folder_that_cannot_be_used_costs_a_sentence(tmp_path):
+@pytest.fixture
+def unchanged(monkeypatch):
+    """Runs a command where programs are kept, and sees that it changes neither JAX nor the environment."""
+    monkeypatch.delenv(OF_JAX, raising=False)
+
+    def ran(cache):
+        monkeypatch.setenv("JAXEVAL_CACHE", str(cache))
+        options, variables = dict(jax.config.values), dict(os.environ)
+        result = CliRunner().invoke(CompilingCommand("nothing", callback=lambda: None), obj=kept_programs)
+        assert result.exit_code == 0, result.output
+        assert (jax.config.values, dict(os.environ)) == (options, variables)
+        return result.output
+
+    return ran
+
+
+def test_a_folder_that_cannot_be_used_costs_a_sentence(unchanged, monkeypatch, tmp_path):
+    monkeypatch.delitem(sys.modules, "jax")  # as at the start of a process
     (tmp_path / "file").write_text("")
-    out, err = run(tmp_path / "file")
     what_to_do = "JAXEVAL_CACHE names another folder, or is off"
-    assert (out, err) == ("6.0 0", f"compiled programs are not kept: {tmp_path / 'file'} is no folder; {what_to_do}")
+    said = f"compiled programs are not kept: {tmp_path / 'file'} is no folder; {what_to_do}"
+    assert unchanged(tmp_path / "file").split() == said.split()
 
 
-def test_a_process_that_has_imported_jax_keeps_nothing(tmp_path):
+def test_a_cache_that_is_off(unchanged, monkeypatch, tmp_path):
+    monkeypatch.delitem(sys.modules, "jax")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert unchanged("off") == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_process_that_has_imported_jax_keeps_nothing(unchanged, tmp_path):
     """JAX reads the variables once; and its configuration is not the command's."""
-    assert run(tmp_path, before="import jax") == ("6.0 0", "")
+    assert unchanged(tmp_path) == ""
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_process_of_somebody_else_is_left_alone(monkeypatch, tmp_path):
     """The command keeps programs in a process of its own only."""
     monkeypatch.setenv("JAXEVAL_CACHE", str(tmp_path / "programs"))
-    settings, variables = dict(jax.config.values), dict(os.environ)
+    options, variables = dict(jax.config.values), dict(os.environ)
     result = CliRunner().invoke(CompilingCommand("nothing", callback=lambda: None))
     assert result.exit_code == 0, result.output
-    assert (jax.config.values, dict(os.environ)) == (settings, variables)
+    assert (jax.config.values, dict(os.environ)) == (options, variables)
     assert list(tmp_path.iterdir()) == []
 
 

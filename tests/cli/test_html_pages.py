@@ -33,7 +33,7 @@ def files(tmp_path_factory):
     return [folder / f"{k}.parquet" for k in range(2)]
 
 
-FEW = ["--resamples", 30, "--quiet"]
+FEW = ["--resamples", 20, "--quiet"]
 
 
 def test_a_page_with_slices(files, tmp_path):
@@ -91,7 +91,7 @@ def test_a_run_that_fails_keeps_no_board(files, tmp_path):
 @pytest.mark.parametrize("command", ["panel", "rankings", "demo"])
 def test_every_board_has_a_page(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    given = ["--battles", 300, "--models", 4]
+    given = ["--battles", 150, "--models", 4]
     if command != "demo":
         call("simulate", command, *given, "--out", f"{command}.csv")
         given = [f"{command}.csv"]

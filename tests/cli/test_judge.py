@@ -7,7 +7,10 @@ import jaxeval
 from jaxeval.accuracy.statuses import STATUSES
 from jaxeval.cli.main import main
 
-FAST = ("--resamples", 400)  # of three models by two judges, as other tests have them
+FAST = ("--resamples", 20)
+
+
+pytestmark = pytest.mark.usefixtures("undrawn")
 
 
 def run(*arguments):
@@ -44,7 +47,7 @@ def test_tables_claims_and_cautions(files, columns, tmp_path):
                  "model-1", "model-2", "--out", out)  # fmt: skip
     assert result.exit_code == 0, result.output
     for words in ("Believe PPI++", "Accuracy of each model", "Differences, A minus B", "model-1 is ahead",
-                  "warning: judge-2, model-1 against model-2: delta J", "400 resamples, seed 0"):  # fmt: skip
+                  "warning: judge-2, model-1 against model-2: delta J", "20 resamples, seed 0"):  # fmt: skip
         assert words in result.stdout, words
     assert {p.name for p in out.iterdir()} == {
         "accuracy.csv", "rates.csv", "differences.csv", "stability.csv", "report.md",
@@ -55,7 +58,7 @@ def test_tables_claims_and_cautions(files, columns, tmp_path):
         jaxeval.read_judged_answers(files / "cal.csv", **options),
         jaxeval.read_judged_answers(files / "test.parquet", **options),
         ("model-1", "model-2"),
-        n_resamples=400,
+        n_resamples=20,
     )
     found = pd.read_csv(out / "differences.csv")
     np.testing.assert_allclose(found["difference"], expected.table["difference"])
@@ -71,7 +74,7 @@ def test_long_files_with_words_for_labels(files, tmp_path):
     wide = jaxeval.judge_accuracy(
         *(jaxeval.read_judged_answers(files / f, judgment=["judge-1", "judge-2"], model="model", item="item")
           for f in ("cal.csv", "test.parquet")),
-        n_resamples=400,
+        n_resamples=20,
     )  # fmt: skip
     np.testing.assert_allclose(pd.read_csv(tmp_path / "accuracy.csv")["estimate"], wide.table["estimate"])
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 import jaxeval
 from jaxeval.cli.main import main
 
-B = 64
+B = 20
 
 
 def run(*arguments):

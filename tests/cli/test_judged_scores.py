@@ -1,5 +1,7 @@
 """Scores that a judge gave, corrected by human labels, from the command line."""
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,16 +11,16 @@ import jaxeval
 from jaxeval.cli.main import main
 from jaxeval.data.judged_score_files import read_judged_scores
 
-FEW = ["--resamples", 60, "--quiet"]
+FEW = ["--resamples", 20, "--quiet"]
 
 
 @pytest.fixture(scope="module")
 def table():
     """Labels of the first third of the items; judge-2 errs more often."""
     found = jaxeval.simulate_judged_answers(
-        [0.85, 0.6, 0.58], q0=[[0.85, 0.7]], q1=[[0.9, 0.75]], n_items=600, seed=1
+        [0.85, 0.6, 0.58], q0=[[0.85, 0.7]], q1=[[0.9, 0.75]], n_items=300, seed=1
     )  # of each model
-    found.loc[found["item"] >= 200, "human"] = np.nan
+    found.loc[found["item"] >= 100, "human"] = np.nan
     return found
 
 
@@ -42,45 +44,57 @@ def call(*arguments, code=0):
     return " ".join(found.output.split())
 
 
-def accuracy_of(table, **options):
+def accuracy_of(table):
     """As a user of the library would: calibration are the labelled answers, the test the others."""
     known = table["human"].notna()
     columns = {"judgment": "judge-1", "model": "model", "item": "item"}
     parts = [jaxeval.JudgedAnswers.from_pandas(table[own], **columns) for own in (known, ~known)]
-    return jaxeval.judge_accuracy(*parts, progress=False, **options)
+    return jaxeval.judge_accuracy(*parts, progress=False, n_resamples=20)
+
+
+@pytest.fixture(scope="module")
+def accuracy(table):
+    return accuracy_of(table)
+
+
+@pytest.fixture(scope="module")
+def written(file):
+    """The board by each estimator, as the command writes it."""
+
+    @cache
+    def board(estimator):
+        out = file.with_name(f"{estimator}.csv")
+        call("scores", file, "--score", "judge-1", "--human", "human", "--estimator", estimator, *FEW, "--out", out)
+        return pd.read_csv(out)
+
+    return board
 
 
 @pytest.mark.parametrize("estimator", ["ppi_plus_plus", "rogan_gladen", "naive"])
-def test_scores_are_judge_accuracies(table, file, tmp_path, estimator):
-    out = tmp_path / "board.csv"
-    call("scores", file, "--score", "judge-1", "--human", "human", "--estimator", estimator, *FEW, "--out", out)
-    own = jaxeval.score_leaderboard(accuracy_of(table, n_resamples=60), estimator=estimator)
-    written = pd.read_csv(out)
+def test_scores_are_judge_accuracies(accuracy, written, estimator):
+    own = jaxeval.score_leaderboard(accuracy, estimator=estimator)
     for column in ("score", "score_lower", "score_upper", "standard_error", "rank_worst", "tier"):
-        assert written[column].to_numpy(float) == pytest.approx(own[column].to_numpy(float)), column
+        assert written(estimator)[column].to_numpy(float) == pytest.approx(own[column].to_numpy(float)), column
 
 
-def test_every_judge_has_a_board_and_an_answer(long_file, file, tmp_path):
-    printed = call("scores", long_file, "--judge", "judge", "--human", "human", "--resamples", 60)
+def test_every_judge_has_a_board_and_an_answer(long_file, written, tmp_path):
+    out = tmp_path / "board.csv"
+    printed = call("scores", long_file, "--judge", "judge", "--human", "human", "--resamples", 20, "--out", out)
     assert "judge-1: model-1 is first with 0." in printed
     assert "judge-2: model-1 is first with 0." in printed
-    assert "3 models, 600 items, 2 judges, 3,600 judged answers, 600 human labels" in printed
-    out = tmp_path / "board.csv"
-    call("scores", long_file, "--judge", "judge", "--human", "human", *FEW, "--out", out)
-    alone = tmp_path / "alone.csv"
-    call("scores", file, "--score", "judge-1", "--human", "human", *FEW, "--out", alone)
-    both, one = pd.read_csv(out), pd.read_csv(alone)
+    assert "3 models, 300 items, 2 judges, 1,800 judged answers, 300 human labels" in printed
+    both, one = pd.read_csv(out), written("ppi_plus_plus")
     first = both[both["judge"] == "judge-1"]
     # Closed forms do not depend on what else is drawn.
     for column in ("score", "score_lower", "score_upper", "standard_error"):
         assert first[column].to_numpy() == pytest.approx(one[column].to_numpy()), column
 
 
-def test_differences_are_those_of_compare_judges(table, file, tmp_path):
+def test_differences_are_those_of_compare_judges(accuracy, file, tmp_path):
     out = tmp_path / "difference.csv"
     options = ["--score", "judge-1", "--human", "human", "--margin", 0.05, "--quiet", "--out", out]
     call("compare-scores", "model-1", "model-2", file, *options)
-    own = jaxeval.compare_scores(accuracy_of(table, n_resamples=60), "model-1", "model-2", margin=0.05)
+    own = jaxeval.compare_scores(accuracy, "model-1", "model-2", margin=0.05)
     row = pd.read_csv(out).iloc[0]
     for column in ("difference", "lower", "upper", "standard_error", "p_student", "p_non_inferior"):
         assert row[column] == pytest.approx(getattr(own, column)), column
@@ -91,20 +105,21 @@ def test_differences_are_those_of_compare_judges(table, file, tmp_path):
     assert "of 2 models 0 are above model-1 and 2 below it" in printed
 
 
+@pytest.mark.slow
 def test_corrected_differences_hold_the_truth_as_often_as_they_say():
-    """95 % intervals of the difference by PPI++, in 100 sets of 150 labels; at four standard errors."""
+    """95 % intervals of the difference by PPI++, in 100 sets of 120 labels; at four standard errors."""
     held = 0
     for seed in range(100):
-        table = jaxeval.simulate_judged_answers([0.7, 0.6], q0=[[0.7]], q1=[[0.95]], n_items=450, seed=seed)
-        table.loc[table["item"] >= 150, "human"] = np.nan
-        found = jaxeval.compare_scores(accuracy_of(table, n_resamples=20), "model-1", "model-2")
+        table = jaxeval.simulate_judged_answers([0.7, 0.6], q0=[[0.7]], q1=[[0.95]], n_items=360, seed=seed)
+        table.loc[table["item"] >= 120, "human"] = np.nan
+        found = jaxeval.compare_scores(accuracy_of(table), "model-1", "model-2")
         held += found.lower <= 0.1 <= found.upper
     assert abs(held / 100 - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 100)
 
 
 def test_errors_are_nan_where_nothing_bounds_a_score(table):
-    few = table[(table["item"] < 2) | (table["item"] >= 200)]
-    board = jaxeval.score_leaderboard(accuracy_of(few, n_resamples=20), estimator="rogan_gladen")
+    few = table[(table["item"] < 2) | (table["item"] >= 100)]
+    board = jaxeval.score_leaderboard(accuracy_of(few), estimator="rogan_gladen")
     assert board["standard_error"].isna().all()
     assert (board["flags"] != "").all()
 
@@ -136,12 +151,12 @@ def test_labels_of_all_or_of_none_are_refused(table, tmp_path):
 
 def test_missing_answers_are_counted(table, tmp_path):
     path = tmp_path / "lacking.csv"
-    table.drop(index=[1501, 1502]).to_csv(path, index=False)
+    table.drop(index=[701, 702]).to_csv(path, index=False)
     with pytest.raises(jaxeval.DataError, match=r"models lack answers to items \(2 pairs"):
         read_judged_scores(path, human="human", score="judge-1")
     complete = read_judged_scores(path, human="human", score="judge-1", missing="complete")
     assert complete.answered.all()
-    assert len(read_judged_scores(path, human="human", score="judge-1", missing="available").items) == 600
+    assert len(read_judged_scores(path, human="human", score="judge-1", missing="available").items) == 300
 
 
 def test_several_judges_are_too_many_for_a_comparison(long_file):
@@ -156,7 +171,8 @@ def test_estimators_that_give_nothing_say_so(table, tmp_path):
     graded = table.assign(graded=table["judge-1"] * 0.7 + 0.1)
     graded.to_csv(tmp_path / "graded.csv", index=False)
     options = ["--score", "graded", "--human", "human", "--estimator", "rogan_gladen"]
-    assert "no model has a score; the flags say why" in call("scores", tmp_path / "graded.csv", *options)
+    printed = call("scores", tmp_path / "graded.csv", *options, "--resamples", 20)
+    assert "no model has a score; the flags say why" in printed
     printed = call("compare-scores", "model-1", "model-2", tmp_path / "graded.csv", *options)
     assert "model-1 and model-2 cannot be compared" in printed
     assert "nan" not in printed.split("Scores compared")[0]
@@ -167,7 +183,7 @@ def test_a_first_model_that_nothing_bounds_is_told_from_nobody(table, tmp_path):
     first = table[(table["model"] == "model-3") & (table["human"] == 1)].index[0]
     lost = (table["model"] == "model-3") & (table.index != first)
     table.assign(human=table["human"].where(~lost)).to_csv(tmp_path / "one.csv", index=False)
-    printed = call("scores", tmp_path / "one.csv", "--score", "judge-1", "--human", "human", "--resamples", 60)
+    printed = call("scores", tmp_path / "one.csv", "--score", "judge-1", "--human", "human", "--resamples", 20)
     assert "model-3 is first with 1.000; " in printed
     assert "not told apart from it" in printed
 
@@ -183,7 +199,7 @@ def test_rows_of_several_judges_ask_for_the_column_of_judges(long_file):
     with pytest.raises(jaxeval.DataError) as refused:
         read_judged_scores(long_file, human="human")
     assert str(refused.value).endswith(
-        "1,800 rows repeat another of the same model, item (the first: model 'model-1', item 0): name the column of "
+        "900 rows repeat another of the same model, item (the first: model 'model-1', item 0): name the column of "
         "judges (judge=, --judge) or of trials (trial=, --trial), or drop the copies"
     )
     printed = call("scores", long_file, "--human", "human", code=1)
@@ -204,7 +220,7 @@ def test_labels_in_words_are_shown_and_refused(table, tmp_path):
     table.assign(human=table["human"].map({1: "yes", 0: "no"})).to_csv(path, index=False)
     printed = call("scores", path, "--score", "judge-1", "--human", "human", code=1)
     labels = table["human"].map({1: "yes", 0: "no"}).value_counts()
-    assert f"labels must be 1 or 0, and 600 are not: 'yes' ({labels['yes']}), 'no' ({labels['no']})" in printed
+    assert f"labels must be 1 or 0, and 300 are not: 'yes' ({labels['yes']}), 'no' ({labels['no']})" in printed
     assert "write 1 where people call the answer right and 0 where they call it wrong" in printed
     assert "could not convert" not in printed
 
@@ -212,7 +228,7 @@ def test_labels_in_words_are_shown_and_refused(table, tmp_path):
 def test_labels_that_are_true_or_false_are_read(table, tmp_path):
     path = tmp_path / "booleans.csv"
     table.assign(human=table["human"].map({1: True, 0: False})).to_csv(path, index=False)
-    assert read_judged_scores(path, human="human", score="judge-1").report.n_labels == 600
+    assert read_judged_scores(path, human="human", score="judge-1").report.n_labels == 300
 
 
 def test_advice_on_labels_of_some_models_only_fits_command_and_python(table, tmp_path):
@@ -220,7 +236,7 @@ def test_advice_on_labels_of_some_models_only_fits_command_and_python(table, tmp
     table.assign(human=table["human"].mask(table["model"] == "model-3")).to_csv(path, index=False)
     printed = call("scores", path, "--score", "judge-1", "--human", "human", "--resamples", 20)
     assert (
-        "for 200 items people labelled the answers of some models only, and 400 labelled answers belong to" in printed
+        "for 100 items people labelled the answers of some models only, and 200 labelled answers belong to" in printed
     )
     assert "label all models' answers to an item or none" in printed
     assert "missing=" not in printed

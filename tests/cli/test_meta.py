@@ -16,8 +16,11 @@ from jaxeval import (
 from jaxeval.cli.main import main
 from jaxeval.evaluators.advice import evaluator_advice
 
-B = 120
+B = 20
 THREE = ["model-02", "model-07", "model-13"]
+
+
+pytestmark = pytest.mark.usefixtures("undrawn")
 
 
 def meta(*arguments):
@@ -56,24 +59,26 @@ def votes(tmp_path_factory):
     return path
 
 
-@pytest.fixture(scope="module")
-def studied(votes):
-    """The options of the study of references, and what they print."""
-    options = [
-        "--deltas",
-        "4,12",
-        "--budgets",
-        "10,40",
-        "--studies",
-        3,
-        "--resamples",
-        20,
-        "--full",
-        "--set",
-        ",".join(THREE),
-    ]
-    out = votes.parent / "out"
-    return meta("--votes", votes, *options, "--out", out), out
+#: Of the study of references.
+STUDY = [
+    "--deltas",
+    "4,12",
+    "--budgets",
+    "10,40",
+    "--studies",
+    3,
+    "--resamples",
+    20,
+    "--full",
+    "--set",
+    ",".join(THREE),
+]
+
+
+@pytest.fixture
+def studied(votes, tmp_path, undrawn):
+    """What the study of references prints, and its folder."""
+    return meta("--votes", votes, *STUDY, "--out", tmp_path / "out"), tmp_path / "out"
 
 
 @pytest.mark.slow
@@ -260,8 +265,9 @@ def test_labels_of_votes(votes, scores, tmp_path):
     frame = pd.read_csv(votes)
     numbers = {"model_a": 1, "model_b": 2, "tie": 0, "both_bad": 0}
     frame.assign(winner=frame["winner"].map(numbers)).to_csv(tmp_path / "votes.csv", index=False)
-    options = ["--votes", tmp_path / "votes.csv", "--resamples", 0, "--budgets", 25, "--studies", 1, "--out", "-"]
+    options = ["--votes", tmp_path / "votes.csv", *STUDY, "--out", "-"]
     assert "numbers are never guessed" in meta(*options).output
-    plain = meta(options[0], votes, *options[2:])
-    assert meta(*options, "--labels", "1=model_a,2=model_b,0=tie").stdout == plain.stdout
+    labelled = meta(*options, "--labels", "1=model_a,2=model_b,0=tie")
+    assert labelled.exit_code == 0, labelled.output
+    assert labelled.stdout == meta("--votes", votes, *options[2:]).stdout
     assert "--labels is only with --votes" in meta(scores, "--gold", "people", "--labels", "a_wins_1").output

@@ -33,8 +33,8 @@ def votes(tmp_path_factory):
 @pytest.fixture(scope="module")
 def board(votes):
     """Arguments of a command, and what it finds."""
-    expected = jaxeval.leaderboard(jaxeval.read_battles(votes), n_resamples=200)
-    return ("leaderboard", votes, "--resamples", 200), expected
+    expected = jaxeval.leaderboard(jaxeval.read_battles(votes), n_resamples=20)
+    return ("leaderboard", votes, "--resamples", 20), expected
 
 
 def test_every_command_has_the_same_options():
@@ -62,7 +62,7 @@ class TestFiles:
         run(*board[0], "--out", tmp_path / "board.md")
         text = (tmp_path / "board.md").read_text()
         assert text.startswith("**Leaderboard**")
-        assert "200 multinomial resamples, seed 0; 95% percentile intervals" in text
+        assert "20 multinomial resamples, seed 0; 95% percentile intervals" in text
         assert "3,000 battles between 8 models" in text
 
     def test_a_folder_takes_all(self, board, tmp_path):
@@ -77,7 +77,7 @@ class TestFiles:
     def test_raw_names(self, tmp_path):
         votes = pd.DataFrame({"model_a": ["=a", "b"] * 20, "model_b": ["b", "=a"] * 20, "winner": "model_a"})
         votes.to_parquet(tmp_path / "votes.parquet")
-        arguments = ["leaderboard", tmp_path / "votes.parquet", "--resamples", "50"]
+        arguments = ["leaderboard", tmp_path / "votes.parquet", "--resamples", "20"]
         for more, name in (([], "'=a"), (["--raw-names"], "=a")):
             out = tmp_path / "x.csv"
             result = run(*arguments, "--out", out, *more)
@@ -156,7 +156,7 @@ class TestPublishing:
         assert result.stderr.strip() == f"wrote results of 8 models to {folder}"
         text = (folder / "model-1" / ".eval_results" / "elo.yaml").read_text()
         assert text.startswith('- dataset:\n    id: "org/votes"\n    task_id: "elo"\n  value: ')
-        assert "95% intervals, 200 resamples" in text
+        assert "95% intervals, 20 resamples" in text
 
 
 class TestJson:
@@ -165,10 +165,10 @@ class TestJson:
         rows += [("b", "c", "model_b")]
         votes, out = tmp_path / "votes.csv", tmp_path / "board.json"
         pd.DataFrame(rows, columns=["model_a", "model_b", "winner"]).to_csv(votes, index=False)
-        arguments = ["leaderboard", str(votes), "--resamples", "100", "--seed", "7", "--out", str(out)]
+        arguments = ["leaderboard", str(votes), "--resamples", "20", "--seed", "7", "--out", str(out)]
         assert CliRunner().invoke(main, arguments).exit_code == 0
         content = json.loads(out.read_text(), parse_constant=pytest.fail)
-        expected = jaxeval.leaderboard(jaxeval.read_battles(votes), n_resamples=100, seed=7)
+        expected = jaxeval.leaderboard(jaxeval.read_battles(votes), n_resamples=20, seed=7)
         board = {row["model_name"]: row for row in content["rows"]}
         assert np.isneginf(expected.set_index("model_name").loc["c", "rating_lower"])
         assert board["c"]["rating_lower"] is None
@@ -184,10 +184,10 @@ class TestJson:
         names = [*dict.fromkeys(name for name in NAMES if name)]
         scores = pd.DataFrame({"model": names, "gold": np.arange(len(names)) % 7, "x": np.arange(len(names)) % 5})
         scores.to_parquet(tmp_path / "scores.parquet")
-        arguments = ("meta", tmp_path / "scores.parquet", "--gold", "gold", "--resamples", 50, "--out")
+        arguments = ("meta", tmp_path / "scores.parquet", "--gold", "gold", "--resamples", 20, "--out")
         result = run(*arguments, tmp_path / "x.json")
         assert result.exit_code == 0, result.output
         settings = json.loads((tmp_path / "x.json").read_text())["settings"]
-        assert settings["n_resamples"] == 50
+        assert settings["n_resamples"] == 20
         assert f"jaxeval {jaxeval.__version__}" in settings["versions"]
         assert f"{len(names)} models" in settings["report"]

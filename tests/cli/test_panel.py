@@ -10,7 +10,7 @@ from click.testing import CliRunner
 import jaxeval
 from jaxeval.cli.main import main
 
-B = 64
+B = 20
 
 
 def run(*arguments):
@@ -19,7 +19,7 @@ def run(*arguments):
 
 @pytest.fixture(scope="module")
 def verdicts():
-    frame = jaxeval.simulate_panel(500, 5, discriminations=[0.6, 1.0, 1.7], side_biases=[0.5, 0, -0.3], seed=3)
+    frame = jaxeval.simulate_panel(300, 5, discriminations=[0.6, 1.0, 1.7], side_biases=[0.5, 0, -0.3], seed=3)
     return frame.assign(lang=np.where(frame["item"] % 2, "en", "de"))
 
 
@@ -31,7 +31,7 @@ def files(verdicts, tmp_path_factory):
     judges = {name: own["verdict"].to_numpy() for name, own in verdicts.groupby("judge")}
     wide = one.drop(columns=["judge", "verdict"]).assign(**judges)
     wide.rename(columns={"item": "what"}).to_csv(folder / "wide.csv", index=False)
-    halves = verdicts["item"] < 250
+    halves = verdicts["item"] < 150
     verdicts[halves].to_csv(folder / "first.csv", index=False)
     verdicts[~halves].to_csv(folder / "second.csv", index=False)
     calls = jaxeval.simulate_judge_outputs(60, 4, judge_noise=[0.5, 2.0], seed=1)
@@ -63,7 +63,7 @@ def test_the_board_is_that_of_python(files, expected, given, tmp_path):
     text = " ".join(result.output.split())
     assert "taste that all its judges share" in text
     assert "Discrimination" in text
-    assert "64 cluster resamples of" in text
+    assert "20 cluster resamples of" in text
 
 
 def test_slices_and_tables(files, tmp_path):
@@ -84,11 +84,12 @@ def test_what_judges_printed(files):
     assert f"{best.idxmax()} leads with {best.max():.1f}" in result.output
 
 
+@pytest.mark.slow
 def test_models_and_rows(files):
     result = run(files / "long.csv", "--exclude", "model-5", "--rows")
     assert result.exit_code == 0, result.output
     assert "model-5" not in result.output.split("left out")[0].split("Judges")[0]
-    assert "64 multinomial resamples" in result.output
+    assert "20 multinomial resamples" in result.output
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from ranked import places, simulated, table
 import jaxeval
 from jaxeval.cli.main import main
 
-LISTS = simulated(60, 6, seed=3)
+LISTS = simulated(60, 4, lengths=(2, 4), seed=3)
 JUDGES = np.random.default_rng(8).integers(0, 25, len(LISTS))
 
 
@@ -30,10 +30,10 @@ def run(*arguments, code=0):
 
 def test_the_table_is_that_of_the_library(path, tmp_path):
     out, plot = tmp_path / "board.json", tmp_path / "board.png"
-    text = run(path, "--cluster", "judge", "--resamples", 64, "--out", out, "--plot", plot)
-    assert "60 rankings of 6 items" in text
+    text = run(path, "--cluster", "judge", "--resamples", 20, "--out", out, "--plot", plot)
+    assert "60 rankings of 4 items" in text
     written = json.loads(out.read_text())
-    board = jaxeval.leaderboard(jaxeval.read_rankings(path), n_resamples=64, cluster="judge")
+    board = jaxeval.leaderboard(jaxeval.read_rankings(path), n_resamples=20, cluster="judge")
     rows = pd.DataFrame(written["rows"])
     assert rows["model_name"].tolist() == board["model_name"].tolist()
     np.testing.assert_allclose(rows["rating_lower"], board["rating_lower"])
@@ -46,7 +46,7 @@ def test_items_and_ranks_in_columns_of_other_names_by_group(tmp_path):
     frame = places(LISTS, half=np.where(np.arange(len(LISTS)) % 2, "odd", "even"))
     frame.rename(columns={"ranking": "vote", "item": "model", "rank": "place"}).to_parquet(path)
     names = ["--ranking", "vote", "--item", "model", "--rank", "place"]
-    run(path, *names, "--by", "half", "--resamples", 64, "--gauge", "m1=1200", "--out", out)
+    run(path, *names, "--by", "half", "--resamples", 20, "--gauge", "m1=1200", "--out", out)
     board = pd.read_csv(out)
     assert set(board["category"]) == {"even", "odd"}
     assert (board.loc[board["model_name"] == "m1", "rating"] == 1200).all()

@@ -15,7 +15,8 @@ import jaxeval
 from jaxeval.cli.main import main
 from jaxeval.cli.run_options import InputFile
 
-VOTES = jaxeval.simulate_votes(3_000, 8)
+MODELS = b"model,licence\nmodel-1,open\n"
+VOTES = jaxeval.simulate_votes(400, 5)
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def server(monkeypatch):
 def test_every_command_asks_for_the_file(server, tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
     VOTES.to_csv("votes.csv")
-    VOTES.assign(item=range(3_000), output="[[A]]").to_csv("replies.csv")
+    VOTES.assign(item=range(400), output="[[A]]").to_csv("replies.csv")
     VOTES.assign(scores_a=1, scores_b=2).rename(columns={"winner": "human"}).to_csv("judged.csv")
     at = {"FILE": "votes.csv", "REPLIES": "replies.csv", "JUDGED": "judged.csv"}
     at["URL"] = f"{server.url.replace('//', '//me:geheim@')}/none.csv?token=geheim"
@@ -68,24 +69,42 @@ def test_help_and_wrong_options_ask_for_nothing(server):
     assert server.asked == []
 
 
+def checked_board(out, said):
+    """The board is whole, with what another file says of one model; and no password is told."""
+    board = json.loads(out.read_text())
+    assert {row["model_name"] for row in board["rows"]} == set(VOTES["model_a"])
+    assert pd.DataFrame(board["rows"])["licence"].notna().sum() == 1
+    assert "geheim" not in out.read_text() + said
+
+
+def with_password(server, name):
+    return f"{server.url.replace('//', '//me:geheim@')}/{name}?key=geheim"
+
+
+def test_a_board_of_files_of_the_web(server, tmp_path):
+    server.files = {"/votes.csv": VOTES.to_csv(index=False).encode(), "/models.csv": MODELS}
+    out = tmp_path / "board.json"
+    options = ["--resamples", "20", "--metadata", with_password(server, "models.csv"), "--out", str(out)]
+    result = CliRunner().invoke(main, ["leaderboard", with_password(server, "votes.csv"), *options])
+    assert result.exit_code == 0, result.output
+    checked_board(out, result.output)
+
+
+@pytest.mark.slow
 def test_a_board_of_a_gated_file_of_the_hub_in_a_process_of_its_own(server, tmp_path):
     VOTES.to_parquet(tmp_path / "day.parquet")
     server.files["/hub/data/day.parquet"] = (tmp_path / "day.parquet").read_bytes()
-    server.files["/models.csv"] = b"model,licence\nmodel-1,open\n"
+    server.files["/models.csv"] = MODELS
     server.gated = True
     out, temporary = tmp_path / "board.json", tmp_path / "temporary"
     temporary.mkdir()
     own = {"HF_ENDPOINT": server.url, "HF_TOKEN": TOKEN, "HF_HOME": str(tmp_path), "TMPDIR": str(temporary),
            "no_proxy": "127.0.0.1"}  # fmt: skip
-    models = f"{server.url.replace('//', '//me:geheim@')}/models.csv?key=geheim"
-    command = ["leaderboard", f"hf://{REPOSITORY}/data/*.parquet", "--resamples", "200", "--metadata", models]
+    models = with_password(server, "models.csv")
+    command = ["leaderboard", f"hf://{REPOSITORY}/data/*.parquet", "--resamples", "20", "--metadata", models]
     command = [sys.executable, "-m", "jaxeval", *command, "--out", str(out)]
     result = subprocess.run(command, env={**os.environ, **own}, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
-    board = json.loads(out.read_text())
-    assert {row["model_name"] for row in board["rows"]} == set(VOTES["model_a"])
-    assert pd.DataFrame(board["rows"])["licence"].notna().sum() == 1
-    told = out.read_text() + result.stdout + result.stderr
-    assert "geheim" not in told
-    assert TOKEN not in told
+    checked_board(out, result.stdout + result.stderr)
+    assert TOKEN not in out.read_text() + result.stdout + result.stderr
     assert list(temporary.iterdir()) == []

@@ -24,21 +24,22 @@ def call(*arguments):
 
 
 def test_a_board(file):
-    printed = call("scores", file, "--resamples", 60)
+    printed = call("scores", file, "--resamples", 20)
     assert "m0 is first with 0." in printed
-    assert "95% intervals of new items like these, 60 resamples of items" in printed
+    assert "95% intervals of new items like these, 20 resamples of items" in printed
     assert "3 models, 120 items, 720 trials" in printed
 
 
 def test_tables_are_those_of_the_library(file, tmp_path):
-    call("scores", file, "--resamples", 60, "--pass-at", 2, "--pass-hat", 2, "--items", "--out", tmp_path / "out/")
+    call("scores", file, "--resamples", 20, "--pass-at", 2, "--pass-hat", 2, "--items", "--out", tmp_path / "out/")
     written = pd.read_csv(tmp_path / "out" / "scores.csv")
-    own = score_leaderboard(pd.read_csv(file), n_resamples=60, progress=False)
+    own = score_leaderboard(pd.read_csv(file), n_resamples=20, progress=False)
     assert written["model_name"].tolist() == own["model_name"].tolist()
     assert written["score"].tolist() == pytest.approx(own["score"].tolist())
     assert {"pass_at_2.csv", "pass_hat_2.csv", "items.csv"} <= {x.name for x in (tmp_path / "out").iterdir()}
 
 
+@pytest.mark.slow
 def test_abilities_and_a_subset(tmp_path):
     answers(40, [0.9, 0.75, 0.6, 0.5, 0.4, 0.2]).to_csv(tmp_path / "scores.csv")
     options = ["--irt", "rasch", "--subset", 5, "--resamples", 20]
@@ -51,12 +52,12 @@ def test_abilities_and_a_subset(tmp_path):
 
 @pytest.mark.parametrize("population", ["items", "trials"])
 def test_populations_and_slices(file, population):
-    printed = call("scores", file, "--by", "topic", "--population", population, "--resamples", 30)
+    printed = call("scores", file, "--by", "topic", "--population", population, "--resamples", 20)
     assert "Category" in printed
 
 
 def test_json_on_standard_output(file):
-    found = json.loads(call("scores", file, "--resamples", 30, "--out", "-", "--format", "json"))
+    found = json.loads(call("scores", file, "--resamples", 20, "--out", "-", "--format", "json"))
     assert "m0" in json.dumps(found)
 
 

@@ -28,7 +28,18 @@ from jaxeval.softelo.judge_diagnostics import diagnose
 WIDTHS = (60, 100, 160)
 LINES = 40
 OBEYED = "\x1b\x9b\x07\x08\r\u202e\u200b"
-DRAWN = {"n_resamples": 40, "level": 0.9, "seed": 0, "progress": False}
+DRAWN = {"n_resamples": 20, "level": 0.9, "seed": 0, "progress": False}
+
+
+_TEXTS = {}
+
+
+def drawn(screen, width, full=False):
+    """What `shown` gives for a screen that is kept, laid out once."""
+    key = id(screen), width, full
+    if key not in _TEXTS:
+        _TEXTS[key] = shown(screen, width, full)
+    return _TEXTS[key]
 
 
 def shown(screen, width, full=False, **options):
@@ -39,20 +50,22 @@ def shown(screen, width, full=False, **options):
 
 @cache
 def leaderboard():
-    return leaderboard_screen(jaxeval.leaderboard(jaxeval.simulate_battles(6000, 50), n_resamples=100))
+    return leaderboard_screen(jaxeval.leaderboard(jaxeval.simulate_battles(6000, 50), n_resamples=20))
 
 
 @cache
 def slices():
     battles = jaxeval.simulate_battles(3000, 8)
-    return leaderboard_screen(jaxeval.leaderboard(battles, by="language", n_resamples=50))
+    return leaderboard_screen(jaxeval.leaderboard(battles, by="language", n_resamples=20))
 
 
 @cache
 def comparison():
-    battles = jaxeval.simulate_battles(6000, 50)
-    found = jaxeval.compare_boards(battles.filter(np.arange(6000) < 5000), battles, n_resamples=100)
-    return comparison_screen(found, found.table.assign(licence="open"))
+    """Of more rows than a screen has."""
+    battles = jaxeval.simulate_battles(1200, 6)
+    found = jaxeval.compare_boards(battles.filter(np.arange(1200) < 1000), battles, n_resamples=20)
+    copies = [found.table.assign(model_name=found.table["model_name"].astype(str) + f"-{k}") for k in range(9)]
+    return comparison_screen(found, pd.concat(copies, ignore_index=True).assign(licence="open"))
 
 
 @cache
@@ -63,16 +76,16 @@ def judge(pairs=()):
     options = {"judgment": ["judge-1", "judge-2"], "model": "model", "item": "item"}
     labelled, judged = jaxeval.JudgedAnswers.from_pandas(answers, **options).split(0.4)
     if pairs:
-        comparison = jaxeval.compare_models(labelled, judged, list(pairs), n_resamples=400)
+        comparison = jaxeval.compare_models(labelled, judged, list(pairs), n_resamples=20)
         return judge_screen(judge_report(comparison.accuracy, comparison), ["read"])
-    accuracy = jaxeval.judge_accuracy(labelled, judged, n_resamples=400)
+    accuracy = jaxeval.judge_accuracy(labelled, judged, n_resamples=20)
     return judge_screen(judge_report(accuracy), ["read"])
 
 
 @cache
 def soft_elo():
-    battles = jaxeval.simulate_judged_battles(1200, 12, noise=2.0, seed=4)
-    held_out = jaxeval.soft_elo(battles, n_resamples=200)
+    battles = jaxeval.simulate_judged_battles(1000, 12, noise=2.0, seed=4)
+    held_out = jaxeval.soft_elo(battles, n_resamples=20)
     found = diagnose(battles, held_out)
     tables = {"models": held_out.models, "summary": held_out.summary.reset_index(),
               "diagnostics": found.headline.reset_index()}  # fmt: skip
@@ -81,7 +94,7 @@ def soft_elo():
 
 @cache
 def predictions():
-    battles = jaxeval.simulate_judged_battles(1200, 12, noise=2.0, seed=4)
+    battles = jaxeval.simulate_judged_battles(1000, 12, noise=2.0, seed=4)
     frame = pd.DataFrame({"model_a": battles.models[battles.model_a], "model_b": battles.models[battles.model_b],
                           "gap": battles.score_difference, "human": battles.human})  # fmt: skip
     new = frame["model_a"].eq("model-03") | frame["model_b"].eq("model-03")
@@ -99,7 +112,7 @@ def anchored():
     frame = pd.DataFrame(rows, columns=["model", "judge", "anchor", "item", "run", "verdict"])
     verdicts = jaxeval.AnchoredVerdicts.from_pandas(frame)
     scores = jaxeval.anchored_scores(verdicts, ["model", "judge", "anchor"])
-    judges = jaxeval.screen_judges(verdicts, -1.0, n_resamples=40)
+    judges = jaxeval.screen_judges(verdicts, -1.0, n_resamples=20)
     tables = {"scores": scores, "judges": judges.table.reset_index(), "pooled": pooled_scores(verdicts, screen=judges),
               "anchor_coverage": diagnose_anchors(scores).coverage.reset_index()}  # fmt: skip
     return anchored_screen(tables, {"judges": "Reliability", "pooled": "Mean"}, ["read"], judges.warnings)
@@ -109,7 +122,7 @@ def anchored():
 def meta():
     rng = np.random.default_rng(0)
     gold = np.arange(16) * 10.0
-    columns = {"gold": gold, **{f"judge {k}": gold / 10 + rng.normal(0, k + 1, 16) for k in range(6)}}
+    columns = {"gold": gold, **{f"judge {k}": gold / 10 + rng.normal(0, k + 1, 16) for k in range(4)}}
     return pd.DataFrame({"model": [f"m{k}" for k in range(16)], **columns})
 
 
@@ -119,14 +132,16 @@ def studies(tmp_path_factory):
     folder = tmp_path_factory.mktemp("studies")
     meta().to_csv(folder / "scores.csv", index=False)
     jaxeval.simulate_votes(4000, 14).to_parquet(folder / "votes.parquet")
-    options = {"few_pairs": False, "deltas": None, "drawn": DRAWN}
+    options = {"few_pairs": False, "drawn": DRAWN}
     evaluators = study_evaluators(
         folder / "scores.csv", gold="gold", model=None, evaluators=(), top=5, improvements=(1.0,), agreement=0.75,
-        n_tiers=4, with_curves=False, **options,
+        deltas=None, n_tiers=4, with_curves=False,
+        **options,
     )  # fmt: skip
     references = study_references(
         folder / "votes.parquet", references=(), sets=(), model_a="model_a", model_b="model_b", winner=None,
-        both_bad="half", item=None, cluster=None, strata=None, budgets=(25, 50), n_repeats=2, n_tiers=4, **options,
+        both_bad="half", item=None, cluster=None, strata=None, deltas=(4.0, 12.0), budgets=(10, 40), n_repeats=3,
+        n_tiers=4, **options,
     )  # fmt: skip
     return {name: study_findings(study, DRAWN).screen() for name, study in
             (("evaluators", evaluators), ("references", references))}  # fmt: skip
@@ -135,7 +150,7 @@ def studies(tmp_path_factory):
 SCREENS = {
     "leaderboard": (leaderboard, "model-01 leads with "),
     "slices": (slices, "language = "),
-    "compare-boards": (comparison, "none of 50 models moved at the 95% level; the largest difference is that of "),
+    "compare-boards": (comparison, "none of 6 models moved at the 95% level; the largest difference is that of "),
     "judge": (judge, "Believe PPI++"),
     "comparison": (lambda: judge((("model-1", "model-2"), ("model-1", "model-3"))), "Believe PPI++"),
     "soft-elo": (soft_elo, "The judge's soft ratings of models held out are "),
@@ -156,15 +171,15 @@ def screen(request):
 @pytest.mark.parametrize("width", WIDTHS)
 class TestEveryScreen:
     def test_begins_with_the_answer(self, screen, width):
-        assert " ".join(shown(screen[0], width).split()).startswith(screen[1].strip())
+        assert " ".join(drawn(screen[0], width).split()).startswith(screen[1].strip())
 
     def test_is_at_most_a_screen_and_as_wide(self, screen, width):
-        lines = shown(screen[0], width).splitlines()
+        lines = drawn(screen[0], width).splitlines()
         assert len(lines) <= LINES
         assert max(map(cell_len, lines)) <= width
 
     def test_in_full_lacks_nothing(self, screen, width):
-        text = shown(screen[0], width, full=True)
+        text = drawn(screen[0], width, full=True)
         flat = "".join(text.split())
         assert "--full" not in text
         for sentence in (*screen[0].answer, *screen[0].advice, *screen[0].warnings):
@@ -176,7 +191,7 @@ class TestEveryScreen:
                 assert all("".join(cell.split()) in flat for cell in cells)
 
     def test_without_colour_it_says_the_same(self, screen, width):
-        plain = shown(screen[0], width)
+        plain = drawn(screen[0], width)
         coloured = shown(
             screen[0], width, force_terminal=True, color_system="standard", height=LINES, legacy_windows=False
         )
@@ -189,22 +204,27 @@ class TestEveryScreen:
 @pytest.mark.parametrize("width", WIDTHS)
 def test_ratings_have_the_same_headings(width):
     """Of every command that rates."""
-    heads = [next(line for line in shown(screen, width, full=True).splitlines() if "+/-" in line).split()
+    heads = [next(line for line in drawn(screen, width, full=True).splitlines() if "+/-" in line).split()
              for screen in (leaderboard(), soft_elo(), predictions()[1], anchored())]  # fmt: skip
     for own in heads:
         at = own.index("Model")
         assert own[at : at + 3] == ["Model", "Rating", "+/-"]
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_hostile_names_are_shown_and_not_obeyed(width):
+@cache
+def hostile():
     rng = np.random.default_rng(0)
     names = np.array([name for name in NAMES if name])
     names = np.append(names, [f"model-{k}" for k in range(len(names), 50)])  # a board as large as the first above
     a = rng.integers(len(names), size=6000)
     b = (a + rng.integers(1, len(names), size=6000)) % len(names)
     votes = pd.DataFrame({"model_a": names[a], "model_b": names[b], "winner": rng.choice(["model_a", "model_b"], 6000)})
-    screen = leaderboard_screen(jaxeval.leaderboard(jaxeval.Battles.from_pandas(votes), n_resamples=50))
+    return leaderboard_screen(jaxeval.leaderboard(jaxeval.Battles.from_pandas(votes), n_resamples=20))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_hostile_names_are_shown_and_not_obeyed(width):
+    screen = hostile()
     text = shown(screen, width, full=True)
     assert not set(OBEYED) & set(text)
     assert "[bold red]rich[/]" in text
@@ -213,7 +233,7 @@ def test_hostile_names_are_shown_and_not_obeyed(width):
 
 
 def test_what_is_known_of_models_besides_is_shown():
-    board = jaxeval.leaderboard(jaxeval.simulate_battles(2_000, 4, seed=0), n_resamples=200, rank_at_most=1)
+    board = jaxeval.leaderboard(jaxeval.simulate_battles(2_000, 4, seed=0), n_resamples=20, rank_at_most=1)
     joined = board.assign(organization=["red\x1b", None, "blue", "blue"])
     joined.attrs = board.attrs
     text = shown(leaderboard_screen(joined), 160)

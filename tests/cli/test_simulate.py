@@ -45,26 +45,31 @@ def test_the_same_seed_writes_the_same_files(folder, tmp_path):
     assert same == {"families"}
 
 
+def repeated(line):
+    """A line much like one that is shown for such a file, which `test_look.test_every_line_runs` runs."""
+    return pytest.param(line, marks=pytest.mark.slow)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
-        "leaderboard votes.parquet --resamples 50 --features length_a:length_b",
-        "leaderboard votes.parquet --judged verdicts.parquet --item prompt --resamples 50",
+        repeated("leaderboard votes.parquet --resamples 20 --features length_a:length_b"),
+        "leaderboard votes.parquet --judged verdicts.parquet --item prompt --resamples 20",
         "audit votes.parquet --parts board,who_votes,drift --voter voter --time time --lengths length_a:length_b "
-        "--families families.csv --resamples 50",
+        "--families families.csv --resamples 20",
         "next votes.parquet --k 20",
-        "agreement judges.csv --human human,expert --judges judge-1,judge-2,judge-3 --resamples 50",
-        "panel panel.parquet --resamples 50",
-        "agreement replies.jsonl --resamples 50",
-        "soft-elo merge judged.csv --new new.csv --level 0.8 --resamples 50",
-        "judge --calibration labelled.csv --test answers.csv --judgment judge-1 --judgment judge-2 --model model "
-        "--item item --resamples 50",
-        "anchored anchored.csv --resamples 50",
-        "meta evaluators.csv --gold arena --resamples 50",
-        "rankings rankings.csv --resamples 50",
-        "scores scores.csv --cluster passage --resamples 50",
+        repeated("agreement judges.csv --human human,expert --judges judge-1,judge-2,judge-3 --resamples 20"),
+        repeated("panel panel.parquet --resamples 20"),
+        repeated("agreement replies.jsonl --resamples 20"),
+        "soft-elo merge judged.csv --new new.csv --level 0.8 --resamples 20",
+        repeated("judge --calibration labelled.csv --test answers.csv --judgment judge-1 --judgment judge-2 "
+                 "--model model --item item --resamples 20"),
+        repeated("anchored anchored.csv --resamples 20"),
+        repeated("meta evaluators.csv --gold arena --resamples 20"),
+        repeated("rankings rankings.csv --resamples 20"),
+        repeated("scores scores.csv --cluster passage --resamples 20"),
     ],
-)
+)  # fmt: skip
 def test_commands_read_them_as_they_are(folder, monkeypatch, arguments):
     monkeypatch.chdir(folder)
     assert run(*arguments.split(), "--out", "-").output

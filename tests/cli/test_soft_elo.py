@@ -8,6 +8,8 @@ from click.testing import CliRunner
 import jaxeval
 from jaxeval.cli.main import main
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 
 def run(*arguments):
     return CliRunner().invoke(main, [str(a) for a in arguments])
@@ -38,7 +40,7 @@ COLUMNS = ("--score-difference", "gap", "--labels", "a_wins_1")
 @pytest.mark.slow
 def test_file_prints_the_headline_tables_and_writes_the_rest(files, tmp_path):
     out = tmp_path / "out"
-    result = run("soft-elo", files / "known.csv", *COLUMNS, "--resamples", 200, "--level", 0.8, "--out", out, "--by",
+    result = run("soft-elo", files / "known.csv", *COLUMNS, "--resamples", 20, "--level", 0.8, "--out", out, "--by",
                  "language", "--budget")  # fmt: skip
     assert result.exit_code == 0, result.output
     assert "Held-out ratings against human ratings" in result.stdout
@@ -46,7 +48,7 @@ def test_file_prints_the_headline_tables_and_writes_the_rest(files, tmp_path):
     assert "left out: verdict disagreement: no verdict column was named; position bias" in result.stdout
     held_out = jaxeval.soft_elo(
         jaxeval.read_judged_battles(files / "known.csv", score_difference="gap", label_coding="a_wins_1"),
-        n_resamples=200,
+        n_resamples=20,
     )
     assert f"{held_out.summary.loc['soft', 'mae']:.1f}" in result.stdout
     read = pd.read_csv(out / "models.csv")
@@ -59,22 +61,39 @@ def test_file_prints_the_headline_tables_and_writes_the_rest(files, tmp_path):
 
 @pytest.mark.slow
 def test_report_is_the_same_command(files):
-    options = (files / "known.csv", *COLUMNS, "--resamples", 200)
+    options = (files / "known.csv", *COLUMNS, "--resamples", 20)
     assert run("soft-elo", *options).stdout == run("soft-elo", "report", *options).stdout
 
 
-def test_warnings_are_printed(files):
-    result = run("soft-elo", files / "known.csv", *COLUMNS, "--resamples", 200, "--level", 0.99)
+@pytest.fixture(scope="module")
+def prompted(files):
+    """The battles with their prompts, and verdicts that differ from the scores."""
+    frame = pd.read_csv(files / "known.csv")
+    frame = frame.assign(prompt=np.arange(len(frame)) // 20, verdict=(frame["gap"] > 1) * 1.0)
+    frame.to_csv(files / "prompts.csv", index=False)
+    return files / "prompts.csv"
+
+
+def test_warnings_clusters_and_hard_labels_are_told(prompted, tmp_path):
+    options = (*COLUMNS, "--resamples", 20, "--level", 0.99, "--cluster", "prompt")
+    result = run("soft-elo", prompted, *options, "--hard-label", "scores")
     text = " ".join(result.stdout.split())
     assert result.exit_code == 0, result.output
+    assert "20 resamples of prompt, seed 0" in text
+    assert "hard label: sign of the scores" in text
     assert "warning: 5 calibration models support levels up to 0.8333, so intervals at 0.99 are infinite" in text
+    frame = pd.read_csv(prompted)
+    frame.assign(prompt=frame["prompt"].where(frame.index > 4)).to_csv(tmp_path / "prompts.csv", index=False)
+    missing = run("soft-elo", tmp_path / "prompts.csv", *options)
+    assert missing.exit_code != 0
+    assert "column 'prompt' has 5 missing values (first in row 0" in " ".join(missing.stderr.split())
 
 
 def test_too_few_models_for_intervals_are_rated_all_the_same(tmp_path):
     path, out = tmp_path / "few.csv", tmp_path / "study"
     rows = [("a", "b", 1, 2), ("b", "c", 0, -1), ("a", "c", 1, 3), ("c", "a", 1, -2), ("b", "a", 0.5, 0)]
     pd.DataFrame(rows, columns=["model_a", "model_b", "human", "gap"]).to_csv(path, index=False)
-    options = ("--score-difference", "gap", "--labels", "a_wins_1", "--resamples", 200, "--out", out)
+    options = ("--score-difference", "gap", "--labels", "a_wins_1", "--resamples", 20, "--out", out)
     result = run("soft-elo", path, *options)
     assert result.exit_code == 0, result.output
     assert "no conformal intervals" in " ".join(result.stdout.split())
@@ -122,7 +141,7 @@ def test_a_default_level_is_lowered_and_a_given_one_is_not(files, tmp_path):
     result = run("soft-elo", *options, "--level", 0.9)
     assert result.exit_code != 0
     assert "its 6 models support levels up to 0.8571" in " ".join(result.stderr.split())
-    text = " ".join(run("soft-elo", tmp_path / "few.csv", *COLUMNS, "--resamples", 200, "--full").stdout.split())
+    text = " ".join(run("soft-elo", tmp_path / "few.csv", *COLUMNS, "--resamples", 20, "--full").stdout.split())
     assert "level 0.75: 3 models calibrate, 3 tested" in text
     for sentence in ("random splits: 3", "leave-one-out intervals: 5", "widths: 6"):
         assert f"warning: {sentence} calibration models support levels up to" in text
@@ -177,8 +196,9 @@ def test_bad_input_is_one_message_and_a_nonzero_exit(files, tmp_path):
         assert "Traceback" not in result.output
 
 
+@pytest.mark.slow
 def test_sample_gives_the_known_answers(data, tmp_path):
-    options = ("--labels", "a_wins_0", "--ridge", 0.005, "--resamples", 200, "--out", tmp_path)
+    options = ("--labels", "a_wins_0", "--ridge", 0.005, "--resamples", 20, "--out", tmp_path)
     result = run("soft-elo", data / "softelo_sample.csv", *options)
     assert result.exit_code == 0, result.output
     summary = pd.read_csv(tmp_path / "summary.csv").set_index("method")
@@ -187,22 +207,18 @@ def test_sample_gives_the_known_answers(data, tmp_path):
     assert summary.loc["soft", "beta"] == pytest.approx(0.655205, abs=2e-6)
 
 
-def test_clusters_and_hard_labels(files, tmp_path):
-    path, out = tmp_path / "prompts.csv", tmp_path / "study"
-    frame = pd.read_csv(files / "known.csv")
-    frame = frame.assign(prompt=np.arange(len(frame)) // 20, verdict=(frame["gap"] > 1) * 1.0)
-    frame.to_csv(path, index=False)
-    options = ("soft-elo", path, *COLUMNS, "--resamples", 200, "--level", 0.8)
+@pytest.mark.slow
+def test_clusters_and_hard_labels(prompted, tmp_path):
+    out = tmp_path / "study"
+    options = ("soft-elo", prompted, *COLUMNS, "--resamples", 20, "--level", 0.8)
     result = run(*options, "--cluster", "prompt", "--hard-label", "scores", "--out", out, "--full")
     assert result.exit_code == 0, result.output
     text = " ".join(result.stdout.split())
-    assert "200 resamples of prompt, seed 0" in text
-    assert "hard label: sign of the scores" in text
     assert "verdict and label of the scores differ in" in text
     for measure in ("temperature (beta)", "ECE of a judge without error", "ECE without that noise"):
         assert measure in text
-    judged = jaxeval.read_judged_battles(path, score_difference="gap", label_coding="a_wins_1", hard_label="scores")
-    expected = jaxeval.soft_elo(judged, n_resamples=200, cluster="prompt").models
+    judged = jaxeval.read_judged_battles(prompted, score_difference="gap", label_coding="a_wins_1", hard_label="scores")
+    expected = jaxeval.soft_elo(judged, n_resamples=20, cluster="prompt").models
     found = pd.read_csv(out / "models.csv")
     np.testing.assert_allclose(found["standard_error"], expected["standard_error"])
     assert (found["n_clusters"] == expected["n_clusters"]).all()
@@ -210,12 +226,9 @@ def test_clusters_and_hard_labels(files, tmp_path):
     beta = pd.read_csv(out / "diagnostics.csv").set_index("measure").loc["temperature (beta)"]
     assert (beta["upper"] - beta["lower"]) / 2 == pytest.approx(1.959964 * fit.standard_error, rel=1e-6)
     assert "hard label: the judge's verdict" in run(*options).stdout
-    frame.assign(prompt=frame["prompt"].where(frame.index > 4)).to_csv(path, index=False)
-    result = run(*options, "--cluster", "prompt")
-    assert result.exit_code != 0
-    assert "column 'prompt' has 5 missing values (first in row 0" in " ".join(result.stderr.split())
 
 
+@pytest.mark.slow
 def test_raw_replies_need_no_option_and_all_judges_are_read(tmp_path):
     raw = jaxeval.simulate_judge_outputs(300, 6, judge_noise=[0, 1], seed=4)
     raw.to_json(tmp_path / "raw.jsonl", orient="records", lines=True)
@@ -248,8 +261,11 @@ def test_options_of_replies(tmp_path):
     assert "is not the least and the largest score" in odd.output
 
 
+MERGE = ("--score-difference", "gap", "--labels", "a_wins_1", "--resamples", 20)
+
+
 def test_merge_places_new_models_on_the_board_of_votes(files, tmp_path):
-    out, options = tmp_path / "board", ("--score-difference", "gap", "--labels", "a_wins_1", "--resamples", 100)
+    out, options = tmp_path / "board", MERGE
     result = run("soft-elo", "merge", files / "known.csv", "--new", files / "new.parquet", *options, "--out", out)
     assert result.exit_code == 0, result.output
     text = " ".join(result.stdout.split())
@@ -263,10 +279,20 @@ def test_merge_places_new_models_on_the_board_of_votes(files, tmp_path):
         jaxeval.read_judged_battles(path, score_difference="gap", label_coding="a_wins_1", human=human)
         for path, human in ((files / "known.csv", None), (files / "new.parquet", False))
     ]
-    expected = jaxeval.merge_boards(*judged, n_resamples=100).table.set_index("model_name")
+    expected = jaxeval.merge_boards(*judged, n_resamples=20).table.set_index("model_name")
     np.testing.assert_allclose(written["rating"], expected["rating"])
     assert written.loc["model-03", "rests_on"] == "judge"
-    # One file holds both; people's votes may be another.
+    none = run("soft-elo", "merge", files / "known.csv", *options)
+    assert none.exit_code == 1
+    assert "none is new" in none.stderr
+
+
+@pytest.mark.slow
+def test_merge_of_one_file_and_of_the_votes_of_another(files, tmp_path):
+    options = MERGE
+    two = ("soft-elo", "merge", files / "known.csv", "--new", files / "new.parquet", *options)
+    assert run(*two, "--out", tmp_path / "board.csv").exit_code == 0
+    expected = pd.read_csv(tmp_path / "board.csv")
     known, new = pd.read_csv(files / "known.csv"), pd.read_parquet(files / "new.parquet")
     pd.concat([known, new]).to_csv(tmp_path / "both.csv", index=False)
     known.dropna(subset="human").assign(
@@ -274,18 +300,15 @@ def test_merge_places_new_models_on_the_board_of_votes(files, tmp_path):
     )[["model_a", "model_b", "winner"]].to_csv(tmp_path / "votes.csv", index=False)  # fmt: skip
     one = run("soft-elo", "merge", tmp_path / "both.csv", *options, "--out", tmp_path / "one.csv", "--quiet")
     assert one.exit_code == 0, one.output
-    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "one.csv"), pd.read_csv(out / "leaderboard.csv"))
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "one.csv"), expected)
     other = run("soft-elo", "merge", tmp_path / "both.csv", *options, "--votes", tmp_path / "votes.csv", "--out",
                 tmp_path / "two.csv")  # fmt: skip
     assert other.exit_code == 0, other.output
     two = pd.read_csv(tmp_path / "two.csv").set_index("model_name")
-    np.testing.assert_allclose(two["rating"], expected["rating"].reindex(two.index))
-    none = run("soft-elo", "merge", files / "known.csv", *options)
-    assert none.exit_code == 1
-    assert "none is new" in none.stderr
+    np.testing.assert_allclose(two["rating"], expected.set_index("model_name")["rating"].reindex(two.index))
 
 
-@pytest.mark.parametrize("method", ["soft", "hard"])
+@pytest.mark.parametrize("method", ["soft", pytest.param("hard", marks=pytest.mark.slow)])
 def test_a_calibration_of_replies_rates_new_models_by_replies(tmp_path, method):
     raw = jaxeval.simulate_judge_outputs(1200, 12, judge_noise=[0], seed=4)
     new = (raw["model_a"] == "model-03") | (raw["model_b"] == "model-03")

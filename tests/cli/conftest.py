@@ -1,0 +1,12 @@
+import pytest
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Figures of a folder are made, and their files stay empty: the tests of figures draw them, which takes longer."""
+
+    def touch(figures, folder):
+        for name in figures:
+            (folder / f"{name}.png").touch()
+
+    monkeypatch.setattr("jaxeval.plots.style.save_figures", touch)
