@@ -245,9 +245,9 @@ def test_a_hundred_million_battles_in_a_few_rows():
             "wins_b": [10_000_000, 10_000_000, 15_000_000],
         }
     )
-    result = jaxeval.bootstrap(table, 1000)
+    result = jaxeval.bootstrap(table, 200)
     assert result.fit.report.n_battles == 100_000_000
-    error = 1 / np.sqrt(2 * 1000)  # of a standard deviation, relative
+    error = 1 / np.sqrt(2 * 200)  # of a standard deviation, relative
     np.testing.assert_allclose(result.standard_errors, result.fit.standard_errors, rtol=4 * error)
 
 

@@ -32,6 +32,23 @@ def mean_and_error(per_board):
     return np.mean(per_board), np.std(per_board, ddof=1) / np.sqrt(len(per_board))
 
 
+def test_a_few_small_boards():
+    """320 intervals of ratings and 1,120 of differences: a wrong gauge, scale or tie rule costs tens of %."""
+    votes, truth = simulate_boards(40, 8, 2000, 1000, popularity_exponent=0.0)
+    ratings, differences, pairs = [], [], np.triu_indices(8, 1)
+    for seed, board in bootstrap(votes, 150, by="board").items():
+        interval, true = board.interval(0.95), truth[seed][board.models]
+        ratings.append(((interval.lower <= true) & (true <= interval.upper)).mean())
+        lower, upper = (bound.to_numpy()[pairs] for bound in board.difference_interval(0.95))
+        apart = np.subtract.outer(true.to_numpy(), true.to_numpy())[pairs]
+        differences.append(((lower <= apart) & (apart <= upper)).mean())
+    for covered in (ratings, differences):
+        coverage, error = mean_and_error(covered)
+        assert abs(coverage - 0.95) < 4 * error
+        assert error < 0.025
+
+
+@pytest.mark.slow
 def test_ratings(boards):
     """4,000 percentile intervals in the mean gauge; the share covered has a standard error of 0.35 %."""
     fitted, truth = boards
@@ -54,6 +71,7 @@ def test_ratings(boards):
         assert abs(share - 0.025) < 4 * error
 
 
+@pytest.mark.slow
 def test_differences(boards):
     """Intervals of all differences, board by board."""
     fitted, truth = boards

@@ -69,7 +69,10 @@ def agreement():
     return jaxeval.judge_agreement(votes, judges=["judge-1", "judge-2"], n_resamples=B)
 
 
-@pytest.fixture(params=["ratings", "soft", "merged", "agreement", "comparison", "scores", "screen", "tau", "study"])
+ESTIMATORS = ["ratings", "soft", "merged", "agreement", "comparison", "scores", "screen", "tau", "study"]
+
+
+@pytest.fixture(params=ESTIMATORS)
 def joint(request):
     """The draws of one estimator, of names with one level."""
     if request.param == "tau":
@@ -89,7 +92,7 @@ def joint(request):
     return found.joint.of(**chosen)
 
 
-def test_tables_figures_and_files_take_them_all(joint, tmp_path):
+def test_tables_and_files_take_them_all(joint, tmp_path):
     n = len(joint.names)
     table = joint.table(0.9)
     assert len(table) == n
@@ -101,10 +104,19 @@ def test_tables_figures_and_files_take_them_all(joint, tmp_path):
     pd.testing.assert_frame_equal(again.table(0.9), table)
     np.testing.assert_array_equal(again.draws, joint.draws)
     assert (again.gauge, again.warnings, again.precision) == (joint.gauge, joint.warnings, joint.precision)
+
+
+@pytest.mark.parametrize(
+    "joint",
+    ["ratings", *(pytest.param(name, marks=pytest.mark.slow) for name in ESTIMATORS if name != "ratings")],
+    indirect=True,
+)
+def test_figures_take_them_all(joint):
+    ranked = joint.table(0.9)["rank"].notna().sum()
     for number, plot in enumerate((plots.plot_draws, plots.plot_ranks, plots.plot_draw_differences)):
-        figure = plot(again, level=0.9)
+        figure = plot(joint, level=0.9)
         figure.draw_without_rendering()
-        assert len(figure.axes[0].get_yticks()) == table["rank"].notna().sum() - (number == 2)
+        assert len(figure.axes[0].get_yticks()) == ranked - (number == 2)
 
 
 def test_tiers_and_ranks_are_those_of_the_twin(joint):

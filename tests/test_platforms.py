@@ -24,16 +24,24 @@ from jaxeval.ratings.vote_groups import VoteGroups
 PRODUCTS = {"dot", "einsum", "inner", "matmul", "outer", "tensordot", "vdot", "vecdot"}
 
 
-@pytest.mark.parametrize("platform", ["cuda", "rocm", "tpu"])
-@pytest.mark.parametrize("scheme", SCHEMES)
+#: What is traced alike is traced once. A GPU's branches and a TPU's are apart.
+TRACED_ALIKE = [("cuda", "rocm"), ("tpu",)]
+
+
+@pytest.mark.parametrize("platforms", TRACED_ALIKE, ids="-".join)
+@pytest.mark.parametrize(
+    "scheme",
+    ["multinomial", *(pytest.param(scheme, marks=pytest.mark.slow) for scheme in SCHEMES if scheme != "multinomial")],
+)
 @pytest.mark.parametrize("solver", [0, 1, 2])
-def test_refits_lower(monkeypatch, platform, scheme, solver):
-    assert_lowers(monkeypatch, BootstrapOptions(scheme=scheme), solver, platform)
+def test_refits_lower(monkeypatch, platforms, scheme, solver):
+    assert_lowers(monkeypatch, BootstrapOptions(scheme=scheme), solver, platforms)
 
 
-@pytest.mark.parametrize("platform", ["cuda", "rocm", "tpu"])
-def test_refits_with_a_penalty_lower(monkeypatch, platform):
-    assert_lowers(monkeypatch, BootstrapOptions(penalty="firth"), 0, platform)
+@pytest.mark.slow
+@pytest.mark.parametrize("platforms", TRACED_ALIKE, ids="-".join)
+def test_refits_with_a_penalty_lower(monkeypatch, platforms):
+    assert_lowers(monkeypatch, BootstrapOptions(penalty="firth"), 0, platforms)
 
 
 @pytest.mark.parametrize("platform", ["cpu", "cuda", "rocm", "tpu"])
@@ -73,11 +81,13 @@ def refits(options, solver):
     return program, (*call.args, chunks)
 
 
-def assert_lowers(monkeypatch, options, solver, platform):
-    monkeypatch.setattr("jaxeval.kernels.batch.chunks.traced_for", lambda _: traced_for(platform))
+def assert_lowers(monkeypatch, options, solver, platforms):
+    monkeypatch.setattr("jaxeval.kernels.batch.chunks.traced_for", lambda _: traced_for(platforms[0]))
     program, arguments = refits(options, solver)
     with double_precision():
-        assert "while" in program.trace(*arguments).lower(lowering_platforms=(platform,)).as_text()
+        traced = program.trace(*arguments)
+        for platform in platforms:
+            assert "while" in traced.lower(lowering_platforms=(platform,)).as_text()
 
 
 @pytest.mark.parametrize("path", sorted(Path(kernels.__path__[0]).rglob("*.py")), ids=lambda path: path.stem)

@@ -297,7 +297,7 @@ class TestFaults:
         whole = write(VOTES[:600], tmp_path / "whole.parquet").read_bytes()
         path, rng = tmp_path / "votes.parquet", np.random.default_rng(0)
         errors = []
-        for place, bit in zip(rng.integers(len(whole), size=300), rng.integers(8, size=300), strict=True):
+        for place, bit in zip(rng.integers(len(whole), size=100), rng.integers(8, size=100), strict=True):
             data = bytearray(whole)
             data[place] ^= 1 << bit
             path.write_bytes(data)
@@ -305,7 +305,7 @@ class TestFaults:
                 read_battles(path, keep=["language"])
             except DataError as error:
                 errors.append(str(error))
-        assert len(errors) > 30
+        assert len(errors) > 10
         assert all(error.startswith("votes.parquet: ") for error in errors)
 
     def test_csv_lines_that_change_midway(self, tmp_path):

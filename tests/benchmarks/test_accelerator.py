@@ -10,6 +10,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import jaxeval
+
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 # Stands for the process that runs steps.
@@ -49,9 +51,9 @@ def modules(monkeypatch):
     return SimpleNamespace(command=accelerator, page=accelerator_page, steps=accelerator_steps)
 
 
-def run(folder, *options):
-    """The steps of a small check-up into ``folder``, and what it prints."""
-    command = [sys.executable, BENCHMARKS / "accelerator.py", "--small", "--out", folder, *options]
+def run(folder):
+    """A small check-up into ``folder``, and what it prints."""
+    command = [sys.executable, BENCHMARKS / "accelerator.py", "--small", "--out", folder]
     environ = {**os.environ, "JAX_PLATFORMS": "cpu"}
     done = subprocess.run(list(map(str, command)), env=environ, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -78,19 +80,27 @@ def check(record, modules):
     assert "Without a result" not in section
 
 
-def test_a_check_up_in_small(tmp_path, modules):
-    steps = ["machine", "ceilings", "equality", "S/1,000", "profile"]
-    record, said = run(tmp_path / "new", "--steps", *steps)
-    assert list(record["steps"]) == steps
-    assert (tmp_path / "new" / "profile.xplane.pb").stat().st_size > 0
-    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["checkup.json", "profile.xplane.pb"]
-    assert "S/1,000: done" in said
-    check(record, modules)
+def test_a_step_is_measured(tmp_path, modules, monkeypatch, capsys):
+    """A board smaller than that of a small check-up, in this process."""
+    votes = jaxeval.simulate_battles(500, 8, seed=0)
+    monkeypatch.setattr(modules.steps, "board", lambda name: votes)
+    monkeypatch.setattr(modules.command, "SMALL", modules.steps.SMALL._replace(resamples=(16,)))
+    modules.command.work(tmp_path, ["machine", "S/16"], ends=modules.command.time.time() + 60, small=True)
+    steps = modules.command.read(tmp_path)["steps"]
+    assert [(name, step["state"]) for name, step in steps.items()] == [("machine", "done"), ("S/16", "done")]
+    assert "S/16: done" in capsys.readouterr().out
+    found = steps["S/16"]["found"]
+    assert (found["votes"], found["models"], found["resamples"], found["converged"]) == (500, 8, 16, True)
+    assert found["waited_seconds"]["in_programs"] > 0
+    assert found["counted"]["words"] > 0
 
 
 @pytest.mark.slow
 def test_all_of_it_in_small(tmp_path, modules):
-    record, _ = run(tmp_path)
+    record, said = run(tmp_path)
+    assert "S/1,000: done" in said
+    assert (tmp_path / "profile.xplane.pb").stat().st_size > 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkup.json", "profile.xplane.pb"]
     assert set(record["steps"]) == {*modules.steps.steps_of(modules.steps.SMALL), "equality"}
     assert record["steps"]["other chunks"]["found"]["S"] == pytest.approx({"other_chunks": 0, "again": 0}, abs=1e-10)
     check(record, modules)

@@ -244,16 +244,17 @@ class TestMemory:
 
     def test_results_take_what_is_counted(self):
         battles = simulate_battles(240, 16, seed=3)  # so many models have no padding, which is counted too
-        bootstrap(battles, 4000, chunk_size=8)  # compiles
+        bootstrap(battles, 2000, chunk_size=8)  # compiles
         tracemalloc.start()
-        n = bootstrap(battles, 4000, chunk_size=8).draws.size
+        n = bootstrap(battles, 2000, chunk_size=8).draws.size
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < 1.1 * n * refits.RESULT_BYTES + 100_000
 
+    @pytest.mark.slow
     def test_results_of_a_tie_model_are_counted(self, battles):
         with pytest.raises(MemoryLimitError, match="would do"):
-            bootstrap(battles, 100_000, ties="davidson", memory_limit=50_000_000)
+            bootstrap(battles, 2_000, ties="davidson", memory_limit=1_000_000)
 
     def test_bad_limits(self, battles):
         with pytest.raises(TypeError, match="memory_limit must be an integer"):

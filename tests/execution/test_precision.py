@@ -12,15 +12,20 @@ from jaxeval.execution.precision import double_precision
 FORKED = """
 import os, warnings
 import jax, jaxeval
+from jaxeval.execution.precision import double_precision
 warnings.simplefilter("ignore")  # JAX and Python warn of every fork
 votes = jaxeval.simulate_battles(200, 4)
 
-def told_by_a_child():
+def total():
+    with double_precision():
+        return float(jax.numpy.arange(0.1, 4).sum())
+
+def told_by_a_child(compute):
     inlet, outlet = os.pipe()
     child = os.fork()
     if child == 0:
         try:
-            text = str(float(jaxeval.fit_bradley_terry(votes).ratings.mean()))
+            text = str(compute())
         except jaxeval.ProcessError as error:
             text = str(error)
         os.write(outlet, text.encode())
@@ -28,10 +33,10 @@ def told_by_a_child():
     os.waitpid(child, 0)
     return os.read(inlet, 10_000).decode()
 
-print(told_by_a_child())
+print(told_by_a_child(total))
 jax.numpy.zeros(1)  # not by us
-print(told_by_a_child())
-print(jaxeval.fit_bradley_terry(votes).ratings.mean())
+print(told_by_a_child(lambda: jaxeval.fit_bradley_terry(votes)))
+print(total())
 """
 
 
