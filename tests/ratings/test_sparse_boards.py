@@ -29,7 +29,7 @@ from jaxeval.ratings.refits import Refitted
 from jaxeval.ratings.sparse_boards import SPARSE_MODELS, resolved
 from jaxeval.ratings.sparse_refits import SparseRefits, sparse_refits
 from jaxeval.ratings.vote_groups import vote_groups
-from jaxeval.statistics.comparison import MOST_SQUARE
+from jaxeval.statistics import comparison
 
 # Both methods stop within 1e-8 logits of the maximum of a resample.
 SAME_ELO = 4e-6
@@ -50,6 +50,7 @@ def matches(n=1500, m=70, seed=0, soft=False):
     table = pd.DataFrame({"model_a": [f"p{i}" for i in a], "model_b": [f"p{i}" for i in b], "target": target})
     table["voter"] = rng.integers(0, len(a) // 2, len(a))
     table["season"] = np.where(rng.random(len(a)) < 0.5, "spring", "autumn")
+    table["own voter"] = table["season"] + table["voter"].astype(str)  # who votes in one season
     if soft:
         table["target"] = (table["target"] * 3 + rng.integers(0, 3, len(a))) / 5
         table["weight"] = rng.integers(1, 4, len(a)) / 2
@@ -126,7 +127,9 @@ class TestFit:
             np.testing.assert_allclose(found[[names[m] for m in fit.index]], fit, atol=1e-6)
 
     def test_nobody_has_a_finite_rating(self):
-        table = pd.DataFrame({"model_a": ["a", "c"], "model_b": ["b", "d"], "target": [1.0, 1.0]})
+        """The pairs are those of the other board: one program fits both."""
+        table = matches()
+        table["target"] = (table["model_a"] < table["model_b"]).astype(float)
         dense, sparse = (fit_bradley_terry(Battles.from_pandas(table), method=m) for m in ("dense", "sparse"))
         assert_same_fit(sparse, dense)
 
@@ -136,6 +139,7 @@ def resampled(battles):
     return bootstrap(battles, 16, seed=3, method="sparse", progress=False)
 
 
+@pytest.mark.slow
 class TestWeakBridges:
     """Two groups of equal numbers in every pair, joined by four battles won 3:1: their gap is known."""
 
@@ -191,11 +195,16 @@ class TestBootstrap:
         given = {"scheme": "bayesian", "ridge": 0.2, "reweight": True, "progress": False}
         assert_same_draws(*(bootstrap(battles, 12, method=method, **given) for method in ("sparse", "dense")))
 
-    @pytest.mark.parametrize("scheme", ["multinomial", "poisson", "bayesian", "cluster"])
+    @pytest.mark.parametrize(
+        ("scheme", "strata"),
+        [("multinomial", None), ("poisson", None), ("bayesian", None), ("cluster", None), ("multinomial", "season"),
+         ("cluster", "season")],
+    )  # fmt: skip
     @pytest.mark.parametrize("label", ["", "spring"])
-    def test_draws_are_those_of_the_dense_method(self, battles, scheme, label):
+    def test_draws_are_those_of_the_dense_method(self, battles, scheme, strata, label):
         cells, cell = battles.compress(slice(None))
-        groups = vote_groups(battles, "voter" if scheme == "cluster" else None, None)(slice(None), cell)
+        cluster = ("own voter" if strata else "voter") if scheme == "cluster" else None
+        groups = vote_groups(battles, cluster, strata)(slice(None), cell)
         options = [BootstrapOptions(scheme=scheme, method=method) for method in ("dense", "sparse")]
         dense, sparse = (fit_boards([(battles.models, cells)], own)[0] for own in options)
         refits = dense_refits([dense], [label], [groups], options[0])
@@ -285,14 +294,22 @@ class TestChoice:
                 call(battles, ties="davidson", method="sparse")
 
 
-@pytest.fixture(scope="module")
-def wide():
+@pytest.fixture(scope="module", params=["few", pytest.param("thousands", marks=pytest.mark.slow)])
+def wide(request, resampled):
+    """More models than a table of all pairs may have: more than 10,000, or 76 where 50 are the most."""
+    if request.param == "few":
+        with pytest.MonkeyPatch.context() as patch:
+            for limit in ("statistics.comparison.MOST_SQUARE", "ratings.bradley_terry_fit.MOST_SQUARE",
+                          "ratings.boards.MOST_INVERTED"):  # fmt: skip
+                patch.setattr(f"jaxeval.{limit}", 50)
+            yield resampled
+        return
     rng = np.random.default_rng(0)
     n, m = 21_000, 10_500  # some of which have no battle
     a, b = rng.integers(0, m, (2, n))
     keep = a != b
     table = pd.DataFrame({"model_a": a[keep], "model_b": b[keep], "target": rng.integers(0, 3, keep.sum()) / 2})
-    return bootstrap(Battles.from_pandas(table), 3, progress=False)
+    yield bootstrap(Battles.from_pandas(table), 3, progress=False)
 
 
 class TestWide:
@@ -302,7 +319,7 @@ class TestWide:
         assert wide.settings.method == "sparse"
         assert wide.converged.all()
         table = leaderboard(wide)
-        assert len(table) == len(wide.models) > MOST_SQUARE
+        assert len(table) == len(wide.models) > comparison.MOST_SQUARE
         assert any("undefeated" in s for s in table["standing"])
         assert any("groups that never met" in w for w in table.attrs["warnings"])
 

@@ -42,7 +42,7 @@ def drawn_units(battles, n, cluster=None, scheme="multinomial"):
     problems = dense_refits(fit_boards([(battles.models, cells)], options), [""], [groups], options).problems
     units, named = jax.tree.map(lambda x: x[0], problems.units), (np.uint64(0), problems.stream[0], np.arange(n))
     with jax.enable_x64(True):
-        draws = resample.draw(units, options.drawn, resample.Packing(None), *named)
+        draws = jax.jit(resample.draw, static_argnums=(1, 2))(units, options.drawn, resample.Packing(None), *named)
     return np.asarray(draws), np.asarray(units.strata.column), np.asarray(units.size)
 
 
@@ -77,17 +77,24 @@ def test_units_stand_for_their_votes(table, cluster, soft):
     assert members.units.sum() == (903 if cluster is None else table["voter"].nunique())
 
 
-def test_one_stratum_is_the_plain_bootstrap(table):
+@pytest.mark.parametrize(
+    "options",
+    [{},
+     pytest.param({"cluster": "voter"}, marks=pytest.mark.slow),
+     pytest.param({"scheme": "bayesian"}, marks=pytest.mark.slow),
+     pytest.param({"by": "language", "min_slice_battles": 100}, marks=pytest.mark.slow)],
+)  # fmt: skip
+def test_one_stratum_is_the_plain_bootstrap(table, options):
     battles = Battles.from_pandas(table.assign(all="x"))
-    for options in ({}, {"cluster": "voter"}, {"scheme": "bayesian"}, {"by": "language", "min_slice_battles": 100}):
-        plain, found = bootstrap(battles, 20, **options), bootstrap(battles, 20, strata="all", **options)
-        for name in plain if isinstance(plain, dict) else [None]:
-            a, b = (plain, found) if name is None else (plain[name], found[name])
-            np.testing.assert_array_equal(a.draws, b.draws)
-            np.testing.assert_array_equal(a.fit.standard_errors, b.fit.standard_errors)
-            assert a.warnings == b.warnings
+    plain, found = bootstrap(battles, 20, **options), bootstrap(battles, 20, strata="all", **options)
+    for name in plain if isinstance(plain, dict) else [None]:
+        a, b = (plain, found) if name is None else (plain[name], found[name])
+        np.testing.assert_array_equal(a.draws, b.draws)
+        np.testing.assert_array_equal(a.fit.standard_errors, b.fit.standard_errors)
+        assert a.warnings == b.warnings
 
 
+@pytest.mark.slow
 def test_a_slice_of_one_stratum_draws_the_same_beside_others(table):
     """Strata within each slice; the slice "it" has one, and draws what it draws alone."""
     own = table[table["language"].isin(["it", "en"])]
@@ -99,6 +106,7 @@ def test_a_slice_of_one_stratum_draws_the_same_beside_others(table):
     assert np.abs(found["en"].draws - plain["en"].draws).max() > 1
 
 
+@pytest.mark.slow  # test_sparse_boards.py compares what both draw
 @pytest.mark.parametrize("options", [{"ridge": 0.5, "reweight": True}, {"cluster": "voter"}])
 def test_dense_and_sparse_boards_draw_the_same(battles, options):
     dense, sparse = (
@@ -107,12 +115,11 @@ def test_dense_and_sparse_boards_draw_the_same(battles, options):
     np.testing.assert_allclose(dense.draws, sparse.draws, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("cluster", [None, "voter"])
+@pytest.mark.parametrize("cluster", [pytest.param(None, marks=pytest.mark.slow), "voter"])
 def test_boards_with_features(battles, cluster):
-    held = bootstrap(battles, 20, strata="language", cluster=cluster, features=["length"], feature_ridge=np.inf)
-    plain = bootstrap(battles, 20, strata="language", cluster=cluster)
-    # Covariates make other units, and so other draws of the same law.
-    assert held.draws.std(0, ddof=1) == pytest.approx(plain.draws.std(0, ddof=1), rel=0.9)
+    board = bootstrap(battles, 64, strata="language", cluster=cluster, features=["length"])
+    # A standard deviation of 64 draws is known to 9 %.
+    np.testing.assert_allclose(board.standard_errors, board.fit.standard_errors, rtol=4.5 / np.sqrt(2 * 64))
 
 
 def test_chunks_agree(battles):
@@ -132,28 +139,30 @@ def test_merged_rows_draw_what_their_battles_draw(table):
 # --- what strata are for -------------------------------------------------------------------------
 
 
-def between_strata(n, seed):
-    """Two models, two strata of fixed sizes, in which A wins nearly always and nearly never."""
-    rng = np.random.default_rng(seed)
-    stratum = np.repeat(["easy", "hard"], n // 2)
-    won = rng.random(n) < np.where(stratum == "easy", 0.95, 0.05)
+def between_strata(n, n_boards):
+    """Boards of two models, each of two strata of fixed sizes, in which A wins nearly always and nearly never."""
+    rng = np.random.default_rng(0)
+    stratum = np.tile(np.repeat(["easy", "hard"], n // 2), n_boards)
+    won = rng.random(len(stratum)) < np.where(stratum == "easy", 0.95, 0.05)
     data = {"model_a": "A", "model_b": "B", "winner": np.where(won, "model_a", "model_b"), "stratum": stratum}
-    return Battles.from_pandas(pd.DataFrame(data))
+    return Battles.from_pandas(pd.DataFrame(data).assign(board=np.repeat(np.arange(n_boards), n)))
 
 
 def test_intervals_leave_out_what_varies_between_strata():
     """The share of A is known: 1/2; its variance within strata is a fifth of that with strata drawn anew."""
-    repeats, covered, width = 60, {None: 0, "stratum": 0}, {}
-    for seed in range(repeats):
-        battles = between_strata(300, seed)
-        for strata in covered:
-            board = bootstrap(battles, 300, seed=seed, strata=strata)
-            difference = board.draws[:, 0] - board.draws[:, 1]
-            lower, upper = np.quantile(difference, [0.025, 0.975])
-            covered[strata] += lower <= 0 <= upper
-            width[strata] = upper - lower
-            error = board.fit.difference_standard_errors.loc["A", "B"]
-            assert (upper - lower) / 3.92 == pytest.approx(error, rel=0.2)
+    repeats, resamples, covered, width = 60, 128, {}, {}
+    battles = between_strata(300, repeats)
+    for strata in (None, "stratum"):
+        boards = bootstrap(battles, resamples, by="board", strata=strata, chunk_size=resamples).values()
+        difference = np.array([board.draws[:, 0] - board.draws[:, 1] for board in boards])
+        lower, upper = np.quantile(difference, [0.025, 0.975], axis=1)
+        covered[strata] = ((lower <= 0) & (upper >= 0)).sum()
+        errors = np.array([board.fit.difference_standard_errors.loc["A", "B"] for board in boards])
+        # A standard deviation of 128 draws is known to 6 %, and the mean of 60 of them to 0.8 %.
+        ratio, known = difference.std(1, ddof=1) / errors, 1 / np.sqrt(2 * resamples)
+        assert np.abs(ratio - 1).max() < 4.5 * known
+        assert ratio.mean() == pytest.approx(1, abs=4 * known / np.sqrt(repeats))
+        width[strata] = np.mean(upper - lower)
     assert covered["stratum"] / repeats == pytest.approx(0.95, abs=4 * np.sqrt(0.95 * 0.05 / repeats))
     assert covered[None] == repeats
     assert width["stratum"] / width[None] == pytest.approx(np.sqrt(4 * 0.95 * 0.05), rel=0.2)
