@@ -1,6 +1,6 @@
 """Are the tests able to fail? Lines of the package are broken one by one, and tests of their module must notice.
 
-    python tests/broken_lines.py [--only TEXT] [--list] [-j WORKERS]
+    python tests/broken_lines.py [--only TEXT ...] [--list] [-j WORKERS]
 
 The checkout stays as it is: lines are broken in a copy. The status is 1 if tests miss a broken line, and 2 if
 a line is not there exactly once, or tests fail without any broken line. A line that survives asks for a test in the
@@ -224,9 +224,9 @@ LINES = [
            "(squares / (variance + tau_squared)).sum()", "(squares / (variance - tau_squared)).sum()",
            "softelo/test_noise_matching.py"),
     Broken("the influence on a correlation", "softelo/judge_agreement.py",
-           "u * v - r / 2 * (u**2 + v**2)", "u * v - r * (u**2 + v**2)", "softelo/test_judge_agreement.py"),
+           "u * v - r / 2 * (u**2 + v**2)", "u * v - r * (u**2 + v**2)", "softelo/test_agreement_errors.py"),
     Broken("labels of the row and of the column are mixed up", "softelo/judge_agreement.py",
-           "outer = column[:, None] + row", "outer = row[:, None] + column", "softelo/test_judge_agreement.py"),
+           "outer = column[:, None] + row", "outer = row[:, None] + column", "softelo/test_agreement_errors.py"),
 ]
 # fmt: on
 
@@ -286,11 +286,11 @@ def not_there(lines: Sequence[Broken]) -> list[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--only", default="", metavar="TEXT", help="lines whose description or file holds this text")
+    parser.add_argument("--only", nargs="+", metavar="TEXT", help="lines whose description or file holds such a text")
     parser.add_argument("--list", action="store_true", help="show the lines, and break none")
     parser.add_argument("-j", type=int, default=2, dest="workers", metavar="WORKERS", help="runs at a time")
     asked = parser.parse_args()
-    lines = [line for line in LINES if asked.only in f"{line.what} {line.file}"]
+    lines = [line for line in LINES if any(text in f"{line.what} {line.file}" for text in asked.only or [""])]
     if asked.list:
         for line in lines:
             print(f"{line.file}: {line.what}\n  - {line.line}\n  + {line.broken}\n  {line.tests}")

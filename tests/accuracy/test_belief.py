@@ -74,7 +74,7 @@ def test_chance_is_no_shift_and_another_share_of_right_answers_is():
 
 
 def test_a_shift_is_found_by_the_z_of_two_shares_together():
-    """Two strata, with a quarter and three quarters of the test: 1 on k of 40 labelled answers of the second, and so on."""
+    """In two strata, which have a quarter and three quarters of the test: verdicts of 1 on k of 40 labelled answers."""
     labelled, n, right = np.array([20, 40]), np.array([250, 750]), np.array([100, 400])
     found, expected = [], []
     for k in range(41):
