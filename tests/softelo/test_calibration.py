@@ -241,11 +241,11 @@ def test_clusters_make_errors_larger_and_are_those_of_the_calibration(pool):
     def read(table):
         return jaxeval.JudgedBattles.from_pandas(table, score_difference="gap", label_coding="a_wins_1")
 
-    once = SoftEloCalibration.fit(read(frame[known]), ridge=0.001, methods=("soft",))
+    once = SoftEloCalibration.fit(read(frame[known]), ridge=0.001, methods=METHODS)
     tenfold = pd.concat([frame] * 10, ignore_index=True)
     repeated = read(tenfold[np.tile(known, 10)])
-    clustered = SoftEloCalibration.fit(repeated, ridge=0.01, methods=("soft",), cluster="prompt")
-    loose = SoftEloCalibration.fit(repeated, ridge=0.01, methods=("soft",))
+    clustered = SoftEloCalibration.fit(repeated, ridge=0.01, methods=METHODS, cluster="prompt")
+    loose = SoftEloCalibration.fit(repeated, ridge=0.01, methods=METHODS)
     columns = ["standard_error", "human_error", "residual_error"]
     ours, theirs, blind = (c.methods["soft"].models[columns].to_numpy() for c in (once, clustered, loose))
     np.testing.assert_allclose(theirs, ours, rtol=1e-6)
@@ -260,7 +260,7 @@ def test_clusters_make_errors_larger_and_are_those_of_the_calibration(pool):
         clustered.predict(read(frame[~known].drop(columns="prompt")))
     holes = frame[known].assign(prompt=frame["prompt"].where(frame["prompt"] != 7))
     with pytest.raises(jaxeval.DataError, match="column 'prompt' has 1 missing value"):
-        SoftEloCalibration.fit(read(holes), methods=("soft",), cluster="prompt")
+        SoftEloCalibration.fit(read(holes), methods=METHODS, cluster="prompt")
 
 
 def test_opponents_that_are_no_anchors_are_refused(anchored, new):
@@ -353,7 +353,7 @@ def test_another_number_of_presentation_orders_is_told(anchored, pool, new):
     def read(rows, **columns):
         return jaxeval.JudgedBattles.from_pandas(frame[rows], verdict="verdict", label_coding="a_wins_1", **columns)
 
-    of_verdicts = SoftEloCalibration.fit(read(known, verdict_swapped="verdict_swapped"))
+    of_verdicts = SoftEloCalibration.fit(read(known, verdict_swapped="verdict_swapped"), methods=METHODS)
     for method in ("soft", "hard"):
         assert told in " ".join(of_verdicts.predict(read(~known), method=method).attrs["warnings"])
         same = of_verdicts.predict(read(~known, verdict_swapped="verdict_swapped"), method=method)

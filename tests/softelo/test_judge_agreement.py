@@ -203,7 +203,7 @@ def test_errors_are_those_of_a_bootstrap_of_clusters(clustered, name):
         measured(TABLES[name](clustered.subset(np.concatenate([rows[k] for k in rng.integers(100, size=100)]))))[
             "value"
         ]
-        for _ in range(200)
+        for _ in range(120)
     ]
     spread = np.std(draws, axis=0, ddof=1)
     error, without = (
@@ -211,7 +211,7 @@ def test_errors_are_those_of_a_bootstrap_of_clusters(clustered, name):
     )
     # In the bins of a resample other battles lie: their errors are compared on average.
     ratio = (error / spread).mean() if name == "reliability" else error / spread
-    np.testing.assert_allclose(ratio, 1, atol=4 / np.sqrt(2 * 200) + 0.05)
+    np.testing.assert_allclose(ratio, 1, atol=4 / np.sqrt(2 * 120) + 0.05)
     if name in ("reliability", "agreement", "verdict_disagreement"):
         assert (without / error).mean() < 0.9
 

@@ -62,7 +62,7 @@ def test_resamples_solve_the_score_equation_of_their_draws(drawn):
 def test_counts_are_multinomial(monkeypatch, shortfall):
     """Means, variances and covariances; at one standard deviation a fifth of the draws is repeated."""
     monkeypatch.setattr("jaxeval.resampling.units._SINGLES_SHORTFALL", shortfall)
-    count = counts(simulate("x", 40, 5), 40_000).astype(float)
+    count = counts(simulate("x", 40, 5), 10_000).astype(float)
     assert (count.sum(1) == 40).all()
     b, p = len(count), 1 / 40
     assert (np.abs(count.mean(0) - 1) < 5 * np.sqrt(40 * p * (1 - p) / b)).all()

@@ -28,11 +28,11 @@ def test_recovers_the_simulated_temperature(judged):
 
 
 def test_the_standard_error_is_the_spread_over_simulations():
-    fits = []
-    for seed in range(200):
-        one = jaxeval.simulate_judged_battles(400, 8, temperature=0.4, seed=seed)
-        fits.append(fit_temperature(one.score_difference, one.human))
-    z = np.array([(f.beta - 0.4) / f.standard_error for f in fits])
+    """Of 200 samples of 400 battles each."""
+    judged = jaxeval.simulate_judged_battles(80_000, 8, temperature=0.4, seed=0)
+    fits = fit_temperatures(judged.score_difference, judged.human, np.arange(80_000) % 200)
+    z = (fits["beta"] - 0.4) / fits["standard_error"]
+    assert len(z) == 200
     assert abs(z.std() - 1) < 4 / np.sqrt(2 * len(z))
 
 
