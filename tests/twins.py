@@ -398,12 +398,22 @@ def ranking_log_likelihood(theta, levels):
 
 
 def plackett_luce(rankings, n_items, weight=None, ridge=0.0):
-    """Log-strengths of mean zero, by a general minimiser."""
+    """Log-strengths of mean zero, by a general minimiser of the `ranking_log_likelihood`, choice by choice."""
     weight = np.ones(len(rankings)) if weight is None else weight
+    chosen, among, times = [], [], []
+    for w, levels in zip(weight, rankings, strict=True):
+        orders = list(product(*(permutations(level) for level in levels)))
+        for order in orders:
+            items = [item for level in order for item in level]
+            for k, item in enumerate(items):
+                chosen.append(item)
+                among.append(np.isin(np.arange(n_items), items[k:]))
+                times.append(w / len(orders))
+    chosen, among, times = np.array(chosen), np.array(among, float), np.array(times)
 
     def loss(theta):
-        each = [w * ranking_log_likelihood(theta, levels) for w, levels in zip(weight, rankings, strict=True)]
-        return ridge * theta @ theta + theta.mean() ** 2 - sum(each)  # the mean has no other pull
+        each = times @ (theta[chosen] - np.log(among @ np.exp(theta)))
+        return ridge * theta @ theta + theta.mean() ** 2 - each  # the mean has no other pull
 
     found = minimize(loss, np.zeros(n_items), method="BFGS", options={"gtol": 1e-9}).x
     return found - found.mean()

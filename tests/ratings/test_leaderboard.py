@@ -10,6 +10,7 @@ import twins
 
 from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, leaderboard, simulate_votes
 
+M = 11  # with the five of `fitted` 16, which are as many as programs for small boards have room for
 COLUMNS = [
     "model_name",
     "rating",
@@ -30,8 +31,8 @@ COLUMNS = [
 
 @pytest.fixture(scope="module")
 def votes():
-    """6,000 votes between 12 models, two of them with under 300."""
-    votes = simulate_votes(6000, 12, seed=8, popularity_exponent=1.2)
+    """6,000 votes between 11 models, two of them with under 300."""
+    votes = simulate_votes(6000, M, seed=8, popularity_exponent=1.2)
     return votes.assign(half=np.where(np.arange(6000) % 2, "odd", "even"))
 
 
@@ -86,8 +87,8 @@ class TestColumns:
     def test_names_and_order(self, table):
         at = COLUMNS.index("component")
         assert table.columns.tolist() == [*COLUMNS[:at], "p_rank_1", "p_rank_3", *COLUMNS[at:]]
-        assert len(table) == 12
-        assert table.index.tolist() == list(range(12))
+        assert len(table) == M
+        assert table.index.tolist() == list(range(M))
 
     def test_the_arenas_own_columns_come_first(self, votes):
         table = leaderboard(votes, n_resamples=20, by="half")
@@ -96,7 +97,7 @@ class TestColumns:
 
     def test_best_first(self, table):
         assert table.rating.is_monotonic_decreasing
-        assert table["rank"].tolist() == list(range(1, 13))
+        assert table["rank"].tolist() == list(range(1, M + 1))
         assert table["rank"].dtype == "Int64"
 
     def test_the_rating_is_the_full_fit(self, votes, board, table):
@@ -123,7 +124,7 @@ class TestColumns:
         np.testing.assert_array_equal(by_model.rating_upper, board.interval(0.8, kind).upper)
 
     def test_rank_spread_from_its_definition(self, board, table):
-        expected = pd.DataFrame(twins.rank_sets(board.draws, board.fit.ratings.to_numpy(), 0.95, 12), board.models)
+        expected = pd.DataFrame(twins.rank_sets(board.draws, board.fit.ratings.to_numpy(), 0.95, M), board.models)
         found = table.set_index("model_name").loc[board.models]
         np.testing.assert_array_equal(found[["rank_best", "rank_worst"]].astype(int), expected)
         assert (table.rank_best <= table["rank"]).all()
@@ -143,7 +144,7 @@ class TestColumns:
         assert wide.attrs["settings"]["simultaneous_ranks"] is True
         assert table.attrs["settings"]["simultaneous_ranks"] is False
 
-    @pytest.mark.parametrize("gauge", ["votes", ("model-12", 1234.5)])
+    @pytest.mark.parametrize("gauge", ["votes", (f"model-{M}", 1234.5)])
     def test_what_depends_on_the_gauge(self, votes, table, gauge):
         """The ratings, their bounds and their variance; nothing else, to the last digit. The second anchor is thin."""
         ratings = ["rating", "rating_lower", "rating_upper", "variance"]
@@ -155,7 +156,7 @@ class TestColumns:
     def test_equal_models_share_a_rank_under_every_gauge(self):
         """Twins with the same results: their ratings are equal up to rounding, in every gauge otherwise."""
         rng = np.random.default_rng(0)
-        for _ in range(5):
+        for _ in range(2):
             outcomes = [(m, w) for m in ["one", "two", "three"] for w in rng.choice(["model_a", "model_b"], 9)]
             rows = [(twin, m, w) for m, w in outcomes for twin in ("left", "right")]
             votes = pd.DataFrame(rows, columns=["model_a", "model_b", "winner"])
@@ -184,7 +185,7 @@ class TestColumns:
         assert table.tier.tolist() == board.tiers(0.95)[table.model_name].tolist()
         assert table.tier.iloc[0] == 1
         assert table.tier.is_monotonic_increasing
-        assert 1 < table.tier.max() < 12
+        assert 1 < table.tier.max() < M
         assert set(table.tier) == set(range(1, table.tier.max() + 1))
 
     def test_preliminary_is_under_300_votes(self, votes):
@@ -224,7 +225,7 @@ class TestUnrated:
         assert (last.degenerate_share == 1).all()
 
     def test_ranks_count_rated_models(self, odd_table):
-        assert odd_table["rank"].iloc[:12].tolist() == list(range(1, 13))
+        assert odd_table["rank"].iloc[:M].tolist() == list(range(1, M + 1))
 
     def test_warnings_name_them(self, odd_table):
         text = "\n".join(odd_table.attrs["warnings"])
@@ -235,7 +236,7 @@ class TestUnrated:
 
     def test_a_ridge_ranks_them(self, odd_votes):
         table = leaderboard(odd_votes, n_resamples=100, ridge=0.1)
-        assert table["rank"].tolist() == list(range(1, 17))
+        assert table["rank"].tolist() == list(range(1, M + 5))
         assert np.isfinite(table[["rating", "rating_lower", "rating_upper"]]).all(axis=None)
         assert any("ridge of 0.1 alone" in w for w in table.attrs["warnings"])
         assert table.attrs["settings"]["ridge"] == 0.1
@@ -245,18 +246,18 @@ class TestTooFewBattles:
     """Models with fewer battles than ``min_battles``."""
 
     def test_they_stand_at_the_end_without_ranks(self, few):
-        assert few.model_name.tolist()[12:] == ["thin", "unbeaten", "island", "islet", "hopeless"]
-        last = few.iloc[12:]
+        assert few.model_name.tolist()[M:] == ["thin", "unbeaten", "island", "islet", "hopeless"]
+        last = few.iloc[M:]
         assert (last.standing == "too few battles").all()
         assert (last.vote_count < 21).all()
         assert last[["rank", "rank_best", "rank_worst", "tier", "p_rank_1"]].isna().all(axis=None)
-        assert few["rank"].iloc[:12].tolist() == list(range(1, 13))
-        assert (few.standing.iloc[:12] == "").all()
+        assert few["rank"].iloc[:M].tolist() == list(range(1, M + 1))
+        assert (few.standing.iloc[:M] == "").all()
 
     def test_they_stand_below_unrated_models_with_more(self, fitted):
         table = leaderboard(fitted, min_battles=5)
-        assert table.model_name.tolist()[13:] == ["unbeaten", "hopeless", "island", "islet"]
-        assert table.standing.tolist()[13:] == ["undefeated", "winless", "too few battles", "too few battles"]
+        assert table.model_name.tolist()[M + 1 :] == ["unbeaten", "hopeless", "island", "islet"]
+        assert table.standing.tolist()[M + 1 :] == ["undefeated", "winless", "too few battles", "too few battles"]
 
     def test_they_are_rated_with_the_others(self, everyone, few):
         ratings = ["rating", "rating_lower", "rating_upper", "variance", "vote_count", "degenerate_share"]
@@ -264,19 +265,19 @@ class TestTooFewBattles:
         pd.testing.assert_frame_equal(by_model[ratings].reset_index(drop=True), everyone[ratings], check_exact=True)
 
     def test_the_others_are_compared_among_themselves(self, fitted, few):
-        ranked = few.model_name.iloc[:12].tolist()
+        ranked = few.model_name.iloc[:M].tolist()
         places = fitted.models.get_indexer(ranked)
-        sets = twins.rank_sets(fitted.draws[:, places], fitted.fit.ratings[ranked].to_numpy(), 0.95, 12)
-        found = few[["rank_best", "rank_worst"]].iloc[:12].astype(int)
+        sets = twins.rank_sets(fitted.draws[:, places], fitted.fit.ratings[ranked].to_numpy(), 0.95, M)
+        found = few[["rank_best", "rank_worst"]].iloc[:M].astype(int)
         assert [tuple(row) for row in found.to_numpy().tolist()] == sets
-        assert few.tier.iloc[:12].tolist() == fitted.tiers(min_battles=21)[ranked].tolist()
-        assert few.p_rank_1.iloc[:12].sum() == pytest.approx(1)
+        assert few.tier.iloc[:M].tolist() == fitted.tiers(min_battles=21)[ranked].tolist()
+        assert few.p_rank_1.iloc[:M].sum() == pytest.approx(1)
 
     def test_a_model_with_an_infinite_bound_adds_a_place_on_each_side(self, everyone, few):
         """The data do not say where it is; where the others are, they say as before."""
         both = everyone.set_index("model_name").join(few.set_index("model_name").add_suffix("_few"))
         assert np.isinf(both.rating_upper["thin"])
-        assert both.loc["thin", ["rank_best", "rank_worst"]].tolist() == [1, 13]
+        assert both.loc["thin", ["rank_best", "rank_worst"]].tolist() == [1, M + 1]
         others = both[both.rank_few.notna()]
         assert others.rank_best.equals(others.rank_best_few)
         assert others.rank_worst.equals(others.rank_worst_few + 1)
@@ -319,10 +320,10 @@ class TestTooFewBattles:
 class TestSlices:
     def test_a_board_for_each_category(self, votes):
         table = leaderboard(votes, n_resamples=50, by="half")
-        assert table.category.tolist() == ["even"] * 12 + ["odd"] * 12
+        assert table.category.tolist() == ["even"] * M + ["odd"] * M
         for half, part in table.groupby("category"):
             assert part.rating.is_monotonic_decreasing
-            assert part["rank"].tolist() == list(range(1, 13))
+            assert part["rank"].tolist() == list(range(1, M + 1))
             fit = fit_bradley_terry(votes[votes.half == half])
             np.testing.assert_allclose(part.set_index("model_name").rating[fit.ratings.index], fit.ratings, atol=1e-8)
 
@@ -432,7 +433,7 @@ class TestInputs:
 
 class TestAttributes:
     def test_report_and_settings(self, table):
-        assert table.attrs["report"].startswith("6,000 rows: 6,000 battles between 12 models")
+        assert table.attrs["report"].startswith("6,000 rows: 6,000 battles between 11 models")
         settings = table.attrs["settings"]
         assert settings["n_resamples"] == 400
         assert settings["seed"] == 0

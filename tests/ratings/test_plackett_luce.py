@@ -181,9 +181,9 @@ class TestBootstrap:
         [
             ("multinomial", {}),
             pytest.param("poisson", {}, marks=pytest.mark.slow),
-            ("bayesian", {}),
+            pytest.param("bayesian", {}, marks=pytest.mark.slow),
             ("cluster", {"cluster": "judge"}),
-            ("multinomial", {"strata": "language"}),
+            pytest.param("multinomial", {"strata": "language"}, marks=pytest.mark.slow),
         ],
     )
     def test_naive_refits(self, rankings, scheme, groups):
@@ -362,6 +362,7 @@ class TestWhatRankingsCannotSay:
 
 
 class TestPairs:
+    @pytest.mark.slow
     def test_rankings_broken_into_pairs_have_wrong_errors(self):
         """Errors of rankings are right; those of their pairs, taken as independent, are a quarter too small."""
         n_sets, n, m = 80, 100, 5
