@@ -239,8 +239,8 @@ def test_judges_that_agree_do_not_shrink_the_error():
     rng = np.random.default_rng(2)
     strength = {"a": 0.0, "c": 0.3, "x": 0.5, "y": -0.4}
     pairs = [(m, a) for a in "ac" for m in strength if m != a]
-    z = []
-    for _ in range(40):
+    z, n = [], 16
+    for _ in range(n):
         rows = []
         for m, a in pairs:
             won = rng.random(80) < 1 / (1 + np.exp(strength[a] - strength[m]))
@@ -249,7 +249,7 @@ def test_judges_that_agree_do_not_shrink_the_error():
         table = pd.DataFrame(rows, columns=["model", "anchor", "judge", "wins", "losses"])
         chains = diagnose_anchors(anchored_scores(table)).additivity
         z += chains.loc[(chains["model"] == "x") & (chains["through"] == "a"), "z"].tolist()
-    assert np.sqrt(np.mean(np.square(z))) < 1 + 4 / np.sqrt(2 * 40)
+    assert np.sqrt(np.mean(np.square(z))) < 1 + 4 / np.sqrt(2 * n)
 
 
 def test_verdicts_are_diagnosed():

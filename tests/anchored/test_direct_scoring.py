@@ -221,18 +221,18 @@ class TestWinProbability:
 
     def test_the_error_is_that_of_leaving_items_out(self):
         """The jackknife refits the map without each item; an item of one model, with fewer runs, is one too."""
-        table = simulated(n_items=60, n_judges=2, run_sd=1.5)
+        table = simulated(n_items=30, n_judges=2, run_sd=1.5)
         table = table[(table["item"] > 0) | ((table["model"] == "model-1") & (table["run"] == 0))]
         found = direct_win_probability(table).set_index(["model", "judge"])
-        left_out = [direct_win_probability(table[table["item"] != i]).assign(out=i) for i in range(60)]
+        left_out = [direct_win_probability(table[table["item"] != i]).assign(out=i) for i in range(30)]
         draws = pd.concat(left_out).pivot_table("probability", ["model", "judge"], "out")
-        jackknife = draws.std(axis=1, ddof=0) * np.sqrt(59)
+        jackknife = draws.std(axis=1, ddof=0) * np.sqrt(29)
         np.testing.assert_allclose(found["standard_error"], jackknife, rtol=0.04)
 
-    @pytest.mark.parametrize("run_sd", [0.3, 2.5])
+    @pytest.mark.parametrize("run_sd", [0.3, pytest.param(2.5, marks=pytest.mark.slow)])
     def test_its_error_is_that_of_other_items(self, run_sd):
         """Replicates of a judge, each with items of its own."""
-        n = 200
+        n = 100
         replicates = [
             simulated(n_judges=1, n_runs=1, run_sd=run_sd, drift_sd=0, seed=k).assign(judge=k) for k in range(n)
         ]

@@ -79,7 +79,10 @@ class TestPooling:
         for pooled, single in (("", "probability"), ("_lower", "own_lower"), ("_upper", "own_upper")):
             np.testing.assert_allclose(found[f"probability{pooled}"], scores[single], rtol=1e-9)
 
-    @pytest.mark.parametrize(("strength", "run_sd"), [(0.5, 0.3), (0.5, 1.5), (2.0, 0.3)])
+    @pytest.mark.parametrize(
+        ("strength", "run_sd"),
+        [(0.5, 0.3), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((0.5, 1.5), (2.0, 0.3)))],
+    )
     def test_intervals_hold_the_truth_as_often_as_they_say(self, strength, run_sd):
         """Replicates of a model, each with prompts of its own, by three judges who have tastes."""
         n = 300
@@ -280,7 +283,7 @@ class TestHeterogeneity:
 class TestPropositions:
     """Repeated studies of 200 items, four judges and three runs; an item is won with a probability of its own."""
 
-    REPEATS, JUDGES, RUNS = 4000, 4, 3
+    REPEATS, JUDGES, RUNS = 1500, 4, 3
 
     def studies(self, taste):
         rng = np.random.default_rng(5)
