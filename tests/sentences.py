@@ -18,7 +18,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import textwrap
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -91,7 +90,9 @@ def _miss(how: str, old: str, said: Sequence[object], frame: Any = None) -> None
         frame = frame.f_back
     test = os.environ["PYTEST_CURRENT_TEST"].rpartition(" ")[0]
     own = [(file, line) for file, line in frames if _is_of_tests(file)]
-    _missed.append(Missed(test, own, how, old, [text for text in said if isinstance(text, str)]))
+    missed = Missed(test, own, how, old, [text for text in said if isinstance(text, str)])
+    if own and not missed.holds(old):
+        _missed.append(missed)
 
 
 @cache
@@ -108,9 +109,7 @@ def _caught(*args: Any, **options: Any) -> Iterator[Any]:
     match = options.pop("match")
     with _raises(*args, **options) as caught:
         yield caught
-    said = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
-    if not re.search(match, said):
-        _miss("match", match, [said])
+    _miss("match", match, ["\n".join([str(caught.value), *getattr(caught.value, "__notes__", [])])])
 
 
 @contextmanager
@@ -127,11 +126,11 @@ def _warned(expected: Any = Warning, *, match: str) -> Iterator[Any]:
 
 
 def _followed_raises(*args: Any, **options: Any) -> Any:
-    return (_caught if isinstance(options.get("match"), str) else _raises)(*args, **options)
+    return (_caught if isinstance(options.get("match"), str) and len(args) < 2 else _raises)(*args, **options)
 
 
 def _followed_warns(*args: Any, **options: Any) -> Any:
-    return (_warned if isinstance(options.get("match"), str) else _warns)(*args, **options)
+    return (_warned if isinstance(options.get("match"), str) and len(args) < 2 else _warns)(*args, **options)
 
 
 def pytest_assertrepr_compare(op: str, left: Any, right: Any) -> None:
@@ -141,7 +140,7 @@ def pytest_assertrepr_compare(op: str, left: Any, right: Any) -> None:
     elif op == "==":
         several = isinstance(left, list | tuple) and isinstance(right, list | tuple) and len(left) == len(right)
         for one, other in zip(left, right, strict=True) if several else [(left, right)]:
-            if isinstance(one, str) and isinstance(other, str) and one != other:
+            if isinstance(one, str) and isinstance(other, str):
                 _miss("equal", other, [one])
 
 
@@ -176,7 +175,7 @@ def _miss_of_call(node: ast.AST, frame: Any) -> None:
             old, said = value(argument), [value(text)]
         case _:
             return
-    if isinstance(old, str) and not Missed("", [], how, old, said).holds(old):
+    if isinstance(old, str):
         _miss(how, old, said, frame)
 
 
@@ -429,15 +428,22 @@ def rewrite(missed: Sequence[Missed]) -> tuple[list[str], list[str]]:
 
     for one in missed:
         try:
-            for place in _places(one):
-                wanted[place.file, place.node.lineno, place.node.col_offset].append(place)
+            found = _places(one)
         except NotFollowedError as why:
-            leave(one, why)
+            found = []
+            if one.how == "equal" and len(one.said) == 1:  # either side may be the test's
+                with suppress(NotFollowedError):
+                    found = _places(one._replace(old=one.said[0], said=[one.old]))
+            if not found:
+                leave(one, why)
+        for place in found:
+            wanted[place.file, place.node.lineno, place.node.col_offset].append(place)
     for (file, line, _), places in wanted.items():
         reasons: list[object] = []
         for place in places:
             try:
                 pieces = place.pieces(new := _proposed(place.missed))
+                _literal(place, pieces)
             except NotFollowedError as why:
                 reasons.append(why)
                 continue
@@ -461,7 +467,7 @@ def _write(file: Path, edits: Sequence[tuple[Place, list[str]]]) -> None:
         head, tail = lines[node.lineno - 1][: node.col_offset], lines[last][node.end_col_offset :]
         literal = _literal(place, pieces)
         if len((head + tail).decode()) + len(literal) > _WIDTH + 1 and not place.fields:
-            parts = textwrap.wrap(pieces[0], 90, drop_whitespace=False, break_long_words=False, break_on_hyphens=False)
+            parts = re.findall(r".{1,90}(?:\s|$)|\S+\s?", pieces[0], re.DOTALL)
             literal = f"({' '.join(_literal(place, [part]) for part in parts)})"
         lines[node.lineno - 1 : last + 1] = [head + literal.encode() + tail]
     file.write_bytes(b"".join(lines))
@@ -493,15 +499,16 @@ def main(arguments: Sequence[str]) -> int:
     for _ in range(_ROUNDS):
         with tempfile.TemporaryDirectory() as folder:
             to = Path(folder, "missed.json")
-            run = f"{sys.executable} -m pytest -q --tb=short -n 0 -p no:cacheprovider -p sentences".split()
-            status = subprocess.run([*run, *tests], env=os.environ | {_TO: str(to), "PYTHONPATH": path}, check=False)
+            command = [sys.executable, "-m", "pytest", "-q", "--tb=short", "-n", "0", "-p", "no:cacheprovider"]
+            environment = os.environ | {_TO: str(to), "PYTHONPATH": path}
+            status = subprocess.run([*command, "-p", "sentences", *tests], env=environment, check=False)
             if not to.exists():
                 return status.returncode
             said = json.loads(to.read_text("utf-8"))
         missed = [Missed(*one) for one in said["missed"]]
         _tree.cache_clear()
         changed, left = rewrite(missed)
-        print(*changed, sep="\n")
+        print(*changed, sep="\n", flush=True)
         if not changed:
             break
         # Parametrised tests may be called by their sentences.

@@ -15,9 +15,11 @@ import warnings
 def read(path):
     raise ValueError(f"the file {path!r} has no column named 'winner'; its columns are 'a' and 'b' (--columns)")
 
+LONG = "the board has more models than a reader looks at: it shows the first of them, " * 2 + "and all by --full"
+
 def board(n):
     warnings.warn(f"the board rests on {n} votes only, too few to tell its models apart", stacklevel=2)
-    return [f"Ratings of {n} votes", "All of the models fall into one group."]
+    return [f"Ratings of {n} votes", LONG, "All of the models fall into one group."]
 """
 
 TESTS = r"""
@@ -57,6 +59,12 @@ def test_start():
     assert board(30)[0].startswith("The ratings of 30 votes")
 
 @pytest.mark.filterwarnings("ignore")
+def test_long():
+    assert ("the board holds more models than a reader looks at: it shows the first of them, the board has more models "
+            "than a reader looks at: it shows the first of them, and all by --full") == board(1)[1]
+    assert not board(1)[1].startswith("the board has more")
+
+@pytest.mark.filterwarnings("ignore")
 def test_number():
     assert "Ratings of 20 such votes" in board(30)[0]
 """
@@ -88,7 +96,9 @@ def test_a_run_rewrites_sentences_and_leaves_numbers(tmp_path):
     assert "'y' .* column named 'winner'" in found  # it matches
     assert "  - The ratings of 30 votes\n  + Ratings of 30 votes\n" in done.stdout
     assert done.returncode == 1
-    assert "2 tests still fail" in done.stdout
+    assert "3 tests still fail" in done.stdout
+    assert "the board holds" not in found
+    assert max(map(len, found.splitlines())) <= 120
     assert "numbers, names or options are others: 'Ratings of 30 votes'" in done.stdout
 
 
