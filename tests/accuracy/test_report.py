@@ -151,7 +151,7 @@ def test_raw_shares_outside_of_the_interval_of_ppi_are_named(good, reversal):
     }
     assert told == expected != set()
     # Of a difference: with the right sign and the wrong size, or with the wrong sign, which has its own caution.
-    lenient = study([0.8, 0.6], [[0.9], [0.6]], [[0.9], [0.9]], n=2000, seed=1)
+    lenient = study([0.8, 0.6], [[0.9], [0.6]], [[0.9], [0.9]], seed=1)
     (caution,) = [c for c in lenient.cautions if c.kind == "raw share" and len(c.models) == 2]
     assert "the difference of the raw shares" in caution.text
     assert not any(c.kind == "raw share" and len(c.models) == 2 for c in reversal.cautions)

@@ -16,6 +16,9 @@ from jaxeval.cli.main import main
 from jaxeval.errors import DataError
 from jaxeval.tables.records import json_digest
 
+# A search for votes asks for a few boards at a time, and a chunk always runs in full.
+RUN = {"n_resamples": 20, "chunk_size": 32, "progress": False}
+
 
 @pytest.fixture(scope="module")
 def votes():
@@ -144,10 +147,10 @@ def test_columns_with_missing_values_are_refused_before_anything_runs(votes):
 def test_votes_without_a_voter_stay_in_the_audit():
     votes = jaxeval.simulate_votes(400, 3, seed=0)
     own = votes.assign(voter=np.where(votes.index < 100, np.nan, votes.index % 30))
-    found = jaxeval.audit(own, voter="voter", parts=["fewest_votes", "who_votes"], n_resamples=20, progress=False)
+    found = jaxeval.audit(own, voter="voter", parts=["fewest_votes", "who_votes"], **RUN)
     assert not found.absent
     assert found["who_votes"].n_left_out == 100
-    plain = jaxeval.audit(votes, parts=["fewest_votes"], n_resamples=20, progress=False)
+    plain = jaxeval.audit(votes, parts=["fewest_votes"], **RUN)
     assert found.fewest_votes["dropped"].equals(plain.fewest_votes["dropped"])
     assert found.fewest_votes["voters"].max() <= 30
 
@@ -156,7 +159,7 @@ def test_votes_without_a_voter_stay_in_the_audit():
 def test_times_that_are_none_or_all_the_same_stop_the_part_on_drift_alone(when):
     votes = jaxeval.simulate_votes(400, 3, seed=0).assign(when=when)
     parts = ["goodness_of_fit", "rank_evidence", "drift"]
-    found = jaxeval.audit(votes, time="when", parts=parts, n_resamples=20, progress=False)
+    found = jaxeval.audit(votes, time="when", parts=parts, **RUN)
     assert list(found.absent) == ["drift"]
     assert "when" not in found.goodness_of_fit.table["test"].tolist()
     assert "first_vote" not in found["rank_evidence"].table
@@ -164,7 +167,7 @@ def test_times_that_are_none_or_all_the_same_stop_the_part_on_drift_alone(when):
 
 def test_a_board_of_ties_alone_is_audited():
     votes = jaxeval.simulate_votes(400, 3, seed=0).assign(winner="tie")
-    found = jaxeval.audit(votes, n_resamples=20, progress=False)
+    found = jaxeval.audit(votes, **RUN)
     assert found.fewest_votes[["dropped", "flipped"]].isna().all(axis=None)
     assert found.fewest_votes["added"].tolist() == [1, 1]
     assert "ties" in found.absent["goodness_of_fit"]
@@ -174,7 +177,7 @@ def test_a_board_of_ties_alone_is_audited():
 def test_one_cluster_tells_nothing():
     votes = jaxeval.simulate_votes(400, 3, seed=0).assign(voter="x", when=lambda v: v.index + 1_700_000_000)
     parts = ["board", "goodness_of_fit", "drift", "anytime_intervals"]
-    found = jaxeval.audit(votes, cluster="voter", time="when", parts=parts, n_resamples=20, progress=False)
+    found = jaxeval.audit(votes, cluster="voter", time="when", parts=parts, **RUN)
     assert set(found.absent) == set(parts[1:])
     assert found.verdict[0].endswith("(its standard error is not known).")
 

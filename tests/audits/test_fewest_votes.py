@@ -239,6 +239,7 @@ def test_two_models_alone():
     assert "#1 stays" not in " ".join(finding.text for finding in found.findings())
 
 
+@pytest.mark.slow
 def test_the_arenas_first_places(data):
     """At or below what was found before, and at or above what is proved."""
     votes = jaxeval.read_battles(data / "arena140k_votes.parquet")
