@@ -34,7 +34,7 @@ def mean_and_error(per_board):
 
 def test_a_few_small_boards():
     """320 intervals of ratings and 1,120 of differences: a wrong gauge, scale or tie rule costs tens of %."""
-    votes, truth = simulate_boards(40, 8, 2000, 1000, popularity_exponent=0.0)
+    votes, truth = simulate_boards(40, 8, 4000, 1000, popularity_exponent=0.0)
     ratings, differences, pairs = [], [], np.triu_indices(8, 1)
     for seed, board in bootstrap(votes, 150, by="board").items():
         interval, true = board.interval(0.95), truth[seed][board.models]

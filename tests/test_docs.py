@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -20,17 +21,46 @@ DOCS = ROOT / "docs"
 PAGES = sorted(page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md"))
 #: What a block may hold, beside the directives of the site (``{note}``): output stands in the first two alone.
 LANGUAGES = {"python", "console", "sh", "dockerfile", "yaml", "toml", "json", "html", "bibtex"}
+#: Pages whose runs compile programs that no other page shares, or take long in another way.
+SLOW = {
+    "accelerators.md",
+    "audit.md",
+    "comparing-boards.md",
+    "counting.md",
+    "few-battles.md",
+    "few-votes.md",
+    "goodness-of-fit.md",
+    "judge-panels.md",
+    "people-and-judges.md",
+    "scores.md",
+    "small-categories.md",
+    "wide-boards.md",
+    "tasks/a-leaderboard-of-every-day.md",
+    "tasks/does-my-evaluator-rank-like-people.md",
+    "tasks/rate-models-from-rankings.md",
+    "tasks/rogan-gladen.md",
+    "tasks/soft-elo.md",
+    "tasks/style-control.md",
+}
 #: Pages in which a block without a language is a drawing.
 DRAWINGS = {"how-it-flows.md"}
 #: What blocks of the language ``sh`` call, beside jaxeval and variables that are set.
 PROGRAMS = {"pip", "python", "python3", "pytest", "gcloud", "sbatch", "kubectl", "docker", "git", "conda", "hf", "cd"}
 
 
+@cache
 def text_of(page):
     return (DOCS / page).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if ">>> " in text_of(page) or "```console" in text_of(page)])
+RUN = [page for page in PAGES if ">>> " in text_of(page) or "```console" in text_of(page)]
+
+
+def test_slow_pages_are_there():
+    assert set(RUN) >= SLOW
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, marks=pytest.mark.slow) if page in SLOW else page for page in RUN])
 def test_what_pages_show_is_what_runs_print(page, tmp_path, monkeypatch):
     """`pages` says how: in order, in one folder."""
     monkeypatch.chdir(tmp_path)

@@ -14,11 +14,35 @@ HOME = Path(jaxeval.__file__).parent
 MODULES = sorted(
     ".".join(("jaxeval", *path.relative_to(HOME).with_suffix("").parts)).removesuffix(".__init__")
     for path in HOME.rglob("*.py")
-    if ">>> " in path.read_text()
+    if b">>> " in path.read_bytes()
 )
+#: Those whose examples compile programs that no others share, or take long in another way.
+SLOW = {
+    "jaxeval.audits.fewest_result",
+    "jaxeval.audits.fewest_votes",
+    "jaxeval.audits.goodness_of_fit",
+    "jaxeval.audits.goodness_result",
+    "jaxeval.audits.replication",
+    "jaxeval.ratings.board_comparison",
+    "jaxeval.ratings.contextual_bootstrap",
+    "jaxeval.ratings.panel_ratings",
+    "jaxeval.ratings.prediction_powered",
+    "jaxeval.ratings.small_categories",
+    "jaxeval.ratings.style_effect",
+    "jaxeval.ratings.tie_comparison",
+    "jaxeval.references.study",
+    "jaxeval.scores.item_response",
+    "jaxeval.softelo.temperature",
+}
 
 
-@pytest.mark.parametrize("name", MODULES)
+def test_slow_modules_are_there():
+    assert set(MODULES) >= SLOW
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in MODULES]
+)
 def test_examples(name, tmp_path, monkeypatch):
     """They may write files, into a folder of their own."""
     monkeypatch.chdir(tmp_path)
