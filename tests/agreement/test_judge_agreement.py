@@ -44,11 +44,16 @@ def frame():
     return simulated()
 
 
-@pytest.fixture(scope="module")
-def found(frame):
+def judged(frame):
+    """Agreement with everything that can be measured: what is resampled has the same columns in several tests."""
     return jaxeval.judge_agreement(
         frame, RATERS, judges=JUDGES, families=FAMILIES, shown_first="model_a", n_resamples=200
     )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def found(frame):
+    return judged(frame)
 
 
 def kappa(x, y):
@@ -147,8 +152,7 @@ def test_what_the_panel_is_worth_is_that_of_pearson_correlations(frame, found):
 
 
 def test_judges_that_are_one_are_worth_one(frame):
-    copies = frame.assign(**dict.fromkeys(JUDGES, frame["judge-0"]))
-    found = jaxeval.judge_agreement(copies, RATERS, judges=JUDGES, n_resamples=50)
+    found = judged(frame.assign(**dict.fromkeys(JUDGES, frame["judge-0"])))
     panel = found.panel.set_index(["measure", "of"])["value"]
     assert panel["n_independent", "judges"] == pytest.approx(1)
     assert panel["alpha", "judges"] == pytest.approx(1)
@@ -161,11 +165,10 @@ def test_draws_are_joint_and_intervals_are_by_items(frame, found):
     gap = joint.of(measure="agreement").difference_interval()[0]
     assert gap.loc["judge-0", "judge-2"] > -0.2
     # Items of ten copies of a battle leave ten times less data.
-    copies = pd.concat([frame.iloc[:60]] * 10)
-    one, ten = (jaxeval.judge_agreement(x, RATERS, judges=JUDGES, n_resamples=200) for x in (frame.iloc[:60], copies))
-    widths = [row(x, "judge-0")["agreement_upper"] - row(x, "judge-0")["agreement_lower"] for x in (one, ten)]
+    ten = judged(pd.concat([frame] * 10))
+    widths = [row(x, "judge-0")["agreement_upper"] - row(x, "judge-0")["agreement_lower"] for x in (found, ten)]
     assert widths[1] == pytest.approx(widths[0], rel=0.25)
-    assert row(ten, "judge-0")["n_items"] == 60
+    assert row(ten, "judge-0")["n_items"] == 400
 
 
 def test_long_tables_in_any_order_of_sides_say_the_same(frame, found):
@@ -222,6 +225,7 @@ def test_calibration_of_stated_confidence():
         jaxeval.judge_agreement(frame.assign(human=people, confidence=100 * sure))
 
 
+@pytest.mark.slow
 def test_the_arena_gives_its_known_answers(data):
     table = pd.read_parquet(data / "arena27k_human_3judges.parquet")
     judges = ["gpt4_0125", "claude3_opus", "gpt35_turbo"]
@@ -272,7 +276,7 @@ def test_judges_are_compared_on_battles_that_both_decide(frame, found):
 def test_a_coin_beside_a_judge_makes_no_better_panel():
     """A panel of two decides easy battles only: its share is higher, and it is no better on those battles."""
     rng = np.random.default_rng(0)
-    frame = simulated(600, n_judges=1).assign(coin=WORDS[rng.choice([0, 2], 600)])
+    frame = simulated(400, n_judges=1).assign(coin=WORDS[rng.choice([0, 2], 400)])
     found = jaxeval.judge_agreement(frame, RATERS, judges=["judge-0", "coin"], n_resamples=50)
     panel, sides = row(found, "panel"), (frame[RATERS] != "tie").mean(axis=1)
     decided = sides @ ((frame["judge-0"] == frame["coin"]) & (frame["coin"] != "tie"))

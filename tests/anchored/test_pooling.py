@@ -85,7 +85,7 @@ class TestPooling:
     )
     def test_intervals_hold_the_truth_as_often_as_they_say(self, strength, run_sd):
         """Replicates of a model, each with prompts of its own, by three judges who have tastes."""
-        n = 300
+        n = 150
         options = {"n_judges": 3, "n_runs": 3, "run_sd": run_sd}
         replicates = AnchoredVerdicts.from_pandas(simulated(**options, strengths=[strength] * n))
         found = pooled_scores(replicates, replicates.levels["judge"], screen=screen_judges(replicates, n_resamples=2))

@@ -65,13 +65,14 @@ def test_what_a_fit_tells_is_its_inverse_information(fit):
     np.testing.assert_allclose(errors, fit.standard_errors_hessian, rtol=1e-8)
 
 
-@pytest.mark.parametrize("models", [[0], [1, 4], [0, 1, 2, 3, 4, 5]])
-def test_gains_are_those_of_refits_with_one_more_expected_vote(fit, models):
+def test_gains_are_those_of_refits_with_one_more_expected_vote(fit):
     """Each of the 15 pairs: the vote has the result that the fit expects."""
-    known, goal = information_of(fit), np.zeros((6, 6))
-    goal[models, models] = 1.0
-    gains = ELO**2 * expected_gains(known.covariance(), goal, known.worth)
-    before = (fit.standard_errors_hessian.iloc[models] ** 2).sum()
+    known, gains = information_of(fit), {}
+    for models in ((0,), (1, 4), (0, 1, 2, 3, 4, 5)):
+        goal = np.zeros((6, 6))
+        goal[models, models] = 1.0
+        gains[models] = ELO**2 * expected_gains(known.covariance(), goal, known.worth)
+    before = fit.standard_errors_hessian**2
     for i in range(6):
         for j in range(i):
             names = fit.ratings.index[[i, j]]
@@ -79,9 +80,10 @@ def test_gains_are_those_of_refits_with_one_more_expected_vote(fit, models):
             more = pd.concat([hard(votes_of()), pd.DataFrame(one)])
             again = jaxeval.fit_bradley_terry(more, start=fit)
             np.testing.assert_allclose(again.ratings, fit.ratings, atol=1e-5)
-            after = (again.standard_errors_hessian.iloc[models] ** 2).sum()
-            assert gains[i, j] == pytest.approx(before - after, rel=1e-4)
-            assert gains[i, j] == pytest.approx(gains[j, i])
+            less = before - again.standard_errors_hessian**2
+            for models, gain in gains.items():
+                assert gain[i, j] == pytest.approx(less.iloc[list(models)].sum(), rel=1e-4)
+                assert gain[i, j] == pytest.approx(gain[j, i])
 
 
 def test_battles_are_planned_one_after_the_other(fit):
