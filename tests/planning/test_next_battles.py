@@ -35,12 +35,25 @@ def unconnected(votes):
     return fit
 
 
+@pytest.fixture(scope="module")
+def chosen(fit):
+    """New votes whose pairs were chosen: by their propensities, and by the inverse of these as weights."""
+    new = jaxeval.next_battles(fit, 200, goal="top", top=2).each().assign(winner="model_a")
+    weighted = jaxeval.Battles.from_pandas(new.assign(w=1 / new["propensity"]), weight="w")
+    return new, jaxeval.Battles.from_pandas(new, propensity="propensity"), weighted
+
+
+@pytest.fixture(scope="module")
+def board(chosen):
+    return jaxeval.bootstrap(chosen[1], 20, progress=False)
+
+
 class TestPropensities:
     @pytest.mark.parametrize("aim", [Aim(), Aim(goal="top", top=2), Aim(newcomer="new")])
     def test_they_are_the_shares_of_many_plans(self, fit, aim):
-        """13 battles, 2.6 of them at random: the mean of 400 plans against what they say, in standard errors."""
+        """13 battles, 2.6 of them at random: the mean of 200 plans against what they say, in standard errors."""
         known, goal = information(fit, aim)
-        plans = [choose(known, goal, 13, 0.2, np.random.default_rng(seed)) for seed in range(400)]
+        plans = [choose(known, goal, 13, 0.2, np.random.default_rng(seed)) for seed in range(200)]
         times = np.array([plan.planned + plan.drawn for plan in plans])
         assert (times.sum((1, 2)) == 13).all()
         assert {int(plan.drawn.sum()) for plan in plans} == {2, 3}
@@ -63,19 +76,17 @@ class TestPropensities:
         np.testing.assert_allclose(even["weight"], 1)
         assert even["n_battles"].tolist() == [2] * 15
 
-    def test_fits_take_them(self, fit, votes):
+    def test_fits_take_them(self, chosen, board, votes):
         """New votes whose pairs were chosen, with inverse propensities, beside old ones of random pairs."""
-        new = jaxeval.next_battles(fit, 200, goal="top", top=2).each().assign(winner="model_a")
-        alone = jaxeval.Battles.from_pandas(new, propensity="propensity")
-        again = jaxeval.Battles.from_pandas(new.assign(w=1 / new["propensity"]), weight="w")
+        new, alone, again = chosen
         np.testing.assert_allclose(alone.weight, again.weight)
         assert alone.report.n_effective < 150
         both = jaxeval.Battles.from_pandas(pd.concat([votes.assign(weight=1.0), new]), weight="weight")
         even = jaxeval.Battles.from_pandas(pd.concat([votes.assign(propensity=1 / 15), new]), propensity="propensity")
         found = [jaxeval.fit_bradley_terry(battles).ratings for battles in (both, even)]
         np.testing.assert_allclose(found[0], found[1], atol=1e-6)
-        draws = [jaxeval.bootstrap(battles, 20, progress=False).draws for battles in (alone, again)]
-        np.testing.assert_allclose(draws[0], draws[1], equal_nan=True)
+        weighted = jaxeval.bootstrap(again, 20, progress=False)
+        np.testing.assert_allclose(board.draws, weighted.draws, equal_nan=True)
 
     def test_without_random_battles_other_pairs_have_none(self, fit):
         plan = jaxeval.next_battles(fit, 5, goal="top", top=2, random=0)
@@ -197,14 +208,13 @@ class TestRefusals:
             jaxeval.next_battles(tied, 10)
         assert jaxeval.next_battles(tied.expected_score, 10).n_battles == 10
 
-    def test_what_is_no_fit_of_battles(self, fit):
+    def test_what_is_no_fit_of_battles(self, board):
         with pytest.raises(TypeError, match="got DataFrame"):
             jaxeval.next_battles(pd.DataFrame(), 10)
-        board = jaxeval.bootstrap(jaxeval.simulate_battles(300, 4), 5, progress=False)
         with pytest.raises(TypeError, match=r"got Bootstrap: give its \.fit"):
             jaxeval.next_battles(board, 10)
         ranked = jaxeval.fit_plackett_luce(jaxeval.Rankings.from_pandas(
-            pd.DataFrame({"ranking": [["a", "b", "c"], ["c", "b", "a"], ["b", "a", "c"]]})
+            pd.DataFrame({"ranking": [["a", "b"], ["c", "a"], ["b", "a"], ["b", "c"]]})
         ))  # fmt: skip
         with pytest.raises(TypeError, match="got a fit of rankings"):
             jaxeval.next_battles(ranked, 10)
