@@ -91,10 +91,10 @@ def assert_same_cells(counted, read, rows, rows_read):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
 
 
-def assert_same_draws(counted, read):
+def assert_same_draws(counted, read, by=("language", "tags", "flags")):
     """Boards by slices, by overlapping ones and by clusters are equal bit for bit."""
-    boards = []
-    for by in ("language", "tags", "flags"):
+    boards, columns = [], by
+    for by in columns:
         slices = [jaxeval.bootstrap(battles, 16, by=by, missing="label") for battles in (counted, read)]
         assert list(slices[0]) == list(slices[1])
         boards += [(slices[0][name], slices[1][name]) for name in slices[0]]

@@ -33,6 +33,7 @@ class TestAsRead:
     def test_battles(self, path, engine, reading):
         assert_same_battles(*counted_and_read(ENGINES[engine](path), path, **READINGS[reading]))
 
+    @pytest.mark.slow
     def test_draws(self, path, engine):
         assert_same_draws(*counted_and_read(ENGINES[engine](path), path, keep=["language", "tags", "flags", "voter"]))
 
@@ -49,6 +50,10 @@ class TestAsRead:
     def test_no_such_column(self, path, engine):
         with pytest.raises(DataError, match=r"no column 'langauge' in the table.*did you mean 'language'"):
             count_battles(ENGINES[engine](path), by="langauge")
+
+
+def test_draws_of_one_engine(path):
+    assert_same_draws(*counted_and_read(pl.scan_parquet(path), path, keep=["tags", "voter"]), by=["tags"])
 
 
 def test_the_order_of_rows_does_not_matter(path):

@@ -87,7 +87,7 @@ class TestDepth:
 
 class TestLength:
     @pytest.mark.parametrize("name", ["votes.jsonl", "votes.jsonl.gz"])
-    @pytest.mark.parametrize("size", [MOST_BYTES + 1, 3 * MOST_BYTES])
+    @pytest.mark.parametrize("size", [MOST_BYTES + 1, pytest.param(3 * MOST_BYTES, marks=pytest.mark.slow)])
     def test_too_long(self, read, name, size):
         with pytest.raises(DataError, match=rf"^{name}: line 3 is longer than 33,554,432 bytes"):
             read(VOTE * 2 + beside(b'"' + b"a" * size + b'"') + VOTE, name)

@@ -241,11 +241,11 @@ class TestScores:
 
     def test_items_of_a_passage_are_alike(self):
         """Half of the variance of difficulties is a passage's: items of one correlate by a half."""
-        scores = simulate_scores(4_000, abilities=pd.Series(np.zeros(400), [f"m{k}" for k in range(400)]),
+        scores = simulate_scores(1_000, abilities=pd.Series(np.zeros(400), [f"m{k}" for k in range(400)]),
                                  items_per_passage=2)  # fmt: skip
         share = scores.groupby("item")["score"].mean().to_numpy().reshape(-1, 2)
         logits = np.log(share.clip(0.002, 0.998) / (1 - share.clip(0.002, 0.998)))
-        assert abs(np.corrcoef(logits.T)[0, 1] - 0.5) < 0.06  # 4 standard errors of 2,000 pairs
+        assert abs(np.corrcoef(logits.T)[0, 1] - 0.5) < 0.13  # 4 standard errors of 500 pairs
 
     @pytest.mark.parametrize(
         ("options", "match"),

@@ -99,6 +99,7 @@ def test_scores_by_item(resample):
     assert found.loc[("x", "y"), "lower"] < found.loc[("x", "y"), "difference"] < found.loc[("x", "y"), "upper"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shared", [0.0, 0.6])
 def test_intervals_cover(shared):
     """Two evaluators whose errors may have a part in common; models drawn from a population with known taus."""

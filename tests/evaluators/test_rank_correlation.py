@@ -194,6 +194,7 @@ def test_measures_beside_their_definitions():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_models", [10, 40])
 def test_intervals_over_models_cover(n_models):
     """Of tau-b, models drawn from a population whose tau is known; never less often than they promise."""
@@ -322,6 +323,7 @@ def test_wildbench_boards(data):
         assert n is None or found.loc[name, "n_models"] == n
 
 
+@pytest.mark.slow
 def test_many_leaderboards(data):
     """Every metric of the largest board against one of them: 1,756 models, ties, missing cells."""
     long = pd.read_parquet(data / "benchbench_leaderboards_long.parquet")

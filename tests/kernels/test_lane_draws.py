@@ -22,8 +22,8 @@ NAMED = np.uint64(7), np.uint64(3), np.arange(40)
     ("scheme", "shortfall", "dtype"),
     [
         (DrawScheme.MULTINOMIAL, 12, np.uint8),
-        (DrawScheme.MULTINOMIAL, 60, np.uint8),
-        (DrawScheme.POISSON, 0, np.int32),
+        pytest.param(DrawScheme.MULTINOMIAL, 60, np.uint8, marks=pytest.mark.slow),
+        pytest.param(DrawScheme.POISSON, 0, np.int32, marks=pytest.mark.slow),
         (DrawScheme.BAYESIAN, 0, np.float64),
     ],
 )

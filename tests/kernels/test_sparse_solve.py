@@ -20,6 +20,8 @@ pytestmark = pytest.mark.usefixtures("x64")
 
 M, LANES = 14, 6
 
+gradient = jax.jit(sparse_solve.gradient, static_argnums=0)
+
 
 class Pairs:
     """As much of `Cells` as a graph needs."""
@@ -106,13 +108,13 @@ def test_scores_gradient_and_weights(link):
     rng = np.random.default_rng(0)
     wins, wide, pairs = random_board(rng)
     theta, adjacency = rng.normal(0, 2, (LANES, M)), wide.graph.adjacency
-    battles = sparse_solve.slot_battles(adjacency, pairs)
+    battles = jax.jit(sparse_solve.slot_battles)(adjacency, pairs)
     np.testing.assert_allclose(on_board(wide, battles.score), wins.sum(2), rtol=1e-14)
-    grad, weights = sparse_solve.gradient(link, adjacency, battles, numbered(wide, theta), 0.3)
+    grad, weights = gradient(link, adjacency, battles, numbered(wide, theta), 0.3)
     name = link.name.lower()
     expected = [twins.gradient(t, w, 0.3, name) for t, w in zip(theta, wins, strict=True)]
     np.testing.assert_allclose(on_board(wide, grad), expected, atol=1e-11)
-    diagonal = opponent_sums(adjacency, lambda k: weights[k])
+    diagonal = jax.jit(lambda: opponent_sums(adjacency, lambda k: weights[k]))()
     expected = [np.diag(twins.information(t, w, link=name)) for t, w in zip(theta, wins, strict=True)]
     np.testing.assert_allclose(on_board(wide, diagonal), expected, atol=1e-11)
 
@@ -121,8 +123,8 @@ def test_a_step_solves_the_newton_equation():
     rng = np.random.default_rng(0)
     wins, wide, pairs = random_board(rng)
     theta, adjacency = rng.normal(0, 1, (LANES, M)), wide.graph.adjacency
-    battles = sparse_solve.slot_battles(adjacency, pairs)
-    grad, weights = sparse_solve.gradient(Link.LOGIT, adjacency, battles, numbered(wide, theta), 0.3)
+    battles = jax.jit(sparse_solve.slot_battles)(adjacency, pairs)
+    grad, weights = gradient(Link.LOGIT, adjacency, battles, numbered(wide, theta), 0.3)
     running = jnp.arange(LANES) != 2
     noise = np.finfo(float).eps * opponent_sums(adjacency, lambda k: battles.n[k])
     one = jnp.ones(LANES)

@@ -1,5 +1,7 @@
 """Tie models: probabilities add up, derivatives are those of the log-likelihood, and of nothing else."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,6 +16,10 @@ pytestmark = pytest.mark.usefixtures("x64")
 
 HALF, DAVIDSON, RAO_KUPPER = map(Response, TieModel)
 PROBIT = Response(TieModel.HALF, Link.PROBIT)
+
+of_model = partial(jax.jit, static_argnums=0)
+log_likelihood, probabilities = of_model(tie_models.log_likelihood), of_model(tie_models.probabilities)
+expected_slopes, expected_result = of_model(tie_models.expected_slopes), of_model(tie_models.expected)
 
 Z = np.array([-30.0, -3.0, -0.4, 0.0, 1e-3, 2.0, 25.0])
 T = {HALF: 0.0, PROBIT: 0.0, DAVIDSON: -0.7, RAO_KUPPER: 0.4}
@@ -42,7 +48,7 @@ def likelihood(model, target, z, t):
 def test_likelihood_and_derivatives(model):
     t, targets = T[model], [0.0, 0.5, 1.0]
     target, z = (x.reshape(-1) for x in np.meshgrid(targets, Z, indexing="ij"))
-    found = tie_models.log_likelihood(model, target, z, t)
+    found = log_likelihood(model, target, z, t)
     expected = np.concatenate([likelihood(model, y, Z, t) for y in targets])
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
@@ -65,18 +71,18 @@ def test_likelihood_and_derivatives(model):
 
 @pytest.mark.parametrize("model", [DAVIDSON, RAO_KUPPER])
 def test_probabilities(model):
-    win, tie, loss = map(np.asarray, tie_models.probabilities(model, jnp.asarray(Z), T[model]))
+    win, tie, loss = map(np.asarray, probabilities(model, jnp.asarray(Z), T[model]))
     np.testing.assert_allclose(win + tie + loss, 1, rtol=1e-12)
-    back = tie_models.probabilities(model, -jnp.asarray(Z), T[model])
+    back = probabilities(model, -jnp.asarray(Z), T[model])
     np.testing.assert_allclose(np.stack(back), [loss, tie, win], rtol=1e-12)
-    np.testing.assert_allclose(tie_models.expected(model, jnp.asarray(Z), T[model]), win + tie / 2)
+    np.testing.assert_allclose(expected_result(model, jnp.asarray(Z), T[model]), win + tie / 2)
     assert (tie > 0).all()
 
 
 def test_soft_targets_without_a_tie_model():
     score = tie_models.score(HALF, jnp.asarray(0.3), jnp.asarray(Z), 0.0)
     np.testing.assert_allclose(score.z, 0.3 - expit(Z))
-    win, tie, loss = tie_models.probabilities(HALF, jnp.asarray(Z), 0.0)
+    win, tie, loss = probabilities(HALF, jnp.asarray(Z), 0.0)
     assert not np.asarray(tie).any()
     np.testing.assert_allclose(np.asarray(win) + np.asarray(loss), 1)
 
@@ -84,8 +90,8 @@ def test_soft_targets_without_a_tie_model():
 @pytest.mark.parametrize("model", [HALF, PROBIT, DAVIDSON, RAO_KUPPER])
 def test_slopes_of_the_expected_result_are_its_differences(model):
     z, step = np.array([-2.0, -0.4, 0.0, 1.5]), 1e-5
-    expected, of_z, of_t = tie_models.expected_slopes(model, z, T[model])
-    np.testing.assert_allclose(expected, tie_models.expected(model, z, T[model]), rtol=1e-12)
+    expected, of_z, of_t = expected_slopes(model, z, T[model])
+    np.testing.assert_allclose(expected, expected_result(model, z, T[model]), rtol=1e-12)
     for slope, dz, dt in ((of_z, step, 0), (of_t, 0, step)):
-        above, below = (tie_models.expected(model, z + s * dz, T[model] + s * dt) for s in (1, -1))
+        above, below = (expected_result(model, z + s * dz, T[model] + s * dt) for s in (1, -1))
         np.testing.assert_allclose(slope, (above - below) / (2 * step), atol=1e-9)
