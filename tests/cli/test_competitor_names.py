@@ -27,6 +27,7 @@ def folder(tmp_path_factory):
         votes[side] = votes[side].astype(str).str.replace("model", "player")
     few = {"player_1": ["hero"] * 3 + ["x", "y"], "player_2": ["player-1"] * 3 + ["y", "x"], "winner": "model_a"}
     games = pd.concat([votes.astype({"winner": str}), pd.DataFrame(few)], ignore_index=True).ffill()
+    games["language"] = games["language"].where(games["language"] == "English", "Chinese")
     games.to_csv(path / "games.csv", index=False)
     games[:400].to_csv(path / "before.csv", index=False)
     return path
@@ -172,7 +173,7 @@ def test_rankings(tmp_path):
 
 def test_panels(tmp_path):
     path = tmp_path / "panel.csv"
-    verdicts = jaxeval.simulate_panel(200, 4, seed=0).rename(
+    verdicts = jaxeval.simulate_panel(150, 4, seed=0).rename(
         columns={"model_a": "left_image", "model_b": "right_image"}
     )
     verdicts.to_csv(path, index=False)

@@ -28,7 +28,11 @@ def files(samples, tmp_path_factory):
     words = np.array(["model_b", "tie", "model_a"])
     human, judged, others = (x.to_pandas().drop(columns="voter") for x in samples)
     human, judged, others = (
-        x.assign(winner=words[(2 * x["target"]).astype(int)], prompt=np.arange(first, first + len(x)))
+        x.assign(
+            winner=words[(2 * x["target"]).astype(int)],
+            prompt=np.arange(first, first + len(x)),
+            language=np.where(np.arange(first, first + len(x)) % 2, "English", "Chinese"),
+        )
         .drop(columns="target")
         .astype({"model_a": str, "model_b": str})
         for x, first in ((human, 0), (judged, 0), (others, 500))

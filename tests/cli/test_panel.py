@@ -19,7 +19,7 @@ def run(*arguments):
 
 @pytest.fixture(scope="module")
 def verdicts():
-    frame = jaxeval.simulate_panel(300, 5, discriminations=[0.6, 1.0, 1.7], side_biases=[0.5, 0, -0.3], seed=3)
+    frame = jaxeval.simulate_panel(150, 4, discriminations=[0.6, 1.0, 1.7], side_biases=[0.5, 0, -0.3], seed=3)
     return frame.assign(lang=np.where(frame["item"] % 2, "en", "de"))
 
 
@@ -31,7 +31,7 @@ def files(verdicts, tmp_path_factory):
     judges = {name: own["verdict"].to_numpy() for name, own in verdicts.groupby("judge")}
     wide = one.drop(columns=["judge", "verdict"]).assign(**judges)
     wide.rename(columns={"item": "what"}).to_csv(folder / "wide.csv", index=False)
-    halves = verdicts["item"] < 150
+    halves = verdicts["item"] < 75
     verdicts[halves].to_csv(folder / "first.csv", index=False)
     verdicts[~halves].to_csv(folder / "second.csv", index=False)
     calls = jaxeval.simulate_judge_outputs(60, 4, judge_noise=[0.5, 2.0], seed=1)
@@ -66,12 +66,13 @@ def test_the_board_is_that_of_python(files, expected, given, tmp_path):
     assert "20 cluster resamples of" in text
 
 
-def test_slices_and_tables(files, tmp_path):
-    result = run(files / "long.csv", "--by", "lang", "--no-side-bias", "--out", tmp_path / "out", "--quiet")
+@pytest.mark.parametrize("options", [[], pytest.param(["--no-side-bias"], marks=pytest.mark.slow)])
+def test_slices_and_tables(files, tmp_path, options):
+    result = run(files / "long.csv", "--by", "lang", *options, "--out", tmp_path / "out", "--quiet")
     assert result.exit_code == 0, result.output
     judges = pd.read_csv(tmp_path / "out" / "judges.csv")
     assert judges["category"].tolist() == ["de"] * 3 + ["en"] * 3
-    assert "side_bias" not in judges
+    assert ("side_bias" in judges) == (not options)
     assert set(pd.read_csv(tmp_path / "out" / "leaderboard.csv")["category"]) == {"de", "en"}
 
 
@@ -86,9 +87,9 @@ def test_what_judges_printed(files):
 
 @pytest.mark.slow
 def test_models_and_rows(files):
-    result = run(files / "long.csv", "--exclude", "model-5", "--rows")
+    result = run(files / "long.csv", "--exclude", "model-4", "--rows")
     assert result.exit_code == 0, result.output
-    assert "model-5" not in result.output.split("left out")[0].split("Judges")[0]
+    assert "model-4" not in result.output.split("left out")[0].split("Judges")[0]
     assert "20 multinomial resamples" in result.output
 
 

@@ -127,24 +127,27 @@ def meta():
 
 
 @pytest.fixture(scope="module")
-def studies(tmp_path_factory):
-    """The screens of meta-evaluation, which read files."""
-    folder = tmp_path_factory.mktemp("studies")
-    meta().to_csv(folder / "scores.csv", index=False)
-    jaxeval.simulate_votes(4000, 14).to_parquet(folder / "votes.parquet")
-    options = {"few_pairs": False, "drawn": DRAWN}
-    evaluators = study_evaluators(
-        folder / "scores.csv", gold="gold", model=None, evaluators=(), top=5, improvements=(1.0,), agreement=0.75,
-        deltas=None, n_tiers=4, with_curves=False,
-        **options,
+def evaluators(tmp_path_factory):
+    """The screen of a study that reads a file."""
+    path = tmp_path_factory.mktemp("studies") / "scores.csv"
+    meta().to_csv(path, index=False)
+    study = study_evaluators(
+        path, gold="gold", model=None, evaluators=(), top=5, improvements=(1.0,), agreement=0.75, n_tiers=4,
+        with_curves=False, few_pairs=False, deltas=None, drawn=DRAWN,
     )  # fmt: skip
-    references = study_references(
-        folder / "votes.parquet", references=(), sets=(), model_a="model_a", model_b="model_b", winner=None,
-        both_bad="half", item=None, cluster=None, strata=None, deltas=(4.0, 12.0), budgets=(10, 40), n_repeats=3,
-        n_tiers=4, **options,
+    return study_findings(study, DRAWN).screen()
+
+
+@pytest.fixture(scope="module")
+def references(tmp_path_factory):
+    path = tmp_path_factory.mktemp("studies") / "votes.parquet"
+    jaxeval.simulate_votes(4000, 14).to_parquet(path)
+    study = study_references(
+        path, references=(), sets=(), model_a="model_a", model_b="model_b", winner=None, both_bad="half", item=None,
+        cluster=None, strata=None, deltas=(4.0, 12.0), budgets=(10, 40), n_repeats=3, n_tiers=4, few_pairs=False,
+        drawn=DRAWN,
     )  # fmt: skip
-    return {name: study_findings(study, DRAWN).screen() for name, study in
-            (("evaluators", evaluators), ("references", references))}  # fmt: skip
+    return study_findings(study, DRAWN).screen()
 
 
 SCREENS = {
@@ -162,10 +165,14 @@ SCREENS = {
 }
 
 
-@pytest.fixture(params=SCREENS)
+#: Screens whose results take longest to make.
+LONG = ("soft-elo", "references")
+
+
+@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in SCREENS])
 def screen(request):
     make, answer = SCREENS[request.param]
-    return (make() if make else request.getfixturevalue("studies")[request.param]), answer
+    return (make() if make else request.getfixturevalue(request.param)), answer
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -202,13 +209,14 @@ class TestEveryScreen:
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_ratings_have_the_same_headings(width):
+@pytest.mark.parametrize(
+    "make", [leaderboard, lambda: predictions()[1], anchored, pytest.param(soft_elo, marks=pytest.mark.slow)]
+)
+def test_ratings_have_the_same_headings(make, width):
     """Of every command that rates."""
-    heads = [next(line for line in drawn(screen, width, full=True).splitlines() if "+/-" in line).split()
-             for screen in (leaderboard(), soft_elo(), predictions()[1], anchored())]  # fmt: skip
-    for own in heads:
-        at = own.index("Model")
-        assert own[at : at + 3] == ["Model", "Rating", "+/-"]
+    own = next(line for line in drawn(make(), width, full=True).splitlines() if "+/-" in line).split()
+    at = own.index("Model")
+    assert own[at : at + 3] == ["Model", "Rating", "+/-"]
 
 
 @cache

@@ -46,7 +46,7 @@ def test_the_same_seed_writes_the_same_files(folder, tmp_path):
 
 
 def repeated(line):
-    """A line much like one that is shown for such a file, which `test_look.test_every_line_runs` runs."""
+    """A line much like one that is shown for such a file, or of a command that `test_look` or `test_soft_elo` runs."""
     return pytest.param(line, marks=pytest.mark.slow)
 
 
@@ -61,7 +61,7 @@ def repeated(line):
         repeated("agreement judges.csv --human human,expert --judges judge-1,judge-2,judge-3 --resamples 20"),
         repeated("panel panel.parquet --resamples 20"),
         repeated("agreement replies.jsonl --resamples 20"),
-        "soft-elo merge judged.csv --new new.csv --level 0.8 --resamples 20",
+        repeated("soft-elo merge judged.csv --new new.csv --level 0.8 --resamples 20"),
         repeated("judge --calibration labelled.csv --test answers.csv --judgment judge-1 --judgment judge-2 "
                  "--model model --item item --resamples 20"),
         repeated("anchored anchored.csv --resamples 20"),

@@ -89,6 +89,7 @@ def test_warnings_clusters_and_hard_labels_are_told(prompted, tmp_path):
     assert "column 'prompt' has 5 missing values (first in row 0" in " ".join(missing.stderr.split())
 
 
+@pytest.mark.slow
 def test_too_few_models_for_intervals_are_rated_all_the_same(tmp_path):
     path, out = tmp_path / "few.csv", tmp_path / "study"
     rows = [("a", "b", 1, 2), ("b", "c", 0, -1), ("a", "c", 1, 3), ("c", "a", 1, -2), ("b", "a", 0.5, 0)]
