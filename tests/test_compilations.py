@@ -1,5 +1,7 @@
 """A board of another size compiles nothing."""
 
+from functools import cache
+
 import jax
 import numpy as np
 import pytest
@@ -34,15 +36,20 @@ def assert_compiled_once(rate, sizes):
 BOARDS = [(55, 25_000), (49, 20_000), (64, 40_000), (56, 25_500), (64, 20_000), (49, 40_000)]
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"scheme": "poisson"}, {"scheme": "bayesian"}, {"link": "probit"}, {"penalty": "firth"}], ids=str
-)
-def test_boards_of_similar_sizes_share_programs(options):
-    def rate(n_models, n_battles):
-        battles = jaxeval.simulate_battles(n_battles, n_models, seed=n_models)
-        jaxeval.bootstrap(battles, 8, **options)
+@cache
+def battles_of(n_models, n_battles):
+    return jaxeval.simulate_battles(n_battles, n_models, seed=n_models)
 
-    assert_compiled_once(rate, BOARDS)
+
+@pytest.mark.parametrize(
+    "options",
+    [{},
+     *(pytest.param(options, marks=pytest.mark.slow)
+       for options in ({"scheme": "poisson"}, {"scheme": "bayesian"}, {"link": "probit"}, {"penalty": "firth"}))],
+    ids=str,
+)  # fmt: skip
+def test_boards_of_similar_sizes_share_programs(options):
+    assert_compiled_once(lambda *size: jaxeval.bootstrap(battles_of(*size), 8, **options), BOARDS)
 
 
 @pytest.mark.slow
@@ -54,7 +61,7 @@ def test_graphs_of_similar_sizes_share_programs():
     assert_compiled_once(rate, [(70, 2_600), (75, 2_800), (68, 2_300)])
 
 
-@pytest.mark.parametrize("link", ["logit", "probit"])
+@pytest.mark.parametrize("link", ["logit", pytest.param("probit", marks=pytest.mark.slow)])
 def test_what_fits_of_similar_sizes_say_shares_programs(link):
     def rate(n_models, n_battles):
         votes = jaxeval.simulate_votes(n_battles, n_models, seed=n_models)
@@ -64,10 +71,14 @@ def test_what_fits_of_similar_sizes_say_shares_programs(link):
     assert_compiled_once(rate, BOARDS[:3])
 
 
-def test_boards_with_covariates_share_programs():
+SMALL_BOARDS = [(20, 2_600), (17, 2_300), (22, 2_400)]
+
+
+@pytest.mark.parametrize("boards", [SMALL_BOARDS, pytest.param(BOARDS, marks=pytest.mark.slow)], ids=["small", "large"])
+def test_boards_with_covariates_share_programs(boards):
     def rate(n_models, n_battles):
         votes = jaxeval.simulate_votes(n_battles, n_models, seed=n_models)
         votes["length"] = np.random.default_rng(0).normal(size=n_battles).round(2)
         jaxeval.bootstrap(votes, 4, features=["length"])
 
-    assert_compiled_once(rate, BOARDS)
+    assert_compiled_once(rate, boards)

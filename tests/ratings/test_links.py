@@ -144,7 +144,7 @@ def soft():
     return Battles.from_pandas(table, weight="weight")
 
 
-@pytest.mark.parametrize("method", ["dense", "sparse"])
+@pytest.mark.parametrize("method", ["dense", pytest.param("sparse", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("ridge", "reweight"), [(0.0, False), (0.0, True), (0.7, False)])
 def test_soft_targets_weights_and_a_ridge(soft, method, ridge, reweight):
     fit = fit_bradley_terry(soft, ridge, link="probit", reweight=reweight, method=method)
@@ -156,6 +156,12 @@ def test_soft_targets_weights_and_a_ridge(soft, method, ridge, reweight):
     assert fit.settings.link == "probit"
 
 
+@pytest.fixture(scope="module")
+def often():
+    """So many battles that no resample sets a model apart."""
+    return Battles.from_pandas(pd.concat([votes()] * 10))
+
+
 def test_strengths_of_the_logit_are_its_logits(soft):
     fit = fit_bradley_terry(soft)
     assert fit.settings.link == "logit"
@@ -163,7 +169,8 @@ def test_strengths_of_the_logit_are_its_logits(soft):
     np.testing.assert_allclose(fit.ratings, 1000 + 400 / np.log(10) * fit.strengths, rtol=1e-12)
 
 
-def test_models_without_a_finite_strength_are_the_same_and_tails_hold():
+@pytest.mark.parametrize("method", ["dense", pytest.param("sparse", marks=pytest.mark.slow)])
+def test_models_without_a_finite_strength_are_the_same_and_tails_hold(method):
     """One model is undefeated, one winless, one lost one battle of 100,000 against a weak one."""
     wins = np.zeros((6, 6))
     wins[:3, :3] = [[0, 30, 20], [10, 0, 25], [15, 12, 0]]
@@ -172,16 +179,15 @@ def test_models_without_a_finite_strength_are_the_same_and_tails_hold():
     first, second = np.nonzero(wins)
     table = pd.DataFrame({"model_a": first, "model_b": second, "target": 1.0, "weight": wins[first, second]})
     battles = Battles.from_pandas(table.astype({"model_a": str, "model_b": str}), weight="weight")
-    for method in ("dense", "sparse"):
-        fit = fit_bradley_terry(battles, link="probit", method=method)
-        expected = fit_bradley_terry(battles)
-        assert fit.converged
-        pd.testing.assert_series_equal(fit.standing, expected.standing)
-        assert fit.strengths[["3", "4"]].tolist() == [np.inf, -np.inf]
-        rated = [0, 1, 2, 5]
-        twin = twins.newton(wins[np.ix_(rated, rated)], link="probit")
-        np.testing.assert_allclose(fit.strengths.iloc[rated], twin, rtol=0, atol=1e-8)
-        assert fit.strengths["5"] - fit.strengths["2"] == pytest.approx(4.264, abs=0.01)  # F^-1(1 - 1e-5)
+    fit = fit_bradley_terry(battles, link="probit", method=method)
+    expected = fit_bradley_terry(battles)
+    assert fit.converged
+    pd.testing.assert_series_equal(fit.standing, expected.standing)
+    assert fit.strengths[["3", "4"]].tolist() == [np.inf, -np.inf]
+    rated = [0, 1, 2, 5]
+    twin = twins.newton(wins[np.ix_(rated, rated)], link="probit")
+    np.testing.assert_allclose(fit.strengths.iloc[rated], twin, rtol=0, atol=1e-8)
+    assert fit.strengths["5"] - fit.strengths["2"] == pytest.approx(4.264, abs=0.01)  # F^-1(1 - 1e-5)
 
 
 def resamples(battles, numbers, **options):
@@ -198,11 +204,12 @@ def resamples(battles, numbers, **options):
 
 @pytest.mark.parametrize(
     ("options", "atol"),
-    [({}, 1e-7), ({"method": "sparse"}, 1e-7), ({"ridge": 0.3}, 1e-7), ({"dtype": "float32"}, 3e-5)],
+    [({}, 1e-7), pytest.param({"method": "sparse"}, 1e-7, marks=pytest.mark.slow), ({"ridge": 0.3}, 1e-7),
+     ({"dtype": "float32"}, 3e-5)],
     ids=["dense", "sparse", "ridge", "single"],
-)
-def test_draws_are_the_naive_refits(options, atol):
-    battles = simulate_battles(1_500, 9, seed=1)
+)  # fmt: skip
+def test_draws_are_the_naive_refits(often, options, atol):
+    battles = often
     result = bootstrap(battles, 40, seed=3, link="probit", progress=False, **options)
     assert result.converged.all()
     assert result.settings.link == "probit"
@@ -212,7 +219,7 @@ def test_draws_are_the_naive_refits(options, atol):
         np.testing.assert_allclose((result.draws[r] - 1000) / UNIT, twins.newton(wins, ridge, "probit"), atol=atol)
 
 
-@pytest.mark.parametrize("method", ["dense", "sparse"])
+@pytest.mark.parametrize("method", ["dense", pytest.param("sparse", marks=pytest.mark.slow)])
 def test_draws_of_a_thin_board(method):
     """By Newton's method, and with models that a resample separates from the others."""
     battles = simulate_battles(60, 12, seed=2)
@@ -257,7 +264,8 @@ def test_sandwich_errors_are_the_spread_of_the_draws():
     np.testing.assert_allclose(result.standard_errors, result.fit.standard_errors, rtol=5 * 0.016)
 
 
-def test_slices_and_leaderboards_have_the_link():
+@pytest.mark.slow
+def test_slices_have_the_link():
     table = pd.concat([votes()] * 4, ignore_index=True)
     table["language"] = np.where(np.arange(len(table)) % 3 > 0, "en", "de")
     battles = Battles.from_pandas(table)
@@ -265,9 +273,12 @@ def test_slices_and_leaderboards_have_the_link():
     for language, board in boards.items():
         own = Battles.from_pandas(table[table["language"] == language])
         np.testing.assert_allclose(board.fit.strengths, fit_bradley_terry(own, link="probit").strengths, atol=1e-8)
-    board = leaderboard(battles, n_resamples=30, link="probit", progress=False)
+
+
+def test_leaderboards_have_the_link(often):
+    board = leaderboard(often, n_resamples=40, link="probit", progress=False)
     assert board.attrs["settings"]["link"] == "probit"
-    ratings = fit_bradley_terry(battles, link="probit").ratings
+    ratings = fit_bradley_terry(often, link="probit").ratings
     np.testing.assert_allclose(board["rating"], ratings[board["model_name"]], atol=1e-6)
 
 
@@ -281,15 +292,15 @@ def test_a_start_is_in_elo_whatever_the_link(soft):
     assert other.n_steps <= probit.n_steps
 
 
-def test_files_and_checkpoints_hold_the_link(soft, tmp_path):
-    fit_bradley_terry(soft, link="probit").save(tmp_path / "ratings.json")
+def test_files_and_checkpoints_hold_the_link(often, tmp_path):
+    fit_bradley_terry(often, link="probit").save(tmp_path / "ratings.json")
     assert read_ratings(tmp_path / "ratings.json").attrs["settings"]["link"] == "probit"
     folder = tmp_path / "kept"
-    before = bootstrap(soft, 20, link="probit", checkpoint=folder, progress=False)
-    after = bootstrap(soft, 20, link="probit", checkpoint=folder, progress=False)
+    before = bootstrap(often, 40, link="probit", checkpoint=folder, progress=False)
+    after = bootstrap(often, 40, link="probit", checkpoint=folder, progress=False)
     np.testing.assert_array_equal(before.draws, after.draws)
     with pytest.raises(DataError, match=r"holds resamples of another run \(link 'probit', not 'logit'\)"):
-        bootstrap(soft, 20, checkpoint=folder, progress=False)
+        bootstrap(often, 40, checkpoint=folder, progress=False)
 
 
 def test_the_command_takes_a_link(tmp_path):

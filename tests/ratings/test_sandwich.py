@@ -115,7 +115,7 @@ def test_tie_models_add_their_scores_by_cluster(frame, ties):
     np.testing.assert_allclose(fit.standard_errors_hessian, ELO * if_right, rtol=1e-4)
 
 
-@pytest.mark.parametrize("options", [{}, {"features": ["length"]}, {"method": "sparse"}])
+@pytest.mark.parametrize("options", [{}, {"features": ["length", position_advantage()]}, {"method": "sparse"}])
 def test_one_battle_a_cluster_is_the_plain_fit(frame, options):
     plain = fit_bradley_terry(read(frame), **options)
     alone = fit_bradley_terry(read(frame), cluster="row", **options)

@@ -67,7 +67,8 @@ def drawn_counts(sizes, scheme):
     with jax.enable_x64(True):
         draw = unit_draw(grid, scheme, "", resample.Packing(None))
         units, stream = jax.tree.map(jnp.asarray, (draw.units, draw.stream))
-        found = resample.draw(units, scheme, draw.packing, np.uint64(5), stream, np.arange(B))
+        draws = jax.jit(resample.draw, static_argnums=(1, 2))
+        found = draws(units, scheme, draw.packing, np.uint64(5), stream, np.arange(B))
     return np.asarray(found).transpose(0, 2, 1).reshape(B, -1)[:, : len(sizes)]
 
 

@@ -19,8 +19,14 @@ VOTES = jaxeval.simulate_votes(600, 4, seed=1)[["model_a", "model_b", "winner"]]
 SIZES = np.repeat(["en", "de", "fr", "la"], [300, 200, 97, 3])
 
 
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch):
+    """Runs of many slices with few resamples, of which large chunks would mostly be empty."""
+    monkeypatch.setattr("jaxeval.execution.shapes._CHEAP", 0)
+
+
 def run(*arguments):
-    return CliRunner().invoke(main, ["leaderboard", *map(str, arguments), "--resamples", "20"])
+    return CliRunner().invoke(main, ["leaderboard", *map(str, arguments), "--resamples", "8"])
 
 
 class TestNumber:
@@ -45,8 +51,9 @@ class TestNumber:
             bootstrap(votes, 2, by="part", max_slices=2)
 
     def test_slices_left_out_do_not_count(self):
-        votes = VOTES.assign(voter=np.where(np.arange(600) < 300, -1, np.arange(600)))
-        assert len(bootstrap(votes, 2, by="voter", max_slices=1, min_slice_battles=2)) == 1
+        k = np.arange(600)
+        votes = VOTES.assign(voter=np.where(k < 300, -1 - k % 3, k))
+        assert len(bootstrap(votes, 2, by="voter", max_slices=3, min_slice_battles=2)) == 3
 
 
 class TestFewBattles:
@@ -84,8 +91,9 @@ class TestFewBattles:
 class TestMissing:
     @pytest.fixture
     def votes(self):
-        gone = np.isin(np.arange(600), [0, 350, 351])
-        return VOTES.assign(language=pd.Series(SIZES).mask(gone), half=np.arange(600) % 2)
+        """Three languages, or four slices with the one of none: one program refits both numbers of slices."""
+        gone = np.isin(np.arange(597), [0, 350, 351])
+        return VOTES[:597].assign(language=pd.Series(SIZES[:597]).mask(gone), half=np.arange(597) % 2)
 
     def test_error(self, votes):
         message = r"column 'language' has 3 missing values \(first in row 0; .*choose missing='drop' or missing='label'"
@@ -93,8 +101,8 @@ class TestMissing:
             bootstrap(votes, 2, by="language")
 
     def test_drop(self, votes):
-        found = bootstrap(votes, 20, by="language", missing="drop")
-        expected = bootstrap(votes.dropna(), 20, by="language")
+        found = bootstrap(votes, 2, by="language", missing="drop")
+        expected = bootstrap(votes.dropna(), 2, by="language")
         assert list(found) == list(expected)
         assert found.n_missing == 3
         assert found.warnings == ["3 battles without a value of language are in no slice"]
@@ -103,10 +111,10 @@ class TestMissing:
         assert found.warnings[0] in leaderboard(found).attrs["warnings"]
 
     def test_label(self, votes):
-        found = bootstrap(votes, 20, by="language", missing="label")
-        expected = bootstrap(votes.fillna("(missing)"), 20, by="language")
-        assert list(found) == ["de", "en", "fr", "la", "(missing)"]
-        assert found["(missing)"].fit.report.n_battles == 600
+        found = bootstrap(votes, 2, by="language", missing="label")
+        expected = bootstrap(votes.fillna("(missing)"), 2, by="language")
+        assert list(found) == ["de", "en", "fr", "(missing)"]
+        assert found["(missing)"].fit.report.n_battles == 597
         assert found["(missing)"].fit.n_battles.sum() == 2 * 3
         for name, board in found.items():
             np.testing.assert_array_equal(board.draws, expected[name].draws)
@@ -114,25 +122,25 @@ class TestMissing:
     @pytest.mark.parametrize(
         ("missing", "groups"),
         [
-            ("drop", [("x", 1.0), ("y", 2.0)]),
-            ("label", [("x", 1.0), ("x", "(missing)"), ("y", 2.0), ("(missing)", 1.0)]),
+            ("drop", [("x", 1.0), ("y", 2.0), ("y", 3.0)]),
+            ("label", [("x", 1.0), ("x", "(missing)"), ("y", 2.0), ("y", 3.0), ("(missing)", 1.0)]),
         ],
     )
     def test_several_columns(self, missing, groups):
-        votes = VOTES[:5].assign(p=["x", "x", "y", "y", None], q=[1, np.nan, 2, 2, 1])
+        votes = VOTES[:6].assign(p=["x", "x", "y", "y", "y", None], q=[1, np.nan, 2, 3, 3, 1])
         assert list(bootstrap(votes, 2, by=["p", "q"], missing=missing)) == groups
 
     def test_numbers_stay_numbers(self):
-        votes = VOTES[:4].assign(turn=pd.array([1, 2, 1, None], "Int64"))
-        assert list(bootstrap(votes, 2, by="turn", missing="drop")) == [1, 2]
-        assert list(bootstrap(votes, 2, by="turn", missing="label")) == [1, 2, "(missing)"]
+        votes = VOTES[:5].assign(turn=pd.array([1, 2, 1, None, 3], "Int64"))
+        assert list(bootstrap(votes, 2, by="turn", missing="drop")) == [1, 2, 3]
+        assert list(bootstrap(votes, 2, by="turn", missing="label")) == [1, 2, 3, "(missing)"]
 
     def test_a_value_of_that_name(self):
         votes = VOTES[:3].assign(language=["(missing)", None, "de"])
         with pytest.raises(DataError, match=re.escape("has missing values and the value '(missing)': rename that")):
             bootstrap(votes, 2, by="language", missing="label")
 
-    @pytest.mark.parametrize(("missing", "n_boards"), [("error", None), ("drop", 4), ("label", 5)])
+    @pytest.mark.parametrize(("missing", "n_boards"), [("error", None), ("drop", 3), ("label", 4)])
     def test_on_the_command_line(self, votes, tmp_path, missing, n_boards):
         votes.to_parquet(tmp_path / "votes.parquet")
         out = tmp_path / "board.csv"
@@ -201,54 +209,59 @@ class TestToldTogether:
 class TestOverlappingCategories:
     """Battles in several slices: each slice is that of its battles alone."""
 
-    VOTES = arena_votes(400)
+    VOTES = arena_votes(140)
     BATTLES = Battles.from_pandas(pd.DataFrame(VOTES))
     MATH = np.array(["math" in flags_of(row) for row in VOTES])
 
-    def alone(self, which, **options):
-        """The battles of one category, as a slice by a plain column."""
-        votes = pd.DataFrame(self.VOTES)[which].assign(only="math")
-        return bootstrap(votes, 20, by="only", **options)["math"]
-
-    @pytest.mark.parametrize("options", [{"cluster": "evaluation_session_id"}, {"features": "arena"}])
+    @pytest.mark.parametrize(
+        "options",
+        [{},
+         pytest.param({"cluster": "evaluation_session_id"}, marks=pytest.mark.slow),
+         pytest.param({"features": "arena"}, marks=pytest.mark.slow)],
+    )  # fmt: skip
     def test_a_slice_is_its_battles_alone(self, options):
         options = {**options, "features": arena_style()} if "features" in options else options
-        boards = bootstrap(self.BATTLES, 20, by="category_tag", **options)
+        boards = bootstrap(self.BATTLES, 8, by="category_tag", **options)
         assert list(boards) == ["overall", *sorted(FLAGS)]
-        whole = bootstrap(self.BATTLES, 20, **options)
+        whole = bootstrap(self.BATTLES, 8, **options)
         np.testing.assert_allclose(boards["overall"].draws, whole.draws, rtol=1e-13)
         if "features" not in options:  # whose means are those of all battles
-            np.testing.assert_allclose(boards["math"].draws, self.alone(self.MATH, **options).draws, rtol=1e-13)
+            # Its battles as a slice by a plain column.
+            alone = pd.DataFrame(self.VOTES).assign(only=np.where(self.MATH, "math", "others"))
+            math = bootstrap(alone, 8, by="only", **options)["math"]
+            np.testing.assert_allclose(boards["math"].draws, math.draws, rtol=1e-13)
         n = sum(1 + len(flags_of(row)) for row in self.VOTES)
         assert boards.told == (
             "categories of category_tag overlap: a battle counts in each of its categories and in 'overall'; "
-            f"400 battles count {n:,} times in all"
+            f"140 battles count {n:,} times in all"
         )
 
     def test_beside_another_column(self):
-        boards = bootstrap(self.BATTLES, 20, by=["language", "category_tag"], min_slice_battles=30)
-        by_language = bootstrap(self.BATTLES, 20, by="language")
+        boards = bootstrap(self.BATTLES, 8, by=["language", "category_tag"], min_slice_battles=22)
+        by_language = bootstrap(self.BATTLES, 8, by="language")
         for language, board in by_language.items():
             np.testing.assert_allclose(boards[language, "overall"].draws, board.draws, rtol=1e-13)
-        polish = self.MATH & (self.BATTLES.column("language") == "pl").to_numpy()
-        assert int(boards["pl", "math"].fit.n_battles.sum()) == 2 * polish.sum()
+        assert len(boards) > 2 * len(by_language)
+        for (language, name), board in boards.items():
+            own = [row for row in self.VOTES if row["language"] == language and name in ["overall", *flags_of(row)]]
+            assert int(board.fit.n_battles.sum()) == 2 * len(own)
 
     def test_without_a_value(self):
         votes = pd.DataFrame(self.VOTES)
-        votes["category_tag"] = votes["category_tag"].where(np.arange(400) % 10 > 0, None)
-        with pytest.raises(DataError, match="column 'category_tag' has 40 missing values"):
+        votes["category_tag"] = votes["category_tag"].where(np.arange(140) % 10 > 0, None)
+        with pytest.raises(DataError, match="column 'category_tag' has 14 missing values"):
             bootstrap(votes, 2, by="category_tag")
-        boards = bootstrap(votes, 2, by="category_tag", missing="drop")
-        assert boards.n_missing == 40
-        assert int(boards["overall"].fit.n_battles.sum()) == 2 * 360
-        boards = bootstrap(votes, 2, by="category_tag", missing="label")
-        assert [int(boards[name].fit.n_battles.sum()) for name in ("overall", "(missing)")] == [800, 80]
+        boards = bootstrap(votes, 8, by="category_tag", missing="drop")
+        assert boards.n_missing == 14
+        assert int(boards["overall"].fit.n_battles.sum()) == 2 * 126
+        boards = bootstrap(votes, 8, by="category_tag", missing="label")
+        assert [int(boards[name].fit.n_battles.sum()) for name in ("overall", "(missing)")] == [280, 28]
 
-    def test_merged_battles_count_as_often(self, tmp_path):
+    def test_merged_battles_count_as_often(self):
         votes = pd.DataFrame(self.VOTES)[["model_a", "model_b", "winner", "category_tag"]]
         battles = Battles.from_pandas(pd.concat([votes, votes]))
         merged = Battles.from_pandas(votes.assign(n=2), count="n")
-        boards = [bootstrap(b, 20, by="category_tag") for b in (battles, merged)]
+        boards = [bootstrap(b, 8, by="category_tag") for b in (battles, merged)]
         assert boards[0].told == boards[1].told
         np.testing.assert_allclose(*(board["if"].draws for board in boards), rtol=1e-13)
 
@@ -257,7 +270,7 @@ class TestOverlappingCategories:
         path.write_text("\n".join(map(json.dumps, self.VOTES)))
         result = run(path, "--by", "category_tag", "--out", tmp_path / "board.json", "--full")
         assert result.exit_code == 0, result.output
-        assert "in 'overall'; 400 battles count" in " ".join(result.stdout.split())
+        assert "in 'overall'; 140 battles count" in " ".join(result.stdout.split())
         rows = json.loads((tmp_path / "board.json").read_text())["rows"]
         assert list(dict.fromkeys(row["category"] for row in rows)) == ["overall", *sorted(FLAGS)]
         result = run(path, "--cluster", "category_tag")
