@@ -235,18 +235,31 @@ def test_references(votes):
             pd.testing.assert_frame_equal(getattr(one, name), getattr(other, name), check_exact=True)
 
 
+#: A hundred million battles in a few rows.
+MANY = pd.DataFrame(
+    {
+        "model_a": ["a", "b", "c"],
+        "model_b": ["b", "c", "a"],
+        "wins_a": [20_000_000, 20_000_000, 10_000_000],
+        "ties": [5_000_000, 5_000_000, 5_000_000],
+        "wins_b": [10_000_000, 10_000_000, 15_000_000],
+    }
+)
+
+
 def test_a_hundred_million_battles_in_a_few_rows():
-    table = pd.DataFrame(
-        {
-            "model_a": ["a", "b", "c"],
-            "model_b": ["b", "c", "a"],
-            "wins_a": [20_000_000, 20_000_000, 10_000_000],
-            "ties": [5_000_000, 5_000_000, 5_000_000],
-            "wins_b": [10_000_000, 10_000_000, 15_000_000],
-        }
-    )
-    result = jaxeval.bootstrap(table, 200)
-    assert result.fit.report.n_battles == 100_000_000
+    """They are rated as a million: that changes the standard errors alone."""
+    counts = ["wins_a", "ties", "wins_b"]
+    whole = jaxeval.fit_bradley_terry(MANY)
+    part = jaxeval.fit_bradley_terry(MANY.assign(**(MANY[counts] // 100)))
+    assert whole.report.n_battles == 100_000_000
+    np.testing.assert_allclose(whole.ratings, part.ratings, atol=1e-6)
+    np.testing.assert_allclose(10 * whole.standard_errors, part.standard_errors, rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_a_hundred_million_battles_are_drawn_again():
+    result = jaxeval.bootstrap(MANY, 200)
     error = 1 / np.sqrt(2 * 200)  # of a standard deviation, relative
     np.testing.assert_allclose(result.standard_errors, result.fit.standard_errors, rtol=4 * error)
 

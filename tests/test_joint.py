@@ -72,7 +72,10 @@ def agreement():
 ESTIMATORS = ["ratings", "soft", "merged", "agreement", "comparison", "scores", "screen", "tau", "study"]
 
 
-@pytest.fixture(params=ESTIMATORS)
+SLOW = {"merged", "study"}
+
+
+@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in ESTIMATORS])
 def joint(request):
     """The draws of one estimator, of names with one level."""
     if request.param == "tau":
@@ -156,6 +159,7 @@ def test_of_soft_elo_they_have_its_ratings_and_errors(soft):
         jaxeval.soft_elo(jaxeval.simulate_judged_battles(600, 5, seed=1), n_resamples=0).joint  # noqa: B018
 
 
+@pytest.mark.slow
 def test_of_several_judges_they_are_named_by_judge(soft):
     battles = jaxeval.simulate_judged_battles(600, 5, seed=1)
     found = jaxeval.soft_elo({"x": battles, "y": battles}, n_resamples=B)
@@ -246,6 +250,7 @@ def test_of_evaluators_they_have_the_intervals_of_both_tables(resample):
         np.testing.assert_allclose(found, (row.lower, row.upper), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_of_a_study_of_references_they_have_its_intervals(study):
     for joint, table in ((study.joint, study.by_delta), (study.joint_under_budget, study.by_budget)):
         own, shown = ends(joint.interval(study.settings.level)), ends(table, "tau_")

@@ -242,6 +242,7 @@ class TestMemory:
             bootstrap(battles, 60, memory_limit=least - 1)
         _close(bootstrap(battles, 60, memory_limit=least), whole)
 
+    @pytest.mark.slow
     def test_results_take_what_is_counted(self):
         battles = simulate_battles(240, 16, seed=3)  # so many models have no padding, which is counted too
         bootstrap(battles, 2000, chunk_size=8)  # compiles

@@ -69,8 +69,8 @@ GOLD = pd.Series(np.random.default_rng(4).normal(size=20), [f"m{k}" for k in ran
 SCORES = pd.DataFrame({f"e{k}": GOLD + np.random.default_rng(k).normal(size=20) for k in (5, 6)})
 BATTLES = jaxeval.simulate_battles(500, 6, seed=7)
 
-SLOW = [pytest.param(estimator, marks=pytest.mark.slow) for estimator in (compare_models, reference_study)]
-ESTIMATORS = [soft_elo, judge_accuracy, screen_judges, bootstrap_scores, kendall_tau_delta, *SLOW]
+SLOW = [pytest.param(estimator, marks=pytest.mark.slow) for estimator in (soft_elo, compare_models, reference_study)]
+ESTIMATORS = [judge_accuracy, screen_judges, bootstrap_scores, kendall_tau_delta, *SLOW]
 
 
 @pytest.fixture(scope="module", params=ESTIMATORS, ids=lambda estimator: estimator.__name__)
