@@ -326,7 +326,7 @@ def test_other_numbers_of_models_judges_items_and_resamples_compile_nothing():
         table = simulate_judged_answers(np.linspace(0.8, 0.6, n_models), q0=rates, q1=rates, n_items=n_items)
         names = [f"judge-{k + 1}" for k in range(n_judges)]
         read = JudgedAnswers.from_pandas(table, judgment=names, model="model", item="item")
-        compare_models(*read.split(1 / 3), n_resamples=n_resamples, progress=False)
+        compare_models(*read.split(1 / 3), n_resamples=n_resamples, n_halves=4, progress=False)
 
     run(2, 1, 1200, 300)
     with compilations() as count:

@@ -9,7 +9,7 @@ from jaxeval import JudgedAnswers
 from jaxeval.accuracy.report import judge_report
 from jaxeval.accuracy.statuses import STATUSES
 
-SETTINGS = {"n_resamples": 400, "seed": 1}
+SETTINGS = {"n_resamples": 400, "n_halves": 4, "seed": 1}  # sizes that test_judge_accuracy has, too
 
 
 def study(accuracy, q0, q1, n=900, seed=0, share=0.4, pairs=(("model-1", "model-2"),)):

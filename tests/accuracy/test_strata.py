@@ -30,7 +30,7 @@ def parts(table):
 
 
 def test_intervals_leave_out_what_varies_between_strata(parts):
-    plain, found = (judge_accuracy(*parts, n_resamples=500, strata=strata) for strata in (None, "task"))
+    plain, found = (judge_accuracy(*parts, n_resamples=400, n_halves=4, strata=strata) for strata in (None, "task"))
     same = plain.table["estimator"] != "ppi_plus_plus_half"  # an estimate of the resamples themselves
     pd.testing.assert_series_equal(found.table["estimate"][same], plain.table["estimate"][same])
     naive = plain.table["estimator"] == "naive"
@@ -41,18 +41,18 @@ def test_intervals_leave_out_what_varies_between_strata(parts):
 
 
 def test_one_stratum_is_none(parts):
-    plain, found = (judge_accuracy(*parts, n_resamples=50, strata=strata) for strata in (None, "one"))
+    plain, found = (judge_accuracy(*parts, n_resamples=50, n_halves=4, strata=strata) for strata in (None, "one"))
     pd.testing.assert_frame_equal(found.table, plain.table)
     assert found.warnings == plain.warnings
 
 
 def test_lone_strata_are_counted(parts):
-    found = judge_accuracy(*parts, n_resamples=50, strata="lone")
+    found = judge_accuracy(*parts, n_resamples=50, n_halves=4, strata="lone")
     assert any(w.startswith("1 stratum of one calibration item does not vary") for w in found.warnings)
 
 
 def test_comparisons_have_the_option(parts):
-    plain, found = (compare_models(*parts, n_resamples=50, strata=strata) for strata in (None, "task"))
+    plain, found = (compare_models(*parts, n_resamples=50, n_halves=4, strata=strata) for strata in (None, "task"))
     same = plain.table["estimator"] != "ppi_plus_plus_half"
     pd.testing.assert_series_equal(found.table["difference"][same], plain.table["difference"][same])
     assert found.accuracy.settings.strata == "task"
