@@ -114,7 +114,7 @@ LINES = [
            "np.roll(order[later], -1)", "np.roll(order[later], 0)", "ratings/test_compare_boards.py"),
     Broken("a rank change has the wrong sign", "ratings/board_comparison.py",
            'columns["rank_change"] = columns["rank_b"] - columns["rank_a"]',
-           'columns["rank_change"] = columns["rank_a"] - columns["rank_b"]', "ratings/test_compare_boards.py"),
+           'columns["rank_change"] = columns["rank_a"] - columns["rank_b"]', "ratings/test_board_comparison.py"),
     Broken("a judge's worth counts the votes themselves", "ratings/prediction_powered.py",
            "self.fit.n_human * (gain - 1)", "self.fit.n_human * gain", "ratings/test_prediction_powered.py"),
 
