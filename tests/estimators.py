@@ -254,6 +254,14 @@ _BOARDS = [
     ),
     _rated("method sparse", slow=False, method="sparse"),
     _rated("ties davidson", slow=False, ties="davidson"),
+    Estimator(
+        "bootstrap, few votes",
+        lambda: {"votes": _all_votes()[["model_a", "model_b", "winner"]][:50]},
+        _rate,
+        of_board,
+        without={"alone": "as without options"},
+        slow=True,
+    ),
     _rated("ties rao_kupper", ties="rao_kupper"),
     _rated("features", "length", features=["length"]),
     _rated(
@@ -438,13 +446,13 @@ def _to_merge() -> Data:
 
 
 def _answers() -> Data:
-    table = simulate(60, 1)[["item", "model", "human", "good", "poor", "topic"]]
-    test = simulate(90, 2, first=60)[["item", "model", "human", "good", "poor", "topic"]]
-    return {"calibration": table, "test": test}
+    """A few answers have no judgment."""
+    columns = ["item", "model", "human", "good", "poor", "topic"]
+    return {"calibration": simulate(60, 1, gaps=0.03)[columns], "test": simulate(90, 2, 60, gaps=0.03)[columns]}
 
 
 def _accuracy(data: Data, function: Callable[..., Any] = jaxeval.judge_accuracy, **options: Any) -> Any:
-    names = {"judgment": ["good", "poor"], "model": "model", "item": "item", "keep": ["topic"]}
+    names = {"judgment": ["good", "poor"], "model": "model", "item": "item", "keep": ["topic"], "missing": "drop"}
     parts = (jaxeval.JudgedAnswers.from_pandas(table, **names) for table in data.values())
     return function(*parts, n_halves=2, **options)
 
@@ -554,6 +562,14 @@ _JUDGES = [
         slow=True,
     ),
     Estimator(
+        "judge_accuracy, strata",
+        _answers,
+        partial(_accuracy, strata="topic"),
+        _of_accuracy,
+        without=_NO_SIDES | {"alone": "see slices"},
+        slow=True,
+    ),
+    Estimator(
         "compare_models",
         _answers,
         partial(_accuracy, function=jaxeval.compare_models, shared="pooled"),
@@ -641,7 +657,29 @@ def _measured(name: str, *keys: str, slow: bool = True, arguments: tuple[Any, ..
     )
 
 
+def _by_item(data: Data, **options: Any) -> Any:
+    table = data["scores"]
+    gold = table.groupby("model")["gold"].first()
+    scores = jaxeval.ItemScores.from_pandas(table, model="model", item="item", score="score", keep=["task"])
+    return jaxeval.kendall_tau_delta(scores, gold, [np.inf], resample="both", strata="task", **options)
+
+
+def _scored_beside_gold() -> Data:
+    """Gold goes with each row, so that it has the names of the scores."""
+    table = _scored()["scores"]
+    gold = dict(zip(MODELS, np.random.default_rng(7).permutation(M) * 10.0, strict=True))
+    return {"scores": table.assign(gold=table["model"].map(gold))}
+
+
 _EVALUATORS = [
+    Estimator(
+        "kendall_tau_delta, items in strata",
+        _scored_beside_gold,
+        _by_item,
+        lambda found: of_table(found, "evaluator", "delta"),
+        without=_NO_SIDES | {"alone": "as of models"},
+        slow=True,
+    ),
     _measured("kendall_tau", "evaluator"),
     _measured("kendall_tau_delta", "evaluator", "delta", slow=False, arguments=([1.5, np.inf],)),
     Estimator(

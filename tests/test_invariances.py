@@ -193,13 +193,17 @@ def test_first(estimator):
 
 def save(path, slow):
     """All results of this process, as arrays in one file: what the process of four devices runs."""
-    arrays = {"n": jax.device_count()}
+    arrays, flag = {"n": jax.device_count()}, jax.config.jax_enable_x64
     for place, estimator in enumerate(ESTIMATORS):
         if estimator.slow == slow and estimator.owes("devices"):
             own = found(estimator, chunk_size=7)
             arrays |= {f"{place} estimate": own.estimate, f"{place} ends": own.ends}
             if own.draws is not None:
                 arrays[f"{place} draws"] = own.draws
+    assert jax.config.jax_enable_x64 == flag
+    if not slow:
+        boards = jaxeval.bootstrap(estimators.battles(estimators.votes()["votes"]), 8, chunk_size=7)
+        assert boards.settings.n_devices == jax.device_count()
     np.savez(path, **arrays)
 
 
@@ -221,6 +225,7 @@ def test_devices(estimator, four_devices):
     saved, own, place = four_devices(estimator.slow), plain(estimator), ESTIMATORS.index(estimator)
     for name, values in own._asdict().items():
         if values is not None:
+            assert saved[f"{place} {name}"].dtype == np.float64
             np.testing.assert_allclose(saved[f"{place} {name}"], values, rtol=0, atol=estimator.atol)
 
 

@@ -29,7 +29,7 @@ from scipy.stats import binomtest, norm
 from jaxeval import DataError, JudgedAnswers
 from jaxeval.accuracy.estimates import ESTIMATORS, estimate_draws
 from jaxeval.accuracy.judge_accuracy import judge_accuracy
-from jaxeval.accuracy.judged_sums import Sums, arrays, resampled, with_missing_filled
+from jaxeval.accuracy.judged_sums import arrays, resampled, with_missing_filled
 from jaxeval.accuracy.model_comparison import compare_models
 from jaxeval.execution.lanes import LaneRun
 from jaxeval.statistics.quantiles import bounds_with_failures
@@ -346,11 +346,6 @@ def assert_same_draws(one, other, rtol=1e-12):
         np.testing.assert_allclose(a, b, rtol=rtol, atol=1e-9)
 
 
-def test_the_order_of_rows_does_not_matter(table):
-    mixed = run(CALIBRATION.sample(frac=1, random_state=0), TEST.sample(frac=1, random_state=1))
-    pd.testing.assert_frame_equal(mixed, table)
-
-
 def test_names_of_items_do_not_matter(accuracy):
     """Their order neither, save for the random halves."""
     turned = [frame.assign(item=frame["item"].map(lambda name: name[::-1])) for frame in (CALIBRATION, TEST)]
@@ -371,15 +366,6 @@ def test_names_of_models_do_not_matter(table):
     spread = (other["boot_upper"] - other["boot_lower"]) / (2 * Z)
     # The error of a median of 400 normal draws is 0.063 standard deviations.
     assert (np.abs(one["median"] - other["median"]) <= 5 * np.sqrt(2) * 0.063 * spread + 1e-12).all()
-
-
-def test_the_first_resamples_are_the_same_of_more(accuracy):
-    data = arrays(read(CALIBRATION), read(TEST), None, "pooled")
-    _, (few, few_halves) = resampled([data, with_missing_filled(data)], "", 394, 4, 0, LaneRun())
-    part = accuracy.slices[""]
-    first = Sums(*(type(x)(*(leaf[:394] for leaf in x)) for x in part.every.draws))
-    assert_same_draws(few, first)
-    np.testing.assert_allclose(few_halves.judgment, part.every.half_draws.judgment[:394])
 
 
 def test_seeds_and_slices_have_draws_of_their_own(accuracy):

@@ -85,10 +85,6 @@ class TestScreening:
         pd.testing.assert_frame_equal(again.table, screen.table)
         assert (other.table["single_boot_lower"] != screen.table["single_boot_lower"]).any()
 
-    def test_the_order_of_rows_does_not_matter(self, frame, screen):
-        shuffled = AnchoredVerdicts.from_pandas(frame.sample(frac=1, random_state=0))
-        pd.testing.assert_frame_equal(screen_judges(shuffled, n_resamples=2000).table, screen.table)
-
     def test_judges_that_differ_are_told(self):
         found = screen_judges(AnchoredVerdicts.from_pandas(simulated(judge_sd=2.0)), n_resamples=10)
         assert any("pairs of judges correlate less than their reliabilities promise" in w for w in found.warnings)

@@ -226,11 +226,6 @@ def test_an_interrupted_search_goes_on_with_the_same_numbers(votes, found, tmp_p
         pd.testing.assert_frame_equal(table, found.tables[name])
 
 
-def test_chunks_make_no_difference(votes, found):
-    again = fewest_votes(votes, voter="voter", top=[1, 3], **(RUN | {"chunk_size": 3}))
-    pd.testing.assert_frame_equal(again.table, found.table)
-
-
 def test_two_models_alone():
     votes = pd.DataFrame({"model_a": "a", "model_b": "b", "winner": ["model_a"] * 6 + ["model_b"] * 3})
     found = fewest_votes(votes, **RUN)

@@ -119,15 +119,6 @@ def test_simulated_boards_are_refitted(fitted):
         np.testing.assert_allclose(found.pearson[lane], expected, rtol=1e-4)
 
 
-def test_boards_do_not_depend_on_how_many_there_are_or_on_chunks(fitted):
-    _, board, _, own = fitted
-    triads = triads_of(own, M)
-    many, few = (refitted(simulated_boards(board, own, triads, n, 0), LaneRun(chunk_size=16)) for n in (B, 16))
-    np.testing.assert_allclose(many.pearson[:16], few.pearson, rtol=1e-9)
-    alone = refitted(simulated_boards(board, own, triads, 16, 0), LaneRun(chunk_size=3))
-    np.testing.assert_allclose(alone.pearson, few.pearson, rtol=1e-9)
-
-
 @pytest.mark.parametrize("clustered", [False, True])
 def test_random_signs_vary_as_loops_say(fitted, clustered):
     """Residuals of pairs under signs of units have the covariance of a product of dense matrices."""

@@ -1,14 +1,8 @@
 """Scores by item: reading them, and resamples of items, alone and with models."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
-from quick_programs import flags
 from scipy import stats
 from twins import tau_delta
 
@@ -183,33 +177,6 @@ def test_refused(frame, message):
 def test_weights_are_shown_without_types_of_numpy():
     with pytest.raises(DataError, match=r"without a finite number above 0 \(the first is -1\.0\)"):
         read(FRAME.assign(w=-1.0), weight="w")
-
-
-HERE = Path(__file__).parent
-SCRIPT = """
-import sys
-import jax, numpy as np
-from test_item_scores import GOLD, lanes, read
-from jaxeval import kendall_tau_delta
-scores, counts = lanes(read(), "both", 50)
-taus = kendall_tau_delta(read().means, GOLD, [0.5, np.inf], n_resamples=50)
-np.savez(sys.argv[1], scores=scores, counts=counts, lower=taus["lower"], n=len(jax.devices()))
-"""
-
-
-@pytest.mark.slow
-def test_four_devices_and_the_flag(drawn, tmp_path):
-    four = flags("--xla_force_host_platform_device_count=4")
-    environment = {"JAX_ENABLE_X64": "1", "XLA_FLAGS": four, "JAX_PLATFORMS": "cpu"}
-    environment["PYTHONPATH"] = os.pathsep.join([str(HERE), *sys.path])
-    command = [sys.executable, "-c", SCRIPT, str(tmp_path / "four.npz")]
-    subprocess.run(command, env={**os.environ, **environment}, check=True)
-    saved = np.load(tmp_path / "four.npz")
-    assert saved["n"] == 4
-    np.testing.assert_allclose(saved["scores"], drawn[0][:51], rtol=1e-12)
-    np.testing.assert_array_equal(saved["counts"], lanes(read(), "both", 50)[1])
-    here = kendall_tau_delta(read().means, GOLD, [0.5, np.inf], n_resamples=50)
-    np.testing.assert_array_equal(saved["lower"], here["lower"])
 
 
 def test_the_order_of_items_makes_no_ties_or_differences():

@@ -126,13 +126,6 @@ class TestWhatMustNotMatter:
         np.testing.assert_array_equal(flipped["tau"], -table["tau"])
         np.testing.assert_allclose(flipped["lower"], -table["upper"], atol=1e-14)
 
-    def test_how_many_resamples_and_in_what_chunks(self):
-        aligned = align_scores(GAPS, GOLD)
-        all_of_them = resampled_delta_sums(aligned, np.array(DELTAS), settings())
-        some = resampled_delta_sums(aligned, np.array(DELTAS), settings(40, chunk_size=7))
-        for a, b in zip(some, all_of_them, strict=True):
-            np.testing.assert_array_equal(a, b[:41])
-
     def test_but_the_seed_does(self, table):
         other = taus(seed=1)
         np.testing.assert_array_equal(other["tau"], table["tau"])

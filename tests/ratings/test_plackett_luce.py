@@ -1,14 +1,12 @@
 """Plackett-Luce fits and their bootstrap: against naive ones, published numbers, choix, and Bradley-Terry."""
 
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import twins
 from compilations import compilations
-from devices import on_four_devices
 from ranked import TOY, levels, simulated, table
 
 import jaxeval
@@ -233,39 +231,12 @@ class TestBootstrap:
             five_errors = 5 / np.sqrt(2 * 1000)  # of a standard deviation of 1,000 draws
             np.testing.assert_allclose(board.standard_errors, board.fit.standard_errors, rtol=five_errors)
 
-    @pytest.mark.parametrize("size", [7, pytest.param(1, marks=pytest.mark.slow)])
-    def test_chunks(self, rankings, resampled, size):
-        np.testing.assert_allclose(bootstrap(rankings, 64, chunk_size=size).draws, resampled.draws, atol=1e-9)
-
-    def test_resamples_and_order_of_rows(self, rankings, resampled, frame):
-        shuffled = Rankings.from_pandas(frame.sample(frac=1, random_state=1))
-        for other in (bootstrap(rankings, 40), bootstrap(shuffled, 40)):
-            np.testing.assert_allclose(other.draws, resampled.draws[:40], atol=1e-9)
-
-    @pytest.mark.slow
-    def test_four_devices(self, rankings, resampled, tmp_path):
-        script = """
-import sys, jax, numpy as np
-from test_plackett_luce import LISTS, Rankings, bootstrap, table
-np.savez(sys.argv[1], n=jax.device_count(), draws=bootstrap(Rankings.from_pandas(table(LISTS)), 64).draws)"""
-        saved = on_four_devices(script, Path(__file__).parent, tmp_path / "draws.npz")
-        np.testing.assert_allclose(saved["draws"], resampled.draws, atol=1e-9)
-
     def test_checkpoint(self, rankings, resampled, tmp_path):
         bootstrap(rankings, 40, checkpoint=tmp_path / "run")
         again = bootstrap(rankings, 64, checkpoint=tmp_path / "run")
         np.testing.assert_allclose(again.draws, resampled.draws, atol=1e-9)
         with pytest.raises(DataError, match="another"):
             bootstrap(Rankings.from_pandas(table(LISTS[1:])), 40, checkpoint=tmp_path / "run")
-
-    def test_a_memory_limit_that_is_too_small(self, rankings):
-        with pytest.raises(jaxeval.MemoryLimitError):
-            bootstrap(rankings, 64, memory_limit=1000)
-
-    @pytest.mark.slow
-    def test_memory_limit(self, rankings, resampled):
-        few = bootstrap(rankings, 64, memory_limit=1_000_000)
-        np.testing.assert_allclose(few.draws, resampled.draws, atol=1e-9)
 
     def test_slices_are_resampled_on_their_own(self, frame, rankings):
         boards = bootstrap(rankings, 30, by="language")

@@ -1,16 +1,12 @@
 """Boards rated on the graph of pairs: equal to the dense method, draw by draw, and what they promise beyond."""
 
-import os
 import re
-import subprocess
-import sys
 from io import StringIO
 
 import jax
 import numpy as np
 import pandas as pd
 import pytest
-from quick_programs import flags
 from rich.console import Console
 from scipy.optimize import minimize
 from scipy.special import expit
@@ -180,11 +176,6 @@ class TestBootstrap:
         assert np.isnan(resampled.draws).any()
 
     @pytest.mark.slow
-    def test_chunks_and_the_number_of_resamples_do_not_matter(self, battles, resampled):
-        other = bootstrap(battles, 9, seed=3, method="sparse", progress=False, chunk_size=7)
-        np.testing.assert_allclose(other.draws, resampled.draws[:9], atol=1e-9)
-
-    @pytest.mark.slow
     def test_single_precision(self, battles, resampled):
         single = bootstrap(battles, 16, seed=3, method="sparse", progress=False, dtype="float32")
         assert_same_draws(single, resampled, atol=0.05)
@@ -256,26 +247,6 @@ def test_football_results_equal_the_dense_method(data):
     assert_same_fit(sparse.fit, dense.fit)
     assert_same_draws(sparse, dense)
     assert sparse.degenerate.to_numpy().any()
-
-
-@pytest.mark.slow
-def test_four_devices_give_the_draws_of_one_whatever_the_flag(resampled, tmp_path):
-    matches().to_parquet(tmp_path / "matches.parquet")
-    code = (
-        "import sys, numpy as np, jax, jaxeval\n"
-        "jax.config.update('jax_enable_x64', True)\n"
-        "battles = jaxeval.read_battles(sys.argv[1])\n"
-        "found = jaxeval.bootstrap(battles, 10, seed=3, method='sparse', progress=False, chunk_size=2)\n"
-        "assert found.settings.n_devices == 4\n"
-        "np.save(sys.argv[2], found.draws)\n"
-    )
-    out = tmp_path / "draws.npy"
-    four = flags("--xla_force_host_platform_device_count=4")
-    environment = os.environ | {"XLA_FLAGS": four, "JAX_PLATFORMS": "cpu"}
-    given = [sys.executable, "-c", code, str(tmp_path / "matches.parquet"), str(out)]
-    subprocess.run(given, check=True, env=environment)
-    assert not jax.config.jax_enable_x64
-    np.testing.assert_allclose(np.load(out), resampled.draws[:10], atol=1e-9)
 
 
 class TestChoice:

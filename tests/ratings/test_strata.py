@@ -122,12 +122,6 @@ def test_boards_with_features(battles, cluster):
     np.testing.assert_allclose(board.standard_errors, board.fit.standard_errors, rtol=4.5 / np.sqrt(2 * 64))
 
 
-def test_chunks_agree(battles):
-    whole = bootstrap(battles, 40, strata="language")
-    for found in (bootstrap(battles, 40, strata="language", chunk_size=7), bootstrap(battles, 100, strata="language")):
-        np.testing.assert_allclose(found.draws[:40], whole.draws, rtol=0, atol=1e-9)
-
-
 def test_merged_rows_draw_what_their_battles_draw(table):
     columns = ["model_a", "model_b", "winner", "language"]
     merged = table.groupby(columns).size().rename("n").reset_index()

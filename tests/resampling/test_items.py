@@ -1,10 +1,7 @@
 """The bootstrap over items: its law, and what a resample must not depend on."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
-from devices import on_four_devices
 from scipy import stats
 from twins import FIVE_SE
 
@@ -103,21 +100,3 @@ def test_one_item_and_progress():
     found = resampled_sums(np.array([[2.0, 3.0]]), 400, 1, "x", run=LaneRun(seen.append))
     np.testing.assert_array_equal(found, np.tile([2.0, 3.0], (400, 1)))
     assert sum(seen) == 400
-
-
-HERE = Path(__file__).parent
-SCRIPT = """
-import sys
-import jax, numpy as np
-from test_items import BOTH, SUBSETS, VALUES
-from jaxeval.resampling.items import resampled_sums
-split = resampled_sums(BOTH, 100, 1, "x", subsets=SUBSETS)[1]
-np.savez(sys.argv[1], sums=resampled_sums(VALUES, 400, 1, "x"), split=split, n=len(jax.devices()))
-"""
-
-
-@pytest.mark.slow
-def test_four_devices_and_the_flag(sums, split, tmp_path):
-    saved = on_four_devices(SCRIPT, HERE, tmp_path / "four.npz")
-    np.testing.assert_allclose(saved["sums"], sums, rtol=1e-12)
-    np.testing.assert_allclose(saved["split"], split, rtol=1e-12)

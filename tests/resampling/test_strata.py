@@ -1,16 +1,10 @@
 """Strata: every resample holds as many of each as the data, and within a stratum the draws are the bootstrap's."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
-from quick_programs import flags
 from scipy import stats
 from twins import FIVE_SE, squares32, squares64, stream_key
 
@@ -212,30 +206,6 @@ def test_an_interval_is_without_the_variance_between_strata(repeats):
     assert covered["none"] == repeats
     # Variance within 1, between 0.6 * 0.4 * 25 = 6.
     assert width["none"] / width["strata"] == pytest.approx(np.sqrt(7), rel=0.25)
-
-
-HERE = Path(__file__).parent
-SCRIPT = """
-import sys
-import jax, numpy as np
-from test_strata import B, COLUMNS, OF_ITEM
-from jaxeval.resampling.items import resampled_sums
-np.savez(sys.argv[1], sums=resampled_sums(COLUMNS, B, 1, "x", strata=OF_ITEM), n=len(jax.devices()))
-"""
-
-
-@pytest.mark.slow
-def test_four_devices(sums, tmp_path):
-    environment = {
-        "XLA_FLAGS": flags("--xla_force_host_platform_device_count=4"),
-        "JAX_PLATFORMS": "cpu",
-        "PYTHONPATH": os.pathsep.join([str(HERE), *sys.path]),
-    }
-    command = [sys.executable, "-c", SCRIPT, str(tmp_path / "four.npz")]
-    subprocess.run(command, env={**os.environ, **environment}, check=True)
-    saved = np.load(tmp_path / "four.npz")
-    assert saved["n"] == 4
-    np.testing.assert_allclose(saved["sums"], sums, rtol=1e-12)
 
 
 # --- what is said --------------------------------------------------------------------------------

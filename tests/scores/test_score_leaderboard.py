@@ -49,11 +49,6 @@ def test_errors_do_not_depend_on_resamples(population):
     pd.testing.assert_frame_equal(pd.DataFrame(few[names]), pd.DataFrame(many[names]))
 
 
-def test_order_of_rows_and_names_do_not_matter(table, board):
-    again = score_leaderboard(table.sample(frac=1, random_state=1), n_resamples=400, progress=False)
-    pd.testing.assert_frame_equal(pd.DataFrame(again), pd.DataFrame(board))
-
-
 def test_slices_are_boards_of_their_own(table):
     frame = table.assign(topic=np.where(table["item"] % 2 == 0, "even", "odd"))
     scores = ItemScores.from_pandas(frame, keep=["topic"])

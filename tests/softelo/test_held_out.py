@@ -30,11 +30,6 @@ def assert_alike(found, expected, atol=1e-9):
             np.testing.assert_allclose(x, getattr(other, name), rtol=0, atol=atol, err_msg=name)
 
 
-def test_chunks_change_nothing(folds):
-    """A last one that is not full; those of one lane are tested in execution/test_runs.py."""
-    assert_alike(hold_out(SETS, METHODS, 0.05, run=LaneRun(chunk_size=5)), folds)
-
-
 def test_a_set_does_not_depend_on_the_others(folds):
     assert_alike(hold_out(SETS[1:], METHODS, 0.05), folds[1:])
 

@@ -167,11 +167,6 @@ def test_draws_are_as_wide_as_the_conformal_interval(board):
     np.testing.assert_allclose(2 * half, predicted["upper"] - predicted["lower"])
 
 
-def test_draws_do_not_depend_on_their_number(known, new, board):
-    fewer = jaxeval.merge_boards(known, new, n_resamples=50)
-    np.testing.assert_allclose(fewer.joint.draws, board.joint.draws[:50], atol=1e-8)
-
-
 def test_ranks_and_shares_come_from_all_draws(board):
     own = twins.beat_share(board.joint.draws)
     np.testing.assert_allclose(board.joint.beat_share, own)

@@ -1,11 +1,8 @@
 """The bootstrap of a model's own battles: its law, its solutions, and what it must not depend on."""
 
-from pathlib import Path
-
 import jax
 import numpy as np
 import pytest
-from devices import on_four_devices
 from scipy.special import expit
 
 from jaxeval.execution.lanes import LaneRun
@@ -118,29 +115,6 @@ def test_sums_between_places():
         found = jax.jit(held_out.sums_between)(draws, first.astype(np.int32), end.astype(np.int32))
     cumulated = np.pad(np.cumsum(draws, axis=1, dtype=int), [(0, 0), (1, 0)])
     np.testing.assert_array_equal(found, cumulated[:, end] - cumulated[:, first])
-
-
-@pytest.mark.parametrize(("chunk_size", "models"), [(7, slice(None)), (1, slice(1, 2))])
-def test_chunks_do_not_move_a_draw(drawn, chunk_size, models):
-    """A last chunk that is not full, and lanes alone, where others have 256 beside each other."""
-    found = resampled_strengths(MODELS[models], 60, 3, 0.05, run=LaneRun(chunk_size=chunk_size))
-    np.testing.assert_allclose(found, drawn[models, :, :60], rtol=0, atol=5e-13)  # 1e-10 Elo
-
-
-HERE = Path(__file__).parent
-SCRIPT = """
-import sys
-import jax, numpy as np
-from test_own_battles import MODELS
-from jaxeval.softelo.own_battles import resampled_strengths
-np.savez(sys.argv[1], theta=resampled_strengths(MODELS, 200, 3, 0.05), n=len(jax.devices()))
-"""
-
-
-@pytest.mark.slow
-def test_four_devices_and_the_flag(drawn, tmp_path):
-    saved = on_four_devices(SCRIPT, HERE, tmp_path / "four.npz")
-    np.testing.assert_allclose(saved["theta"], drawn, atol=1e-9)
 
 
 def clustered(own, sizes, seed=0):

@@ -170,30 +170,6 @@ def test_accuracy_of_resampled_models_pairs_no_model_with_itself():
         assert row[2] == pytest.approx(kendalltau(x, y).statistic)
 
 
-def test_sides_and_the_order_of_rows_change_nothing(judged, rated):
-    rng = np.random.default_rng(1)
-    order, swap = rng.permutation(judged.n_battles), rng.random(judged.n_battles) < 0.5
-    turned = replace(
-        judged,
-        model_a=np.where(swap, judged.model_b, judged.model_a),
-        model_b=np.where(swap, judged.model_a, judged.model_b),
-        score_difference=np.where(swap, -judged.score_difference, judged.score_difference),
-        human=np.where(swap, 1 - judged.human, judged.human),
-        judge=np.where(swap, 1 - judged.judge, judged.judge),
-    ).subset(order)
-    result = soft_elo(turned, n_resamples=200)
-    np.testing.assert_allclose(result.draws, rated.draws, atol=1e-6)
-    pd.testing.assert_frame_equal(result.models, rated.models, atol=1e-6)
-
-
-def test_relabelling_permutes_the_ratings(judged, rated):
-    m = len(judged.models)
-    number = np.random.default_rng(2).permutation(m)
-    renamed = replace(judged, model_a=number[judged.model_a], model_b=number[judged.model_b])
-    found = wide(soft_elo(renamed, n_resamples=0))
-    np.testing.assert_allclose(found["soft"].to_numpy()[number], wide(rated)["soft"], atol=1e-6)
-
-
 def test_every_battle_twice_with_twice_the_ridge(judged, rated):
     twice = judged.subset(np.tile(np.arange(judged.n_battles), 2))
     found = soft_elo(twice, ridge=0.02, n_resamples=0)
