@@ -211,13 +211,13 @@ class TestProbabilities:
         assert found["win"] == pytest.approx(np.exp(z / 2) / total)
         assert found["tie"] == pytest.approx(np.exp(fit.tie_parameter) / total)
         assert found["expected"] == pytest.approx(found["win"] + found["tie"] / 2)
-        half = fit_bradley_terry(votes, features=["length"])
+        half = fit_bradley_terry(votes, features=FEATURES)
         assert half.outcome_probabilities(a, b)["expected"] == pytest.approx(half.win_probability.loc[a, b])
 
     def test_unknown_names(self, votes):
-        fit = fit_bradley_terry(votes, features=["length"])
+        fit = fit_bradley_terry(votes, features=FEATURES)
         a, b = fit.ratings.index[:2]
-        with pytest.raises(ValueError, match="no covariate 'size'; the fit has 'length'"):
+        with pytest.raises(ValueError, match="no covariate 'size'; the fit has 'length', 'markup', 'position'"):
             fit.outcome_probabilities(a, b, {"size": 1})
         with pytest.raises(ValueError, match=r"feature 'length' must be finite, got inf$"):
             fit.outcome_probabilities(a, b, {"length": np.inf})
@@ -264,8 +264,8 @@ def test_models_that_the_data_cannot_place(votes):
             "markup": [0, 3, -3],
         }
     )
-    fit = fit_bradley_terry(pd.concat([votes, more], ignore_index=True), features=["length"], normalize=False)
-    alone = fit_bradley_terry(votes, features=["length"], normalize=False)
+    fit = fit_bradley_terry(pd.concat([votes, more], ignore_index=True), features=FEATURES, normalize=False)
+    alone = fit_bradley_terry(votes, features=FEATURES, normalize=False)
     assert fit.ratings["hero"] == np.inf
     assert fit.ratings[["hermit", "other"]].isna().all()
     group = fit.logits.drop(["hero", "hermit", "other"])
@@ -328,7 +328,7 @@ class TestExpectedScores:
         assert np.ptp(fit.ratings) > 1.1 * np.ptp(fit.expected_score.ratings)
 
     @pytest.mark.parametrize("ties", ["davidson", "rao_kupper"])
-    @pytest.mark.parametrize("features", [(), ("length", "markup")])
+    @pytest.mark.parametrize("features", [(), FEATURES])
     def test_they_are_those_of_ties_as_half_a_win(self, votes, ties, features):
         options = {"features": features, "ridge": 0.5, "gauge": "votes", "base": 1200.0, "reweight": True}
         fit = fit_bradley_terry(votes, ties=ties, **options)
@@ -344,9 +344,10 @@ class TestScale:
 
     @pytest.mark.parametrize("unit", [1e-6, 1e6])
     def test_of_a_raw_covariate(self, votes, unit):
-        one = fit_bradley_terry(votes, features=["length", "markup"], normalize=False, feature_ridge=0.5)
-        own = votes.assign(length=votes["length"] * unit, markup=votes["markup"] * unit)
-        other = fit_bradley_terry(own, features=["length", "markup"], normalize=False, feature_ridge=0.5 * unit**2)
+        names = ["length", "markup", "weight"]  # three, as the other fits have
+        one = fit_bradley_terry(votes, features=names, normalize=False, feature_ridge=0.5)
+        own = votes.assign(**votes[names] * unit)
+        other = fit_bradley_terry(own, features=names, normalize=False, feature_ridge=0.5 * unit**2)
         assert other.converged
         assert other.theta == pytest.approx(one.theta, abs=1e-7)
         for name in ("coefficient", "standard_error", "lower", "upper"):
@@ -358,10 +359,10 @@ def test_a_covariate_that_decides_its_battles(votes):
     decided = np.flatnonzero(votes["winner"] != "tie")[:5]
     rare = np.zeros(len(votes))
     rare[decided] = np.where(votes["winner"].iloc[decided] == "model_a", 1.0, -1.0)
-    fit = fit_bradley_terry(votes.assign(rare=rare), features=["length", "rare"])
+    fit = fit_bradley_terry(votes.assign(rare=rare), features=["length", "markup", "rare"])
     row = fit.coefficients().loc["rare"]
     assert row["coefficient"] == np.inf
     assert row[["standard_error", "lower", "upper"]].isna().all()
     assert any("'rare': the side that has more of it won all its battles" in w for w in fit.warnings)
-    rest = fit_bradley_terry(votes.drop(index=decided), features=["length"])
+    rest = fit_bradley_terry(votes.drop(index=decided), features=["length", "markup"])
     assert fit.theta == pytest.approx(rest.theta, abs=1e-6)

@@ -23,7 +23,7 @@ def battles():
 
 @pytest.fixture(scope="module")
 def effect(battles):
-    return style_effect(battles, FEATURES, n_resamples=100)
+    return style_effect(battles, FEATURES, n_resamples=32)
 
 
 def test_ratings_with_and_without(battles, effect):
@@ -46,7 +46,7 @@ def test_models_with_too_few_battles_take_no_rank(battles, effect):
     """Nor a line in the figure; the others' ranks are among themselves."""
     votes = fit_bradley_terry(battles).n_battles
     least = int(votes.median()) + 1
-    table = style_effect(battles, FEATURES, n_resamples=100, min_battles=least)
+    table = style_effect(battles, FEATURES, n_resamples=32, min_battles=least)
     ranked = (votes[table["model_name"]] >= least).to_numpy()
     assert 0 < ranked.sum() < len(table)
     assert table["rank"].notna().tolist() == table["rank_plain"].notna().tolist() == ranked.tolist()
@@ -57,7 +57,7 @@ def test_models_with_too_few_battles_take_no_rank(battles, effect):
 
 def test_shifts_are_of_the_same_resamples(battles, effect):
     """Their intervals are narrower than those of ratings by far."""
-    drawn = bootstrap(battles, 100, features=FEATURES)
+    drawn = bootstrap(battles, 32, features=FEATURES)
     width = drawn.interval().eval("upper - lower").sort_index().to_numpy()
     table = effect.set_index("model_name").sort_index()
     own = (table["shift_upper"] - table["shift_lower"]).to_numpy()
@@ -69,7 +69,7 @@ def test_shifts_are_of_the_same_resamples(battles, effect):
 def test_what_it_rests_on(effect):
     names = [record["feature"] for record in effect.attrs["coefficients"]]
     assert names == FEATURES
-    assert effect.attrs["settings"]["n_resamples"] == 100
+    assert effect.attrs["settings"]["n_resamples"] == 32
     with pytest.raises(ValueError, match="no features: there is nothing to control for"):
         style_effect(pd.DataFrame(), [])
 
@@ -107,11 +107,11 @@ def test_the_plain_board_of_raw_covariates(battles):
 
 
 def test_both_boards_go_on_from_a_checkpoint(battles, effect, tmp_path, monkeypatch):
-    kept = style_effect(battles, FEATURES, n_resamples=100, checkpoint=tmp_path)
+    kept = style_effect(battles, FEATURES, n_resamples=32, checkpoint=tmp_path)
     pd.testing.assert_frame_equal(kept, effect)
     assert {path.name for path in tmp_path.iterdir()} == {"controlled", "plain"}
     monkeypatch.setattr("jaxeval.execution.lanes._store", None)  # nothing is run
-    again = style_effect(battles, FEATURES, n_resamples=100, checkpoint=tmp_path)
+    again = style_effect(battles, FEATURES, n_resamples=32, checkpoint=tmp_path)
     pd.testing.assert_frame_equal(again, effect)
 
 
