@@ -350,7 +350,7 @@ def test_intervals_hold_the_truth_with_items_that_share_errors():
     """Items of two battles with one error: 95 % intervals of agreement, kappa, the panel's worth and a difference."""
     truth = _measured(simulated(400_000, seed=99))
     held = []
-    for seed in range(400):
+    for seed in range(200):
         half = simulated(120, seed=seed)
         frame = pd.concat([half, half.assign(model_a=half["model_a"].map({"x": "y", "y": "z", "z": "x"}))])
         found = jaxeval.judge_agreement(frame, RATERS, judges=JUDGES, n_resamples=300, progress=False)

@@ -336,10 +336,10 @@ class TestErrors:
         with pytest.raises(ValueError, match=message):
             compare_boards(*weeks, **{"n_resamples": 20, **options})
 
-    def test_no_models_in_common(self, votes):
-        other = votes.replace({f"model-{k}": f"other-{k}" for k in range(1, 7)})
+    def test_no_models_in_common(self, weeks):
+        other = weeks[0].replace({f"model-{k}": f"other-{k}" for k in range(1, 7)})
         with pytest.raises(DataError, match=r"0 models can be compared.*Battles.rename"):
-            compare_boards(votes, other, n_resamples=20)
+            compare_boards(weeks[0], other, n_resamples=20)
 
 
 def test_boards_that_may_rest_on_the_same_votes(battles):
@@ -369,7 +369,7 @@ def test_real_votes(data):
 @pytest.mark.parametrize("shared", [True, False])
 def test_intervals_hold_and_false_alarms_are_few(shared):
     """The same strengths on both boards: none moved."""
-    rng, n, n_boards = np.random.default_rng(5), 2400, 300
+    rng, n, n_boards = np.random.default_rng(5), 2400, 150
     strength = np.linspace(0.6, -0.6, 8)
     held, alarms = [], []
     for r in range(n_boards):

@@ -464,13 +464,15 @@ class TestJoin:
 
 @pytest.mark.slow
 class TestSimulated:
-    """400 boards of 8 models, 500 human votes and 6,000 verdicts; a share has a standard error of .007 or less."""
+    """Many boards of 8 models, 500 human votes and 6,000 verdicts; a share has a standard error of .01 or less."""
+
+    N_BOARDS = 200
 
     @pytest.mark.parametrize("equal", [True, False])
     def test_coverage(self, equal):
         strengths = jaxeval.simulate_strengths(8, seed=5)
         inside, errors, worth = [], [], []
-        for seed in range(400):
+        for seed in range(self.N_BOARDS):
             human, judged, unlabelled = simulate_verdicts(500, 6_000, strengths=strengths, seed=1000 + seed, taste=0.5)
             if not equal:
                 u, both = np.random.default_rng(seed).random(6_000), (unlabelled.model_a < 4) & (unlabelled.model_b < 4)
@@ -482,9 +484,9 @@ class TestSimulated:
             errors.append(board.ratings - truth)
             worth.append(board.worth)
         per_board = np.mean(inside, axis=1)
-        error = per_board.std() / 20
+        error = per_board.std() / np.sqrt(self.N_BOARDS)
         assert abs(per_board.mean() - 0.945) < 0.015 + 3 * error
-        bias, noise = np.mean(errors, axis=0), np.std(errors, axis=0) / 20
+        bias, noise = np.mean(errors, axis=0), np.std(errors, axis=0) / np.sqrt(self.N_BOARDS)
         assert np.all(np.abs(bias) < 2 + 4 * noise)
         assert np.mean(worth) > 100
 
