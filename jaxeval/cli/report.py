@@ -109,10 +109,12 @@ def _leader(title: str | None, block: pd.DataFrame, level: float, competitor: No
         return f"{start}no {competitor.one} can be ranked"
     first = ranked.iloc[0]
     interval = plus_minus(first["rating"], first["rating_lower"], first["rating_upper"])
-    said = f"{start}{visible_line(first['model_name'])} leads with {first['rating']:.1f}"
-    said += f" ({interval})" if interval and "inf" not in interval else ""
-    if len(ranked) == 1 or pd.isna(first.get("tier")):
+    rated = f"{first['rating']:.1f}" + (f" ({interval})" if interval and "inf" not in interval else "")
+    said = f"{start}{visible_line(first['model_name'])} leads with {rated}"
+    if len(ranked) == 1 or "tier" not in first or pd.isna(first["rank_worst"]):  # not compared: too many models
         return said
+    if pd.isna(first["tier"]):  # resamples often leave it without a rating: no test says anything of it
+        return f"{start}too few games to say who leads: {visible_line(first['model_name'])} is first with {rated}"
     sure = f"the {100 * level:g}% level"
     if first["rank_worst"] == 1:  # tiers compare all pairs at once, and so may still join it with others
         besides = len(block) - len(ranked)

@@ -177,8 +177,12 @@ class Differences:
             yield part, statistic
 
     def _apart(self, i: int, error: Float, critical: float) -> Bool:
-        """(F,) models that are told apart from model ``i``: their difference is beyond the ``critical`` value."""
-        return np.asarray(np.abs(self.estimate - self.estimate[i]) > critical * error)
+        """(F,) models that are told apart from model ``i``: their difference is beyond the ``critical`` value.
+
+        By more than the precision of the draws: where few votes make few different draws, the critical value may be
+        that of a draw in which both are equal, up to rounding.
+        """
+        return np.asarray(np.abs(self.estimate - self.estimate[i]) - critical * error > self.noise)
 
     def _critical_of_one(self, i: int, error: Float, level: Fraction, largest: Float) -> float:
         """The critical value of the differences of model ``i``, by steps down from their ``largest`` statistics (B,).
@@ -199,13 +203,16 @@ class Differences:
                 np.fmax(largest, _largest_of(statistic), out=largest)
 
 
-def differences(draws: Float, estimate: Float, ranked: Bool, noise: float = 0.0) -> Differences:
+def differences(
+    draws: Float, estimate: Float, ranked: Bool, noise: float = 0.0, converged: Bool | None = None
+) -> Differences:
     """Differences of the ``ranked`` (N,) models with (N,) finite ``estimate`` and (B, N) ``draws``.
 
-    Draws in which no model has a finite value (refits that failed) are left out.
+    Draws (B,) that have not ``converged`` say nothing and are left out; by default all have. A draw in which no model
+    is finite says that these data may leave all models without a value, and counts as any other that is not finite.
     """
     finite = np.isfinite(draws)
-    known = finite.any(1)
+    known = np.ones(len(draws), bool) if converged is None else converged
     share = (~finite[known]).mean(0) if known.any() else np.ones(len(estimate))
     models = np.flatnonzero(ranked & (share <= MOST_NOT_FINITE))
     models = models[np.argsort(-estimate[models], kind="stable")]

@@ -230,7 +230,7 @@ class Draws(Shown):
         ranked = self.ranked(among)
         kept = self._compared.get(ranked.tobytes())
         if kept is None:
-            kept = differences(self.draws, self.estimate, ranked, self.precision)
+            kept = differences(self.draws, self.estimate, ranked, self.precision, self.converged)
             self._compared.clear()
             self._compared[ranked.tobytes()] = kept
         return kept
@@ -268,9 +268,8 @@ class Draws(Shown):
         Raises:
             ValueError: ``level`` is not between 0 and 1.
         """
-        there = np.isfinite(self.draws).any(1)  # others failed
-        beside = np.column_stack([self.draws, np.where(there, value, np.nan)]), np.append(self.estimate, value)
-        compared = differences(*beside, np.isfinite(beside[1]), self.precision)
+        beside = np.column_stack([self.draws, np.full(len(self.draws), value)]), np.append(self.estimate, value)
+        compared = differences(*beside, np.isfinite(beside[1]), self.precision, self.converged)
         return pd.Series(compared.apart_from(len(self.names), level)[:-1], self.names, name="apart")
 
     def rank(self, among: Bool | None = None) -> pd.Series:

@@ -50,7 +50,7 @@ def winner(draws: Draws, level: float = 0.95, among: Bool | None = None) -> Winn
     level = checked_level(level)
     ranked = np.flatnonzero(draws.ranked(among))
     finite = np.isfinite(draws.draws[:, ranked])
-    known = finite.any(1)  # others failed
+    known = np.ones(len(finite), bool) if draws.converged is None else draws.converged
     used = (~finite[known]).mean(0) <= MOST_NOT_FINITE if known.any() else np.zeros(len(ranked), bool)
     ranked = ranked[used]
     rows = known & finite[:, used].all(1)

@@ -1,0 +1,42 @@
+"""Boards of equal competitors: how often one of them is said to be ahead of all others."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import jaxeval
+
+N_BOARDS = 200
+
+
+def equal_competitors(n_models, n_games, ties, seed):
+    """A vote per game of pairs at random, on each of the boards."""
+    rng = np.random.default_rng(seed)
+    first, second = np.triu_indices(n_models, 1)
+    pair = rng.integers(0, len(first), (N_BOARDS, n_games))
+    result = rng.choice(["tie", "model_a", "model_b"], pair.shape, p=[ties, (1 - ties) / 2, (1 - ties) / 2])
+    board = np.repeat(np.arange(N_BOARDS), n_games).astype(str)
+    columns = {"model_a": first[pair].ravel(), "model_b": second[pair].ravel(), "winner": result.ravel()}
+    return pd.DataFrame({"board": board, **columns})
+
+
+def claims(boards):
+    """How many of the boards have a model whose only rank is the first."""
+    return sum(bool((board.rank_sets()["rank_worst"] == 1).any()) for board in boards.values())
+
+
+def test_two_games_name_no_leader():
+    """Won once and tied once: a quarter of the resamples leave both without a rating, and say so of both."""
+    votes = pd.DataFrame({"model_a": ["x", "x"], "model_b": ["y", "y"], "winner": ["model_a", "tie"]})
+    board = jaxeval.leaderboard(votes, n_resamples=100)
+    assert board["rank_worst"].tolist() == [2, 2]
+    assert board["tier"].isna().all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n_models", "n_games", "ties"), [(2, 3, 0.3), (2, 20, 0.3), (2, 40, 0.0), (3, 40, 0.3)])
+def test_a_leader_is_claimed_on_one_board_of_twenty(n_models, n_games, ties):
+    votes = equal_competitors(n_models, n_games, ties, seed=n_games)
+    boards = jaxeval.bootstrap(votes, 400, by="board", min_slice_battles=1, max_slices=N_BOARDS, progress=False)
+    assert len(boards) == N_BOARDS
+    assert claims(boards) <= N_BOARDS * (0.05 + 3 * np.sqrt(0.05 * 0.95 / N_BOARDS))
