@@ -1,4 +1,8 @@
-"""Small results of every kind, of models with hostile names, for what all results must do. Each is made once."""
+"""Small results of every kind, of models with hostile names, for what all results must do. Each is made once.
+
+Most of their time goes into compiling. So boards have the same models and the same number of resamples, and data that
+the first solver of a bootstrap fits in every resample: another solver is another program.
+"""
 
 from dataclasses import replace
 from datetime import date
@@ -27,6 +31,10 @@ HOSTILE = [
 OBEYED = "\x1b\r\u202e"
 
 
+#: Of boards that are resampled, so that they share a program.
+N_RESAMPLES = 60
+
+
 def renamed(frame, names=HOSTILE, columns=("model_a", "model_b")):
     models = sorted(set().union(*(frame[c] for c in columns)), key=str)
     new = dict(zip(models, names, strict=False))
@@ -45,26 +53,28 @@ def battles():
 
 @cache
 def board():
-    return jaxeval.bootstrap(battles(), 60, progress=False)
+    return jaxeval.bootstrap(battles(), N_RESAMPLES, progress=False)
 
 
 @cache
 def powered():
     own = jaxeval.Battles.from_pandas(votes().iloc[:900])
     judged, others = own, jaxeval.Battles.from_pandas(votes().iloc[600:])
-    return jaxeval.prediction_powered(own, judged, others, n_resamples=30, progress=False)
+    return jaxeval.prediction_powered(own, judged, others, n_resamples=N_RESAMPLES, progress=False)
 
 
 @cache
 def fewest_votes():
-    return jaxeval.fewest_votes(battles(), n_resamples=20, top=[1, 3], progress=False)
+    """Of five models, so that there are few votes to choose from: more make wider programs besides."""
+    few = battles().filter(models=HOSTILE[:5])
+    return jaxeval.fewest_votes(few, n_resamples=N_RESAMPLES, top=[1, 3], progress=False)
 
 
 @cache
 def panel():
     judges = dict(zip(["judge-1", "judge-2", "judge-3"], ["<b>judge", "$x$", "other\x1b"], strict=True))
-    own = renamed(jaxeval.simulate_panel(200, 8, seed=1)).replace({"judge": judges})
-    return jaxeval.fit_judge_panel(own, 30, progress=False)
+    own = renamed(jaxeval.simulate_panel(600, 8, seed=1)).replace({"judge": judges})
+    return jaxeval.fit_judge_panel(own, 10, progress=False)
 
 
 @cache
@@ -76,23 +86,24 @@ def sliced_votes():
 
 @cache
 def slices():
-    return jaxeval.bootstrap(sliced_votes(), 60, by="<b>", progress=False)
+    return jaxeval.bootstrap(sliced_votes(), N_RESAMPLES, by="<b>", progress=False)
 
 
 @cache
 def categories():
-    return jaxeval.small_categories(sliced_votes(), "<b>", 60)
+    return jaxeval.small_categories(sliced_votes(), "<b>", N_RESAMPLES)
 
 
 @cache
 def compared_boards():
-    first = battles().filter(np.arange(1500) < 1000)
-    return jaxeval.compare_boards(first, battles(), names=(MARKUP[0], FORMULAS[0]), n_resamples=60, progress=False)
+    first = battles().filter(np.arange(1500) < 1300)
+    names = MARKUP[0], FORMULAS[0]
+    return jaxeval.compare_boards(first, battles(), names=names, n_resamples=N_RESAMPLES, progress=False)
 
 
 @cache
 def judged_battles():
-    return read(renamed(two_orders(m=6)))
+    return read(renamed(two_orders(m=8)))
 
 
 @cache
@@ -110,11 +121,10 @@ def soft_elo():
 @cache
 def merged():
     """Of six models whom people voted on, and two that the judge alone has seen."""
-    own = judged_battles()
-    models = [*own.models, HOSTILE[6], HOSTILE[7]]
+    own = replace(read(renamed(two_orders(m=6))), models=judged_battles().models)
     a, b = own.model_a % 6, own.model_b % 6
     a = np.where(np.arange(len(a)) % 4 == 0, 6 + a % 2, a).astype(np.int32)
-    new = replace(own, models=pd.Index(models), model_a=a, model_b=b)
+    new = replace(own, model_a=a, model_b=b)
     return jaxeval.merge_boards(own, new.subset(a >= 6), n_resamples=50)
 
 
@@ -162,17 +172,15 @@ def items():
 
 
 def item_answers():
-    rng = np.random.default_rng(0)
-    right = rng.random((60, len(HOSTILE))) < 1 / (
-        1 + np.exp(rng.normal(size=(60, 1)) - np.arange(-4, len(HOSTILE) - 4))
-    )
+    rng, n = np.random.default_rng(0), 20
+    right = rng.random((n, len(HOSTILE))) < 1 / (1 + np.exp(rng.normal(size=(n, 1)) - np.arange(-4, len(HOSTILE) - 4)))
     frame = pd.DataFrame(right.astype(float), columns=HOSTILE).rename_axis("item").reset_index()
     return frame.melt("item", var_name="model", value_name="score")
 
 
 @cache
 def item_response():
-    return jaxeval.fit_item_response(item_answers(), n_resamples=20, progress=False)
+    return jaxeval.fit_item_response(item_answers(), n_resamples=4, progress=False)
 
 
 def item_subset():
@@ -192,8 +200,7 @@ def goodness():
     return jaxeval.goodness_of_fit(battles(), n_resamples=99, progress=False)
 
 
-#: Results and data by the name of their class.
-RESULTS = {
+_RESULTS = {
     "Battles": battles,
     "DataReport": lambda: battles().report,
     "BradleyTerryFit": lambda: jaxeval.fit_bradley_terry(battles()),
@@ -207,7 +214,7 @@ RESULTS = {
     "PredictionPoweredFit": lambda: powered().fit,
     "JudgePanel": panel,
     "JudgePanelFit": lambda: panel().fit,
-    "ContextualBootstrap": lambda: jaxeval.bootstrap(battles(), 30, ties="davidson", progress=False),
+    "ContextualBootstrap": lambda: jaxeval.bootstrap(battles(), N_RESAMPLES, ties="davidson", progress=False),
     "Bootstraps": slices,
     "CategoryBoards": categories,
     "CategoryBoard": lambda: categories()["$a"],
@@ -246,16 +253,18 @@ RESULTS = {
     "ItemSubset": item_subset,
     "ScoreComparison": lambda: jaxeval.compare_scores(items(), *HOSTILE[:2]),
     "ModelScores": lambda: align_scores(evaluators(), GOLD),
-    "RankEvidence": lambda: jaxeval.rank_evidence(battles(), n_resamples=60, progress=False),
-    "Replication": lambda: jaxeval.replication(battles(), n_boards=20, n_splits=20, n_resamples=60),
+    "RankEvidence": lambda: jaxeval.rank_evidence(battles(), n_resamples=N_RESAMPLES, progress=False),
+    "Replication": lambda: jaxeval.replication(battles(), n_boards=20, n_splits=20, n_resamples=N_RESAMPLES),
     "FewestVotes": fewest_votes,
     "GoodnessOfFit": goodness,
-    "Audit": lambda: jaxeval.audit(battles(), n_resamples=20, parts=["board"], progress=False),
+    "Audit": lambda: jaxeval.audit(battles(), n_resamples=N_RESAMPLES, parts=["board"], progress=False),
     "WhoVotes": lambda: jaxeval.who_votes(votes().assign(voter=np.resize(HOSTILE, 1500)), "voter"),
     "Drift": lambda: jaxeval.drift(votes().assign(day=pd.date_range("2026-01-01", periods=1500, freq="h")), "day"),
     "AnytimeIntervals": lambda: jaxeval.anytime_intervals(board()),
     "Table": lambda: jaxeval.leaderboard(slices()),
 }
+#: Results and data by the name of their class.
+RESULTS = {name: cache(make) for name, make in _RESULTS.items()}
 
 
 def anchored():
@@ -304,12 +313,13 @@ def coefficients():
 
 
 def history():
-    early = jaxeval.leaderboard(jaxeval.bootstrap(jaxeval.Battles.from_pandas(votes().head(700)), 30, progress=False))
+    early = jaxeval.leaderboard(
+        jaxeval.bootstrap(jaxeval.Battles.from_pandas(votes().head(700)), N_RESAMPLES, progress=False)
+    )
     return {date(2026, 1, 1): early, date(2026, 3, 1): jaxeval.leaderboard(board())}
 
 
-#: What each figure is drawn of.
-FIGURES = {
+_FIGURES = {
     "plot_accuracy": lambda: (comparison().accuracy,),
     "plot_differences": lambda: (comparison(),),
     "plot_interval_length": lambda: ((0.3, 0.7),),
@@ -322,7 +332,7 @@ FIGURES = {
     "plot_pooling": lambda: (
         pd.DataFrame({"n_judges": [1, 2], "empirical": [2.0, 1], "predicted": 1.5, "predicted_observed": 1.0}),
     ),
-    "plot_screen": lambda: (jaxeval.screen_judges(verdicts(), n_resamples=50, progress=False),),
+    "plot_screen": lambda: (RESULTS["JudgeScreen"](),),
     "plot_subsamples": lambda: (
         pd.DataFrame({"n": [10, 20], "empirical": [2.0, 1], "theoretical": 1.5, "corrected": 1.0, "adjusted": 0.9}),
     ),
@@ -355,3 +365,5 @@ FIGURES = {
     "plot_coefficients": lambda: (coefficients(),),
     "plot_style_effect": lambda: (effect(),),
 }
+#: What each figure is drawn of.
+FIGURES = {name: cache(make) for name, make in _FIGURES.items()}

@@ -31,7 +31,7 @@ def file(tmp_path_factory, battles):
     """Two boards by language, and what is known of models."""
     path = tmp_path_factory.mktemp("pages") / "page.html"
     few = battles.filter(lambda votes: votes["language"].isin(["English", "Chinese"]))
-    board = jaxeval.leaderboard(few, by="language", n_resamples=40, progress=False)
+    board = jaxeval.leaderboard(few, by="language", n_resamples=60, progress=False)
     known = pd.DataFrame({
         "model": [f"model-{k}" for k in range(1, 7)], "organisation": ["Ada", "Bo"] * 3, "price": range(6),
         "link": [f"https://example.org/{k}" for k in range(6)],
@@ -44,7 +44,7 @@ def file(tmp_path_factory, battles):
 def all_votes(tmp_path_factory, battles):
     path = tmp_path_factory.mktemp("pages") / "all.html"
     boards = [
-        jaxeval.leaderboard(battles, n_resamples=40, progress=False, **options)
+        jaxeval.leaderboard(battles, n_resamples=60, progress=False, **options)
         for options in ({}, {"features": ["longer"]})
     ]
     jaxeval.page(boards, path, battles=battles)
@@ -127,7 +127,7 @@ def test_style_control_and_how_far_it_moves(visit, all_votes, battles):
 
 def test_a_controlled_board_that_comes_first_is_shown_first(visit, tmp_path, battles):
     controlled, plain = (
-        jaxeval.leaderboard(battles, n_resamples=20, progress=False, **own) for own in ({"features": ["longer"]}, {})
+        jaxeval.leaderboard(battles, n_resamples=60, progress=False, **own) for own in ({"features": ["longer"]}, {})
     )
     jaxeval.page([controlled, plain], tmp_path / "page.html", battles=battles)
     page = visit(tmp_path / "page.html")
@@ -256,7 +256,7 @@ def test_interval_plot_and_how_it_was_made(visit, file):
 def test_history_and_moves(visit, tmp_path):
     votes = jaxeval.simulate_votes(3_000, 4, seed=0)
     early, late = (jaxeval.Battles.from_pandas(votes.iloc[:n]) for n in (1_000, 3_000))
-    first, board = (jaxeval.leaderboard(x, n_resamples=40, progress=False) for x in (early, late))
+    first, board = (jaxeval.leaderboard(x, n_resamples=60, progress=False) for x in (early, late))
     from jaxeval.pages.history import with_board
 
     history = with_board(None, first, pd.Timestamp("2026-09-11").date())
@@ -270,7 +270,7 @@ def test_history_and_moves(visit, tmp_path):
 
 
 def test_moves_of_models_that_are_new_or_were_unrated(visit, tmp_path, battles):
-    board = jaxeval.leaderboard(battles, n_resamples=40, progress=False)
+    board = jaxeval.leaderboard(battles, n_resamples=60, progress=False)
     earlier = board.iloc[1:].copy()
     earlier.loc[earlier.index[0], ["rating", "rank"]] = [float("inf"), pd.NA]
     jaxeval.page(board, tmp_path / "page.html", earlier=earlier)
@@ -280,7 +280,7 @@ def test_moves_of_models_that_are_new_or_were_unrated(visit, tmp_path, battles):
 
 def test_rules_stand_between_tiers_alone(visit, tmp_path, battles):
     """A model without a tier, which is told apart from nobody, stands within that of its neighbours."""
-    board = jaxeval.leaderboard(battles, n_resamples=40, progress=False)
+    board = jaxeval.leaderboard(battles, n_resamples=60, progress=False)
     board["tier"] = pd.array([1, 1, pd.NA, 1, 2, 2], dtype="Int64")
     jaxeval.page(board, tmp_path / "page.html")
     fifth = [False, False, False, False, True, False]
@@ -346,7 +346,7 @@ def test_hostile_names_are_shown_and_never_run(visit, tmp_path):
     table = pd.DataFrame({"model_a": np.array(shown, object)[a], "model_b": np.array(shown, object)[b]})
     table["winner"] = rng.choice(["model_a", "model_b", "tie"], 5_000)
     battles = jaxeval.Battles.from_pandas(table[a != b])
-    board = jaxeval.leaderboard(battles, n_resamples=20, progress=False)
+    board = jaxeval.leaderboard(battles, n_resamples=60, progress=False)
     jaxeval.page(board, tmp_path / "page.html", battles=battles)
     page = visit(tmp_path / "page.html")
     page.on("dialog", lambda dialog: pytest.fail(dialog.message))
@@ -393,8 +393,8 @@ def test_three_hundred_models(visit, tmp_path):
 
 
 def test_sections_of_results(visit, tmp_path):
-    scores = jaxeval.score_leaderboard(jaxeval.simulate_scores(60, 4), n_resamples=40, progress=False)
-    audit = jaxeval.audit(simulated(), parts=["board", "rank_evidence"], n_resamples=40, progress=False)
+    scores = jaxeval.score_leaderboard(jaxeval.simulate_scores(60, 4), n_resamples=60, progress=False)
+    audit = jaxeval.audit(simulated(), parts=["board", "rank_evidence"], n_resamples=60, progress=False)
     jaxeval.page({"Scores": scores, "Audit": audit}, tmp_path / "page.html")
     page = visit(tmp_path / "page.html")
     page.get_by_role("button", name="Score", exact=True).click()
@@ -409,7 +409,7 @@ def test_a_page_of_players_names_no_model(visit, tmp_path):
     for side in sides:
         votes[side] = votes[side].astype(str).str.replace("model", "player")
     games = jaxeval.Battles.from_pandas(votes.rename(columns=sides), **sides, keep=["language"])
-    boards = jaxeval.leaderboard(games, by="language", n_resamples=20, progress=False)
+    boards = jaxeval.leaderboard(games, by="language", n_resamples=60, progress=False)
     jaxeval.page(boards, tmp_path / "games.html", battles=games)
     page = visit(tmp_path / "games.html")
     views = page.get_by_role("tablist", name="Views").get_by_role("tab").all_inner_texts()

@@ -13,9 +13,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from hostile import NAMES
-from results import RESULTS
+from results import N_RESAMPLES, RESULTS
 
 import jaxeval
+from jaxeval.pages.boards import MOST_ROWS_IN_ALL
 from jaxeval.pages.document import SCRIPTS, STYLES, json_in_html, script_text, style_text
 from jaxeval.pages.history import read_history, with_board, write_history
 from jaxeval.wording import visible_line
@@ -30,7 +31,7 @@ def simulated(n=2_000, models=5, seed=0, **options):
 
 
 def board_of(battles, **options):
-    return jaxeval.leaderboard(battles, n_resamples=40, progress=False, **options)
+    return jaxeval.leaderboard(battles, n_resamples=N_RESAMPLES, progress=False, **options)
 
 
 def written(tmp_path, results, **options):
@@ -112,7 +113,8 @@ def test_hostile_names_are_text(tmp_path):
     table = pd.DataFrame({"model_a": np.array(names, object)[a], "model_b": np.array(names, object)[b]})
     table["winner"] = rng.choice(["model_a", "model_b", "tie"], 6_000)
     battles = jaxeval.Battles.from_pandas(table[a != b])
-    html = written(tmp_path, board_of(battles), battles=battles, title="</title><script>alert(1)</script>")
+    fit = jaxeval.fit_bradley_terry(battles)
+    html = written(tmp_path, fit, battles=battles, title="</title><script>alert(1)</script>")
     assert html.count("<script") == 2
     assert "alert(1)</script>" not in html
     static = html.split('<script type="application/json"')[0]
@@ -150,7 +152,8 @@ def test_slices_are_boards_that_readers_may_put_together(tmp_path, battles):
     ],
 )
 def test_what_if_is_off_with_a_reason(tmp_path, battles, options, reason):
-    (shown,) = data_of(written(tmp_path, board_of(battles, **options), battles=battles))["boards"]
+    make = board_of if "ridge" in options else jaxeval.fit_bradley_terry  # whose other options are other programs
+    (shown,) = data_of(written(tmp_path, make(battles, **options), battles=battles))["boards"]
     assert reason in shown["what_if"]
     assert shown["pairs"] is not None
 
@@ -173,12 +176,18 @@ def test_votes_of_another_board_are_refused(tmp_path, board):
         written(tmp_path, board, battles=pd.DataFrame())
 
 
-def test_style_control_has_both_boards(tmp_path):
+@pytest.fixture(scope="module")
+def with_length():
+    """Battles whose lengths are known, their board and the one without the effect of length."""
     votes = jaxeval.simulate_votes(2_000, 5, seed=0, details=True)
     votes["longer"] = (votes["length_a"] - votes["length_b"]) / 100
     battles = jaxeval.Battles.from_pandas(votes, keep=["longer"])
-    both = [board_of(battles, features=["longer"]), board_of(battles)]
-    data = data_of(written(tmp_path, both, battles=battles))
+    return battles, board_of(battles), board_of(battles, features=["longer"])
+
+
+def test_style_control_has_both_boards(tmp_path, with_length):
+    battles, plain, controlled = with_length
+    data = data_of(written(tmp_path, [controlled, plain], battles=battles))
     controlled, without = data["boards"]
     assert without["controlled"] == controlled["id"]
     assert controlled["without"] == without["id"]
@@ -256,7 +265,7 @@ def test_every_result_has_a_page(tmp_path, name):
 
 
 def test_a_board_and_what_its_audit_found(tmp_path, battles, board):
-    audit = jaxeval.audit(battles, parts=["board", "rank_evidence"], n_resamples=40, progress=False)
+    audit = jaxeval.audit(battles, parts=["board", "rank_evidence"], n_resamples=N_RESAMPLES, progress=False)
     data = data_of(written(tmp_path, [board, audit], battles=battles))
     assert data["panels"][0] == "board"
     first, *parts = data["results"]
@@ -300,11 +309,8 @@ def test_days_on_another_scale_are_left_out(tmp_path, battles, board):
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_the_past_of_a_controlled_board_is_its_own(tmp_path, order):
-    votes = jaxeval.simulate_votes(2_000, 5, seed=0, details=True)
-    votes["longer"] = (votes["length_a"] - votes["length_b"]) / 100
-    battles = jaxeval.Battles.from_pandas(votes, keep=["longer"])
-    both = [board_of(battles), board_of(battles, features=["longer"])]
+def test_the_past_of_a_controlled_board_is_its_own(tmp_path, with_length, order):
+    _, *both = with_length
     given = [both[k] for k in order]
     history = with_board(None, both[1], pd.Timestamp("2026-09-11").date())
     boards = data_of(written(tmp_path, given, history=history, earlier=given))["boards"]
@@ -313,11 +319,12 @@ def test_the_past_of_a_controlled_board_is_its_own(tmp_path, order):
         assert ("history" in board) == bool(board["controls"])
 
 
-def test_models_that_a_page_has_no_room_for_switch_what_if_off(tmp_path):
-    battles = jaxeval.simulate_battles(30_000, 290, seed=0)
-    fit = jaxeval.fit_bradley_terry(battles)
-    boards = data_of(written(tmp_path, {f"b{k}": fit for k in range(70)}, battles=battles))["boards"]
-    assert boards[0]["what_if"] == "What-if is off: the page holds the first 285 of its 290 models only."
+def test_models_that_a_page_has_no_room_for_switch_what_if_off(tmp_path, battles, board, monkeypatch):
+    assert MOST_ROWS_IN_ALL == 20_000
+    monkeypatch.setattr("jaxeval.pages.boards.MOST_ROWS_IN_ALL", 20)
+    monkeypatch.setattr("jaxeval.pages.boards._FEWEST_ROWS", 1)
+    boards = data_of(written(tmp_path, {f"b{k}": board for k in range(6)}, battles=battles))["boards"]
+    assert boards[0]["what_if"] == "What-if is off: the page holds the first 3 of its 5 models only."
     assert min(boards[0]["pairs"]["models"]) >= 0
 
 
@@ -362,7 +369,7 @@ class TestCompetitors:
         html = written(tmp_path, jaxeval.fit_bradley_terry(games))
         assert "no player of this board has an interval" not in html
         assert data_of(html)["competitor"]["many"] == "players"
-        found = jaxeval.audit(games, parts=["board", "drift"], n_resamples=20, progress=False)
+        found = jaxeval.audit(games, parts=["board", "drift"], n_resamples=N_RESAMPLES, progress=False)
         assert data_of(written(tmp_path, found))["competitor"]["many"] == "players"
         assert data_of(written(tmp_path, found))["results"][1]["columns"][1]["title"] == "Player"
 

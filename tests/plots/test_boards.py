@@ -91,13 +91,14 @@ class TestHistory:
             plots.plot_history({"a": pd.concat([boards[0]] * 2)})
 
 
-class TestComparison:
-    @pytest.fixture
-    def comparison(self):
-        votes = jaxeval.simulate_battles(2400, 6, seed=2)
-        part = votes.filter(np.arange(2400) < 1600)
-        return jaxeval.compare_boards(part, votes, names=("last", "$this"), n_resamples=40)
+@pytest.fixture(scope="module")
+def comparison():
+    votes = jaxeval.simulate_battles(1500, 6, seed=2)
+    part = votes.filter(np.arange(1500) < 1300)
+    return jaxeval.compare_boards(part, votes, names=("last", "$this"), n_resamples=60)
 
+
+class TestComparison:
     def test_ratings_and_differences(self, comparison):
         table = comparison.table.sort_values("rating_b", ascending=False)
         figure = plots.plot_comparison(comparison)

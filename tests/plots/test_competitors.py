@@ -18,7 +18,7 @@ def games():
 
 @pytest.fixture(scope="module")
 def board(games):
-    return jaxeval.leaderboard(games, n_resamples=20)
+    return jaxeval.leaderboard(games, n_resamples=60)
 
 
 def texts(figure):
@@ -30,8 +30,8 @@ def texts(figure):
 
 
 def test_rows_that_are_left_out_have_it(games, board):
-    found = jaxeval.compare_boards(games.filter(lambda votes: votes.index < 900), games, n_resamples=20)
-    effect = jaxeval.style_effect(games, [("length_a", "length_b")], n_resamples=20)
+    found = jaxeval.compare_boards(games.filter(lambda votes: votes.index < 1300), games, n_resamples=60)
+    effect = jaxeval.style_effect(games, [("length_a", "length_b")], n_resamples=60)
     figures = {
         "leaderboard": plots.plot_leaderboard(board, top=4),
         "boards": plots.plot_boards(board, board, top=4),
@@ -45,9 +45,9 @@ def test_rows_that_are_left_out_have_it(games, board):
 
 
 def test_titles_and_axes_have_it(games):
-    sliced = plots.plot_slices(jaxeval.leaderboard(games, by="language", n_resamples=20))
+    sliced = plots.plot_slices(jaxeval.leaderboard(games, by="language", n_resamples=60))
     assert "Players by slice" in texts(sliced)
-    pairs = jaxeval.goodness_of_fit(games, n_resamples=19, level=0.9, progress=False).pairs
+    pairs = jaxeval.goodness_of_fit(games, n_resamples=99, level=0.9, progress=False).pairs
     assert "expected points of the first player, %" in texts(plots.plot_pair_fit(pairs))
 
 
@@ -58,5 +58,5 @@ def test_nothing_to_rank(board):
 
 
 def test_models_are_models():
-    board = jaxeval.leaderboard(jaxeval.simulate_battles(1_000, 6), n_resamples=20)
+    board = jaxeval.leaderboard(jaxeval.simulate_battles(1_500, 6), n_resamples=60)
     assert "2 more models not shown" in texts(plots.plot_leaderboard(board, top=4))

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
-from results import board, votes
+from results import N_RESAMPLES, board, votes
 
 import jaxeval
 from jaxeval import plots
@@ -27,7 +27,7 @@ def names(figure, of="y"):
 
 @pytest.fixture(scope="module")
 def plain():
-    return jaxeval.bootstrap(jaxeval.simulate_battles(1500, 5, seed=1), 60, progress=False)
+    return jaxeval.bootstrap(jaxeval.simulate_battles(1500, 5, seed=1), N_RESAMPLES, progress=False)
 
 
 @pytest.fixture(scope="module")
@@ -138,8 +138,9 @@ def test_names_are_legible_at_6_slices_of_52_models(large, plot):
         assert not any(box.overlaps(other) for box in own for other in others)
 
 
-def test_columns_of_52_names_do_not_touch(large):
-    one = large.head(52).set_index("model_name")["rating"]
+@pytest.mark.parametrize("n", [14, pytest.param(52, marks=pytest.mark.slow)])
+def test_columns_of_names_do_not_touch(large, n):
+    one = large.head(n).set_index("model_name")["rating"]
     figure = plots.plot_win_probability(1 / (1 + np.exp((one.to_numpy() - one.to_numpy()[:, None]) / 170)) * named(one))
     figure.draw_without_rendering()
     left = [label.get_window_extent() for label in figure.axes[0].get_xticklabels()]

@@ -2,6 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
+from results import N_RESAMPLES, RESULTS, battles, board
 
 import jaxeval
 from jaxeval.plots.leaderboard import JUDGE_ALONE, plot_leaderboard, save_leaderboard
@@ -9,7 +10,7 @@ from jaxeval.plots.leaderboard import JUDGE_ALONE, plot_leaderboard, save_leader
 
 @pytest.fixture(scope="module")
 def table():
-    return jaxeval.leaderboard(jaxeval.simulate_battles(2000, 8), n_resamples=50)
+    return jaxeval.leaderboard(board())
 
 
 def test_points_and_intervals_are_the_tables(table):
@@ -25,7 +26,7 @@ def test_points_and_intervals_are_the_tables(table):
 
 def test_the_scale_of_a_tie_model_is_named(table):
     note = "scale is not that of expected scores"
-    with_ties = jaxeval.leaderboard(jaxeval.simulate_battles(2000, 8), n_resamples=50, ties="davidson")
+    with_ties = jaxeval.leaderboard(RESULTS["ContextualBootstrap"]())
     assert note in plot_leaderboard(with_ties).axes[0].get_xlabel()
     assert note not in plot_leaderboard(table).axes[0].get_xlabel()
 
@@ -44,7 +45,7 @@ def test_top_limits_the_models_shown(table):
 
 
 def test_models_with_too_few_battles_are_left_out():
-    table = jaxeval.leaderboard(jaxeval.simulate_battles(2000, 8), n_resamples=50, min_battles=400)
+    table = jaxeval.leaderboard(battles(), n_resamples=N_RESAMPLES, min_battles=350)
     ranked = table[table["rank"].notna()]
     axis = plot_leaderboard(table).axes[0]
     assert 0 < len(ranked) == len(axis.get_yticks()) < 8
