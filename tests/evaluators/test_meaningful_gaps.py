@@ -69,8 +69,8 @@ def test_the_smallest_gap_of_a_probability(fits):
 def test_a_known_truth():
     """Gold differs from scores by noise: pairs of a gap g agree with probability Phi(g / (sqrt(2) sd))."""
     rng = np.random.default_rng(5)
-    x = rng.uniform(0, 30, 200)
-    gold = x + rng.normal(0, 3, 200)
+    x = rng.uniform(0, 30, 100)
+    gold = x + rng.normal(0, 3, 100)
     found = agreement_by_gap(x, gold, [2.0, 4.0, 8.0], n_resamples=0)
     truth = [0.681, 0.827, 0.970]
     np.testing.assert_allclose(found["probability"], truth, atol=0.04)
@@ -142,10 +142,10 @@ def test_lack_of_fit():
     rng = np.random.default_rng(3)
     x = np.arange(100.0)
     blocks = 10 * rng.permutation(10)[(x // 10).astype(int)] + x % 10
-    line = agreement_by_gap(x, x + rng.normal(0, 20, 100), [10.0, 40.0], n_resamples=200)
+    line = agreement_by_gap(x, x + rng.normal(0, 20, 100), [10.0, 40.0], n_resamples=60)
     assert not line["lack_of_fit"].any()
     assert ((line["observed_lower"] <= line["observed"]) & (line["observed"] <= line["observed_upper"])).all()
-    fits = agreement_fits(x, blocks, n_resamples=200)
+    fits = agreement_fits(x, blocks, n_resamples=60)
     for table in (fits.by_gap([10.0, 40.0]), fits.smallest_gap(0.8)):
         assert table["lack_of_fit"].all()
         (warning,) = (words for words in table.attrs["warnings"] if "not logistic" in words)

@@ -208,12 +208,12 @@ def assert_at(theta, optimum, atol):
 
 def test_padding_models_change_no_step_of_newton_cg():
     """Neither where the ridge alone decides the common shift of the models."""
-    rng = np.random.default_rng(0)
+    rng, n = np.random.default_rng(0), 36  # lanes as in the other tests
     wins, full = rng.poisson(20, (2, M, M)) * (1 - np.eye(M))
     found = []
     for size in (M, M + 5):
-        padded = [np.pad(x, (0, size - M))[None] for x in (wins, full)]
-        start, ridge, active = np.zeros((1, size)), np.array([0.3]), (np.arange(size) < M)[None]
+        padded = [np.tile(np.pad(x, (0, size - M)), (n, 1, 1)) for x in (wins, full)]
+        start, ridge, active = np.zeros((n, size)), np.full(n, 0.3), np.tile(np.arange(size) < M, (n, 1))
         inverse, diagonal = inverse_information(start, padded[1], ridge, active)
         found.append(newton_cg(padded[0], start + 0.1 * active, inverse, diagonal, ridge, 1e-10, 2).theta[0])
     np.testing.assert_allclose(found[1], np.pad(found[0], (0, 5)), rtol=0, atol=1e-13)
@@ -254,7 +254,9 @@ def test_steps_are_capped_where_full_steps_diverge(lanes):
     assert_at(result.theta, lanes.optimum, 1e-9)
 
 
-@pytest.mark.parametrize("ridge", [1e-5, 1e-4, 1e-3, 0.01])
+@pytest.mark.parametrize(
+    "ridge", [1e-5, *(pytest.param(ridge, marks=pytest.mark.slow) for ridge in (1e-4, 1e-3)), 0.01]
+)
 def test_resamples_that_only_the_ridge_holds_together(ridge):
     """Conjugate gradients may need more steps than they have: the status must say so, not the ratings."""
     rng = np.random.default_rng(11)

@@ -1,5 +1,6 @@
 from dataclasses import dataclass
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -137,7 +138,12 @@ def test_scores_of_packed_counts_are_exact(word, n_opponents):
     position = np.full((n_opponents + 1, n_opponents + 1), n_opponents, np.int32)
     position[0, 1:] = position[1:, 0] = np.arange(n_opponents)
     layout = pair_tables.Layout(jnp.asarray(position))
-    dense = pair_tables.spread(layout, (jnp.append(jnp.asarray(words), word(0)),))
-    score = pair_tables.pair_table(layout, dense, Packing(word), np.float64, keep_wins=False).score
+
+    @jax.jit
+    def scores(layout, words):
+        dense = pair_tables.spread(layout, (words,))
+        return pair_tables.pair_table(layout, dense, Packing(word), np.float64, keep_wins=False).score
+
+    score = scores(layout, np.append(words, word(0)))
     assert score[0] == expected
     np.testing.assert_array_equal(score[1:], battles - wins - ties / 2)

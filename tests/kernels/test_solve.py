@@ -41,7 +41,9 @@ def test_a_lane_at_rest_stays_and_what_the_step_predicts_counts():
         remaining = jnp.where(gives_up & (n_calls == 3), jnp.nan, jnp.abs(theta[0]) / 2)
         return solve.Step(-theta / 2, theta, n_calls + running, remaining)
 
-    found, n_calls = solve.loop(step, jnp.ones((1, 2)), jnp.zeros(2, jnp.int32), 2.0**-10, 100)
+    found, n_calls = jax.jit(lambda start: solve.loop(step, start, jnp.zeros(2, jnp.int32), 2.0**-10, 100))(
+        jnp.ones((1, 2))
+    )
     np.testing.assert_array_equal(found.status, [Status.CONVERGED, Status.STEP_LIMIT])
     np.testing.assert_array_equal(found.n_steps, [10, 4])
     np.testing.assert_array_equal(n_calls, found.n_steps)
@@ -89,6 +91,7 @@ def test_conjugate_gradients_solve_every_lane_that_runs(information):
     right = jnp.asarray(np.random.default_rng(1).normal(size=(6, 2)))
     diagonal = jnp.diagonal(matrices).T
 
+    @jax.jit
     def solved(running):
         return solve.conjugate_gradients(
             lambda p: jnp.einsum("ijl,jl->il", matrices, p), lambda r: r / diagonal, diagonal, right,
@@ -138,5 +141,5 @@ def test_determinants_of_what_is_solved(platform):
 def test_the_regular_information_keeps_its_precision():
     """Else the loop of a fit in single precision would turn to double, and fail."""
     moves, ridge = np.array([True, True, False]), np.float32(0.1)
-    matrix, _ = solve.regular(np.eye(3, dtype=np.float32), moves, 3, ridge)
+    matrix, _ = jax.jit(solve.regular, static_argnums=2)(np.eye(3, dtype=np.float32), moves, 3, ridge)
     assert matrix.dtype == np.float32

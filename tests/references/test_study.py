@@ -747,10 +747,11 @@ def test_other_numbers_of_models_votes_references_and_resamples_compile_nothing(
     def run(n_models, n_votes, left_out, n_resamples, n_repeats):
         battles = Battles.from_pandas(simulate_votes(n_votes, n_models, seed=1))
         chosen = battles.models.delete(left_out)  # of every tier some are left
-        reference_study(battles, references=chosen, n_resamples=n_resamples, n_repeats=n_repeats, progress=False)
+        own = {"n_resamples": n_resamples, "n_repeats": n_repeats, "sets": {"three": list(chosen[:3])}}
+        reference_study(battles, references=chosen, progress=False, **OPTIONS | own)
 
-    run(10, 3000, [], 10, 2)
+    run(14, 4000, [], B, 3)  # as `study`
     with compilations() as count:
-        for sizes in ((11, 3300, [3, 6], 12, 3), (13, 3300, [], 20, 2), (10, 3100, [4], 8, 1)):
+        for sizes in ((11, 3900, [3, 6], 12, 3), (13, 4000, [], 20, 2), (10, 3800, [4], 8, 1)):
             run(*sizes)
     assert count.programs == []
