@@ -120,13 +120,6 @@ def test_a_board_beside_itself_does_not_differ(weeks, battles, given, tmp_path):
     assert found.answer == ["none of 6 models moved: the boards hold the same votes, rated alike"]
 
 
-def test_chunks_do_not_matter(weeks, together):
-    found = compare_boards(*weeks, id="vote", n_resamples=B, chunk_size=7)
-    np.testing.assert_allclose(found.difference.draws, together.difference.draws, rtol=0, atol=1e-6)
-    first = compare_boards(*weeks, id="vote", n_resamples=40)
-    np.testing.assert_allclose(first.difference.draws, together.difference.draws[:40], rtol=0, atol=1e-6)
-
-
 @pytest.mark.parametrize("shared", ["id", "none"])
 def test_options_do_not_change_what_is_drawn(weeks, together, apart, shared):
     """A ridge that is nearly none gives nearly the same draws."""

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.optimize import minimize
 from scipy.special import log_expit
-from styled import FEATURES, M, N, styled, turned
+from styled import FEATURES, M, N, styled
 
 from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, leaderboard, simulate_battles
 from jaxeval.data.features import design, position_advantage
@@ -144,17 +144,6 @@ def test_only_a_tie_model_has_a_tie_parameter(drawn, tied):
 
 class TestInvariance:
     """Refits stop within 1e-8 logits of the maximum; 1e-5 Elo is three times that, on either side."""
-
-    def test_of_the_number_of_resamples_and_the_chunks(self, battles, drawn):
-        for n, options in ((CHUNK, {}), (12, {"chunk_size": 7})):
-            fewer = bootstrap(battles, n, features=FEATURES, **options)
-            np.testing.assert_allclose(fewer.draws, drawn.draws[:n], rtol=0, atol=1e-5)
-            np.testing.assert_allclose(fewer.coefficient_draws, drawn.coefficient_draws[:n], rtol=0, atol=1e-7)
-
-    def test_of_the_order_of_rows_and_of_sides(self, votes, drawn):
-        swap = np.arange(N) % 3 == 0
-        found = bootstrap(turned(votes, swap).sample(frac=1, random_state=1), CHUNK, features=FEATURES)
-        np.testing.assert_allclose(found.draws, drawn.draws[:CHUNK], rtol=0, atol=1e-5)
 
     @pytest.mark.slow
     def test_of_other_slices(self, votes):

@@ -1,13 +1,10 @@
 """Few human outcomes and many verdicts: against naive fits, row by row, and simulated truths."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.optimize
 from compilations import compilations
-from devices import on_four_devices
 
 import jaxeval
 from jaxeval import Battles, DataError, leaderboard, prediction_powered, simulate_verdicts
@@ -210,26 +207,11 @@ class TestResamples:
         sizes = np.asarray(vote_draws(cells.by_sample(2_000), drawn, n_pairs=4_000).units.size)
         assert sizes.shape[1] < 1.25 * sizes.any(0).sum()
 
-    def test_chunks_and_more_resamples(self, samples, board):
-        small = prediction_powered(*samples, n_resamples=B // 2, chunk_size=8)
-        np.testing.assert_allclose(small.draws, board.draws[: B // 2], atol=1e-8)
-        np.testing.assert_allclose(small.lam_draws, board.lam_draws[: B // 2], atol=1e-12)
-
     def test_nothing_is_compiled_anew(self, samples, board):
         others = simulate_verdicts(480, 4_100, M, seed=9)
         with compilations() as made:
             prediction_powered(*others, n_resamples=B)
         assert made.programs == []
-
-    @pytest.mark.slow
-    def test_four_devices(self, board, tmp_path):
-        script = """
-import sys, jax, numpy as np
-from jaxeval import prediction_powered, simulate_verdicts
-board = prediction_powered(*simulate_verdicts(500, 4_000, 6, seed=3), n_resamples=64)
-np.savez(sys.argv[1], n=jax.device_count(), draws=board.draws)"""
-        saved = on_four_devices(script, Path(__file__).parent, tmp_path / "draws.npz")
-        np.testing.assert_allclose(saved["draws"], board.draws, atol=1e-8)
 
     def test_clusters_lie_in_both_samples(self, samples):
         human, judged, unlabelled = (x.to_pandas() for x in samples)
@@ -242,12 +224,6 @@ np.savez(sys.argv[1], n=jax.device_count(), draws=board.draws)"""
         assert board.converged.all()
         ratio = board.standard_errors / board.fit.standard_errors
         assert 0.6 < ratio.mean() < 1.6
-
-    def test_checkpoint(self, samples, board, tmp_path):
-        half = prediction_powered(*samples, n_resamples=B // 2, checkpoint=tmp_path)
-        whole = prediction_powered(*samples, n_resamples=B, checkpoint=tmp_path)
-        np.testing.assert_array_equal(whole.draws[: B // 2], half.draws)
-        np.testing.assert_allclose(whole.draws, board.draws, atol=1e-8)
 
 
 class TestSlices:
