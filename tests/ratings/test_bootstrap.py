@@ -218,6 +218,7 @@ class TestDraws:
             expected += 1000 - expected.mean(1, keepdims=True)
         np.testing.assert_allclose(board.draws, expected, rtol=0, atol=1e-5)
 
+    @pytest.mark.slow
     def test_real_votes(self, arena):
         battles, board = arena
         n, wins = tables(battles, 20)
@@ -322,8 +323,13 @@ class TestLaw:
         np.testing.assert_array_equal(n % 4, 0)
         np.testing.assert_array_equal(n.sum((1, 2)) / 2, 12_000)
 
-    @pytest.mark.parametrize("scheme", ["multinomial", pytest.param("poisson", marks=pytest.mark.slow)])
-    def test_pairs_of_more_than_32768_battles(self, scheme):
+    @pytest.mark.parametrize(
+        ("scheme", "refitted"),
+        [("multinomial", False),
+         pytest.param("multinomial", True, marks=pytest.mark.slow),
+         pytest.param("poisson", True, marks=pytest.mark.slow)],
+    )  # fmt: skip
+    def test_pairs_of_more_than_32768_battles(self, scheme, refitted):
         """Counts of such pairs do not fit half of a 32-bit word; 30,000 is the most that one is trusted with."""
         for counts in ((100_000, 40_000, 33_000), (30_000, 20_000, 500)):
             a, b = np.array(list("aab")), np.array(list("bcc"))
@@ -337,7 +343,7 @@ class TestLaw:
                 assert np.abs(n[:, i, j] - expected[i, j]).max() < 6 * spread
                 assert abs(n[:, i, j].mean() - expected[i, j]) < 4.5 * spread / np.sqrt(200)
                 assert abs(wins[:, i, j].mean() - expected_wins[i, j]) < 4.5 * spread / np.sqrt(200)
-            if max(counts) > 2**15:
+            if refitted and max(counts) > 2**15:
                 draws = bootstrap(battles, 200, scheme=scheme).draws
                 np.testing.assert_allclose(draws, 1000 + ELO_PER_LOGIT * naive_refit(n, wins), rtol=0, atol=1e-5)
 
@@ -356,6 +362,7 @@ class TestReproducible:
     def test_no_resample_twice(self, dense):
         assert len(np.unique(dense.draws.round(6), axis=0)) == B
 
+    @pytest.mark.slow
     def test_other_slices_do_not_matter(self, votes):
         """A slice's draws are the same whatever is resampled beside it, here a larger board."""
         large = simulate_votes(12_000, 20, seed=1, popularity_exponent=0.3)
@@ -405,7 +412,9 @@ class TestReproducible:
         bootstrap(few_battles, 31, seed=4)
         assert [f._cache_size() for f in compiled] == before
 
-    @pytest.mark.parametrize("scheme", ["multinomial", "poisson", "bayesian"])
+    @pytest.mark.parametrize(
+        "scheme", ["multinomial", *(pytest.param(name, marks=pytest.mark.slow) for name in ("poisson", "bayesian"))]
+    )
     def test_many_distinct_targets_make_no_longer_program(self, battles, scheme):
         """Or a judge with continuous scores would compile for a minute."""
         rng, lengths = np.random.default_rng(0), []
@@ -459,6 +468,7 @@ class TestStandardErrors:
         ratio = board.standard_errors / board.fit.standard_errors
         assert (ratio - 1).abs().max() < agree(B)
 
+    @pytest.mark.slow
     def test_the_sandwich_on_real_votes(self, arena):
         _, board = arena
         enough = board.fit.n_battles >= 1000
@@ -787,6 +797,7 @@ class TestDegenerate:
         assert any("u: never lost a point" in w for w in board.warnings)
         assert any("2 groups that never met" in w for w in board.warnings)
 
+    @pytest.mark.slow
     def test_the_two_vote_model_of_the_arena(self, arena):
         """It is flagged, and leaves the difference intervals of all others as they are without its two votes.
 
@@ -868,23 +879,23 @@ class TestIntervals:
         frame = prompts.to_pandas()
         for n, warnings in ((29, ["only 29 clusters: standard errors and intervals from fewer than 30 are unreliable, "
                                   "as a rule too narrow"]), (30, [])):  # fmt: skip
-            board = bootstrap(frame.assign(prompt=frame["prompt"] % n), 20, cluster="prompt")
-            assert board.n_clusters == n
-            assert board.warnings == warnings
+            fit = fit_bradley_terry(frame.assign(prompt=frame["prompt"] % n), cluster="prompt")
+            assert fit.n_clusters == n
+            assert fit.warnings == warnings
 
-    def test_models_of_one_cluster_are_named(self):
+    @pytest.mark.parametrize("ties", ["half", pytest.param("davidson", marks=pytest.mark.slow)])
+    def test_models_of_one_cluster_are_named(self, ties):
         """All battles of one prompt are drawn together: the model's rating moves as its opponents' do, and no more."""
         votes = simulate_votes(600, 5, seed=3).assign(prompt=np.arange(600) // 2)
         thin = votes.head(6).assign(model_a="thin", model_b="model-1", winner=["model_a", "model_b"] * 3, prompt=-1)
-        for ties in ("half", "davidson"):
-            one, two = (
-                fit_bradley_terry(pd.concat([votes, own]), cluster="prompt", ties=ties).warnings
-                for own in (thin, thin.assign(prompt=[-1] * 5 + [-2]))
-            )
-            assert len(one) == 1
-            assert one[0].startswith("1 model has all battles in one cluster")
-            assert one[0].endswith("are too small: thin")
-            assert two == []
+        one, two = (
+            fit_bradley_terry(pd.concat([votes, own]), cluster="prompt", ties=ties).warnings
+            for own in (thin, thin.assign(prompt=[-1] * 5 + [-2]))
+        )
+        assert len(one) == 1
+        assert one[0].startswith("1 model has all battles in one cluster")
+        assert one[0].endswith("are too small: thin")
+        assert two == []
 
     def test_differences_do_not_depend_on_the_gauge(self, battles, dense):
         anchored = bootstrap(battles, B, gauge=("model-07", 1000.0))

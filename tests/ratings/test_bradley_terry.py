@@ -219,19 +219,19 @@ class TestIndependentOptima:
             value_and_grad = optax.value_and_grad_from_state(loss)
 
             @jax.jit
-            def solve(theta):
+            def solve():
                 def step(carry):
                     theta, state = carry
                     value, grad = value_and_grad(theta, state=state)
                     change, state = optimizer.update(grad, state, theta, value=value, grad=grad, value_fn=loss)
                     return optax.apply_updates(theta, change), state
 
-                carry = theta, optimizer.init(theta)
-                return jax.lax.fori_loop(0, 60, lambda _, carry: step(carry), carry)[0]
+                theta = jnp.zeros(battles.n_models)
+                theta, _ = jax.lax.fori_loop(0, 60, lambda _, carry: step(carry), (theta, optimizer.init(theta)))
+                return theta, jax.grad(loss)(theta)
 
-            theta = solve(jnp.zeros(battles.n_models))
-            assert float(jnp.abs(jax.grad(loss)(theta)).max()) < 1e-9
-            theta = np.asarray(theta)
+            theta, gradient = map(np.asarray, solve())
+            assert np.abs(gradient).max() < 1e-9
         fit = fit_bradley_terry(battles, ridge)
         np.testing.assert_allclose(fit.logits, theta, rtol=0, atol=1e-10)
         np.testing.assert_allclose(fit.ratings, 1000 + ELO_PER_LOGIT * (theta - theta.mean()), rtol=0, atol=1e-7)
