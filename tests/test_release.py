@@ -138,7 +138,8 @@ def test_ci_does_what_ci_run_does():
     assert workflow["jobs"]["all"]["steps"][-1] == {"run": ".ci/run"}
     # Nothing is left out by night, which calls this workflow, and for a release, which a tag starts.
     assert read(ROOT / ".github/workflows/nightly.yml")["jobs"]["all"] == {"uses": "./.github/workflows/ci.yml"}
-    assert workflow["env"]["CI_FULL"] == "${{ (github.workflow == 'nightly' || github.ref_type == 'tag') && '1' || '' }}"
+    whole = "github.workflow == 'nightly' || github.ref_type == 'tag'"
+    assert workflow["env"]["CI_FULL"] == f"${{{{ ({whole}) && '1' || '' }}}}"
 
 
 def test_pythons_that_are_named_are_those_of_ci():
