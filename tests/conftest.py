@@ -26,6 +26,10 @@ _ALIKE = {
                    "cli/test_main.py"],
     "judge": ["accuracy/", "cli/test_judge.py", "plots/test_accuracy.py"],
     "meta": ["evaluators/", "references/", "cli/test_meta.py", "data/test_item_scores.py", "plots/test_evaluators.py"],
+    "docs": ["test_docs.py", "test_readme.py", "test_examples.py"],
+    "commands": ["cli/"],
+    "scores": ["scores/", "test_joint.py"],
+    "audits": ["audits/"],
 }  # fmt: skip
 
 
