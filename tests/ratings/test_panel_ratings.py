@@ -251,7 +251,7 @@ class TestItems:
         strengths = pd.Series(np.linspace(-1, 1, M), [*"abcde"])
         truth = ELO * (strengths.to_numpy()[:, None] - strengths.to_numpy())
         inside = {None: [], False: []}
-        for seed, cluster in itertools.product(range(15), inside):
+        for seed, cluster in itertools.product(range(25), inside):
             frame = simulate_panel(300, discriminations=[1.0] * 8, strengths=strengths, together=0.7, seed=seed)
             lower, upper = fit_judge_panel(frame, 100, cluster=cluster).difference_interval()
             pairs = np.triu_indices(M, 1)
