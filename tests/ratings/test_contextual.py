@@ -248,6 +248,10 @@ class TestRefused:
             fit_bradley_terry(soft, ties="rao_kupper")
         assert fit_bradley_terry(soft, features=["length"]).converged
 
+    def test_a_covariate_twice(self, votes):
+        with pytest.raises(DataError, match="the models and other features determine 'markup'"):
+            fit_bradley_terry(votes.assign(markup=2 * votes["length"]), features=FEATURES)
+
     def test_ridges(self, votes):
         with pytest.raises(ValueError, match="feature_ridge must be >= 0, got -1"):
             fit_bradley_terry(votes, features=["length"], feature_ridge=-1)

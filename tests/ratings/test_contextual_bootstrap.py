@@ -145,7 +145,6 @@ def test_only_a_tie_model_has_a_tie_parameter(drawn, tied):
 class TestInvariance:
     """Refits stop within 1e-8 logits of the maximum; 1e-5 Elo is three times that, on either side."""
 
-    @pytest.mark.slow
     def test_of_other_slices(self, votes):
         both = bootstrap(votes, CHUNK, by="half", features=FEATURES)
         alone = bootstrap(votes[votes["half"] == 1], CHUNK, by="half", features=FEATURES, normalize=False)
@@ -359,6 +358,7 @@ class TestFastPaths:
 class TestSlices:
     """What a slice cannot say, it is flagged for; the others are as without it."""
 
+    @pytest.mark.slow
     def test_a_covariate_that_is_0(self, votes):
         own = votes.assign(length=votes["length"].where(votes["half"] == 0, 0.0))
         found = bootstrap(own, CHUNK, by="half", features=FEATURES, normalize=False)

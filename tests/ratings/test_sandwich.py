@@ -115,7 +115,10 @@ def test_tie_models_add_their_scores_by_cluster(frame, ties):
     np.testing.assert_allclose(fit.standard_errors_hessian, ELO * if_right, rtol=1e-4)
 
 
-@pytest.mark.parametrize("options", [{}, {"features": ["length", position_advantage()]}, {"method": "sparse"}])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"features": ["length", position_advantage()]}, pytest.param({"method": "sparse"}, marks=pytest.mark.slow)],
+)
 def test_one_battle_a_cluster_is_the_plain_fit(frame, options):
     plain = fit_bradley_terry(read(frame), **options)
     alone = fit_bradley_terry(read(frame), cluster="row", **options)
@@ -123,6 +126,7 @@ def test_one_battle_a_cluster_is_the_plain_fit(frame, options):
         np.testing.assert_array_equal(getattr(alone, name), getattr(plain, name))
 
 
+@pytest.mark.slow  # test_links.py has errors of sparse boards, also by cluster, against statsmodels
 def test_sparse_boards_have_the_errors_of_dense_ones(frame):
     dense, sparse = (fit_bradley_terry(read(frame), cluster="prompt", method=m) for m in ("dense", "sparse"))
     np.testing.assert_allclose(sparse.standard_errors, dense.standard_errors, rtol=1e-6)

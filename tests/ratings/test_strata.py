@@ -120,6 +120,8 @@ def test_boards_with_features(battles, cluster):
     board = bootstrap(battles, 64, strata="language", cluster=cluster, features=["length"])
     # A standard deviation of 64 draws is known to 9 %.
     np.testing.assert_allclose(board.standard_errors, board.fit.standard_errors, rtol=4.5 / np.sqrt(2 * 64))
+    lone = "1 stratum of one battle" if cluster is None else "1 stratum of one cluster"
+    assert any(warning.startswith(lone) for warning in board.warnings)
 
 
 def test_merged_rows_draw_what_their_battles_draw(table):
@@ -194,8 +196,6 @@ def test_lone_strata_are_counted(battles):
     sentence = "1 stratum of one battle does not vary in the resamples, so the intervals leave out what it contributes"
     assert sentence in bootstrap(battles, 5, strata="language").warnings
     assert sentence in leaderboard(battles, n_resamples=5, strata="language").attrs["warnings"]
-    clusters = bootstrap(battles, 5, strata="language", cluster="voter").warnings
-    assert any(warning.startswith("1 stratum of one cluster") for warning in clusters)
 
 
 def test_errors_say_what_to_do(table, battles):
