@@ -69,7 +69,7 @@ def test_finished_resamples_are_kept_and_memory_is_limited(command, commands, tm
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", ["soft-elo", "judge", "anchored", "meta", "meta --votes"])
+@pytest.mark.parametrize("command", ["soft-elo", "judge", "meta --votes"])
 def test_two_processes_give_the_tables_of_one(command, commands, tmp_path):
     arguments = [command.split()[0], *commands[command]]
     alone = CliRunner().invoke(main, [*arguments, "--out", str(tmp_path / "alone")])

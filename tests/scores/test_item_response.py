@@ -140,15 +140,15 @@ def test_options_refused():
 
 @pytest.mark.slow
 def test_intervals_of_abilities_hold():
-    """30 boards of 20 models and 40 items; docs/scores.md has more."""
+    """20 boards of 20 models and 40 items; docs/scores.md has more."""
     rng = np.random.default_rng(0)
     held = []
-    for _ in range(30):
+    for _ in range(20):
         ability = rng.normal(size=20)
         ability = (ability - ability.mean()) / ability.std()
         chance = 1 / (1 + np.exp(-1.2 * (ability[:, None] - rng.normal(size=40))))
         values = (rng.random(chance.shape) < chance).astype(float)
-        table = fit_item_response(scores_of(values), n_resamples=200, progress=False).abilities
+        table = fit_item_response(scores_of(values), n_resamples=100, chunk_size=20, progress=False).abilities
         truth = ability[table["model_name"]]
         held.append(((table["ability_lower"] <= truth) & (truth <= table["ability_upper"])).mean())
     assert 0.88 < np.mean(held) < 0.98  # few items: a little under .95
