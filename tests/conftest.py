@@ -17,7 +17,10 @@ from jaxeval.cli.compile_cache import OF_JAX, program_folder, settings
 # Files whose tests compile the same kernels for the same shapes: in one process, each is compiled once. The groups
 # that take longest start first, so that both processes end at about the same time.
 _ALIKE = {
-    "ratings": ["ratings/test_bootstrap.py", "ratings/test_leaderboard.py", "test_counts.py",
+    "ratings": ["ratings/test_bootstrap.py", "ratings/test_leaderboard.py", "ratings/test_strata.py",
+                "ratings/test_links.py", "ratings/test_slices.py", "ratings/test_firth.py",
+                "ratings/test_shared_draws.py", "ratings/test_bradley_terry.py", "ratings/test_sandwich.py",
+                "ratings/test_sparse_boards.py", "test_compilations.py", "test_counts.py",
                 "data/test_counted_battles.py"],
     "results": ["pages/", "plots/test_labels.py", "plots/test_heat.py", "plots/test_leaderboard.py",
                 "plots/test_boards.py", "plots/test_competitors.py", "tables/test_shown.py"],
