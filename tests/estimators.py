@@ -63,7 +63,7 @@ class Estimator:
     read: Callable[[Any], Found]
     alone: Callable[..., Any] | None = None  # the same call for a part of the data
     without: Mapping[str, str] = field(default_factory=dict)  # reasons, by the invariance that is not owed
-    slow: bool = False  # most of its path is that of another entry
+    slow: bool = False  # most of its path is that of another entry, or its programs take long
     atol: float = 1e-9  # between sums in another order
     fewer: int = 10  # resamples of a shorter run
     by_kind: bool = False  # kinds of items are drawn in the order of what they hold: estimates alone keep still
@@ -252,7 +252,7 @@ _BOARDS = [
         of_slices,
         alone=lambda data, **run: _rate(each(data, lambda t: t[t["task"] == "few"]), by="task", **run),
     ),
-    _rated("method sparse", slow=False, method="sparse"),
+    _rated("method sparse", method="sparse"),
     _rated("ties davidson", slow=False, ties="davidson"),
     Estimator(
         "bootstrap, few votes",
@@ -384,6 +384,7 @@ _BOARDS += [
         _verdicts_of_panel,
         partial(_panel, by="task"),
         of_slices,
+        slow=True,
         without=_PLAIN_ROWS,
         swapped=1,
         too_small=ValueError,
@@ -394,6 +395,7 @@ _BOARDS += [
         _two_boards,
         _compare,
         lambda found: of_joint(found.joint),
+        slow=True,
         without=_PLAIN_ROWS | {"alone": _ONE_BOARD, "spelling": "a digest of the data, names included, orders the two"},
     ),
     Estimator(
@@ -600,6 +602,7 @@ _JUDGES = [
         _scored,
         _respond,
         lambda found: of_joint(found.joint),
+        slow=True,
         without=_NO_SIDES | {"alone": _ONE_BOARD, "more": "its checkpoint is of one number of resamples"},
     ),
     Estimator(
@@ -731,7 +734,7 @@ def _study(data: Data, **options: Any) -> Any:
 
 
 _AUDITS = [
-    Estimator("reference_study", votes, _study, _of_study, without={"alone": _ONE_BOARD}),
+    Estimator("reference_study", votes, _study, _of_study, without={"alone": _ONE_BOARD}, slow=True),
     Estimator(
         "goodness_of_fit",
         votes,
