@@ -171,6 +171,7 @@ def test_rankings(tmp_path):
     assert "  Athlete " in run(*asked, "--competitor-name", "athlete")
 
 
+@pytest.mark.slow
 def test_panels(tmp_path):
     path = tmp_path / "panel.csv"
     verdicts = jaxeval.simulate_panel(150, 4, seed=0).rename(

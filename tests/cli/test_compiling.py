@@ -62,6 +62,7 @@ def damaged(folder, tmp_path):
     return copy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [pytest.param(0, marks=pytest.mark.slow), 100])
 def test_damaged_programs_are_compiled_anew(folder, size):
     """And replaced, without a word; a run after that compiles nothing."""
@@ -79,6 +80,7 @@ def test_no_cache_neither_reads_programs_nor_writes_them(damaged):
     assert [path.stat().st_size for path in damaged.parent.iterdir()] == [9]
 
 
+@pytest.mark.slow
 def test_a_cache_of_jax_is_left_alone(damaged, tmp_path):
     """Damaged programs, too."""
     options = settings(damaged.parent)  # which are variables of JAX
@@ -97,6 +99,7 @@ def test_runs_at_the_same_time(tmp_path):
     assert run(tmp_path / "programs") == ("6.0 1", "")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no limits")
 def test_a_full_disk_costs_a_sentence(tmp_path):
     """And leaves no more than an empty program, which a later run compiles anew as any that is damaged."""

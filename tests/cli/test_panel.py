@@ -66,7 +66,8 @@ def test_the_board_is_that_of_python(files, expected, given, tmp_path):
     assert "20 cluster resamples of" in text
 
 
-@pytest.mark.parametrize("options", [[], pytest.param(["--no-side-bias"], marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [[], ["--no-side-bias"]])
 def test_slices_and_tables(files, tmp_path, options):
     result = run(files / "long.csv", "--by", "lang", *options, "--out", tmp_path / "out", "--quiet")
     assert result.exit_code == 0, result.output

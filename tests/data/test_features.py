@@ -179,6 +179,7 @@ class TestArenaStyle:
         with pytest.raises(DataError, match=r"no column 'conv_metadata.sum_assistant_a_tokens' to group"):
             design(without, arena_style(), normalize=True)
 
+    @pytest.mark.slow
     def test_the_command_gives_the_numbers_of_columns_made_by_hand(self, tmp_path):
         pq.write_table(pa.Table.from_pylist(self.VOTES.to_dict("records")), tmp_path / "arena.parquet")
         hand = self.by_hand()

@@ -272,6 +272,7 @@ class TestFaults:
         with pytest.raises(OSError, match=r"cannot be written .*the file is not there"):
             Battles.from_pandas(VOTES).save(tmp_path / "nowhere" / "x.parquet")
 
+    @pytest.mark.slow
     def test_a_file_that_grows_beyond_its_limit(self, saved):
         """A real failing write, in a process of its own: files may grow to 4 KB there."""
         code = (

@@ -40,6 +40,7 @@ print(total())
 """
 
 
+@pytest.mark.slow
 def test_a_forked_process_says_that_jax_would_hang():
     """But not one that was forked before JAX had started, nor the parent."""
     run = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=120, check=True)

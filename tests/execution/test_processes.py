@@ -198,6 +198,7 @@ gather(work)
 """
 
 
+@pytest.mark.slow
 def test_an_error_in_one_process_ends_all(folder):
     started = time.monotonic()
     codes, _, errors = ended(start_script(STOPPED.format(what="raise MemoryError('no memory left')"), folder))

@@ -78,7 +78,7 @@ STATSMODELS_WITH_X = {
 }
 
 
-@pytest.mark.parametrize("method", ["dense", "sparse"])
+@pytest.mark.parametrize("method", ["dense", pytest.param("sparse", marks=pytest.mark.slow)])
 def test_equal_to_a_probit_of_statsmodels(method):
     battles = Battles.from_pandas(votes())
     fit = fit_bradley_terry(battles, link="probit", method=method)

@@ -144,6 +144,7 @@ def between_strata(n, n_boards):
     return Battles.from_pandas(pd.DataFrame(data).assign(board=np.repeat(np.arange(n_boards), n)))
 
 
+@pytest.mark.slow
 def test_intervals_leave_out_what_varies_between_strata():
     """The share of A is known: 1/2; its variance within strata is a fifth of that with strata drawn anew."""
     repeats, resamples, covered, width = 60, 128, {}, {}

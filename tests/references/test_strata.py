@@ -24,6 +24,7 @@ def plain(table):
     return study(table)
 
 
+@pytest.mark.slow
 def test_one_stratum_is_the_plain_study(table, plain):
     one = study(table, strata="all")
     np.testing.assert_array_equal(one.tau_draws, plain.tau_draws)

@@ -121,6 +121,7 @@ def test_a_slice_is_the_slice_alone_against_all_humans(battles):
     assert set(table["slice"]) == {"de", "en"}
 
 
+@pytest.mark.slow
 def test_a_slice_of_some_models_is_moved_to_the_scale_of_all():
     """A third of the models, the strongest, have a slice of their own: its mean is not theirs."""
     strengths = jaxeval.simulate_strengths(9, 1.0, seed=2)
@@ -172,7 +173,7 @@ def test_clusters_are_taken_in_order_until_they_reach_the_budget():
         assert np.flatnonzero(_first_to_reach(size, order, n_of)).tolist() == chosen
 
 
-@pytest.mark.parametrize("kind", ["budget", "slices"])
+@pytest.mark.parametrize("kind", ["budget", pytest.param("slices", marks=pytest.mark.slow)])
 def test_finished_folds_are_kept_and_memory_is_limited(kind, tmp_path, monkeypatch):
     battles = jaxeval.simulate_judged_battles(900, 6, seed=3)
     battles.columns["group"] = np.arange(900) % 2
