@@ -151,11 +151,18 @@ def without_blanks(frame: pd.DataFrame, names: Iterable[str]) -> tuple[pd.DataFr
 def _stripped(column: pd.Series) -> pd.Series | None:
     """The values of a column without blanks around them; None unless all of them are text and have some."""
     there = column.dropna()
-    values = there.iloc[:1]
-    for values in (there.iloc[:1], there.unique()):  # mostly the first value tells
-        if not len(values) or any(not isinstance(value, str) or value == value.strip() for value in values):
-            return None
+    if not _padded(there.iloc[:1]):  # mostly the first value tells
+        return None
+    values = there.unique()
+    if not _padded(values):
+        return None
     return column.astype(object).map({value: value.strip() for value in values}, na_action="ignore")
+
+
+def _padded(values: Iterable[Any]) -> bool:
+    """Whether there are values, and all of them are text that begins or ends with a blank."""
+    found = [isinstance(value, str) and value != value.strip() for value in values]
+    return bool(found) and all(found)
 
 
 def require_column(frame: pd.DataFrame, column: str) -> None:
