@@ -68,7 +68,6 @@ class Estimator:
     fewer: int = 10  # resamples of a shorter run
     by_kind: bool = False  # kinds of items are drawn in the order of what they hold: estimates alone keep still
     swapped: int = 2  # sides are swapped in every second row; in all where a side may have an advantage
-    too_small: type[Exception] = jaxeval.MemoryLimitError  # what a memory limit raises
 
     @property
     def function(self) -> str:
@@ -376,7 +375,6 @@ _BOARDS += [
         partial(_power, by="task"),
         of_slices,
         without=_PLAIN_ROWS,
-        too_small=ValueError,
         alone=lambda data, **run: _power(each(data, lambda t: t[t["task"] == "few"]), by="task", **run),
     ),
     Estimator(
@@ -387,7 +385,6 @@ _BOARDS += [
         slow=True,
         without=_PLAIN_ROWS,
         swapped=1,
-        too_small=ValueError,
         alone=lambda data, **run: _panel(each(data, lambda t: t[t["task"] == "few"]), by="task", **run),
     ),
     Estimator(

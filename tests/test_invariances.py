@@ -300,7 +300,7 @@ def test_memory(estimator):
         try:
             few, smaller = sized_run(estimator, memory_limit=limit)
             break
-        except estimator.too_small as error:
+        except jaxeval.MemoryLimitError as error:
             lane, enough = (int(x.replace(",", "")) for x in needs.search(str(error)).groups())
             assert enough > limit
             limit = enough + 6 * lane

@@ -150,10 +150,10 @@ def without_blanks(frame: pd.DataFrame, names: Iterable[str]) -> tuple[pd.DataFr
 
 def _stripped(column: pd.Series) -> pd.Series | None:
     """The values of a column without blanks around them; None unless all of them are text and have some."""
-    there = column.dropna()
-    if not _padded(there.iloc[:1]):  # mostly the first value tells
+    first = column.iloc[:1].dropna()
+    if len(first) and not _padded(first):  # mostly the first value tells
         return None
-    values = there.unique()
+    values = column.dropna().unique()
     if not _padded(values):
         return None
     return column.astype(object).map({value: value.strip() for value in values}, na_action="ignore")

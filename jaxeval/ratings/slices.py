@@ -17,7 +17,7 @@ from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells, Compress, count_by
 from jaxeval.data.features import Design
 from jaxeval.data.groups import OVERALL, told_overlap
-from jaxeval.errors import DataError
+from jaxeval.errors import DataError, MemoryLimitError
 from jaxeval.execution.threads import in_threads
 from jaxeval.ratings.contextual_rows import compress
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
@@ -45,7 +45,8 @@ class Slices(NamedTuple):
         except ValueError as error:
             if self.groups is None:
                 raise
-            raise ValueError(f"{' / '.join(self.by)} = {slice_name(self.groups[s])!r}: {error}") from error
+            kind = type(error) if isinstance(error, DataError | MemoryLimitError) else ValueError
+            raise kind(f"{' / '.join(self.by)} = {slice_name(self.groups[s])!r}: {error}") from error
 
     @property
     def labels(self) -> list[str]:
