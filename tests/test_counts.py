@@ -190,6 +190,7 @@ class TestEveryEstimator:
     def test_bootstrap(self, pairs, kind, scheme):
         assert_same_bootstrap(*(jaxeval.bootstrap(b, 16, seed=3, scheme=scheme) for b in pairs[kind]))
 
+    @pytest.mark.slow
     def test_clusters(self, pairs):
         one, other = (jaxeval.bootstrap(b, 16, cluster="voter") for b in pairs["soft"])
         assert_same_bootstrap(one, other)

@@ -320,6 +320,7 @@ def test_a_judge_that_reverses_the_order(data):
     assert table.loc[("constant", "rogan_gladen"), "status"] == "J <= 0"
 
 
+@pytest.mark.slow
 def test_other_numbers_of_models_judges_items_and_resamples_compile_nothing():
     def run(n_models, n_judges, n_items, n_resamples):
         rates = np.full((1, n_judges), 0.85)

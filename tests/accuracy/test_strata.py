@@ -29,6 +29,7 @@ def parts(table):
     return read(table[table["item"] % 3 == 0]), read(table[table["item"] % 3 > 0])
 
 
+@pytest.mark.slow
 def test_intervals_leave_out_what_varies_between_strata(parts):
     plain, found = (judge_accuracy(*parts, n_resamples=400, n_halves=4, strata=strata) for strata in (None, "task"))
     same = plain.table["estimator"] != "ppi_plus_plus_half"  # an estimate of the resamples themselves

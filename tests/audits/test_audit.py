@@ -144,6 +144,7 @@ def test_columns_with_missing_values_are_refused_before_anything_runs(votes):
         jaxeval.audit(gaps, parts=["board"], progress=False, voter="length")
 
 
+@pytest.mark.slow
 def test_votes_without_a_voter_stay_in_the_audit():
     votes = jaxeval.simulate_votes(400, 3, seed=0)
     own = votes.assign(voter=np.where(votes.index < 100, np.nan, votes.index % 30))

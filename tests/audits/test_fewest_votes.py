@@ -66,6 +66,7 @@ def as_battles(wins):
     return jaxeval.Battles.from_pandas(pd.DataFrame(table), count="count")
 
 
+@pytest.mark.slow
 def test_brute_force_finds_no_fewer_but_seldom():
     """Of all single and double changes; and what is proved is never more than what some change does."""
     rng = np.random.default_rng(0)

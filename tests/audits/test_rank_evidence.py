@@ -92,6 +92,7 @@ def test_best_of_a_family_gains_what_the_draws_say(found, board):
     assert rows.loc["A", ["n_models", "best"]].tolist() == [3, "model-1"]
 
 
+@pytest.mark.slow
 def test_best_of_equal_models_is_rated_too_high_by_the_gain():
     """Twelve boards of equal models: what the best has too much is the gain that each board tells, on average."""
     equal = jaxeval.simulate_strengths(4, 0.0)

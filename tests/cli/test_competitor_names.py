@@ -157,6 +157,7 @@ def test_tables_of_players(folder, tmp_path, column):
     assert re.search(r"^Ada,.*,Wales$|\| Ada \|.*\| Wales \|", compared, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_rankings(tmp_path):
     path = tmp_path / "races.csv"
     rows = [

@@ -74,6 +74,7 @@ def test_damaged_programs_are_compiled_anew(folder, size):
     assert run(folder) == ("6.0 1", "")
 
 
+@pytest.mark.slow
 def test_no_cache_neither_reads_programs_nor_writes_them(damaged):
     """One that it read would be replaced."""
     assert run(damaged.parent, "--no-cache") == ("6.0 0", "")

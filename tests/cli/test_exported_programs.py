@@ -140,6 +140,7 @@ def test_shapes_alone(call):
     assert shape[0].numbers.shape == (4,)
 
 
+@pytest.mark.slow
 def test_a_board_is_the_same(tmp_path):
     """To the last digit, whether its programs are traced, or taken from what an earlier run has kept."""
     votes = tmp_path / "votes.csv"

@@ -36,6 +36,7 @@ def files(tmp_path_factory):
 FEW = ["--resamples", 20, "--quiet"]
 
 
+@pytest.mark.slow
 def test_a_page_with_slices(files, tmp_path):
     out = tmp_path / "board.html"
     call(
@@ -57,6 +58,7 @@ def test_a_page_with_slices(files, tmp_path):
     assert all(board["pairs"] for board in data["boards"])
 
 
+@pytest.mark.slow
 def test_style_control_brings_the_board_without(files, tmp_path):
     out = tmp_path / "board.html"
     call("leaderboard", files[0], "--features", "longer", "--html", out, *FEW)

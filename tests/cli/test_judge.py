@@ -145,6 +145,7 @@ def test_the_estimate_to_believe_and_the_statuses_are_explained(files, columns):
     assert {"J near 0", "J <= 0"} & set(shown)
 
 
+@pytest.mark.slow
 def test_what_judges_printed_is_read(tmp_path, files):
     """Yes and No in prose or JSON give what 1 and 0 give."""
     said = {1: ['{"correct": true, "reason": "as in the key"}', "It is.\nVerdict: Yes"], 0: ["[[No]]", "No."]}

@@ -231,6 +231,7 @@ def test_a_file_without_evaluators(board, tmp_path):
     assert "which one names the models? Name it with --model" in meta(path, "--gold", "people").output
 
 
+@pytest.mark.slow
 def test_references(votes, studied):
     result, out = studied
     said = words(result)

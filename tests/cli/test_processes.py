@@ -19,6 +19,7 @@ run()
 """
 
 
+@pytest.mark.slow
 def test_a_process_that_waits_for_one_that_never_comes_says_so_and_ends(tmp_path):
     votes = tmp_path / "votes.csv"
     votes.write_text("model_a,model_b,winner\nx,y,model_a\nx,y,model_b\n")

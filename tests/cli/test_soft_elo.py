@@ -74,6 +74,7 @@ def prompted(files):
     return files / "prompts.csv"
 
 
+@pytest.mark.slow
 def test_warnings_clusters_and_hard_labels_are_told(prompted, tmp_path):
     options = (*COLUMNS, "--resamples", 20, "--level", 0.99, "--cluster", "prompt")
     result = run("soft-elo", prompted, *options, "--hard-label", "scores")
@@ -265,6 +266,7 @@ def test_options_of_replies(tmp_path):
 MERGE = ("--score-difference", "gap", "--labels", "a_wins_1", "--resamples", 20)
 
 
+@pytest.mark.slow
 def test_merge_places_new_models_on_the_board_of_votes(files, tmp_path):
     out, options = tmp_path / "board", MERGE
     result = run("soft-elo", "merge", files / "known.csv", "--new", files / "new.parquet", *options, "--out", out)

@@ -23,6 +23,7 @@ def votes(tmp_path_factory):
     return file
 
 
+@pytest.mark.slow
 def test_leaderboard(votes):
     found = run("leaderboard", votes, "--strata", "task")
     assert found.exit_code == 0

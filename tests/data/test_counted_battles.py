@@ -52,6 +52,7 @@ class TestAsRead:
             count_battles(ENGINES[engine](path), by="langauge")
 
 
+@pytest.mark.slow
 def test_draws_of_one_engine(path):
     assert_same_draws(*counted_and_read(pl.scan_parquet(path), path, keep=["tags", "voter"]), by=["tags"])
 

@@ -427,6 +427,7 @@ class TestCommand:
         assert sorted(saved.files.values()) == [f"{k}.csv" for k in range(4)]
         assert not list(tmp_path.glob(".*"))
 
+    @pytest.mark.slow
     def test_a_lock_ends_with_its_process(self, tmp_path):
         """By kill -9, too; so does what it was writing."""
         code = (

@@ -159,6 +159,7 @@ def detailed():
 
 
 class TestDetails:
+    @pytest.mark.slow
     def test_the_other_columns_are_the_same(self, detailed):
         votes = simulate_votes(60_000, 9, tie_rate=0, seed=4)
         pd.testing.assert_frame_equal(detailed[votes.columns], votes)
@@ -171,6 +172,7 @@ class TestDetails:
         assert not keys.duplicated().any()
         assert votes["prompt"].nunique() <= max(1_000, 4_000 * (n_models == 2))
 
+    @pytest.mark.slow
     def test_length_is_a_covariate_of_the_known_coefficient(self, detailed):
         """.0015 logits a token; and the strengths are those beside it less what a model's own length gives."""
         battles = Battles.from_pandas(detailed, keep=["length_a", "length_b"])

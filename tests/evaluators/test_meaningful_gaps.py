@@ -66,6 +66,7 @@ def test_the_smallest_gap_of_a_probability(fits):
     assert at_it["probability"][0] == pytest.approx(0.8)
 
 
+@pytest.mark.slow
 def test_a_known_truth():
     """Gold differs from scores by noise: pairs of a gap g agree with probability Phi(g / (sqrt(2) sd))."""
     rng = np.random.default_rng(5)
@@ -137,6 +138,7 @@ def test_observed_shares_are_those_of_pairs_of_similar_gaps():
     assert "lack_of_fit" not in found  # which takes resamples
 
 
+@pytest.mark.slow
 def test_lack_of_fit():
     """Blocks in any order, in order inside: agreement falls at once to a half. Normal noise is nearly a line."""
     rng = np.random.default_rng(3)

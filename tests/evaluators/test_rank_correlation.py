@@ -368,6 +368,7 @@ def test_an_estimate_outside_its_interval_is_told():
     assert "1 number lies outside its own interval, of 2: resamples are biased there" in found.attrs["warnings"]
 
 
+@pytest.mark.slow
 def test_other_numbers_of_models_evaluators_gaps_and_resamples_compile_nothing():
     """Of every measure; regressions take slots for pairs of models, in finer steps."""
 

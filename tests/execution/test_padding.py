@@ -34,6 +34,7 @@ def bootstrap(**options):
     return np.stack([board.draws for board in (found.values() if "by" in options else [found])])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

@@ -171,6 +171,7 @@ def test_additions_at_repeated_places_are_all_counted():
     np.testing.assert_array_equal(resample.add_at(jax.numpy.asarray(tables), index, value), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("strata", "packing", "shortfall"),
     [

@@ -114,6 +114,7 @@ def test_the_matrix_of_categories(visit, file):
     assert len(names(page, "categories")) == 6
 
 
+@pytest.mark.slow
 def test_style_control_and_how_far_it_moves(visit, all_votes, battles):
     page = visit(all_votes)
     page.get_by_label("Style control").check()
@@ -383,6 +384,7 @@ def test_hostile_addresses(visit, file, hash):
     assert len(names(page)) == 6
 
 
+@pytest.mark.slow
 def test_three_hundred_models(visit, tmp_path):
     battles = jaxeval.simulate_battles(60_000, 300, seed=0)
     fit = jaxeval.fit_bradley_terry(battles)
@@ -404,6 +406,7 @@ def test_sections_of_results(visit, tmp_path):
     assert audit.verdict[0] in page.locator(".panel.results").inner_text()
 
 
+@pytest.mark.slow
 def test_a_page_of_players_names_no_model(visit, tmp_path):
     votes, sides = jaxeval.simulate_votes(900, 5, seed=0, details=True), {"model_a": "player_1", "model_b": "player_2"}
     for side in sides:

@@ -158,6 +158,7 @@ def test_what_if_is_off_with_a_reason(tmp_path, battles, options, reason):
     assert shown["pairs"] is not None
 
 
+@pytest.mark.slow
 def test_soft_targets_and_missing_votes_switch_what_if_off(tmp_path, board):
     (shown,) = data_of(written(tmp_path, board))["boards"]
     assert shown["what_if"] == "What-if is off: no votes came with this page."
@@ -185,6 +186,7 @@ def with_length():
     return battles, board_of(battles), board_of(battles, features=["longer"])
 
 
+@pytest.mark.slow
 def test_style_control_has_both_boards(tmp_path, with_length):
     battles, plain, controlled = with_length
     data = data_of(written(tmp_path, [controlled, plain], battles=battles))

@@ -62,6 +62,7 @@ def test_a_study_has_a_line_an_estimator():
     assert labels == ["naive", "labels only", "PPI", "PPI++", "conditional", "EIF", "RG own"]
 
 
+@pytest.mark.slow
 def test_names_are_drawn_as_they_are(tmp_path):
     table = jaxeval.simulate_judged_answers(n_items=300, seed=2)
     table = table.rename(columns={"judge-1": "$\\frac{judge$", "judge-2": "_two"})

@@ -122,6 +122,7 @@ class TestSlices:
             plots.plot_slices(jaxeval.leaderboard(board()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plot", [plots.plot_slices, lambda table: plots.plot_leaderboard(table, top=None)])
 def test_names_are_legible_at_6_slices_of_52_models(large, plot):
     figure = plot(large)

@@ -173,6 +173,7 @@ class TestDraws:
         theta = naive_refit(*tables(battles, 60, scheme, ridge=ridge), ridge)
         np.testing.assert_allclose(draws, 1000 + ELO_PER_LOGIT * theta, rtol=0, atol=1e-5)
 
+    @pytest.mark.slow
     def test_soft_targets_and_weights(self, soft_battles):
         assert not soft_battles.cells.hard
         draws = bootstrap(soft_battles, 60).draws
@@ -185,6 +186,7 @@ class TestDraws:
         theta = naive_refit(*tables(prompts, 40, cluster="prompt"))
         np.testing.assert_allclose(draws, 1000 + ELO_PER_LOGIT * theta, rtol=0, atol=1e-5)
 
+    @pytest.mark.slow
     def test_reweighting(self, battles):
         """The pair weights are those of the data, in every resample."""
         draws = bootstrap(battles, 40, reweight=True).draws
@@ -194,6 +196,7 @@ class TestDraws:
         np.testing.assert_allclose(n, plain_n / np.maximum(count, 50), rtol=1e-12)
         np.testing.assert_allclose(draws, 1000 + ELO_PER_LOGIT * naive_refit(n, wins), rtol=0, atol=1e-5)
 
+    @pytest.mark.slow
     def test_few_battles(self, few_battles, sparse):
         n, wins = tables(few_battles, 300)
         standing = naive_standing(n, wins, few_battles)
@@ -323,6 +326,7 @@ class TestLaw:
         np.testing.assert_array_equal(n % 4, 0)
         np.testing.assert_array_equal(n.sum((1, 2)) / 2, 12_000)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("scheme", "refitted"),
         [("multinomial", False),
@@ -426,6 +430,7 @@ class TestReproducible:
             lengths.append(len(program.as_text()))
         assert lengths[1] < 1.5 * lengths[0]
 
+    @pytest.mark.slow
     def test_the_tables_of_a_board_are_made_once(self, votes, monkeypatch):
         made, unit_draw = [], votes_module.unit_draw
 
@@ -628,6 +633,7 @@ class TestSlices:
         np.testing.assert_array_equal(boards["one"].fit.ratings, boards["two"].fit.ratings)
         assert np.abs(one - two).max(1).min() > 1e-3
 
+    @pytest.mark.slow
     def test_slices_by_cluster(self, kinds):
         frames = {"own": kinds["hard"], "beside": kinds["threes"]}
         boards = bootstrap(pd.concat([f.assign(board=b) for b, f in frames.items()]), 400, by="board", cluster="prompt")

@@ -268,6 +268,7 @@ def test_who_moved(moved):
     assert set(moved.movers["model_name"]) == set(apart.index[apart])
 
 
+@pytest.mark.slow
 def test_other_links_tell_nobody_who_moved(weeks):
     found = compare_boards(weeks[0], weeks[0], shared="index", options_b={"link": "probit"}, n_resamples=B)
     assert found.table["moved"].isna().all()

@@ -145,6 +145,7 @@ def test_only_a_tie_model_has_a_tie_parameter(drawn, tied):
 class TestInvariance:
     """Refits stop within 1e-8 logits of the maximum; 1e-5 Elo is three times that, on either side."""
 
+    @pytest.mark.slow
     def test_of_other_slices(self, votes):
         both = bootstrap(votes, CHUNK, by="half", features=FEATURES)
         alone = bootstrap(votes[votes["half"] == 1], CHUNK, by="half", features=FEATURES, normalize=False)

@@ -182,6 +182,7 @@ def test_groups_that_never_met_stay_unrated():
         fit_bradley_terry(battles_of(wins), penalty="firth", gauge=("m4", 1000.0))
 
 
+@pytest.mark.slow
 def test_a_board_on_which_nobody_took_points_back():
     """The largest group is rated, and its resamples are, though it has no main group; the other one is not."""
     wins = np.zeros((5, 5))
@@ -259,6 +260,7 @@ def test_draws_are_the_naive_refits(options, atol):
     assert result.n_by_slower_solvers == 0
 
 
+@pytest.mark.slow
 def test_resamples_do_not_depend_on_chunks_slices_or_their_number():
     votes = pd.DataFrame(
         {"model_a": list("aabcab") * 6, "model_b": list("bccddd") * 6, "winner": ["model_a", "model_b", "tie"] * 12}

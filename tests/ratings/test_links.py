@@ -96,6 +96,7 @@ def test_equal_to_a_probit_of_statsmodels(method):
     np.testing.assert_allclose(fit.win_probability, ndtr(difference), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_covariates_beside_the_strengths():
     fit = fit_bradley_terry(Battles.from_pandas(votes()), link="probit", features=["x"], normalize=False)
     np.testing.assert_allclose(fit.strengths, STATSMODELS_WITH_X["theta"], rtol=0, atol=1e-8)
@@ -219,6 +220,7 @@ def test_draws_are_the_naive_refits(often, options, atol):
         np.testing.assert_allclose((result.draws[r] - 1000) / UNIT, twins.newton(wins, ridge, "probit"), atol=atol)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["dense", pytest.param("sparse", marks=pytest.mark.slow)])
 def test_draws_of_a_thin_board(method):
     """By Newton's method, and with models that a resample separates from the others."""
@@ -303,6 +305,7 @@ def test_files_and_checkpoints_hold_the_link(often, tmp_path):
         bootstrap(often, 40, checkpoint=folder, progress=False)
 
 
+@pytest.mark.slow
 def test_the_command_takes_a_link(tmp_path):
     votes().to_csv(tmp_path / "votes.csv", index=False)
     arguments = ["leaderboard", str(tmp_path / "votes.csv"), "--link", "probit", "--resamples", "20"]

@@ -203,6 +203,7 @@ class TestDraws:
         if scheme != "poisson":
             assert n.sum() == len(verdicts)
 
+    @pytest.mark.slow
     def test_newton_gives_what_chord_steps_give(self, verdicts, panel, monkeypatch):
         from jaxeval.kernels import batch
         from jaxeval.ratings import panel_refits as module

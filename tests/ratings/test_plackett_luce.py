@@ -197,6 +197,7 @@ class TestBootstrap:
         own = pd.Series(JUDGES).value_counts()
         assert 0 < count.sum() <= own.max() * len(own)
 
+    @pytest.mark.slow
     def test_degenerate_resamples(self):
         """Items at their limits are as if they were not ranked."""
         lists = simulated(25, M, seed=6, spread=2.5)

@@ -72,6 +72,7 @@ def drawn_counts(sizes, scheme):
     return np.asarray(found).transpose(0, 2, 1).reshape(B, -1)[:, : len(sizes)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "scheme", ["multinomial", *(pytest.param(name, marks=pytest.mark.slow) for name in ("poisson", "bayesian"))]
 )

@@ -43,6 +43,7 @@ class TestNumber:
         assert result.exit_code == 1
         assert "there are 1,200 slices by voter" in " ".join(result.stderr.split())
 
+    @pytest.mark.slow
     def test_as_many_as_asked_for(self):
         votes = VOTES[:300].assign(part=np.arange(300) % 3)
         assert MOST_SLICES == 500
@@ -213,6 +214,7 @@ class TestOverlappingCategories:
     BATTLES = Battles.from_pandas(pd.DataFrame(VOTES))
     MATH = np.array(["math" in flags_of(row) for row in VOTES])
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "options",
         [{},

@@ -169,6 +169,7 @@ class TestWeakBridges:
 
 
 class TestBootstrap:
+    @pytest.mark.slow
     def test_the_board_is_one_that_resamples_break(self, resampled):
         assert resampled.settings.method == "sparse"
         assert resampled.converged.all()

@@ -115,6 +115,7 @@ def test_dense_and_sparse_boards_draw_the_same(battles, options):
     np.testing.assert_allclose(dense.draws, sparse.draws, rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cluster", [pytest.param(None, marks=pytest.mark.slow), "voter"])
 def test_boards_with_features(battles, cluster):
     board = bootstrap(battles, 64, strata="language", cluster=cluster, features=["length"])

@@ -42,6 +42,7 @@ def test_strata(table, plain, cluster):
     assert f"1 stratum of one {unit} does not vary" in " ".join(found.warnings)
 
 
+@pytest.mark.slow
 def test_a_board_of_strata_that_never_vary_has_the_same_tau_in_every_resample(table, plain):
     found = study(table.assign(task=np.arange(len(table))), strata="task")
     assert np.nanmax(np.ptp(found.tau_draws, axis=0)) == 0 < np.nanmax(np.ptp(plain.tau_draws, axis=0))

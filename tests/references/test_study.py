@@ -525,6 +525,7 @@ assert plot_references(two).axes[0].get_title(loc="left") == "no reference has t
         assert batch.reference_study._cache_size() == before
 
 
+@pytest.mark.slow
 def test_a_checkpoint_keeps_the_full_ranking_of_every_resample_too(battles, tmp_path, monkeypatch):
     options = OPTIONS | {"n_resamples": 6, "budgets": (), "sets": None, "checkpoint": tmp_path / "run"}
     first = reference_study(battles, **options)
@@ -732,6 +733,7 @@ class TestRealVotes:
             assert (table["n_pairs"] == 171).all()
 
 
+@pytest.mark.slow
 def test_other_numbers_of_models_votes_references_and_resamples_compile_nothing():
     def run(n_models, n_votes, left_out, n_resamples, n_repeats):
         battles = Battles.from_pandas(simulate_votes(n_votes, n_models, seed=1))

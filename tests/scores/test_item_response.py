@@ -60,6 +60,7 @@ def test_maximum_is_that_of_scipy(kind):
     assert not any("converge" in text for text in found.warnings)
 
 
+@pytest.mark.slow
 def test_planted_parameters_with_cells_missing():
     values, ability, slope, difficulty = planted(48, 60, 0)
     rng = np.random.default_rng(1)
@@ -72,6 +73,7 @@ def test_planted_parameters_with_cells_missing():
     assert scipy.stats.spearmanr(found.items["discrimination"], slope, nan_policy="omit").statistic > 0.3
 
 
+@pytest.mark.slow
 def test_abilities_on_one_scale_where_models_have_other_items():
     values, ability, _, difficulty = planted(48, 60, 3)
     hard = np.argsort(np.argsort(difficulty)) >= 30
@@ -82,6 +84,7 @@ def test_abilities_on_one_scale_where_models_have_other_items():
     assert np.corrcoef(np.nanmean(values, axis=1), ability)[0, 1] < 0.88
 
 
+@pytest.mark.slow
 def test_draws_do_not_depend_on_chunks_or_on_clusters_of_one():
     values = planted(48, 60, 4)[0]
     own = fit_item_response(scores_of(values), **FEW)
@@ -110,6 +113,7 @@ def test_what_is_flagged():
     assert any("no intervals" in text for text in found.warnings)
 
 
+@pytest.mark.slow
 def test_groups_without_a_shared_item_are_told():
     values = planted(40, 60, 7)[0]
     values[:20, :30], values[20:, 30:] = np.nan, np.nan

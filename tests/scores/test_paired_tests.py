@@ -112,6 +112,7 @@ def seen(x):
 AT_MOST = 0.05 + 4 * np.sqrt(0.05 * 0.95 / N_BOARDS)
 
 
+@pytest.mark.slow
 def test_forty_looks_raise_few_false_alarms():
     """At some of the looks at equal models p is under .05 seldom enough; McNemar's p is so far too often."""
     rng = np.random.default_rng(1)
@@ -132,6 +133,7 @@ def test_a_null_that_is_not_zero(null):
     assert min(1 + s * (y - null) for s in share for y in (-1.0, 1.0)) > 0
 
 
+@pytest.mark.slow
 def test_a_gate_that_is_looked_at_often_passes_few_that_are_worse_by_the_margin():
     """Models worse by exactly the margin: the bet passes 1 in 20 at most at some look, Student's test more."""
     rng = np.random.default_rng(3)

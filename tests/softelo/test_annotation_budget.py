@@ -77,6 +77,7 @@ def test_sweep_over_all_battles_is_the_naive_algorithm(battles, budgets, n_repea
     assert last.loc[("soft", 600), "beta"] == pytest.approx(beta.mean())
 
 
+@pytest.mark.slow
 def test_error_falls_with_the_budget_and_is_reproducible(battles):
     """Repeats of other seeds; with a budget beyond the data."""
     sweeps = {seed: budget_sweep(battles, (4 if seed < 10 else 40, 1000), 1, seed=seed) for seed in range(20)}
@@ -173,6 +174,7 @@ def test_clusters_are_taken_in_order_until_they_reach_the_budget():
         assert np.flatnonzero(_first_to_reach(size, order, n_of)).tolist() == chosen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["budget", pytest.param("slices", marks=pytest.mark.slow)])
 def test_finished_folds_are_kept_and_memory_is_limited(kind, tmp_path, monkeypatch):
     battles = jaxeval.simulate_judged_battles(900, 6, seed=3)

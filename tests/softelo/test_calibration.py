@@ -56,6 +56,7 @@ def new(pool):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_a_new_model_is_rated_as_if_it_had_been_held_out(anchored, new, held_out, method):
     held_out = held_out.loc[method, NEW]

@@ -79,6 +79,7 @@ def test_one_order_alone_is_the_fit_of_its_scores():
     np.testing.assert_allclose(table["difference"], table["a_first"] - table["b_first"])
 
 
+@pytest.mark.slow
 def test_figures_show_the_tables(held_out, found, tmp_path):
     figures = {
         "held_out": soft_elo_plots.plot_held_out(held_out),

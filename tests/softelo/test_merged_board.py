@@ -97,6 +97,7 @@ def test_new_models_move_nobody(known, board):
     np.testing.assert_array_equal(board.joint.draws[:, : known.n_models], board.people.draws)
 
 
+@pytest.mark.slow
 def test_held_out_human_ratings_lie_further_apart_than_the_board():
     """Each has its zero at the mean of the others: M / (M - 1) of the distance to the mean of all."""
     battles = jaxeval.simulate_judged_battles(8000, 4, noise=2.0, seed=5)
@@ -117,6 +118,7 @@ def test_held_out_human_ratings_lie_further_apart_than_the_board():
     assert merged.loc["new", "rating"] == pytest.approx(merged.loc["model-4", "rating"], abs=25)
 
 
+@pytest.mark.slow
 def test_joint_errors_are_those_of_resampling_everything(known, new):
     """All battles drawn anew, and four fits in a row each time; covariances within their Monte Carlo errors."""
     is_new = new.models.isin(NEW)
@@ -250,6 +252,7 @@ def test_what_cannot_be_merged_is_an_error(known, new):
         jaxeval.merge_boards(known, new, cluster="prompt")
 
 
+@pytest.mark.slow
 def test_clusters_are_drawn_whole_and_join_the_tables(known, new):
     """Prompts that all models answered make the errors of two new models move together."""
     own, twice = (replace(x, columns=pd.DataFrame({"prompt": np.arange(x.n_battles) % 60})) for x in (known, new))

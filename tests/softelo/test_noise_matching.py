@@ -81,6 +81,7 @@ def test_each_prediction_is_on_its_own_and_more_noise_never_narrows():
     assert (np.diff(together) >= 0).all()
 
 
+@pytest.mark.slow
 def test_coverage_is_the_expected_one_at_other_noise_than_the_pools():
     """Known noises and a judge's error of 15: predictions with 0.2 to 4 times the pool's noise."""
     rng, trials, n, level = np.random.default_rng(5), 50, 20, 0.9

@@ -55,6 +55,7 @@ def test_resamples_solve_the_score_equation_of_their_draws(drawn):
         np.testing.assert_allclose(slope(own, count, theta, 0.05), 0, atol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shortfall", [4.0, 1.0])
 def test_counts_are_multinomial(monkeypatch, shortfall):
     """Means, variances and covariances; at one standard deviation a fifth of the draws is repeated."""

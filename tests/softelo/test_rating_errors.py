@@ -17,6 +17,7 @@ def battles():
     return jaxeval.simulate_judged_battles(1000, 8, noise=2.0, unlabelled=0.3, seed=2)
 
 
+@pytest.mark.slow
 def test_errors_of_the_judge_are_those_of_the_bootstrap(battles):
     bootstrap = jaxeval.soft_elo(battles, n_resamples=256, methods=METHODS).models
     drawn = [bootstrap.loc[bootstrap["method"] == method, "standard_error"] for method in METHODS]

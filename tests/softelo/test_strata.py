@@ -51,6 +51,7 @@ def test_every_resample_holds_as_many_of_each_stratum(clustered):
     np.testing.assert_array_equal(problem.target[:121], model.target.T)
 
 
+@pytest.mark.slow
 def test_models_without_strata_draw_the_same_beside_others():
     plain, split = own(np.zeros(50, int)), own(np.arange(80) % 3)._replace(name="y")
     alone = resampled_strengths([plain._replace(stratum=None)], 20, 0, 0.1)
