@@ -252,7 +252,7 @@ _BOARDS = [
         alone=lambda data, **run: _rate(each(data, lambda t: t[t["task"] == "few"]), by="task", **run),
     ),
     _rated("method sparse", method="sparse"),
-    _rated("ties davidson", slow=False, ties="davidson"),
+    _rated("ties davidson", ties="davidson"),
     Estimator(
         "bootstrap, few votes",
         lambda: {"votes": _all_votes()[["model_a", "model_b", "winner"]][:50]},
@@ -584,6 +584,7 @@ _JUDGES = [
         swapped=1,
         by_kind=True,
         without=_PLAIN_ROWS | {"alone": "measures of the panel rest on all judges"},
+        slow=True,
     ),
     Estimator(
         "score_draws",
@@ -617,6 +618,7 @@ _JUDGES = [
         _screen,
         lambda found: of_joint(found.joint),
         without=_NO_SIDES | {"alone": _ONE_BOARD},
+        slow=True,
     ),
 ]
 
@@ -739,6 +741,7 @@ _AUDITS = [
         _of_misfit,
         fewer=20,
         without={"alone": _ONE_BOARD, "weights": "it counts votes, and a row of weight 2 is one"},
+        slow=True,
     ),
     Estimator(
         "fewest_votes",
