@@ -1,0 +1,86 @@
+"""Which slow tests a change can touch: `.ci/reach.py` follows imports and public names."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def reach():
+    spec = importlib.util.spec_from_file_location("reach", ROOT / ".ci/reach.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def names_of(files):
+    return {file.relative_to(ROOT).as_posix() for file in files}
+
+
+def test_a_file_reaches_what_its_imports_do(reach):
+    """By a name of a module, by a public name, and by a module beside it."""
+    found = names_of(reach.reached(ROOT / "tests/scores/test_item_response.py"))
+    assert {"jaxeval/scores/item_response.py", "jaxeval/kernels/item_response.py", "pyproject.toml"} <= found
+    assert {"tests/conftest.py", "tests/scores/test_item_response.py"} <= found
+    assert "jaxeval/softelo/soft_elo.py" not in found
+
+
+def test_a_kernel_reaches_little(reach):
+    found = names_of(reach.reached(ROOT / "tests/kernels/test_resample.py"))
+    assert "jaxeval/kernels/resample.py" in found
+    assert "jaxeval/cli/main.py" not in found
+
+
+@pytest.mark.parametrize("name", ["cli/test_look.py", "execution/test_processes.py", "test_invariances.py"])
+def test_what_runs_the_command_or_processes_reaches_the_package(reach, name):
+    assert names_of((ROOT / "jaxeval").rglob("*.py")) <= names_of(reach.reached(ROOT / "tests" / name))
+
+
+def test_a_page_is_reached_by_the_test_of_pages(reach):
+    assert "docs/quick-start.md" in names_of(reach.reached(ROOT / "tests/test_docs.py"))
+
+
+def test_what_has_run_is_due_again_when_it_changes(reach, tmp_path, monkeypatch, capsys):
+    """A line of a module that the file reaches by way of another."""
+    for folder in ("jaxeval", "tests", ".ci"):
+        (tmp_path / folder).mkdir()
+    texts = {
+        "jaxeval/__init__.py": '_HOMES = {"a": ["f"]}\n',
+        "jaxeval/a.py": "def f():\n    from jaxeval.b import g\n",
+        "jaxeval/b.py": "g = 1\n",
+        "jaxeval/c.py": "h = 1\n",
+        "tests/conftest.py": "",
+        "tests/quick_programs.py": "",
+        "pyproject.toml": "",
+        "tests/test_f.py": "import pytest\nimport jaxeval\n\n@pytest.mark.slow\ndef test():\n    jaxeval.f()\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    places = {"ROOT": "", "PACKAGE": "jaxeval", "TESTS": "tests", "KEPT": ".ci/ran"}
+    for name, place in places.items():
+        monkeypatch.setattr(reach, name, tmp_path / place)
+    monkeypatch.delenv("CI_FULL", raising=False)
+
+    def due(**changed):
+        for name, text in changed.items():
+            (tmp_path / f"jaxeval/{name}.py").write_text(text)
+        for kept in (reach.tree_of, reach.homes, reach.imported):
+            kept.cache_clear()
+        monkeypatch.setattr("sys.argv", ["reach.py", "due"])
+        assert reach.main() == 0
+        return capsys.readouterr().out.split()
+
+    assert due() == ["tests/test_f.py"]
+    (tmp_path / ".ci/ran").write_text("spark 12\n")
+    monkeypatch.setattr("sys.argv", ["reach.py", "ran", "tests/test_f.py"])
+    assert reach.main() == 0
+    assert (tmp_path / ".ci/ran").read_text().startswith("slow:tests/test_f.py ")
+    assert (tmp_path / ".ci/ran").read_text().endswith("spark 12\n")
+    assert due() == []
+    assert due(c="h = 2\n") == []
+    assert due(b="g = 2\n") == ["tests/test_f.py"]
+    monkeypatch.setenv("CI_FULL", "1")
+    assert due(b="g = 1\n") == ["tests/test_f.py"]
