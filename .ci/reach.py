@@ -28,7 +28,7 @@ _ALL_OF_IT = re.compile(
 )
 #: Words that name other files, and these files.
 _BESIDE = {
-    "docs|README|pages": ["docs/**/*.md", "README.md"],
+    "docs|README|pages": ["docs/**/*.md", "docs/jobs/*", "README.md"],
     "benchmarks": ["benchmarks/*.py"],
     "notebooks": ["notebooks/*.ipynb"],
 }
@@ -93,6 +93,8 @@ def reached(path: Path) -> set[Path]:
     words = "\n".join(file.read_text(encoding="utf-8") for file in found if TESTS in file.parents)
     if _ALL_OF_IT.search(words.replace(TESTS.joinpath("conftest.py").read_text(encoding="utf-8"), "")):
         found |= set(PACKAGE.rglob("*.py")) | set(PACKAGE.rglob("*.j*")) | set(PACKAGE.rglob("*.css"))
+    if any(PACKAGE / "pages" in file.parents for file in found):  # whose scripts and styles are no Python
+        found |= {file for file in (PACKAGE / "pages").rglob("*.*") if file.suffix != ".pyc" and file.is_file()}
     for word, patterns in _BESIDE.items():
         if re.search(word, path.read_text(encoding="utf-8")):
             found |= {file for pattern in patterns for file in ROOT.glob(pattern)}

@@ -150,10 +150,15 @@ def without_blanks(frame: pd.DataFrame, names: Iterable[str]) -> tuple[pd.DataFr
 
 def _stripped(column: pd.Series) -> pd.Series | None:
     """The values of a column without blanks around them; None unless all of them are text and have some."""
-    first = column.iloc[:1].dropna()
-    if len(first) and not _padded(first):  # mostly the first value tells
+    if column.iloc[:1].notna().all() and not _padded(column.iloc[:1]):  # mostly the first value tells
         return None
-    values = column.dropna().unique()
+    there = column.dropna()
+    if not _padded(there.iloc[:1]):  # lists and objects among them, which have no unique values
+        return None
+    try:
+        values = there.unique()
+    except TypeError:  # of several kinds: what reads the column says so
+        return None
     if not _padded(values):
         return None
     return column.astype(object).map({value: value.strip() for value in values}, na_action="ignore")

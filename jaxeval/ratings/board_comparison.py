@@ -14,7 +14,7 @@ from jaxeval.arrays import Float
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.statistics.agreement import RANGES, ranking_agreement
 from jaxeval.statistics.comparison import draw_bounds, places
-from jaxeval.statistics.draws import Draws
+from jaxeval.statistics.draws import Draws, both_converged
 from jaxeval.statistics.quantiles import centred
 from jaxeval.tables.shown import Shown, View, settings_line
 from jaxeval.tables.table import Table
@@ -112,6 +112,7 @@ class BoardComparison(Shown):
             pd.MultiIndex.from_tuples(both, names=["board", "model"]),
             np.concatenate([a.estimate, b.estimate]),
             np.concatenate([a.draws, b.draws], axis=1),
+            converged=both_converged(a, b),
             gauge=a.gauge,
             anchored=anchored,
             precision=max(a.precision, b.precision),

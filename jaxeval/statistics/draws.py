@@ -142,6 +142,7 @@ class Draws(Shown):
                 self.names,
                 self.estimate - other.estimate,
                 self.draws - other.draws,
+                converged=both_converged(self, other),
                 anchored=None if own is None or others is None else own & others,
                 precision=self.precision + other.precision,
                 limits=comparison.difference_limits(self.limits, other.limits),
@@ -334,3 +335,9 @@ class Draws(Shown):
 
     def _square(self, values: Float) -> pd.DataFrame:
         return pd.DataFrame(values, self.names, self.names)
+
+
+def both_converged(first: Draws, second: Draws) -> Bool | None:
+    """(B,) resamples whose computation ended for both of two `Draws`; None for all."""
+    known = [draws.converged for draws in (first, second) if draws.converged is not None]
+    return np.logical_and.reduce(known) if known else None

@@ -200,3 +200,16 @@ class TestApartFromANumber:
         false = [Draws(pd.RangeIndex(12), x := rng.normal(size=12), x + rng.normal(size=(200, 12))).apart_from().any()
                  for _ in range(300)]  # fmt: skip
         assert abs(np.mean(false) - 0.05) < 4 * np.sqrt(0.05 * 0.95 / 300)
+
+
+def test_a_difference_of_failed_draws_has_failed():
+    """They say nothing, and do not count as draws without a value."""
+    rng = np.random.default_rng(0)
+    names, draws = pd.Index(["a", "b"]), np.array([5.0, -5.0]) + 0.1 * rng.normal(size=(100, 2))
+    ended = np.arange(100) >= 3
+    first = Draws(names, np.array([5.0, -5.0]), np.where(ended[:, None], draws, np.nan), converged=ended)
+    second = Draws(names, np.zeros(2), 0.1 * rng.normal(size=(100, 2)))
+    for difference in (first - second, second - first):
+        assert (difference.converged == ended).all()
+        assert difference.apart_from(0).all()
+    assert (second - second).converged is None
