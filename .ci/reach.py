@@ -1,7 +1,7 @@
 """Which files of slow tests a change can touch, and which have run as they are.
 
-python .ci/reach.py due          # prints the files whose slow tests must run
-python .ci/reach.py ran FILE...  # notes that the slow tests of these files have passed
+python .ci/reach.py due > FILE  # prints the files whose slow tests must run, with the digests of what they reach
+python .ci/reach.py ran < FILE  # notes that the slow tests of what `due` printed have passed
 
 A file of tests reaches the files that it imports, directly or through others, also within functions; the public names
 of jaxeval lead to the modules that hold them. What starts processes, runs the command or walks all public names reaches
@@ -120,14 +120,13 @@ def main() -> int:
     """The command."""
     lines = KEPT.read_text().splitlines() if KEPT.exists() else []
     kept = dict(line.split() for line in lines)
-    command, *names = sys.argv[1:]
-    if command == "due":
+    if sys.argv[1] == "due":
         for path in with_slow_tests():
-            name = path.relative_to(ROOT).as_posix()
-            if os.environ.get("CI_FULL") == "1" or kept.get(f"slow:{name}") != digest(path):
-                print(name)
+            name, now = path.relative_to(ROOT).as_posix(), digest(path)
+            if os.environ.get("CI_FULL") == "1" or kept.get(f"slow:{name}") != now:
+                print(name, now)
         return 0
-    kept |= {f"slow:{name}": digest(ROOT / name) for name in names}
+    kept |= {f"slow:{line.split()[0]}": line.split()[1] for line in sys.stdin}
     there = {f"slow:{path.relative_to(ROOT).as_posix()}" for path in with_slow_tests()}
     kept = {name: value for name, value in kept.items() if name in there or not name.startswith("slow:")}
     KEPT.write_text("".join(f"{name} {value}\n" for name, value in sorted(kept.items())))

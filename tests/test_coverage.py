@@ -32,6 +32,7 @@ def mean_and_error(per_board):
     return np.mean(per_board), np.std(per_board, ddof=1) / np.sqrt(len(per_board))
 
 
+@pytest.mark.slow
 def test_a_few_small_boards():
     """320 intervals of ratings and 1,120 of differences: a wrong gauge, scale or tie rule costs tens of %."""
     votes, truth = simulate_boards(40, 8, 4000, 1000, popularity_exponent=0.0)

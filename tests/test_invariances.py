@@ -221,6 +221,7 @@ def four_devices(tmp_path_factory):
 
 
 @owed("devices")
+@pytest.mark.slow
 def test_devices(estimator, four_devices):
     saved, own, place = four_devices(estimator.slow), plain(estimator), ESTIMATORS.index(estimator)
     for name, values in own._asdict().items():
@@ -272,9 +273,10 @@ def test_checkpoint(estimator, tmp_path):
 
 @owed("more")
 def test_more(estimator, tmp_path):
-    _, parts = kept_run(estimator, tmp_path, n_resamples=estimator.fewer)
-    more, left = kept_run(estimator, tmp_path)
-    assert 0 < sum(left) < sum(parts) + sum(left)
+    _, parts = kept_run(estimator, tmp_path / "whole")
+    kept_run(estimator, tmp_path / "fewer", n_resamples=estimator.fewer)
+    more, left = kept_run(estimator, tmp_path / "fewer")
+    assert 0 < sum(left) < sum(parts)
     assert_same(more, plain(estimator), estimator.atol)
 
 

@@ -33,7 +33,9 @@ TRACED_ALIKE = [("cuda", "rocm"), ("tpu",)]
     "scheme",
     ["multinomial", *(pytest.param(scheme, marks=pytest.mark.slow) for scheme in SCHEMES if scheme != "multinomial")],
 )
-@pytest.mark.parametrize("solver", [0, 1, 2])
+@pytest.mark.parametrize(
+    "solver", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)]
+)
 def test_refits_lower(monkeypatch, platforms, scheme, solver):
     assert_lowers(monkeypatch, BootstrapOptions(scheme=scheme), solver, platforms)
 

@@ -20,6 +20,7 @@ def names_of(files):
     return {file.relative_to(ROOT).as_posix() for file in files}
 
 
+@pytest.mark.slow
 def test_a_file_reaches_what_its_imports_do(reach):
     """By a name of a module, by a public name, and by a module beside it."""
     found = names_of(reach.reached(ROOT / "tests/scores/test_item_response.py"))
@@ -35,6 +36,7 @@ def test_a_kernel_reaches_little(reach):
 
 
 @pytest.mark.parametrize("name", ["cli/test_look.py", "execution/test_processes.py", "test_invariances.py"])
+@pytest.mark.slow
 def test_what_runs_the_command_or_processes_reaches_the_package(reach, name):
     assert names_of((ROOT / "jaxeval").rglob("*.py")) <= names_of(reach.reached(ROOT / "tests" / name))
 
@@ -71,16 +73,18 @@ def test_what_has_run_is_due_again_when_it_changes(reach, tmp_path, monkeypatch,
             kept.cache_clear()
         monkeypatch.setattr("sys.argv", ["reach.py", "due"])
         assert reach.main() == 0
-        return capsys.readouterr().out.split()
+        return dict(line.split() for line in capsys.readouterr().out.splitlines())
 
-    assert due() == ["tests/test_f.py"]
+    first = due()
+    assert list(first) == ["tests/test_f.py"]
     (tmp_path / ".ci/ran").write_text("spark 12\n")
-    monkeypatch.setattr("sys.argv", ["reach.py", "ran", "tests/test_f.py"])
+    monkeypatch.setattr("sys.argv", ["reach.py", "ran"])
+    monkeypatch.setattr("sys.stdin", [f"{name} {digest}\n" for name, digest in first.items()])
     assert reach.main() == 0
     assert (tmp_path / ".ci/ran").read_text().startswith("slow:tests/test_f.py ")
     assert (tmp_path / ".ci/ran").read_text().endswith("spark 12\n")
-    assert due() == []
-    assert due(c="h = 2\n") == []
-    assert due(b="g = 2\n") == ["tests/test_f.py"]
+    assert due() == {}
+    assert due(c="h = 2\n") == {}
+    assert list(due(b="g = 2\n")) == ["tests/test_f.py"]
     monkeypatch.setenv("CI_FULL", "1")
-    assert due(b="g = 1\n") == ["tests/test_f.py"]
+    assert due(b="g = 1\n") == first

@@ -71,6 +71,7 @@ def test_number():
 """
 
 
+@pytest.mark.slow
 def test_a_run_rewrites_sentences_and_leaves_numbers(tmp_path):
     (tmp_path / "said.py").write_text(SAID)
     file = tmp_path / "test_said.py"

@@ -29,6 +29,7 @@ def file(votes, tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_the_boards_are_those_of_python(votes, file, tmp_path):
     result = run(file, "--by", "language", "--borrow", "--out", tmp_path / "out", "--format", "json", "--full")
     assert result.exit_code == 0, result.output

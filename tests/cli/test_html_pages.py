@@ -90,7 +90,7 @@ def test_a_run_that_fails_keeps_no_board(files, tmp_path):
     assert (tmp_path / "state.history.parquet").read_bytes() == before
 
 
-@pytest.mark.parametrize("command", ["panel", "rankings", "demo"])
+@pytest.mark.parametrize("command", [pytest.param("panel", marks=pytest.mark.slow), "rankings", "demo"])
 def test_every_board_has_a_page(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     given = ["--battles", 150, "--models", 4]

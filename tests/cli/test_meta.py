@@ -114,6 +114,7 @@ def test_scores_beside_gold(board, scores, tmp_path):
     assert " ".join(advice[0].split()) in said
 
 
+@pytest.mark.slow
 def test_evaluators_are_compared_first_and_few_pairs_are_hidden(board, scores, tmp_path):
     options = ["--gold", "people", "--deltas", "1.5,3,6", "--resamples", B, "--improvement", 1.5]
     said = words(meta(scores, *options, "--out", tmp_path))

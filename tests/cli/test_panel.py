@@ -46,7 +46,11 @@ def expected(verdicts):
 
 @pytest.mark.parametrize(
     "given",
-    [["long.csv"], ["wide.csv", "--judges", "judge-1,judge-2,judge-3", "--item", "what"], ["first.csv", "second.csv"]],
+    [
+        pytest.param(["long.csv"], marks=pytest.mark.slow),
+        ["wide.csv", "--judges", "judge-1,judge-2,judge-3", "--item", "what"],
+        pytest.param(["first.csv", "second.csv"], marks=pytest.mark.slow),
+    ],
 )
 def test_the_board_is_that_of_python(files, expected, given, tmp_path):
     out = tmp_path / "board.json"

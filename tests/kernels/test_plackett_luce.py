@@ -106,6 +106,7 @@ class TestSlope:
 class TestSolvers:
     TERMS = Terms.of(np.float64(0.0), np.float64(1e-10), 60)
 
+    @pytest.mark.slow
     def test_all_of_them_agree(self, lanes):
         choices, counts, weights, _ = lanes
         rated = all_rated()

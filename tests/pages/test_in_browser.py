@@ -92,6 +92,7 @@ def test_links_of_metadata_lead_out_only_when_followed(visit, file):
     assert link.get_attribute("rel") == "noopener noreferrer"
 
 
+@pytest.mark.slow
 def test_tabs_by_mouse_and_keyboard(visit, file):
     page = visit(file)
     boards = page.get_by_role("tablist", name="Boards")
@@ -106,6 +107,7 @@ def test_tabs_by_mouse_and_keyboard(visit, file):
     assert other.get_by_role("tablist", name="Boards").get_by_role("tab", selected=True).inner_text() == first
 
 
+@pytest.mark.slow
 def test_the_matrix_of_categories(visit, file):
     page = visit(file)
     open_view(page, "Categories")
@@ -126,6 +128,7 @@ def test_style_control_and_how_far_it_moves(visit, all_votes, battles):
     assert "covariates" in page.locator(".panel.what-if").inner_text()
 
 
+@pytest.mark.slow
 def test_a_controlled_board_that_comes_first_is_shown_first(visit, tmp_path, battles):
     controlled, plain = (
         jaxeval.leaderboard(battles, n_resamples=60, progress=False, **own) for own in ({"features": ["longer"]}, {})
@@ -143,7 +146,9 @@ def test_a_controlled_board_that_comes_first_is_shown_first(visit, tmp_path, bat
     page.get_by_text(f"Fitted {battles.n_battles:,} votes").wait_for()
 
 
-@pytest.mark.parametrize("form", ["CSV", "Markdown", "LaTeX"])
+@pytest.mark.parametrize(
+    "form", ["CSV", pytest.param("Markdown", marks=pytest.mark.slow), pytest.param("LaTeX", marks=pytest.mark.slow)]
+)
 def test_copies_hold_what_is_shown(visit, file, form):
     page = visit(file, "#q=model-1")
     page.get_by_role("group", name="Copy the table").get_by_role("button", name=form).click()
@@ -215,6 +220,7 @@ def test_what_if_refits_as_python_does(visit, all_votes, battles):
     assert_as_python(page, battles)
 
 
+@pytest.mark.slow
 def test_categories_are_put_together(visit, file, battles):
     page = visit(file)
     open_view(page, "What if")
@@ -224,6 +230,7 @@ def test_categories_are_put_together(visit, file, battles):
     assert_as_python(page, few)
 
 
+@pytest.mark.slow
 def test_heat_maps_by_keyboard(visit, all_votes, battles):
     page = visit(all_votes, "#view=pairs")
     canvas = page.locator("canvas.heat")
@@ -245,6 +252,7 @@ def test_heat_maps_by_keyboard(visit, all_votes, battles):
         assert "against" in page.locator("#pair-told").inner_text()
 
 
+@pytest.mark.slow
 def test_interval_plot_and_how_it_was_made(visit, file):
     page = visit(file, "#view=intervals")
     assert page.locator(".panel.intervals svg").count() >= 1
@@ -254,6 +262,7 @@ def test_interval_plot_and_how_it_was_made(visit, file):
     assert "seed" in text
 
 
+@pytest.mark.slow
 def test_history_and_moves(visit, tmp_path):
     votes = jaxeval.simulate_votes(3_000, 4, seed=0)
     early, late = (jaxeval.Battles.from_pandas(votes.iloc[:n]) for n in (1_000, 3_000))
@@ -270,6 +279,7 @@ def test_history_and_moves(visit, tmp_path):
     assert "Since 2026-09-11" in page.locator(".panel.board thead").inner_text()
 
 
+@pytest.mark.slow
 def test_moves_of_models_that_are_new_or_were_unrated(visit, tmp_path, battles):
     board = jaxeval.leaderboard(battles, n_resamples=60, progress=False)
     earlier = board.iloc[1:].copy()
@@ -279,6 +289,7 @@ def test_moves_of_models_that_are_new_or_were_unrated(visit, tmp_path, battles):
     assert page.locator(".panel.board td.since").all_inner_texts()[:2] == ["new", "was unrated"]
 
 
+@pytest.mark.slow
 def test_rules_stand_between_tiers_alone(visit, tmp_path, battles):
     """A model without a tier, which is told apart from nobody, stands within that of its neighbours."""
     board = jaxeval.leaderboard(battles, n_resamples=60, progress=False)
@@ -305,6 +316,7 @@ def test_copies_escape_names_as_python_does(scripts, tmp_path):
         assert list(csv.reader(io.StringIO(text, newline=""))) == list(csv.reader(file))
 
 
+@pytest.mark.slow
 def test_dark_mode_print_and_narrow_screens(visit, file):
     dark = visit(file, color_scheme="dark")
     light = visit(file, color_scheme="light")
@@ -326,8 +338,17 @@ def test_readable_without_script(visit, file):
     assert page.get_by_role("row").filter(has_text="model-3").count() == 2  # of two languages
 
 
-@pytest.mark.parametrize("view", ["board", "intervals", "pairs", "categories", "what-if", "about"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    "view",
+    [
+        "board",
+        *(
+            pytest.param(view, marks=pytest.mark.slow)
+            for view in ("intervals", "pairs", "categories", "what-if", "about")
+        ),
+    ],
+)
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_accessibility(visit, file, view, scheme):
     if os.environ.get("CI") != "true":
         pytest.importorskip("axe_playwright_python")
@@ -366,11 +387,13 @@ def test_hostile_names_are_shown_and_never_run(visit, tmp_path):
     "hash",
     [
         "#board=none&view=nothing&sort=-zzz&q=%3Cscript%3E",
-        "#view=what-if&without=a&drop=x%09y%09z&gauge=model&anchor=none&at=1e400&parts=q",
-        "#%",
-        "#view=pairs&top=-5&map=evil&min=NaN",
-        "#" + "q=" + "x" * 5_000,
-        "#__proto__=1&constructor=2",
+        pytest.param(
+            "#view=what-if&without=a&drop=x%09y%09z&gauge=model&anchor=none&at=1e400&parts=q", marks=pytest.mark.slow
+        ),
+        pytest.param("#%", marks=pytest.mark.slow),
+        pytest.param("#view=pairs&top=-5&map=evil&min=NaN", marks=pytest.mark.slow),
+        pytest.param("#" + "q=" + "x" * 5_000, marks=pytest.mark.slow),
+        pytest.param("#__proto__=1&constructor=2", marks=pytest.mark.slow),
     ],
 )
 def test_hostile_addresses(visit, file, hash):
@@ -394,6 +417,7 @@ def test_three_hundred_models(visit, tmp_path):
     assert_as_python(page, battles)
 
 
+@pytest.mark.slow
 def test_sections_of_results(visit, tmp_path):
     scores = jaxeval.score_leaderboard(jaxeval.simulate_scores(60, 4), n_resamples=60, progress=False)
     audit = jaxeval.audit(simulated(), parts=["board", "rank_evidence"], n_resamples=60, progress=False)

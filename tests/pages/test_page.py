@@ -131,6 +131,7 @@ def test_json_cannot_end_its_element():
     assert json.loads(text) == {"x": "</script><!-- \u2028 & é"}
 
 
+@pytest.mark.slow
 def test_slices_are_boards_that_readers_may_put_together(tmp_path, battles):
     table = board_of(battles, by="language")
     data = data_of(written(tmp_path, table, battles=battles))

@@ -56,7 +56,9 @@ def arena(data):
 SLICES = {"all": None, "math": "is_math", "creative": "is_creative", "if": "is_if"}
 
 
-@pytest.mark.parametrize("name", SLICES)
+@pytest.mark.parametrize(
+    "name", ["all", *(pytest.param(name, marks=pytest.mark.slow) for name in SLICES if name != "all")]
+)
 def test_arena(scripts, arena, name):
     column = SLICES[name]
     battles = arena if column is None else arena.filter(lambda votes: votes[column] == 1)
@@ -130,6 +132,7 @@ def test_votes_of_a_pair_are_seen_from_either_side(scripts, votes):
     assert page.evaluate(ask, [pairs, b, b]) == [0, 0, 0]
 
 
+@pytest.mark.slow
 def test_weights(scripts, votes):
     rng = np.random.default_rng(0)
     weighted = votes.assign(weight=rng.choice([0.1, 1.0, 2.5, 1 / 3], len(votes)))
@@ -162,7 +165,9 @@ SMALL = {
 }
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if place else []) for place, name in enumerate(SMALL)]
+)
 def test_what_votes_cannot_say(scripts, name):
     battles = board(*SMALL[name])
     assert_equal(refitted(scripts("refit.js"), battles), battles)
@@ -177,6 +182,7 @@ def test_boards_that_changes_break(scripts):
     assert refitted(page, battles, {"without": [0, 1, 2, 3]})["ratings"].isna().all()
 
 
+@pytest.mark.slow
 def test_many_models(scripts):
     battles = jaxeval.simulate_battles(60_000, 300, seed=3)
     assert_equal(refitted(scripts("refit.js"), battles), battles)

@@ -166,8 +166,8 @@ def naive_ratings(theta, standing, estimate):
 class TestDraws:
     """Each draw is the exact refit of its resample."""
 
-    @pytest.mark.parametrize("scheme", ["multinomial", "poisson", "bayesian"])
-    @pytest.mark.parametrize("ridge", [0.0, 3.0])
+    @pytest.mark.parametrize("scheme", ["multinomial", pytest.param("poisson", marks=pytest.mark.slow), "bayesian"])
+    @pytest.mark.parametrize("ridge", [0.0, pytest.param(3.0, marks=pytest.mark.slow)])
     def test_hard_outcomes(self, battles, scheme, ridge):
         draws = bootstrap(battles, 60, scheme=scheme, ridge=ridge).draws
         theta = naive_refit(*tables(battles, 60, scheme, ridge=ridge), ridge)
@@ -626,6 +626,7 @@ class TestSlices:
         assert boards[1].draws.shape == (50, 7)
         assert abs((boards[1].standard_errors / fit.standard_errors).mean() - 1) < agree(50)
 
+    @pytest.mark.slow
     def test_equal_slices_have_their_own_random_numbers(self, votes):
         twice = pd.concat([votes.iloc[:6000].assign(copy="one"), votes.iloc[:6000].assign(copy="two")])
         boards = bootstrap(twice, 50, by="copy")

@@ -49,8 +49,8 @@ class TestKnownAnswers:
             ("arena140k_votes", "winner"),
             ("arena27k_human_3judges", "human"),
             ("arena27k_human_3judges", "gpt4_0125"),
-            ("arena27k_human_3judges", "claude3_opus"),
-            ("arena27k_human_3judges", "gpt35_turbo"),
+            pytest.param("arena27k_human_3judges", "claude3_opus", marks=pytest.mark.slow),
+            pytest.param("arena27k_human_3judges", "gpt35_turbo", marks=pytest.mark.slow),
         ],
     )
     def test_exact_maximum_likelihood(self, data, file, label):
@@ -208,6 +208,7 @@ class TestIndependentOptima:
         assert np.abs(fit_bradley_terry(battles, ridge / 2).logits - best.x).max() > 3e-5
         assert negative_log_likelihood(fit.logits.to_numpy(), battles, ridge) <= best.fun + 1e-9
 
+    @pytest.mark.slow
     def test_optax(self, soft_votes):
         battles, ridge = Battles.from_pandas(soft_votes, weight="w"), 0.3
         with jax.enable_x64(True):

@@ -84,7 +84,7 @@ def refit(weight, first, second, target, feature, ties):
 
 @pytest.mark.parametrize(
     ("ties", "scheme", "cluster"),
-    [("half", "multinomial", None), ("davidson", "multinomial", None),
+    [pytest.param("half", "multinomial", None, marks=pytest.mark.slow), ("davidson", "multinomial", None),
      pytest.param("half", "multinomial", "prompt", marks=pytest.mark.slow),
      pytest.param("half", "bayesian", None, marks=pytest.mark.slow)],
 )  # fmt: skip

@@ -216,6 +216,7 @@ def test_names_sides_rows_and_strangers_do_not_matter():
         np.testing.assert_allclose(found[names], expected, rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_row_of_count_two_is_two_rows():
     table = pd.DataFrame({"model_a": ["a", "b", "a"], "model_b": ["b", "c", "c"], "winner": "model_a", "n": [2, 1, 3]})
     rows = table.loc[np.repeat([0, 1, 2], table["n"])]

@@ -340,6 +340,7 @@ class TestWhatCannotBeTold:
         assert "without exception" in found.status[list(found.judges).index("sure")]
         np.testing.assert_allclose(found.fitted.theta, order, atol=1e-8)
 
+    @pytest.mark.slow
     def test_models_apart(self, verdicts):
         more = pd.DataFrame(
             {"judge": ["judge-1", "judge-1", "judge-1", "judge-2", "judge-3"], "item": [900, 901, 902, 903, 904],

@@ -232,6 +232,7 @@ class TestBootstrap:
             five_errors = 5 / np.sqrt(2 * 1000)  # of a standard deviation of 1,000 draws
             np.testing.assert_allclose(board.standard_errors, board.fit.standard_errors, rtol=five_errors)
 
+    @pytest.mark.slow
     def test_checkpoint(self, rankings, resampled, tmp_path):
         bootstrap(rankings, 40, checkpoint=tmp_path / "run")
         again = bootstrap(rankings, 64, checkpoint=tmp_path / "run")

@@ -213,6 +213,7 @@ class TestResamples:
             prediction_powered(*others, n_resamples=B)
         assert made.programs == []
 
+    @pytest.mark.slow
     def test_clusters_lie_in_both_samples(self, samples):
         human, judged, unlabelled = (x.to_pandas() for x in samples)
         rng = np.random.default_rng(1)

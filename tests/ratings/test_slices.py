@@ -238,6 +238,7 @@ class TestOverlappingCategories:
             f"140 battles count {n:,} times in all"
         )
 
+    @pytest.mark.slow
     def test_beside_another_column(self):
         boards = bootstrap(self.BATTLES, 8, by=["language", "category_tag"], min_slice_battles=22)
         by_language = bootstrap(self.BATTLES, 8, by="language")

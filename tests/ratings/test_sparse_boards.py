@@ -192,7 +192,7 @@ class TestBootstrap:
         [("multinomial", None), ("poisson", None), ("bayesian", None), ("cluster", None), ("multinomial", "season"),
          ("cluster", "season")],
     )  # fmt: skip
-    @pytest.mark.parametrize("label", ["", "spring"])
+    @pytest.mark.parametrize("label", [pytest.param("", marks=pytest.mark.slow), "spring"])
     def test_draws_are_those_of_the_dense_method(self, battles, scheme, strata, label):
         cells, cell = battles.compress(slice(None))
         cluster = ("own voter" if strata else "voter") if scheme == "cluster" else None

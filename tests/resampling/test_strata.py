@@ -46,6 +46,7 @@ def by_stratum(counts):
 
 # At a shortfall of 3 most draws of the large strata are repeated, in one stratum and not in others.
 @pytest.mark.parametrize("shortfall", [pytest.param(None, marks=pytest.mark.slow), 3])
+@pytest.mark.slow
 def test_every_resample_holds_as_many_of_each_stratum(shortfall):
     b = 4_000
     counts = drawn(units(shortfall, 128), b)
@@ -99,7 +100,7 @@ def test_a_naive_loop_draws_the_same():
         np.testing.assert_array_equal(found[r, : len(stratum)], naive)
 
 
-@pytest.mark.parametrize("shortfall", [None, 3])
+@pytest.mark.parametrize("shortfall", [pytest.param(None, marks=pytest.mark.slow), 3])
 def test_lanes_first_and_last_and_packed_words_hold_the_same(shortfall):
     own = jax.tree.map(jnp.asarray, units(shortfall))
     counts = drawn(own, 200)
@@ -234,7 +235,9 @@ def test_lone_strata():
     assert small_strata_text(np.array([1, 20]), "item")[0].startswith("1 stratum of one item does not vary")
 
 
-@pytest.mark.parametrize("of_each", [2, 5, 50])
+@pytest.mark.parametrize(
+    "of_each", [pytest.param(2, marks=pytest.mark.slow), 5, pytest.param(50, marks=pytest.mark.slow)]
+)
 def test_strata_of_a_few_say_by_how_much_errors_are_too_small(of_each):
     strata = np.repeat(np.arange(min(200, 1000 // of_each)), of_each)
     values = np.random.default_rng(0).normal(size=(len(strata), 1))

@@ -37,7 +37,7 @@ def naive(values, slope, intercept):
     return (np.log(joint.sum(1)) + log.max(1)).sum(), joint @ GRID / joint.sum(1)
 
 
-@pytest.mark.parametrize("kind", ["rasch", "2pl"])
+@pytest.mark.parametrize("kind", [pytest.param("rasch", marks=pytest.mark.slow), "2pl"])
 def test_maximum_is_that_of_scipy(kind):
     values = planted(40, 8, 2)[0]
     values[:6, :3] = np.nan

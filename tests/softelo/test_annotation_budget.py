@@ -97,6 +97,7 @@ def test_error_falls_with_the_budget_over_repeats_that_are_reproducible(battles)
     pd.testing.assert_frame_equal(sweep, budget_sweep(battles, (4, 40, 1000), 10))
 
 
+@pytest.mark.slow
 def test_the_figure_shows_the_sweep(battles, tmp_path):
     sweep = budget_sweep(battles, (40,), 1)
     figure = soft_elo_plots.plot_budget(sweep)

@@ -54,6 +54,7 @@ def soft_elo(seed=7, **options):
 
 
 class TestCheckpoints:
+    @pytest.mark.slow
     def test_finished_folds_are_read_back(self, tmp_path, monkeypatch):
         whole = soft_elo(checkpoint=tmp_path)
         sections = {path.name.split(".")[0] for path in tmp_path.glob("*.npz")}
