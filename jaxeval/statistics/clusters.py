@@ -6,14 +6,66 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+import scipy
+from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.arrays import Bool, Float
-from jaxeval.statistics.quantiles import wilson
+from jaxeval.statistics.quantiles import checked_level, normal_quantile, wilson
 from jaxeval.wording import counted
 
-#: With fewer clusters, errors and intervals over clusters come with a warning (DOI 10.1162/rest.90.3.414).
+#: With fewer effective clusters, errors and intervals over clusters come with a warning (DOI 10.1162/rest.90.3.414).
 FEW_CLUSTERS = 30
+
+
+def effective_clusters(size: ArrayLike) -> float:
+    """How many clusters of equal size hold as much as clusters of these sizes: (sum n)^2 / sum n^2 (Kish 1965).
+
+    Examples:
+        >>> effective_clusters([40] * 60), round(effective_clusters([30] * 59 + [950]), 1)
+        (60.0, 7.7)
+    """
+    n = np.asarray(size, float)
+    return float(n.sum() ** 2 / (n**2).sum())
+
+
+def cluster_factors(size: ArrayLike) -> Float:
+    """Factors (K,) of the sums of residuals of clusters, for the variance of a mean: 1 / sqrt(1 - n_k / n).
+
+    A mean follows its largest clusters, whose residuals come out too small. With these factors (CR2, Bell and McCaffrey
+    2002; Pustejovsky and Tipton 2018, DOI 10.1080/07350015.2016.1247004) the variance is right on average where
+    observations are independent; with equal clusters their square is K / (K - 1). A single cluster has no factor: NaN.
+    """
+    n = np.asarray(size, float)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(1 / np.sqrt(np.where(n < n.sum(), 1 - n / n.sum(), np.nan)))
+
+
+def degrees_of_freedom(size: ArrayLike) -> float:
+    """Satterthwaite's degrees of freedom of the variance that `cluster_factors` gives (Bell and McCaffrey 2002).
+
+    K - 1 for K equal clusters, fewer for unequal ones; NaN for one cluster.
+
+    Examples:
+        >>> round(degrees_of_freedom([40] * 60), 1), round(degrees_of_freedom([30] * 59 + [950]), 1)
+        (59.0, 7.6)
+    """
+    n = np.asarray(size, float)
+    if len(n) < 2:
+        return float("nan")
+    corrected = (cluster_factors(n) * n) ** 2
+    return float(n.sum() ** 2 / ((n**2).sum() + (corrected.sum() ** 2 - (corrected**2).sum()) / n.sum() ** 2))
+
+
+def widening(freedom: float | None, level: float) -> float:
+    """How much longer Student's interval with these degrees of freedom is than the normal one; 1 for None.
+
+    Infinite where there is one cluster, whose degrees of freedom are NaN.
+    """
+    if freedom is None:
+        return 1.0
+    if np.isnan(freedom):
+        return float("inf")
+    return float(scipy.special.stdtrit(freedom, (1 + checked_level(level)) / 2)) / normal_quantile(level)
 
 
 def numbered(cluster: Any) -> NDArray[np.intp]:
@@ -67,11 +119,17 @@ def wilson_share(hits: Bool, clusters: NDArray[np.intp] | None = None, level: fl
     }
 
 
-def few_clusters_text(n_clusters: int | None) -> list[str]:
-    """A sentence on clusters that are too few to rely on; none where there are no clusters."""
-    if n_clusters is None or n_clusters >= FEW_CLUSTERS:
+def few_clusters_text(n_clusters: int | None, n_effective: float | None = None) -> list[str]:
+    """A sentence on clusters that are too few to rely on; none where there are no clusters.
+
+    With ``n_effective``, clusters of unequal size count as many as there would be of equal size.
+    """
+    n = n_clusters if n_effective is None else n_effective
+    if n_clusters is None or n is None or n >= FEW_CLUSTERS:
         return []
+    unequal = n < 0.9 * n_clusters
+    worth = f", of such unequal size that they are worth {max(round(n), 1):,} equal ones" if unequal else ""
     return [
-        f"only {counted(n_clusters, 'cluster')}: standard errors and intervals from fewer than {FEW_CLUSTERS} are "
-        "unreliable, as a rule too narrow"
+        f"{'' if unequal else 'only '}{counted(n_clusters, 'cluster')}{worth}: standard errors and intervals from "
+        f"fewer than {FEW_CLUSTERS} are unreliable, as a rule too narrow"
     ]
