@@ -55,9 +55,9 @@ def link_option() -> Decorator:
 
 #: Options of fits of battles between two models.
 pair_options = several_options(
-    choice_option("--penalty", "none", "firth",
-                  text="Firth's bias reduction, for models with few votes. Its intervals are from the errors of the "
-                  "fit (wald)."),
+    choice_option("--penalty", "auto", "none", "firth",
+                  text="Firth's bias reduction, for models with few votes: of all ratings (firth), or by default of "
+                  "the intervals of models under 200 votes alone."),
     click.option("--reweight", is_flag=True,
                  help="Inverse-pair-frequency weights: a battle counts 1 / max(battles of its pair, 50)."),
     choice_option("--method", "auto", "dense", "sparse",

@@ -9,6 +9,7 @@ import pandas as pd
 
 from jaxeval.arrays import Float
 from jaxeval.cli.screens import Column, Grid
+from jaxeval.tables.boards import plus_minus
 from jaxeval.wording import MODEL, Noun, visible_line
 
 _BAR_WIDTH = 24
@@ -65,13 +66,6 @@ def board_grid(
 def whole(value: object) -> str:
     """A whole number as a cell; empty where it is missing."""
     return "" if pd.isna(value) else f"{value:,.6g}" if isinstance(value, float) else f"{value:,}"
-
-
-def plus_minus(rating: float, lower: float, upper: float, decimals: int = 1) -> str:
-    """How far the ends of an interval are from a rating, as "+12.3/-10.1"; empty where there is no interval."""
-    if not np.isfinite(rating) or np.isnan(lower):
-        return ""
-    return f"{upper - rating:+.{decimals}f}/{lower - rating:+.{decimals}f}"
 
 
 def bars(rating: Float, lower: Float, upper: Float) -> list[str]:

@@ -73,11 +73,13 @@ _board_options = several_options(
     draw_options(fewest=1),
     level_option("Rank spreads have the same level; tiers have it for all models at once."),
     simultaneous_option(),
-    click.option("--min-votes", "min_battles", default=0, type=click.IntRange(0), metavar="N",
+    click.option("--min-votes", "min_battles", default=None, type=click.IntRange(0), metavar="N",
                  help="Models with fewer votes stand apart. They are rated with the others, but take no rank. They "
-                 "come last, and rank spreads, tiers and figures leave them out."),
-    choice_option("--interval", "percentile", "basic", "wald",
-                  text="Intervals from the resamples, or (wald) from the standard errors of the fit."),
+                 "come last, and rank spreads, tiers and figures leave them out. By default the data decide which "
+                 "models have too few; 0 ranks every model."),
+    choice_option("--interval", "auto", "percentile", "basic", "wald",
+                  text="Intervals from the resamples, or (wald) from the standard errors of the fit. By default models "
+                  "under 200 votes have those of a penalised fit, the others percentiles."),
     ridge_option(),
     gauge_option("Ranks and tiers do not depend on it."),
     base_option(),

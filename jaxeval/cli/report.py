@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_float_dtype
 
-from jaxeval.cli.boards import board_grid, plus_minus, whole
+from jaxeval.cli.boards import board_grid, whole
 from jaxeval.cli.outputs import Findings
 from jaxeval.cli.screens import Column, Grid, Screen, grid_of, print_screen
 from jaxeval.cli.tables import one_line_cell
@@ -17,7 +17,7 @@ from jaxeval.cli.terminal import plain_cell
 from jaxeval.ratings.slices import slice_title
 from jaxeval.tables.boards import more_columns, rank_spread, row_notes, settings_lines
 from jaxeval.tables.headings import heading
-from jaxeval.wording import MODEL, Noun, competitor_of, counted, named, visible_line
+from jaxeval.wording import Noun, competitor_of, counted, visible_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -76,9 +76,10 @@ def leaderboard_screen(table: pd.DataFrame, top: int | None = None, notes: Seque
         grids.insert(0, grid_of(borrowing, "What categories borrow", _of_category, meaning=_BORROWING, rows="group"))
     if table.attrs.get("judges"):
         grids.append(_judges(pd.DataFrame(table.attrs["judges"])))
+    answers = table.attrs["answer"].splitlines()
     return Screen(
         answer=[
-            *(_leader(title, block, settings["level"], own) + borrowed.get(title, "") for title, block in blocks),
+            *(said + borrowed.get(title, "") for said, (title, _) in zip(answers, blocks, strict=True)),
             *(_worth(record, settings) for record in table.attrs.get("judge", [])),
         ],
         grids=grids,
@@ -99,30 +100,6 @@ def looked_at_again(table: pd.DataFrame, n_looks: int) -> list[str]:
         f"this board has {counted(n_looks, 'file')}, and each is a look: intervals that hold at all looks at once are "
         f"{times:.2f} times as wide (jaxeval.anytime_intervals)"
     ]
-
-
-def _leader(title: str | None, block: pd.DataFrame, level: float, competitor: Noun = MODEL) -> str:
-    """Who leads, and who is not told apart from the leader."""
-    start = "" if title is None else f"{title}: "
-    ranked = block[block["rank"].notna()]
-    if ranked.empty:
-        return f"{start}no {competitor.one} can be ranked"
-    first = ranked.iloc[0]
-    interval = plus_minus(first["rating"], first["rating_lower"], first["rating_upper"])
-    rated = f"{first['rating']:.1f}" + (f" ({interval})" if interval and "inf" not in interval else "")
-    said = f"{start}{visible_line(first['model_name'])} leads with {rated}"
-    if len(ranked) == 1 or "tier" not in first or pd.isna(first["rank_worst"]):  # not compared: too many models
-        return said
-    if pd.isna(first["tier"]):  # resamples often leave it without a rating: no test says anything of it
-        return f"{start}too few games to say who leads: {visible_line(first['model_name'])} is first with {rated}"
-    sure = f"the {100 * level:g}% level"
-    if first["rank_worst"] == 1:  # tiers compare all pairs at once, and so may still join it with others
-        besides = len(block) - len(ranked)
-        return f"{said}, ahead of all others{' that have a rank' if besides else ''} at {sure}"
-    alike = ranked.loc[ranked["tier"] == first["tier"], "model_name"].iloc[1:].map(visible_line)
-    if len(alike):
-        return f"{said}; not told apart from {named(list(alike), 3)} at {sure}"
-    return f"{said}; the data leave it ranks 1 to {first['rank_worst']:.0f} at {sure}"
 
 
 def _worth(judge: Mapping[str, Any], settings: Mapping[str, Any]) -> str:

@@ -25,7 +25,7 @@ _OTHER_FITS = {
     "penalty": "this board is fitted with a penalty",
     "ridge": "this board is fitted with a ridge",
 }
-_USUAL = {"features": (), "ties": "half", "link": "logit", "penalty": "none", "ridge": 0.0}
+_USUAL = {"features": (), "ties": "half", "link": "logit", "penalty": "auto", "ridge": 0.0}
 
 
 def add_votes(
@@ -107,7 +107,11 @@ def _add(board: dict[str, Any], own: Given, models: pd.Index, cells: Cells, numb
     if len(models) > MOST_MODELS or -1 in numbers:
         there = {model: k for k, model in enumerate(numbers)}
         shown = [there[row["model"]] for row in board["rows"][:MOST_MODELS]]
-    other = [text for name, text in _OTHER_FITS.items() if _differs(settings.get(name), _USUAL[name])]
+    other = [
+        text
+        for name, text in _OTHER_FITS.items()
+        if _differs(settings.get(name), _USUAL[name]) and settings.get(name) != "none"
+    ]
     if not has_outcomes(cells):
         other.append("some votes are neither wins nor ties nor losses")
     if len(models) > MOST_MODELS:

@@ -195,7 +195,7 @@ def _identified(n: Float, wins: Float, options: FitOptions) -> tuple[Connectivit
 
     With Firth's penalty all models of the largest component have one. Their standing to its main group is still kept.
     """
-    if options.penalty == "none":
+    if options.penalty != "firth":
         found = analyse(n, wins)
         return found, (found.standing == Standing.IDENTIFIED) | (options.ridge > 0)
     met = analyse(n, n)

@@ -90,6 +90,8 @@ def bootstrap(
             Weights of the scheme "bayesian" sum to each stratum's number of battles; the scheme "poisson" has no
             strata.
         ridge: as in `fit_bradley_terry`, like ``gauge``, ``base`` and ``reweight``.
+        interval: how `Bootstrap.interval` and `leaderboard` make intervals, unless they are asked for others: "auto",
+            "percentile", "basic" or "wald".
         dtype: precision of the refits; "float32" stays within 0.05 Elo of "float64" on boards that are not sparse.
         features: as in `fit_bradley_terry`, like ``normalize``, ``feature_ridge``, ``ties``, ``link`` and
             ``penalty``. With features, or a tie model, results are `ContextualBootstrap`. With a tie model resamples

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, get_args
+from typing import Any, ClassVar, NamedTuple, TypeVar, get_args
 
 import jax
 import numpy as np
@@ -18,18 +18,16 @@ from jaxeval.kernels import batch
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, FitSettings
 from jaxeval.ratings.gauge import make_scale
-from jaxeval.ratings.options import BootstrapOptions
+from jaxeval.ratings.options import BoardInterval, BootstrapOptions
 from jaxeval.ratings.refits import TOLERANCE_LOGIT, Refitted
 from jaxeval.ratings.slices import Slices, slice_name
-from jaxeval.statistics.differences import Differences
-from jaxeval.statistics.draws import Draws, IntervalKind
+from jaxeval.statistics.differences import MOST_NOT_FINITE, Differences
+from jaxeval.statistics.draws import Draws
+from jaxeval.tables.boards import plus_minus
 from jaxeval.tables.shown import Shown, View, settings_line
-from jaxeval.wording import Noun, common_noun, counted, named
+from jaxeval.wording import Noun, common_noun, counted, named, visible_line
 
 B = TypeVar("B", bound="Bootstrap")
-
-#: How intervals of ratings come about: from the draws, or from the fit alone.
-BoardInterval = IntervalKind | Literal["wald"]
 
 _FIRST_SOLVERS = batch.Solver.CHORD, batch.Solver.SPARSE, batch.Solver.FIRTH
 
@@ -88,7 +86,7 @@ class Bootstrap(Shown):
 
     def _shown(self) -> View:
         table, what = self.fit._best_first(), f"{counted(len(self.draws), self._draw)} of {self.fit._how_many()}"
-        ends = self._in_gauge.interval().loc[table.index]
+        ends = self.interval().loc[table.index]
         for name in ("upper", "lower"):
             table.insert(2, f"rating_{name}", ends[name])
         settings = settings_line(vars(self.settings) | {"level": 0.95, "n_resamples": None})
@@ -131,6 +129,7 @@ class Bootstrap(Shown):
             status=self.fit.standing.to_numpy(),
             precision=10 * self.fit.scale.unit * TOLERANCE_LOGIT[self.settings.dtype],
             settings=self.settings,
+            freedom=self.fit.freedom if self.settings.scheme == "cluster" else None,
         )
 
     @cached_property
@@ -163,20 +162,26 @@ class Bootstrap(Shown):
         """Records that a leaderboard keeps beside its table, by name; a plain board has none."""
         return {}
 
-    def interval(self, level: float = 0.95, kind: BoardInterval = "percentile") -> pd.DataFrame:
+    def interval(self, level: float = 0.95, kind: BoardInterval | None = None) -> pd.DataFrame:
         """Confidence intervals of the ratings, Elo: columns ``lower`` and ``upper``.
 
         "wald" gives those of the fit, which do not use the draws: see `BradleyTerryFit.interval`. "percentile" takes
-        quantiles of the draws, "basic" reflects them about the estimate. Infinite draws count as such, so that a bound
-        is infinite when more resamples than the tail holds are degenerate. NaN draws are left out (``degenerate``
-        counts them). A model without a finite rating has no interval, and neither has one `without_spread`. With fewer
-        than 2 / (1 - level) draws the bounds are about the extreme draws: too narrow.
+        quantiles of the draws, "basic" reflects them about the estimate. "auto" takes percentiles, and Wald's
+        penalised intervals for the models of ``fit.thin``, of fewer than 200 battles. The default is what was asked of
+        `bootstrap`.
+
+        Infinite draws count as such, so that a bound is infinite when more resamples than the tail holds are
+        degenerate. NaN draws are left out (``degenerate`` counts them). A model without a finite rating has no
+        interval, and neither has one `without_spread`. With fewer than 2 / (1 - level) draws the bounds are about the
+        extreme draws: too narrow. With clusters, intervals of draws are longer by Student's quantile, see `Draws`.
         """
+        kind = self.settings.interval if kind is None else kind
+        if kind not in get_args(BoardInterval):
+            raise ValueError(f"kind must be one of {', '.join(map(repr, get_args(BoardInterval)))}, got {kind!r}")
         if kind == "wald":
-            return self.fit.interval(level)
-        if kind not in get_args(IntervalKind):
-            raise ValueError(f"kind must be 'wald', 'percentile' or 'basic', got {kind!r}")
-        return self._in_gauge.interval(level, kind)
+            return self.fit.interval(level, "wald")
+        ends = self._in_gauge.interval(level, "basic" if kind == "basic" else "percentile")
+        return self.fit.with_thin(ends, level) if kind == "auto" else ends
 
     @property
     def beat_share(self) -> pd.DataFrame:
@@ -187,28 +192,82 @@ class Bootstrap(Shown):
         """(M, M) lower and upper percentile bounds of the rating of row minus column, Elo, whatever the gauge."""
         return self.contrasts.difference_interval(level)
 
-    def ranked(self, min_battles: int = 0) -> pd.Series:
-        """Whether each model takes a rank: it has a finite rating and at least ``min_battles`` battles.
+    def too_few(self, min_battles: int | None = None) -> pd.Series:
+        """Whether each model has too few battles for a rank: fewer than ``min_battles``.
+
+        By default the data decide. A rated model has too few if it has no finite rating in more than 1 % of the
+        resamples, or if the fit cannot place it (`BradleyTerryFit.unplaced`).
 
         Raises:
             TypeError: ``min_battles`` is no integer.
             ValueError: it is negative.
         """
-        enough = self.fit.n_battles >= checked_integer("min_battles", min_battles)
-        return (enough & np.isfinite(self.fit.ratings)).rename("ranked")
+        if min_battles is not None:
+            few = self.fit.n_battles < checked_integer("min_battles", min_battles)
+        else:
+            known = self.draws_logit[self.converged]
+            share = (~np.isfinite(known)).mean(0) if len(known) else np.ones(len(self.models))
+            rated = np.isfinite(self.fit.ratings.to_numpy())
+            few = pd.Series(rated & ((share > MOST_NOT_FINITE) | self.fit.unplaced), self.models)
+        return few.rename("too_few")
 
-    def rank_share(self, k: int, *, min_battles: int = 0) -> pd.Series:
+    def ranked(self, min_battles: int | None = None) -> pd.Series:
+        """Whether each model takes a rank: it has a finite rating, and not `too_few` battles.
+
+        Raises:
+            TypeError: ``min_battles`` is no integer.
+            ValueError: it is negative.
+        """
+        return (~self.too_few(min_battles) & np.isfinite(self.fit.ratings)).rename("ranked")
+
+    def answer(self, level: float = 0.95, *, kind: BoardInterval | None = None, min_battles: int | None = None) -> str:
+        """Who is first, in a sentence, and from whom the data do not tell it apart.
+
+        It names the models `ranked` whose difference from the first one has an interval that holds 0: that of
+        `difference_interval`, of each pair by itself. A first model that leads must be ahead of every other one, so
+        that no allowance for the number of pairs is needed (Berger 1982, DOI 10.1080/00401706.1982.10487790).
+
+        Examples:
+            >>> import jaxeval
+            >>> print(jaxeval.bootstrap(jaxeval.simulate_battles(2_000, 4, seed=0), 200).answer())
+            model-1 leads with 1098.0 (+18.3/-17.7), ahead of all others at the 95% level
+        """
+        ratings, ranked = self.fit.ratings, self.ranked(min_battles).to_numpy()
+        rated = np.isfinite(ratings.to_numpy())
+        if not rated.any():
+            return f"no {self.competitor.one} can be ranked"
+        among = np.flatnonzero(ranked if ranked.any() else rated)
+        strength = np.round(self.fit.theta[among], 9)  # equal models differ by rounding
+        order = np.lexsort([self.models[among].astype(str), -strength])
+        first, others = among[order[0]], among[order[1:]]
+        ends = self.interval(level, kind).iloc[first]
+        known = plus_minus(ratings.iloc[first], ends["lower"], ends["upper"])
+        name = visible_line(self.models[first])
+        rating = f"{ratings.iloc[first]:.1f}" + (f" ({known})" if known and "inf" not in known else "")
+        draws = self.contrasts.draws[self.contrasts.converged] if self.contrasts.converged is not None else self.draws
+        if not ranked.any() or (~np.isfinite(draws[:, first])).mean() > MOST_NOT_FINITE:
+            return f"too few games to say who leads: {name} is first with {rating}"
+        if len(others) == 0:
+            return f"{name} is first with {rating}, the only {self.competitor.one} with a rank"
+        sure = f"at the {100 * level:g}% level"
+        alike = [visible_line(self.models[j]) for j in self.contrasts.not_below(first, others, level)]
+        if alike:
+            return f"{name} is first with {rating}; statistically tied with {named(alike, 3)} {sure}"
+        have = " that have a rank" if len(among) < len(self.models) else ""
+        return f"{name} leads with {rating}, ahead of all others{have} {sure}"
+
+    def rank_share(self, k: int, *, min_battles: int | None = None) -> pd.Series:
         """Share of resamples in which each model ranks k-th or better among those `ranked`; missing for the others."""
         return self.contrasts.rank_share(k, self.ranked(min_battles).to_numpy())
 
-    def differences(self, min_battles: int = 0) -> Differences:
+    def differences(self, min_battles: int | None = None) -> Differences:
         """Differences of all pairs of the models `ranked`, Elo, from which `tiers` and `rank_sets` come.
 
         Nothing is compared yet; its ``n_comparisons`` says how much work that is.
         """
         return self.contrasts.differences(self.ranked(min_battles).to_numpy())
 
-    def tiers(self, level: float = 0.95, *, min_battles: int = 0) -> pd.Series:
+    def tiers(self, level: float = 0.95, *, min_battles: int | None = None) -> pd.Series:
         """Tiers that the data can separate at the simultaneous ``level`` (max-t over all pairs), 1 = top.
 
         They do not depend on the gauge. Missing for models that are not `ranked`, and for models without a finite
@@ -219,7 +278,9 @@ class Bootstrap(Shown):
         """
         return self.contrasts.tiers(level, self.ranked(min_battles).to_numpy())
 
-    def rank_sets(self, level: float = 0.95, *, simultaneous: bool = False, min_battles: int = 0) -> pd.DataFrame:
+    def rank_sets(
+        self, level: float = 0.95, *, simultaneous: bool = False, min_battles: int | None = None
+    ) -> pd.DataFrame:
         """The ranks that the data leave open to each model: columns ``rank_best`` and ``rank_worst``.
 
         The differences of a model to all others are compared at once (max-t over the draws, two-sided), by the
@@ -236,7 +297,7 @@ class Bootstrap(Shown):
                 ranks of their block, and the set then holds all of these.
             simultaneous: all sets hold the true ranks at once with probability ``level``: all pairs of models have one
                 critical value, which is that of `tiers`. By default each set does by itself.
-            min_battles: models with fewer battles take no rank and are not compared.
+            min_battles: models with fewer battles take no rank and are not compared; by default those with `too_few`.
 
         Returns:
             One row per model; missing for models that are not `ranked`.

@@ -59,9 +59,12 @@ def fit_bradley_terry(
         ties: "half": a tie counts half a win; "davidson" or "rao_kupper": a tie model. Its ratings are on another
             scale, see `ContextualFit`; its ``expected_score`` has the ratings on the scale of "half".
         link: "logit" or "probit", from strengths to the probability of a win. Tie models take "logit" only.
-        penalty: "none", or "firth", for models with few battles: see `BradleyTerryFit.interval`. It is for logits and
-            ties as half, without a ridge, features or the sparse method. It takes a battle of weight w for w battles.
-            As ``reweight`` gives most battles a weight of a fiftieth, it makes the penalty fifty times as strong.
+        penalty: "firth" for all ratings, "none", or "auto": ratings are those of "none", and intervals of models with
+            fewer than 200 battles come from the fit with Firth's penalty, see `BradleyTerryFit.interval`. The penalty
+            is for logits and ties as half, without a ridge, features or the sparse method; beside these, and with
+            ``reweight`` or more than 1,000 models, "auto" is "none". It takes a battle of weight w for w battles. As
+            ``reweight`` gives most battles a weight of a fiftieth, it makes the penalty fifty times as strong.
+        interval: "auto" or "wald", see `BradleyTerryFit.interval`; "percentile" and "basic" are for `bootstrap`.
         cluster: column of the clusters (prompts, voters, sessions) that ``standard_errors`` and ``covariance`` take as
             independent, in place of battles; the ratings do not change.
         strata: column of strata, each with a fixed number of battles, or clusters: ``standard_errors`` and

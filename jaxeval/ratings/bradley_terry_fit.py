@@ -11,19 +11,21 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from jaxeval.arrays import Float
+from jaxeval.arrays import Bool, Float
 from jaxeval.data.report import DataReport
+from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.precision import device_name, versions
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.solve import Status
-from jaxeval.ratings.boards import Board, battles_per_model, rated_theta
+from jaxeval.ratings.boards import Board, battle_weights, battles_per_model, rated_theta
 from jaxeval.ratings.gauge import ELO_PER_LOGIT, ELO_PER_UNIT, Scale, make_scale
-from jaxeval.ratings.options import FitOptions, Precision
+from jaxeval.ratings.options import BoardInterval, FitOptions, Precision
 from jaxeval.ratings.sandwich import score_squares
 from jaxeval.ratings.saved_ratings import save_ratings
+from jaxeval.ratings.thin_models import ENOUGH_BATTLES, MOST_MODELS, Penalised, penalised
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.resampling.strata import small_strata_text
-from jaxeval.statistics.clusters import few_clusters_text
+from jaxeval.statistics.clusters import degrees_of_freedom, effective_clusters, few_clusters_text, widening
 from jaxeval.statistics.comparison import MOST_SQUARE, check_square
 from jaxeval.statistics.quantiles import normal_quantile
 from jaxeval.tables.shown import Shown, View, settings_line
@@ -34,6 +36,10 @@ Fit = TypeVar("Fit", bound="BradleyTerryFit")
 
 #: Log-strengths so far from the mean are all but infinite: odds of one in 20,000.
 _FAR_LOGIT = 10.0
+
+#: A model whose penalised rating errs by more than this takes a rank only if it is apart from one that errs by less.
+UNPLACED_ELO = 100.0
+_TWO_SIDED = normal_quantile(0.95)
 
 _STATUS_TEXT: dict[int, str] = {
     Status.CONVERGED: "converged",
@@ -210,27 +216,118 @@ class BradleyTerryFit(Shown):
         variance = np.diag(c)[:, None] + np.diag(c) - 2 * c
         return self._frame(self._scale.unit * np.sqrt(np.maximum(variance, 0)))
 
-    def interval(self, level: float = 0.95) -> pd.DataFrame:
+    def interval(self, level: float = 0.95, kind: BoardInterval | None = None) -> pd.DataFrame:
         """Wald confidence intervals of the ratings, Elo: columns ``lower`` and ``upper``; NaN without a finite rating.
 
-        They are rating -+ z ``standard_errors_hessian``. In a clustered fit each model takes the larger one of these
-        errors and ``standard_errors``, which take account of clusters but are too small for few battles.
-        With ``penalty="firth"`` they suit models with a handful of battles, see `fit_bradley_terry`.
+        They are rating -+ z error. The error is that of ``standard_errors_hessian`` times sqrt(`dispersion`), as these
+        take ties for wins and losses. In a clustered fit each model takes the larger one of this interval and that of
+        ``standard_errors``, with Student's quantile and the degrees of freedom of `freedom` (Bell and McCaffrey 2002;
+        Pustejovsky and Tipton 2018, DOI 10.1080/07350015.2016.1247004).
+
+        Args:
+            level: of each interval by itself.
+            kind: "auto": with ``penalty="auto"`` models with fewer than 200 battles take rating and error from the fit
+                with Firth's penalty, so that the interval of such a model is not centred on its rating; "wald": all
+                models take those of this fit. By default what the fit was asked for; intervals of draws are those of
+                `bootstrap`.
 
         Raises:
             ValueError: a level that is not between 0 and 1.
 
         Examples:
             >>> import jaxeval
-            >>> fit = jaxeval.fit_bradley_terry(jaxeval.simulate_battles(40, 3, seed=0), penalty="firth")
+            >>> fit = jaxeval.fit_bradley_terry(jaxeval.simulate_battles(40, 3, seed=0))
             >>> fit.interval(0.9).round().loc["model-1"].tolist()
-            [935.0, 1096.0]
+            [946.0, 1085.0]
         """
-        error = self.standard_errors_hessian
+        ends = self._wald(self.ratings, self._model_based, self.dispersion, level)
+        return self.with_thin(ends, level) if (self.settings.interval if kind is None else kind) == "auto" else ends
+
+    def with_thin(self, ends: pd.DataFrame, level: float) -> pd.DataFrame:
+        """The intervals ``ends``, those of models `thin` from the penalised fit."""
+        if not self.thin.any():
+            return ends
+        theta, covariance = self._penalised or Penalised(self.theta, self._model_based)
+        centre = pd.Series(self.scale.aligned_ratings(theta[None], self.theta)[0], self.ratings.index)
+        own = self._wald(centre, covariance, self._dispersion(theta), level)
+        return ends.mask(pd.Series(self.thin, self.ratings.index), own)
+
+    def _wald(self, centre: pd.Series, covariance: Float, dispersion: float, level: float) -> pd.DataFrame:
+        half = normal_quantile(level) * np.sqrt(dispersion) * self._errors(covariance)
         if self.n_clusters is not None:
-            error = np.maximum(error, self.standard_errors)
-        half = normal_quantile(level) * error.where(np.isfinite(self.ratings))
-        return pd.DataFrame({"lower": self.ratings - half, "upper": self.ratings + half})
+            of_clusters = widening(self.freedom, level) * normal_quantile(level) * self.standard_errors
+            half = np.fmax(half, of_clusters)
+        half = half.where(np.isfinite(self.ratings))
+        return pd.DataFrame({"lower": centre - half, "upper": centre + half})
+
+    @cached_property
+    def dispersion(self) -> float:
+        """The variance of results over that of wins and losses alone, given the ratings; 1 without ties.
+
+        1 - sum w^2 y (1 - y) / sum w^2 p (1 - p) n / (n + 3): a tie, y = 1/2, has no variance of its own. The last
+        factor keeps n ties alone from showing that another result is impossible.
+        """
+        return self._dispersion(self.theta)
+
+    def _dispersion(self, theta: Float) -> float:
+        board = self._likelihood
+        if not isinstance(board, Board):
+            return 1.0
+        cells = board.cells
+        weight = battle_weights(board, cells) ** 2 * cells.count
+        p = board.expected(theta[cells.first] - theta[cells.second])[cells.pair]
+        of_wins, within = weight @ (p * (1 - p)), weight @ (cells.target * (1 - cells.target))
+        n = cells.count[weight > 0].sum()
+        return float(np.clip(1 - within / of_wins * n / (n + 3), 0.0, 1.0)) if of_wins > 0 else 1.0
+
+    @property
+    def thin(self) -> Bool:
+        """(M,) rated models with fewer than 200 battles, whose intervals are penalised; none where that cannot be."""
+        penalised_ = self.settings.penalty == "firth" or self._penalised is not None
+        return np.asarray(self._few & penalised_)
+
+    @property
+    def _few(self) -> Bool:
+        return np.asarray(np.isfinite(self.ratings.to_numpy()) & (self.n_battles.to_numpy() < ENOUGH_BATTLES))
+
+    @property
+    def unplaced(self) -> Bool:
+        """(M,) models of so few battles that a rank says nothing of them.
+
+        The standard error of the penalised fit is above 100 Elo, that of a dozen even battles, and the model is within
+        1.96 standard errors of every model that is known better. None where there is no penalised fit.
+        """
+        if not self.thin.any():
+            return np.zeros(len(self.ratings), bool)
+        theta, covariance = self._penalised or Penalised(self.theta, self._model_based)
+        own = np.diag(covariance)
+        error = self.scale.unit * np.sqrt(np.maximum(own, 0) * self._dispersion(theta))  # whatever the gauge
+        vague = self._few & (error > UNPLACED_ELO)
+        variance = own[:, None] + own - 2 * covariance
+        far = np.abs(theta[:, None] - theta) > _TWO_SIDED * np.sqrt(np.maximum(variance, 0) * self._dispersion(theta))
+        return np.asarray(vague & ~(far & (self._board.active & ~vague)).any(1))
+
+    @cached_property
+    def _penalised(self) -> Penalised | None:
+        """Strengths and covariance (M, M) with Firth's penalty, where some model has few battles; else None."""
+        board, options = self._likelihood, self.settings
+        plain = isinstance(board, Board) and board.graph is None
+        if not plain or options.penalty != "auto" or options.beside_firth or options.reweight or not self._few.any():
+            return None
+        active, m = np.flatnonzero(board.active), len(self.ratings)
+        if m > MOST_MODELS:
+            return None
+        n, wins = np.zeros((2, m, m))
+        board.fill_rated_tables(n, wins)
+        n, wins = (table[np.ix_(active, active)] for table in (n, wins))
+        with one_blas_thread():
+            found = penalised(n, wins, board.theta[active])
+        if found is None:
+            return None
+        theta, covariance = np.zeros(m), np.zeros((m, m))
+        theta[active] = found.theta
+        covariance[np.ix_(active, active)] = found.covariance
+        return Penalised(theta, covariance)
 
     @property
     def win_probability(self) -> pd.DataFrame:
@@ -264,13 +361,13 @@ class BradleyTerryFit(Shown):
                 "show how much other clusters would differ, so that errors and intervals are too small: "
                 f"{named(alone)}"
             )
-        if self.settings.penalty != "none" and self.settings.reweight:
+        if self.settings.penalty == "firth" and self.settings.reweight:
             messages.append(
                 "reweight counts a battle as a fiftieth or less, and the penalty does not shrink with it: it draws "
                 "ratings together at least fifty times as hard"
             )
         strata, unit = self._drawn.strata, "battle" if self._drawn.clusters is None else "cluster"
-        messages += few_clusters_text(self.n_clusters)
+        messages += few_clusters_text(self.n_clusters, self.n_effective_clusters)
         messages += small_strata_text(None if strata is None else strata.size, unit)
         return [*self.report.warnings, *messages, *self._likelihood.flags]
 
@@ -291,6 +388,16 @@ class BradleyTerryFit(Shown):
     def n_clusters(self) -> int | None:
         """Clusters that the sandwich errors take as independent; None for battles."""
         return None if self._drawn.clusters is None else len(self._drawn.clusters.size)
+
+    @property
+    def n_effective_clusters(self) -> float | None:
+        """How many clusters of equal size hold as much as these (Kish 1965); None without clusters."""
+        return None if self._drawn.clusters is None else effective_clusters(self._drawn.clusters.size)
+
+    @property
+    def freedom(self) -> float | None:
+        """Degrees of freedom of the errors over clusters; None where battles are drawn one by one."""
+        return None if self._drawn.repeating is None else degrees_of_freedom(self._drawn.repeating.size)
 
     @cached_property
     def _inverse(self) -> Float:
@@ -333,7 +440,7 @@ def board_warnings(
     ``own`` is the word for what the battles call a model.
     """
     messages, ridge = [], options.ridge
-    holds = f"the ridge of {ridge:g}" if ridge > 0 else "the penalty" if options.penalty != "none" else ""
+    holds = f"the ridge of {ridge:g}" if ridge > 0 else "the penalty" if options.penalty == "firth" else ""
     held = f" ({holds} alone makes it finite)" if holds else ""
     n_components = component.max()
     if n_components > 1:

@@ -19,26 +19,20 @@ from jaxeval.errors import DataError
 from jaxeval.execution.processes import check_alike, together
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.ratings.bootstrap import bootstrap
-from jaxeval.ratings.bootstrap_result import BoardInterval, Bootstrap, Bootstraps
+from jaxeval.ratings.bootstrap_result import Bootstrap, Bootstraps
 from jaxeval.ratings.contextual_bootstrap import ContextualBootstrap
-from jaxeval.ratings.options import BootstrapOptions, ResampleArguments
-from jaxeval.ratings.panel_ratings import JudgePanelFit
-from jaxeval.ratings.plackett_luce import PlackettLuceFit
-from jaxeval.ratings.prediction_powered import PredictionPoweredFit
+from jaxeval.ratings.options import BoardInterval, BootstrapOptions, ResampleArguments
 from jaxeval.ratings.slices import slice_name, slice_title
-from jaxeval.ratings.small_categories import CategoryBoard, CategoryFit
+from jaxeval.ratings.small_categories import CategoryBoard
 from jaxeval.statistics.differences import MOST_COMPARISONS, MOST_NOT_FINITE
 from jaxeval.tables.table import Table
 from jaxeval.wording import common_noun, competitor_settings, counted, named
 
 #: Under so many votes a rating is marked preliminary, as at the Arena.
 PRELIMINARY_VOTES = 300
-#: Under so many battles percentile intervals are too narrow: those of 95 % hold .935 at 50 and .945 at 200
-#: (benchmarks/few_battles.py).
-FEW_BATTLES = 100
 #: If more slices than this share a warning, it stands once, in the words of the first one.
 _FEW_ALIKE = 3
-#: The standing of models with fewer battles than ``min_battles``.
+#: The standing of models that have too few battles for a rank.
 TOO_FEW_BATTLES = "too few battles"
 
 
@@ -58,9 +52,9 @@ def leaderboard(
     *,
     by: str | Sequence[str] | None = None,
     level: float = 0.95,
-    interval: BoardInterval = "percentile",
+    interval: BoardInterval = "auto",
     rank_at_most: int | Sequence[int] = (),
-    min_battles: int = 0,
+    min_battles: int | None = None,
     simultaneous_ranks: bool = False,
     **options: Unpack[LeaderboardOptions],
 ) -> pd.DataFrame:
@@ -71,12 +65,13 @@ def leaderboard(
             their votes), or the result of `bootstrap` (whose settings then hold).
         by: column, or columns, whose groups have a leaderboard each, as in `bootstrap`.
         level: of the intervals, of the sets of ranks, and simultaneously of all differences for the tiers.
-        interval: "percentile" or "basic", from the draws; or "wald", from the standard errors of the fit, see
-            `BradleyTerryFit.interval`. For models with few battles take "wald" with ``penalty="firth"``.
+        interval: "auto", "percentile", "basic" or "wald", see `Bootstrap.interval`. With "auto" models with fewer than
+            200 battles have penalised intervals from errors of the fit, as percentiles of so few are too short.
         rank_at_most: k, or several: adds columns ``p_rank_<k>``, the share of resamples with rank k or better.
         min_battles: models with fewer battles take part in the fit and are rated, but they take no rank. They stand at
             the end of the table with the standing "too few battles"; they are not compared for tiers and sets of ranks,
-            and figures leave them out. (`soft_elo` has an option of the same name with another meaning.)
+            and figures leave them out. By default the data decide, see `Bootstrap.too_few`; 0 ranks every model with a
+            rating. (`soft_elo` has an option of the same name with another meaning.)
         simultaneous_ranks: the sets of ranks hold all true ranks at once at ``level``; by default each set holds the
             true rank of its own model at ``level``.
         **options: of `bootstrap`, by its names and with its defaults: ``n_resamples``, ``seed``, ``cluster``,
@@ -115,8 +110,9 @@ def leaderboard(
         On boards so wide that comparing all pairs would take minutes, ``rank_best``, ``rank_worst`` and ``tier`` are
         missing, with a warning.
 
-        ``attrs`` holds ``warnings`` (list of sentences), ``report`` (what was read and left out) and ``settings``. If
-        the battles have another word than "model" for what is rated, the settings have it and its plural as
+        ``attrs`` holds ``answer`` (who is first, in a sentence; with ``by`` a line for each category, see
+        `Bootstrap.answer`), ``warnings`` (list of sentences), ``report`` (what was read and left out) and ``settings``.
+        If the battles have another word than "model" for what is rated, the settings have it and its plural as
         ``competitor``. Some boards have a list of records there, too: with features or a tie model ``coefficients``,
         the tie parameter among them; those of `prediction_powered` ``judge``, what the judge's verdicts are worth;
         those of `small_categories` ``categories``, what they borrow; those of `fit_judge_panel` ``judges``.
@@ -133,7 +129,8 @@ def leaderboard(
         >>> table.attrs["warnings"]
         []
     """
-    min_battles = checked_integer("min_battles", min_battles)
+    if min_battles is not None:
+        min_battles = checked_integer("min_battles", min_battles)
     shown = {"level": level, "interval": interval, "min_battles": min_battles}
     shown["simultaneous_ranks"] = bool(simultaneous_ranks)
     boards = _resampled_before(battles)
@@ -141,25 +138,31 @@ def leaderboard(
         with together(battles.n_processes if isinstance(battles, Battles) else 1):
             check_alike({**shown, "rank_at_most": rank_at_most})
             boards = (
-                {None: bootstrap(battles, by=None, **options)} if by is None else bootstrap(battles, by=by, **options)
+                {None: bootstrap(battles, by=None, interval=interval, **options)}
+                if by is None
+                else bootstrap(battles, by=by, interval=interval, **options)
             )
     elif by is not None or options:
         given = [*([] if by is None else ["by"]), *options]
         raise TypeError(f"a result of bootstrap() takes no {named(given, 20)}: pass these options to bootstrap()")
     if not boards:
         raise ValueError("no board to show: the mapping of bootstraps is empty")
-    _check_enough(boards.values(), min_battles)
+    if min_battles is not None:
+        _check_enough(boards.values(), min_battles)
     ks = [rank_at_most] if isinstance(rank_at_most, int | np.integer) else list(rank_at_most)
     names = [slice_name(group) for group in boards]
     if len(set(names)) < len(names):  # values that hold the separator themselves
         names = list(map(str, boards))
-    tables, of_slice = [], []
+    tables, of_slice, answers = [], [], []
     for name, board in zip(names, boards.values(), strict=True):
-        table = _table(board, level, interval, ks, min_battles, simultaneous_ranks)
+        how = board.settings.interval if interval == "auto" else interval
+        table = _table(board, level, how, ks, min_battles, simultaneous_ranks)
         if name is not None:
             table.insert(7, "category", name)
         tables.append(table)
-        of_slice.append([*board.warnings, *_rank_warnings(board, min_battles), *_few_battles(board, interval)])
+        of_slice.append([*board.warnings, *_rank_warnings(board, min_battles)])
+        own = board.answer(level, kind=how, min_battles=min_battles)
+        answers.append(own if name is None else f"{slice_title(name, board.settings.by)}: {own}")
     warnings, overlap = (boards.warnings, boards.told) if isinstance(boards, Bootstraps) else ([], "")
     warnings += of_slice[0] if names == [None] else shared_warnings(names, of_slice, list(boards.values()))
     first, word = next(iter(boards.values())), common_noun(board.competitor for board in boards.values())
@@ -173,6 +176,7 @@ def leaderboard(
             own = {} if name is None else {"category": name}
             beside.setdefault(kind, []).extend({**own, **record} for record in records)
     table.attrs = {
+        "answer": "\n".join(answers),
         "warnings": warnings,
         "report": "\n".join(filter(None, [str(first.fit.report), overlap, *of_covariates])),
         **beside,
@@ -180,6 +184,8 @@ def leaderboard(
             **{name: value for name, value in asdict(first.settings).items() if value != ()},  # no covariates
             **shown,
             "level": float(level),
+            "interval": how,
+            "n_penalised": sum(int(board.fit.thin.sum()) for board in boards.values()) if how == "auto" else 0,
             **competitor_settings(word),
         },
     }
@@ -218,14 +224,19 @@ def _check_enough(boards: Iterable[Bootstrap], min_battles: int) -> None:
         )
 
 
-def _rank_warnings(board: Bootstrap, min_battles: int) -> list[str]:
+def _rank_warnings(board: Bootstrap, min_battles: int | None) -> list[str]:
     """Sentences about models that take no rank, and about those that cannot be told apart."""
     messages, differences, own = [], board.differences(min_battles), board.competitor
-    few = board.models[board.fit.n_battles < min_battles]
-    if len(few):
+    few = board.models[board.too_few(min_battles)]
+    if len(few) and min_battles is not None:
         messages.append(
             f"{own.counted(len(few), 'has', 'have')} fewer than {min_battles:,} battles: rated with the "
             f"others, at the end of the table without a rank: {named(few)}"
+        )
+    elif len(few):
+        messages.append(
+            f"{own.counted(len(few), 'has', 'have')} too few battles for a rank: rated with the others, at the end of "
+            f"the table: {named(few)}. min_battles=0 (--min-votes 0) ranks them, too"
         )
     ranked = board.ranked(min_battles)
     unsure = ranked & ~ranked.index.isin(board.models[differences.models])
@@ -246,22 +257,6 @@ def _rank_warnings(board: Bootstrap, min_battles: int) -> list[str]:
     return messages
 
 
-def _few_battles(board: Bootstrap, interval: BoardInterval) -> list[str]:
-    """A sentence on models whose intervals could be better."""
-    options, own = board.settings, board.competitor
-    few = board.models[board.fit.n_battles < FEW_BATTLES]
-    others = JudgePanelFit, PlackettLuceFit, PredictionPoweredFit, CategoryFit  # they have no Firth penalty
-    no_better = isinstance(board.fit, others) or (options.penalty == "firth" and interval == "wald")
-    if not len(few) or options.beside_firth or options.reweight or no_better:
-        return []
-    preliminary = counted(len(few), f"preliminary {own.one} has", f"preliminary {own.many} have")
-    return [
-        f"{preliminary} fewer than {FEW_BATTLES} battles: "
-        f'{named(few)}. Intervals of so few hold best with penalty="firth" and interval="wald" (--penalty firth '
-        f"--interval wald), which also rate {own.many} that won or lost everything"
-    ]
-
-
 def _expected_scores(board: Bootstrap, level: float, interval: BoardInterval) -> dict[str, Any]:
     """With a tie model, columns of the ratings and intervals on the scale of expected scores."""
     if not isinstance(board, ContextualBootstrap) or board.expected_score is board:
@@ -280,14 +275,14 @@ def _table(
     level: float,
     interval: BoardInterval,
     ks: Sequence[int],
-    min_battles: int,
+    min_battles: int | None,
     simultaneous_ranks: bool,
 ) -> pd.DataFrame:
     fit = board.fit
     bounds = board.interval(level, interval)
     rating = fit.ratings.to_numpy()
     rated, ranked = np.isfinite(rating), board.ranked(min_battles).to_numpy()
-    few = fit.n_battles.to_numpy() < min_battles
+    few = board.too_few(min_battles).to_numpy()
     # Equal models differ by rounding, and the rounding of ratings depends on the gauge.
     strength = np.where(rated, np.round(fit.theta, 9), rating)
     ranks = board.contrasts.ranks(level, simultaneous_ranks, ranked)

@@ -30,7 +30,9 @@ from jaxeval.wording import counted
 Scheme = Literal["multinomial", "poisson", "bayesian", "cluster"]
 Ties = Literal["half", "davidson", "rao_kupper"]
 LinkName = Literal["logit", "probit"]
-Penalty = Literal["none", "firth"]
+Penalty = Literal["auto", "none", "firth"]
+#: How intervals of ratings come about: from the draws, from errors of the fit, or for each model as suits it.
+BoardInterval = Literal["auto", "percentile", "basic", "wald"]
 Precision = Literal["float64", "float32"]
 
 #: The kernels' schemes. Clusters are drawn as battles are: as many as there are, with replacement.
@@ -55,7 +57,8 @@ class FitOptions:
     feature_ridge: float = 0.0
     ties: Ties = "half"
     link: LinkName = "logit"
-    penalty: Penalty = "none"
+    penalty: Penalty = "auto"
+    interval: BoardInterval = field(default="auto", metadata=_SHOWN)
     cluster: str | None = None
     strata: str | None = None
     method: FitMethod = "auto"
@@ -116,7 +119,10 @@ class FitOptions:
             check_dense(own.method)
         if own.penalty not in get_args(Penalty):
             raise ValueError(f"penalty must be one of {', '.join(map(repr, get_args(Penalty)))}, got {own.penalty!r}")
-        if own.penalty == "none":
+        if own.interval not in get_args(BoardInterval):
+            known = ", ".join(map(repr, get_args(BoardInterval)))
+            raise ValueError(f"interval must be one of {known}, got {own.interval!r}")
+        if own.penalty != "firth":
             return own
         if own.beside_firth:
             raise ValueError(
@@ -185,7 +191,8 @@ class BootstrapOptions(FitOptions):
         shown: dict[str, Any] = {}
         for option in fields(self):
             (shown if option.metadata.get("shown") else deciding)[option.name] = getattr(self, option.name)
-        return {**deciding, "by": list(self.by or []), "features": list(features)}, shown
+        penalty = "firth" if self.penalty == "firth" else "none"  # "auto" is for intervals
+        return {**deciding, "by": list(self.by or []), "features": list(features), "penalty": penalty}, shown
 
 
 class FitArguments(TypedDict, total=False):
@@ -199,6 +206,7 @@ class FitArguments(TypedDict, total=False):
     ties: Ties
     link: LinkName
     penalty: Penalty
+    interval: BoardInterval
     cluster: str | None
     strata: str | None
     method: FitMethod

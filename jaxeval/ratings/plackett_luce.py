@@ -139,7 +139,7 @@ def check_for_rankings(options: FitOptions) -> None:
         ValueError: it names the option.
     """
     for name, without in _OF_BATTLES.items():
-        if getattr(options, name) != without:
+        if getattr(options, name) != without and getattr(options, name) != "auto":
             raise ValueError(f"{name}= is about battles, and rankings have none: leave it out")
     if options.method == "sparse":
         raise ValueError("method='sparse' is for battles: rankings are fitted on tables of all items")

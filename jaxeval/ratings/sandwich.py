@@ -10,10 +10,13 @@ from numpy.typing import NDArray
 
 from jaxeval.arrays import Float, Int
 from jaxeval.ratings.vote_groups import VoteGroups
+from jaxeval.statistics.clusters import cluster_factors
 
 
 def score_squares(scores: scipy.sparse.csr_array, count: Int, drawn: VoteGroups) -> Float:
     """(P, P) sum of the outer products of independent scores: of battles, or of whole clusters if there are any.
+
+    Sums of clusters have the factors of `cluster_factors`, as the estimate follows the largest ones.
 
     Within strata the mean score of the stratum is taken off: differences between strata do not count as variance.
 
@@ -31,6 +34,7 @@ def score_squares(scores: scipy.sparse.csr_array, count: Int, drawn: VoteGroups)
         return np.full((scores.shape[1],) * 2, np.nan)
     else:
         of_cluster = _table(clusters.times, clusters.cluster, clusters.cell, len(count)) @ scores
+        of_cluster = scipy.sparse.csr_array(of_cluster.multiply(cluster_factors(clusters.size)[:, None]))
         squares = of_cluster.T @ of_cluster
         members = None
         if strata is not None and strata.of_cluster is not None:

@@ -125,7 +125,7 @@ def few_clusters_text(n_clusters: int | None, n_effective: float | None = None) 
     With ``n_effective``, clusters of unequal size count as many as there would be of equal size.
     """
     n = n_clusters if n_effective is None else n_effective
-    if n_clusters is None or n is None or n >= FEW_CLUSTERS:
+    if n_clusters is None or n is None or round(n) >= FEW_CLUSTERS:
         return []
     unequal = n < 0.9 * n_clusters
     worth = f", of such unequal size that they are worth {max(round(n), 1):,} equal ones" if unequal else ""

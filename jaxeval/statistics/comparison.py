@@ -59,6 +59,14 @@ def difference_limits(one: Limits | Float, other: Limits | Float) -> Limits:
     return None if one is None or other is None else (one[0] - other[1], one[1] - other[0])
 
 
+def square_limits(limits: Limits, n: int) -> Limits:
+    """(M, M) limits of row minus column."""
+    if limits is None:
+        return None
+    low, high = (np.broadcast_to(np.asarray(x, float), n) for x in limits)
+    return low[:, None] - high, high[:, None] - low
+
+
 def difference_bounds(draws: Float, level: float, limits: Limits = None) -> tuple[Float, Float]:
     """(M, M) percentile bounds of row minus column, draw by draw; NaN on the diagonal."""
     n_models = draws.shape[1]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.execution.blas import one_blas_thread
+from jaxeval.statistics.clusters import widening
 from jaxeval.statistics.quantiles import checked_level
 
 #: Most differences (pairs times resamples) that tiers and ranks are computed from: about ten seconds.
@@ -47,6 +48,7 @@ class Differences:
     estimate: Float  # (F,)
     draws: Float  # (F, B) less the estimate; NaN where not finite
     noise: float
+    freedom: float | None = None  # degrees of freedom of the variance of the draws; None for many
 
     @property
     def n_comparisons(self) -> int:
@@ -61,7 +63,7 @@ class Differences:
 
     def critical(self, level: float) -> float:
         """The critical value of all differences at once; NaN for one model."""
-        return _critical(_largest_of(self._largest), _exact(level))
+        return _critical(_largest_of(self._largest), _exact(level)) * widening(self.freedom, level)
 
     def tiers(self, level: float) -> Int:
         """(N,) tiers, 1 = top; 0 for models that are not among the F.
@@ -192,7 +194,7 @@ class Differences:
         """
         n_left = int((~np.isnan(error)).sum())
         while True:
-            critical = _critical(largest, level)
+            critical = _critical(largest, level) * widening(self.freedom, float(level))
             left = np.where(self._apart(i, error, critical), np.nan, error)
             places = np.flatnonzero(~np.isnan(left))
             if len(places) in (0, n_left):
@@ -204,12 +206,18 @@ class Differences:
 
 
 def differences(
-    draws: Float, estimate: Float, ranked: Bool, noise: float = 0.0, converged: Bool | None = None
+    draws: Float,
+    estimate: Float,
+    ranked: Bool,
+    noise: float = 0.0,
+    converged: Bool | None = None,
+    freedom: float | None = None,
 ) -> Differences:
     """Differences of the ``ranked`` (N,) models with (N,) finite ``estimate`` and (B, N) ``draws``.
 
     Draws (B,) that have not ``converged`` say nothing and are left out; by default all have. A draw in which no model
     is finite says that these data may leave all models without a value, and counts as any other that is not finite.
+    ``freedom`` is that of `Draws`.
     """
     finite = np.isfinite(draws)
     known = np.ones(len(draws), bool) if converged is None else converged
@@ -218,7 +226,7 @@ def differences(
     models = models[np.argsort(-estimate[models], kind="stable")]
     # Models in rows: a row is then one piece of memory.
     own = np.ascontiguousarray((draws[np.ix_(known, models)] - estimate[models]).T)
-    return Differences(models, ranked, estimate[models], np.where(np.isfinite(own), own, np.nan), noise)
+    return Differences(models, ranked, estimate[models], np.where(np.isfinite(own), own, np.nan), noise, freedom)
 
 
 def _largest_of(statistic: Float) -> Float:

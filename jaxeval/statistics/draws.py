@@ -18,12 +18,16 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Bool, Float
 from jaxeval.checks import checked_integer
 from jaxeval.statistics import comparison
+from jaxeval.statistics.clusters import widening
 from jaxeval.statistics.differences import Differences, differences
 from jaxeval.tables.shown import Shown, View
 from jaxeval.tables.table import PropertyTable, Table
 from jaxeval.wording import counted, did_you_mean, named
 
 IntervalKind = Literal["percentile", "basic"]
+
+#: Quantities compared at once.
+_BLOCK = 256
 
 _EACH = ("names", "estimate", "anchored", "status")  # fields of shape (M,)
 
@@ -35,6 +39,9 @@ class Draws(Shown):
     A draw may be infinite: it then counts as the largest or the smallest. A draw may be NaN, where a resample gives no
     value. It is left out; but if the quantities have ``limits``, it counts as the least value in the lower end of an
     interval and as the greatest in the upper end. `differences`, tiers and ranks leave it out in any case.
+
+    Draws of few clusters, or of clusters of unequal size, vary too little. With ``freedom`` intervals are longer about
+    the estimate, and critical values of differences larger, by Student's quantile over the normal one.
 
     ``names`` may have several levels, as judge and model. `of` picks the quantities of one judge, and the difference of
     two `Draws` of the same resamples compares two judges.
@@ -67,6 +74,7 @@ class Draws(Shown):
     status: NDArray[Any] | None = field(default=None, repr=False)  # (M,) "ok", or what is wrong with each, in words
     warnings: tuple[str, ...] = ()
     settings: Any = field(default=None, repr=False)  # what made them: a mapping, or a dataclass
+    freedom: float | None = None  # degrees of freedom of their variance, where clusters are drawn; None for many
 
     def _shown(self) -> View:
         ends = self.interval()
@@ -148,6 +156,7 @@ class Draws(Shown):
                 limits=comparison.difference_limits(self.limits, other.limits),
                 warnings=tuple(dict.fromkeys([*self.warnings, *other.warnings])),
                 settings=self.settings,
+                freedom=_fewest(self.freedom, other.freedom),
             )
 
     @cached_property
@@ -179,7 +188,9 @@ class Draws(Shown):
         Raises:
             ValueError: ``level`` is not between 0 and 1, or ``kind`` is neither of the two.
         """
-        lower, upper = comparison.draw_bounds(self.draws, level, self.limits)
+        lower, upper = self._widened(
+            self.estimate, comparison.draw_bounds(self.draws, level, self.limits), level, self.limits
+        )
         if kind == "basic":
             with np.errstate(invalid="ignore"):  # infinite estimates have no interval
                 lower, upper = 2 * self.estimate - upper, 2 * self.estimate - lower
@@ -198,8 +209,36 @@ class Draws(Shown):
     def difference_interval(self, level: float = 0.95) -> tuple[pd.DataFrame, pd.DataFrame]:
         """(M, M) lower and upper percentile bounds of row minus column."""
         self._check_square("the table of difference intervals")
-        lower, upper = comparison.difference_bounds(self.draws, level, self.limits)
+        bounds = comparison.difference_bounds(self.draws, level, self.limits)
+        with np.errstate(invalid="ignore"):  # both infinite
+            limits = comparison.square_limits(self.limits, len(self.names))
+            lower, upper = self._widened(self.estimate[:, None] - self.estimate, bounds, level, limits)
         return self._square(lower), self._square(upper)
+
+    def _widened(
+        self, estimate: Float, bounds: tuple[Float, Float], level: float, limits: comparison.Limits
+    ) -> tuple[Float, Float]:
+        """Bounds of draws as far from the ``estimate`` as so few clusters ask for, within the limits."""
+        if self.freedom is None:
+            return bounds
+        wider = widening(self.freedom, level)
+        with np.errstate(invalid="ignore"):
+            lower, upper = (np.where(np.isfinite(estimate), estimate + wider * (x - estimate), x) for x in bounds)
+        return (lower, upper) if limits is None else (np.clip(lower, *limits), np.clip(upper, *limits))
+
+    def not_below(self, one: int, others: NDArray[np.intp], level: float = 0.95) -> NDArray[np.intp]:
+        """Which of ``others`` (positions) are not below quantity ``one``: the `difference_interval` holds 0 or less."""
+        found = []
+        for start in range(0, len(others), _BLOCK):
+            part = others[start : start + _BLOCK]
+            with np.errstate(invalid="ignore"):
+                apart = self.draws[:, one, None] - self.draws[:, part]
+                estimate = self.estimate[one] - self.estimate[part]
+            limits = comparison.square_limits(self.limits, len(self.names))
+            own = None if limits is None else (limits[0][one, part], limits[1][one, part])
+            lower, _ = self._widened(estimate, comparison.draw_bounds(apart, level, own), level, own)
+            found.append(part[~(lower > 0)])
+        return np.concatenate(found) if found else others
 
     def ranked(self, among: Bool | None = None) -> Bool:
         """(M,) quantities that take a rank: those with a finite estimate, ``among`` (M,) if given."""
@@ -231,7 +270,7 @@ class Draws(Shown):
         ranked = self.ranked(among)
         kept = self._compared.get(ranked.tobytes())
         if kept is None:
-            kept = differences(self.draws, self.estimate, ranked, self.precision, self.converged)
+            kept = differences(self.draws, self.estimate, ranked, self.precision, self.converged, self.freedom)
             self._compared.clear()
             self._compared[ranked.tobytes()] = kept
         return kept
@@ -270,7 +309,7 @@ class Draws(Shown):
             ValueError: ``level`` is not between 0 and 1.
         """
         beside = np.column_stack([self.draws, np.full(len(self.draws), value)]), np.append(self.estimate, value)
-        compared = differences(*beside, np.isfinite(beside[1]), self.precision, self.converged)
+        compared = differences(*beside, np.isfinite(beside[1]), self.precision, self.converged, self.freedom)
         return pd.Series(compared.apart_from(len(self.names), level)[:-1], self.names, name="apart")
 
     def rank(self, among: Bool | None = None) -> pd.Series:
@@ -335,6 +374,12 @@ class Draws(Shown):
 
     def _square(self, values: Float) -> pd.DataFrame:
         return pd.DataFrame(values, self.names, self.names)
+
+
+def _fewest(*freedom: float | None) -> float | None:
+    """The fewest degrees of freedom; None where all are many."""
+    known = [x for x in freedom if x is not None]
+    return float(np.min(known)) if known else None  # NaN, of one cluster, stays
 
 
 def both_converged(first: Draws, second: Draws) -> Bool | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite, isnan
 from typing import TYPE_CHECKING, Any
 
 from jaxeval.wording import competitor_of, counted
@@ -54,6 +55,13 @@ def for_people(table: pd.DataFrame) -> pd.DataFrame:
     return shown.drop(columns=empty)
 
 
+def plus_minus(rating: float, lower: float, upper: float, decimals: int = 1) -> str:
+    """How far the ends of an interval are from a rating, as "+12.3/-10.1"; empty where there is no interval."""
+    if not isfinite(rating) or isnan(lower):
+        return ""
+    return f"{upper - rating:+.{decimals}f}/{lower - rating:+.{decimals}f}"
+
+
 def rank_spread(row: dict[Any, Any]) -> str:
     """The ranks that the data leave open to a model, as "2-5"; empty for a model without a rank."""
     import pandas as pd
@@ -87,7 +95,7 @@ def settings_lines(table: pd.DataFrame) -> list[str]:
         weights += f"; {features}, with ridge {settings['feature_ridge']:g}"
     if settings.get("ties", "half") != "half":
         weights += f"; ties by {_TIE_SCALES[settings['ties']]}; by expected score: a tie is half a win"
-    if settings.get("penalty", "none") != "none":
+    if settings.get("penalty") == "firth":
         weights += f"; {settings['penalty'].capitalize()}'s penalty"
     if settings.get("link", "logit") != "logit":
         weights += f"; {settings['link']} link"
@@ -95,12 +103,16 @@ def settings_lines(table: pd.DataFrame) -> list[str]:
     cluster += f" within {settings['strata']}" if settings["strata"] else ""
     few = f"; {own.many} under {settings['min_battles']:,} votes take no rank" if settings["min_battles"] else ""
     draw = f"{settings['scheme']} resample"
+    interval, n_thin = settings["interval"], settings.get("n_penalised", 0)
+    if interval == "auto":
+        interval = "percentile"
+        weights += f"; intervals of {own.counted(n_thin)} under 200 votes from a penalised fit" if n_thin else ""
     if "prior_spread" in settings:
         draw, weights = "draw", f"; spreads about {settings['prior_spread']:g} Elo or less before the battles"
     return [
         table.attrs["report"],
         f"{counted(settings['n_resamples'], draw)}{cluster}, seed {settings['seed']}; "
-        f"{100 * settings['level']:g}% {settings['interval']} intervals; ridge {settings['ridge']:g}{weights}; "
+        f"{100 * settings['level']:g}% {interval} intervals; ridge {settings['ridge']:g}{weights}; "
         f"gauge: {settings['gauge']}",
         f"rank spread: by differences to all other {own.many}, {100 * settings['level']:g}% "
         f"{f'for all {own.many} at once' if settings['simultaneous_ranks'] else f'for each {own.one} by itself'}{few}",

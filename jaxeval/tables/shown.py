@@ -130,7 +130,7 @@ def settings_line(settings: Any) -> str:
     parts += [f"seed {given['seed']}"] if given.get("seed") is not None and n != 0 else []
     words = {"cluster": "clusters by {}", "strata": "strata by {}", "gauge": "{}", "reference": "against {}"}
     parts += [text.format(visible_line(given[name])) for name, text in words.items() if given.get(name)]
-    usual = {"ties": "half", "link": "logit", "ridge": 0.0, "penalty": "none"}
+    usual = {"ties": "half", "link": "logit", "ridge": 0.0, "penalty": "auto"}
     parts += [f"{name} {given[name]}" for name, value in usual.items() if given.get(name, value) != value]
     return ", ".join(parts)
 

@@ -779,7 +779,7 @@ class TestDegenerate:
     def test_never_a_bound_in_silence(self, sparse):
         """More infinite draws than a tail holds make the bound infinite, not a large number."""
         shares = (sparse.draws == np.inf).mean(0)
-        upper = sparse.interval(0.95)["upper"]
+        upper = sparse.interval(0.95, "percentile")["upper"]
         clear = np.abs(shares - 0.025) > 1 / 300
         assert (shares > 0.025).any()
         np.testing.assert_array_equal(np.isinf(upper)[clear], (shares > 0.025)[clear])
@@ -863,7 +863,7 @@ class TestIntervals:
             dense.interval(level)
 
     def test_unknown_kind(self, dense):
-        with pytest.raises(ValueError, match="'percentile' or 'basic', got 'bca'"):
+        with pytest.raises(ValueError, match="'basic', 'wald', got 'bca'"):
             dense.interval(0.95, "bca")
 
     def test_draws_without_spread_are_no_certainty(self, votes):
@@ -872,7 +872,8 @@ class TestIntervals:
         board = bootstrap(ties, 100)
         assert board.fit.ratings.tolist() == [1000, 1000]
         assert board.without_spread.all()
-        assert board.interval().isna().all(axis=None)
+        assert board.interval(kind="percentile").isna().all(axis=None)
+        assert board.interval().notna().all(axis=None)  # of the penalised fit
         assert board.standard_errors.isna().all()
         assert "all resamples give the same rating to p, q" in board.warnings[0]
         assert board.tiers().tolist() == [1, 1]

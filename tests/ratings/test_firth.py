@@ -1,7 +1,6 @@
 """Firth's bias reduction: against closed forms, a naive fit with hat values, and simulated truth."""
 
 import json
-from dataclasses import replace
 
 import jax
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 import twins
 from click.testing import CliRunner
 from scipy.special import expit
-from scipy.stats import norm
+from scipy.stats import norm, t
 
 from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, leaderboard, read_ratings, simulate_battles
 from jaxeval.cli.main import main
@@ -303,7 +302,7 @@ def test_wald_intervals_of_tables():
     np.testing.assert_array_equal(table["rating_upper"], bounds["upper"][table.index])
     assert table.attrs["settings"]["interval"] == "wald"
     assert not any("too few for" in text for text in table.attrs["warnings"])
-    with pytest.raises(ValueError, match="kind must be 'wald', 'percentile' or 'basic', got 'exact'"):
+    with pytest.raises(ValueError, match="kind must be one of 'auto', 'percentile', 'basic', 'wald', got 'exact'"):
         board.interval(kind="exact")
     with pytest.raises(ValueError, match="level must be between 0 and 1"):
         board.fit.interval(1.0)
@@ -318,25 +317,11 @@ def test_wald_intervals_of_clusters_are_no_narrower_than_those_of_battles():
     table["winner"] = np.where(table["prompt"] % 3 > 0, "model_a", "model_b")
     alone = fit_bradley_terry(table, penalty="firth")
     fit = fit_bradley_terry(table, penalty="firth", cluster="prompt")
-    widest = np.maximum(fit.standard_errors, fit.standard_errors_hessian)
-    assert (widest > alone.standard_errors_hessian).any()
-    np.testing.assert_allclose(fit.interval()["upper"] - fit.ratings, norm.ppf(0.975) * widest)
-
-
-def test_preliminary_models_come_with_a_suggestion():
-    battles = simulate_battles(60, 5, seed=0)
-    plain, reduced = (bootstrap(battles, 40, penalty=penalty, progress=False) for penalty in ("none", "firth"))
-
-    def suggested(board=plain, interval="percentile", **other):
-        board = replace(board, settings=replace(board.settings, **other))
-        return [x for x in leaderboard(board, interval=interval).attrs["warnings"] if 'penalty="firth"' in x]
-
-    (text,) = suggested()
-    assert text.startswith("5 preliminary models have fewer than 100 battles: model-1, ")
-    assert "--penalty firth --interval wald" in text
-    assert suggested(reduced) == [text]
-    assert suggested(reduced, "wald") == []
-    assert suggested(ridge=0.1) == suggested(link="probit") == suggested(reweight=True) == []
+    assert fit.n_effective_clusters == fit.n_clusters == 12
+    assert fit.freedom == pytest.approx(11)
+    widest = np.maximum(t.ppf(0.975, 11) * fit.standard_errors, norm.ppf(0.975) * fit.standard_errors_hessian)
+    assert (widest > norm.ppf(0.975) * alone.standard_errors_hessian).any()
+    np.testing.assert_allclose(fit.interval()["upper"] - fit.ratings, widest)
 
 
 def test_fractions_of_battles_come_with_a_warning():
@@ -407,7 +392,7 @@ def test_unknown_penalties_and_methods_and_too_many_models_are_errors():
     many = pd.DataFrame({"model_a": np.arange(6_001), "model_b": np.arange(1, 6_002), "winner": "tie"}).astype(str)
     with pytest.raises(ValueError, match="inverse that Firth's penalty needs is a table of 6,002 x 6,002 models"):
         fit_bradley_terry(many, penalty="firth")
-    with pytest.raises(ValueError, match="penalty must be one of 'none', 'firth', got 'jeffreys'"):
+    with pytest.raises(ValueError, match="penalty must be one of 'auto', 'none', 'firth', got 'jeffreys'"):
         fit_bradley_terry(simulate_battles(60, 5, seed=0), penalty="jeffreys")
 
 
@@ -417,7 +402,8 @@ def test_the_command(tmp_path):
     arguments = ["leaderboard", str(tmp_path / "votes.csv"), "--resamples", "40"]
     plain = CliRunner().invoke(main, arguments)
     assert "unrated" in plain.output
-    assert "--penalty firth --interval wald" in " ".join(plain.output.split())
+    assert "too few games to say who leads: b is first with" in plain.output
+    assert "intervals of 2 models under 200 votes from a penalised fit" in " ".join(plain.output.split())
     out = tmp_path / "board.json"
     result = CliRunner().invoke(main, [*arguments, "--penalty", "firth", "--interval", "wald", "--out", str(out)])
     assert result.exit_code == 0, result.output

@@ -75,12 +75,12 @@ def fitted(odd_votes):
 
 @pytest.fixture(scope="module")
 def everyone(fitted):
-    return leaderboard(fitted, rank_at_most=1)
+    return leaderboard(fitted, rank_at_most=1, min_battles=0, interval="percentile")
 
 
 @pytest.fixture(scope="module")
 def few(fitted):
-    return leaderboard(fitted, rank_at_most=1, min_battles=21)
+    return leaderboard(fitted, rank_at_most=1, min_battles=21, interval="percentile")
 
 
 class TestColumns:
@@ -405,7 +405,7 @@ class TestInputs:
         ("options", "match"),
         [
             ({"level": 95}, "level must be between 0 and 1"),
-            ({"interval": "bca"}, "'percentile' or 'basic', got 'bca'"),
+            ({"interval": "bca"}, "'basic', 'wald', got 'bca'"),
             ({"n_resamples": 0}, "n_resamples must be at least 1"),
             ({"gauge": ("nobody", 0)}, "'nobody' is not among"),
         ],
@@ -439,7 +439,8 @@ class TestAttributes:
         assert settings["seed"] == 0
         assert settings["scheme"] == "multinomial"
         assert settings["level"] == 0.95
-        assert settings["interval"] == "percentile"
+        assert settings["interval"] == "auto"
+        assert settings["n_penalised"] == 0
         assert settings["gauge"] == "mean rating 1000"
         assert settings["dtype"] == "float64"
 

@@ -40,7 +40,9 @@ def naive(battles, fit, groups, ridge, x, pair_weight):
     centring = np.eye(z.shape[1])
     centring[:m, :m] -= 1 / m
     bread = np.linalg.pinv(centring @ ((z * (w * p * (1 - p))[:, None]).T @ z + np.diag(penalty)) @ centring)
-    scores = pd.DataFrame(z * (w * (battles.target - p))[:, None]).groupby(np.asarray(groups)).sum().to_numpy()
+    by_group = pd.DataFrame(z * (w * (battles.target - p))[:, None]).groupby(np.asarray(groups))
+    share = by_group.size().to_numpy() / n if by_group.ngroups < n else np.zeros(n)  # battles by themselves
+    scores = by_group.sum().to_numpy() / np.sqrt(1 - share)[:, None]
     spread = z * (w * np.sqrt(p * (1 - p)))[:, None]
     return [(bread @ s.T @ s @ bread)[:m, :m] for s in (scores, spread)]
 

@@ -180,7 +180,8 @@ def test_errors_of_the_fit_are_those_within_strata(table, battles, cluster):
     stratum = table["language"].to_numpy()
     if cluster is not None:
         number, names = table["voter"].factorize()
-        scores = np.stack([np.bincount(number, column) for column in scores.T], 1)
+        share = np.bincount(number) / len(number)
+        scores = np.stack([np.bincount(number, column) / np.sqrt(1 - share) for column in scores.T], 1)
         stratum = np.array([name[:2] for name in names])
     for name in SIZES:
         scores[stratum == name] -= scores[stratum == name].mean(0)

@@ -1,0 +1,221 @@
+"""Models with few battles: penalised intervals, who takes a rank, and who is said to lead."""
+
+import inspect
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from scipy.stats import norm, t
+
+import jaxeval
+from jaxeval.cli.main import main
+from jaxeval.ratings.thin_models import ENOUGH_BATTLES, penalised
+
+ELO = 400 / np.log(10)
+
+
+def plays(rng, theta, first, second, ties=0.0):
+    """Targets of battles of pairs; a battle of equals is a tie in ``ties`` of cases."""
+    p = 1 / (1 + np.exp(theta[second] - theta[first]))
+    half = ties * 2 * p * (1 - p)
+    u = rng.random(len(p))
+    return np.where(u < p - half, 1.0, np.where(u < p + half, 0.5, 0.0))
+
+
+def board_of(rng, theta, n, ties=0.0):
+    """Battles of all models, ``n`` each or so."""
+    m = len(theta)
+    first = rng.integers(0, m, m * n // 2)
+    second = (first + rng.integers(1, m, len(first))) % m
+    names = np.array([f"m{k}" for k in range(m)])
+    return pd.DataFrame(
+        {"model_a": names[first], "model_b": names[second], "target": plays(rng, theta, first, second, ties)}
+    )
+
+
+@pytest.fixture(scope="module")
+def few():
+    return board_of(np.random.default_rng(1), np.linspace(0.8, -0.8, 6), 30, ties=0.5)
+
+
+@pytest.fixture(scope="module")
+def rich():
+    """Six models of some 400 battles, one of 40 and one of 3."""
+    rng = np.random.default_rng(2)
+    table = board_of(rng, np.linspace(0.8, -0.8, 6), 400)
+    thin = [("new", f"m{k % 6}", k % 3 == 0) for k in range(40)] + [("newest", f"m{k}", k == 1) for k in range(3)]
+    return pd.concat([table, pd.DataFrame(thin, columns=["model_a", "model_b", "target"]).astype({"target": float})])
+
+
+def test_defaults_are_auto():
+    for function in (jaxeval.fit_bradley_terry, jaxeval.bootstrap, jaxeval.leaderboard):
+        parameters = inspect.signature(function).parameters
+        assert parameters["interval"].default == parameters["penalty"].default == "auto"
+
+
+def test_the_penalised_fit_is_that_of_the_kernel(few):
+    fit, firth = jaxeval.fit_bradley_terry(few), jaxeval.fit_bradley_terry(few, penalty="firth")
+    found = penalised(*fit._likelihood.rated_tables(), fit.theta)
+    np.testing.assert_allclose(found.theta, firth.theta, atol=1e-6)
+    np.testing.assert_allclose(np.diag(found.covariance), (firth.standard_errors_hessian / ELO) ** 2, rtol=1e-6)
+    np.testing.assert_allclose(fit.interval(), firth.interval(), atol=1e-3)
+    assert fit.thin.all()
+    assert np.abs(fit.interval(kind="wald") - fit.interval()).max(axis=None) > 1
+
+
+def test_no_maximum_is_found_where_there_is_none():
+    apart = np.array([[0.0, 5, 0, 0], [5, 0, 0, 0], [0, 0, 0, 5], [0, 0, 5, 0]])  # two groups that never met
+    assert penalised(apart, apart / 2, np.array([3.0, 3, -3, -3])) is None
+
+
+def test_the_dispersion_is_that_of_ties(few):
+    fit = jaxeval.fit_bradley_terry(few)
+    p = (fit.win_probability.to_numpy())[tuple(fit.ratings.index.get_indexer(few[x]) for x in ("model_a", "model_b"))]
+    n, n_ties = len(few), (few["target"] == 0.5).sum()
+    assert fit.dispersion == pytest.approx(1 - n_ties / 4 / (p * (1 - p)).sum() * n / (n + 3))
+    decided = few[few["target"] != 0.5]
+    assert jaxeval.fit_bradley_terry(decided).dispersion == 1
+    ties = jaxeval.fit_bradley_terry(few.assign(target=0.5))
+    assert ties.dispersion == pytest.approx(3 / (n + 3))
+    assert (ties.interval()["upper"] - ties.interval()["lower"] > 10).all()  # no certainty
+
+
+def test_each_model_has_the_interval_that_suits_it(rich):
+    board = jaxeval.bootstrap(rich, 200)
+    ends, percentile = board.interval(), board.interval(kind="percentile")
+    thin = board.models[board.fit.thin]
+    assert list(thin) == list(board.models[board.fit.n_battles < ENOUGH_BATTLES]) == ["new", "newest"]
+    pd.testing.assert_frame_equal(ends.drop(thin), percentile.drop(thin))
+    firth = jaxeval.fit_bradley_terry(rich, penalty="firth").interval()
+    np.testing.assert_allclose(ends.loc[thin], firth.loc[thin], atol=2)
+    assert ends.loc["newest", "upper"] - ends.loc["newest", "lower"] > 600
+    plain = jaxeval.bootstrap(rich, 200, penalty="none")
+    pd.testing.assert_frame_equal(plain.interval(), percentile)
+    np.testing.assert_array_equal(plain.draws, board.draws)
+    asked = jaxeval.leaderboard(jaxeval.bootstrap(rich, 200, interval="basic"))
+    assert asked.attrs["settings"]["interval"] == "basic"
+
+
+def test_boards_of_many_battles_are_as_they_were():
+    battles = board_of(np.random.default_rng(3), np.linspace(0.8, -0.8, 6), 500)
+    auto, none = (jaxeval.leaderboard(battles, n_resamples=100, penalty=x) for x in ("auto", "none"))
+    pd.testing.assert_frame_equal(pd.DataFrame(auto), pd.DataFrame(none), check_exact=True)
+
+
+def test_where_the_penalty_does_not_go_there_is_none(rich):
+    for options in ({"ridge": 0.1}, {"ties": "davidson"}, {"link": "probit"}, {"method": "sparse"}, {"reweight": True}):
+        table = (
+            rich if "ties" not in options else rich.assign(target=np.where(np.arange(len(rich)) % 9, rich.target, 0.5))
+        )
+        assert not jaxeval.fit_bradley_terry(table, **options).thin.any(), options
+
+
+def test_who_takes_a_rank(rich):
+    table = jaxeval.leaderboard(rich, n_resamples=200).set_index("model_name")
+    assert table.index[-1] == "newest"
+    assert table["rank"].isna().tolist() == [False] * 7 + [True]
+    assert table.loc["newest", "standing"] == "too few battles"
+    assert table.loc["newest", "vote_count"] == 3
+    assert table["rank_worst"].max() <= 7
+    assert any("1 model has too few battles for a rank" in text for text in table.attrs["warnings"])
+    everybody = jaxeval.leaderboard(rich, n_resamples=200, min_battles=0).set_index("model_name")
+    assert everybody["rank"].notna().all()
+    only = jaxeval.leaderboard(rich, n_resamples=200, min_battles=100).set_index("model_name")
+    assert only["rank"].isna().sum() == 2
+
+
+def test_a_model_that_beat_all_has_a_rank_and_one_of_five_votes_has_none():
+    """Where the penalty rates all models: of 50 wins much is known, of 5 little; ranks do not depend on the gauge."""
+    rng = np.random.default_rng(4)
+    rows = [board_of(rng, np.zeros(4), 100)]
+    for name, n in (("fifty", 50), ("five", 5)):
+        rows.append(pd.DataFrame({"model_a": name, "model_b": [f"m{k % 4}" for k in range(n)], "target": 1.0}))
+    for gauge in ("mean", ("five", 1000.0)):
+        fit = jaxeval.fit_bradley_terry(pd.concat(rows), penalty="firth", gauge=gauge)
+        assert list(fit.ratings.index[fit.unplaced]) == ["five"]
+
+
+class TestTheAnswer:
+    def test_it_names_the_models_whose_difference_holds_0(self):
+        rng, seen = np.random.default_rng(5), set()
+        for k in range(12):
+            board = jaxeval.bootstrap(board_of(rng, np.linspace(0.5, -0.5, 6) * (k % 4), 100), 200)
+            lower, _ = board.difference_interval()
+            order = board.fit.ratings.sort_values(ascending=False).index
+            tied = [name for name in order[1:] if lower.loc[order[0], name] <= 0]
+            answer = board.answer()
+            seen.add(min(len(tied), 2))
+            if not tied:
+                assert answer.startswith(f"{order[0]} leads with ")
+                assert answer.endswith("ahead of all others at the 95% level")
+            else:
+                named = answer.partition("; statistically tied with ")[2].removesuffix(" at the 95% level")
+                more = f" and {len(tied) - 3} more" if len(tied) > 4 else ""
+                assert named == ", ".join(tied[: 3 if more else None]) + more or len(tied) == 4
+        assert seen == {0, 1, 2}
+
+    def test_python_and_the_command_say_the_same(self, few, tmp_path):
+        few.to_csv(tmp_path / "few.csv", index=False)
+        table = jaxeval.leaderboard(few, n_resamples=60)
+        run = CliRunner().invoke(main, ["leaderboard", str(tmp_path / "few.csv"), "--resamples", "60"])
+        said = table.attrs["answer"]
+        assert said == jaxeval.bootstrap(few, 60).answer()
+        assert run.output.replace("\n", " ").startswith(said)
+
+    def test_each_category_has_one(self, few):
+        table = jaxeval.leaderboard(few.assign(half=np.arange(len(few)) % 2), n_resamples=60, by="half")
+        lines = table.attrs["answer"].splitlines()
+        assert [line.partition(":")[0] for line in lines] == ["half = 0", "half = 1"]
+
+    def test_of_one_and_of_none(self):
+        won = pd.DataFrame({"model_a": ["x"] * 9, "model_b": ["y"] * 9, "target": 1.0})
+        assert jaxeval.bootstrap(won, 20).answer() == "no model can be ranked"
+
+    def test_the_arena(self, data):
+        votes = pd.read_parquet(data / "arena140k_votes.parquet")
+        table = jaxeval.leaderboard(votes, n_resamples=300)
+        assert table.attrs["answer"].startswith("gemini-2.5-pro leads with 1123.8 (")
+        last = table.iloc[-1]
+        assert (last["model_name"], last["vote_count"]) == ("qwen3-coder-480b-a35b-instruct", 2)
+        assert pd.isna(last["rank"])
+        assert last["rating_upper"] - last["rating_lower"] > 600
+
+
+def test_errors_of_one_loud_voter():
+    """Of 60 voters one casts a third of the votes: by hand, with the factors and degrees of freedom of a mean."""
+    rng = np.random.default_rng(6)
+    table = board_of(rng, np.zeros(4), 675)
+    table["voter"] = np.r_[np.zeros(450, int), 1 + np.arange(900) % 59]
+    fit = jaxeval.fit_bradley_terry(table, cluster="voter")
+    size = np.bincount(table["voter"])
+    assert fit.n_effective_clusters == pytest.approx(1350**2 / (size**2).sum())
+    assert fit.n_clusters == 60
+    assert 7 < fit.freedom < fit.n_effective_clusters
+    assert any("60 clusters, of such unequal size that they are worth 9 equal ones" in x for x in fit.warnings)
+    half = fit.interval()["upper"] - fit.ratings
+    robust, plain = t.ppf(0.975, fit.freedom) * fit.standard_errors, norm.ppf(0.975) * fit.standard_errors_hessian
+    np.testing.assert_allclose(half, np.maximum(robust, plain * np.sqrt(fit.dispersion)))
+    board = jaxeval.bootstrap(table, 200, cluster="voter")
+    own = np.quantile(board.draws, 0.975, axis=0) - fit.ratings
+    widened = board.interval()["upper"] - fit.ratings
+    np.testing.assert_allclose(widened, own * t.ppf(0.975, fit.freedom) / norm.ppf(0.975))
+    assert jaxeval.fit_bradley_terry(table).n_effective_clusters is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ties", [0.0, 0.5])
+@pytest.mark.parametrize("n", [10, 20, 50, 200, 1000])
+def test_default_intervals_hold_what_they_promise(n, ties):
+    """Eight models; 150 boards make a standard error of .007 or so. Undefeated models have no interval."""
+    held = []
+    for seed in range(150):
+        rng = np.random.default_rng([n, seed])
+        theta = rng.permutation(np.linspace(-1, 1, 8))
+        board = jaxeval.bootstrap(board_of(rng, theta, n, ties), 300, progress=False)
+        truth = 1000 + ELO * pd.Series(theta - theta.mean(), [f"m{k}" for k in range(8)])
+        rated = np.isfinite(board.fit.ratings)
+        ends = board.interval()[rated]
+        truth = truth[ends.index] - truth[ends.index].mean() + 1000
+        held += ((ends["lower"] <= truth) & (truth <= ends["upper"])).tolist()
+    assert 0.94 - 0.012 < np.mean(held) < (0.985 if n == 10 else 0.975) + 0.012
