@@ -32,7 +32,7 @@ WITHOUT_A_ROW = {
 
 
 #: Below so many votes a leaderboard warns of a model.
-FEW_VOTES = 100
+FEW_VOTES = 200
 FIRTH = 'a warning suggests `penalty="firth"` with `interval="wald"`'
 #: Below so many items or clusters a board of scores warns.
 FEW_ITEMS = 30

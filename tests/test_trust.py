@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import binom
 
 import jaxeval
-from jaxeval.ratings.leaderboard import FEW_BATTLES
+from jaxeval.ratings.thin_models import ENOUGH_BATTLES
 from jaxeval.scores.score_leaderboard import FEW_ITEMS
 from jaxeval.statistics.clusters import FEW_CLUSTERS
 
@@ -118,7 +118,7 @@ def test_differences_have_a_reason(trust):
 def test_notes_of_what_misses(trust):
     """What notes say of warnings, of corrections, and of cases without either."""
     short = [row for row in trust.rows() if trust.verdict(row) == "too short"]
-    assert trust.rows.__globals__["FEW_VOTES"] == FEW_BATTLES
+    assert trust.rows.__globals__["FEW_VOTES"] == ENOUGH_BATTLES
     assert trust.rows.__globals__["FEW_ITEMS"] == FEW_ITEMS == FEW_CLUSTERS
     few = [row for row in short if row["source"] == "few_battles"]
     assert all(trust.FIRTH in row["note"] for row in few)

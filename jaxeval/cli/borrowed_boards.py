@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 #: Options of `leaderboard` that such boards do not have, and what each is without.
 _WITHOUT: Mapping[str, Any] = {
-    "features": [], "feature_ridge": 0.0, "ties": "half", "link": "logit", "penalty": "none", "reweight": False,
+    "features": [], "feature_ridge": 0.0, "ties": "half", "link": "logit", "penalty": "auto", "reweight": False,
     "method": "auto", "strata": None, "ridge": 0.0, "scheme": "multinomial", "memory_limit": None,
     "checkpoint": None,
 }  # fmt: skip

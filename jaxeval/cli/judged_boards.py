@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 #: Options of `leaderboard` that such boards do not have, and what each is without.
 _WITHOUT: Mapping[str, Any] = {
-    "features": [], "feature_ridge": 0.0, "ties": "half", "link": "logit", "penalty": "none", "reweight": False,
+    "features": [], "feature_ridge": 0.0, "ties": "half", "link": "logit", "penalty": "auto", "reweight": False,
     "method": "auto", "strata": None,
 }  # fmt: skip
 _SHOWN = ("level", "interval", "min_battles", "simultaneous_ranks")

@@ -15,7 +15,7 @@ from jaxeval.cli.screens import Column, Grid, Screen, grid_of, print_screen
 from jaxeval.cli.tables import one_line_cell
 from jaxeval.cli.terminal import plain_cell
 from jaxeval.ratings.slices import slice_title
-from jaxeval.tables.boards import more_columns, rank_spread, row_notes, settings_lines
+from jaxeval.tables.boards import more_columns, penalised_line, rank_spread, row_notes, settings_lines
 from jaxeval.tables.headings import heading
 from jaxeval.wording import Noun, competitor_of, counted, visible_line
 
@@ -64,6 +64,7 @@ def leaderboard_screen(table: pd.DataFrame, top: int | None = None, notes: Seque
         blocks = [(slice_title(category, settings["by"]), block) for category, block in groups]
     own = competitor_of(settings)
     grids = [_board(title, block, top, own) for title, block in blocks]
+    grids[-1] = grids[-1]._replace(below=[*grids[-1].below, *filter(None, [penalised_line(table)])])
     if table.attrs.get("coefficients"):
         grids.append(_coefficients(pd.DataFrame(table.attrs["coefficients"]), settings["link"]))
     borrowing = pd.DataFrame(table.attrs.get("categories", []))

@@ -45,9 +45,7 @@ def spelled_out(defaults: type = object) -> Callable[[F], F]:
         kinds = get_type_hints(options)
         names = sorted(kinds, key=lambda name: not hasattr(defaults, name))  # those with defaults of their own first
         named = [
-            Parameter(n, Parameter.KEYWORD_ONLY, default=getattr(defaults, n, None), annotation=kinds[n])
-            for n in names
-            if n not in listed.parameters
+            Parameter(n, Parameter.KEYWORD_ONLY, default=getattr(defaults, n, None), annotation=kinds[n]) for n in names
         ]
         shown = listed.replace(parameters=[*own, *named])
         known = frozenset(shown.parameters)

@@ -158,6 +158,14 @@ class Bootstrap(Shown):
         """Standard deviation of each model's finite draws, Elo (ddof = 1); NaN if those are equal."""
         return self._in_gauge.standard_errors
 
+    def _not_below(self, first: int, others: NDArray[np.intp], level: float) -> NDArray[np.intp]:
+        """Which of ``others`` have an interval of their difference to model ``first`` that holds 0."""
+        thin = np.full(len(others), np.nan)
+        if self.settings.interval == "auto":
+            thin = self.fit.thin_differences(level, slice(first, first + 1))[0][0, others]
+        by_draws = np.isin(others, self.contrasts.not_below(first, others[np.isnan(thin)], level))
+        return others[np.where(np.isnan(thin), by_draws, ~(thin > 0))]
+
     def beside(self, level: float = 0.95) -> dict[str, list[dict[str, Any]]]:
         """Records that a leaderboard keeps beside its table, by name; a plain board has none."""
         return {}
@@ -189,8 +197,20 @@ class Bootstrap(Shown):
         return self.contrasts.beat_share
 
     def difference_interval(self, level: float = 0.95) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """(M, M) lower and upper percentile bounds of the rating of row minus column, Elo, whatever the gauge."""
-        return self.contrasts.difference_interval(level)
+        """(M, M) lower and upper bounds of the rating of row minus column, Elo, whatever the gauge.
+
+        They are percentiles of the draws. With the interval "auto" those of models with fewer than 200 battles come
+        from the penalised fit, see `BradleyTerryFit.interval`.
+        """
+        bounds = self.contrasts.difference_interval(level)
+        if self.settings.interval != "auto" or not self.fit.thin.any():
+            return bounds
+        off = ~np.eye(len(self.models), dtype=bool)
+        lower, upper = (
+            own.mask(off & ~np.isnan(thin), thin)
+            for own, thin in zip(bounds, self.fit.thin_differences(level), strict=True)
+        )
+        return lower, upper
 
     def too_few(self, min_battles: int | None = None) -> pd.Series:
         """Whether each model has too few battles for a rank: fewer than ``min_battles``.
@@ -230,7 +250,7 @@ class Bootstrap(Shown):
         Examples:
             >>> import jaxeval
             >>> print(jaxeval.bootstrap(jaxeval.simulate_battles(2_000, 4, seed=0), 200).answer())
-            model-1 leads with 1098.0 (+18.3/-17.7), ahead of all others at the 95% level
+            model-1 leads with 1097.5 (+18.6/-17.7), ahead of all others at the 95% level
         """
         ratings, ranked = self.fit.ratings, self.ranked(min_battles).to_numpy()
         rated = np.isfinite(ratings.to_numpy())
@@ -250,7 +270,7 @@ class Bootstrap(Shown):
         if len(others) == 0:
             return f"{name} is first with {rating}, the only {self.competitor.one} with a rank"
         sure = f"at the {100 * level:g}% level"
-        alike = [visible_line(self.models[j]) for j in self.contrasts.not_below(first, others, level)]
+        alike = [visible_line(self.models[j]) for j in self._not_below(first, others, level)]
         if alike:
             return f"{name} is first with {rating}; statistically tied with {named(alike, 3)} {sure}"
         have = " that have a rank" if len(among) < len(self.models) else ""

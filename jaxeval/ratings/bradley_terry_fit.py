@@ -39,7 +39,6 @@ _FAR_LOGIT = 10.0
 
 #: A model whose penalised rating errs by more than this takes a rank only if it is apart from one that errs by less.
 UNPLACED_ELO = 100.0
-_TWO_SIDED = normal_quantile(0.95)
 
 _STATUS_TEXT: dict[int, str] = {
     Status.CONVERGED: "converged",
@@ -227,8 +226,9 @@ class BradleyTerryFit(Shown):
         Args:
             level: of each interval by itself.
             kind: "auto": with ``penalty="auto"`` models with fewer than 200 battles take rating and error from the fit
-                with Firth's penalty, so that the interval of such a model is not centred on its rating; "wald": all
-                models take those of this fit. By default what the fit was asked for; intervals of draws are those of
+                with Firth's penalty, so that the interval of such a model is not centred on its rating. That of an
+                undefeated model has no upper end, and that of a winless one no lower end. "wald": all models take those
+                of this fit. By default what the fit was asked for; intervals of draws are those of
                 `bootstrap`.
 
         Raises:
@@ -238,7 +238,7 @@ class BradleyTerryFit(Shown):
             >>> import jaxeval
             >>> fit = jaxeval.fit_bradley_terry(jaxeval.simulate_battles(40, 3, seed=0))
             >>> fit.interval(0.9).round().loc["model-1"].tolist()
-            [946.0, 1085.0]
+            [942.0, 1089.0]
         """
         ends = self._wald(self.ratings, self._model_based, self.dispersion, level)
         return self.with_thin(ends, level) if (self.settings.interval if kind is None else kind) == "auto" else ends
@@ -248,17 +248,43 @@ class BradleyTerryFit(Shown):
         if not self.thin.any():
             return ends
         theta, covariance = self._penalised or Penalised(self.theta, self._model_based)
-        centre = pd.Series(self.scale.aligned_ratings(theta[None], self.theta)[0], self.ratings.index)
+        rated = np.where(self._board.active, theta, np.nan)  # these hold the gauge
+        shift = np.nanmean(self.scale.aligned_ratings(rated[None], self.theta)[0] - self.scale.unit * rated)
+        centre = pd.Series(self.scale.unit * theta + shift, self.ratings.index)
         own = self._wald(centre, covariance, self._dispersion(theta), level)
+        own.loc[self.standing == "undefeated", "upper"] = np.inf
+        own.loc[self.standing == "winless", "lower"] = -np.inf
         return ends.mask(pd.Series(self.thin, self.ratings.index), own)
 
+    def thin_differences(self, level: float, rows: slice = slice(None)) -> tuple[Float, Float]:
+        """(R, M) bounds, Elo, of the ratings of ``rows`` less all others, from the penalised fit; NaN where not `thin`.
+
+        One of the two models is thin, and both have a penalised strength. As in `interval`, clusters may widen them.
+        """
+        m = len(self.ratings)
+        if not self.thin.any():
+            none = np.full((m, m), np.nan)[rows]
+            return none, none
+        theta, covariance = self._penalised or Penalised(self.theta, self._model_based)
+        met = self.component.to_numpy() == 1
+        pair = (self.thin[rows, None] | self.thin) & met[rows, None] & met
+
+        def errors(c: Float) -> Float:
+            return np.sqrt(np.maximum(np.diag(c)[rows, None] + np.diag(c) - 2 * c[rows], 0))
+
+        half = np.sqrt(self._dispersion(theta)) * errors(covariance)
+        if self.n_clusters is not None:
+            half = np.fmax(half, widening(self.freedom, level) * errors(self._sandwich))
+        centre, half = self.scale.unit * (theta[rows, None] - theta), self.scale.unit * normal_quantile(level) * half
+        return np.where(pair, centre - half, np.nan), np.where(pair, centre + half, np.nan)
+
     def _wald(self, centre: pd.Series, covariance: Float, dispersion: float, level: float) -> pd.DataFrame:
-        half = normal_quantile(level) * np.sqrt(dispersion) * self._errors(covariance)
+        variance = np.maximum(np.diag(self.scale.covariance(covariance)), 0)
+        half = pd.Series(normal_quantile(level) * np.sqrt(dispersion * variance), self.ratings.index)
         if self.n_clusters is not None:
             of_clusters = widening(self.freedom, level) * normal_quantile(level) * self.standard_errors
             half = np.fmax(half, of_clusters)
-        half = half.where(np.isfinite(self.ratings))
-        return pd.DataFrame({"lower": centre - half, "upper": centre + half})
+        return pd.DataFrame({"lower": centre - half, "upper": centre + half}).where(np.isfinite(centre), np.nan)
 
     @cached_property
     def dispersion(self) -> float:
@@ -282,13 +308,18 @@ class BradleyTerryFit(Shown):
 
     @property
     def thin(self) -> Bool:
-        """(M,) rated models with fewer than 200 battles, whose intervals are penalised; none where that cannot be."""
+        """(M,) models with fewer than 200 battles, whose intervals are penalised; none where that cannot be.
+
+        Undefeated and winless ones are among them, whose intervals have one end.
+        """
         penalised_ = self.settings.penalty == "firth" or self._penalised is not None
         return np.asarray(self._few & penalised_)
 
     @property
     def _few(self) -> Bool:
-        return np.asarray(np.isfinite(self.ratings.to_numpy()) & (self.n_battles.to_numpy() < ENOUGH_BATTLES))
+        unbounded = self.standing.isin(["undefeated", "winless"]) & (self.component == 1)
+        known = np.isfinite(self.ratings) | unbounded
+        return np.asarray(known & (self.n_battles < ENOUGH_BATTLES))
 
     @property
     def unplaced(self) -> Bool:
@@ -304,21 +335,28 @@ class BradleyTerryFit(Shown):
         error = self.scale.unit * np.sqrt(np.maximum(own, 0) * self._dispersion(theta))  # whatever the gauge
         vague = self._few & (error > UNPLACED_ELO)
         variance = own[:, None] + own - 2 * covariance
-        far = np.abs(theta[:, None] - theta) > _TWO_SIDED * np.sqrt(np.maximum(variance, 0) * self._dispersion(theta))
+        error = np.sqrt(np.maximum(variance, 0) * self._dispersion(theta))
+        far = np.abs(theta[:, None] - theta) > normal_quantile(0.95) * error
         return np.asarray(vague & ~(far & (self._board.active & ~vague)).any(1))
 
     @cached_property
     def _penalised(self) -> Penalised | None:
         """Strengths and covariance (M, M) with Firth's penalty, where some model has few battles; else None."""
         board, options = self._likelihood, self.settings
-        plain = isinstance(board, Board) and board.graph is None
-        if not plain or options.penalty != "auto" or options.beside_firth or options.reweight or not self._few.any():
+        if (
+            not isinstance(board, Board)
+            or board.graph is not None
+            or options.penalty != "auto"
+            or options.beside_firth
+            or options.reweight
+            or not self._few.any()
+        ):
             return None
-        active, m = np.flatnonzero(board.active), len(self.ratings)
-        if m > MOST_MODELS:
+        active, m = np.flatnonzero(self.component == 1), len(self.ratings)
+        if m > MOST_MODELS or not board.active.any():
             return None
         n, wins = np.zeros((2, m, m))
-        board.fill_rated_tables(n, wins)
+        board.cells.fill_tables(board.n, board.wins, n, wins)
         n, wins = (table[np.ix_(active, active)] for table in (n, wins))
         with one_blas_thread():
             found = penalised(n, wins, board.theta[active])

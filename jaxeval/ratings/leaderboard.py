@@ -41,7 +41,7 @@ _SHOWN_FIRST = ("category", "rank", "model_name", "rating", "rating_lower", "rat
 
 
 class LeaderboardOptions(ResampleArguments, total=False):
-    """What `leaderboard` hands on to `bootstrap`."""
+    """What `leaderboard` hands on to `bootstrap`, besides ``interval``."""
 
     features: Sequence[FeatureLike]
 
@@ -52,7 +52,6 @@ def leaderboard(
     *,
     by: str | Sequence[str] | None = None,
     level: float = 0.95,
-    interval: BoardInterval = "auto",
     rank_at_most: int | Sequence[int] = (),
     min_battles: int | None = None,
     simultaneous_ranks: bool = False,
@@ -129,6 +128,7 @@ def leaderboard(
         >>> table.attrs["warnings"]
         []
     """
+    interval = options.get("interval", "auto")
     if min_battles is not None:
         min_battles = checked_integer("min_battles", min_battles)
     shown = {"level": level, "interval": interval, "min_battles": min_battles}
@@ -138,12 +138,10 @@ def leaderboard(
         with together(battles.n_processes if isinstance(battles, Battles) else 1):
             check_alike({**shown, "rank_at_most": rank_at_most})
             boards = (
-                {None: bootstrap(battles, by=None, interval=interval, **options)}
-                if by is None
-                else bootstrap(battles, by=by, interval=interval, **options)
+                {None: bootstrap(battles, by=None, **options)} if by is None else bootstrap(battles, by=by, **options)
             )
-    elif by is not None or options:
-        given = [*([] if by is None else ["by"]), *options]
+    elif by is not None or options.keys() - {"interval"}:
+        given = [*([] if by is None else ["by"]), *(name for name in options if name != "interval")]
         raise TypeError(f"a result of bootstrap() takes no {named(given, 20)}: pass these options to bootstrap()")
     if not boards:
         raise ValueError("no board to show: the mapping of bootstraps is empty")
@@ -161,8 +159,8 @@ def leaderboard(
             table.insert(7, "category", name)
         tables.append(table)
         of_slice.append([*board.warnings, *_rank_warnings(board, min_battles)])
-        own = board.answer(level, kind=how, min_battles=min_battles)
-        answers.append(own if name is None else f"{slice_title(name, board.settings.by)}: {own}")
+        said = board.answer(level, kind=how, min_battles=min_battles)
+        answers.append(said if name is None else f"{slice_title(name, board.settings.by)}: {said}")
     warnings, overlap = (boards.warnings, boards.told) if isinstance(boards, Bootstraps) else ([], "")
     warnings += of_slice[0] if names == [None] else shared_warnings(names, of_slice, list(boards.values()))
     first, word = next(iter(boards.values())), common_noun(board.competitor for board in boards.values())

@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import scipy
 
 from jaxeval.arrays import Float
 
@@ -41,7 +40,7 @@ def penalised(n: Float, wins: Float, start: Float) -> Penalised | None:
     """
     m, theta = len(start), start - start.mean()
     for _ in range(_MOST_STEPS):
-        p = scipy.special.expit(theta[:, None] - theta)
+        p = 1 / (1 + np.exp(theta - theta[:, None]))
         v = n * p * (1 - p)
         try:
             inverse = np.linalg.inv(np.diag(v.sum(1)) - v + 1 / m) - 1 / m

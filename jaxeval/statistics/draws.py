@@ -227,7 +227,10 @@ class Draws(Shown):
         return (lower, upper) if limits is None else (np.clip(lower, *limits), np.clip(upper, *limits))
 
     def not_below(self, one: int, others: NDArray[np.intp], level: float = 0.95) -> NDArray[np.intp]:
-        """Which of ``others`` (positions) are not below quantity ``one``: the `difference_interval` holds 0 or less."""
+        """Which of ``others`` (positions) are not below quantity ``one``: the `difference_interval` holds 0 or less.
+
+        An end that is 0 up to the precision of the draws is 0.
+        """
         found = []
         for start in range(0, len(others), _BLOCK):
             part = others[start : start + _BLOCK]
@@ -237,7 +240,7 @@ class Draws(Shown):
             limits = comparison.square_limits(self.limits, len(self.names))
             own = None if limits is None else (limits[0][one, part], limits[1][one, part])
             lower, _ = self._widened(estimate, comparison.draw_bounds(apart, level, own), level, own)
-            found.append(part[~(lower > 0)])
+            found.append(part[~(lower > self.precision)])
         return np.concatenate(found) if found else others
 
     def ranked(self, among: Bool | None = None) -> Bool:

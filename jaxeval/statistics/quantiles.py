@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.arrays import Float, Int
@@ -25,7 +25,7 @@ def normal_quantile(level: float) -> float:
     Raises:
         ValueError: ``level`` is not between 0 and 1.
     """
-    return float(scipy.special.ndtri((1 + checked_level(level)) / 2))
+    return NormalDist().inv_cdf((1 + checked_level(level)) / 2)
 
 
 def wilson(p: ArrayLike, n: ArrayLike, level: float) -> tuple[Float, Float]:

@@ -62,6 +62,13 @@ def plus_minus(rating: float, lower: float, upper: float, decimals: int = 1) -> 
     return f"{upper - rating:+.{decimals}f}/{lower - rating:+.{decimals}f}"
 
 
+def penalised_line(table: pd.DataFrame) -> str:
+    """Which intervals of a `leaderboard` table come from the penalised fit."""
+    own = competitor_of(table.attrs["settings"])
+    n = table.attrs["settings"].get("n_penalised", 0)
+    return f"intervals of {own.counted(n)} under 200 votes are from a penalised fit (Firth)" if n else ""
+
+
 def rank_spread(row: dict[Any, Any]) -> str:
     """The ranks that the data leave open to a model, as "2-5"; empty for a model without a rank."""
     import pandas as pd
@@ -106,7 +113,7 @@ def settings_lines(table: pd.DataFrame) -> list[str]:
     interval, n_thin = settings["interval"], settings.get("n_penalised", 0)
     if interval == "auto":
         interval = "percentile"
-        weights += f"; intervals of {own.counted(n_thin)} under 200 votes from a penalised fit" if n_thin else ""
+        weights += f"; {penalised_line(table)}" if n_thin else ""
     if "prior_spread" in settings:
         draw, weights = "draw", f"; spreads about {settings['prior_spread']:g} Elo or less before the battles"
     return [

@@ -163,9 +163,9 @@ class TestJson:
         votes, out = tmp_path / "votes.csv", tmp_path / "board.json"
         pd.DataFrame(rows, columns=["model_a", "model_b", "winner"]).to_csv(votes, index=False)
         arguments = ["leaderboard", str(votes), "--resamples", "20", "--seed", "7", "--out", str(out)]
-        assert CliRunner().invoke(main, arguments).exit_code == 0
+        assert CliRunner().invoke(main, [*arguments, "--interval", "percentile"]).exit_code == 0
         content = json.loads(out.read_text(), parse_constant=pytest.fail)
-        expected = jaxeval.leaderboard(jaxeval.read_battles(votes), n_resamples=20, seed=7)
+        expected = jaxeval.leaderboard(jaxeval.read_battles(votes), n_resamples=20, seed=7, interval="percentile")
         board = {row["model_name"]: row for row in content["rows"]}
         assert np.isneginf(expected.set_index("model_name").loc["c", "rating_lower"])
         assert board["c"]["rating_lower"] is None

@@ -19,7 +19,7 @@ from jaxeval.cli.console import PlainConsole
 from jaxeval.cli.evaluators import study_evaluators
 from jaxeval.cli.judge_screen import judge_screen
 from jaxeval.cli.references import study_references
-from jaxeval.cli.report import _leader, leaderboard_screen
+from jaxeval.cli.report import leaderboard_screen
 from jaxeval.cli.screens import Column, Grid, Screen, grid_of, print_screen
 from jaxeval.cli.soft_elo_screens import calibration_screen, held_out_screen, prediction_screen
 from jaxeval.cli.tables import one_line_cell, study_findings
@@ -151,7 +151,7 @@ def references(tmp_path_factory):
 
 
 SCREENS = {
-    "leaderboard": (leaderboard, "model-01 leads with "),
+    "leaderboard": (leaderboard, "model-01 is first with "),
     "slices": (slices, "language = "),
     "compare-boards": (comparison, "none of 6 models moved at the 95% level; the largest difference is that of "),
     "judge": (judge, "Believe PPI++"),
@@ -311,22 +311,6 @@ class TestWarnings:
         text = shown(Screen([], [], warnings=warnings), 100)
         assert "more warnings (--full prints all)" in text
         assert len(text.splitlines()) <= LINES
-
-
-@pytest.mark.parametrize(
-    ("rank_worst", "rank_of_last", "said"),
-    [
-        (1, 3, "ahead of all others at the 95% level"),
-        (3, 3, "the data leave it ranks 1 to 3 at the 95% level"),
-        (1, None, "ahead of all others that have a rank at the 95% level"),
-    ],
-)
-def test_who_leads(rank_worst, rank_of_last, said):
-    """Nobody is ahead of models that the data cannot rank, or of those that may be better."""
-    columns = {"rating": 1100.0, "rating_lower": 1050.0, "rating_upper": 1150.0, "tier": [1, 2, None]}
-    names = {"model_name": ["a", "b", "c"], "rank": [1, 2, rank_of_last], "rank_worst": [rank_worst, 3, 3]}
-    block = pd.DataFrame(names | columns)
-    assert _leader(None, block, 0.95).endswith(said)
 
 
 @pytest.mark.parametrize("value", [pd.NA, pd.NaT, None, float("nan")])

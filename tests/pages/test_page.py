@@ -240,7 +240,7 @@ def test_thirty_thousand_competitors(tmp_path):
 def test_no_finite_interval_and_two_models(tmp_path):
     table = pd.DataFrame({"model_a": ["a"] * 6, "model_b": ["b"] * 6, "winner": ["tie"] * 6})
     battles = jaxeval.Battles.from_pandas(table)
-    (shown,) = data_of(written(tmp_path, board_of(battles), battles=battles))["boards"]
+    (shown,) = data_of(written(tmp_path, board_of(battles, penalty="none"), battles=battles))["boards"]
     assert "no model of this board has an interval: nothing shows how uncertain its ratings are" in shown["notes"]
 
 

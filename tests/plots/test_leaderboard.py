@@ -88,7 +88,8 @@ def test_a_board_without_ratings_is_drawn(tmp_path):
 def test_unrated_models_and_infinite_bounds_can_be_drawn(tmp_path):
     rows = [("a", "b", "model_a"), ("b", "a", "model_a"), ("b", "c", "model_a"), ("c", "a", "model_a")]
     rows += [("d", "a", "model_a")]
-    table = jaxeval.leaderboard(pd.DataFrame(rows, columns=["model_a", "model_b", "winner"]), n_resamples=50)
+    votes = pd.DataFrame(rows, columns=["model_a", "model_b", "winner"])
+    table = jaxeval.leaderboard(votes, n_resamples=50, interval="percentile", min_battles=0)
     assert np.isinf(table["rating_upper"]).any()
     save_leaderboard(table, tmp_path / "board.svg")
     text = (tmp_path / "board.svg").read_text()

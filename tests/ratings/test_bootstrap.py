@@ -798,7 +798,9 @@ class TestDegenerate:
         assert np.isfinite(board.draws[:, core]).mean() > 0.95
         interval = board.interval(0.8)
         assert interval[core].notna().all(axis=None)
-        assert interval[~core].isna().all(axis=None)
+        assert interval[~core].drop("u").isna().all(axis=None)
+        assert interval.loc["u", "lower"] > 1000  # never lost a point
+        assert interval.loc["u", "upper"] == np.inf
         assert board.standard_errors[~core].isna().all()
         assert board.beat_share.loc["u"].isna().all()
         assert any("u: never lost a point" in w for w in board.warnings)

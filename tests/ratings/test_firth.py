@@ -403,7 +403,7 @@ def test_the_command(tmp_path):
     plain = CliRunner().invoke(main, arguments)
     assert "unrated" in plain.output
     assert "too few games to say who leads: b is first with" in plain.output
-    assert "intervals of 2 models under 200 votes from a penalised fit" in " ".join(plain.output.split())
+    assert "intervals of 3 models under 200 votes are from a penalised fit (Firth)" in " ".join(plain.output.split())
     out = tmp_path / "board.json"
     result = CliRunner().invoke(main, [*arguments, "--penalty", "firth", "--interval", "wald", "--out", str(out)])
     assert result.exit_code == 0, result.output

@@ -209,9 +209,13 @@ class TestUnrated:
     def test_they_come_last_without_a_rank(self, odd_table):
         assert odd_table.model_name.tolist()[-4:] == ["unbeaten", "island", "islet", "hopeless"]
         last = odd_table.iloc[-4:]
-        for column in ("rank", "rank_best", "rank_worst", "tier", "rating_lower", "rating_upper", "variance"):
+        for column in ("rank", "rank_best", "rank_worst", "tier", "variance"):
             assert last[column].isna().all(), column
             assert odd_table[column].iloc[:-4].notna().all(), column
+        assert last["rating_lower"].iloc[0] > 1000  # the penalised fit knows that it is no weak one
+        assert last["rating_upper"].iloc[-1] < last["rating_lower"].iloc[0]
+        assert [last["rating_upper"].iloc[0], last["rating_lower"].iloc[-1]] == [np.inf, -np.inf]
+        assert last[["rating_lower", "rating_upper"]].iloc[1:3].isna().all(axis=None)
 
     def test_their_rating_says_why(self, odd_table):
         last = odd_table.iloc[-4:].set_index("model_name")

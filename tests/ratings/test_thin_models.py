@@ -136,6 +136,25 @@ def test_a_model_that_beat_all_has_a_rank_and_one_of_five_votes_has_none():
         assert list(fit.ratings.index[fit.unplaced]) == ["five"]
 
 
+def test_differences_of_few_battles_are_penalised(few, rich):
+    """By hand from the penalised fit; pairs of models with many battles have percentiles."""
+    board, firth = jaxeval.bootstrap(few, 100), jaxeval.fit_bradley_terry(few, penalty="firth")
+    lower, upper = board.difference_interval(0.9)
+    error = firth.dispersion * firth._model_based
+    a, b = 1, 4
+    half = norm.ppf(0.95) * np.sqrt(error[a, a] + error[b, b] - 2 * error[a, b])
+    centre = firth.theta[a] - firth.theta[b]
+    np.testing.assert_allclose(
+        [lower.iloc[a, b], upper.iloc[a, b]], ELO * np.array([centre - half, centre + half]), 1e-5
+    )
+    assert np.isnan(np.diag(lower)).all()
+    np.testing.assert_allclose(lower, -upper.T)
+    board = jaxeval.bootstrap(rich, 100)
+    differs = board.difference_interval()[0] != board.contrasts.difference_interval()[0]
+    assert differs.loc["new", "m0"]
+    assert not differs.drop(["new", "newest"]).drop(columns=["new", "newest"]).to_numpy()[~np.eye(6, dtype=bool)].any()
+
+
 class TestTheAnswer:
     def test_it_names_the_models_whose_difference_holds_0(self):
         rng, seen = np.random.default_rng(5), set()
@@ -192,7 +211,7 @@ def test_errors_of_one_loud_voter():
     assert fit.n_effective_clusters == pytest.approx(1350**2 / (size**2).sum())
     assert fit.n_clusters == 60
     assert 7 < fit.freedom < fit.n_effective_clusters
-    assert any("60 clusters, of such unequal size that they are worth 9 equal ones" in x for x in fit.warnings)
+    assert any("60 clusters, of such unequal size that they are worth 8 equal ones" in x for x in fit.warnings)
     half = fit.interval()["upper"] - fit.ratings
     robust, plain = t.ppf(0.975, fit.freedom) * fit.standard_errors, norm.ppf(0.975) * fit.standard_errors_hessian
     np.testing.assert_allclose(half, np.maximum(robust, plain * np.sqrt(fit.dispersion)))
