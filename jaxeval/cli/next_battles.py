@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 _goal_options = several_options(
     click.option("--goal", type=click.Choice(["board", "top", "pair", "newcomer"]),
                  help="What the battles should tell: all ratings (board; random pairs do as well if all have as many "
-                 "votes), those of the best (top), a difference (pair), or one rating (newcomer). [the one that --top-size, --pair or --newcomer is about, else "
-                 "board]"),
+                 "votes), those of the best (top), a difference (pair), or one rating (newcomer). [the one that "
+                 "--top-size, --pair or --newcomer is about, else board]"),
     top_size_option(None, fewest=2, text="By default 10 with --goal top."),
     click.option("--pair", nargs=2, metavar="A B", help="The difference of two models."),
     click.option("--newcomer", metavar="NAME", help="The rating of one model, which alone meets others; the files need "

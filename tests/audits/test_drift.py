@@ -58,7 +58,7 @@ def test_intervals_of_steps_that_were_chosen_hold_them():
     for seed in range(100):
         found = jaxeval.drift(simulated(("m2", 4, 60), seed=seed, n=330), "when", seed=seed).changes
         own = found[found["model"] == "m2"]
-        held += ((own["lower"] <= 60) & (60 <= own["upper"])).tolist()
+        held += ((own["lower"] <= 60) & (own["upper"] >= 60)).tolist()
         ratio += (own["difference"] / 60).tolist()
     assert len(held) > 20
     assert np.mean(held) >= 0.95
