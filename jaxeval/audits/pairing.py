@@ -69,7 +69,7 @@ class Pairing(PartResult):
         text = (
             f"Who meets whom follows from the results so far: for every 100 Elo that results put a {own.one} too high, "
             f"its next opponents are {size} ({told}). Intervals take pairs as given: where running ratings chose them, "
-            "95% intervals of simulated boards held 87%."
+            "95% intervals of simulated boards held 87% to 94%."
         )
         return [Finding(_PART, Severity.CAUTION, text)]
 
@@ -97,8 +97,9 @@ def followed(battles: Battles, board: Board, times: Float) -> Followed:
 
     The error e of a model before a vote is the sum of its residuals so far, at the fit of all votes, divided by their
     information. x is the strength of its opponent, less the mean of those that play at that time, each as often as it
-    does. Both are centred by model within each of a few parts of the time. If results do not choose pairs, the sum of e x over the two sides of a vote has
-    mean 0, however unequal models' shares are; so the sum over votes is divided by the root of its squares.
+    does. Both are centred by model within each of a few parts of the time. If results do not choose pairs, the sum of
+    e x over the two sides of a vote has mean 0, however unequal models' shares are; so the sum over votes is divided by
+    the root of its squares.
     """
     active = board.active[battles.model_a] & board.active[battles.model_b] & np.isfinite(times)
     a, b, when = battles.model_a[active], battles.model_b[active], times[active]

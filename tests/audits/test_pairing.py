@@ -44,7 +44,7 @@ def test_matched_pairs_are_told_and_random_ones_are_not(tmp_path):
     text = found.verdict[0]
     assert text.startswith("Who meets whom follows from the results so far: for every 100 Elo that results put a model")
     assert "Elo stronger (z " in text
-    assert "held 87%" in text
+    assert "held 87% to 94%" in text
     played(1).to_csv(tmp_path / "votes.csv", index=False)
     line = ["audit", str(tmp_path / "votes.csv"), "--target", "target", "--time", "time", "--parts", "pairing"]
     told = " ".join(CliRunner().invoke(main, line, catch_exceptions=False).output.split())
