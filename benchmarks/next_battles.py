@@ -11,6 +11,9 @@ Misfit: boards of 20 models, each pair of which is 0.4 logits (standard deviatio
 pairs come first, then ten batches of 300 that are planned for the top five. The truth is what equally frequent pairs
 give. Fits weigh all votes alike, or by inverse propensities.
 
+Board: errors of all ratings of 20 models after more votes, planned for the board or of random pairs, where votes so far
+are of random pairs, or some models have many more than others. "expected": the widths that the first plan tells.
+
 Time: `next_battles` and `plan_votes` on a board of 300 models, after compiling.
 """
 
@@ -28,10 +31,13 @@ from jaxeval import BradleyTerryFit
 from jaxeval.arrays import Float
 from jaxeval.execution.blas import one_blas_thread
 from jaxeval.planning.information import expected_gains, information_of
+from jaxeval.ratings.gauge import ELO_PER_LOGIT
 
 DEFAULTS = {"boards": 40}
 SHARE_OF_WIDTH, TOP = 0.8, 10
 BATCH, MOST_VOTES = 250, 100_000
+#: Votes so far, votes to come, batches, spread of strengths (logits), and the exponent of how often models play.
+BOARDS = ((600, 1000, 1, 0.7, 0.0), (600, 1000, 1, 0.7, 1.0), (2000, 1000, 1, 0.7, 1.3), (1000, 3000, 5, 1.2, 0.0))
 
 
 class Crowd:
@@ -45,6 +51,13 @@ class Crowd:
         """Results of pairs, a row each."""
         a, b = (self.names.get_indexer(pairs[side]) for side in ("model_a", "model_b"))
         return pairs.assign(target=(self.rng.random(len(pairs)) < self.chance[a, b]).astype(float))
+
+    def uneven(self, n: int, exponent: float) -> pd.DataFrame:
+        """Votes on ``n`` pairs of models that are drawn by a power of a rank, so that some have many more."""
+        share = self.rng.permutation(np.arange(1, len(self.names) + 1) ** -exponent)
+        sides = self.rng.choice(len(share), (2, 3 * n), p=share / share.sum())
+        a, b = sides[:, sides[0] != sides[1]][:, :n]
+        return self.votes(pd.DataFrame({"model_a": self.names[a], "model_b": self.names[b]}))
 
     def at_random(self, n: int) -> pd.DataFrame:
         """Votes on ``n`` pairs at random, with their propensity and the weight 1."""
@@ -134,6 +147,46 @@ def misfit(n_boards: int, random: float) -> list[dict[str, Any]]:
     return rows
 
 
+def board_errors(n_boards: int) -> list[dict[str, Any]]:
+    """A row for each of `BOARDS`: errors (Elo) of all ratings after planned votes, and after those of random pairs."""
+    rows, columns = [], ["model_a", "model_b", "target"]
+    for n_first, n_new, batches, spread, exponent in BOARDS:
+        found = []
+        for seed in range(n_boards):
+            theta = np.random.default_rng([5, seed]).normal(0, spread, 20)
+            crowd = Crowd(expit(theta[:, None] - theta), seed)
+            truth = pd.Series(1000 + ELO_PER_LOGIT * (theta - theta.mean()), crowd.names)
+            first = crowd.uneven(n_first, exponent)[columns]
+            votes, expected = first, []
+            for batch in range(batches):
+                fit = jaxeval.fit_bradley_terry(votes, ridge=0.01)
+                plan = jaxeval.next_battles(fit, n_new // batches, goal="board", seed=100 * seed + batch)
+                expected.append(plan.expected.loc["planned", "width"] / plan.expected.loc["at random", "width"])
+                votes = pd.concat([votes, crowd.votes(plan.each())[columns]], ignore_index=True)
+            random = pd.concat([first, crowd.at_random(n_new)[columns]], ignore_index=True)
+            errors = [jaxeval.fit_bradley_terry(own, ridge=0.01).ratings - truth for own in (votes, random)]
+            found.append([(own**2).mean() for own in errors] + [expected[0]])
+        planned, at_random, told = np.mean(found, 0)
+        both = np.array(found)[:, :2]
+        rows.append(
+            {
+                "first": n_first,
+                "new": n_new,
+                "batches": batches,
+                "spread_logits": spread,
+                "exponent": exponent,
+                "planned_elo": np.sqrt(planned),
+                "at_random_elo": np.sqrt(at_random),
+                "ratio": np.sqrt(planned / at_random),
+                "standard_error": (both[:, 0] - both[:, 1]).std(ddof=1) / np.sqrt(n_boards) / (2 * at_random),
+                "expected_ratio": told,
+                "boards": n_boards,
+            }
+        )
+        print(rows[-1], flush=True)
+    return rows
+
+
 def speed() -> dict[str, Any]:
     """Seconds on a board of 300 models with 60,000 votes."""
     fit = jaxeval.fit_bradley_terry(jaxeval.simulate_battles(60_000, 300))
@@ -166,10 +219,11 @@ def main() -> None:
     }
     print(narrowing, flush=True)
     rows = [row for random in (0.2, 0.5, 1.0) for row in misfit(n_boards, random)]
+    boards = board_errors(5 * n_boards)
     times = speed()
     print(times)
     if n_boards >= DEFAULTS["boards"]:
-        save("next_battles", {"narrowing": narrowing, "misfit": rows, "seconds": times})
+        save("next_battles", {"narrowing": narrowing, "misfit": rows, "board": boards, "seconds": times})
 
 
 if __name__ == "__main__":

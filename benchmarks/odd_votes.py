@@ -8,7 +8,7 @@ the other model than they prefer. Honest voters may differ in taste: each likes 
 logits.
 Blocks: 1,500 voters of 3 to 20 votes on 12 models, some of whom always choose one model.
 Drift: 6,000 votes on 8 models in 12 weeks, a quarter of even battles tied; one model takes a step, or none. Or voters
-of 20 votes with tastes, with and without ``cluster=``.
+of 20 votes with tastes, with and without ``cluster=``. Counted are false alarms, steps found, and intervals that hold.
 Five times as many boards are simulated for drift and looks.
 Looks: 100, at 60 or 300 to 6,000 votes on 6 models, at the difference of two of them.
 """
@@ -116,7 +116,7 @@ def drifting(n_boards: int) -> Iterator[dict[str, Any]]:
     start = pd.Timestamp("2026-01-05")
     for step, taste, cluster in ((0, 0, None), (0, 0.8, None), (0, 0.8, "voter"), (50, 0, None), (100, 0, None)):
         rng = np.random.default_rng([3, step])
-        hits, false, near = [], [], []
+        hits, false, near, held, size, missed = [], [], [], [], [], []
         for seed in range(n_boards):
             if taste:
                 votes = simulated(rng, np.full(300, 20), 8, taste)
@@ -133,9 +133,15 @@ def drifting(n_boards: int) -> Iterator[dict[str, Any]]:
             hit = changes["model"] == "m00"
             hits.append(bool(hit.any()))
             false.append(bool((~hit).any() or hit.sum() > 1) if step else len(changes) > 0)
+            holds = hit & (changes["lower"] <= step) & (step <= changes["upper"])
+            held += holds[hit].tolist()
+            size += changes.loc[hit, "difference"].tolist()
+            missed.append(not holds.all())
             near += (pd.to_datetime(changes.loc[hit, "period"]) - start).dt.days.div(7).sub(6).abs().le(1).tolist()
         row = {"part": "drift", "step_elo": step, "taste": taste, "cluster": cluster, "any_false": np.mean(false)}
-        yield row | ({"found": np.mean(hits), "within_a_week": np.mean(near)} if step else {})
+        row |= {"any_missed": np.mean(missed)}
+        found = {"found": np.mean(hits), "within_a_week": np.mean(near), "held": np.mean(held)}
+        yield row | (found | {"told_by_true": np.mean(size) / step} if step else {})
 
 
 def looks(n_boards: int) -> Iterator[dict[str, Any]]:

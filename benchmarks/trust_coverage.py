@@ -37,7 +37,7 @@ FIRTH = 'a warning suggests `penalty="firth"` with `interval="wald"`'
 #: Below so many items or clusters a board of scores warns.
 FEW_ITEMS = 30
 FEW = "a warning says that intervals from so few depend on how scores are distributed"
-BORROWED = "the battles cannot show that the spread is large, and the prior makes large spreads improbable"
+BORROWED = "intervals of a posterior hold on average over the prior of spreads, and not for each spread by itself"
 #: The one miss of Wilson's interval: what it holds can be counted here.
 CHANCE = "by chance: summed over all possible counts, the interval holds .944 here"
 
@@ -190,6 +190,10 @@ def audits() -> tuple[str, Iterator[Row]]:
                     else ""
                 )
                 yield row("drift Drift", "no change is reported", case, 1 - cell["any_false"], None, n, note=note)
+            elif cell["part"] == "drift":
+                n_found = round(n * cell["found"])
+                case = f"step of {cell['step_elo']} Elo, where it is found"
+                yield row("drift Drift", "interval of the step that is largest", case, cell["held"], None, n_found)
             if cell["part"] == "voters" and cell["odd"] == "none":
                 case = f"300 honest voters, tastes of {cell['taste']:g} logits"
                 yield row("who_votes WhoVotes", "no voter is reported", case, 1 - cell["any_false_preference"], None, n)

@@ -144,8 +144,9 @@ LINES = [
 
     # Audits
     Broken("the level of drift is halved", "audits/drift.py",
-           "np.quantile(first.largest, 1 - alpha, ", "np.quantile(first.largest, 1 - alpha / 2, ",
-           "audits/test_drift.py"),
+           "_quantile(first, 1 - alpha)", "_quantile(first, 1 - alpha / 2)", "audits/test_drift.py"),
+    Broken("intervals of steps forget that these were chosen", "audits/drift.py",
+           "half = largest * ", "half = 1.96 * ", "audits/test_drift.py"),
     Broken("a fall of a rating has the p of none", "audits/drift.py",
            "test.of_unit >= np.abs(own)[:, None]", "test.of_unit >= own[:, None]", "audits/test_drift.py"),
     Broken("a step begins a period late", "audits/change_points.py",

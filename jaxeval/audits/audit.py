@@ -13,6 +13,7 @@ from jaxeval.audits.audited import AuditArguments, Audited, AuditOptions
 from jaxeval.audits.board import audited_board
 from jaxeval.audits.drift import audited_drift
 from jaxeval.audits.goodness_of_fit import audited_goodness_of_fit
+from jaxeval.audits.pairing import audited_pairing
 from jaxeval.audits.parts import Part
 from jaxeval.audits.rank_evidence import audited_ranks
 from jaxeval.audits.replication import replicated
@@ -33,6 +34,7 @@ PARTS = (
     Part("replication", "Would it hold again?", replicated),
     Part("who_votes", "Who votes?", audited_votes, needs=("voter",)),
     Part("drift", "Did ratings change over time?", audited_drift, needs=("time",)),
+    Part("pairing", "Did results choose who meets whom?", audited_pairing, needs=("time",)),
     Part("anytime_intervals", "What may be said by somebody who looks every day?", audited_anytime),
 )
 

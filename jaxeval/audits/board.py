@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.audits.audited import Audited
+from jaxeval.audits.fewest_result import LEVEL
 from jaxeval.audits.findings import Finding, Severity
 from jaxeval.audits.parts import PartResult
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
@@ -40,6 +41,11 @@ class AuditedBoard(PartResult):
         error = fit.difference_standard_errors.loc[first, second]
         known = f"standard error {error:.1f}" if np.isfinite(error) else "its standard error is not known"
         lead = f"{visible_line(first)} leads {visible_line(second)} by {gap:.1f} Elo ({known})"
+        rated = table["rating"][table["rank"].notna()]
+        level = table["model_name"][: int((rated >= rated.iloc[0] - LEVEL).sum())]
+        if len(level) > 1:
+            which = f"all {own.counted(len(level))}" if len(level) == len(table) else named([*map(visible_line, level)])
+            lead = f"{which} are level, and none leads"
         found = [Finding(_PART, Severity.NOTE, f"Of {votes}, {lead}.")]
         outside = table.loc[table["rank"].isna(), "model_name"]
         if len(outside):

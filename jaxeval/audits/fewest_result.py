@@ -11,7 +11,7 @@ import pandas as pd
 from jaxeval.audits.findings import Finding, Severity
 from jaxeval.audits.parts import PartResult
 from jaxeval.tables.shown import View, settings_line
-from jaxeval.wording import MODEL, Noun, counted, visible_line
+from jaxeval.wording import MODEL, Noun, counted, named, visible_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 PART = "fewest_votes"
 #: If so small a share of the votes decides something, this is serious, or asks for caution; so few voters are serious.
 _SERIOUS, _CAUTION, _FEW_VOTERS = 0.001, 0.01, 3
+#: Ratings that differ by so little (Elo) are level: a fit leaves this much of no difference.
+LEVEL = 1e-6
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,8 +67,16 @@ class FewestVotes(PartResult):
         """The neighbours, the borders, the models removed, and the votes that are changed."""
         return {"": self.table, "borders": self.borders, "models": self.models, "changes": self.changes}
 
+    @property
+    def _level(self) -> pd.Series:
+        """Which neighbours have equal ratings: between them there is no order that votes could change."""
+        return self.table["gap"] <= LEVEL
+
     def findings(self) -> list[Finding]:
         """How few votes change #1 and other places, and what any one model decides."""
+        if self._level.all():
+            text = f"All {self.competitor.counted(len(self.table) + 1)} are level: there is no order that votes could "
+            return [Finding(PART, Severity.SERIOUS, f"{text}change, and any one more win makes one.")]
         return [*self._of_first(), *self._of_neighbours(), *self._of_borders(), *self._of_models()]
 
     def figures(self) -> dict[str, Figure]:
@@ -84,6 +94,10 @@ class FewestVotes(PartResult):
         return f"of {self.n_votes:,} ({f'{share:.2%}' if share >= 0.00005 else 'less than 0.01%'})"
 
     def _of_first(self) -> list[Finding]:
+        if self._level.iloc[0]:
+            level = [self.table["above"].iloc[0], *self.table["below"][self._level.cummin()]]
+            text = f"No {self.competitor.one} is #1 by itself: {named(list(map(visible_line, level)))} are level."
+            return [Finding(PART, Severity.SERIOUS, text)]
         row = self.borders.iloc[0]
         first = self.table["above"].iloc[0]
         ways = [name for name in ("dropped", "flipped", "added") if not pd.isna(row[name])]
@@ -102,7 +116,7 @@ class FewestVotes(PartResult):
         return found
 
     def _of_neighbours(self) -> list[Finding]:
-        known = self.table.dropna(subset=["dropped"])
+        known = self.table[~self._level].dropna(subset=["dropped"])
         if not len(known):
             return []
         few = int((known["dropped"] <= _SERIOUS * self.n_votes).sum())

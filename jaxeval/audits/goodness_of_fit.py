@@ -66,6 +66,9 @@ def goodness_of_fit(
     signs of the residuals of whole clusters. With soft targets, weights, ``features`` or a model of ``ties``, but
     without clusters, they come from random signs of the residuals of single votes.
 
+    It sees results of pairs added up over all votes, and not whose they are: two populations of opposed tastes, half of
+    the votes each, were found on 23 % of simulated boards alone. Look at slices, and at `who_votes`, for such.
+
     Only models with a finite rating take part. docs/goodness-of-fit.md says how often honest boards are rejected.
 
     Args:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,9 +34,9 @@ if TYPE_CHECKING:
 
 _goal_options = several_options(
     click.option("--goal", type=click.Choice(["board", "top", "pair", "newcomer"]),
-                 help="What the battles should tell: all ratings (board), those of the best (top), a difference "
-                 "(pair), or one rating (newcomer). [the one that --top-size, --pair or --newcomer is about, else "
-                 "board]"),
+                 help="What the battles should tell: all ratings (board; random pairs do as well if all have as many "
+                 "votes), those of the best (top), a difference (pair), or one rating (newcomer). [the one that "
+                 "--top-size, --pair or --newcomer is about, else board]"),
     top_size_option(None, fewest=2, text="By default 10 with --goal top."),
     click.option("--pair", nargs=2, metavar="A B", help="The difference of two models."),
     click.option("--newcomer", metavar="NAME", help="The rating of one model, which alone meets others; the files need "
@@ -101,9 +102,9 @@ def next_battles(
 ) -> None:
     """Which battles to judge next, on top of the votes in FILES, so that they tell most.
 
-    Every battle comes with its propensity, the chance to be chosen. Give it to the fit with the new votes
-    (`leaderboard --propensity`), as chosen pairs bias ratings where the ratings misfit. --out writes a row for each
-    pair; into a folder it also writes each.csv, with a row for each battle.
+    Rate the new votes together with the old ones, all with equal weights. Chosen pairs move ratings that misfit: the
+    screen names a command that checks it. That fit weighs battles by their propensity, the chance to be chosen. --out
+    writes a row for each pair; into a folder it also writes each.csv, with a row for each battle.
     """
     from jaxeval.planning import next_battles as planning
     from jaxeval.planning.vote_counts import plan_votes
@@ -131,13 +132,14 @@ def next_battles(
         present(_questions(table, battles.report, fit.warnings), outputs)
         return
     found = planning.next_battles(fit, k, width=width[0] if width else None, seed=seed, **aim)
-    proposed = _proposed(found, battles.report, [*found.warnings, *fit.warnings])
+    folder = outputs.out if outputs.to_folder and outputs.out is not None else Path("FOLDER")
+    proposed = _proposed(found, battles.report, [*found.warnings, *fit.warnings], folder / "each.csv")
     if outputs.to_folder:
         proposed = proposed._replace(tables={**proposed.tables, "each": found.each()})
     present(proposed, outputs)
 
 
-def _proposed(found: NextBattles, report: object, warnings: Sequence[str]) -> Findings:
+def _proposed(found: NextBattles, report: object, warnings: Sequence[str], judged: Path) -> Findings:
     from jaxeval.cli.screens import Screen, grid_of
     from jaxeval.tables.shown import settings_line
 
@@ -158,7 +160,11 @@ def _proposed(found: NextBattles, report: object, warnings: Sequence[str]) -> Fi
         ]
         by = f"Expected intervals by {own.one} (width, Elo)"
         more = [grid_of(found.by_model, by, _cell, rows=own, competitor=own)]
-        return Screen(found.sentences[:1], grids, more, found.sentences[1:], notes, warnings)
+        advice = found.sentences[1:]
+        if "inverse propensities" in found.expected.index:
+            line = shlex.join(["jaxeval", "leaderboard", str(judged), "--propensity", "propensity"])
+            advice.append(f"The check, once {judged.name} (--out FOLDER) has its winners: {line}")
+        return Screen(found.sentences[:1], grids, more, advice, notes, warnings)
 
     return Findings(
         screen=screen,

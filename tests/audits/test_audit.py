@@ -173,6 +173,17 @@ def test_a_board_of_ties_alone_is_audited():
     assert found.fewest_votes["added"].tolist() == [1, 1]
     assert "ties" in found.absent["goodness_of_fit"]
     assert "no difference of two ratings has a standard error" in found.absent["anytime_intervals"]
+    assert found["fewest_votes"].findings()[0].text.startswith("All 3 models are level: there is no order that votes")
+    assert found["board"].findings()[0].text == "Of 400 votes between 3 models, all 3 models are level, and none leads."
+    assert not any("ahead of" in sentence or "#1" in sentence for sentence in found.verdict)
+
+
+def test_models_that_are_level_at_the_top_do_not_lead():
+    wins = pd.DataFrame({"model_a": ["a", "b"] * 10, "model_b": "c", "winner": ["model_a"] * 16 + ["model_b"] * 4})
+    found = jaxeval.audit(wins, parts=["board", "fewest_votes"], **RUN)
+    assert found["board"].findings()[0].text == "Of 20 votes between 3 models, a, b are level, and none leads."
+    assert found["fewest_votes"].findings()[0].text == "No model is #1 by itself: b, a are level."
+    assert not any("a passes b" in sentence or "b passes a" in sentence for sentence in found.verdict)
 
 
 def test_one_cluster_tells_nothing():

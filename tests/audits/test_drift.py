@@ -39,14 +39,30 @@ def test_a_step_is_found_where_it_is_and_its_opponents_are_left_alone():
 
 def test_the_difference_is_that_of_a_fit_in_which_the_model_is_two():
     votes = simulated(("m2", 7, 120))
-    found = jaxeval.drift(votes, "when").changes.iloc[0]
+    drift = jaxeval.drift(votes, "when")
+    found = drift.changes.iloc[0]
     late = votes["when"] >= pd.Timestamp(found["period"])
     for side in ("model_a", "model_b"):
         votes[side] = votes[side].astype(str).where(~late | (votes[side] != "m2"), "late")
     fit = jaxeval.fit_bradley_terry(votes)
     assert found["difference"] == pytest.approx(fit.ratings["late"] - fit.ratings["m2"], abs=1e-6)
-    half = 1.959964 * fit.difference_standard_errors.loc["late", "m2"]
-    assert found["upper"] - found["difference"] == pytest.approx(half, rel=1e-6)
+    error = fit.difference_standard_errors.loc["late", "m2"]
+    assert found["upper"] - found["difference"] == pytest.approx(drift.critical * error, rel=1e-6)
+    assert drift.critical > 3  # of all models and weeks, and not of one that was known before
+
+
+@pytest.mark.slow
+def test_intervals_of_steps_that_were_chosen_hold_them():
+    """100 boards with a step of 60 Elo. With 1.96 errors, .86 of these intervals would hold."""
+    held, ratio = [], []
+    for seed in range(100):
+        found = jaxeval.drift(simulated(("m2", 4, 60), seed=seed, n=330), "when", seed=seed).changes
+        own = found[found["model"] == "m2"]
+        held += ((own["lower"] <= 60) & (own["upper"] >= 60)).tolist()
+        ratio += (own["difference"] / 60).tolist()
+    assert len(held) > 20
+    assert np.mean(held) >= 0.95
+    assert np.mean(ratio) > 1.2  # as its docstring says
 
 
 def test_two_steps_of_a_model_and_one_of_another():

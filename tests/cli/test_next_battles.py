@@ -1,4 +1,5 @@
 import json
+import shlex
 
 import numpy as np
 import pandas as pd
@@ -41,14 +42,17 @@ def test_a_list_of_battles(votes, fit, tmp_path):
 
 
 def test_the_new_votes_come_back_with_their_propensity(votes, fit, tmp_path):
-    plan, day = tmp_path / "plan", tmp_path / "day.csv"
-    assert run(votes, "--k", 200, "--out", plan, "--quiet").exit_code == 0
-    each = pd.read_csv(plan / "each.csv")
+    """In the line that the command prints: the check of a plan."""
+    day = tmp_path / "my plan" / "each.csv"
+    planned = run(votes, "--k", 200, "--out", day.parent, "--full")
+    line = " ".join(planned.stdout.split()).split("has its winners: ")[1].split(" * ")[0]
+    each = pd.read_csv(day)
     rng = np.random.default_rng(0)
     each.assign(winner=rng.choice(["model_a", "model_b"], len(each))).to_csv(day, index=False)
     out = tmp_path / "board.csv"
-    arguments = ["leaderboard", str(day), "--propensity", "propensity", "--resamples", "20", "--out", str(out)]
-    result = CliRunner().invoke(main, arguments)
+    arguments = shlex.split(line)[:5]
+    assert arguments == ["jaxeval", "leaderboard", str(day), "--propensity", "propensity"]
+    result = CliRunner().invoke(main, [*arguments[1:], "--resamples", "20", "--out", str(out)])
     assert result.exit_code == 0, result.output
     assert "battles count by their inverse propensities, and say about as much as" in " ".join(result.stdout.split())
     battles = jaxeval.read_battles(day, propensity="propensity")

@@ -92,7 +92,18 @@ class TestPropensities:
         plan = jaxeval.next_battles(fit, 5, goal="top", top=2, random=0)
         assert any("no chance to be chosen" in warning for warning in plan.warnings)
         assert "inverse propensities" not in plan.expected.index
-        assert not any("propensities" in sentence for sentence in plan.sentences)
+        assert plan.sentences[-1] == "Fit the new votes together with the old ones, all with equal weights."
+
+    def test_the_plain_fit_is_advised_and_the_weighted_one_is_a_check(self, fit):
+        plan = jaxeval.next_battles(fit, 100, goal="top", top=2)
+        width = plan.expected.loc["inverse propensities", "width"]
+        assert plan.sentences[-1].startswith(
+            "Fit the new votes together with the old ones, all with equal weights. A fit"
+        )
+        assert (
+            f"checks whether the choice of pairs moved the ratings: its intervals would be {width:.1f} wide"
+            in (plan.sentences[-1])
+        )
 
 
 class TestAtRandom:
@@ -131,6 +142,18 @@ class TestExpected:
         assert width["planned"] < width["inverse propensities"]
         assert plan.by_model["model"].tolist() == sorted(best)
         assert np.sqrt((plan.by_model["width_planned"] ** 2).mean()) == pytest.approx(width["planned"])
+
+    def test_a_plan_that_saves_next_to_nothing_says_so(self, fit, votes):
+        told = "The plan saves so little that pairs at random"
+        even = jaxeval.next_battles(fit, 300)
+        width = even.expected["width"]
+        assert width["planned"] > 0.93 * width["at random"]
+        assert any(sentence.startswith(told) for sentence in even.sentences)
+        rare = votes["model_a"].isin(["model-1", "model-2"]) | votes["model_b"].isin(["model-1", "model-2"])
+        uneven = jaxeval.next_battles(jaxeval.fit_bradley_terry(votes[~rare | (votes.index % 9 == 0)]), 150)
+        width = uneven.expected["width"]
+        assert width["planned"] < 0.93 * width["at random"]
+        assert not any(sentence.startswith(told) for sentence in uneven.sentences)
 
     @pytest.mark.parametrize("goal", [{}, {"goal": "top", "top": 3}, {"pair": ("model-1", "model-4")}])
     def test_as_many_battles_as_a_width_takes(self, fit, goal):

@@ -1,0 +1,163 @@
+"""Who meets whom: whether pairs follow from the results so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import scipy
+
+from jaxeval.arrays import Float, Int
+from jaxeval.audits.audited import Audited
+from jaxeval.audits.findings import Finding, Severity
+from jaxeval.audits.parts import NotAnsweredError, PartResult, check_plain
+from jaxeval.audits.periods import vote_times
+from jaxeval.data.battles import Battles
+from jaxeval.ratings.boards import Board
+from jaxeval.tables.shown import View, settings_line
+from jaxeval.wording import MODEL, Noun
+
+_PART = "pairing"
+#: Windows of time within which models are taken to play equally often, and the fewest rows of one.
+_MOST_WINDOWS, _FEWEST_ROWS = 50, 20
+#: Parts of the time within which models are compared with themselves, as what models there are may change, and the
+#: fewest windows of one: results so far differ between windows.
+_MOST_ERAS, _FEWEST_WINDOWS = 4, 5
+#: Information (logits^-2) that draws an error of few votes towards 0: that of four even votes.
+_PRIOR = 1.0
+
+
+class Followed(NamedTuple):
+    """How opponents follow from the results so far."""
+
+    slope: float  # logits that opponents are stronger by, for each logit of a rating so far above the final one
+    z: float
+
+    @property
+    def p_value(self) -> float:
+        """Of a slope of 0, two-sided."""
+        return float(2 * scipy.special.ndtr(-abs(self.z)))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Pairing(PartResult):
+    """Whether models met stronger opponents after better results than their ratings say.
+
+    ``table`` has one row: the ``slope`` (by how much stronger opponents are, for each unit by which the rating so far
+    is above the final one), its ``z`` and ``p_value``.
+    """
+
+    table: pd.DataFrame
+    level: float
+    settings: Any = field(repr=False)
+    competitor: Noun = MODEL  # what is rated, in words
+
+    def _shown(self) -> View:
+        return View(f"Pairing: slope {self.table['slope'].iloc[0]:.2f}", self.table, settings_line(self.settings))
+
+    def findings(self) -> list[Finding]:
+        """Whether pairs follow from results, and what that may cost."""
+        row, own = self.table.iloc[0], self.competitor
+        told = f"z {row['z']:.1f}, p = {row['p_value']:.2g}"
+        if row["p_value"] > 1 - self.level:
+            text = f"Who meets whom does not visibly follow from the results so far ({told})."
+            return [Finding(_PART, Severity.REASSURING, text)]
+        stronger = "stronger" if row["slope"] > 0 else "weaker"
+        size = f"{100 * abs(row['slope']):.0f} Elo {stronger}"
+        text = (
+            f"Who meets whom follows from the results so far: for every 100 Elo that results put a {own.one} too high, "
+            f"its next opponents are {size} ({told}). Intervals take pairs as given: where running ratings chose them, "
+            "95% intervals of simulated boards held 87% to 94%."
+        )
+        return [Finding(_PART, Severity.CAUTION, text)]
+
+
+def audited_pairing(audited: Audited) -> Pairing:
+    """The part of an audit: a regression of the strength of opponents on results so far.
+
+    Raises:
+        NotAnsweredError: there is nothing to see.
+    """
+    check_plain(audited)
+    own = audited.options
+    times = vote_times(audited.battles, str(own.time))
+    found = followed(audited.battles, audited.fit._board, times)
+    if not np.isfinite(found.z):
+        raise NotAnsweredError(
+            "no votes came after others, or opponents do not differ: pairs cannot follow from results"
+        )
+    table = pd.DataFrame([{"slope": found.slope, "z": found.z, "p_value": found.p_value}])
+    return Pairing(table, own.level, {"time": own.time}, audited.battles.competitor)
+
+
+def followed(battles: Battles, board: Board, times: Float) -> Followed:
+    """How the strengths of opponents depend on the errors of running ratings.
+
+    The error e of a model before a vote is the sum of its residuals so far, at the fit of all votes, divided by their
+    information. x is the strength of its opponent, less the mean of those that play at that time, each as often as it
+    does. Both are centred by model within each of a few parts of the time. If results do not choose pairs, the sum of
+    e x over the two sides of a vote has mean 0, however unequal models' shares are; so the sum over votes is divided by
+    the root of its squares.
+    """
+    active = board.active[battles.model_a] & board.active[battles.model_b] & np.isfinite(times)
+    a, b, when = battles.model_a[active], battles.model_b[active], times[active]
+    n, m = len(a), len(board.theta)
+    if n == 0:
+        return Followed(np.nan, np.nan)
+    theta = np.where(board.active, board.theta, 0.0)
+    count = np.ones(n) if battles.count is None else battles.count[active].astype(float)
+    weight = count if battles.weight is None else count * battles.weight[active]
+    p = scipy.special.expit(theta[a] - theta[b])
+    residual, information = weight * (battles.target[active] - p), weight * p * (1 - p)
+    model, opponent, vote = np.concatenate([a, b]), np.concatenate([b, a]), np.tile(np.arange(n), 2)
+    order = np.lexsort((when[vote], model))
+    signed = np.concatenate([residual, -residual])[order]
+    model, opponent, vote = model[order], opponent[order], vote[order]
+    error = _before(signed, model, when[vote]) / (_before(information[vote], model, when[vote]) + _PRIOR)
+    window = _windows(when)
+    strength = theta[opponent] - _expected(theta, model, window[vote], count[vote], m)
+    k = int(window.max()) + 1
+    eras = int(np.clip(k // _FEWEST_WINDOWS, 1, _MOST_ERAS))
+    era = model * eras + (eras * window // k)[vote]
+    e, x = (_centred(values, era, count[vote]) for values in (error, strength))
+    products = np.bincount(vote, e * x, n)
+    spread = np.sqrt((count * products**2).sum())
+    squares = (count[vote] * e**2).sum()
+    if not (spread > 1e-12 and squares > 1e-12):
+        return Followed(np.nan, np.nan)
+    total = float((count * products).sum())
+    return Followed(float(total / squares), float(total / spread))
+
+
+def _before(values: Float, model: Int, when: Float) -> Float:
+    """Sums of ``values`` of the same model at earlier times; rows are sorted by model and time."""
+    place = np.arange(len(values))
+    starts = np.append(True, model[1:] != model[:-1])
+    later = starts | np.append(True, when[1:] != when[:-1])
+    total = np.cumsum(values) - values
+    own, first = (np.maximum.accumulate(np.where(new, place, 0)) for new in (later, starts))
+    return np.asarray(total[own] - total[first])
+
+
+def _windows(when: Float) -> Int:
+    """(N,) numbers of windows of time with about as many rows each."""
+    k = int(np.clip(len(when) // _FEWEST_ROWS, 1, _MOST_WINDOWS))
+    ends = np.sort(when)[np.arange(1, k) * len(when) // k]
+    return np.searchsorted(np.unique(ends), when, side="right")
+
+
+def _expected(theta: Float, model: Int, window: Int, count: Float, m: int) -> Float:
+    """Mean strength of those that play in the window, without the model itself."""
+    k = int(window.max()) + 1
+    plays = np.bincount(window * m + model, count, k * m).reshape(k, m)
+    total, strong = plays.sum(1), plays @ theta
+    own = plays[window, model]
+    return np.asarray((strong[window] - own * theta[model]) / np.maximum(total[window] - own, 1.0))
+
+
+def _centred(values: Float, group: Int, count: Float) -> Float:
+    """The values less their mean by group."""
+    mean = np.bincount(group, count * values) / np.maximum(np.bincount(group, count), 1e-300)
+    return np.asarray(values - mean[group])
