@@ -67,7 +67,7 @@ class ScoreBoard:
             spread = own.score * (1 - own.score)
             known = (own.variance > 0) & (spread > 0)
             units = np.minimum(n, own.n_effective)
-            n = np.where(known, spread / np.where(known, own.variance, 1.0) * (1 - 1 / units), units)
+            n = np.where(known, spread / np.where(known, own.variance, 1.0), units)
             dof = np.where(known, own.dof, np.maximum(units - 1, 1.0))
             n = n * (student_quantile(level, np.inf) / student_quantile(level, dof)) ** 2
         lower, upper = wilson(own.score, n, level)
@@ -260,8 +260,8 @@ def leaderboard_of(boards: Mapping[Any, ScoreBoard], level: float, simultaneous_
     found.attrs = {
         "warnings": [*first.notes, *warnings],
         "settings": {
-            "resampled": f"{first.estimates.unit}s", **_clusters_of(first.estimates), **first.joint.settings, "level": float(level),
-            "simultaneous_ranks": bool(simultaneous_ranks),
+            "resampled": f"{first.estimates.unit}s", **_clusters_of(first.estimates), **first.joint.settings,
+            "level": float(level), "simultaneous_ranks": bool(simultaneous_ranks),
         },
     }  # fmt: skip
     return Table.of(found, f"Scores of {counted(len(first.estimates.models), 'model')}", _SHOWN_FIRST)
