@@ -18,7 +18,7 @@ from jaxeval.errors import DataError
 from jaxeval.scores.estimates import ScoreEstimates, estimate_scores, student_quantile, unit_parts
 from jaxeval.scores.judged_board import judged_differences, judged_place
 from jaxeval.scores.paired_tests import Alternative, FlipTest, anytime_p, mcnemar, sign_flips, student_p
-from jaxeval.scores.score_leaderboard import FEW_ITEMS, as_item_scores
+from jaxeval.scores.score_leaderboard import FEW_ITEMS, as_item_scores, few_units_text
 from jaxeval.statistics.multiplicity import holm
 from jaxeval.statistics.quantiles import checked_level
 from jaxeval.tables.shown import Shown, View, settings_line
@@ -351,8 +351,8 @@ def _status(found: ScoreEstimates, graded: bool, alone: bool, flips: FlipTest, n
         texts.append("no McNemar test: it takes items as independent and alike, and there are clusters or weights")
     if np.isnan(found.standard_errors[0]):
         texts.append(f"{_NO_VARIANCE}: no interval")
-    if found.n_units < FEW_ITEMS:
-        texts.append(f"only {counted(found.n_units, found.unit)}: rely on the exact tests more than on the interval")
+    if found.n_effective < FEW_ITEMS:
+        texts.append(f"{few_units_text(found)}: rely on the exact tests more than on the interval")
     if flips.n_flips:
         texts.append(f"the p-value of sign flips is of {flips.n_flips:,} random ones")
     return texts

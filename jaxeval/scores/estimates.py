@@ -16,6 +16,7 @@ from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data.columns import plain
 from jaxeval.data.item_scores import ItemScores, Trials
 from jaxeval.errors import DataError
+from jaxeval.statistics.clusters import cluster_factors, degrees_of_freedom, effective_clusters
 from jaxeval.wording import counted, did_you_mean, named
 
 MissingScores = Literal["error", "complete", "available"]
@@ -59,8 +60,9 @@ class ScoreEstimates:
     """Scores of M models over I items, and the influence of U units on them.
 
     A unit is an item, a cluster of items, or a benchmark: what another sample draws anew. Unit u moves the score of
-    model m by ``influence[u, m]``. The influences of a stratum sum to 0, and their squares sum to the variance of the
-    score: those of n units in a stratum are scaled by sqrt(n / (n - 1)). A stratum of one unit has no variance.
+    model m by ``influence[u, m]``. Squares of influences sum to the variance of the score: each is scaled by the factor
+    that `cluster_factors` gives for the shares of the units in their stratum (of n equal ones, sqrt(n / (n - 1))). A
+    stratum of one unit has no variance.
 
     Where trials are drawn anew, models have trials of their own, and ``influence`` is None.
     """
@@ -74,6 +76,7 @@ class ScoreEstimates:
     n_items: Int  # (M,) items with a score
     unit: str  # what a unit is called
     n_units: int
+    n_effective: float  # units of equal size that would hold as much, of the model with the fewest
     binary: bool  # all scores are 0 or 1, and count alike: a score is a share of items
     plain: bool  # binary, and each item is a unit: a score is a binomial share
 
@@ -174,7 +177,7 @@ def estimate_scores(
         variance, dof = _of_trials(scores, items, share)
         return ScoreEstimates(
             influence=None, stratum=np.zeros(0, np.int64), variance=variance, dof=dof, unit="trial",
-            n_units=int(there.sum()), plain=False, **common,
+            n_units=int(there.sum()), n_effective=float(there.sum()), plain=False, **common,
         )  # fmt: skip
     if drawn is DrawnAnew.BENCHMARKS:
         if len(of_group) < FEWEST_BENCHMARKS:
@@ -183,25 +186,50 @@ def estimate_scores(
                 f"{FEWEST_BENCHMARKS} or more; draw items anew (population='items', --population items), or name more "
                 "benchmarks"
             )
-        units, unit = of_group[:, None] * (mean - estimate), "benchmark"
+        units, unit, size = (
+            of_group[:, None] * (mean - estimate),
+            "benchmark",
+            np.tile(of_group[:, None], mean.shape[1]),
+        )
         stratum = np.zeros(len(units), np.int64)
     else:
         units, unit, stratum = _by_unit(share * (value - mean[group]), group, scores, items)
-    size = np.bincount(stratum)
-    lone = size[stratum] == 1
-    scale = np.sqrt(size / np.maximum(size - 1, 1))[stratum]
-    influence = np.where(lone[:, None], 0.0, units * scale[:, None])
+        size = _by_unit(share, group, scores, items)[0]
+    scale, freedom = _small_samples(size, stratum)
+    influence = np.where(np.isnan(scale), 0.0, units * scale)
     constant = (influence**2).sum(0) <= (_ROUNDING * np.abs(value).max(0)) ** 2
     influence[:, constant] = 0.0
     own = influence**2
     by_stratum = _sums(own, stratum)  # (S, M)
     variance = own.sum(0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        dof = variance**2 / (by_stratum**2 / np.maximum(size - 1, 1)[:, None]).sum(0)
+        dof = variance**2 / np.where(by_stratum > 0, by_stratum**2 / freedom, 0.0).sum(0)
     return ScoreEstimates(
         influence=influence, stratum=stratum, variance=variance, unit=unit, n_units=len(units),
-        dof=np.where(variance > 0, dof, np.nan), plain=binary and unit == "item" and len(size) == 1, **common,
+        dof=np.where(variance > 0, dof, np.nan), plain=binary and unit == "item" and len(by_stratum) == 1,
+        n_effective=min(effective_clusters(own) for own in _distinct_columns(size)[0]), **common,
     )  # fmt: skip
+
+
+def _small_samples(size: Float, stratum: Int) -> tuple[Float, Float]:
+    """(U, M) factors of units from their shares ``size`` (U, M), NaN for a lone unit; (S, M) degrees of freedom."""
+    columns, number = _distinct_columns(size)
+    factor = np.full((len(columns), len(stratum)), np.nan)
+    freedom = np.full((len(columns), int(stratum.max(initial=-1)) + 1), np.nan)
+    order = np.argsort(stratum, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(stratum[order])) + 1):
+        for k, own in enumerate(columns[:, rows]):
+            held = own > 0  # a model may lack all items of a unit
+            factor[k, rows[held]] = cluster_factors(own[held])
+            freedom[k, stratum[rows[0]]] = degrees_of_freedom(own[held])
+    return factor[number].T, freedom[number].T
+
+
+def _distinct_columns(values: Float) -> tuple[Float, NDArray[np.intp]]:
+    """(K, U) distinct columns of (U, M) values, and (M,) the number of each; where models share items there is one."""
+    if (values == values[:, :1]).all():
+        return values[:, :1].T, np.zeros(values.shape[1], np.intp)
+    return values.T, np.arange(values.shape[1])
 
 
 def unit_parts(scores: ItemScores, items: Bool) -> Float:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.accuracy.judge_accuracy import JudgeAccuracy
-from jaxeval.arrays import Bool, Float
+from jaxeval.arrays import Bool, Float, Int
 from jaxeval.checks import checked_integer
 from jaxeval.data.item_scores import ItemScores, step_of_means
 from jaxeval.errors import DataError
@@ -66,10 +66,10 @@ class ScoreBoard:
         if not own.plain:
             spread = own.score * (1 - own.score)
             known = (own.variance > 0) & (spread > 0)
-            units = np.minimum(n, own.n_units)
-            n = np.where(known, spread / np.where(known, own.variance, 1.0) * (1 - 1 / units), units)
-            quantile = student_quantile(level, own.n_units - 1.0)
-            n = n * (student_quantile(level, np.inf) / quantile) ** 2
+            units = np.minimum(n, own.n_effective)
+            n = np.where(known, spread / np.where(known, own.variance, 1.0), units)
+            dof = np.where(known, own.dof, np.maximum(units - 1, 1.0))
+            n = n * (student_quantile(level, np.inf) / student_quantile(level, dof)) ** 2
         lower, upper = wilson(own.score, n, level)
         return pd.DataFrame({"lower": np.maximum(lower, 0.0), "upper": np.minimum(upper, 1.0)}, own.models)
 
@@ -260,11 +260,18 @@ def leaderboard_of(boards: Mapping[Any, ScoreBoard], level: float, simultaneous_
     found.attrs = {
         "warnings": [*first.notes, *warnings],
         "settings": {
-            "resampled": f"{first.estimates.unit}s", **first.joint.settings, "level": float(level),
-            "simultaneous_ranks": bool(simultaneous_ranks),
+            "resampled": f"{first.estimates.unit}s", **_clusters_of(first.estimates), **first.joint.settings,
+            "level": float(level), "simultaneous_ranks": bool(simultaneous_ranks),
         },
     }  # fmt: skip
     return Table.of(found, f"Scores of {counted(len(first.estimates.models), 'model')}", _SHOWN_FIRST)
+
+
+def _clusters_of(found: ScoreEstimates) -> dict[str, float]:
+    """Numbers of clusters, for the settings; none where items are drawn one by one."""
+    if found.unit != "cluster":
+        return {}
+    return {"n_clusters": found.n_units, "n_effective_clusters": found.n_effective}
 
 
 def as_item_scores(scores: ItemScores | Any) -> ItemScores:
@@ -352,15 +359,36 @@ def _draws(found: ScoreEstimates, n: int, seed: int, slice_name: str, part: int,
         size = len(right)
         return found.score + (sums / size - found.score) * np.sqrt(size / (size - 1))
     strata = found.stratum if found.stratum.any() else None
-    return found.score + resampled_sums(found.influence, n, seed, stream, run=run, strata=strata, part=part)
+    influence = _centred(found.influence, found.stratum)
+    return found.score + resampled_sums(influence, n, seed, stream, run=run, strata=strata, part=part)
+
+
+def _centred(influence: Float, stratum: Int) -> Float:
+    """(U, M) influences that sum to 0 in each stratum, with the squares' sums that they had.
+
+    Factors of unequal units leave sums other than 0, by which draws would be off on average.
+    """
+    n = np.bincount(stratum)
+    mean = np.stack([np.bincount(stratum, own) for own in influence.T], 1) / n[:, None]
+    centred = influence - mean[stratum]
+    squares, own = (influence**2).sum(0), (centred**2).sum(0)
+    return centred * np.sqrt(squares / np.where(own > 0, own, 1.0))
+
+
+def few_units_text(found: ScoreEstimates) -> str:
+    """How many units there are, and how many of equal size they are worth where that is fewer."""
+    if found.n_effective >= 0.9 * found.n_units:
+        return f"only {counted(found.n_units, found.unit)}"
+    worth = f"worth {max(round(found.n_effective), 1):,} equal ones"
+    return f"{counted(found.n_units, found.unit)} of such unequal size that they are {worth}"
 
 
 def _few_units(found: ScoreEstimates) -> list[str]:
     limit = FEW_CLUSTERS if found.unit == "cluster" else FEW_ITEMS
     texts = []
-    if found.unit in ("cluster", "item") and found.n_units < limit:
+    if found.unit in ("cluster", "item") and found.n_effective < limit:
         texts.append(
-            f"only {counted(found.n_units, found.unit)}: intervals from fewer than {limit} depend on how scores are "
+            f"{few_units_text(found)}: intervals from fewer than {limit} depend on how scores are "
             "distributed, and rank sets are wide"
         )
     if found.unit in ("cluster", "item"):

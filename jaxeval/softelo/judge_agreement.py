@@ -24,7 +24,14 @@ from jaxeval.errors import DataError
 from jaxeval.softelo.rating_errors import units
 from jaxeval.softelo.temperature import fit_temperature
 from jaxeval.statistics.calibration_error import bin_rates, reliability_bins
-from jaxeval.statistics.clusters import design_effect, few_clusters_text, wilson_share
+from jaxeval.statistics.clusters import (
+    design_effect,
+    effective_clusters,
+    few_clusters_text,
+    freedom_of,
+    widening,
+    wilson_share,
+)
 from jaxeval.statistics.cohen_kappa import cohen_kappa, label_table
 from jaxeval.wording import counted
 
@@ -143,7 +150,7 @@ def correlation_interval(
         return r, r, r
     influence = u * v - r / 2 * (u**2 + v**2)
     error = np.sqrt(np.mean(influence**2) / len(a) * design_effect(influence, clusters)) / (1 - r**2)
-    half = ndtri((1 + level) / 2) * error
+    half = ndtri((1 + level) / 2) * widening(freedom_of(clusters), level) * error
     return r, float(np.tanh(np.arctanh(r) - half)), float(np.tanh(np.arctanh(r) + half))
 
 
@@ -189,7 +196,7 @@ def _kappa(x: Float, y: Float, clusters: NDArray[np.intp] | None = None) -> tupl
     influence = (x == y) - (1 - kappa) * outer[np.searchsorted(labels, x), np.searchsorted(labels, y)]
     effect = design_effect(influence - influence.mean(), clusters)
     error = np.sqrt(max(variance, 0) / n * effect) / (1 - expected)
-    half = ndtri((1 + LEVEL) / 2) * error
+    half = ndtri((1 + LEVEL) / 2) * widening(freedom_of(clusters), LEVEL) * error
     return observed, expected, kappa, error, float(np.maximum(kappa - half, -1)), float(np.minimum(kappa + half, 1)), n
 
 
@@ -236,7 +243,10 @@ def _opposite(verdict: Float, gap: Float) -> tuple[Bool, Bool]:
 
 
 def _few_clusters(cluster: str | None, unit: NDArray[np.intp]) -> list[str]:
-    return few_clusters_text(None if cluster is None else len(np.unique(unit)))
+    if cluster is None or not len(unit):
+        return []
+    _, size = np.unique(unit, return_counts=True)
+    return few_clusters_text(len(size), effective_clusters(size))
 
 
 def _beta(battles: JudgedBattles) -> float:

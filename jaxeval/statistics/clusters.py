@@ -87,29 +87,41 @@ def numbered(cluster: Any) -> NDArray[np.intp]:
 def design_effect(influence: Float, cluster: NDArray[np.intp] | None) -> float:
     """Variance of the sum of (N,) influences drawn by clusters, divided by that of independent draws (Kish 1965).
 
+    Sums of clusters take the factors of `cluster_factors`, so that the effect of clusters without any is 1 on average.
     Influences have mean zero. The effect is 1 without clusters, or with one observation in each. Where all influences
     are 0, it is the mean size of a cluster, as if all of its members were one; with a single cluster it is NaN.
     """
     if cluster is None or len(influence) == 0:
         return 1.0
-    of_cluster = np.bincount(numbered(cluster), influence)
-    if len(of_cluster) == 1 < len(influence):
+    number = numbered(cluster)
+    of_cluster, n = np.bincount(number, influence), len(influence)
+    if len(of_cluster) == 1 < n:
         return float("nan")
     alone = np.sum(influence**2)
-    return float(np.sum(of_cluster**2) / alone) if alone > 0 else len(influence) / len(of_cluster)
+    if not alone > 0:
+        return n / len(of_cluster)
+    if len(of_cluster) == n:  # and not only up to rounding
+        return 1.0
+    return float(np.sum((cluster_factors(np.bincount(number)) * of_cluster) ** 2) / alone * (1 - 1 / n))
+
+
+def freedom_of(cluster: NDArray[np.intp] | None) -> float | None:
+    """Degrees of freedom of the variance of a mean over (N,) observations; None where each is drawn by itself."""
+    size = np.zeros(0) if cluster is None else np.bincount(numbered(cluster))
+    return None if cluster is None or len(size) == len(cluster) else degrees_of_freedom(size)
 
 
 def wilson_share(hits: Bool, clusters: NDArray[np.intp] | None = None, level: float = 0.95) -> dict[str, float]:
     """Share with its Wilson interval (DOI 10.1080/01621459.1927.10502953).
 
     With ``clusters`` (N,), the interval takes as many battles as would give the share the variance that it has over the
-    clusters, if they were independent.
+    clusters, if they were independent; fewer for few clusters, by Student's t.
     """
     n = len(hits)
     if n == 0:
         return {"share": np.nan, "lower": np.nan, "upper": np.nan, "n_battles": 0}
     p = np.mean(hits)
-    effect = design_effect(hits - p, clusters)
+    effect = design_effect(hits - p, clusters) * widening(freedom_of(clusters), level) ** 2
     lower, upper = wilson(p, n / np.maximum(effect, np.finfo(float).eps), level)
     return {
         "share": float(p),

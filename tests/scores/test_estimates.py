@@ -37,13 +37,24 @@ def test_items_are_independent(values):
 
 
 def test_clusters_naively(values):
-    """The ratio of sums of clusters, linearised (the sandwich with n / (n - 1))."""
-    cluster = np.random.default_rng(1).integers(0, 12, 60)
+    """Bell and McCaffrey's variance of a mean and its degrees of freedom, by their matrices."""
+    cluster = np.sort(np.random.default_rng(1).choice(12, 60, p=[0.34] + [0.06] * 11))
     found = estimates(long(values, cluster=cluster))
-    residual = [(values[cluster == c] - values.mean(0)).sum(0) / 60 for c in np.unique(cluster)]
-    assert_allclose(found.variance, 12 / 11 * np.sum(np.square(residual), axis=0))
-    assert found.n_units == 12
-    assert_allclose(found.dof, 11)
+    off_mean = np.eye(60) - 1 / 60
+    sums = []
+    for c in np.unique(cluster):
+        own = cluster == c
+        block = scipy.linalg.sqrtm(np.linalg.inv(off_mean[np.ix_(own, own)])).real
+        sums.append(block.sum(0) @ off_mean[own] / 60)
+    products = np.array(sums) @ np.transpose(sums)
+    assert_allclose(found.variance, ((np.array(sums) @ values) ** 2).sum(0))
+    assert_allclose(found.dof, np.trace(products) ** 2 / (products**2).sum())
+    assert found.n_units == len(sums) > found.n_effective
+    lacking = values.copy()
+    lacking[cluster == 3, 1] = np.nan  # a model without items of a cluster is as one of the other clusters
+    of_others = estimates(long(values[cluster != 3], cluster=cluster[cluster != 3]))
+    assert_allclose(estimates(long(lacking, cluster=cluster)).variance[1], of_others.variance[1])
+    assert_allclose(estimates(long(lacking, cluster=cluster)).dof[1], of_others.dof[1])
 
 
 def test_macro_averages_naively(values):

@@ -72,6 +72,31 @@ def test_clusters_make_intervals_wider(table):
     assert "only 10 clusters" in together.attrs["warnings"][0]
 
 
+def test_lopsided_clusters_are_told():
+    cluster = np.minimum(np.arange(100), 60)  # 60 alone, and one of 40
+    frame = answers(100, [0.9, 0.5]).assign(cluster=lambda x: cluster[x["item"]])
+    found = score_leaderboard(frame, n_resamples=50, progress=False)
+    assert "61 clusters of such unequal size that they are worth 6 equal ones" in found.attrs["warnings"][0]
+    assert found.attrs["settings"]["n_clusters"] == 61
+    assert_allclose(found.attrs["settings"]["n_effective_clusters"], 100**2 / (60 + 40**2))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["graded", "right"])
+def test_intervals_hold_with_a_cluster_of_two_fifths(kind):
+    """Of 50 clusters one holds 40 %: with K / (K - 1) and Student's t of K - 1 degrees, 82 % of the intervals held."""
+    rng = np.random.default_rng(7)
+    cluster = np.repeat(np.arange(50), [196] + [6] * 49)
+    item, held, n = np.arange(len(cluster)), 0, 400
+    for _ in range(n):
+        score = 0.5 * rng.normal(size=50)[cluster] + rng.normal(size=len(cluster))
+        score = score if kind == "graded" else (score > 0).astype(float)
+        frame = pd.DataFrame({"item": item, "model": "a", "score": score, "cluster": cluster})
+        row = score_leaderboard(frame, n_resamples=2, progress=False).iloc[0]
+        held += row["score_lower"] <= (0.0 if kind == "graded" else 0.5) <= row["score_upper"]
+    assert abs(held / n - 0.95) < 3 * np.sqrt(0.95 * 0.05 / n)
+
+
 def test_few_items_by_student():
     board = score_leaderboard(answers(25, [0.95, 0.6, 0.1]), n_resamples=100, progress=False)
     again = score_leaderboard(answers(25, [0.95, 0.6, 0.1]), n_resamples=300, seed=5, progress=False)
