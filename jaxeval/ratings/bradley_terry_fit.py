@@ -332,8 +332,12 @@ class BradleyTerryFit(Shown):
             return np.zeros(len(self.ratings), bool)
         theta, covariance = self._penalised or Penalised(self.theta, self._model_based)
         own = np.diag(covariance)
-        error = self.scale.unit * np.sqrt(np.maximum(own, 0) * self._dispersion(theta))  # whatever the gauge
-        vague = self._few & (error > UNPLACED_ELO)
+        weights = self._board.active / max(self._board.active.sum(), 1)
+        shift = covariance @ weights  # to the mean of the rated models, whatever the gauge
+        variance = own - 2 * shift + weights @ shift
+        vague = self._few & (
+            self.scale.unit * np.sqrt(np.maximum(variance * self._dispersion(theta), 0)) > UNPLACED_ELO
+        )
         variance = own[:, None] + own - 2 * covariance
         error = np.sqrt(np.maximum(variance, 0) * self._dispersion(theta))
         far = np.abs(theta[:, None] - theta) > normal_quantile(0.95) * error
