@@ -121,6 +121,7 @@ def coverage() -> str:
         table([*head[:5], "note"], [[*line[:5], line[-1]] for line in coverage_lines(short)], "  rrr"),
         f"{counted(len(means), 'of them is of mean scores', 'of them are of mean scores')} of {FEW_UNITS} or fewer "
         "items, clusters or benchmarks.",
+        no_leader(),
         "### Wrong by name, or asked for",
         "None of these is what the library gives by default. Models with few votes have by [default](few-battles.md) "
         "the interval of a penalised fit.",
@@ -139,6 +140,30 @@ def coverage() -> str:
     text += [
         "### Names without a row",
         table(["name", "why"], [[f"`{name}`", why] for name, why in WITHOUT_A_ROW.items()]),
+    ]
+    return "\n\n".join(text)
+
+
+def no_leader() -> str:
+    """Claims of a leader among equal models."""
+    found = results("equal_models")
+    cells = found["cells"]
+    boards, claims = (sum(cell[name] for cell in cells) for name in ("boards", "claims"))
+    worst = max(cells, key=lambda cell: cell["claims"] / cell["boards"])
+    sizes = sorted({cell["boards"] for cell in cells})
+    games = sorted({cell["games"] for cell in cells})
+    ties = sorted({cell["ties"] for cell in cells})
+    lines = []
+    for n in sorted({cell["models"] for cell in cells}):
+        own = {(cell["games"], cell["ties"]): cell["claims"] / cell["boards"] for cell in cells if cell["models"] == n}
+        lines += [[str(n), share(tie, 1) if tie else "0", *(share(own[g, tie]) for g in games)] for tie in ties]
+    text = [
+        "### Where there is no leader",
+        f"Boards of equal models, {' or '.join(map(str, sizes))} a cell, simulated on {found['environment']['date']} "
+        f"(`benchmarks/equal_models.py`): {claims} of {boards:,} answers of `Bootstrap` name a model that is ahead of "
+        f"all others, and in the worst cell {worst['claims']} of {worst['boards']}; the level allows one of twenty. "
+        "By models, share of ties and games:",
+        table(["models", "ties", *(f"{g} games" for g in games)], lines, "r" * (2 + len(games))),
     ]
     return "\n\n".join(text)
 

@@ -156,6 +156,17 @@ def test_hostile_inputs_are_counted(trust):
     )
 
 
+def test_equal_models_have_no_leader(trust):
+    """Claims in no cell are more than the level allows, and three errors."""
+    cells = trust.results("equal_models")["cells"]
+    for cell in cells:
+        n = cell["boards"]
+        assert cell["claims"] <= 0.05 * n + 3 * np.sqrt(0.05 * 0.95 * n), cell
+    assert (
+        f"{sum(cell['claims'] for cell in cells)} of {sum(cell['boards'] for cell in cells):,} answers" in trust.page()
+    )
+
+
 def test_what_wilsons_interval_holds_by_count(trust):
     """Exact rows beside the closed form, written out: 50 items of which .98 are right, .5 of 200 and .9 of 20."""
     rows = {row["case"]: row["observed"] for row in trust.rows() if row["data_sets"] is None}
