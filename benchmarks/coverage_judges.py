@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from coverage_rows import Row, inside, part, row
+from coverage_rows import Row, exact, inside, part, row
+from scipy.stats import binom
 
 import jaxeval
 from jaxeval.accuracy.simulation import comparison_study, coverage_study
@@ -78,10 +79,13 @@ def accuracies_in_closed_form(n: int) -> list[Row]:
         row("ppi_plus_plus", "PPI++, a judge of scores", case, np.array(graded, float)),
     ]
     for m in (20, 50, 200):
-        q0, q1 = rng.binomial(m, Q0, 10 * n) / m, rng.binomial(m, Q1, 10 * n) / m
+        right = np.arange(m + 1)
+        q0, q1 = (each.ravel() / m for each in np.meshgrid(right, right))
         found = jaxeval.youden_j(q0, q1, m, m)
         ends = pd.DataFrame({"lower": found.lower, "upper": found.upper})
-        rows.append(row("youden_j", "Youden's J", f"{m} labels of each class", inside(ends, Q0 + Q1 - 1)))
+        chance = np.outer(binom.pmf(right, m, Q1), binom.pmf(right, m, Q0))  # rows are q1, as in the mesh
+        case = f"{m} labels of each class"
+        rows.append(exact("youden_j", "Youden's J", case, inside(ends, Q0 + Q1 - 1), chance))
     return rows
 
 
@@ -188,9 +192,12 @@ def anchored(n: int) -> list[Row]:
 
     for size in (40, 160):
         for p in (0.5, 0.9):
-            wins = rng.binomial(size, p, n)
+            wins = np.arange(size + 1)
             found = jaxeval.anchored_elo(wins, 0, size - wins)
-            add("anchored score, Beta interval", f"{size} prompts, no ties, p = {p:g}", found, p)
+            ends = pd.DataFrame({"lower": found.probability_lower, "upper": found.probability_upper})
+            case = f"{size} prompts, no ties, p = {p:g}"
+            chance = binom.pmf(wins, size, p)
+            rows.append(exact(names, "anchored score, Beta interval", case, inside(ends, p), chance))
     drawn = rng.multinomial(160, [0.35, 0.4, 0.25], n)
     found = jaxeval.anchored_elo(*drawn.T)
     add("anchored score, Beta interval", "160 prompts, 40 % ties", found, 0.55)

@@ -13,6 +13,8 @@ Row = dict[str, Any]
 #: What the parts simulate, by name: each returns rows, and takes how many data sets it simulates.
 PARTS: dict[str, tuple[Callable[[int], list[Row]], int]] = {}
 LEVEL = 0.95
+#: A note on rows of few votes, where another interval than the default is asked for.
+ASKED = "asked for by name: the default takes another interval for so few votes"
 
 
 def part(n: int) -> Callable[[Callable[[int], list[Row]]], Callable[[int], list[Row]]]:
@@ -30,6 +32,32 @@ def inside(ends: pd.DataFrame, truth: ArrayLike, names: tuple[str, str] = ("lowe
     lower, upper = (ends[name].to_numpy(float) for name in names)
     held = ((lower <= truth) & (np.asarray(truth) <= upper)).astype(float)
     return np.where(np.isnan(lower) | np.isnan(upper), np.nan, held)
+
+
+def exact(
+    functions: str | Sequence[str],
+    method: str,
+    case: str,
+    held: ArrayLike,
+    chance: ArrayLike,
+    nominal: float = LEVEL,
+    note: str = "",
+) -> Row:
+    """The row of an interval of counts: whether that of each outcome holds the truth, and the outcome's chance."""
+    inside, p = np.asarray(held, float).ravel(), np.asarray(chance, float).ravel()
+    known = np.isfinite(inside)
+    return {
+        "functions": [functions] if isinstance(functions, str) else list(functions),
+        "method": method,
+        "case": case,
+        "nominal": nominal,
+        "observed": float((np.where(known, inside, 0) * p).sum() / p[known].sum()),
+        "standard_error": 0.0,
+        "data_sets": None,
+        "intervals": len(p),
+        "without_interval": max(float(1 - p[known].sum()), 0.0),
+        "note": note,
+    }
 
 
 def row(

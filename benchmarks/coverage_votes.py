@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from coverage_boards import NAMES, THETA, boards, elo, logit_wins, pairs
-from coverage_rows import Row, inside, part, row
+from coverage_rows import Row, exact, inside, part, row
 from scipy.special import expit
+from scipy.stats import binom
 
 import jaxeval
 
@@ -115,6 +116,25 @@ def conformal(n: int) -> list[Row]:
         )
         case = f"{size} calibration models, level {level:g}"
         rows.append(row(("conformal_quantile", "soft_elo"), "split conformal", case, held, expected, note))
+    return rows
+
+
+@part(1)
+def wilson(n: int) -> list[Row]:
+    """Mean scores of right and wrong answers, over all counts of right ones."""
+    rows = []
+    for items in (20, 50, 200, 1000):
+        right = np.arange(items + 1)
+        values = (np.arange(items)[:, None] < right).astype(float)
+        scores = jaxeval.ItemScores(
+            values[:, None], pd.RangeIndex(items), pd.Index(["s"]), pd.Index([f"{k:04d}" for k in right])
+        )
+        board = jaxeval.score_leaderboard(scores, n_resamples=2, progress=False).sort_values("model_name")
+        rows += [
+            exact("score_leaderboard", "mean score, items new", f"right or wrong, {p:g}, {items} items",
+                  inside(board, p, ("score_lower", "score_upper")), binom.pmf(right, items, p))
+            for p in (0.5, 0.9, 0.98)
+        ]  # fmt: skip
     return rows
 
 

@@ -7,9 +7,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, norm
 
 import jaxeval
 from jaxeval.ratings.thin_models import ENOUGH_BATTLES
@@ -68,11 +67,26 @@ def test_rows_are_shares_of_enough_data_sets(trust):
     for row in trust.rows():
         assert 0 <= row["observed"] <= 1
         assert 0 < row["nominal"] <= 1
+        if row["data_sets"] is None:  # summed over all counts
+            assert row["standard_error"] == 0
+            assert row["intervals"] > 20
+            continue
         assert row["standard_error"] > 0 or row["observed"] == row["nominal"]
         assert row["data_sets"] >= 60
-    own = {"nominal": 0.95, "standard_error": 0.01}
-    found = [trust.verdict({**own, "observed": x}) for x in (0.90, 0.921, 0.979, 0.99)]
-    assert found == ["too short", "as said", "as said", "longer than needed"]
+
+
+def test_verdicts_go_by_the_value(trust):
+    """And need two errors; other levels than .95 go by their standard deviation."""
+    short, unsettled, said, long = "too short", "not settled", "as said", "longer than needed"
+    own = {"nominal": 0.95, "standard_error": 0.01, "case": "8 models"}
+    found = [trust.verdict({**own, "observed": x}) for x in (0.90, 0.931, 0.941, 0.974, 0.99)]
+    assert found == [short, unsettled, said, said, long]
+    assert trust.verdict({**own, "observed": 0.925, "case": "worst of 12 cells"}) == unsettled
+    exact = {**own, "standard_error": 0.0}
+    found = [trust.verdict({**exact, "observed": x}) for x in (0.939, 0.941, 0.974, 0.976)]
+    assert found == [short, said, said, long]
+    found = [trust.verdict({**exact, "nominal": 0.9, "observed": x}) for x in (0.885, 0.887, 0.933, 0.936)]
+    assert found == [short, said, said, long]
 
 
 def test_every_paper_is_told_whole(trust):
@@ -120,12 +134,17 @@ def test_notes_of_what_misses(trust):
     short = [row for row in trust.rows() if trust.verdict(row) == "too short"]
     assert trust.rows.__globals__["FEW_VOTES"] == ENOUGH_BATTLES
     assert trust.rows.__globals__["FEW_ITEMS"] == FEW_ITEMS == FEW_CLUSTERS
-    few = [row for row in short if row["source"] == "few_battles"]
-    assert all(trust.FIRTH in row["note"] for row in few)
+    boards = [row for row in trust.rows() if row["source"] == "few_battles"]
+    few = [row for row in boards if trust.verdict(row) == "too short"]
+    assert all(trust.on_purpose(row) for row in few)
     assert not any("Firth" in row["method"] and "wald" in row["method"] for row in few)
+    assert sum("by default" in row["method"] and not trust.on_purpose(row) for row in boards) == 15
+    assert not any("by default" in row["method"] for row in few)
     text = trust.coverage()
-    assert f"{len(few)} of them are of boards with few votes" in text
-    assert f"{sum(not row['note'] for row in short)} cases have no note" in text
+    own = [row for row in short if not trust.on_purpose(row)]
+    assert 0 < len(own) < len(short)
+    assert f"All {len(own)} cases that are too short" in text
+    assert f"{sum(not row['note'] for row in own)} cases have no note" in text
 
 
 def test_hostile_inputs_are_counted(trust):
@@ -137,13 +156,23 @@ def test_hostile_inputs_are_counted(trust):
     )
 
 
-def test_what_wilsons_interval_holds_by_count():
-    """The note of a row that misses by chance: the exact share, over all counts of right answers."""
-    right = np.arange(75, 126)
-    values = (np.arange(200)[:, None] < right).astype(float)
-    scores = jaxeval.ItemScores(values[:, None], pd.RangeIndex(200), pd.Index(["s"]), pd.Index(right.astype(str)))
-    board = jaxeval.score_leaderboard(scores, n_resamples=2, progress=False)
-    np.testing.assert_allclose(board["score"].astype(float), board["model_name"].astype(int) / 200)
-    covers = board[(board["score_lower"] <= 0.5) & (board["score_upper"] >= 0.5)]
-    held = binom.pmf(covers["model_name"].astype(int), 200, 0.5).sum()
-    assert held == pytest.approx(0.944, abs=5e-4)
+def test_equal_models_have_no_leader(trust):
+    """Claims in no cell are more than the level allows, and three errors."""
+    cells = trust.results("equal_models")["cells"]
+    for cell in cells:
+        n = cell["boards"]
+        assert cell["claims"] <= 0.05 * n + 3 * np.sqrt(0.05 * 0.95 * n), cell
+    assert (
+        f"{sum(cell['claims'] for cell in cells)} of {sum(cell['boards'] for cell in cells):,} answers" in trust.page()
+    )
+
+
+def test_what_wilsons_interval_holds_by_count(trust):
+    """Exact rows beside the closed form, written out: 50 items of which .98 are right, .5 of 200 and .9 of 20."""
+    rows = {row["case"]: row["observed"] for row in trust.rows() if row["data_sets"] is None}
+    for n, p in ((50, 0.98), (200, 0.5), (20, 0.9)):
+        right, z = np.arange(n + 1), norm.ppf(0.975)
+        middle = (right + z**2 / 2) / (n + z**2)
+        half = z / (n + z**2) * np.sqrt(right * (n - right) / n + z**2 / 4)
+        held = binom.pmf(right, n, p)[np.abs(middle - p) <= half].sum()
+        assert rows[f"right or wrong, {p:g}, {n} items"] == pytest.approx(held, abs=1e-9)
