@@ -33,6 +33,9 @@ def coverage(n_judges: int, n_items: int, together: float, by: str, n_panels: in
     """Shares of intervals of 95 % that hold the truth, with their standard errors over panels."""
     strengths = pd.Series(np.linspace(-1, 1, 8), [f"model-{k}" for k in range(8)])
     truth, g = ELO_PER_LOGIT * strengths.to_numpy(), np.exp(np.linspace(-0.6, 0.6, n_judges))
+    scale = np.sqrt(np.mean(g**2))  # that of the ratings
+    truth, g = scale * truth, g / scale
+    strengths *= scale
     first, second = np.triu_indices(8, 1)
     inside: dict[str, list[float]] = {"difference": [], "discrimination": [], "side_bias": []}
     for seed in range(n_panels):

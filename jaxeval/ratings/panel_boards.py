@@ -27,8 +27,6 @@ from jaxeval.statistics.comparison import check_square
 from jaxeval.wording import counted, named
 
 _MAX_NEWTON_STEPS = 200
-# Judges whose discrimination is so many standard errors above 0 hold the scale: other logarithms may be anything.
-_SURELY_ABOVE = 3.0
 # An eigenvalue of the design's correlations under this belongs to a direction about which verdicts say nothing.
 _UNSEEN = 1e-9
 
@@ -51,6 +49,14 @@ class Panel(NamedTuple):
         return Panel(self.theta * scale, self.g / scale, self.b)
 
 
+def typical(g: Float, shares: Float) -> Float:
+    """Root mean square of discriminations ``g`` (..., K), weighted by ``shares`` (K,): 1 on the scale of ratings.
+
+    All judges count, whatever their sign: no judge who enters or leaves a mean moves the ratings.
+    """
+    return np.asarray(np.sqrt((shares * g**2).sum(-1)))
+
+
 class PanelBoard(NamedTuple):
     """One fitted slice; M' and K' are the numbers of models and judges with padding, P' = M' + 2 K'."""
 
@@ -60,7 +66,6 @@ class PanelBoard(NamedTuple):
     fitted: Panel
     moves: Bool  # (P,) what is fitted: log-strengths, discriminations, side biases
     used: Bool  # (contests,) whose verdicts are used
-    holds: Bool  # (K,) judges whose discriminations have the geometric mean 1
     status: list[str]  # of each judge: why there are no figures of it, or empty
     confounded: bool
     flags: tuple[str, ...]  # what the verdicts cannot say
@@ -79,6 +84,15 @@ class PanelBoard(NamedTuple):
         return self.moves[m : m + k]
 
     @property
+    def shares(self) -> Float:
+        """(K,) shares of the judges in the verdicts that are used: weights of the `typical` discrimination.
+
+        Those of the data hold the scale of all resamples.
+        """
+        own = np.bincount(self.cells.judge, self.sums[0], len(self.judges)) * self.judged
+        return np.asarray(own / max(own.sum(), 1e-300))
+
+    @property
     def working(self) -> tuple[Panel, Float]:
         """The parameters on the scale of the refits, and (K,) weights of the mean of discriminations that they hold.
 
@@ -91,11 +105,11 @@ class PanelBoard(NamedTuple):
         return self.fitted.scaled(mean if mean > 0 else 1.0), self.judged.astype(float)
 
     def inverse_information(self) -> Float:
-        """(P, P) inverse of the information; the mean strength and the geometric mean discrimination are fixed.
+        """(P, P) inverse of the information; the mean strength and the typical discrimination are fixed.
 
         The information is the observed one, so that sandwich errors hold if the model is wrong.
         """
-        return self.inverse(self.fitted, np.where(self.holds, 1 / np.where(self.holds, self.fitted.g, 1.0), 0.0))
+        return self.inverse(self.fitted, self.shares * self.fitted.g)
 
     def inverse(self, at: Panel, weights: Float) -> Float:
         """(P, P) inverse of the information at the maximum ``at``, with fixed means of strengths and discriminations.
@@ -233,7 +247,6 @@ def fit_panel_board(
         fitted=panel,
         moves=moves,
         used=used,
-        holds=np.zeros(k, bool),
         status=list(status),
         confounded=bool(flags),
         flags=tuple(flags),
@@ -242,15 +255,9 @@ def fit_panel_board(
 
 
 def _in_gauge(fit: PanelBoard) -> PanelBoard:
-    """The same fit with a geometric mean of 1 of the discriminations of the judges who surely follow the ratings."""
-    m, k = len(fit.fitted.theta), len(fit.judges)
-    g, free = fit.fitted.g, fit.judged
-    variance = np.diag(fit.inverse(fit.fitted, g * free))[m : m + k]
-    sureness = np.where(free, g / np.sqrt(np.maximum(variance, 1e-300)), -np.inf)
-    holds = free & ((sureness > _SURELY_ABOVE) | (sureness == sureness.max()))
-    scale = float(np.exp(np.log(g[holds]).mean())) if (g[holds] > 0).all() else 1.0
-    panel = fit.fitted.scaled(scale)
-    return fit._replace(fitted=panel, holds=holds, board=fit.board._replace(theta=panel.theta))
+    """Scale the fit to a `typical` discrimination of 1."""
+    panel = fit.fitted.scaled(float(typical(fit.fitted.g, fit.shares)) or 1.0)
+    return fit._replace(fitted=panel, board=fit.board._replace(theta=panel.theta))
 
 
 def _connectivity(cells: PanelCells, n: Float, points: Float, m: int) -> Connectivity:

@@ -14,11 +14,10 @@ from jaxeval.execution.shapes import REFITS
 from jaxeval.kernels import batch
 from jaxeval.kernels.batch.judge_panel import PanelEntries, PanelForm, PanelProblem, refit_panels
 from jaxeval.kernels.resample import DrawScheme
-from jaxeval.kernels.solve import Status
 from jaxeval.ratings.connectivity import per_model
 from jaxeval.ratings.drawn_votes import vote_draws
 from jaxeval.ratings.options import BootstrapOptions
-from jaxeval.ratings.panel_boards import PanelBoard, padded_contests, padded_panel, sizes_of
+from jaxeval.ratings.panel_boards import PanelBoard, padded_contests, padded_panel, sizes_of, typical
 from jaxeval.ratings.refits import BoardRefits, Refitted
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.resampling.units import pad
@@ -59,18 +58,13 @@ class PanelRefits(BoardRefits):
         )
 
     def on_board(self, refitted: Refitted) -> Refitted:
-        """The parameters without padding, on the scale of the fit.
-
-        A resample in which a judge who holds the scale does not follow the ratings has no parameters.
-        """
+        """Scale the parameters, without padding, as those of the fit."""
         m, k, sizes = len(self.fitted.board.theta), len(self.fitted.judges), self.form.sizes
         theta, g, b = np.split(refitted.parameters, [sizes.models, sizes.models + sizes.judges], axis=1)
-        g, held = g[:, :k], g[:, :k][:, self.fitted.holds]
-        lost = ~np.all(held > 0, axis=1)
-        scale = np.exp(np.log(np.where(lost[:, None], 1.0, held)).mean(1))[:, None]
-        parameters = np.concatenate([theta[:, :m] * scale, g / scale, b[:, :k]], axis=1)
-        status = np.where(lost & refitted.converged, Status.NON_FINITE, refitted.status).astype(np.int8)
-        return refitted._replace(parameters=parameters, standing=refitted.standing[:, :m], status=status)
+        scale = typical(g[:, :k], self.fitted.shares)[:, None]
+        scale = np.where(scale > 0, scale, 1.0)
+        parameters = np.concatenate([theta[:, :m] * scale, g[:, :k] / scale, b[:, :k]], axis=1)
+        return refitted._replace(parameters=parameters, standing=refitted.standing[:, :m])
 
 
 def panel_refits(fitted: PanelBoard, label: str, drawn: VoteGroups, options: BootstrapOptions) -> PanelRefits:
