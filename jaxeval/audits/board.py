@@ -60,11 +60,12 @@ def audited_board(audited: Audited) -> AuditedBoard:
     """The ``rank``, ``rating``, interval and votes of each model, best first; models without a rating come last."""
     fit, level = audited.fit, audited.options.level
     finite = fit.ratings.where(np.isfinite(fit.ratings))
+    ends = fit.interval(level).where(finite.notna(), np.nan)
     table = pd.DataFrame({
         "rank": finite.rank(ascending=False, method="min").astype("Int64").to_numpy(),
         "model_name": fit.ratings.index,
         "rating": fit.ratings.to_numpy(),
-        **{f"rating_{end}": column.to_numpy() for end, column in fit.interval(level).items()},
+        **{f"rating_{end}": column.to_numpy() for end, column in ends.items()},
         "vote_count": fit.n_battles.to_numpy(),
     })  # fmt: skip
     table = table.sort_values(["rank", "rating"], ascending=[True, False], kind="stable", ignore_index=True)

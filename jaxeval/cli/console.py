@@ -17,7 +17,8 @@ class PlainConsole(Console):
     `render_str`, where the escapes replace the characters before anything is measured.
     """
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, *, for_programs: bool = False, **options: Any) -> None:
+        self.for_programs = for_programs  # no terminal: a sentence that answers is one line
         super().__init__(markup=False, emoji=False, highlight=False, **options)
 
     def render_str(self, text: str, **options: Any) -> Text:

@@ -175,7 +175,7 @@ def _judges(table: pd.DataFrame) -> Grid:
         table.drop(columns=[name for name in table if str(name).endswith("_standard_error")]),
         "Judges",
         cell,
-        meaning="discrimination: how sharply a judge follows the ratings, root mean square 1; side bias: logits for side A",
+        meaning="discrimination: how sharply a judge follows the ratings, root mean square 1; side bias: logits",
         rows="judge",
         kept=("judge", "discrimination"),
     )

@@ -147,11 +147,14 @@ def print_screen(screen: Screen, console: Console, full: bool = False) -> None:
         notes = [(titles if titles.count("\n") < 2 else said, "dim"), *notes]
     tables = [list(_laid_out(grid, n, width)) for grid, n in zip(grids, rows, strict=True) if n or not grid.most]
     blocks: list[Sequence[Part]] = [answer, *tables, advice, notes, warnings]
+    for_programs = getattr(console, "for_programs", False)
+    if for_programs:  # which read the first line
+        blocks[0] = [(sentence, "bold") for sentence in screen.answer]
     for k, block in enumerate(filter(None, blocks)):
         if k:
             console.print()
         for part, style in block:
-            console.print(part, style=style)
+            console.print(part, style=style, soft_wrap=for_programs and block is blocks[0])
 
 
 class _Fitted(NamedTuple):

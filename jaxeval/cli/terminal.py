@@ -31,7 +31,9 @@ def stdout_console() -> Console:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # bars, and names, that the terminal's encoding lacks
     # A pipe or a file has no width of its own: do not fold the table to 80 columns there.
-    return PlainConsole(width=max(PlainConsole().width, 40) if sys.stdout.isatty() else 160)
+    if not sys.stdout.isatty():
+        return PlainConsole(width=160, for_programs=True)
+    return PlainConsole(width=max(PlainConsole().width, 40))
 
 
 def tell(sentence: str) -> None:

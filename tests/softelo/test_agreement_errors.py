@@ -2,20 +2,26 @@
 
 import numpy as np
 import pytest
-from scipy.stats import norm
+from scipy.stats import norm, t
 
 from jaxeval.softelo import judge_agreement
+from jaxeval.statistics.clusters import degrees_of_freedom
 
 
 def delta_method(statistic, n, cluster):
-    """Standard error of a ``statistic`` of the weights of n battles; whole clusters of them vary together."""
+    """Standard error of a ``statistic`` of the weights of n battles; whole clusters of them vary together.
+
+    Clusters have the factors of CR2, by their shares of the battles.
+    """
     step = 1e-5
     slopes = np.empty(n)
     for k in range(n):
         up, down = np.ones((2, n))
         up[k], down[k] = 1 + step, 1 - step
         slopes[k] = (statistic(up) - statistic(down)) / (2 * step)
-    return np.sqrt((np.bincount(cluster, slopes) ** 2).sum())
+    share = np.bincount(cluster) / n
+    factor = (1 - 1 / n) / (1 - share) if len(share) < n else 1.0  # 1 on average, of battles in no cluster
+    return np.sqrt((factor * np.bincount(cluster, slopes) ** 2).sum())
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +40,8 @@ def test_the_interval_of_r(clusters, clustered):
         return np.arctanh(c / np.sqrt(vx * vy))
 
     r, lower, upper = judge_agreement.correlation_interval(x, y, 0.9, clusters if clustered else None)
-    half = norm.ppf(0.95) * delta_method(fisher_z, 80, clusters if clustered else np.arange(80))
+    quantile = t.ppf(0.95, degrees_of_freedom(np.bincount(clusters))) if clustered else norm.ppf(0.95)
+    half = quantile * delta_method(fisher_z, 80, clusters if clustered else np.arange(80))
     assert np.arctanh([r, lower, upper]) == pytest.approx(fisher_z(np.ones(80)) + half * np.array([0, -1, 1]), rel=1e-6)
 
 
