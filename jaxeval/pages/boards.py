@@ -63,11 +63,12 @@ def boards_of(given: Sequence[Given], models: Models, columns: Sequence[Mapping[
         if "category" in own.table:
             groups = list(own.table.groupby("category", sort=False))
         warnings = _by_slice(own, [name for name, _ in groups])
-        for name, table in groups:
+        answers = str(own.table.attrs.get("answer", "")).splitlines()
+        for k, (name, table) in enumerate(groups):
             title = board_title(name, own)
             if titles[title] > 1 and own.title is not None and name is not None:
                 title = f"{own.title}: {title}"
-            notes = []
+            notes = [visible_line(answers[k])] if len(answers) == len(groups) else []
             if len(table) > most:
                 notes.append(
                     f"{own.competitor.counted(len(table))}, of which the first {most:,} by rank are here; the table of "

@@ -30,6 +30,7 @@ class View(NamedTuple):
     settings: str = ""  # what made it, on a line
     warnings: Sequence[str] = ()
     n_rows: int | None = None  # rows in all, where the table holds the first ones only
+    answer: Sequence[str] = ()  # what it says first
 
 
 class Html(str):
@@ -83,12 +84,12 @@ class Shown:
         table = pd.DataFrame() if view.table is None else view.table
         left_out = 0 if view.n_rows is None else view.n_rows - len(table)
         more = [counted(left_out, "more row")] if left_out else []
-        notes = [*more, *([view.settings] if view.settings else []), *(f"warning: {w}" for w in view.warnings)]
+        notes = [*view.answer, *more, *([view.settings] if view.settings else []), *(f"warning: {w}" for w in view.warnings)]
         return Html(html_table(table, title=view.title or None, notes=notes, bars=bars, most_rows=rows))
 
     def _text(self, rows: int | None, width: int, in_full: bool = False) -> str:
         view = _in_words(self)
-        parts = [folded(text, width, None if in_full else 3) for text in (view.title, view.settings)]
+        parts = [folded(text, width, None if in_full else 3) for text in (view.title, *view.answer, view.settings)]
         if view.table is not None and view.table.shape[1]:
             parts.append(text_table(view.table, width=width, most_rows=rows, n_rows=view.n_rows))
         if in_full:

@@ -71,7 +71,8 @@ class Table(Shown, pd.DataFrame):  # type: ignore[misc]
 
     def _shown(self) -> View:
         warnings = self.attrs.get("warnings", [])
-        return View(self._title, self._in_order, settings_line(self.attrs.get("settings")), warnings)
+        answer = self.attrs.get("answer", "").splitlines()
+        return View(self._title, self._in_order, settings_line(self.attrs.get("settings")), warnings, answer=answer)
 
 
 class PropertyTable(Table):

@@ -180,7 +180,10 @@ class TestTheAnswer:
         run = CliRunner().invoke(main, ["leaderboard", str(tmp_path / "few.csv"), "--resamples", "60"])
         said = table.attrs["answer"]
         assert said == jaxeval.bootstrap(few, 60).answer()
-        assert run.output.replace("\n", " ").startswith(said)
+        assert run.output.splitlines()[0] == said
+        assert said in table._repr_html_()
+        jaxeval.page(table, tmp_path / "board.html")
+        assert said in (tmp_path / "board.html").read_text()
 
     def test_each_category_has_one(self, few):
         table = jaxeval.leaderboard(few.assign(half=np.arange(len(few)) % 2), n_resamples=60, by="half")
