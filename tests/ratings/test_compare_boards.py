@@ -196,7 +196,7 @@ def test_ties_by_different_models_are_compared_by_expected_score(battles):
 def test_slices_keep_their_draws(slices):
     found = compare_boards(slices[0], slices[2], names=("first", "third"))
     assert found.boards == (slices[0], slices[2])
-    lower = slices[2].difference_interval()[0]
+    lower = slices[2].contrasts.difference_interval()[0]
     draws = found.ratings[1].draws
     np.testing.assert_allclose(np.quantile(draws[:, 0] - draws[:, 1], 0.025), lower.iloc[0, 1], atol=1e-6)
 
