@@ -77,7 +77,7 @@ def leaderboard_screen(table: pd.DataFrame, top: int | None = None, notes: Seque
         grids.insert(0, grid_of(borrowing, "What categories borrow", _of_category, meaning=_BORROWING, rows="group"))
     if table.attrs.get("judges"):
         grids.append(_judges(pd.DataFrame(table.attrs["judges"])))
-    answers = table.attrs["answer"].splitlines()
+    answers = table.attrs.get("answer", "").splitlines() or [""] * len(blocks)
     return Screen(
         answer=[
             *(said + borrowed.get(title, "") for said, (title, _) in zip(answers, blocks, strict=True)),

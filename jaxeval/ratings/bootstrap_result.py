@@ -23,7 +23,7 @@ from jaxeval.ratings.refits import TOLERANCE_LOGIT, Refitted
 from jaxeval.ratings.slices import Slices, slice_name
 from jaxeval.statistics.differences import MOST_NOT_FINITE, Differences
 from jaxeval.statistics.draws import Draws
-from jaxeval.tables.boards import plus_minus
+from jaxeval.tables.boards import leader_line, with_interval
 from jaxeval.tables.shown import Shown, View, settings_line
 from jaxeval.wording import Noun, common_noun, counted, named, visible_line
 
@@ -261,20 +261,15 @@ class Bootstrap(Shown):
         order = np.lexsort([self.models[among].astype(str), -strength])
         first, others = among[order[0]], among[order[1:]]
         ends = self.interval(level, kind).iloc[first]
-        known = plus_minus(ratings.iloc[first], ends["lower"], ends["upper"])
         name = visible_line(self.models[first])
-        rating = f"{ratings.iloc[first]:.1f}" + (f" ({known})" if known and "inf" not in known else "")
+        rating = with_interval(ratings.iloc[first], ends["lower"], ends["upper"])
         draws = self.contrasts.draws[self.contrasts.converged] if self.contrasts.converged is not None else self.draws
         if not ranked.any() or (~np.isfinite(draws[:, first])).mean() > MOST_NOT_FINITE:
             return f"too few games to say who leads: {name} is first with {rating}"
         if len(others) == 0:
             return f"{name} is first with {rating}, the only {self.competitor.one} with a rank"
-        sure = f"at the {100 * level:g}% level"
         alike = [visible_line(self.models[j]) for j in self._not_below(first, others, level)]
-        if alike:
-            return f"{name} is first with {rating}; statistically tied with {named(alike, 3)} {sure}"
-        have = " that have a rank" if len(among) < len(self.models) else ""
-        return f"{name} leads with {rating}, ahead of all others{have} {sure}"
+        return leader_line(name, rating, alike, level, unranked=len(among) < len(self.models))
 
     def rank_share(self, k: int, *, min_battles: int | None = None) -> pd.Series:
         """Share of resamples in which each model ranks k-th or better among those `ranked`; missing for the others."""

@@ -40,9 +40,10 @@ from jaxeval.softelo.new_models import FEW_ANCHORS
 from jaxeval.softelo.target_maps import targets
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import normal_quantile
+from jaxeval.tables.boards import leader_line, with_interval
 from jaxeval.tables.shown import Shown, View, settings_line
 from jaxeval.tables.table import Table
-from jaxeval.wording import counted, named
+from jaxeval.wording import counted, named, visible_line
 
 #: What a row rests on.
 PEOPLE, BOTH, JUDGE = "people", "both", "judge"
@@ -177,6 +178,7 @@ def merge_boards(
     notes = [*board.attrs["warnings"], *lowered, *found.sentences, *unused, *predicted.attrs["warnings"]]
     table = _table(board, joint, predicted, found.not_placed, known)
     table.attrs = {
+        "answer": _answer(table, joint, float(share)),
         "warnings": list(dict.fromkeys(notes)),
         "report": f"{board.attrs['report']}\n{source.report}",
         "settings": {
@@ -196,6 +198,18 @@ def merge_boards(
         calibration=calibration,
         predictions=predicted,
     )
+
+
+def _answer(table: pd.DataFrame, joint: Draws, level: float) -> str:
+    """Who is first on the merged board, as `Bootstrap.answer` says it."""
+    ranked = table[table["rank"].notna()]
+    if ranked.empty:
+        return "no model can be ranked"
+    first, *others = joint.names.get_indexer(ranked["model_name"].astype(str)).tolist()
+    best = ranked.iloc[0]
+    alike = [visible_line(joint.names[j]) for j in joint.not_below(first, np.array(others, np.intp), level)]
+    rating = with_interval(best["rating"], best["rating_lower"], best["rating_upper"])
+    return leader_line(visible_line(best["model_name"]), rating, alike, level, unranked=len(ranked) < len(table))
 
 
 class _New(NamedTuple):

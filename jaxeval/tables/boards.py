@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import isfinite, isnan
 from typing import TYPE_CHECKING, Any
 
-from jaxeval.wording import competitor_of, counted
+from jaxeval.wording import competitor_of, counted, named
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,7 +60,23 @@ def plus_minus(rating: float, lower: float, upper: float, decimals: int = 1) -> 
     """How far the ends of an interval are from a rating, as "+12.3/-10.1"; empty where there is no interval."""
     if not isfinite(rating) or isnan(lower):
         return ""
-    return f"{upper - rating:+.{decimals}f}/{lower - rating:+.{decimals}f}"
+    above, below = (round(end - rating, decimals) + 0.0 for end in (upper, lower))  # no -0.0
+    return f"{above:+.{decimals}f}/{below:+.{decimals}f}"
+
+
+def with_interval(rating: float, lower: float, upper: float) -> str:
+    """A rating in a sentence, with its interval where that is finite."""
+    known = plus_minus(rating, lower, upper)
+    return f"{rating:.1f}" + (f" ({known})" if known and "inf" not in known else "")
+
+
+def leader_line(name: str, rating: str, alike: Sequence[str], level: float, unranked: bool) -> str:
+    """Whether the first model leads, or is statistically tied with those ``alike``."""
+    sure = f"at the {100 * level:g}% level"
+    if alike:
+        return f"{name} is first with {rating}; statistically tied with {named(list(alike), 3)} {sure}"
+    have = " that have a rank" if unranked else ""
+    return f"{name} leads with {rating}, ahead of all others{have} {sure}"
 
 
 def penalised_line(table: pd.DataFrame) -> str:

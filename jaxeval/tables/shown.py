@@ -84,7 +84,12 @@ class Shown:
         table = pd.DataFrame() if view.table is None else view.table
         left_out = 0 if view.n_rows is None else view.n_rows - len(table)
         more = [counted(left_out, "more row")] if left_out else []
-        notes = [*view.answer, *more, *([view.settings] if view.settings else []), *(f"warning: {w}" for w in view.warnings)]
+        notes = [
+            *view.answer,
+            *more,
+            *([view.settings] if view.settings else []),
+            *(f"warning: {w}" for w in view.warnings),
+        ]
         return Html(html_table(table, title=view.title or None, notes=notes, bars=bars, most_rows=rows))
 
     def _text(self, rows: int | None, width: int, in_full: bool = False) -> str:

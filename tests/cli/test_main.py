@@ -77,6 +77,7 @@ def test_slices_clusters_gauge_and_top(votes):
         "model-1=1234",
         "--level",
         0.9,
+        "--full",
     )
     assert result.exit_code == 0, result.output
     assert "English" in result.stdout

@@ -106,7 +106,8 @@ def test_tie_models_add_their_scores_by_cluster(frame, ties):
     centring = np.eye(len(phi))
     centring[:m, :m] -= 1 / m
     bread = np.linalg.pinv(centring @ -np.sum(second, 2) @ centring, rcond=1e-9)
-    sums = pd.DataFrame(scores).groupby(frame["prompt"].to_numpy()).sum().to_numpy()
+    by_prompt = pd.DataFrame(scores).groupby(frame["prompt"].to_numpy())
+    sums = by_prompt.sum().to_numpy() / np.sqrt(1 - by_prompt.size().to_numpy() / len(y))[:, None]
     covariance = bread @ sums.T @ sums @ bread
     np.testing.assert_allclose(fit.standard_errors, ELO * np.sqrt(np.diag(covariance)[:m]), rtol=1e-4)
     assert fit.tie_parameter_standard_error == pytest.approx(np.sqrt(covariance[-1, -1]), rel=1e-4)
