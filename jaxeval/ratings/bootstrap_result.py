@@ -161,7 +161,7 @@ class Bootstrap(Shown):
     def _not_below(self, first: int, others: NDArray[np.intp], level: float) -> NDArray[np.intp]:
         """Which of ``others`` have an interval of their difference to model ``first`` that holds 0."""
         thin = np.full(len(others), np.nan)
-        if self.settings.interval == "auto":
+        if self.settings.interval == "auto" and self.fit.thin.any():  # never on boards too wide for a table
             thin = self.fit.thin_differences(level, slice(first, first + 1))[0][0, others]
         by_draws = np.isin(others, self.contrasts.not_below(first, others[np.isnan(thin)], level))
         return others[np.where(np.isnan(thin), by_draws, ~(thin > 0))]

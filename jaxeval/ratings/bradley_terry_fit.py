@@ -257,14 +257,11 @@ class BradleyTerryFit(Shown):
         return ends.mask(pd.Series(self.thin, self.ratings.index), own)
 
     def thin_differences(self, level: float, rows: slice = slice(None)) -> tuple[Float, Float]:
-        """(R, M) bounds, Elo, of the ratings of ``rows`` less all others, from the penalised fit; NaN where not `thin`.
+        """(R, M) bounds, Elo, of the ratings of ``rows`` less all others, from the penalised fit of `thin` models.
 
-        One of the two models is thin, and both have a penalised strength. As in `interval`, clusters may widen them.
+        NaN where neither of the two is thin, or one has no penalised strength. As in `interval`, clusters may widen
+        them. Only for fits with thin models.
         """
-        m = len(self.ratings)
-        if not self.thin.any():
-            none = np.full((m, m), np.nan)[rows]
-            return none, none
         theta, covariance = self._penalised or Penalised(self.theta, self._model_based)
         met = self.component.to_numpy() == 1
         pair = (self.thin[rows, None] | self.thin) & met[rows, None] & met

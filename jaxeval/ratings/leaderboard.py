@@ -41,7 +41,7 @@ _SHOWN_FIRST = ("category", "rank", "model_name", "rating", "rating_lower", "rat
 
 
 class LeaderboardOptions(ResampleArguments, total=False):
-    """What `leaderboard` hands on to `bootstrap`, besides ``interval``."""
+    """What `leaderboard` hands on to `bootstrap`."""
 
     features: Sequence[FeatureLike]
 
