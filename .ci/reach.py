@@ -1,6 +1,7 @@
 """Which files of slow tests a change can touch, and which have run as they are.
 
-python .ci/reach.py due > FILE  # prints the files whose slow tests must run, with the digests of what they reach
+python .ci/reach.py due > FILE  # prints the files whose slow tests must run, with the digests of what they reach;
+                                # those that reach the fewest files come first
 python .ci/reach.py ran < FILE  # notes that the slow tests of what `due` printed have passed
 
 A file of tests reaches the files that it imports, directly or through others, also within functions; the public names
@@ -121,7 +122,7 @@ def main() -> int:
     lines = KEPT.read_text().splitlines() if KEPT.exists() else []
     kept = dict(line.split() for line in lines)
     if sys.argv[1] == "due":
-        for path in with_slow_tests():
+        for path in sorted(with_slow_tests(), key=lambda path: len(reached(path))):
             name, now = path.relative_to(ROOT).as_posix(), digest(path)
             if os.environ.get("CI_FULL") == "1" or kept.get(f"slow:{name}") != now:
                 print(name, now)

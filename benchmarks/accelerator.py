@@ -167,7 +167,7 @@ def _ended(worker: subprocess.Popen[bytes], folder: Path, ends: float, most: flo
 
 def draw(folder: Path, small: bool) -> None:
     """Save what every estimator gives on this process's device, array by array, as far as it gets."""
-    for estimator in unchanged.ESTIMATORS[: 1 if small else None]:
+    for estimator in unchanged.BOARDS[: 1 if small else None]:
         try:
             for k, (name, x) in enumerate(estimator()):
                 with whole_file(folder / f"{estimator.__name__}.{name.replace('/', '.')}.npy") as file:
@@ -212,7 +212,7 @@ def _compared(device: Path, cpu: Path) -> Record:
     found["only_on_one"] = sorted(both[0] ^ both[1])
     for name in sorted(both[0] & both[1]):
         x, y = (np.load(place / f"{name}.npy") for place in (device, cpu))
-        farthest = float(unchanged.differences(x, y).max(initial=0)) if x.shape == y.shape else math.nan
+        farthest = unchanged.how_far(x, y) if x.shape == y.shape else math.nan
         most = SINGLE_TOLERANCE if ".single." in name else TOLERANCE
         found["arrays"][name] = farthest
         found["too_far"] += [] if farthest <= most else [name]

@@ -19,6 +19,7 @@ Array = NDArray[Any]
 THETA = np.linspace(-1, 1, 8)
 NAMES = np.array([f"m{k}" for k in range(8)])
 B = 1000
+FEW_EFFECTIVE = "a warning says that clusters worth fewer than 30 of equal size give intervals that may be too narrow"
 SHORT = "strata are not the cause, as plain resampling falls as short, and basic intervals do not"
 BOARD = ("bootstrap", "leaderboard", "Bootstrap", "Draws")
 
@@ -150,7 +151,7 @@ def schemes(n: int) -> list[Row]:
     return rows
 
 
-@part(300)
+@part(800)
 def links(n: int) -> list[Row]:
     """Thurstone's Case V."""
     table = boards(n, target=lambda rng, a, b: (rng.random(len(a)) < ndtr(0.6 * (THETA[a] - THETA[b]))).astype(float))
@@ -249,3 +250,58 @@ def rankings(n: int) -> list[Row]:
         row(("fit_plackett_luce", "PlackettLuceFit"), "Plackett-Luce, wald interval", case, wald),
         row(("bootstrap", "leaderboard"), "Plackett-Luce, percentile interval", case, percentile),
     ]
+
+
+VOTERS: dict[str, Callable[[Rng], Array]] = {
+    "60 voters of 40 votes": lambda rng: np.full(60, 40),
+    "60 voters, one with 35% of the votes": lambda rng: np.r_[np.full(59, 30), 950],
+    "60 voters, log-normal (1.2)": lambda rng: np.round(np.exp(rng.normal(3, 1.2, 60))).astype(int) + 2,
+    "1,000 voters, log-normal (1.5)": lambda rng: np.round(np.exp(rng.normal(0, 1.5, 1000))).astype(int) + 1,
+    "20 voters of 40 votes": lambda rng: np.full(20, 40),
+    "20 voters, one with 40% of the votes": lambda rng: np.r_[np.full(19, 30), 380],
+}
+
+
+@part(800)
+def voters(n: int) -> list[Row]:
+    """Ratings and differences of voters with tastes of .7 logits a model, who cast unequal numbers of votes."""
+    strength, rows = np.array([0.6, 0.3, 0.1, -0.1, -0.3, -0.6]), []
+    nodes, chance = np.polynomial.hermite_e.hermegauss(40)
+    i, j = np.triu_indices(6, 1)
+    tastes = strength[i] - strength[j] + 0.7 * np.sqrt(2) * nodes[:, None]
+    share = chance @ expit(tastes) / chance.sum()  # of wins over all voters, to which a board's ratings tend
+    sure = pd.DataFrame({"model_a": np.r_[i, i], "model_b": np.r_[j, j], "target": np.repeat([1.0, 0.0], 15)})
+    sure["weight"] = np.r_[share, 1 - share]
+    whole = jaxeval.Battles.from_pandas(sure, target="target", weight="weight")
+    true = jaxeval.fit_bradley_terry(whole).ratings.sort_index().to_numpy()
+    gap = true[i] - true[j]
+    for case, sizes in VOTERS.items():
+        tables = []
+        for number in range(n):
+            rng = np.random.default_rng([41, number])
+            own = sizes(rng)
+            voter, taste = np.repeat(np.arange(len(own)), own), rng.normal(0, 0.7, (len(own), 6))
+            a = rng.integers(0, 6, len(voter))
+            b = (a + rng.integers(1, 6, len(voter))) % 6
+            own_strength = strength + taste[voter]
+            ahead = own_strength[np.arange(len(a)), a] - own_strength[np.arange(len(a)), b]
+            win = (rng.random(len(a)) < expit(ahead)).astype(float)
+            tables.append(pd.DataFrame({"model_a": a, "model_b": b, "target": win, "voter": voter, "board": number}))
+        table = pd.concat(tables, ignore_index=True)
+        table["voter"] += 10_000 * table["board"]
+        held: dict[str, list[Any]] = {"by default": [], "wald interval": [], "differences": []}
+        for board in fitted(table, cluster="voter", n_resamples=500):
+            assert list(board.models) == list(range(6))
+            held["by default"].append(inside(board.interval(LEVEL), true))
+            held["wald interval"].append(inside(board.fit.interval(LEVEL, "wald"), true))
+            lower, upper = (ends.to_numpy()[i, j] for ends in board.difference_interval(LEVEL))
+            held["differences"].append(inside(pd.DataFrame({"lower": lower, "upper": upper}), gap))
+        note = FEW_EFFECTIVE if "log-normal (1.2)" in case else ""
+        rows += [
+            row(
+                (*BOARD, "fit_bradley_terry", "BradleyTerryFit"), f"Bradley-Terry of clusters, {name}", case, own,
+                note=note,
+            )
+            for name, own in held.items()
+        ]  # fmt: skip
+    return rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ from coverage_rows import Row, exact, inside, part, row
 from scipy.stats import binom
 
 import jaxeval
+from jaxeval.accuracy.belief import believed, shifted
+from jaxeval.accuracy.model_comparison import compare
 from jaxeval.accuracy.simulation import comparison_study, coverage_study
 
 Q0, Q1, THETA = 0.8, 0.9, 0.7
@@ -124,6 +127,166 @@ def accuracies(n: int) -> list[Row]:
     table = jaxeval.compare_models(calibration, test, ("m1", "m0"), **own).table.query("slice != 'all'")
     for estimator, found in table.groupby("estimator", sort=False):
         rows += both_kinds(COMPARISON, "difference of accuracies", estimator, case, found, np.full(len(found), 0.05))
+    return rows
+
+
+#: Designs of a calibration, and the declaration that is true. The test has 1,000 answers unless it says otherwise.
+DESIGNS: dict[str, str] = {
+    "60 labels of each class": "by label",
+    "100 labels of each class": "by label",
+    "50 labels of each class, of 400 answers that are the test": "by label",
+    "20 labels, then 180 by Algorithm 1": "by label",
+    "200 labels of another day, whose accuracies are .05 lower": "borrowed",
+    "200 labels, a random part": "random",
+    "100 labels, a random part": "random",
+    "200 labels, a random part, accuracies .95 and .9": "random",
+}
+
+
+def calibrated(
+    rng: np.random.Generator, n_sets: int, design: str, accuracy: float
+) -> tuple[jaxeval.JudgedAnswers, jaxeval.JudgedAnswers]:
+    """Calibration and test of a model in every data set; the sets are called models, whose answers are their own."""
+    m0 = m1 = np.full(n_sets, int(design.split()[0]))
+    if "Algorithm" in design:
+        q0, q1, p = (rng.binomial(n, x, n_sets) / n for n, x in ((10, Q0), (10, Q1), (1000, passed(accuracy))))
+        plan = jaxeval.allocate_calibration(200, p, q0, q1, pilot0=10)
+        m0, m1 = np.asarray(plan.m0), np.asarray(plan.m1)
+        pilot = np.stack([q0, q1], 1)
+    of_all = "are the test" in design
+    n_test = 400 if of_all else 1000
+    label = (rng.random((n_test, n_sets)) < accuracy).astype(float)
+    verdict = (rng.random(label.shape) < np.where(label == 1, Q1, 1 - Q0)).astype(float)
+    if of_all:
+        chosen = [label == y for y in (0.0, 1.0)]
+        chosen = [own & (own.cumsum(0) <= 50) for own in chosen]
+        human = np.where(chosen[0] | chosen[1], label, np.nan)
+        known, judged, first = human, verdict, 0
+    else:
+        most = int((m0 + m1).max())
+        place = np.arange(most)[:, None]
+        known = np.where(place < m1, 1.0, np.where(place < m0 + m1, 0.0, np.nan))
+        if "random" in design or "another day" in design:
+            share = accuracy - 0.05 * ("another day" in design)
+            known = (rng.random((int(m0[0]), n_sets)) < share).astype(float)
+        judged = (rng.random(known.shape) < np.where(known == 1, Q1, 1 - Q0)).astype(float)
+        if "Algorithm" in design:  # the pilot's labels are among the others
+            own = place < np.round(10 * pilot[:, 1])
+            judged = np.where(place < 10, own, judged)
+            back = place - m1
+            judged = np.where((back >= 0) & (back < 10), back >= np.round(10 * pilot[:, 0]), judged)
+        first = n_test
+    return answers_of(known, judged, first), answers_of(np.full(verdict.shape, np.nan), verdict, 0)
+
+
+def passed(accuracy: float) -> float:
+    """The share of answers that the judge passes."""
+    return accuracy * Q1 + (1 - accuracy) * (1 - Q0)
+
+
+def answers_of(label: Any, verdict: Any, first: int) -> jaxeval.JudgedAnswers:
+    """Judged answers of (N, M) labels and verdicts; items are numbered from ``first`` on."""
+    n, m = label.shape
+    frame = pd.DataFrame(
+        {
+            "item": np.repeat(np.arange(n) + first, m),
+            "model": np.tile(np.arange(m), n),
+            "human": label.ravel(),
+            "judge": verdict.astype(float).ravel(),
+        }
+    )
+    if first:  # items without a label are no part of a calibration
+        frame = frame[frame["human"].notna()]
+    return jaxeval.JudgedAnswers.from_pandas(frame, judgment="judge", label="human", model="model", item="item")
+
+
+@part(1000)
+def designs_of_calibrations(n: int) -> list[Row]:
+    """The believed interval of an accuracy and of a difference, where the design is declared and where it is not."""
+    rows = []
+    for number, (design, true) in enumerate(DESIGNS.items()):
+        rng = np.random.default_rng([51, number])
+        accuracy = (0.95, 0.9) if "accuracies .95" in design else (0.8, 0.7)
+        parts = [calibrated(rng, n, design, own) for own in accuracy]
+        calibration, test = (beside(*both) for both in zip(*parts, strict=True))
+        pairs = [(k, n + k) for k in range(n)]
+        found = jaxeval.judge_accuracy(
+            calibration,
+            test,
+            sampling=true,
+            n_resamples=2,
+            n_halves=1,
+            progress=False,  # type: ignore[arg-type]
+        )
+        for sampling in (true, None):
+            # What is believed is all that a declaration changes.
+            part = found.slices[""]
+            shift = shifted(part.judged.total, part.judged.data)
+            status = {name: own["status"].to_numpy()[:, None] for name, own in found.table.groupby("estimator")}
+            mark = believed(status, shift, sampling).astype(object)  # type: ignore[arg-type]
+            marked = found.table["estimator"].to_numpy() == np.repeat(mark[:, 0], len(status))
+            own = compare(replace(found, table=found.table.assign(believe=marked)), pairs, labels_of_b=False)
+            said = f'declared "{sampling}"' if sampling else "not declared"
+            for functions, what, table, name, truth in (
+                (ACCURACY, "accuracy", own.accuracy.table, "model", np.where(found.table["model"] < n, *accuracy)),
+                (COMPARISON, "difference of accuracies", own.table, "model_a", accuracy[0] - accuracy[1]),
+            ):
+                held = pd.Series(np.where(table["believe"], inside(table, truth), np.nan))
+                held = held.groupby(table[name].to_numpy()).max().to_numpy().reshape(-1, n).T
+                rows.append(row(functions, f"{what}, the believed interval", f"{design}; {said}", held))
+    return rows
+
+
+def beside(one: jaxeval.JudgedAnswers, other: jaxeval.JudgedAnswers) -> jaxeval.JudgedAnswers:
+    """The models of both on the same items; those of the second are numbered after those of the first."""
+    frames = [
+        pd.DataFrame(
+            {
+                "item": np.repeat(own.items.to_numpy(), len(own.models)),
+                "model": np.tile(own.models.to_numpy() + place, len(own.items)),
+                "human": own.label.ravel(),
+                "judge": own.judgment[..., 0].ravel(),
+            }
+        )
+        for own, place in ((one, 0), (other, len(one.models)))
+    ]
+    frame = pd.concat(frames, ignore_index=True)
+    frame = frame[frame["judge"].notna()]
+    return jaxeval.JudgedAnswers.from_pandas(frame, judgment="judge", label="human", model="model", item="item")
+
+
+@part(1000)
+def clusters_of_answers(n: int) -> list[Row]:
+    """Passages whose answers are right, and are judged well, more or less often: PPI++ and Rogan-Gladen."""
+    rows = []
+    for number, (n_passages, size, chosen) in enumerate(((60, 8, "items"), (60, 8, "passages"), (20, 20, "passages"))):
+        rng = np.random.default_rng([52, number])
+        m = n_passages * size
+        spread = [
+            rng.beta(4 * x, 4 * (1 - x), (n_passages, n)).repeat(size, 0) for x in (THETA, Q1, Q0)
+        ]  # an intra-passage correlation of .2
+        label = (rng.random((m, n)) < spread[0]).astype(float)
+        verdict = np.where(label == 1, rng.random((m, n)) < spread[1], rng.random((m, n)) > spread[2])
+        known = rng.permutation(m) < m // 3 if chosen == "items" else np.arange(m) < m // 3 // size * size
+        frame = pd.DataFrame(
+            {
+                "item": np.repeat(np.arange(m), n),
+                "passage": np.repeat(np.arange(m) // size, n),
+                "model": np.tile(np.arange(n), m),
+                "human": np.where(known[:, None], label, np.nan).ravel(),
+                "judge": verdict.astype(float).ravel(),
+            }
+        )
+        answers = jaxeval.JudgedAnswers.from_pandas(
+            frame, judgment="judge", label="human", model="model", item="item", keep=["passage"]
+        )
+        found = jaxeval.judge_accuracy(
+            *answers.by_label("random"), cluster="passage", n_resamples=2, n_halves=1, progress=False
+        ).table
+        for estimator in ("ppi_plus_plus", "rogan_gladen"):
+            own = found[(found["estimator"] == estimator) & found["status"].isin(["ok", "clipped"])]
+            case = f"{n_passages} passages of {size} answers, a third of the {chosen} labelled"
+            rows.append(row(ACCURACY, f"accuracy, {estimator}, clusters, closed form", case, inside(own, THETA)))
     return rows
 
 

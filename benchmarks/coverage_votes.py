@@ -120,7 +120,7 @@ def conformal(n: int) -> list[Row]:
 
 
 @part(1)
-def wilson(n: int) -> list[Row]:
+def shares(n: int) -> list[Row]:
     """Mean scores of right and wrong answers, over all counts of right ones."""
     rows = []
     for items in (20, 50, 200, 1000):
@@ -162,7 +162,7 @@ def trials(n: int) -> list[Row]:
 
 @part(150)
 def item_response(n: int) -> list[Row]:
-    """Abilities of 12 models on 60 items, in the gauge of the models' mean."""
+    """Abilities of 12 models, whose true values have mean 0 and standard deviation .94."""
     rows = []
     for kind, items in (("rasch", 30), ("rasch", 100)):
         ability, held = np.linspace(-1.5, 1.5, 12), []

@@ -4,10 +4,15 @@
     python benchmarks/equal_models.py --boards 20   # a quick look: nothing is written
 
 Every game is of a pair at random. A claim is an answer with "ahead of all"; at most 5 % of boards may make one.
+
+The other estimators that print ranks and tiers have equal models, too, of which the first has eight times as many
+battles, rankings or verdicts as the last. Counted are leaders, boards of more than one tier, and sets of ranks that do
+not hold all ranks.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Any
 
@@ -20,6 +25,10 @@ import jaxeval
 MODELS, GAMES, TIES = (2, 3, 6), (2, 5, 20, 40), (0.0, 0.3, 0.9)
 LEVEL = 0.95
 DEFAULTS = {"boards": 100, "resamples": 400}
+#: Six equal models, and how often each is met.
+NAMES = [f"model-{k}" for k in range(6)]
+SHARES = np.geomspace(8, 1, 6) / np.geomspace(8, 1, 6).sum()
+EQUAL = pd.Series(0.0, NAMES)
 
 
 def equal_models(n_models: int, n_games: int, ties: float, n_boards: int) -> pd.DataFrame:
@@ -43,11 +52,83 @@ def cells(n_models: int, n_boards: int, n_resamples: int) -> list[dict[str, Any]
         pd.concat(tables, ignore_index=True), n_resamples, by="board", min_slice_battles=1, max_slices=n_slices,
         progress=False,
     )  # fmt: skip
-    claims = {name: "ahead of all" in board.answer() for name, board in found.items()}
+    claims = {name: "ahead of all" in board.first_sentence() for name, board in found.items()}
     rows = []
     for n_games, ties in product(GAMES, TIES):
         own = [claim for name, claim in claims.items() if name.startswith(f"{n_games} {ties} ")]
         rows.append({"models": n_models, "games": n_games, "ties": ties, "boards": len(own), "claims": sum(own)})
+    return rows
+
+
+def unequal(rng: np.random.Generator, n: int, ties: float = 0.0) -> pd.DataFrame:
+    """Votes of pairs by `SHARES`, with a covariate that sways them."""
+    pair = np.array([rng.choice(6, 2, replace=False, p=SHARES) for _ in range(n)])
+    length = rng.normal(size=n)
+    u = rng.random(n)
+    won = (1 - ties) / (1 + np.exp(-0.5 * length))
+    winner = np.where(u < won, "model_a", np.where(u < won + ties, "tie", "model_b"))
+    names = np.array(NAMES)
+    return pd.DataFrame(
+        {"model_a": names[pair[:, 0]], "model_b": names[pair[:, 1]], "winner": winner, "length": length}
+    )
+
+
+def sliced(n_boards: int, n_resamples: int, **options: Any) -> Iterator[Any]:
+    """Bootstraps of boards of 200 votes."""
+    tables = [unequal(np.random.default_rng([6, k]), 200, 0.3).assign(board=k) for k in range(n_boards)]
+    found = jaxeval.bootstrap(
+        pd.concat(tables), n_resamples, by="board", max_slices=n_boards, progress=False, **options
+    )
+    yield from found.values()
+
+
+def rankings(n_boards: int, n_resamples: int) -> Iterator[Any]:
+    """60 rankings of three of the models each."""
+    for seed in range(n_boards):
+        rng = np.random.default_rng([7, seed])
+        orders = [" > ".join(rng.choice(NAMES, 3, replace=False, p=SHARES)) for _ in range(60)]
+        # Who is drawn first must not win: shuffle.
+        orders = [" > ".join(rng.permutation(own.split(" > "))) for own in orders]
+        yield jaxeval.bootstrap(jaxeval.Rankings.from_pandas(pd.DataFrame({"ranking": orders})), n_resamples)
+
+
+def panels(n_boards: int, n_resamples: int) -> Iterator[Any]:
+    """Four judges of 80 items."""
+    for seed in range(n_boards):
+        verdicts = jaxeval.simulate_panel(80, discriminations=(0.5, 1, 1, 2), strengths=EQUAL, seed=seed)
+        yield jaxeval.fit_judge_panel(verdicts, n_resamples, seed, progress=False)
+
+
+def powered(n_boards: int, n_resamples: int) -> Iterator[Any]:
+    """200 votes and 2,000 verdicts of a judge with tastes."""
+    for seed in range(n_boards):
+        samples = jaxeval.simulate_verdicts(200, 2_000, strengths=EQUAL, seed=seed, taste=0.5)
+        yield jaxeval.prediction_powered(*samples, None, n_resamples, seed, progress=False)
+
+
+ESTIMATORS: dict[str, Callable[[int, int], Iterator[Any]]] = {
+    "votes": sliced,
+    "votes, Davidson's ties": lambda n, b: sliced(n, b, ties="davidson"),
+    "votes, a covariate": lambda n, b: sliced(n, b, features=["length"]),
+    "rankings": rankings,
+    "panel of judges": panels,
+    "prediction-powered": powered,
+}
+
+
+def estimators(n_boards: int, n_resamples: int) -> list[dict[str, Any]]:
+    """Claims of each of the estimators."""
+    rows = []
+    for name, make in ESTIMATORS.items():
+        leaders, tiers, missed = [], [], []
+        for board in make(n_boards, n_resamples):
+            sets = board.rank_sets(LEVEL).dropna().to_numpy(int)
+            leaders.append("ahead of all" in board.first_sentence(LEVEL))
+            tiers.append(bool((board.tiers(LEVEL).dropna() > 1).any()))
+            missed.append(np.mean((sets[:, 0] > 1) | (sets[:, 1] < len(sets))) if len(sets) else 0.0)
+        row = {"estimator": name, "boards": len(leaders), "leaders": sum(leaders), "tiers": sum(tiers)}
+        rows.append({**row, "rank_sets_missed": float(np.mean(missed))})
+        print(rows[-1], flush=True)
     return rows
 
 
@@ -57,8 +138,9 @@ def main() -> None:
     for n_models in MODELS:
         rows += cells(n_models, sizes.boards, sizes.resamples)
         print(pd.DataFrame(rows[-len(GAMES) * len(TIES) :]).to_string(index=False), flush=True)
+    others = estimators(sizes.boards, sizes.resamples)
     if vars(sizes) == DEFAULTS:
-        save("equal_models", {"level": LEVEL, **DEFAULTS, "cells": rows})
+        save("equal_models", {"level": LEVEL, **DEFAULTS, "cells": rows, "estimators": others})
 
 
 if __name__ == "__main__":

@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 from jaxeval import ItemScores, compare_scores
 from jaxeval.data.item_scores import ItemGroups, Trials
 from jaxeval.scores.estimates import DrawnAnew, estimate_scores
-from jaxeval.scores.score_leaderboard import ScoreBoard
-from jaxeval.statistics.draws import Draws
 
 LEVEL, N_DRAWS = 0.95, 400
 Array = NDArray[Any]
@@ -41,9 +39,7 @@ def groups(number: Array) -> ItemGroups:
 
 def interval(scores: ItemScores, drawn: DrawnAnew) -> tuple[float, float]:
     """The interval of the first model on a board."""
-    found = estimate_scores(scores, np.ones(len(scores.items), bool), drawn)
-    joint = Draws(found.models, found.score, found.score[None])  # intervals do not depend on draws
-    ends = ScoreBoard(found, joint, (), ()).interval(LEVEL)
+    ends = estimate_scores(scores, np.ones(len(scores.items), bool), drawn).interval(LEVEL)
     return float(ends["lower"].iloc[0]), float(ends["upper"].iloc[0])
 
 

@@ -165,6 +165,18 @@ def no_leader() -> str:
         "By models, share of ties and games:",
         table(["models", "ties", *(f"{g} games" for g in games)], lines, "r" * (2 + len(games))),
     ]
+    others = found.get("estimators", [])  # of an older run: none
+    text += others and [
+        "Six equal models, of which the first has eight times as many votes or rankings as the last (panels and "
+        "prediction-powered boards: as many), by estimator: boards with a leader, boards of several tiers, and the "
+        "share of sets of ranks that leave out a rank. The level allows one of twenty of each.",
+        table(
+            ["estimator", "boards", "a leader", "several tiers", "sets of ranks"],
+            [[own["estimator"], str(own["boards"]), share(own["leaders"] / own["boards"]),
+              share(own["tiers"] / own["boards"]), share(own["rank_sets_missed"])] for own in others],
+            "lrrrr",
+        ),
+    ]  # fmt: skip
     return "\n\n".join(text)
 
 

@@ -24,6 +24,7 @@ WITHOUT_A_ROW = {
     "PredictionPoweredFit": "closed form beside `PredictionPoweredBoard`, whose draws are simulated",
     "allocate_calibration": "plans labels: no interval",
     "audit": "combines the results of the other functions",
+    "draws_of": "its intervals are those of whatever statistic is brought; their formulas have twins in NumPy",
     "fewest_votes": "counts votes; its level is that of the tiers of `bootstrap`",
     "item_report": "its level is that of the bound on p_negative; no interval is shown",
     "next_battles": "plans battles: no interval",
@@ -40,8 +41,6 @@ FEW_VOTES = 200
 FEW_ITEMS = 30
 FEW = "a warning says that intervals from so few depend on how scores are distributed"
 BORROWED = "intervals of a posterior hold on average over the prior of spreads, and not for each spread by itself"
-#: Exact shares of Wilson's interval are one for each rate and number.
-OSCILLATES = "right answers are whole numbers: by the rate, Wilson's interval holds more or less than its level"
 #: Starts of notes of what is wrong by its name, or shown on purpose beside what the library gives by default.
 ON_PURPOSE = (
     ASKED,
@@ -50,6 +49,7 @@ ON_PURPOSE = (
     "not the default",
     "the form for equal pairs",
     "the paper's shrinkage",
+    "tastes make the votes of a voter depend on each other",
 )
 #: A nominal .95 may be .94 to .975 before a verdict is passed; others by their standard deviation.
 BELOW, ABOVE = 0.01, 0.025
@@ -116,7 +116,7 @@ def scores() -> tuple[str, Iterator[Row]]:
             units = "clusters" if "clusters" in own["scores"] else drawn
             case = f"{own['scores']}, {own['units']} {units}"
             if own["regime"] == "items" and re.fullmatch(r"right or wrong, [\d.]+", own["scores"]):
-                continue  # the part "wilson" sums these
+                continue  # the part "shares" sums these
             each = row(names, method, case, own["coverage"], own["error"], n)
             if own["regime"] == "items" and own["units"] < FEW_ITEMS and verdict(each) == "too short":
                 each["note"] = FEW
@@ -271,16 +271,18 @@ def categories() -> tuple[str, Iterator[Row]]:
 
 #: Sections of the page, and the parts of `interval_coverage` or older benchmarks that fill them.
 SECTIONS = {
-    "Ratings from votes": ("plain", "schemes", "links", "ties", "covariates", "rankings", few_battles, "two_boards"),
+    "Ratings from votes": (
+        "plain", "voters", "schemes", "links", "ties", "covariates", "rankings", few_battles, "two_boards",
+    ),
     "Few votes, judges, categories": (few_votes, panels, categories, predicted, merged, "conformal"),
     "Ranks and audits": (ranks, audits, "honest_boards"),
     "Judges' errors": (
-        "published_study", "published_comparison", "accuracies_in_closed_form", "accuracies", "shares_of_classes",
-        "agreement",
+        "published_study", "published_comparison", "accuracies_in_closed_form", "accuracies", "designs_of_calibrations",
+        "clusters_of_answers", "shares_of_classes", "agreement",
     ),
     "Scores against a reference": ("anchored", "scores_of_runs", "reliability"),
     "Evaluators and references": ("correlations", "gaps", "tiers_and_separation", "references"),
-    "Scores of items": ("wilson", scores, "scores_beside_a_baseline", "trials", "item_response"),
+    "Scores of items": ("shares", scores, "scores_beside_a_baseline", "trials", "item_response"),
 }  # fmt: skip
 
 
@@ -294,9 +296,6 @@ def rows() -> list[Row]:
             else:
                 (date, own), name = source(), source.__name__
             found += [{"date": date, **each, "section": section, "source": name} for each in own]
-    for each in found:
-        if each["method"].startswith("mean score") and each["data_sets"] is None and verdict(each) == "too short":
-            each["note"] = OSCILLATES
     return found
 
 

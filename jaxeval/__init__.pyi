@@ -74,6 +74,8 @@ from jaxeval.data.simulate.verdicts import simulate_verdicts as simulate_verdict
 from jaxeval.data.simulate.votes import simulate_battles as simulate_battles
 from jaxeval.data.simulate.votes import simulate_votes as simulate_votes
 from jaxeval.data.verdict_rows import join_verdicts as join_verdicts
+from jaxeval.engine.draws_of import draws_of as draws_of
+from jaxeval.engine.draws_of import loo_of as loo_of
 from jaxeval.errors import DataError as DataError
 from jaxeval.errors import MemoryLimitError as MemoryLimitError
 from jaxeval.errors import ProcessError as ProcessError
@@ -87,6 +89,7 @@ from jaxeval.evaluators.rank_correlation import kendall_tau_delta as kendall_tau
 from jaxeval.evaluators.rank_correlation import rank_agreement as rank_agreement
 from jaxeval.evaluators.separability import separability as separability
 from jaxeval.execution.processes import share_resamples as share_resamples
+from jaxeval.kernels.batch.programs import free_programs as free_programs
 from jaxeval.pages.page import page as page
 from jaxeval.planning.next_battles import NextBattles as NextBattles
 from jaxeval.planning.next_battles import next_battles as next_battles

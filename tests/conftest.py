@@ -80,6 +80,7 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.set_threshold(100_000)  # as the command: tracing makes many objects, and few of them are in cycles
     # A program that another process is just writing is compiled, and is no reason to fail.
     config.addinivalue_line("filterwarnings", "ignore:Error (reading|writing) persistent compilation cache")
+    config.addinivalue_line("filterwarnings", "ignore:this process held over half")  # as a process of many tests may
     if OF_JAX in os.environ:  # of a developer, or of the process that has started this one
         return
     folder = os.environ.get("JAXEVAL_TEST_CACHE")

@@ -512,6 +512,16 @@ def _respond(data: Data, **options: Any) -> Any:
     return jaxeval.fit_item_response(data["scores"].drop(columns="task"), **options)
 
 
+def _own(data: Data, **options: Any) -> Any:
+    """A statistic of one's own: odds of the mean score."""
+
+    def odds(weights: Any, scores: Any) -> Any:
+        total = weights @ scores
+        return (total + 1) / (weights.sum() - total + 1)
+
+    return jaxeval.draws_of(odds, jaxeval.ItemScores.from_pandas(data["scores"].drop(columns="task")), **options)
+
+
 def _anchored() -> Data:
     table = simulate_anchored_verdicts(strengths=(0.8, 0.0), n_items=40, n_judges=3, n_runs=2, seed=2)
     return {"verdicts": table}
@@ -598,12 +608,21 @@ _JUDGES = [
         alone=lambda data, **run: _score(each(data, lambda t: t[t["model"] < "m3"]), **run),
     ),
     Estimator(
+        "draws_of",
+        _scored,
+        _own,
+        of_joint,
+        by_kind=True,
+        without=_NO_SIDES,
+        alone=lambda data, **run: _own(each(data, lambda t: t[t["model"] < "m3"]), **run),
+    ),
+    Estimator(
         "fit_item_response",
         _scored,
         _respond,
         lambda found: of_joint(found.joint),
         slow=True,
-        without=_NO_SIDES | {"alone": _ONE_BOARD, "more": "its checkpoint is of one number of resamples"},
+        without=_NO_SIDES | {"alone": _ONE_BOARD},
     ),
     Estimator(
         "joint_scores",

@@ -12,6 +12,5 @@ def test_every_line_stands_once_in_its_file_and_its_tests_exist():
 
 def test_every_package_of_formulas_has_some():
     of_package = Counter(line.file.split("/")[0] for line in LINES)
-    assert set(of_package) == {"kernels", "ratings", "accuracy", "audits", "scores", "softelo"}
-    assert min(of_package.values()) >= 5
+    assert min(of_package[name] for name in ("kernels", "ratings", "accuracy", "audits", "scores", "softelo")) >= 5
     assert len({line.line for line in LINES}) == len({line.what for line in LINES}) == len(LINES)

@@ -31,6 +31,7 @@ SLOW = {
     "few-votes.md",
     "goodness-of-fit.md",
     "judge-panels.md",
+    "own-estimators.md",
     "people-and-judges.md",
     "scores.md",
     "small-categories.md",

@@ -26,6 +26,7 @@ LAYERS = [
     "data",
     "resampling",
     "ratings",
+    "engine",
     "planning",
     "agreement",
     "softelo",

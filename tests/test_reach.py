@@ -1,6 +1,8 @@
 """Which slow tests a change can touch: `.ci/reach.py` follows imports and public names."""
 
 import importlib.util
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -88,3 +90,37 @@ def test_what_has_run_is_due_again_when_it_changes(reach, tmp_path, monkeypatch,
     assert list(due(b="g = 2\n")) == ["tests/test_f.py"]
     monkeypatch.setenv("CI_FULL", "1")
     assert due(b="g = 1\n") == first
+
+
+#: Stand-ins: a pytest that fails on a file named "bad", and a Python that keeps what it is told has run.
+STAND_INS = """
+set -euo pipefail
+logs=$PWD python=./reach JAXEVAL_DATA=$PWD
+mkdir -p .ci-venv/bin
+printf '#!/bin/sh\ncase "$*" in *bad*) exit 1;; esac\n' > .ci-venv/bin/pytest
+printf '#!/bin/sh\ncat >> ran\n' > reach
+chmod +x reach .ci-venv/bin/pytest
+"""
+
+
+@pytest.mark.parametrize(
+    ("setting", "bad", "n_ran"),
+    [
+        ("CI_SLOW_MINUTES=4", None, 32),
+        ("CI_SLOW_MINUTES=0", None, 15),
+        ("CI_SLOW_MINUTES=0 CI_FULL=1", None, 32),
+        ("CI_SLOW_MINUTES=4", 20, 15),
+        ("CI_SLOW_MINUTES=4 CI_FULL=1", 20, 0),
+    ],
+)
+def test_only_what_has_passed_is_noted(tmp_path, setting, bad, n_ran):
+    """By the stage of `.ci/run`: what has no time left, or failed, or comes after what failed, stays due."""
+    (stage,) = re.findall(r"^slow\(\) \{\n.*?^\}\n", (ROOT / ".ci/run").read_text(), re.MULTILINE | re.DOTALL)
+    lines = [f"{'bad' if n == bad else f'file{n}'} {n}\n" for n in range(32)]
+    (tmp_path / "slow.files").write_text("".join(lines))
+    script = f"{STAND_INS}\nunset CI_FULL\nSECONDS=0 {setting}\n{stage}\nslow\n"
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode == 0) == (bad is None), done.stderr
+    ran = (tmp_path / "ran").read_text() if n_ran else ""
+    assert ran == "".join(lines[:n_ran])
+    assert (tmp_path / "slow.left").read_text() == "".join(lines[n_ran:])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.stats import binom, norm
+from scipy.stats import binom, binomtest
 
 import jaxeval
 from jaxeval.ratings.thin_models import ENOUGH_BATTLES
@@ -167,12 +167,11 @@ def test_equal_models_have_no_leader(trust):
     )
 
 
-def test_what_wilsons_interval_holds_by_count(trust):
-    """Exact rows beside the closed form, written out: 50 items of which .98 are right, .5 of 200 and .9 of 20."""
+def test_what_exact_intervals_hold_by_count(trust):
+    """Exact rows beside SciPy's intervals, summed: 50 items of which .98 are right, .5 of 200 and .9 of 20."""
     rows = {row["case"]: row["observed"] for row in trust.rows() if row["data_sets"] is None}
     for n, p in ((50, 0.98), (200, 0.5), (20, 0.9)):
-        right, z = np.arange(n + 1), norm.ppf(0.975)
-        middle = (right + z**2 / 2) / (n + z**2)
-        half = z / (n + z**2) * np.sqrt(right * (n - right) / n + z**2 / 4)
-        held = binom.pmf(right, n, p)[np.abs(middle - p) <= half].sum()
+        ends = [binomtest(right, n).proportion_ci(method="exact") for right in range(n + 1)]
+        inside = np.array([low <= p <= high for low, high in ends])
+        held = binom.pmf(np.arange(n + 1), n, p)[inside].sum()
         assert rows[f"right or wrong, {p:g}, {n} items"] == pytest.approx(held, abs=1e-9)

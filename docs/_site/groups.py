@@ -39,6 +39,7 @@ GROUPS = [
         "Whether an evaluator ranks models as people do, and which references a ranking needs.",
         ["evaluators", "references"],
     ),
+    ("Your own estimator", "Any JAX function of weights and data, resampled, or with groups left out.", ["engine"]),
     (
         "Draws, tables and files",
         "Joint draws of any estimator, and what is written for others.",
@@ -46,7 +47,11 @@ GROUPS = [
     ),
     ("Pages", "Leaderboards that refit in the reader's browser.", ["pages"]),
     ("Simulated data", "Data whose truth is known.", ["data.simulate", "accuracy.simulation"]),
-    ("Runs and errors", "Several processes, and what goes wrong.", ["errors", "execution", "_version"]),
+    (
+        "Runs and errors",
+        "Several processes, compiled programs, and what goes wrong.",
+        ["errors", "execution", "kernels.batch.programs", "_version"],
+    ),
 ]  # fmt: skip
 
 

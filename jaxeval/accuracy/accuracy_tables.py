@@ -10,14 +10,24 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.accuracy.belief import believed, shifted
-from jaxeval.accuracy.estimates import ESTIMATORS, Slice, closed_form, estimate_draws, estimates, rates_of, status_of
+from jaxeval.accuracy.belief import believed, sensitivities, shift_p, shifted, tolerance, tolerance_of, what_to_believe
+from jaxeval.accuracy.estimates import (
+    ESTIMATORS,
+    Slice,
+    closed_form,
+    effect_on_rates,
+    estimate_draws,
+    estimates,
+    rates_of,
+    status_of,
+)
 from jaxeval.accuracy.rogan_gladen import youden_j
 from jaxeval.accuracy.statuses import BOUNDED, HAVE_NUMBERS, UNBOUNDED, WITHOUT_RESAMPLES, Status
 from jaxeval.arrays import Bool, Float
+from jaxeval.data.judged_answers import CalibrationSampling
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import bounds_with_failures
-from jaxeval.tables.shown import Shown, View, settings_line
+from jaxeval.tables.shown import Answer, Result, settings_line
 from jaxeval.wording import counted, did_you_mean
 
 Words = NDArray[np.object_]
@@ -35,12 +45,14 @@ class AccuracySettings:
     by: str | None
     stratify: str | None
     strata: str | None  # column within whose values items are drawn
+    cluster: str | None  # column of what items belong to
+    sampling: CalibrationSampling | None  # how the labelled answers were chosen
     device: str
     versions: str
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AccuracyTables(Shown):
+class AccuracyTables(Result):
     """Accuracies, the judges' rates, and what they were computed from."""
 
     table: pd.DataFrame
@@ -50,14 +62,17 @@ class AccuracyTables(Shown):
     slices: Mapping[str, Slice] = field(repr=False)
     binary: Bool = field(repr=False)  # (J,) judges whose verdicts are 0 and 1
 
-    def _shown(self) -> View:
+    def _sentences(self) -> list[str]:
+        return [what_to_believe(self.table, self.settings.sampling)]
+
+    def _shown(self) -> Answer:
         title = (
             f"{type(self).__name__}: {counted(len(self.models), 'model')}, {counted(len(self.judges), 'judge')}; "
             "the estimates to believe"
         )
         believed = self.table[self.table["believe"]]
         table = believed.drop(columns=["believe"]).sort_values("estimate", ascending=False, kind="stable")
-        return View(title, table.reset_index(drop=True), settings_line(self.settings), self.warnings)
+        return Answer(title, table.reset_index(drop=True), settings_line(self.settings), self.warnings)
 
     @property
     def models(self) -> pd.Index:
@@ -147,13 +162,14 @@ def where_defined(
     }
 
 
-def accuracy_table(part: Slice, binary: Bool, level: float) -> pd.DataFrame:
+def accuracy_table(part: Slice, binary: Bool, level: float, sampling: CalibrationSampling | None) -> pd.DataFrame:
     """`JudgeAccuracy.table` of one slice."""
     m, j = len(part.test.models), len(part.test.judges)
     values = estimates(part.judged.total, part.every.total, binary)
     closed = closed_form(part, values, binary, level)
     draws = estimate_draws(part, binary)
     nothing = np.full((m, j), np.nan)
+    moves = sensitivities(part, binary)
     truth, n_truth = part.truth()
     blocks = []
     for name in ESTIMATORS:
@@ -177,13 +193,18 @@ def accuracy_table(part: Slice, binary: Bool, level: float) -> pd.DataFrame:
                 "n_test": part.of(name).total.test.n.sum(0).astype(int),
                 "m0": m0,
                 "m1": m1,
+                "tolerance": tolerance(
+                    np.minimum(found["upper"] - found["estimate"], found["estimate"] - found["lower"]),
+                    moves.get(name, nothing),
+                ),
+                "tolerance_of": np.full((m, j), tolerance_of(name), object),
                 "truth": truth,
                 "n_truth": n_truth,
             }
         )
     columns = {key: np.stack([block[key] for block in blocks], -1) for key in blocks[0]}
     statuses = dict(zip(ESTIMATORS, np.moveaxis(columns["status"], -1, 0), strict=True))
-    believe = believed(statuses, shifted(part.judged.total))
+    believe = believed(statuses, shifted(part.judged.total, part.judged.data), sampling)
     columns["believe"] = columns["estimator"] == believe[..., None]
     return pd.DataFrame(
         {
@@ -200,7 +221,8 @@ def rates_table(part: Slice, binary: Bool, level: float) -> pd.DataFrame:
     point, draws = rates_of(part.judged.total.own), rates_of(part.judged.draws.own)
     # Scores may lie outside of [0, 1].
     q0, q1, m0, m1 = (np.where(binary, x, 0.0) for x in point)
-    closed = youden_j(q0, q1, m0, m1, level)
+    worth = effect_on_rates(part)
+    closed = youden_j(q0, q1, m0 / worth, m1 / worth, level)
     ends = {
         "q0": (point.q0, closed.q0_lower, closed.q0_upper, draws.q0, 0.0),
         "q1": (point.q1, closed.q1_lower, closed.q1_upper, draws.q1, 0.0),
@@ -217,4 +239,5 @@ def rates_table(part: Slice, binary: Bool, level: float) -> pd.DataFrame:
     status = np.where(point.m0 + point.m1 > 0, closed.status, Status.NO_LABELS)
     columns["status"] = np.where(binary, status, Status.NOT_BINARY).reshape(-1)
     columns["m0"], columns["m1"] = (x.reshape(-1).astype(int) for x in (point.m0, point.m1))
+    columns["p_same_share"] = shift_p(part.judged.total, part.judged.data).reshape(-1)
     return pd.DataFrame(columns)

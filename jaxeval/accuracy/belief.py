@@ -1,34 +1,98 @@
-"""Which of the estimates of an accuracy, or of a difference, to believe."""
+"""Which of the estimates of an accuracy, or of a difference, to believe, and how much it would take to refute them.
+
+What may be believed follows from how the calibration was chosen:
+
+* "random": a random part of the population that the test is of. PPI++ and labels alone need this.
+* "by label": labels of each class, in numbers that were chosen, as in Algorithm 1 of arXiv:2511.21140. Its share of
+  right answers says nothing about the test. Rogan-Gladen needs the judge's error rates only.
+* "borrowed": of another model or day. Its share of right answers is another, and nothing in the data can tell whether
+  the judge errs alike.
+* None: nobody said. Hausman's test of PPI++ against Rogan-Gladen cannot choose between them: their difference is
+  (lambda - 1 / J) times the judge's shift from calibration to test, and a shift that ruins PPI++ is as a rule too small
+  to be found. With 1,000 labels and 4,000 answers, a share of right answers that differs by .05 leaves PPI++ a coverage
+  of .05 to .21, and a test at 5 % finds it in 21 to 72 of 100 data sets. Rogan-Gladen holds in all of these designs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import get_args
 
 import numpy as np
+import pandas as pd
+import scipy
 from numpy.typing import NDArray
 
-from jaxeval.accuracy.judged_sums import Sums
-from jaxeval.accuracy.statuses import Status
-from jaxeval.arrays import Bool
-from jaxeval.kernels.judge_error import SURE_Z
+from jaxeval.accuracy import influence
+from jaxeval.accuracy.estimates import BY_RATES, Slice
+from jaxeval.accuracy.judged_sums import Arrays, Sums
+from jaxeval.accuracy.statuses import BOUNDED, Status
+from jaxeval.arrays import Bool, Float
+from jaxeval.data.judged_answers import CalibrationSampling
+from jaxeval.execution.elementwise import evaluate
+from jaxeval.kernels import judge_error
+from jaxeval.kernels.judge_error import SURE_Z, LabelledSums
+from jaxeval.wording import did_you_mean
 
 Words = NDArray[np.object_]
 
 #: Estimators that may be marked, and when.
 REASONS = {
-    "ppi_plus_plus": "with labels of the model itself it is unbiased and has the shortest interval; where the judge "
-    "knows nothing, it uses the labels alone",
-    "rogan_gladen": "the judge calls a different share right in the calibration than in the test, and this estimate "
-    "alone holds when the calibration has another share of right answers",
-    "calibration_only": "the labels are too few, or all of one class, so that they cannot correct the judge",
+    "ppi_plus_plus": "the labelled answers are a random part, so with labels of the model itself it has no bias and "
+    "the shortest interval; where the judge knows nothing, it uses the labels alone",
+    "rogan_gladen": "it needs no random calibration, whose share of right answers may be another than the test's; it "
+    "holds if the judge errs alike on both",
+    "calibration_only": "the labels, a random part, are too few, or all of one class, so that they cannot correct the "
+    "judge",
 }
 
+#: Names of estimators in sentences.
+SPOKEN = {
+    "ppi_plus_plus": "PPI++",
+    "rogan_gladen": "Rogan-Gladen with the models' own labels",
+    "calibration_only": "labels alone",
+}
 
-def shifted(total: Sums) -> Bool:
-    """(M, J) whether the judge's mean judgment differs between calibration and test at the 99.9 % level.
+#: What is known of the labelled answers under each design.
+DESIGNS: dict[CalibrationSampling | None, str] = {
+    "random": '"random": the labelled answers are a random part of the same population as the test',
+    "by label": '"by label": the numbers of right and wrong answers among the labelled were chosen, and only the '
+    "judge's error rates carry over to the test",
+    "borrowed": '"borrowed": the labelled answers are of another model or day, and estimates hold only if the judge '
+    "errs alike on both, which no data can show",
+    None: "nobody said, so Rogan-Gladen alone may be believed",
+}
+#: What to declare.
+DECLARE = (
+    "declare how the labelled answers were chosen, with sampling= (on the command line --calibration-sampling): "
+    '"random" if they are a random part, "by label" if so many of each class were labelled, "borrowed" if they are of '
+    "another model or day"
+)
 
-    All estimates but Rogan-Gladen assume that both are random items of one population. Strata are compared one by one,
-    and their differences added up by their test shares.
+
+def checked_sampling(
+    sampling: CalibrationSampling | None, of_answers: CalibrationSampling | None = None
+) -> CalibrationSampling | None:
+    """``sampling``; where it is not given, what the answers say of themselves.
+
+    Raises:
+        ValueError: it is no design of a calibration.
+    """
+    designs = get_args(CalibrationSampling)
+    if sampling is not None and sampling not in designs:
+        raise ValueError(
+            f"sampling must be one of {', '.join(map(repr, designs))} or None, got {sampling!r}"
+            f"{did_you_mean(sampling, designs)}"
+        )
+    return of_answers if sampling is None else sampling
+
+
+def shift_z(total: Sums, data: Arrays | None = None) -> Float:
+    """(M, J) by how many standard errors the judge's mean judgment differs between calibration and test.
+
+    This is Hausman's test of PPI++ against Rogan-Gladen with the model's own labels: the two differ by this shift times
+    a constant. All estimates but Rogan-Gladen assume that both are random items of one population. Strata are compared
+    one by one, and their differences added up by their test shares. With ``data``, their clusters count.
     """
     own, test = total.own, total.test
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -39,39 +103,52 @@ def shifted(total: Sums) -> Bool:
         spread = (own.judgment_square + test.judgment_square) / n - ((own.judgment + test.judgment) / n) ** 2
         gap = np.where(share > 0, share * (g - f), 0.0).sum(0)
         variance = np.where(share > 0, share**2 * np.maximum(spread, 0.0) * (1 / own.n + 1 / test.n), 0.0).sum(0)
-    return np.abs(gap) > SURE_Z * np.sqrt(variance) + 1e-12 * share.sum(0)
+        gap = np.where(np.abs(gap) > 1e-12 * share.sum(0), gap, 0.0)
+        if data is not None and data.units is not None:
+            items = influence.shift(data, total)
+            grouped = influence.together(items, data.units).variance()
+            variance = variance * influence.effect(items.variance(), grouped, data.units)
+        return np.where(gap == 0, 0.0, gap / np.sqrt(variance))
 
 
-def believed(status: Mapping[str, Words], shift: Bool) -> Words:
+def shift_p(total: Sums, data: Arrays | None = None) -> Float:
+    """(M, J) p-value of `shift_z`; NaN without labels of the model, or without test items."""
+    known = ((total.own.n > 0) & (total.test.n > 0)).any(0)
+    return np.where(known, 2 * scipy.special.ndtr(-np.abs(shift_z(total, data))), np.nan)
+
+
+def shifted(total: Sums, data: Arrays | None = None) -> Bool:
+    """(M, J) whether the judge's mean judgment differs between calibration and test at the 99.9 % level."""
+    return np.abs(shift_z(total, data)) > SURE_Z
+
+
+def believed(status: Mapping[str, Words], shift: Bool, sampling: CalibrationSampling | None) -> Words:
     """(M, J) name of the estimate to believe, "" for none, by statuses (M, J) and `shifted` (M, J).
 
-    The first of these that applies:
+    Unless the calibration is declared "random", it is "rogan_gladen" with the model's own labels, if its status is "ok"
+    or "clipped"; else none. Of a "random" one, the first of these that applies:
 
-    1. If the judge's mean judgment differs between calibration and test: "rogan_gladen" with the model's own labels,
-       if its status is "ok"; else none, as all others take the calibration for items like those of the test.
+    1. If the judge's mean judgment differs between calibration and test all the same: "rogan_gladen", or none.
     2. "ppi_plus_plus", if its status is "ok" or "clipped".
     3. "calibration_only", if the model has labels.
 
     The raw share is biased, and so is an estimate with a calibration of other models. Only labels of the model itself
     can tell by how much, so neither is ever marked.
     """
+    sound = {name: np.isin(words, (Status.OK, Status.CLIPPED)) for name, words in status.items()}
+    by_rates = np.where(sound["rogan_gladen"], "rogan_gladen", "")
+    if sampling != "random":
+        return by_rates.astype(object)
     return np.select(
-        [
-            shift & (status["rogan_gladen"] == Status.OK),
-            shift,
-            np.isin(status["ppi_plus_plus"], (Status.OK, Status.CLIPPED)),
-            np.isin(status["calibration_only"], (Status.OK, Status.CLIPPED)),
-        ],
-        ["rogan_gladen", "", "ppi_plus_plus", "calibration_only"],
-        "",
+        [shift, sound["ppi_plus_plus"], sound["calibration_only"]], [by_rates, "ppi_plus_plus", "calibration_only"], ""
     ).astype(object)
 
 
 def believed_of_pair(a: Words, b: Words, both_corrected: Bool) -> Words:
     """Name of the difference to believe, by those of the two accuracies; "" for none.
 
-    The estimator of both, where it is the same. Rogan-Gladen, where one of the two needs it and the other's has the
-    status "ok" too (``both_corrected``). Labels alone, where one of the two has no better.
+    The estimator of both, where it is the same. Rogan-Gladen, where one of the two needs it and the other's can be
+    believed too (``both_corrected``). Labels alone, where one of the two has no better.
     """
     either = (a == "rogan_gladen") | (b == "rogan_gladen")
     return np.select(
@@ -79,3 +156,98 @@ def believed_of_pair(a: Words, b: Words, both_corrected: Bool) -> Words:
         ["", a, "rogan_gladen", ""],
         "calibration_only",
     ).astype(object)
+
+
+def usual_estimator(sampling: CalibrationSampling | None, binary: Bool) -> str:
+    """The estimator of a board of judged scores: the one that can be believed of most of its scores."""
+    return "ppi_plus_plus" if sampling == "random" or not binary.all() else "rogan_gladen"
+
+
+def why_none(status: Mapping[str, str], sampling: CalibrationSampling | None) -> str:
+    """Why no estimate is believed, by the statuses of the estimators, and what to do."""
+    ppi, by_rates = status["ppi_plus_plus"], status["rogan_gladen"]
+    if ppi in (Status.NO_LABELS, Status.NO_TEST):
+        return ppi
+    if sampling == "random":
+        return "calibration and test differ" if ppi in BOUNDED else ppi
+    advice = ""
+    if by_rates == Status.NOT_BINARY:
+        advice = "; turn scores into verdicts (threshold=, --threshold)"
+    if sampling is None:
+        advice += (
+            ' or declare sampling="random" (--calibration-sampling random) if it is'
+            if advice
+            else (
+                '; declare sampling="random" (--calibration-sampling random) if the labelled answers are a random part'
+            )
+        )
+    return f"Rogan-Gladen: {by_rates}{advice}"
+
+
+def sensitivities(part: Slice, binary: Bool) -> dict[str, Float]:
+    """(M, J) by how much estimates move, if the calibration differs from the test by 1, by estimator.
+
+    What differs is the share of right answers: labels alone move with it, and an estimate with the weight lambda by
+    1 - lambda J. For Rogan-Gladen it is the judge's rates, both in the direction that does most harm: the error
+    (theta delta-q1 - (1 - theta) delta-q0) / J of arXiv:2605.06939, Appendix C, is then 1 / J.
+    """
+    judged, every = part.judged.total, part.every.total
+    weights = evaluate(judge_error.weights, every.own, every.test, binary)._asdict()
+    found = {name: _by_test_shares(every, 1 - weight * _skill(every.own)) for name, weight in weights.items()}
+    found["calibration_only"] = np.ones_like(found["calibration_only"])
+    found["rogan_gladen"] = sensitivity_to_rates(judged.own, judged)
+    found["rogan_gladen_shared"] = sensitivity_to_rates(judged.shared, judged)
+    return found
+
+
+def sensitivity_to_rates(labelled: LabelledSums, total: Sums) -> Float:
+    """(M, J) by how much Rogan-Gladen with the rates of ``labelled`` moves with them: see `sensitivities`."""
+    with np.errstate(divide="ignore"):
+        return _by_test_shares(total, 1 / _skill(labelled))
+
+
+def tolerance_of(name: str) -> str:
+    """What must differ for an estimate to move: "prevalence", "error rates", or "" where it has no tolerance."""
+    return "" if name in ("naive", "ppi_plus_plus_half") else "error rates" if name in BY_RATES else "prevalence"
+
+
+def tolerance(distance: Float, sensitivity: Float) -> Float:
+    """By how much the calibration may differ until an estimate has moved by ``distance``; 1 is as much as there is."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(np.isfinite(distance), np.minimum(np.abs(distance) / np.abs(sensitivity), 1.0), np.nan)
+
+
+def _skill(labelled: LabelledSums) -> Float:
+    """Mean judgment of right answers less that of wrong ones: Youden's J, of verdicts."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        wrong = (labelled.judgment - labelled.product) / (labelled.n - labelled.label)
+        return np.asarray(labelled.product / labelled.label - wrong)
+
+
+def _by_test_shares(total: Sums, each: Float) -> Float:
+    shares = judge_error.strata_shares(total.test)
+    return np.asarray(judge_error.add_strata(np.broadcast_to(each, total.test.n.shape), shares))
+
+
+def what_to_believe(table: pd.DataFrame, sampling: CalibrationSampling | None) -> str:
+    """Say which estimator to believe, for how many models by a judge; ``table`` is that of `AccuracyTables`."""
+    marked = table[table["believe"]]
+    n_all = len(table.drop_duplicates([name for name in ("slice", "model", "judge") if name in table]))
+    if marked.empty:
+        own = table.loc[table["estimator"] == "ppi_plus_plus", "status"]
+        if not (own == Status.NO_LABELS).all():
+            if sampling is None:
+                return f"Believe none of these estimates: the notes say why. First of all, {DECLARE}"
+            return "Believe none of these estimates: the notes say why"
+        return (
+            "Believe none of these estimates for sure: no model has labels of its own that tell how far the judge is "
+            "off. The shared calibration holds if the judge errs alike on all models"
+        )
+    times = marked["estimator"].value_counts()
+    if len(times) == 1 and len(marked) == n_all:
+        unsaid = "" if sampling else "; nobody said how the labelled answers were chosen (--calibration-sampling)"
+        return f"Believe {SPOKEN[times.index[0]]}, and not the judge's raw share{unsaid}"
+    parts = [f"{SPOKEN[name]} for {n:,}" for name, n in times.items()]
+    parts += [f"none for {n_all - len(marked):,}"] if len(marked) < n_all else []
+    of = "models" if len(table["judge"].unique()) == 1 else "models by judges"
+    return f"Believe, of {n_all:,} {of}, {', '.join(parts)}; the judge's raw share never"

@@ -11,12 +11,14 @@ import pandas as pd
 from jaxeval.accuracy.judged_sums import POOLED
 from jaxeval.accuracy.missing_judgments import missing_judgments
 from jaxeval.arrays import Bool
-from jaxeval.data.judged_answers import JudgedAnswers
+from jaxeval.data.judged_answers import CalibrationSampling, JudgedAnswers
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, did_you_mean, named
 
 
-def aligned(calibration: JudgedAnswers, test: JudgedAnswers, shared: Hashable) -> tuple[JudgedAnswers, list[str]]:
+def aligned(
+    calibration: JudgedAnswers, test: JudgedAnswers, shared: Hashable, sampling: CalibrationSampling | None = None
+) -> tuple[JudgedAnswers, list[str]]:
     """``calibration`` with the judges of ``test`` in its order, and what is noteworthy about the two."""
     if np.isnan(calibration.label).all():
         raise DataError("the calibration answers have no human labels: name the column of labels (label=, --human)")
@@ -40,7 +42,11 @@ def aligned(calibration: JudgedAnswers, test: JudgedAnswers, shared: Hashable) -
         raise DataError(f"shared={shared!r} is no model of the calibration; its models are {have}, or 'pooled'{hint}")
     where = calibration.judges.get_indexer(test.judges)
     ours = replace(
-        calibration, judges=test.judges, judgment=calibration.judgment[:, :, where], binary=calibration.binary[where]
+        calibration,
+        judges=test.judges,
+        judgment=calibration.judgment[:, :, where],
+        binary=calibration.binary[where],
+        sampling=None,  # a setting of the call, and no part of the data
     )
     warnings = []
     unlabelled = int((ours.judged & np.isnan(ours.label)[:, :, None]).any(2).sum())
@@ -50,11 +56,12 @@ def aligned(calibration: JudgedAnswers, test: JudgedAnswers, shared: Hashable) -
     if without:
         several = f"{', '.join(without[:8])}{' and others' if len(without) > 8 else ''}"
         warnings.append(f"no calibration labels of {several}: only a shared calibration can correct them")
-    both = _in_both(ours, test)
+    # With a calibration by label the test may well be all answers.
+    both = _in_both(ours, test) if sampling in ("random", "borrowed") else 0
     if both and not isinstance(ours.items, pd.RangeIndex):
         warnings.append(
-            f"{counted(both, 'item is', 'items are')} in the calibration and in the test: intervals take the two as "
-            "independent, so leave these items out of one of them"
+            f"{counted(both, 'item is', 'items are')} in the calibration and in the test: intervals allow for it, but "
+            "PPI++ weighs the two as if they were independent, so leave these items out of one of them"
         )
     return ours, warnings + _unlike_items(ours, test) + missing_judgments(ours, test) + _truth_warnings(test)
 

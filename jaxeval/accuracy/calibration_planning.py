@@ -10,15 +10,16 @@ from numpy.typing import ArrayLike, NDArray
 from jaxeval.accuracy.rogan_gladen import rogan_gladen
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.execution.elementwise import Numbers, broadcast, require, require_share, scalar_or_array, shares
-from jaxeval.tables.shown import Shown
+from jaxeval.tables.shown import Result
 from jaxeval.wording import counted
 
 _PILOT = 10
 _MOST_LABELS = 10**9
+_THEN = 'the calibration is then one "by label" (sampling=): only Rogan-Gladen holds, and PPI++ does not'
 
 
 @dataclass(frozen=True, repr=False)
-class Allocation(Shown):
+class Allocation(Result):
     """Calibration labels of each class: scalars, or arrays of the broadcast shape of the arguments."""
 
     m0: int | Int  # items labelled wrong
@@ -26,13 +27,16 @@ class Allocation(Shown):
     more0: int | Int  # items labelled wrong, beyond those of the pilot
     more1: int | Int  # items labelled right, beyond those of the pilot
 
+    def _sentences(self) -> list[str]:
+        return [] if np.ndim(self.m0) else [str(self.advice)]
+
     @property
     def advice(self) -> str | NDArray[np.object_]:
         """The allocation in words."""
         words = np.frompyfunc(
             lambda more0, more1: (
                 f"label {counted(int(more1), 'more item that turns', 'more items that turn')} out right and "
-                f"{counted(int(more0), 'more that turns', 'more that turn')} out wrong"
+                f"{counted(int(more0), 'more that turns', 'more that turn')} out wrong; {_THEN}"
             ),
             2, 1,
         )  # fmt: skip
@@ -53,6 +57,9 @@ def allocate_calibration(
     This is Algorithm 1 of arXiv:2511.21140: m0 / m1 = (1 / p - 1) sqrt(kappa) with kappa = (1 - q0) / (1 - q1), where
     the pilot's rates have one success and one failure more. No class gets fewer labels than the pilot already has.
 
+    A calibration with these labels is chosen by label (``sampling="by label"`` of `judge_accuracy`): its share of right
+    answers is no estimate. Rogan-Gladen corrects by it, and PPI++ and labels alone do not hold.
+
     Args:
         m: number of labels, those of the pilot included.
         p: share of test items that the judge called right.
@@ -67,8 +74,8 @@ def allocate_calibration(
     Examples:
         A pilot of ten labels of each class, and 180 labels more:
 
-        >>> allocate_calibration(200, p=0.6, q0=0.7, q1=0.9, pilot0=10).advice
-        'label 93 more items that turn out right and 87 more that turn out wrong'
+        >>> print(allocate_calibration(200, p=0.6, q0=0.7, q1=0.9, pilot0=10).advice.split(";")[0])
+        label 93 more items that turn out right and 87 more that turn out wrong
     """
     given = broadcast(m=m, p=p, q0=q0, q1=q1, pilot0=pilot0, pilot1=pilot0 if pilot1 is None else pilot1)
     require_share(given, "p", "q0", "q1")

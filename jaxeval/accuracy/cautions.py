@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.accuracy.accuracy_tables import AccuracyTables
-from jaxeval.accuracy.belief import shifted
+from jaxeval.accuracy.belief import DECLARE, SPOKEN, shifted
 from jaxeval.accuracy.calibration_planning import minimum_calibration_size
 from jaxeval.accuracy.difference_tables import DifferenceTables
 from jaxeval.accuracy.estimates import Slice
 from jaxeval.accuracy.statuses import BOUNDED, STATUSES, UNBOUNDED, Status
 from jaxeval.arrays import Float
-from jaxeval.wording import counted
+from jaxeval.wording import counted, named
 
 #: At J = 0.3 the simulations of arXiv:2605.06939 find Rogan-Gladen with a shared calibration far from its level.
 LOW_J = 0.3
@@ -28,6 +28,9 @@ NEAR_TIE = 0.05
 #: With fewer errors on labelled items, resamples hardly show how often the judge errs.
 FEW_ERRORS = 5
 
+#: Level of the test that the calibration is a random part.
+_UNLIKE = 0.05
+
 #: Statuses that say nothing new about an estimate, or that another caution reports.
 _SILENT = (Status.OK, Status.ONE_CLASS, Status.NOT_BINARY, Status.NOT_SHARES, Status.NO_LABELS, Status.NO_TEST)
 
@@ -36,7 +39,7 @@ _SILENT = (Status.OK, Status.ONE_CLASS, Status.NOT_BINARY, Status.NOT_SHARES, St
 class Caution:
     """One thing that the data cannot say, about a model or a pair of models."""
 
-    kind: str  # "low J", "few labels", "no bounds", "raw share", "another share", "delta J", "near tie", "sign", ...
+    kind: str  # "undeclared", "balanced", "another share", "low J", "few labels", "raw share", "delta J", "sign", ...
     slice: str
     judge: Hashable
     models: tuple[Hashable, ...]
@@ -70,8 +73,10 @@ class Subject(NamedTuple):
 
 def model_cautions(accuracy: AccuracyTables) -> Iterator[Caution]:
     """Cautions about the accuracy of each model by each judge, those on which number to believe first."""
-    for label, part in accuracy.slices.items():
-        yield from _other_shares(label or "all", part)
+    yield from _design(accuracy)
+    if accuracy.settings.sampling == "random":
+        for label, part in accuracy.slices.items():
+            yield from _other_shares(label or "all", part)
     yield from _raw_shares(accuracy.table)
     for row in _rates_and_errors(accuracy).to_dict("records"):
         yield from _rate_cautions(row)
@@ -166,21 +171,70 @@ def _rate_cautions(row: Mapping[Hashable, Any]) -> Iterator[Caution]:
         )
 
 
+def _design(accuracy: AccuracyTables) -> Iterator[Caution]:
+    """What the design of the calibration leaves open, and where the labels look like another design."""
+    sampling, rates = accuracy.settings.sampling, accuracy.rates
+    every = Subject("all", None, ())
+
+    def told(kind: str, text: str) -> Caution:
+        return Caution(kind=kind, **every._asdict(), text=text)
+
+    if (rates["m0"] + rates["m1"] == 0).all():
+        return
+    if sampling == "borrowed":
+        yield told(
+            "borrowed",
+            "the calibration is borrowed: estimates hold only if the judge errs on the test as it erred there, which "
+            "no data can show",
+        )
+    elif sampling is None:
+        tests = rates["p_same_share"].dropna()
+        least = min(1.0, len(tests) * tests.min()) if len(tests) else 1.0
+        said = f"p = {least:.2g} by Hausman's test of PPI++ against Rogan-Gladen"
+        said += f", the least of {len(tests):,} times their number" if len(tests) > 1 else ""
+        if least < _UNLIKE:
+            shows = f"The calibration is no random part ({said}), so PPI++ and labels alone do not hold"
+        else:
+            shows = f"Nothing shows that the calibration is no random part ({said}), and nothing proves that it is"
+        yield told(
+            "undeclared",
+            "nobody said how the labelled answers were chosen, so Rogan-Gladen alone may be believed, which holds if "
+            f"the judge errs alike in calibration and test. {shows}; {DECLARE}",
+        )
+    balanced = rates[(rates["m0"] == rates["m1"]) & (rates["m0"] >= FEW_LABELS)]
+    if sampling == "random":
+        # A balance by chance needs a share of right answers near 1/2.
+        own = accuracy.table[accuracy.table["estimator"] == "rogan_gladen"].reset_index(drop=True)
+        apart = (own["lower"] > 0.5) | (own["upper"] < 0.5)
+        balanced = balanced[apart.loc[balanced.index]]
+    if sampling in ("random", None) and len(balanced):
+        names = dict.fromkeys(map(str, balanced["model"]))
+        each = ", ".join(f"{n:,}" for n in dict.fromkeys(balanced["m0"]))
+        yield told(
+            "balanced",
+            f"as many answers are labelled wrong as right ({each} of each; {named(list(names))}): labels that are "
+            "chosen by label look like this, and PPI++ and labels alone are then biased; if they were, declare "
+            '"by label"',
+        )
+
+
 def _raw_shares(table: pd.DataFrame) -> Iterator[Caution]:
-    """Where the raw share lies outside of the interval of PPI++."""
-    rows = (table[table["estimator"] == name].to_dict("records") for name in ("naive", "ppi_plus_plus"))
-    for raw, best in zip(*rows, strict=True):
-        share, lower, upper = raw["estimate"], best["lower"], best["upper"]
-        if raw["status"] in BOUNDED and best["status"] in BOUNDED and not lower <= share <= upper:
+    """Where the raw share lies outside of the interval of the estimate to believe."""
+    keys = [name for name in ("slice", "model", "judge") if name in table]
+    raws = table[table["estimator"] == "naive"]
+    both = raws.merge(table[table["believe"]], on=keys, suffixes=("", "_best"))
+    for raw in both.to_dict("records"):
+        share, lower, upper = raw["estimate"], raw["lower_best"], raw["upper_best"]
+        if raw["status"] in BOUNDED and raw["status_best"] in BOUNDED and not lower <= share <= upper:
             yield Subject.of(raw).caution(
                 "raw share",
-                f"the raw share {share:.3f} lies outside of the interval of PPI++, {best['estimate']:.3f} "
-                f"[{lower:.3f}, {upper:.3f}]: do not report it without a correction",
+                f"the raw share {share:.3f} lies outside of the interval of {SPOKEN[raw['estimator_best']]}, "
+                f"{raw['estimate_best']:.3f} [{lower:.3f}, {upper:.3f}]: do not report it without a correction",
             )
 
 
 def _other_shares(label: str, part: Slice) -> Iterator[Caution]:
-    """Where the judge says "right" of another share of the calibration than of the test."""
+    """Where the judge says "right" of another share of the calibration than of the test: it is no random part."""
     total = part.judged.total
     known, judged = (np.asarray(x.judgment.sum(0) / np.maximum(x.n.sum(0), 1)) for x in (total.own, total.test))
     for m, j in np.argwhere(shifted(total)):
@@ -219,20 +273,22 @@ def pair_cautions(comparison: DifferenceTables) -> Iterator[Caution]:
 
 def _claim_cautions(rows: Mapping[str, Mapping[Hashable, Any]]) -> Iterator[Caution]:
     """Cautions about one pair of models, by the rows of its estimators."""
-    best = rows["ppi_plus_plus"]
-    if best["status"] not in BOUNDED:
+    marked = [row for row in rows.values() if row["believe"]]
+    if not marked or marked[0]["status"] not in BOUNDED:
         return
+    best = marked[0]
+    by = SPOKEN[best["estimator"]]
     subject, tied = Subject.of(best), best["lower"] <= 0 <= best["upper"]
     if max(-best["lower"], best["upper"]) <= NEAR_TIE:
         yield subject.caution(
             "near tie",
-            f"a near tie; by PPI++ the difference is {numbers(best)}, and a bias of that size can put "
+            f"a near tie; by {by} the difference is {numbers(best)}, and a bias of that size can put "
             "either model ahead",
         )
     elif tied:
         yield subject.caution(
             "not told apart",
-            f"not told apart; by PPI++ the difference is {numbers(best)}: more labels or items may tell them apart",
+            f"not told apart; by {by} the difference is {numbers(best)}: more labels or items may tell them apart",
         )
     for name in ("naive", "rogan_gladen_shared"):
         row = rows[name]
@@ -242,13 +298,13 @@ def _claim_cautions(rows: Mapping[str, Mapping[Hashable, Any]]) -> Iterator[Caut
         if np.sign(row["difference"]) == -np.sign(best["difference"]) and (clear or not tied):
             yield subject.caution(
                 "sign",
-                f"{name} has the opposite sign, {numbers(row)} against {numbers(best)} by PPI++ with labels of both "
-                "models: a reversal",
+                f"{name} has the opposite sign, {numbers(row)} against {numbers(best)} by {by}, with labels of "
+                "both models: a reversal",
             )
         elif name == "naive" and not best["lower"] <= row["difference"] <= best["upper"]:
             yield subject.caution(
                 "raw share",
-                f"the difference of the raw shares, {row['difference']:+.3f}, lies outside of the interval of PPI++, "
+                f"the difference of the raw shares, {row['difference']:+.3f}, lies outside of the interval of {by}, "
                 f"{numbers(best)}: do not report it without a correction",
             )
 

@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 
 from jaxeval.accuracy import influence
 from jaxeval.accuracy.accuracy_tables import AccuracyTables, where_defined
-from jaxeval.accuracy.belief import believed_of_pair
+from jaxeval.accuracy.belief import (
+    believed_of_pair,
+    sensitivities,
+    sensitivity_to_rates,
+    tolerance,
+    tolerance_of,
+    what_to_believe,
+)
 from jaxeval.accuracy.estimates import (
     BY_RATES,
     ESTIMATORS,
@@ -20,6 +27,7 @@ from jaxeval.accuracy.estimates import (
     centre_shifts,
     contributions,
     critical_values,
+    degrees,
     estimate_draws,
     estimates,
     excess_variances,
@@ -28,13 +36,14 @@ from jaxeval.accuracy.estimates import (
     status_of,
 )
 from jaxeval.accuracy.influence import Contributions
+from jaxeval.accuracy.judged_sums import Units
 from jaxeval.accuracy.statuses import BOUNDED, UNBOUNDED, Status
 from jaxeval.arrays import Bool, Float
 from jaxeval.execution.elementwise import evaluate
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import LabelledSums, Rates
 from jaxeval.statistics.quantiles import bounds_with_failures, normal_quantile
-from jaxeval.tables.shown import Shown, View, settings_line
+from jaxeval.tables.shown import Answer, Result, settings_line
 from jaxeval.wording import counted
 
 Int = NDArray[np.intp]
@@ -47,7 +56,7 @@ _PAIRS_AT_A_TIME = 64
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DifferenceTables(Shown):
+class DifferenceTables(Result):
     """Differences between the two models of each of the ``pairs``, and how alike the judges' rates on them are."""
 
     table: pd.DataFrame
@@ -55,10 +64,13 @@ class DifferenceTables(Shown):
     accuracy: AccuracyTables
     pairs: list[Pair] = field(repr=False)
 
-    def _shown(self) -> View:
+    def _shown(self) -> Answer:
         title = f"{type(self).__name__}: {counted(len(self.pairs), 'pair')} of models; the differences to believe"
         believed = self.table[self.table["believe"]].drop(columns=["believe"]).reset_index(drop=True)
-        return View(title, believed, settings_line(self.accuracy.settings), self.accuracy.warnings)
+        return Answer(title, believed, settings_line(self.accuracy.settings), self.accuracy.warnings)
+
+    def _sentences(self) -> list[str]:
+        return [what_to_believe(self.accuracy.table, self.accuracy.settings.sampling)]
 
     def by_pair(self) -> list[pd.DataFrame]:
         """The rows of ``table`` of each slice, judge and pair."""
@@ -77,6 +89,9 @@ class _Estimates(NamedTuple):
     items: Contributions | None  # None without a closed form
     excess: Float  # (M, J) by how much the variance grows as items are few
     shift: Float  # (M, J) from the estimate to the centre of its interval
+    moves: Float  # (M, J) of `sensitivities`
+    degrees: Float  # (M, J) of freedom
+    units: Units | None  # what items belong to
 
 
 class _Shared(NamedTuple):
@@ -101,24 +116,24 @@ def difference_tables(
     """
     level, judged = accuracy.settings.level, part.judged
     a, b = np.array([[part.test.models.get_loc(model) for model in pair] for pair in pairs]).T
-    own, quantile = _own(part, accuracy.binary), critical_values(part, accuracy.binary, level)
+    own = _own(part, accuracy.binary)
     has_labels = (judged.total.own.n > 0).all((0, 2))
     only = [int(k) if labels_of_b and has_labels[k] else None for k in b]
     shared = {which: _shared(part, accuracy, which) for which in dict.fromkeys(only)}
     with_one = [(x.estimates, np.flatnonzero([k == which for k in only])) for which, x in shared.items()]
-    corrected, (truth, _) = own["rogan_gladen"].status == Status.OK, part.truth()
+    corrected = np.isin(own["rogan_gladen"].status, (Status.OK, Status.CLIPPED))
+    truth, _ = part.truth()
     marked = believed_of_pair(believe[a], believe[b], corrected[a] & corrected[b])
     found = []
     for name in ESTIMATORS:
         groups = with_one if name == _SHARED else [(own[name], np.arange(len(pairs)))]
         blocks = [
-            _differences(estimates, a[some], b[some], np.maximum(quantile[a[some]], quantile[b[some]]), level)
-            for estimates, which in groups
-            for some in _blocks(which)
+            _differences(estimates, a[some], b[some], level) for estimates, which in groups for some in _blocks(which)
         ]
         order = np.argsort(np.concatenate([which for _, which in groups]))
         columns = {key: np.concatenate([block[key] for block in blocks])[order] for key in blocks[0]}
-        columns |= {"believe": marked == name, "labels": columns.pop("labels"), "truth": truth[a] - truth[b]}
+        columns |= {"believe": marked == name, "labels": columns.pop("labels")}
+        columns |= {key: columns.pop(key) for key in ("tolerance", "tolerance_of")} | {"truth": truth[a] - truth[b]}
         found.append(columns)
     differences = {key: np.stack([columns[key] for columns in found], -1) for key in found[0]}
     checks = _stability(a, b, part, own["rogan_gladen"].estimate, [shared[which] for which in only], level)
@@ -155,6 +170,7 @@ def _own(part: Slice, binary: Bool) -> dict[str, _Estimates]:
     # Random halves leave no one estimate: the median of the resamples stands for it.
     estimate["ppi_plus_plus_half"] = np.median(draws["ppi_plus_plus_half"], 0)
     items, excess, shift = contributions(part, binary), excess_variances(part, binary), centre_shifts(part, binary)
+    moves = sensitivities(part, binary)
     return {
         name: _Estimates(
             name=name,
@@ -165,6 +181,9 @@ def _own(part: Slice, binary: Bool) -> dict[str, _Estimates]:
             items=items.get(name),
             excess=excess.get(name, np.zeros(x.shape)),
             shift=shift[name],
+            moves=moves.get(name, np.full(x.shape, np.nan)),
+            degrees=degrees(part, binary, items.get(name)),
+            units=part.judged.data.units,
         )
         for name, x in estimate.items()
         if name != _SHARED
@@ -181,20 +200,24 @@ def _shared(part: Slice, accuracy: AccuracyTables, only: int | None) -> _Shared:
     each = evaluate(judge_error.with_rates_of, labelled, total.test, binary)
     estimate = shared_estimates(labelled, total.test, binary)
     distinct = data.shared_labels if only is None else None
+    items = influence.shared_rogan_gladen(data, total, labelled, only, each)
     found = _Estimates(
         name=_SHARED,
         estimate=estimate,
         draws=np.clip(shared_estimates(draws, drawn.test, binary), 0, 1),
         status=status_of(_SHARED, part, estimate, binary, labelled),
         labels=np.add(*part.label_counts(_SHARED, labelled, distinct)),
-        items=influence.shared_rogan_gladen(data, total, labelled, only, each),
+        items=items,
         excess=np.zeros(estimate.shape),
         shift=np.zeros(estimate.shape),
+        moves=np.broadcast_to(sensitivity_to_rates(labelled, total), estimate.shape),
+        degrees=degrees(part, binary, items),
+        units=data.units,
     )
     return _Shared(found, rates_of(labelled), name)
 
 
-def _differences(found: _Estimates, a: Int, b: Int, quantile: Float, level: float) -> Columns:
+def _differences(found: _Estimates, a: Int, b: Int, level: float) -> Columns:
     """Columns (P, J) of the differences between models ``a`` and ``b`` (P,) by one estimator."""
     median, boot_lower, boot_upper, failed = bounds_with_failures(
         found.draws[:, a] - found.draws[:, b], level, -1.0, 1.0
@@ -209,8 +232,14 @@ def _differences(found: _Estimates, a: Int, b: Int, quantile: Float, level: floa
         with np.errstate(invalid="ignore", divide="ignore"):
             rho = np.nan_to_num(items.covariance(a, b) / np.sqrt(variance[a] * variance[b])).clip(0, 1)
             added = excess[a] + excess[b] - 2 * rho * np.sqrt(excess[a] * excess[b])
-            half = quantile * np.sqrt(items.difference_variance(a, b) + added)
+            alone = items.difference_variance(a, b)
+            grouped = influence.together(items, found.units).difference_variance(a, b)
+            quantile = critical_values(np.minimum(found.degrees[a], found.degrees[b]), level)
+            half = quantile * np.sqrt((alone + added) * influence.effect(alone, grouped, found.units))
     shown = where_defined(status, difference, (centre - half, centre + half), (median, boot_lower, boot_upper))
+    # Until the nearer end reaches 0, if the calibrations of the two differ in opposite directions.
+    nearer = np.minimum(np.abs(shown["lower"]), np.abs(shown["upper"]))
+    moves = np.abs(found.moves[a]) + np.abs(found.moves[b])
     shown = {key: np.where(np.isinf(x), np.sign(x), x) for key, x in shown.items()}
     return {
         "estimator": np.full(status.shape, found.name, object),
@@ -220,6 +249,8 @@ def _differences(found: _Estimates, a: Int, b: Int, quantile: Float, level: floa
         **shown,
         "failed_share": failed,
         "status": status,
+        "tolerance": tolerance(nearer, moves),
+        "tolerance_of": np.full(status.shape, tolerance_of(found.name), object),
         # Labels that both models share count once.
         "labels": found.labels[a] if found.name == _SHARED else found.labels[a] + found.labels[b],
     }
@@ -243,8 +274,10 @@ def _stability(a: Int, b: Int, part: Slice, theta: Float, shared: Sequence[_Shar
     with np.errstate(invalid="ignore", divide="ignore"):
         centres, variance = (np.asarray(x) for x in judge_error.youden_j(point))
         # Judgments of both models on an item go together.
-        together = influence.youden_j(judged.data, judged.total).covariance(a, b)
-        spread = np.maximum(variance[a] + variance[b] - 2 * together, 0.0)
+        items, units = influence.youden_j(judged.data, judged.total), judged.data.units
+        alone, grouped = (x.difference_variance(a, b) for x in (items, influence.together(items, units)))
+        spread = np.maximum(variance[a] + variance[b] - 2 * items.covariance(a, b), 0.0)
+        spread = spread * np.maximum(influence.effect(alone, grouped, units), 1.0)
         bias_a, bias_b = (
             judge_error.shared_calibration_bias(np.clip(theta[x], 0, 1), Rates(*(y[x] for y in point)), used)
             for x in (a, b)

@@ -14,7 +14,7 @@ from jaxeval.accuracy import influence
 from jaxeval.accuracy.influence import Contributions
 from jaxeval.accuracy.judged_sums import Arrays, Sums
 from jaxeval.accuracy.rogan_gladen import ROUNDING
-from jaxeval.accuracy.statuses import Status, statuses_of
+from jaxeval.accuracy.statuses import HAVE_NUMBERS, Status, statuses_of
 from jaxeval.arrays import Bool, Float
 from jaxeval.data.judged_answers import JudgedAnswers
 from jaxeval.execution.elementwise import evaluate
@@ -158,25 +158,50 @@ def centre_shifts(part: Slice, binary: Bool) -> dict[str, Float]:
     return zero | {name: x[0] for name, x in found.items()}
 
 
-def critical_values(part: Slice, binary: Bool, level: float) -> Float:
-    """(M, J) quantiles: normal for verdicts; for scores Student's t, with the number of labels less 2."""
+def degrees(part: Slice, binary: Bool, items: Contributions | None = None) -> Float:
+    """(M, J) degrees of freedom: infinite for verdicts, the number of labels less 2 for scores; of clusters fewer."""
     labels = np.maximum(part.every.total.own.n.sum(0) - 2, 1)
-    return np.where(binary, normal_quantile(level), scipy.special.stdtrit(labels, (1 + level) / 2))
+    found = np.where(binary, np.inf, labels)
+    return found if items is None else np.minimum(found, influence.freedom(items, part.judged.data.units))
+
+
+def critical_values(freedom: Float, level: float) -> Float:
+    """Quantiles of Student's t; normal where the degrees of freedom are infinite."""
+    finite = np.where(np.isinf(freedom), 1.0, freedom)
+    return np.where(np.isinf(freedom), normal_quantile(level), scipy.special.stdtrit(finite, (1 + level) / 2))
+
+
+def design_effects(part: Slice, items: Contributions) -> Float:
+    """(M, J) by how much variances are larger than if all items were independent."""
+    units = part.judged.data.units
+    return influence.effect(items.variance(), influence.together(items, units).variance(), units)
+
+
+def effect_on_rates(part: Slice) -> Float:
+    """(M, J) the design effect of clusters of labelled items on Youden's J, at least 1."""
+    data, total, *_ = part.judged
+    if data.units is None or not data.units.clustered:
+        return np.ones(total.own.n.shape[1:])
+    return np.maximum(design_effects(part, influence.youden_j(data, total)), 1.0)
 
 
 def standard_errors(part: Slice, binary: Bool) -> dict[str, Float]:
     """(M, J) standard errors in closed form, of the estimators that have one; resamples play no part in them."""
     excess = excess_variances(part, binary)
-    return {name: np.sqrt(items.variance() + excess[name]) for name, items in contributions(part, binary).items()}
+    return {
+        name: np.sqrt((items.variance() + excess[name]) * design_effects(part, items))
+        for name, items in contributions(part, binary).items()
+    }
 
 
 def closed_form(part: Slice, values: Mapping[str, Float], binary: Bool, level: float) -> dict[str, tuple[Float, ...]]:
     """Untruncated ends (M, J) by estimator."""
-    quantile, shift = critical_values(part, binary, level), centre_shifts(part, binary)
+    shift, items = centre_shifts(part, binary), contributions(part, binary)
+    quantile = {name: critical_values(degrees(part, binary, own), level) for name, own in items.items()}
     ends: dict[str, tuple[Float, ...]] = {}
     for name, error in standard_errors(part, binary).items():
         centre = values[name] + shift[name]
-        ends[name] = centre - quantile * error, centre + quantile * error
+        ends[name] = centre - quantile[name] * error, centre + quantile[name] * error
     if part.judged.data.n_strata > 1:
         return ends
     test, own, shared = jax.tree.map(lambda x: x[0], part.judged.total)
@@ -186,6 +211,14 @@ def closed_form(part: Slice, values: Mapping[str, Float], binary: Bool, level: f
     if part.judged.data.shared.used.any(axis=(0, 2)).sum() <= 1:
         lower, upper = evaluate(judge_error.interval_with_rates_of, shared, test, normal_quantile(level))
         found["rogan_gladen_shared"] = np.broadcast_to(lower, test.n.shape), np.broadcast_to(upper, test.n.shape)
+    if part.judged.data.units is None:
+        return ends | found
+    for name, (lower, upper) in found.items():
+        longer = np.sqrt(design_effects(part, items[name])) * quantile[name] / normal_quantile(level)
+        if name == "naive":
+            longer = np.where(binary, longer, 1.0)  # those of scores are long enough
+        centre, half = (lower + upper) / 2, (upper - lower) / 2 * longer
+        found[name] = centre - half, centre + half
     return ends | found
 
 
@@ -204,6 +237,10 @@ def intervals_of_proportions(
 def status_of(name: str, part: Slice, estimate: Float, binary: Bool, labelled: LabelledSums | None = None) -> Words:
     """(M, J) status of the estimates (M, J) of one estimator, in words; ``labelled`` in place of its own labels."""
     n_test, shares = part.of(name).total.test.n, part.test.shares
+    units = part.judged.data.units
+    if name == "rogan_gladen" and labelled is None:
+        # Clusters of labels are worth fewer labels.
+        labelled = LabelledSums(*(x / effect_on_rates(part) for x in part.labels(name)[0]))
     labelled = labelled or part.labels(name)[0]
     status = np.where((estimate < -ROUNDING) | (estimate > 1 + ROUNDING), Status.CLIPPED, Status.OK).astype(object)
     one_score = ~binary & ((n_test > 0) & (n_test < 2)).any(0)  # in some stratum
@@ -228,6 +265,13 @@ def status_of(name: str, part: Slice, estimate: Float, binary: Bool, labelled: L
             status = np.where((doubts != Status.OK) & (worst == Doubt.OK), doubts, status)
         if name in _BY_VERDICT:
             status = np.where(np.broadcast_to(binary, status.shape), status, Status.NOT_BINARY)
+    if units is not None and units.clustered:
+        few_units = [len(size) < 2 for size in units.sizes()]
+        numbers = np.isin(status, HAVE_NUMBERS)
+        if few_units[0] and name != "naive":
+            status = np.where(numbers, Status.TOO_FEW_LABELS, status)
+        elif few_units[1] and name != "calibration_only":
+            status = np.where(numbers, Status.TOO_FEW_ITEMS, status)
     return np.where(n_test.sum(0) == 0, Status.NO_TEST, status)
 
 

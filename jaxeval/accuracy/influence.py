@@ -12,10 +12,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxeval.accuracy.judged_sums import Arrays, LabelledAnswers, Sums
+from jaxeval.accuracy.judged_sums import Arrays, LabelledAnswers, Sums, Units, sums_of_units
 from jaxeval.arrays import Float
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import LabelledSums
+from jaxeval.statistics.clusters import cluster_factors, degrees_of_freedom
 
 Int = NDArray[np.intp]
 
@@ -41,6 +42,51 @@ class Contributions(NamedTuple):
         return np.asarray(test.sum(0) + calibration.sum(0))
 
 
+def together(items: Contributions, units: Units | None) -> Contributions:
+    """The contributions of units, which are independent: one array of sums over calibration and test together.
+
+    Sums of clusters take the factors of `cluster_factors`, as a mean follows its largest clusters.
+    """
+    if units is None:
+        return items
+
+    def of_part(x: Float, unit: Int) -> Float:
+        total = sums_of_units(x, unit, units.n)
+        if not units.clustered or len(unit) == 0:
+            return total
+        size = np.bincount(unit, minlength=units.n)
+        factor = np.where(size > 0, cluster_factors(size), 0.0)
+        # A single cluster does not show how clusters vary.
+        return total * np.where(np.isnan(factor), 0.0, factor)[:, None, None]
+
+    test, calibration = of_part(items.test, units.test), of_part(items.calibration, units.calibration)
+    return Contributions(test + calibration, np.zeros((1, *test.shape[1:])))
+
+
+def effect(alone: Float, grouped: Float, units: Units | None) -> Float:
+    """Design effect: variance of units over that of independent items; the mean size of units where both are 0."""
+    if units is None:
+        return np.ones_like(alone)
+    size = (len(units.calibration) + len(units.test)) / max(units.n, 1) if units.clustered else 1.0
+    # Rounding of influences is no variance.
+    there = alone > 1e-20
+    return np.where(there, grouped / np.where(there, alone, 1.0), size)
+
+
+def freedom(items: Contributions, units: Units | None) -> Float:
+    """(M, J) Satterthwaite's degrees of freedom of a variance over clusters; infinite where items are independent."""
+    if units is None or not units.clustered:
+        return np.full(items.test.shape[1:], np.inf)
+    of = [degrees_of_freedom(size) if len(size) > 1 else 1.0 for size in units.sizes()]
+    each = [
+        (sums_of_units(x, unit, units.n) ** 2).sum(0)
+        for x, unit in ((items.calibration, units.calibration), (items.test, units.test))
+    ]
+    total = each[0] + each[1]
+    spread = sum(v**2 / df for v, df in zip(each, of, strict=True))
+    return np.where(spread > 0, total**2 / np.where(spread > 0, spread, 1.0), min(of))
+
+
 def control_variate(data: Arrays, total: Sums, each: Float, weight: Float) -> Contributions:
     """Contributions to estimates ``each`` (T, M, J): mean label plus ``weight`` (T, M, J) times the judge's shift."""
     used, y, f = data.own.by_stratum(data.n_strata)
@@ -48,6 +94,16 @@ def control_variate(data: Arrays, total: Sums, each: Float, weight: Float) -> Co
         mean = (total.own.label - weight * total.own.judgment) / total.own.n
         calibration = (y - weight * f - used * mean) * _share(total) / total.own.n
     return Contributions(_of_test(data, total, each, weight), _over_strata(calibration))
+
+
+def shift(data: Arrays, total: Sums) -> Contributions:
+    """Contributions to the judge's mean judgment of the test less that of the calibration."""
+    nothing = np.zeros_like(total.own.n)
+    bare = total._replace(own=total.own._replace(label=nothing, product=nothing))
+    without = data._replace(own=data.own._replace(label=np.zeros_like(data.own.label)))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        each = total.test.judgment / total.test.n - total.own.judgment / total.own.n
+    return control_variate(without, bare, each, np.ones_like(each))
 
 
 def naive(data: Arrays, total: Sums, each: Float) -> Contributions:

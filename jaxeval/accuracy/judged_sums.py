@@ -8,14 +8,18 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
+from jaxeval.data.columns import plain
 from jaxeval.data.judged_answers import Covariate, JudgedAnswers, repeated
 from jaxeval.errors import DataError
 from jaxeval.execution.lanes import LaneRun
 from jaxeval.kernels.judge_error import JudgedSums, LabelledSums
 from jaxeval.resampling.items import halves, resampled_sums
 from jaxeval.resampling.strata import checked_strata, small_strata_text, stratum_of_groups
+from jaxeval.statistics.clusters import effective_clusters, few_clusters_text
+from jaxeval.wording import counted
 
 POOLED = "pooled"
 
@@ -50,6 +54,38 @@ class RatedAnswers(NamedTuple):
         return place(self.judged, self.stratum, n_strata), place(self.judgment, self.stratum, n_strata)
 
 
+class Units(NamedTuple):
+    """What items of the calibration and of the test belong to: clusters, or items that are in both.
+
+    Units are numbered alike in both. What is drawn, and what is independent of all else, are units.
+    """
+
+    calibration: Int  # (n,)
+    test: Int  # (N,)
+    clustered: bool  # whether they are clusters; else items, of which some are in both
+
+    @property
+    def shared(self) -> bool:
+        """Whether some are in both."""
+        return bool(np.isin(self.test, self.calibration).any())
+
+    @property
+    def n(self) -> int:
+        """How many there are."""
+        return int(max(self.calibration.max(initial=-1), self.test.max(initial=-1))) + 1
+
+    def sizes(self) -> tuple[Int, Int]:
+        """Numbers of items of each unit of the calibration, and of the test."""
+        return tuple(size[size > 0] for size in map(np.bincount, (self.calibration, self.test)))  # type: ignore[return-value]
+
+
+def sums_of_units(x: Float, unit: Int, n_units: int) -> Float:
+    """(U, ...) sums of (N, ...) ``x`` over the items of each unit."""
+    found = np.zeros((n_units, *x.shape[1:]))
+    np.add.at(found, unit, x)
+    return found
+
+
 class Arrays(NamedTuple):
     """Calibration and test as arrays: n and N items, M models of the test, J judges, T strata.
 
@@ -66,6 +102,7 @@ class Arrays(NamedTuple):
     test: RatedAnswers
     answered: Bool  # (N, M) which test answers there are
     drawn_within: tuple[Int | None, Int | None] = (None, None)  # strata (n,) and (N,) of calibration and test items
+    units: Units | None = None  # None where items are independent of each other
 
 
 class Sums(NamedTuple):
@@ -77,7 +114,12 @@ class Sums(NamedTuple):
 
 
 def arrays(
-    calibration: JudgedAnswers, test: JudgedAnswers, stratify: str | None, shared: Hashable, strata: str | None = None
+    calibration: JudgedAnswers,
+    test: JudgedAnswers,
+    stratify: str | None,
+    shared: Hashable,
+    strata: str | None = None,
+    cluster: str | None = None,
 ) -> Arrays:
     """`Arrays` of answers by the same judges.
 
@@ -87,6 +129,7 @@ def arrays(
         stratify: column within whose values answers are corrected.
         shared: "pooled" or a model of the calibration.
         strata: column within whose values items are drawn.
+        cluster: column of what items belong to: a passage, a conversation.
     """
     labelled = ~np.isnan(calibration.label)
     calibration = calibration.take(np.flatnonzero(labelled.any(axis=1)))
@@ -110,6 +153,7 @@ def arrays(
         test=RatedAnswers(np.where(test.judged, test.judgment, 0.0), test.judged, test_stratum),
         answered=test.answered,
         drawn_within=(item_strata(calibration, strata), item_strata(test, strata)),
+        units=units_of(calibration, test, cluster) if strata is None else None,
     )
 
 
@@ -167,18 +211,35 @@ def resampled(
     The sets are of the same items, which are drawn once for all of them. Test and calibration items are drawn apart,
     from streams named by the slice's ``label``.
     """
-    columns = [_columns(data) for data in sets]
+    columns, units = [_columns(data) for data in sets], sets[0].units
     test = np.concatenate([of_test for of_test, _, _ in columns], axis=1)
     both = np.concatenate([x for _, own, shared in columns for x in (own, shared)], axis=1)
+    width, strata = test.shape[1], sets[0].drawn_within
+    if units is not None:
+        test, both = (sums_of_units(x, own, units.n) for x, own in ((test, units.test), (both, units.calibration)))
+        if units.shared:
+            # A unit that is in both is drawn for both at once.
+            every = np.concatenate([test, both], axis=1)
+            split = halves(every, n_halves, seed) if len(every) > 1 else np.zeros((1, 1), np.intp)
+            drawn = resampled_sums(every, n_resamples, seed, f"{label} units", split, run)
+            return _of_sets(sets, columns, drawn[0, :, :width], drawn[..., width:])
+        test, both = (x[np.unique(own)] for x, own in ((test, units.test), (both, units.calibration)))
     if len(test):
-        test = resampled_sums(test, n_resamples, seed, f"{label} test", run=run, strata=sets[0].drawn_within[1])
+        test = resampled_sums(test, n_resamples, seed, f"{label} test", run=run, strata=strata[1])
     else:
-        test = np.zeros((n_resamples, test.shape[1]))
+        test = np.zeros((n_resamples, width))
     if len(both) > 1:
         split = halves(both, n_halves, seed)
-        drawn = resampled_sums(both, n_resamples, seed, f"{label} calibration", split, run, sets[0].drawn_within[0])
+        drawn = resampled_sums(both, n_resamples, seed, f"{label} calibration", split, run, strata[0])
     else:
         drawn = np.broadcast_to(both.sum(0), (2, n_resamples, both.shape[1]))
+    return _of_sets(sets, columns, test, drawn)
+
+
+def _of_sets(
+    sets: Sequence[Arrays], columns: Sequence[tuple[Float, Float, Float]], test: Float, drawn: Float
+) -> list[tuple[Sums, LabelledSums]]:
+    """Drawn sums of the columns of all sets, set by set: (B, ...) of the test, (2, B, ...) of the calibration."""
     found = []
     for data, of_test, of_both in zip(sets, np.split(test, len(sets), 1), np.split(drawn, len(sets), 2), strict=True):
         n_own = columns[0][1].shape[1]
@@ -201,6 +262,53 @@ def item_strata(answers: JudgedAnswers, strata: str | None) -> Int | None:
     if len(item) == 0:
         return None
     return checked_strata(stratum_of_groups(number[number >= 0], item, answers.items, strata, "item"))
+
+
+def units_of(calibration: JudgedAnswers, test: JudgedAnswers, cluster: str | None) -> Units | None:
+    """Clusters of items; without them the items, if some are in both; None where all items are independent.
+
+    Raises:
+        DataError: no such column was kept, or an item lies in several clusters or in none.
+    """
+    if cluster is None:
+        if (
+            isinstance(calibration.items, pd.RangeIndex)
+            or not calibration.items.map(str).isin(test.items.map(str)).any()
+        ):
+            return None
+        names = [answers.items.map(str) for answers in (calibration, test)]
+    else:
+        names = [_clusters_of_items(answers, cluster) for answers in (calibration, test)]
+    number, _ = pd.factorize(np.concatenate(names))
+    found = Units(number[: len(names[0])], number[len(names[0]) :], cluster is not None)
+    return None if found.n == len(number) else found  # each item is by itself
+
+
+def _clusters_of_items(answers: JudgedAnswers, cluster: str) -> NDArray[np.object_]:
+    """(N,) the cluster of each item, as text."""
+    levels, number = answers.covariate(cluster)
+    number = np.where(answers.answered, number, -1)
+    item, _ = np.nonzero(number >= 0)
+    of_item = stratum_of_groups(number[number >= 0], item, answers.items, cluster, "item", "clusters", "cluster")
+    without = np.setdiff1d(np.arange(len(answers.items)), item)
+    if len(without):
+        raise DataError(
+            f"{counted(len(without), 'item')} without a value of {cluster!r} (the first is "
+            f"{plain(answers.items[without[0]])!r}): fill the column, or leave those items out"
+        )
+    return np.asarray(levels.map(str), object)[of_item]
+
+
+def few_clusters(data: Arrays) -> list[str]:
+    """Sentences on clusters that are too few."""
+    if data.units is None or not data.units.clustered:
+        return []
+    return [
+        f"{what}: {text}"
+        for what, size in zip(("calibration", "test"), data.units.sizes(), strict=True)
+        if len(size)
+        for text in few_clusters_text(len(size), effective_clusters(size))
+    ]
 
 
 def lone_items(data: Arrays) -> list[str]:

@@ -16,7 +16,7 @@ from jaxeval.accuracy.estimates import ESTIMATORS
 from jaxeval.accuracy.judge_accuracy import JudgeAccuracy, judge_accuracy
 from jaxeval.accuracy.judged_sums import POOLED
 from jaxeval.accuracy.report import JudgeReport, judge_report
-from jaxeval.data.judged_answers import ONLY_MODEL, JudgedAnswers
+from jaxeval.data.judged_answers import ONLY_MODEL, CalibrationSampling, JudgedAnswers
 from jaxeval.errors import DataError
 from jaxeval.execution.runs import RunOptions
 from jaxeval.execution.signatures import spelled_out
@@ -39,6 +39,9 @@ class ModelComparison(DifferenceTables):
       (`UNBOUNDED`), its intervals are [-1, 1];
     * ``believe``: True for the one difference to believe, by the rule of `believed_of_pair`;
     * ``labels`` that the estimator used, of both models;
+    * ``tolerance``: by how much the calibrations may differ from the tests, of A and B in opposite directions, until
+      the end of the interval that is nearer to 0 reaches 0; ``tolerance_of``: "prevalence" or "error rates", as in
+      `JudgeAccuracy`;
     * ``truth``: the difference of the mean labels of the test answers that have one.
 
     ``stability`` has a row per slice, judge and pair:
@@ -77,6 +80,9 @@ class ModelComparison(DifferenceTables):
         """The comparison with its cautions, in words."""
         return judge_report(self.accuracy, self)
 
+    def _sentences(self) -> list[str]:
+        return list(self.report().answer.sentences)
+
 
 @spelled_out()
 def compare_models(
@@ -84,10 +90,12 @@ def compare_models(
     test: JudgedAnswers,
     pairs: Sequence[Pair] | Pair | None = None,
     *,
+    sampling: CalibrationSampling | None = None,
     shared: Hashable | None = None,
     by: str | None = None,
     stratify: str | None = None,
     strata: str | None = None,
+    cluster: str | None = None,
     level: float = 0.95,
     n_resamples: int = 10_000,
     n_halves: int = 20,
@@ -102,6 +110,7 @@ def compare_models(
         calibration: answers with labels, as in `judge_accuracy`.
         test: answers to compare.
         pairs: (A, B), or several such pairs; by default all.
+        sampling: how the labelled answers were chosen, as in `judge_accuracy`.
         shared: whose labels "rogan_gladen_shared" uses for both models: "pooled", or a model. By default they are those
             of B (the incumbent that has labels), or of the one model of a calibration without model column.
         by: as in `judge_accuracy`, like all other arguments.
@@ -121,8 +130,9 @@ def compare_models(
     """
     chosen = checked_pairs(test, pairs)
     accuracy = judge_accuracy(
-        calibration, test, by=by, stratify=stratify, strata=strata, shared=POOLED if shared is None else shared,
-        level=level, n_resamples=n_resamples, n_halves=n_halves, seed=seed, **running,
+        calibration, test, sampling=sampling, by=by, stratify=stratify, strata=strata, cluster=cluster,
+        shared=POOLED if shared is None else shared, level=level, n_resamples=n_resamples, n_halves=n_halves,
+        seed=seed, **running,
     )  # fmt: skip
     return compare(accuracy, chosen, labels_of_b=shared is None)
 

@@ -13,31 +13,40 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.accuracy.accuracy_tables import AccuracyTables, of_slice
-from jaxeval.accuracy.belief import REASONS
+from jaxeval.accuracy.belief import DESIGNS, REASONS, SPOKEN, what_to_believe, why_none
 from jaxeval.accuracy.calibration_planning import allocate_calibration
 from jaxeval.accuracy.cautions import Caution, Subject, model_cautions, numbers, pair_cautions
 from jaxeval.accuracy.difference_tables import DifferenceTables
 from jaxeval.accuracy.estimates import ESTIMATORS
 from jaxeval.accuracy.judged_sums import POOLED
-from jaxeval.accuracy.statuses import BOUNDED, STATUSES, Status
+from jaxeval.accuracy.statuses import STATUSES, Status
 from jaxeval.tables.documents import markdown_table, markdown_text
-from jaxeval.tables.shown import Shown, View
+from jaxeval.tables.shown import Answer, Result
 from jaxeval.wording import counted
 
 NEXT_LABELS = 100
 
-_WEAKENING = {"low J", "few labels", "few test items", "delta J", "near tie", "another share"}
+_WEAKENING = {"low J", "few labels", "few test items", "delta J", "near tie", "another share", "borrowed", "undeclared"}
+#: What a table says of its column ``tolerance``.
+TOLERANCE = (
+    "tolerance: by how much the calibration may differ from the test until the truth leaves the interval. What differs "
+    "is the share of right answers (prevalence), or q0 and q1 both, in the direction that does most harm (error rates)."
+)
+TOLERANCE_OF_DIFFERENCE = (
+    "tolerance: the same for both models, in opposite directions, until the nearer end of the interval reaches 0."
+)
+#: What follows from labels that are chosen as a plan says.
+BY_LABEL = (
+    'Labels chosen by class make the whole calibration one "by label": declare it so. PPI++ and labels alone are then '
+    "biased, and Rogan-Gladen is believed. To keep them, label a random part."
+)
+_EVERY = Subject("all", None, ())
+
 _SHOWN = ("naive", "calibration_only", "ppi_plus_plus", "rogan_gladen", "rogan_gladen_shared")
-#: Names of estimators in sentences.
-SPOKEN = {
-    "ppi_plus_plus": "PPI++",
-    "rogan_gladen": "Rogan-Gladen with the models' own labels",
-    "calibration_only": "labels alone",
-}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class JudgeReport(Shown):
+class JudgeReport(Result):
     """Judged accuracies, or differences, with their cautions: as text, DataFrame or Markdown.
 
     The column ``believe`` marks the estimate to believe: one for each model and judge by the rule of `believed`, or one
@@ -49,10 +58,14 @@ class JudgeReport(Shown):
     comparison: DifferenceTables | None
     cautions: list[Caution] = field(repr=False)
 
-    def _shown(self) -> View:
+    def _shown(self) -> Answer:
         table = self.to_frame()
         title = f"JudgeReport: {counted(len(self.cautions), 'caution')}; print() gives all in words"
-        return View(title, table[table["believe"]].drop(columns=["believe"]).reset_index(drop=True))
+        return Answer(title, table[table["believe"]].drop(columns=["believe"]).reset_index(drop=True))
+
+    def _sentences(self) -> list[str]:
+        accuracy, settings = self.involved(self.accuracy.table), self.accuracy.settings
+        return [what_to_believe(accuracy, settings.sampling), *self.claims()]
 
     def to_frame(self) -> pd.DataFrame:
         """The table of estimates, or of differences, with a column of the kinds of caution that apply to each row."""
@@ -92,6 +105,7 @@ class JudgeReport(Shown):
         whose = "Estimators with a model's own calibration use its labels" if own else "No model has labels of its own"
         calibrated = [
             f"{items}. {whose}; the shared calibration uses labels of {self._shared_by()}.",
+            f"How the labelled answers were chosen: {DESIGNS[settings.sampling]}.",
             f"Intervals ({level}) allow for the sampling of test items and of calibration items"
             f"{', and the choice of the half' if own else ''}; resamples keep the judgments of all models on an item "
             "together. Runs of a judge are averaged per item and not resampled. Labels are taken as true.",
@@ -103,18 +117,24 @@ class JudgeReport(Shown):
         # In a comparison the shared calibration is that of a model, and belongs to the differences.
         shown = [name for name in _SHOWN if self.comparison is None or name != "rogan_gladen_shared"]
         table, ends = _rows(self.involved(self.accuracy.table), shown), ["lower", "upper", "boot_lower", "boot_upper"]
-        shown = ["model", "judge", "estimator", "believe", "estimate", *ends, "status"]
-        yield "Accuracy of each model", _legend(table, ["model"]), _columns(table, shown)
+        tolerance = ["tolerance", "tolerance_of"]
+        shown = ["model", "judge", "estimator", "believe", "estimate", *ends, *tolerance, "status"]
+        yield "Accuracy of each model", [*self._legend(table, ["model"]), TOLERANCE], _columns(table, shown)
         if self.comparison is not None:
             shown = ["judge", "model_a", "model_b", "delta_j", "delta_j_lower", "delta_j_upper", "shared_bias"]
             yield "Is the judge equally good on both models?", [], _columns(self.comparison.stability, shown)
             table = _rows(self.comparison.table, _SHOWN)
-            shown = ["judge", "model_a", "model_b", "estimator", "believe", "difference", *ends, "labels", "status"]
-            yield "Differences, A minus B", _legend(table, ["model_a", "model_b"]), _columns(table, shown)
+            shown = ["judge", "model_a", "model_b", "estimator", "believe", "difference", *ends, *tolerance]
+            legend = [*self._legend(table, ["model_a", "model_b"]), TOLERANCE_OF_DIFFERENCE]
+            yield "Differences, A minus B", legend, _columns(table, [*shown, "labels", "status"])
             yield "What can be claimed", list(self.claims()), None
         plan = self._next_labels()
         if len(plan):
-            yield f"Where the next {NEXT_LABELS} labels of a model shorten the Rogan-Gladen interval most", [], plan
+            yield (
+                f"Where the next {NEXT_LABELS} labels of a model shorten the Rogan-Gladen interval most",
+                [BY_LABEL],
+                plan,
+            )
         texts = [*self.accuracy.warnings, *dict.fromkeys(c.text for c in self.cautions)]
         none = "No check found a reason for a caution; that does not prove the assumptions."
         yield "Cautions", texts or [none], None
@@ -124,11 +144,12 @@ class JudgeReport(Shown):
         if self.comparison is None:
             return
         for rows in self.comparison.by_pair():
-            best = rows[rows["estimator"] == "ppi_plus_plus"].iloc[0]
-            subject = Subject.of(best)
+            subject = Subject.of(rows.iloc[0])
             if not rows["believe"].any():
-                why = "calibration and test differ" if best["status"] in BOUNDED else best["status"]
-                yield f"{subject.about}no claim; PPI++ with labels of both models: {why}"
+                why = why_none(
+                    dict(zip(rows["estimator"], rows["status"], strict=True)), self.accuracy.settings.sampling
+                )
+                yield f"{subject.about}no claim: {why}"
                 continue
             row = rows[rows["believe"]].iloc[0]
             said = f"{numbers(row)} by {SPOKEN[row['estimator']]}"
@@ -136,7 +157,8 @@ class JudgeReport(Shown):
                 yield f"{subject.about}not told apart, {said}"
                 continue
             ahead = subject.models[0] if row["difference"] > 0 else subject.models[1]
-            doubt = ", ".join(sorted(_WEAKENING & self._kinds_about(subject).keys()))
+            kinds = self._kinds_about(subject).keys() | self._kinds_about(_EVERY).keys()
+            doubt = ", ".join(sorted(_WEAKENING & kinds))
             weak = f"seems ahead, {said}; a weak claim (see the cautions: {doubt})"
             yield f"{subject.about}{ahead} {weak if doubt else f'is ahead, {said}'}"
 
@@ -183,6 +205,18 @@ class JudgeReport(Shown):
         labels = known[["model", "judge", "m0", "m1"]].rename(columns={"m0": "labels_wrong", "m1": "labels_right"})
         return labels.assign(next_wrong=split.more0, next_right=split.more1)
 
+    def _legend(self, table: pd.DataFrame, models: list[str]) -> list[str]:
+        """Why estimates are marked to be believed, or none is, and what the statuses mean."""
+        marked = dict.fromkeys(table.loc[table["believe"], "estimator"])
+        lines = [f"believe {name}: {REASONS[name]}." for name in marked]
+        reasons: dict[str, None] = {}
+        for _, rows in table.groupby([c for c in ("slice", *models, "judge") if c in table], sort=False):
+            status = dict(zip(rows["estimator"], rows["status"], strict=True))
+            if not rows["believe"].any():
+                status = {name: status.get(name, Status.NOT_BINARY) for name in ("ppi_plus_plus", "rogan_gladen")}
+                reasons[why_none(status, self.accuracy.settings.sampling)] = None
+        return lines + [f"No estimate is marked: {why}." for why in reasons] + _statuses(table)
+
     def involved(self, table: pd.DataFrame) -> pd.DataFrame:
         """The rows of models that are compared."""
         if self.comparison is None:
@@ -220,16 +254,3 @@ def _columns(table: pd.DataFrame, shown: list[str]) -> pd.DataFrame:
 def _statuses(table: pd.DataFrame) -> list[str]:
     """What the statuses of a table mean, but "ok"."""
     return [f"{status}: {STATUSES[status]}." for status in dict.fromkeys(table["status"]) if status != Status.OK]
-
-
-def _legend(table: pd.DataFrame, models: list[str]) -> list[str]:
-    """Why estimates are marked to be believed, and what the statuses mean."""
-    marked = dict.fromkeys(table.loc[table["believe"], "estimator"])
-    lines = [f"believe {name}: {REASONS[name]}." for name in marked]
-    keys = [c for c in ("slice", *models, "judge") if c in table]
-    if not table.groupby(keys, sort=False)["believe"].any().all():
-        lines.append(
-            "No estimate is marked where a model has no labels of its own, or where calibration and test differ and "
-            "Rogan-Gladen is not ok."
-        )
-    return lines + _statuses(table)

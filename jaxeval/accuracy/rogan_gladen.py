@@ -23,14 +23,14 @@ from jaxeval.execution.elementwise import (
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import Doubt, Rates
 from jaxeval.statistics.quantiles import normal_quantile, wilson
-from jaxeval.tables.shown import Shown
+from jaxeval.tables.shown import Result
 
 #: An estimate this far outside of [0, 1] is on its edge, and a J this close to 0 is 0 with its rounding.
 ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, repr=False)
-class RoganGladen(Shown):
+class RoganGladen(Result):
     """Corrected accuracy: scalars, or arrays of the broadcast shape of the arguments.
 
     ``status`` is one of these; `STATUSES` has a sentence for each.
@@ -50,6 +50,9 @@ class RoganGladen(Shown):
     upper_untruncated: Numbers
     j: Numbers  # q0 + q1 - 1
     level: float
+
+    def _sentences(self) -> list[str]:
+        return _in_words("accuracy", self)
 
 
 def rogan_gladen(
@@ -123,7 +126,7 @@ def _checked_rates(given: Mapping[str, Float]) -> Rates:
 
 
 @dataclass(frozen=True, repr=False)
-class YoudenJ(Shown):
+class YoudenJ(Result):
     """How much a judge knows: J = q0 + q1 - 1 is 1 for a perfect judge and 0 for one that guesses."""
 
     estimate: Numbers
@@ -135,6 +138,9 @@ class YoudenJ(Shown):
     q1_lower: Numbers
     q1_upper: Numbers
     level: float
+
+    def _sentences(self) -> list[str]:
+        return _in_words("J is", self)
 
 
 def youden_j(q0: ArrayLike, q1: ArrayLike, m0: ArrayLike, m1: ArrayLike, level: float = 0.95) -> YoudenJ:
@@ -194,3 +200,13 @@ def crossover(q0: ArrayLike, q1: ArrayLike) -> Numbers:
     q0, q1 = shares(q0=q0, q1=q1).values()
     errors = 2 - q0 - q1
     return scalar_or_array(np.where(errors > 0, (1 - q0) / np.where(errors > 0, errors, 1.0), np.nan))
+
+
+def _in_words(what: str, found: RoganGladen | YoudenJ) -> list[str]:
+    """Return a sentence on a single estimate; none on arrays."""
+    if np.ndim(found.estimate):
+        return []
+    if np.isnan(found.estimate):
+        return [f"no estimate: {found.status}"]
+    doubt = "" if found.status == "ok" else f"; {found.status}"
+    return [f"{what} {found.estimate:.3f} ({found.lower:.3f} to {found.upper:.3f}){doubt}"]

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.agreement.measures import PANEL
+from jaxeval.agreement.measures import PANEL, distance_of
 from jaxeval.arrays import Bool
 from jaxeval.data.battles import Battles
 from jaxeval.data.labelled_verdicts import LabelledVerdicts
@@ -31,8 +31,9 @@ def _decided(battles: LabelledVerdicts) -> list[tuple[Any, Bool, Bool]]:
     people = battles.people
     names = [*battles.judges, *([PANEL] if len(battles.judges) > 1 else [])]
     verdicts = [*battles.verdict.T, *([battles.panel] if len(battles.judges) > 1 else [])]
-    sides = np.isin(people, (0.0, 1.0))
-    return [(name, sides & np.isin(own, (0.0, 1.0)), own == people) for name, own in zip(names, verdicts, strict=True)]
+    decided = np.array(battles.scale.values)[list(battles.scale.sides)]
+    sides = np.isin(people, decided)
+    return [(name, sides & np.isin(own, decided), own == people) for name, own in zip(names, verdicts, strict=True)]
 
 
 def _shares(rows: list[tuple[dict[str, Any], Bool]], agree: Bool, item: NDArray[np.intp], level: float) -> list[Any]:
@@ -103,7 +104,8 @@ def by_raters(battles: LabelledVerdicts) -> pd.DataFrame:
     for j, k in combinations(range(len(battles.raters or [])), 2):
         x, y = battles.human[:, j], battles.human[:, k]
         both = ~np.isnan(x + y)
-        observed, _, kappa = cohen_kappa(label_table(x[both], y[both], np.array([0.0, 0.5, 1.0])))
+        table = label_table(x[both], y[both], np.array(battles.scale.values))
+        observed, _, kappa = cohen_kappa(table, distance_of(battles.scale))
         names = battles.raters or []
         row = {"rater": names[j], "other": names[k], "all_agreement": float(observed), "all_kappa": float(kappa)}
         rows.append({**row, "n_battles": int(both.sum())})

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 import numpy as np
 import pandas as pd
 
 from jaxeval.agreement.breakdowns import FEW_DECIDED, by_confidence, by_gap, by_model, by_raters
+from jaxeval.agreement.further_facts import further_facts
+from jaxeval.agreement.good_enough import GoodEnough, answer_of
 from jaxeval.agreement.measures import (
     PANEL,
     PEOPLE,
@@ -22,28 +24,32 @@ from jaxeval.agreement.measures import (
 )
 from jaxeval.arrays import Float
 from jaxeval.checks import checked_integer
+from jaxeval.data.columns import as_frame, folded
 from jaxeval.data.judge_outputs import JudgeOutputs
 from jaxeval.data.labelled_verdicts import LabelledVerdicts
 from jaxeval.data.labels import Labels
+from jaxeval.data.plain_labels import plain_labels
 from jaxeval.errors import DataError
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.resampling.items import resampled_sums
 from jaxeval.statistics.clusters import FEW_CLUSTERS
+from jaxeval.statistics.cohen_kappa import cohen_kappa
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import checked_level, wilson
-from jaxeval.tables.shown import Shown, View, settings_line
+from jaxeval.tables.shown import Answer, Result, settings_line
 from jaxeval.wording import counted, visible_line
 
+_MOST = 0.95  # of what people decide: a judge that decides less is good enough only there
 _WIDE = 3.0  # points: shorter intervals have a decimal
 _OF_ROWS = (
-    "agreement", "kappa", "all_agreement", "all_kappa", "flips", "first_chosen", "longer_chosen", "own_family",
-    "family_excess",
+    "agreement", "kappa", "all_agreement", "all_kappa", "sensitivity", "specificity", "youden_j", "flips",
+    "first_chosen", "longer_chosen", "own_family", "family_excess",
 )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class JudgeAgreement(Shown):
+class JudgeAgreement(Result):
     """How far judges agree with people, and what else speaks for and against them.
 
     ``table`` has a row for each judge, for the panel (what most judges say) where there are several, and for people
@@ -61,7 +67,19 @@ class JudgeAgreement(Shown):
 
     Each row has decided battles of its own, so do not subtract the shares of two rows. ``joint`` has the differences on
     the battles that both decide: ``above_people``, a judge's agreement less that of people with each other, and
-    ``above_panel``, a judge's agreement less the panel's. ``sentences`` report them.
+    ``above_panel``, a judge's agreement less the panel's. ``sentences`` report them; of several judges, their intervals
+    beside people hold for all at once.
+
+    The first sentence says whether the panel, or the only judge, is good enough, and what to run next; ``good_enough``
+    in ``table`` says so of each judge. "yes": with confidence the judge has 80 % of people's agreement beyond chance,
+    and both agree beyond chance. "no": it agrees with people less often than they do with each other; or, with one
+    label an item, its kappa is surely below .2. In simulations of this rule (two raters, independent items without
+    ties) a judge as good as a person was called "no" in at most 2.6 % of data sets, of 2 to 2,000 items; one that
+    guesses was never called good enough.
+
+    Of labels without models, right and wrong or two sides have ``sensitivity`` and ``specificity``, the shares of
+    people's right (first) and wrong (second) labels that the judge finds, and Youden's ``youden_j``, their sum less 1.
+    Kappa and alpha of grades weigh squared distances. ``by_gap`` and ``by_model`` are then empty.
 
     ``panel`` has a row per measure: the mean ``error_correlation`` of two judges where people chose a side, the number
     of independent judges that the panel is worth, K / (1 + (K - 1) rho), and Krippendorff's ``alpha`` of the judges
@@ -77,8 +95,8 @@ class JudgeAgreement(Shown):
         >>> votes["human"] = ["model_a", "model_b", "tie", "model_a"] * 30
         >>> votes["judge-1"] = ["model_a", "model_b", "model_a", "model_b"] * 30
         >>> found = jaxeval.judge_agreement(votes, judges=["judge-1"], n_resamples=100)
-        >>> print(found.sentences[0])
-        judge-1 agrees with people on 67% [57, 75] of 90 decided battles
+        >>> print(found.answer.sentences[0].split("; ")[0])
+        Good enough? Not known: judge-1 agrees with people on 67% [57, 75] of 90 decided battles
         >>> found.table.set_index("judge").loc["judge-1", ["agreement", "kappa", "all_agreement"]].round(2).to_dict()
         {'agreement': 0.67, 'kappa': 0.4, 'all_agreement': 0.5}
     """
@@ -95,12 +113,15 @@ class JudgeAgreement(Shown):
     warnings: list[str]
     joint: Draws = field(repr=False)  # the names have the levels ``measure`` and ``judge``
 
-    def _shown(self) -> View:
+    def _sentences(self) -> list[str]:
+        return self.sentences
+
+    def _shown(self) -> Answer:
         ends = ["agreement", "agreement_lower", "agreement_upper"]
         more = [name for name in _OF_ROWS[1:] if name in self.table]
         title = f"JudgeAgreement: {self.sentences[0].split('; ')[0]}"
         shown = self.table[["judge", "n_items", "n_decided", *ends, *more, "flags"]]
-        return View(title, shown, settings_line(self.joint.settings), self.warnings)
+        return Answer(title, shown, settings_line(self.joint.settings), self.warnings)
 
 
 @spelled_out()
@@ -109,7 +130,7 @@ def judge_agreement(
     human: pd.DataFrame | str | Sequence[str] | None = None,
     *,
     judges: Sequence[str] | None = None,
-    label_coding: Labels | None = None,
+    label_coding: Labels | Literal["grades"] | None = None,
     shown_first: str | None = None,
     lengths: tuple[str, str] | None = None,
     families: Mapping[Any, str] | None = None,
@@ -131,11 +152,17 @@ def judge_agreement(
     Args:
         verdicts: what `read_judge_outputs` gives, or a table of pairwise verdicts. Either a row for each judge, item
             and pair, with the columns "judge", "item" and "verdict", and perhaps "verdict_a_first", "verdict_b_first",
-            "confidence" and "run"; or a row per battle, and a column of verdicts for each of ``judges``.
+            "confidence" and "run"; or a row per battle, and a column of verdicts for each of ``judges``. A table
+            without models has labels of any kind: right and wrong (1 and 0, Yes and No, CORRECT and INCORRECT), two
+            sides (A and B, 1 and 2), grades, or other words; two columns such as win_orig and win_swap are one judge
+            in both orders.
         human: labels of people: a column, several columns (raters), or a table with a row per label: item, pair, label
-            and perhaps "rater". By default the labels of ``verdicts``, or its column "human".
-        judges: columns of verdicts, where each judge has its own.
-        label_coding: what labels and verdicts mean, where their words do not say so, as in `JudgedBattles.from_pandas`.
+            and perhaps "rater". By default the labels of ``verdicts``, or its column "human". Without models, columns
+            are found by their names: human, annotator1, rater_2 and the like.
+        judges: columns of verdicts, where each judge has its own. Without models, by default those with the labels that
+            people give.
+        label_coding: what labels and verdicts mean, where their words do not say so, as in `JudgedBattles.from_pandas`;
+            or "grades", for numbers that may be sides or grades.
         shown_first: column of the side shown first, for tables with one order; the name of the column ``model_a``
             where that side always was.
         lengths: columns of the lengths of both answers; by default "length_a" and "length_b" if there.
@@ -169,9 +196,9 @@ def judge_agreement(
     checked_level(level)
     checked_integer("n_resamples", n_resamples, 2)
     checked_integer("seed", seed)
-    battles = LabelledVerdicts.of(
-        verdicts, human, judges=judges, label_coding=label_coding, shown_first=shown_first, lengths=lengths,
-        model_a=model_a, model_b=model_b, item=item,
+    battles = _labels(
+        verdicts, human, judges, label_coding, item, shown_first=shown_first, lengths=lengths, model_a=model_a,
+        model_b=model_b,
     )  # fmt: skip
     _check(battles)
     columns = columns_of(battles, families)
@@ -183,8 +210,8 @@ def judge_agreement(
     with open_run(identity, n_resamples, "resamples", **running) as run:
         drawn = resampled_sums(sums, n_resamples, seed, "agreement", run=run)
     whole = by_name(sums.sum(0, keepdims=True), columns)
-    estimates = {key: float(value[0]) for key, value in measures(whole, battles.judges).items()}
-    draws = measures(by_name(drawn, columns), battles.judges)
+    estimates = {key: float(value[0]) for key, value in measures(whole, battles.judges, battles.scale).items()}
+    draws = measures(by_name(drawn, columns), battles.judges, battles.scale)
     known = [key for key, value in estimates.items() if np.isfinite(value)]
     settings = {"n_resamples": n_resamples, "level": float(level), "seed": seed, "cluster": "items"}
     joint = Draws(
@@ -193,23 +220,26 @@ def judge_agreement(
         np.column_stack([draws[key] for key in known]),
         settings=settings,
     )
-    ends = _intervals(joint, len(sums), level)
+    chance = _chance(battles, whole)
+    ends = _intervals(joint, len(sums), level, chance)
+    answers = _answers(battles, by_name(sums, columns)["common"], chance[PEOPLE], ends, level)
     reliability, errors = by_confidence(battles, level)
-    table = _table(battles, ends, errors, columns, len(sums))
+    table = _table(battles, ends, errors, columns, answers)
     warnings = [f"{row.judge}: {row.flags}" for row in table.itertuples() if row.flags]
-    if not np.isfinite(table.loc[table["judge"] == PEOPLE, "all_agreement"]).all():
-        warnings.append("no battle has the labels of two people: how far people agree with each other is not known")
+    if ("all_agreement", PEOPLE) not in ends.index:
+        unit = _unit_of(battles)
+        warnings.append(f"no {unit} has the labels of two people: how far people agree with each other is not known")
     if len(battles.judges) > 1 and "n_independent" not in ends.index.get_level_values("measure"):
         warnings.append("the errors of some pair of judges do not vary: what the panel is worth is not known")
     return JudgeAgreement(
         table=table,
         panel=_panel(ends),
-        by_gap=by_gap(battles, level),
-        by_model=by_model(battles, level),
+        by_gap=by_gap(battles, level) if battles.scale.kind == "pairs" else pd.DataFrame(),
+        by_model=by_model(battles, level) if battles.scale.kind == "pairs" else pd.DataFrame(),
         reliability=reliability,
         raters=by_raters(battles),
         error_correlation=correlation_table(battles, whole),
-        sentences=_sentences(battles, table, ends, whole["common"][0]),
+        sentences=_sentences(battles, table, ends, answers, whole),
         notes=battles.notes,
         warnings=warnings,
         joint=joint,
@@ -222,12 +252,23 @@ def _check(battles: LabelledVerdicts) -> None:
         raise DataError(f"a judge is called {reserved[0]!r}, which is the name of a row of results: rename it")
     if not (~np.isnan(battles.people) & ~np.isnan(battles.verdict).all(1)).any():
         raise DataError(
-            f"no battle with a verdict has a human label (of {counted(len(battles.item), 'battle')}): name the columns "
-            "of labels, or a table of them (human=, --human), or 'human'"
+            f"no {_unit_of(battles)} with a verdict has a human label (of "
+            f"{counted(len(battles.item), _unit_of(battles))}): name the columns of labels, or a table of them "
+            "(human=, --human), or 'human'"
         )
 
 
-def _intervals(joint: Draws, n_items: int, level: float) -> pd.DataFrame:
+def _chance(battles: LabelledVerdicts, whole: Mapping[str, Float]) -> dict[Any, float]:
+    """The agreement that chance explains, of each judge with people, and of people with each other."""
+    codes = np.array(battles.scale.sides)
+    tables = [*whole["confusion"][0], whole["people"][0]]
+    names = [*battles.judges, *([PANEL] if len(battles.judges) > 1 else []), PEOPLE]
+    return {
+        name: float(cohen_kappa(table[codes[:, None], codes])[1]) for name, table in zip(names, tables, strict=True)
+    }
+
+
+def _intervals(joint: Draws, n_items: int, level: float, chance: Mapping[Any, float]) -> pd.DataFrame:
     """Columns ``value, lower, upper`` by measure and judge."""
     ends = joint.interval(level)
     ends.insert(0, "value", joint.estimate)
@@ -236,23 +277,91 @@ def _intervals(joint: Draws, n_items: int, level: float) -> pd.DataFrame:
     varies = (p > 0) & (p < 1) & (error > 0)
     n = np.where(varies, p * (1 - p) / np.where(varies, error, 1.0) ** 2, n_items)
     ends.loc[share, ["lower", "upper"]] = np.clip(np.stack(wilson(p, n, level), axis=1), 0, 1)
+    for name in ends.index.get_level_values("judge").unique():
+        if ("kappa", name) in ends.index and ends.loc[("kappa", name), "value"] == 1:
+            # No resample differs: the interval is that of the agreement, on kappa's scale.
+            own = ends.loc[("agreement", name), ["lower", "upper"]].to_numpy(float)
+            ends.loc[("kappa", name), ["lower", "upper"]] = (own - chance[name]) / (1 - chance[name])
+        if ("youden_j", name) in ends.index:  # from both shares (Newcombe 1998): it holds where they are near 1
+            parts = ends.loc[[("sensitivity", name), ("specificity", name)]]
+            value, below, above = parts["value"], parts["value"] - parts["lower"], parts["upper"] - parts["value"]
+            j = value.sum() - 1
+            ends.loc[("youden_j", name)] = j, j - np.sqrt((below**2).sum()), j + np.sqrt((above**2).sum())
     return ends
 
 
+def _answers(
+    battles: LabelledVerdicts, common: Float, chance: float, ends: pd.DataFrame, level: float
+) -> dict[Any, GoodEnough]:
+    """Whether each judge and the panel are good enough; the level of several judges holds for all at once."""
+    names = [*battles.judges, *([PANEL] if len(battles.judges) > 1 else [])]
+    found = {}
+    for k, name in enumerate(names):
+        of_judge = 1 - (1 - level) / (1 if name == PANEL else len(battles.judges))
+        kappa, people = (
+            ends.loc[("kappa", of), ["lower", "upper"]].tolist() if ("kappa", of) in ends.index else [np.nan, np.nan]
+            for of in (name, PEOPLE)
+        )
+        found[name] = answer_of(common[:, k, 0], chance, (kappa[0], kappa[1]), people[0], of_judge)
+        if ("above_people", name) in ends.index and found[name].beside is not None:
+            beside = found[name].beside
+            ends.loc[("above_people", name), ["lower", "upper"]] = beside.lower, beside.upper  # type: ignore[union-attr]
+    return found
+
+
+def _labels(
+    verdicts: Any, human: Any, judges: Sequence[str] | None, label_coding: Any, item: str | None, **columns: Any
+) -> LabelledVerdicts:
+    """Labels of pairs of models; or, where the table has no columns of them, labels alone."""
+    of_pairs = isinstance(verdicts, JudgeOutputs)
+    if not of_pairs:
+        verdicts = as_frame(verdicts)
+        usual = {folded(name) for name in verdicts.columns}
+        of_pairs = (columns["model_a"], columns["model_b"]) != ("model_a", "model_b") or bool(
+            {"modela", "modelb"} & usual
+        )
+    if of_pairs:
+        if label_coding == "grades":
+            raise ValueError("label_coding='grades' is for labels without models: verdicts on pairs are sides")
+        return LabelledVerdicts.of(verdicts, human, judges=judges, label_coding=label_coding, item=item, **columns)
+    if human is not None and not isinstance(human, str) and hasattr(human, "columns"):
+        raise DataError(
+            "a table of human labels is joined by items and pairs of models, and the verdicts have no columns of "
+            "models (model_a=, model_b=): put people's labels into columns of the same table"
+        )
+    if columns["shown_first"] is not None or columns["lengths"] is not None:
+        raise DataError(
+            "shown_first= and lengths= are about pairs of models, and the table has no columns of them (model_a=, "
+            "model_b=): give the verdicts of both orders in two columns, such as judge_orig and judge_swap"
+        )
+    named = [judges] if isinstance(judges, str) else judges
+    return plain_labels(verdicts, human, named, label_coding, item)
+
+
+def _unit_of(battles: LabelledVerdicts) -> str:
+    return {"pairs": "battle", "sides": "item", "answers": "answer"}.get(battles.scale.kind, "item")
+
+
 def _table(
-    battles: LabelledVerdicts, ends: pd.DataFrame, errors: pd.DataFrame, columns: Mapping[str, Float], n_items: int
+    battles: LabelledVerdicts,
+    ends: pd.DataFrame,
+    errors: pd.DataFrame,
+    columns: Mapping[str, Float],
+    answers: Mapping[Any, GoodEnough],
 ) -> pd.DataFrame:
     """A row for each judge, for the panel and for people."""
     names = [*battles.judges, *([PANEL] if len(battles.judges) > 1 else []), PEOPLE]
     verdict = [*battles.verdict.T, *([battles.panel] if len(battles.judges) > 1 else [])]
     labelled = [~np.isnan(own) & ~np.isnan(battles.people) for own in verdict]
     labelled.append((~np.isnan(battles.human)).sum(1) > 1)
-    sides = np.array([*columns["confusion"].sum(0), columns["people"].sum(0)])
+    decided = np.array(battles.scale.sides)
+    sides = np.array([*columns["confusion"].sum(0), columns["people"].sum(0)])[:, decided[:, None], decided]
     rows: dict[str, Any] = {
         "judge": names,
         "n_items": [len(np.unique(battles.item[own])) for own in labelled],
         "n_battles": [int(own.sum()) for own in labelled],
-        "n_decided": np.rint(sides[:, ::2, ::2].sum((1, 2))).astype(int),
+        "n_decided": np.rint(sides.sum((1, 2))).astype(int),
+        "good_enough": [answers[name].verdict if name in answers else "" for name in names],
     }
     for measure in _OF_ROWS:
         own = ends[ends.index.get_level_values("measure") == measure].droplevel("measure").reindex(names)
@@ -264,6 +373,7 @@ def _table(
     rows["calibration_error_upper"] = errors["ece_upper"].to_numpy()
     table = pd.DataFrame(rows)
     empty = [name for name in (*_OF_ROWS, "calibration_error") if table[name].isna().all()]
+    empty += [] if battles.scale.has_middle else ["all_agreement", "all_kappa"]
     table = table.drop(columns=[f"{name}{end}" for name in empty for end in ("", "_lower", "_upper")])
     return table.assign(flags=[_flags(row) for row in table.to_dict("records")])
 
@@ -288,11 +398,15 @@ def _panel(ends: pd.DataFrame) -> pd.DataFrame:
     return table.reset_index().replace({"judge": {PANEL: "judges"}}).rename(columns={"judge": "of"})
 
 
-def _sentences(battles: LabelledVerdicts, table: pd.DataFrame, ends: pd.DataFrame, common: Float) -> list[str]:
-    """What a manager can use: the answer, by the panel or the judge, and what the panel is worth.
-
-    ``common`` (K, 2, 3) has the sums on battles that both a judge and people decide, and both a judge and the panel.
-    """
+def _sentences(
+    battles: LabelledVerdicts,
+    table: pd.DataFrame,
+    ends: pd.DataFrame,
+    answers: Mapping[Any, GoodEnough],
+    whole: Mapping[str, Float],
+) -> list[str]:
+    """What a manager can use: whether the panel or the judge is good enough, each judge, and what a panel is worth."""
+    common = whole["common"][0]
     n_decided = table.set_index("judge")["n_decided"]
     several = len(battles.judges) > 1
     first = PANEL if several else battles.judges[0]
@@ -301,14 +415,23 @@ def _sentences(battles: LabelledVerdicts, table: pd.DataFrame, ends: pd.DataFram
     said = []
     for name in [first, *order] if several else [first]:
         found = _percent(ends, "agreement", name)
-        who = f"The panel of {len(battles.judges):,} judges (what most say)" if name == PANEL else visible_line(name)
+        who = f"the panel of {len(battles.judges):,} judges (what most say)" if name == PANEL else visible_line(name)
         if found is None:
-            said.append(f"{who} and people never chose a side on the same battle: their agreement is not known")
+            told = f"{who} and people never chose a side on the same {_unit_of(battles)}: their agreement is not known"
+            said.append(f"Good enough? Not known: {told}" if name == first else told)
             continue
         decides = _decides(battles, n_decided[name]) if name == PANEL else ""
-        beside = _beside_people(ends, name, common[place[name], 0], in_full=name == first)
-        decided = counted(int(n_decided[name]), "decided battle")
-        said.append(f"{who} agrees with people on {found} of {decided}{decides}{beside}")
+        beside = _beside_people(battles, ends, name, common[place[name], 0], in_full=name == first)
+        adjective = "decided " if battles.scale.has_middle else ""
+        decided = counted(int(n_decided[name]), f"{adjective}{_unit_of(battles)}")
+        told = f"{who} agrees with people on {found} of {decided}{decides}{beside}"
+        if name == first:
+            partly = n_decided[name] < _MOST * _n_sides(battles)
+            yes = "Yes, where it decides" if partly else "Yes"
+            verdict = {"yes": yes, "no": "No", "not known": "Not known"}[answers[name].verdict]
+            further = further_facts(battles, table, ends, whole, name, place[name], answers[name])
+            told = f"Good enough? {verdict}: {'; '.join([told, *further])}"
+        said.append(told)
     worth = ("n_independent", PANEL)
     if worth in ends.index:
         row = ends.loc[worth]
@@ -321,18 +444,25 @@ def _sentences(battles: LabelledVerdicts, table: pd.DataFrame, ends: pd.DataFram
     if above in ends.index and ends.loc[above, "lower"] > 0:
         said.append(
             f"{visible_line(order[0])} alone agrees with people more often than the panel does on the "
-            f"{counted(round(common[place[order[0]], 1, 0]), 'battle')} that both decide"
+            f"{counted(round(common[place[order[0]], 1, 0]), _unit_of(battles))} that both decide"
         )
     return said
 
 
 def _decides(battles: LabelledVerdicts, n_decided: int) -> str:
     """How many of the battles on which people chose a side the panel decides: where judges are split, it does not."""
-    sides, labels = (x.sum(1) for x in (np.isin(battles.human, (0.0, 1.0)), ~np.isnan(battles.human)))
-    judged = ~np.isnan(battles.verdict).all(1)
-    n_sides = round(float((sides / np.maximum(labels, 1))[judged].sum()))
-    told = f" (it decides {n_decided:,} of {n_sides:,} on which people chose a side)"
+    n_sides = _n_sides(battles)
+    chose = "chose a side" if battles.scale.kind in ("pairs", "sides") else "decided"
+    told = f" (it decides {n_decided:,} of {n_sides:,} on which people {chose})"
     return told + ("; a panel of two has a majority only where both agree" if len(battles.judges) == 2 else "")
+
+
+def _n_sides(battles: LabelledVerdicts) -> int:
+    """The number of battles with a verdict on which people decided."""
+    decided = np.array(battles.scale.values)[list(battles.scale.sides)]
+    sides, labels = (x.sum(1) for x in (np.isin(battles.human, decided), ~np.isnan(battles.human)))
+    judged = ~np.isnan(battles.verdict).all(1)
+    return round(float((sides / np.maximum(labels, 1))[judged].sum()))
 
 
 def _value(ends: pd.DataFrame, measure: str, name: Any) -> float:
@@ -347,13 +477,13 @@ def _percent(ends: pd.DataFrame, measure: str, name: Any) -> str | None:
     return f"{value:.{decimals}f}% [{lower:.{decimals}f}, {upper:.{decimals}f}]"
 
 
-def _beside_people(ends: pd.DataFrame, name: Any, common: Float, *, in_full: bool) -> str:
+def _beside_people(battles: LabelledVerdicts, ends: pd.DataFrame, name: Any, common: Float, *, in_full: bool) -> str:
     """How far a judge is from people's agreement with each other, on battles that both decide."""
     if ("agreement", PEOPLE) not in ends.index:
         return ""
     who = "the panel" if name == PANEL else "the judge"
     if ("above_people", name) not in ends.index:
-        return f"; {who} decides no battle on which two people chose a side" if in_full else ""
+        return f"; {who} decides no {_unit_of(battles)} on which two people chose a side" if in_full else ""
     value, lower, upper = 100 * ends.loc[("above_people", name)].to_numpy(float)
     points = f"{abs(value):.0f} points [{{:.0f}}, {{:.0f}}]"
     if lower > 0:
@@ -363,7 +493,7 @@ def _beside_people(ends: pd.DataFrame, name: Any, common: Float, *, in_full: boo
     else:
         told = "not told apart from that"
     n, _, others = common
-    both = f"the {counted(round(n), 'battle')} that both decide"
+    both = f"the {counted(round(n), _unit_of(battles))} that both {'decide' if battles.scale.has_middle else 'label'}"
     if not in_full:
         return ", " + told.replace("that", f"people with each other on {both}")
     return f"; people agree with each other on {100 * others / n:.0f}% of {both}: {who} is {told}"

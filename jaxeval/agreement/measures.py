@@ -15,21 +15,25 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Float
+from jaxeval.data.label_scales import PAIRS, LabelScale
 from jaxeval.data.labelled_verdicts import LabelledVerdicts, family_of
 from jaxeval.statistics.cohen_kappa import cohen_kappa
 from jaxeval.statistics.krippendorff import coincidences, krippendorff_alpha, label_counts
 
 PANEL, PEOPLE = "panel", "people"
 #: Measures that are shares of battles.
-SHARES = ("agreement", "all_agreement", "flips", "first_chosen", "longer_chosen", "own_family")
-_N_LABELS = 3
-_SIDES = np.array([0, 2])  # codes of the labels that name a side
+SHARES = (
+    "agreement", "all_agreement", "sensitivity", "specificity", "flips", "first_chosen", "longer_chosen", "own_family",
+)  # fmt: skip
+_SIDES = (0, 2)  # codes of the labels that name one of two sides
 
 
 def columns_of(battles: LabelledVerdicts, families: Mapping[Any, str] | None) -> dict[str, Float]:
     """(N, ...) what each battle adds to the sums, by name."""
-    verdict, human = _codes(_with_panel(battles)), _codes(battles.human)
-    seen, given = _one_hot(verdict), _one_hot(human)  # (N, J, 3), (N, R, 3)
+    scale = battles.scale
+    n_labels, sides = len(scale.values), np.array(scale.sides)
+    verdict, human = _codes(_with_panel(battles), scale), _codes(battles.human, scale)
+    seen, given = _one_hot(verdict, n_labels), _one_hot(human, n_labels)  # (N, J, L), (N, R, L)
     labels = given.sum(1)
     labels /= np.maximum(labels.sum(1, keepdims=True), 1)
     people = _people(given, battles.raters is not None and len(battles.raters) == 2)
@@ -37,9 +41,9 @@ def columns_of(battles: LabelledVerdicts, families: Mapping[Any, str] | None) ->
         # People's labels by rows, the judge's by columns; each battle weighs 1, whatever its number of labels.
         "confusion": np.einsum("na,njb->njab", labels, seen),
         "people": people,
-        "common": _common(seen[..., _SIDES], labels[:, _SIDES], people[:, _SIDES[:, None], _SIDES]),
+        "common": _common(seen[..., sides], labels[:, sides], people[:, sides[:, None], sides]),
         "alpha": np.stack(
-            [coincidences(label_counts(codes, _N_LABELS)) for codes in (_codes(battles.verdict), human)], axis=1
+            [coincidences(label_counts(codes, n_labels)) for codes in (_codes(battles.verdict, scale), human)], axis=1
         ),
         "orders": _orders(battles.orders),
         "longer": _longer(battles, verdict, human),
@@ -49,16 +53,23 @@ def columns_of(battles: LabelledVerdicts, families: Mapping[Any, str] | None) ->
     return {name: np.nan_to_num(values) for name, values in columns.items()}
 
 
-def measures(sums: Mapping[str, Float], judges: list[Any]) -> dict[tuple[str, Any], Float]:
+def measures(sums: Mapping[str, Float], judges: list[Any], scale: LabelScale = PAIRS) -> dict[tuple[str, Any], Float]:
     """Every measure by its name and judge, of (B, ...) sums of the columns."""
+    codes = np.array(scale.sides)
+    distance = distance_of(scale)
     names = [*judges, PANEL] if len(judges) > 1 else judges
     found: dict[tuple[str, Any], Float] = {}
     tables = [(name, sums["confusion"][:, k]) for k, name in enumerate(names)] + [(PEOPLE, sums["people"])]
     for name, table in tables:
-        sides = table[:, _SIDES[:, None], _SIDES]
+        sides = table[:, codes[:, None], codes]
         for measure, own in (("agreement", sides), ("all_agreement", table)):
             found[measure, name] = _ratio(np.einsum("baa->b", own), own.sum((1, 2)))
-        found["kappa", name], found["all_kappa", name] = cohen_kappa(sides)[2], cohen_kappa(table)[2]
+        found["kappa", name] = cohen_kappa(sides, distance)[2]
+        found["all_kappa", name] = cohen_kappa(table, distance)[2]
+        if scale.kind in ("answers", "sides") and name != PEOPLE:  # the second label is the positive one
+            found["sensitivity", name] = _ratio(sides[:, 1, 1], sides[:, 1].sum(1))
+            found["specificity", name] = _ratio(sides[:, 0, 0], sides[:, 0].sum(1))
+            found["youden_j", name] = found["sensitivity", name] + found["specificity", name] - 1
     for k, name in enumerate(names):
         for other, (n, own, others) in zip((PEOPLE, PANEL), np.moveaxis(sums["common"][:, k], 0, -1), strict=True):
             if other in (PEOPLE, names[-1]) and name != other:
@@ -71,7 +82,7 @@ def measures(sums: Mapping[str, Float], judges: list[Any]) -> dict[tuple[str, An
         n, own, n_labelled, by_judge, by_people = sums["family"][:, k].T
         found["own_family", name] = _ratio(own, n)
         found["family_excess", name] = _ratio(by_judge - by_people, n_labelled)
-    found["alpha", PANEL], found["alpha", PEOPLE] = krippendorff_alpha(sums["alpha"]).T
+    found["alpha", PANEL], found["alpha", PEOPLE] = krippendorff_alpha(sums["alpha"], distance).T
     if len(judges) > 1:
         correlations = error_correlations(sums["errors"])
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -95,13 +106,19 @@ def _with_panel(battles: LabelledVerdicts) -> Float:
     return np.column_stack([battles.verdict, battles.panel]) if several else battles.verdict
 
 
-def _codes(target: Float) -> NDArray[np.intp]:
-    """0, 1, 2 for 0, 1/2, 1; -1 for NaN."""
-    return np.nan_to_num(2 * target, nan=-1.0).astype(np.intp)
+def _codes(target: Float, scale: LabelScale = PAIRS) -> NDArray[np.intp]:
+    """Places of labels on their scale; -1 for NaN."""
+    return np.where(np.isnan(target), -1, np.searchsorted(scale.values, target))
 
 
-def _one_hot(codes: NDArray[np.intp]) -> Float:
-    return np.asarray(codes[..., None] == np.arange(_N_LABELS), float)
+def _one_hot(codes: NDArray[np.intp], n_labels: int) -> Float:
+    return np.asarray(codes[..., None] == np.arange(n_labels), float)
+
+
+def distance_of(scale: LabelScale) -> Float | None:
+    """(L, L) squared distances of grades; None for labels that are equal or not."""
+    values = np.array(scale.values)
+    return (values[:, None] - values) ** 2 if scale.kind == "grades" else None
 
 
 def _ratio(part: Float, whole: Float) -> Float:
@@ -118,7 +135,7 @@ def _people(given: Float, are_two: bool) -> Float:
     if are_two:
         return np.einsum("na,nb->nab", given[:, 0], given[:, 1])
     labels = given.sum(1)
-    pairs = labels[:, :, None] * labels[:, None, :] - labels[:, :, None] * np.eye(_N_LABELS)
+    pairs = labels[:, :, None] * labels[:, None, :] - labels[:, :, None] * np.eye(labels.shape[1])
     return np.asarray(pairs / np.maximum(pairs.sum((1, 2), keepdims=True), 1))
 
 
@@ -146,7 +163,7 @@ def _orders(orders: Float) -> Float:
 
 def _longer(battles: LabelledVerdicts, verdict: NDArray[np.intp], human: NDArray[np.intp]) -> Float:
     """(N, J + 1, 2) verdicts for a side where one answer is longer, those for the longer; of judges, then of people."""
-    apart = np.abs(battles.longer) == 1
+    apart = (np.abs(battles.longer) == 1) & (battles.scale.kind in ("pairs", "sides"))
     choices = [_chosen(verdict[:, k], battles.longer > 0, apart) for k in range(verdict.shape[1])]
     labels = np.stack([_chosen(codes, battles.longer > 0, apart) for codes in human.T] or [np.zeros((len(apart), 2))])
     share = labels.sum(0) / np.maximum(labels[..., 0].sum(0), 1)[:, None]
@@ -165,6 +182,8 @@ def _family(battles: LabelledVerdicts, families: Mapping[Any, str] | None) -> Fl
     Verdicts for a side, those for the own family; and where people chose a side, too: battles, choices of the own
     family by the judge and by people.
     """
+    if battles.scale.kind != "pairs":
+        return np.zeros((len(battles.item), len(battles.judges), 5))
     of_model, of_judge = family_of(battles.models, families), family_of(battles.judges, families)
     people, parts = _codes(battles.people), []
     for k, family in enumerate(of_judge):
@@ -183,8 +202,11 @@ def _errors(battles: LabelledVerdicts) -> Float:
 
     An error is 1 for the other side and 1/2 for a tie.
     """
-    people = battles.people
-    error = np.abs(battles.verdict - np.where(np.isin(people, (0.0, 1.0)), people, np.nan)[:, None])
+    people, scale = battles.people, battles.scale
+    decided = np.where(np.isin(people, np.array(scale.values)[list(scale.sides)]), people, np.nan)[:, None]
+    error = np.abs(battles.verdict - decided)
+    if scale.kind == "categories":
+        error = np.where(np.isnan(error), np.nan, error > 0)
     parts = []
     for j, k in combinations(range(error.shape[1]), 2):
         x, y = error[:, j], error[:, k]

@@ -11,7 +11,7 @@ import pandas as pd
 import scipy
 
 from jaxeval.data.columns import require_column
-from jaxeval.tables.shown import Shown
+from jaxeval.tables.shown import Result
 from jaxeval.wording import counted
 
 #: A probability in this range is informative; a reference should have nearly all models there.
@@ -22,7 +22,7 @@ _FLOOR, _CEILING = 0.05, 0.95
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AnchorDiagnostics(Shown):
+class AnchorDiagnostics(Result):
     """What speaks for and against each reference.
 
     ``coverage`` has a row per reference: the share of probabilities below, in and above [0.2, 0.8], at the floor (under
@@ -36,6 +36,9 @@ class AnchorDiagnostics(Shown):
     swap: pd.DataFrame
     additivity: pd.DataFrame
     advice: list[str]
+
+    def _sentences(self) -> list[str]:
+        return self.advice
 
 
 def diagnose_anchors(scores: pd.DataFrame) -> AnchorDiagnostics:

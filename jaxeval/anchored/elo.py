@@ -20,7 +20,7 @@ from jaxeval.arrays import Bool, Float
 from jaxeval.execution.elementwise import broadcast, require, scalar_or_array
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.statistics.quantiles import checked_level
-from jaxeval.tables.shown import Shown
+from jaxeval.tables.shown import Result
 from jaxeval.wording import counted
 
 
@@ -58,7 +58,7 @@ _TINY = 1e-300  # doubles do not hold smaller quantiles
 
 
 @dataclass(frozen=True, repr=False)
-class AnchoredElo(Shown):
+class AnchoredElo(Result):
     """Ratings against the reference; scalars, or arrays of the broadcast shape of the counts.
 
     Probabilities lie in (0, 1). Ratings are in Elo above the reference; the complementary log-log link does not give an
@@ -90,6 +90,14 @@ class AnchoredElo(Shown):
     prior: float
     level: float
     link: str
+
+    def _sentences(self) -> list[str]:
+        if np.ndim(self.rating):
+            return []
+        return [
+            f"{self.rating:+.1f} Elo ({self.rating_lower:+.1f} to {self.rating_upper:+.1f}) above the reference; "
+            f"probability {self.probability:.3f}"
+        ]
 
 
 def anchored_elo(

@@ -13,14 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.execution.elementwise import scalar_or_array
 from jaxeval.statistics.quantiles import checked_level
-from jaxeval.tables.shown import Shown
+from jaxeval.tables.shown import Result
 from jaxeval.wording import counted
 
 OK, NO_ITEMS, NO_VARIATION, NO_ERROR = "ok", "fewer than two complete items", "items do not vary", "runs never differ"
 
 
 @dataclass(frozen=True, repr=False)
-class Icc3(Shown):
+class Icc3(Result):
     """Consistency of k runs over n items; scalars, or arrays of the leading shape of the table.
 
     ``single`` is the reliability of one run, ICC(3,1). ``average`` is that of the mean of all k runs, ICC(3,k).
@@ -47,6 +47,16 @@ class Icc3(Shown):
     k: int
     status: str | NDArray[np.str_]
     level: float
+
+    def _sentences(self) -> list[str]:
+        if np.ndim(self.average):
+            return []
+        if self.status != "ok":
+            return [f"the reliability is not known: {self.status}" if np.isnan(self.average) else str(self.status)]
+        return [
+            f"the mean of {self.k} runs has a reliability of {self.average:.2f} ({self.average_lower:.2f} to "
+            f"{self.average_upper:.2f}), a single run one of {self.single:.2f}"
+        ]
 
 
 def icc3(table: ArrayLike | pd.DataFrame, level: float = 0.95, missing: Literal["error", "complete"] = "error") -> Icc3:

@@ -27,8 +27,8 @@ from jaxeval.resampling.items import resampled_sums
 from jaxeval.resampling.strata import small_strata_text
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import bounds_with_failures
-from jaxeval.tables.shown import Shown, View, settings_line
-from jaxeval.wording import counted, named
+from jaxeval.tables.shown import Answer, Result, settings_line
+from jaxeval.wording import counted, named, visible_line
 
 STRONG = 0.9
 _ONE_RUN = "one run"
@@ -40,7 +40,7 @@ _ENDS = ("", "_lower", "_upper", "_boot_lower", "_boot_upper")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class JudgeScreen(Shown):
+class JudgeScreen(Result):
     """Judges by the reliability of their runs.
 
     ``table`` has a row per judge. ``single`` and ``average`` are ICC(3,1) and ICC(3,k), with k the judge's own number
@@ -71,13 +71,18 @@ class JudgeScreen(Shown):
     threshold: float
     joint: Draws = field(repr=False)  # of the reliabilities: the names have the levels ``measure`` and ``judge``
 
-    def _shown(self) -> View:
+    def _shown(self) -> Answer:
         strong = f"{len(self.strong):,} strong (ICC(3,k) of {self.threshold:g} or more)"
         title = f"JudgeScreen: {counted(len(self.table), 'judge')}, {strong}"
         columns = [c for c in ("strong", "average", "average_lower", "average_upper") if c in self.table]
         table = self.table[[*columns, *self.table.columns.drop(columns)]]
         table = table.sort_values("average", ascending=False, kind="stable")
-        return View(title, table, settings_line(self.joint.settings), self.warnings)
+        return Answer(title, table, settings_line(self.joint.settings), self.warnings)
+
+    def _sentences(self) -> list[str]:
+        whose = f": {named([*map(visible_line, self.strong)], 4)}" if self.strong else ""
+        judges = counted(len(self.table), "judge")
+        return [f"{len(self.strong):,} of {judges} repeat themselves reliably{whose}"]
 
     @property
     def strong(self) -> list[Hashable]:

@@ -18,7 +18,7 @@ from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.statistics.confidence_sequences import anytime_factor
 from jaxeval.statistics.quantiles import checked_level, normal_quantile
-from jaxeval.tables.shown import View
+from jaxeval.tables.shown import Answer
 from jaxeval.wording import counted
 
 _PART = "anytime_intervals"
@@ -47,10 +47,10 @@ class AnytimeIntervals(PartResult):
     settings: dict[str, Any]
     warnings: list[str]
 
-    def _shown(self) -> View:
+    def _shown(self) -> Answer:
         title = f"AnytimeIntervals: {counted(len(self.table), 'pair')}, {self.table['apart'].sum():,} told apart"
         told = f"{100 * self.settings['level']:g}% at all looks, tuned for {self.settings['tuned_for']:g} Elo"
-        return View(title, self.table, told, self.warnings)
+        return Answer(title, self.table, told, self.warnings)
 
     @property
     def tables(self) -> Mapping[str, pd.DataFrame]:

@@ -18,7 +18,7 @@ from jaxeval.tables.files import write_table, write_text
 from jaxeval.tables.headings import heading
 from jaxeval.tables.html import html_table
 from jaxeval.tables.records import json_digest, plain_values
-from jaxeval.tables.shown import Shown, View, settings_line
+from jaxeval.tables.shown import Answer, Result, settings_line
 from jaxeval.wording import MODEL, Noun, competitor_settings, counted, visible
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _ROWS_OF_PAGE = 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Audit(Shown):
+class Audit(Result):
     """What an audit found, part by part.
 
     Examples:
@@ -50,12 +50,15 @@ class Audit(Shown):
     warnings: tuple[str, ...] = field(default=())
     competitor: Noun = MODEL  # what is rated, in words
 
-    def _shown(self) -> View:
+    def _shown(self) -> Answer:
         first = f": {self.verdict[0]}" if self.verdict else ""
         title = f"Audit of {counted(len(self.parts), 'question')}, {len(self.answers)} answered{first}"
         kinds = {kind.name.lower(): [self._number(name, kind) for name in self.parts] for kind in reversed(Severity)}
         table = pd.DataFrame(kinds, pd.Index(self.parts, name="sentences"))
-        return View(title, table, settings_line(self.settings), self.warnings)
+        return Answer(title, table, settings_line(self.settings), self.warnings)
+
+    def _sentences(self) -> list[str]:
+        return self.verdict
 
     def _number(self, part: str, kind: Severity) -> int:
         return sum((finding.part, finding.severity) == (part, kind) for finding in self._findings)

@@ -12,7 +12,8 @@ from jaxeval.audits.fewest_result import LEVEL
 from jaxeval.audits.findings import Finding, Severity
 from jaxeval.audits.parts import PartResult
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
-from jaxeval.tables.shown import View, settings_line
+from jaxeval.statistics.quantiles import normal_quantile
+from jaxeval.tables.shown import Answer, settings_line
 from jaxeval.wording import counted, named, visible_line
 
 _PART = "board"
@@ -26,9 +27,9 @@ class AuditedBoard(PartResult):
     fit: BradleyTerryFit = field(repr=False)
     level: float
 
-    def _shown(self) -> View:
+    def _shown(self) -> Answer:
         title = f"AuditedBoard: {self.fit.competitor.counted(len(self.table))}"
-        return View(title, self.table, settings_line(self.fit.settings), self.fit.warnings)
+        return Answer(title, self.table, settings_line(self.fit.settings), self.fit.warnings)
 
     def findings(self) -> list[Finding]:
         """How large the board is, by how much the first model leads, and which models have no rating."""
@@ -41,6 +42,8 @@ class AuditedBoard(PartResult):
         error = fit.difference_standard_errors.loc[first, second]
         known = f"standard error {error:.1f}" if np.isfinite(error) else "its standard error is not known"
         lead = f"{visible_line(first)} leads {visible_line(second)} by {gap:.1f} Elo ({known})"
+        if not gap > normal_quantile(self.level) * error:  # also where the error is not known
+            lead = f"{visible_line(first)} is {gap:.1f} Elo above {visible_line(second)} ({known}), statistically tied"
         rated = table["rating"][table["rank"].notna()]
         level = table["model_name"][: int((rated >= rated.iloc[0] - LEVEL).sum())]
         if len(level) > 1:

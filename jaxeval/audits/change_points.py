@@ -14,6 +14,7 @@ from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data.cells import Cells, compressed
 from jaxeval.ratings.boards import Board, fit_boards
 from jaxeval.ratings.options import FitOptions
+from jaxeval.statistics.clusters import cluster_factors
 
 _ROUNDING = 1e-9  # of scores, which sum to 0: their squares have no root of full rank
 _LANES = 2**24  # numbers of draws that are in memory at once
@@ -35,6 +36,10 @@ class TimedVotes:
     cluster: NDArray[np.intp] | None  # (E,)
     n_periods: int
     n_units: int
+
+    def cluster_sizes(self) -> Float:
+        """(K,) votes of each cluster."""
+        return np.bincount(np.asarray(self.cluster), self.count).astype(np.float64)
 
     def cells(self) -> tuple[Cells, NDArray[np.intp]]:
         """All votes as cells, and the cell of each entry."""
@@ -83,8 +88,8 @@ def step_test(votes: TimedVotes, board: Board, min_votes: int, n_draws: int, rng
 
     Let S_t be the scores of period t at the fit, I_t their information, I the sum of all. A step of unit m before
     period t + 1 has the score - sum_{s <= t} S_sm. Draws of S_t are normal, with the variance that the residuals of the
-    votes (or of whole clusters of them) have, less what the fit takes out: sum_{s <= t} I_s I^-1 sum_s S_s. All
-    sums are divided by their standard deviation over the draws.
+    votes (or of whole clusters of them, by `cluster_factors`) have, less what the fit takes out:
+    sum_{s <= t} I_s I^-1 sum_s S_s. All sums are divided by their standard deviation over the draws.
     """
     t, u = votes.n_periods, votes.n_units
     p = scipy.special.expit(board.theta[votes.first] - board.theta[votes.second])
@@ -106,7 +111,8 @@ def step_test(votes: TimedVotes, board: Board, min_votes: int, n_draws: int, rng
 
         width = t * u
     else:
-        table = _by_cluster(votes, votes.count * residual).astype(np.float32)
+        factor = cluster_factors(votes.cluster_sizes())[votes.cluster]
+        table = _by_cluster(votes, votes.count * residual * factor).astype(np.float32)
 
         def drawn(n: int) -> NDArray[np.float32]:
             return np.asarray(table @ rng.standard_normal((table.shape[1], n), np.float32)).reshape(t, u, n)

@@ -23,10 +23,10 @@ from jaxeval.errors import DataError
 from jaxeval.ratings.boards import Board, battles_per_model, fit_boards, inverse_information
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.ratings.options import FitOptions
-from jaxeval.statistics.clusters import few_clusters_text
+from jaxeval.statistics.clusters import cluster_factors, effective_clusters, few_clusters_text
 from jaxeval.statistics.multiplicity import checked_alpha
 from jaxeval.statistics.quantiles import normal_quantile
-from jaxeval.tables.shown import View
+from jaxeval.tables.shown import Answer
 from jaxeval.wording import MODEL, Noun, counted, visible_line
 
 _PART = "drift"
@@ -83,12 +83,12 @@ class Drift(PartResult):
     warnings: list[str]
     competitor: Noun = MODEL  # what is rated, in words
 
-    def _shown(self) -> View:
+    def _shown(self) -> Answer:
         n = self.settings["n_periods"]
         title = f"Drift: {counted(len(self.changes), 'change')} in {counted(n, 'period')}"
         told = f"by {visible_line(self.settings['time'])}, every {self.settings['every']}, "
         table = self.table[["model", "z", "period", "p_value", "p_adjusted", "detectable"]]
-        return View(title, table, f"{told}any false alarm at most {self.settings['alpha']:g}", self.warnings)
+        return Answer(title, table, f"{told}any false alarm at most {self.settings['alpha']:g}", self.warnings)
 
     @property
     def tables(self) -> Mapping[str, pd.DataFrame]:
@@ -200,7 +200,10 @@ def drift(
     )  # fmt: skip
     first, found, votes, board = _search(votes, min_votes, alpha, most_changes, n_draws, np.random.default_rng(seed))
     critical = _quantile(first, 1 - alpha)
-    warnings = few_clusters_text(None if votes.cluster is None else int(votes.cluster.max()) + 1)
+    warnings = []
+    if votes.cluster is not None:
+        size = votes.cluster_sizes()
+        warnings = few_clusters_text(len(size), effective_clusters(size))
     if len(found) == most_changes > 0:
         warnings.append(
             f"{counted(most_changes, 'change was', 'changes were')} found, and no more were looked for (most_changes=)"
@@ -347,7 +350,8 @@ def _sandwich(votes: TimedVotes, board: Board) -> Float:
         squares = (scores.T @ scores.multiply(cells.count[:, None])).toarray()
     else:
         shape = (int(votes.cluster.max()) + 1, len(cells.count))
-        of_cluster = scipy.sparse.csr_array((votes.count, (votes.cluster, cell)), shape) @ scores
+        count = votes.count * cluster_factors(votes.cluster_sizes())[votes.cluster]
+        of_cluster = scipy.sparse.csr_array((count, (votes.cluster, cell)), shape) @ scores
         squares = (of_cluster.T @ of_cluster).toarray()
     return np.asarray(inverse @ squares @ inverse)
 

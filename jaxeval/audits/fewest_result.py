@@ -10,7 +10,7 @@ import pandas as pd
 
 from jaxeval.audits.findings import Finding, Severity
 from jaxeval.audits.parts import PartResult
-from jaxeval.tables.shown import View, settings_line
+from jaxeval.tables.shown import Answer, settings_line
 from jaxeval.wording import MODEL, Noun, counted, named, visible_line
 
 if TYPE_CHECKING:
@@ -58,9 +58,9 @@ class FewestVotes(PartResult):
     settings: Mapping[str, Any] = field(repr=False)
     competitor: Noun = MODEL  # what is rated, in words
 
-    def _shown(self) -> View:
+    def _shown(self) -> Answer:
         votes = f"{counted(len(self.table), 'pair')} of neighbours, {counted(self.n_votes, 'vote')}"
-        return View(f"FewestVotes: {votes}", self.table, settings_line(self.settings))
+        return Answer(f"FewestVotes: {votes}", self.table, settings_line(self.settings))
 
     @property
     def tables(self) -> Mapping[str, pd.DataFrame]:

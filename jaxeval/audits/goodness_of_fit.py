@@ -28,7 +28,7 @@ from jaxeval.ratings.contextual_boards import fit_slices
 from jaxeval.ratings.options import FitOptions, Ties
 from jaxeval.ratings.slices import whole_board
 from jaxeval.ratings.vote_groups import VoteGroups
-from jaxeval.statistics.clusters import few_clusters_text
+from jaxeval.statistics.clusters import effective_clusters, few_clusters_text
 from jaxeval.statistics.quantiles import checked_level
 from jaxeval.wording import Noun, competitor_settings, counted, visible_line
 
@@ -274,7 +274,8 @@ def _triad_table(models: pd.Index, votes: PairVotes, triads: Int, chance: Chance
 
 
 def _warnings(board: Board, drawn: VoteGroups, chance: Chance, competitor: Noun) -> list[str]:
-    warnings = few_clusters_text(None if drawn.clusters is None else len(drawn.clusters.size))
+    size = None if drawn.clusters is None else drawn.clusters.size
+    warnings = [] if size is None else few_clusters_text(len(size), effective_clusters(size))
     left_out = int((~board.active).sum())
     if left_out:
         are, its = ("is", "its") if left_out == 1 else ("are", "their")

@@ -12,7 +12,7 @@ import pandas as pd
 from jaxeval.audits.findings import Finding, Severity
 from jaxeval.audits.parts import PartResult
 from jaxeval.statistics.quantiles import normal_quantile
-from jaxeval.tables.shown import View, settings_line
+from jaxeval.tables.shown import Answer, settings_line
 from jaxeval.wording import MODEL, Noun, counted, visible_line
 
 if TYPE_CHECKING:
@@ -71,8 +71,8 @@ class GoodnessOfFit(PartResult):
     settings: Mapping[str, Any] = field(repr=False)
     competitor: Noun = MODEL  # what is rated, in words
 
-    def _shown(self) -> View:
-        return View(f"GoodnessOfFit: {self._verdict}", self.table, settings_line(self.settings), self.warnings)
+    def _shown(self) -> Answer:
+        return Answer(f"GoodnessOfFit: {self._verdict}", self.table, settings_line(self.settings), self.warnings)
 
     @property
     def tables(self) -> Mapping[str, pd.DataFrame]:
@@ -88,7 +88,7 @@ class GoodnessOfFit(PartResult):
 
     def findings(self) -> list[Finding]:
         """What it says in words, the test first."""
-        return [Finding(PART, severity, f"{text[0].upper()}{text[1:]}.") for severity, text in self._sentences()]
+        return [Finding(PART, severity, f"{text[0].upper()}{text[1:]}.") for severity, text in self._said()]
 
     @property
     def _misfit(self) -> bool:
@@ -105,7 +105,7 @@ class GoodnessOfFit(PartResult):
             f"X2 is {self.statistic:,.0f} on {_degrees(self.dof)} ({_p(self.p_value)}, {self.method})"
         )
 
-    def _sentences(self) -> Iterator[tuple[Severity, str]]:
+    def _said(self) -> Iterator[tuple[Severity, str]]:
         much = Severity.SERIOUS if self.statistic > 2 * self.dof else Severity.CAUTION
         yield much if self._misfit else Severity.REASSURING, self._verdict
         if np.isfinite(self.deviance_p_value) and (self.deviance_p_value <= self._alpha) != self._misfit:

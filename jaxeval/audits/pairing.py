@@ -16,7 +16,8 @@ from jaxeval.audits.parts import NotAnsweredError, PartResult, check_plain
 from jaxeval.audits.periods import vote_times
 from jaxeval.data.battles import Battles
 from jaxeval.ratings.boards import Board
-from jaxeval.tables.shown import View, settings_line
+from jaxeval.statistics.clusters import cluster_factors, degrees_of_freedom, numbered
+from jaxeval.tables.shown import Answer, settings_line
 from jaxeval.wording import MODEL, Noun
 
 _PART = "pairing"
@@ -34,11 +35,12 @@ class Followed(NamedTuple):
 
     slope: float  # logits that opponents are stronger by, for each logit of a rating so far above the final one
     z: float
+    freedom: float = float("inf")  # degrees of freedom of the error of z
 
     @property
     def p_value(self) -> float:
         """Of a slope of 0, two-sided."""
-        return float(2 * scipy.special.ndtr(-abs(self.z)))
+        return float(2 * scipy.special.stdtr(self.freedom, -abs(self.z)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,8 +56,8 @@ class Pairing(PartResult):
     settings: Any = field(repr=False)
     competitor: Noun = MODEL  # what is rated, in words
 
-    def _shown(self) -> View:
-        return View(f"Pairing: slope {self.table['slope'].iloc[0]:.2f}", self.table, settings_line(self.settings))
+    def _shown(self) -> Answer:
+        return Answer(f"Pairing: slope {self.table['slope'].iloc[0]:.2f}", self.table, settings_line(self.settings))
 
     def findings(self) -> list[Finding]:
         """Whether pairs follow from results, and what that may cost."""
@@ -83,23 +85,25 @@ def audited_pairing(audited: Audited) -> Pairing:
     check_plain(audited)
     own = audited.options
     times = vote_times(audited.battles, str(own.time))
-    found = followed(audited.battles, audited.fit._board, times)
-    if not np.isfinite(found.z):
+    cluster = None if own.cluster is None else audited.battles.codes(own.cluster)[0]
+    found = followed(audited.battles, audited.fit._board, times, cluster)
+    if not np.isfinite(found.p_value):
         raise NotAnsweredError(
             "no votes came after others, or opponents do not differ: pairs cannot follow from results"
         )
     table = pd.DataFrame([{"slope": found.slope, "z": found.z, "p_value": found.p_value}])
-    return Pairing(table, own.level, {"time": own.time}, audited.battles.competitor)
+    return Pairing(table, own.level, {"time": own.time, "cluster": own.cluster}, audited.battles.competitor)
 
 
-def followed(battles: Battles, board: Board, times: Float) -> Followed:
+def followed(battles: Battles, board: Board, times: Float, cluster: Int | None = None) -> Followed:
     """How the strengths of opponents depend on the errors of running ratings.
 
     The error e of a model before a vote is the sum of its residuals so far, at the fit of all votes, divided by their
     information. x is the strength of its opponent, less the mean of those that play at that time, each as often as it
     does. Both are centred by model within each of a few parts of the time. If results do not choose pairs, the sum of
     e x over the two sides of a vote has mean 0, however unequal models' shares are; so the sum over votes is divided by
-    the root of its squares.
+    the root of its squares. With ``cluster`` (R,), the number of each row's cluster, squares are those of whole
+    clusters, with the factors and the degrees of freedom of a mean over clusters of unequal size.
     """
     active = board.active[battles.model_a] & board.active[battles.model_b] & np.isfinite(times)
     a, b, when = battles.model_a[active], battles.model_b[active], times[active]
@@ -123,12 +127,18 @@ def followed(battles: Battles, board: Board, times: Float) -> Followed:
     era = model * eras + (eras * window // k)[vote]
     e, x = (_centred(values, era, count[vote]) for values in (error, strength))
     products = np.bincount(vote, e * x, n)
-    spread = np.sqrt((count * products**2).sum())
+    squared, freedom = (count * products**2).sum(), np.inf
+    if cluster is not None:
+        of_cluster = numbered(cluster[active])
+        size = np.bincount(of_cluster, count)
+        sums, freedom = np.bincount(of_cluster, count * products), degrees_of_freedom(size)
+        squared = ((cluster_factors(size) * sums) ** 2).sum() if len(size) > 1 else 0.0
+    spread = np.sqrt(squared)
     squares = (count[vote] * e**2).sum()
     if not (spread > 1e-12 and squares > 1e-12):
         return Followed(np.nan, np.nan)
     total = float((count * products).sum())
-    return Followed(float(total / squares), float(total / spread))
+    return Followed(float(total / squares), float(total / spread), float(freedom))
 
 
 def _before(values: Float, model: Int, when: Float) -> Float:

@@ -10,13 +10,13 @@ import pandas as pd
 from jaxeval.audits.audited import Audited
 from jaxeval.audits.findings import Finding
 from jaxeval.errors import DataError
-from jaxeval.tables.shown import Shown
+from jaxeval.tables.shown import Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class PartResult(Shown):
+class PartResult(Result):
     """What a part of an audit found. A part's own class has ``table``, and says in words what it means."""
 
     table: pd.DataFrame
@@ -24,6 +24,9 @@ class PartResult(Shown):
     def findings(self) -> list[Finding]:
         """What it found, in sentences, each with its number."""
         raise NotImplementedError
+
+    def _sentences(self) -> list[str]:
+        return [finding.text for finding in sorted(self.findings(), key=lambda finding: -finding.severity)]
 
     @property
     def tables(self) -> Mapping[str, pd.DataFrame]:

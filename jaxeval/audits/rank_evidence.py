@@ -25,7 +25,7 @@ from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import normal_quantile
 from jaxeval.statistics.winner import Winner, winner
-from jaxeval.tables.shown import View, settings_line
+from jaxeval.tables.shown import Answer, settings_line
 from jaxeval.wording import MODEL, Noun, counted, named, visible_line
 
 if TYPE_CHECKING:
@@ -100,9 +100,9 @@ class RankEvidence(PartResult):
 
         return {"ranks": plot_ranks(self.joint, self.level)}
 
-    def _shown(self) -> View:
+    def _shown(self) -> Answer:
         title = f"RankEvidence: {self.competitor.counted(len(self.table))}, {self._told_neighbours()}"
-        return View(title, self.table, settings_line(self.settings), self.warnings)
+        return Answer(title, self.table, settings_line(self.settings), self.warnings)
 
     def _told_neighbours(self) -> str:
         apart = self.neighbours["told_apart"]

@@ -33,7 +33,7 @@ from jaxeval.execution.signatures import spelled_out
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.statistics.agreement import ranking_agreement
 from jaxeval.statistics.differences import MOST_NOT_FINITE
-from jaxeval.tables.shown import View, settings_line
+from jaxeval.tables.shown import Answer, settings_line
 from jaxeval.wording import MODEL, Noun, counted, named, visible_line
 
 _PART = "replication"
@@ -88,10 +88,10 @@ class Replication(PartResult):
         """All tables, by what is added to the part's name."""
         return {"": self.table, "agreement": self.agreement, "models": self.models}
 
-    def _shown(self) -> View:
+    def _shown(self) -> Answer:
         n = counted(self.settings["n_boards"], "simulated board")
         title = f"Replication: {n} and {counted(self.settings['n_splits'], 'split')} of the votes"
-        return View(title, self.table, settings_line(self.settings), self.warnings)
+        return Answer(title, self.table, settings_line(self.settings), self.warnings)
 
     def findings(self) -> list[Finding]:
         """What it found, in sentences, each with its number."""

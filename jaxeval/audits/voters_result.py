@@ -14,7 +14,7 @@ from jaxeval.audits.parts import PartResult
 from jaxeval.audits.periods import told_period
 from jaxeval.audits.points import Taste
 from jaxeval.audits.repeats import Repeats
-from jaxeval.tables.shown import View
+from jaxeval.tables.shown import Answer
 from jaxeval.wording import MODEL, Noun, counted, visible_line
 
 _PART = "who_votes"
@@ -70,11 +70,11 @@ class WhoVotes(PartResult):
     warnings: list[str]
     competitor: Noun = MODEL  # what is rated, in words
 
-    def _shown(self) -> View:
+    def _shown(self) -> Answer:
         suspects = int((self.table["verdict"] != "").sum())
         title = f"WhoVotes: {suspects:,} of {counted(self.n_voters, 'voter')} stand out"
         columns = ["voter", "verdict", "n_votes", "pull", "pulled", "agreement", "expected_agreement"]
-        return View(title, self.table[columns], _told(self.settings), self.warnings)
+        return Answer(title, self.table[columns], _told(self.settings), self.warnings)
 
     @property
     def tables(self) -> Mapping[str, pd.DataFrame]:

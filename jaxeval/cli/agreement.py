@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from jaxeval.cli.screens import Screen
 
 _MEASURES = (
-    "agreement", "kappa", "all_agreement", "all_kappa", "flips", "first_chosen", "longer_chosen", "own_family",
-    "family_excess", "calibration_error",
+    "agreement", "kappa", "all_agreement", "all_kappa", "sensitivity", "specificity", "youden_j", "flips",
+    "first_chosen", "longer_chosen", "own_family", "family_excess", "calibration_error",
 )  # fmt: skip
 
 
@@ -57,6 +57,9 @@ def agreement(
     FILE has a row for each judge, item and pair of models, with the columns judge, item, model_a, model_b and verdict;
     or a row for each battle and a column of verdicts for each of --judges; or it holds what judges printed, a row for
     each call, in a column such as output. Some battles have human labels.
+
+    Without models, any labels will do: right and wrong, A and B, grades or words, in a column for each judge and each
+    person. Columns of people are found by their names, and those of judges by their labels.
     """
     from jaxeval.agreement.judge_agreement import judge_agreement
     from jaxeval.data.columns import frame_of
@@ -98,8 +101,7 @@ def agreement(
             tables={
                 "agreement": found.table,
                 "panel": found.panel,
-                "by_gap": found.by_gap,
-                "by_model": found.by_model,
+                **({"by_gap": found.by_gap, "by_model": found.by_model} if len(found.by_gap) else {}),
                 "reliability": found.reliability,
                 "raters": found.raters,
                 "error_correlation": found.error_correlation.reset_index(),
@@ -116,9 +118,11 @@ def agreement(
 
 
 def _holds_replies(frame: pd.DataFrame, judges: str | None, given: dict[str, Any]) -> bool:
+    from jaxeval.data.columns import folded
     from jaxeval.data.presentation_orders import OUTPUT, usual_column
 
-    is_table = judges is not None or "verdict" in frame
+    without_models = not {"modela", "modelb"} <= {folded(name) for name in frame.columns}
+    is_table = judges is not None or "verdict" in frame or (without_models and "model_a" not in given)
     return "output" in given or (not is_table and usual_column(frame, None, OUTPUT) is not None)
 
 
@@ -154,7 +158,8 @@ def _figures(found: JudgeAgreement) -> dict[str, Figure]:
 
 def _what_was_read(found: JudgeAgreement) -> str:
     judges = found.table[~found.table["judge"].isin(["panel", "people"])]
-    return f"{counted(len(judges), 'judge')}, up to {judges['n_battles'].max():,} battles with human labels each"
+    rows = "battles" if len(found.by_gap) else "rows"
+    return f"{counted(len(judges), 'judge')}, up to {judges['n_battles'].max():,} {rows} with human labels each"
 
 
 def _how(drawn: dict[str, Any]) -> str:
@@ -178,17 +183,24 @@ def _screen(found: JudgeAgreement, notes: list[str]) -> Screen:
     shown = [name for name in table if str(name).removesuffix("_lower").removesuffix("_upper") in _MEASURES]
     main = table[["judge", "n_items", "decided", *shown, "flags"]]
     meaning = "agreement and kappa on battles that both decided; agreement all and kappa all with ties as a label"
+    if "all_agreement" not in table:
+        meaning = "agreement, and kappa beyond chance"
+    elif "youden_j" in table:
+        meaning = "agreement and kappa on what both decided; agreement all and kappa all with the third label"
     grids = [grid_of(main, "Judges and people", _share_cell, rows="judge", meaning=meaning, kept=("agreement",))]
     panel = found.panel.rename(columns={"lower": "value_lower", "upper": "value_upper"})
     panel = panel.assign(measure=panel["measure"].str.replace("_", " "))
     if len(panel):
         grids.append(grid_of(panel, "Together", _share_cell, rows="measure"))
-    gaps = found.by_gap.rename(columns={"lower": "agreement_lower", "upper": "agreement_upper"})
-    ends = zip(gaps.pop("gap_from"), gaps.pop("gap_to"), strict=True)
-    gaps.insert(1, "gap", [f"{low:g} to {high:g}" if high < float("inf") else f"over {low:g}" for low, high in ends])
-    models = found.by_model.rename(columns={"lower": "agreement_lower", "upper": "agreement_upper"})
-    grids.append(grid_of(gaps, "Agreement by the gap of people's ratings (Elo)", _share_cell))
-    more = [grid_of(models, "Agreement by model", _share_cell)]
+    more = []
+    if len(found.by_gap):
+        gaps = found.by_gap.rename(columns={"lower": "agreement_lower", "upper": "agreement_upper"})
+        ends = zip(gaps.pop("gap_from"), gaps.pop("gap_to"), strict=True)
+        names = [f"{low:g} to {high:g}" if high < float("inf") else f"over {low:g}" for low, high in ends]
+        gaps.insert(1, "gap", names)
+        models = found.by_model.rename(columns={"lower": "agreement_lower", "upper": "agreement_upper"})
+        grids.append(grid_of(gaps, "Agreement by the gap of people's ratings (Elo)", _share_cell))
+        more.append(grid_of(models, "Agreement by model", _share_cell))
     titles = {"Stated confidence": found.reliability, "Pairs of raters": found.raters,
               "Correlation of errors": found.error_correlation.reset_index()}  # fmt: skip
     more += [grid_of(own, title, _share_cell) for title, own in titles.items() if len(own)]

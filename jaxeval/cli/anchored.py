@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.outputs import Findings, Outputs, present
-from jaxeval.cli.reading import confidence_option, labels_option, unparsed_option
-from jaxeval.cli.run_options import FILE, choice_option, column_options, resampling_options, strata_option
-from jaxeval.data.remote_names import FileName, base_name
+from jaxeval.cli.reading import baseline_option, confidence_option, labels_option, unparsed_option
+from jaxeval.cli.run_options import InputFile, choice_option, column_options, resampling_options, strata_option
+from jaxeval.data.remote_names import FileName
 from jaxeval.wording import counted
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=CompilingCommand, renamed={"--threshold": "--min-icc"})
-@click.argument("file", type=FILE)
+@click.argument("files", nargs=-1, required=True, type=InputFile(exists=True, path_type=Path))
 @column_options(
     verdict="Column of a judge's verdicts. They are win, tie and loss of the model, or outcomes in [0, 1]. [verdict]",
     model="Column of models. [model]",
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 @click.option("--reference", metavar="A|B|COL",
               help="The side of the reference, where a column holds what judges printed. A: they saw it first, as in "
               "the paper. Or a column of sides.")  # fmt: skip
+@baseline_option
 @confidence_option("share")
 @unparsed_option("error")
 @click.option("--min-confidence", type=click.FloatRange(0, 1), metavar="C",
@@ -79,8 +82,9 @@ if TYPE_CHECKING:
 )
 @resampling_options()
 def anchored(
-    file: FileName,
+    files: tuple[FileName, ...],
     *,
+    baseline: str | None,
     by_task: bool,
     prior: float,
     link: str,
@@ -94,7 +98,8 @@ def anchored(
 ) -> None:
     """Rate models by wins, ties and losses against a fixed reference.
 
-    FILE has a verdict per row, or what a judge printed, or counts in columns wins, ties and losses. Judges with
+    FILES have a verdict per row, or what a judge printed, or counts in columns wins, ties and losses; or they are in a
+    format of AlpacaEval, Arena-Hard or MT-bench. Judges with
     repeated runs are screened by their reliability, and references by how informative they are. --full and --out add
     the judges' agreement, abstention, the prior's weight, tau^2 between tasks, errors by the number of prompts, and,
     with columns score and reference_score, direct scoring.
@@ -105,8 +110,9 @@ def anchored(
     from jaxeval.anchored.scores import anchored_scores
     from jaxeval.anchored.screening import screen_judges
     from jaxeval.cli.anchored_screen import anchored_screen
-    from jaxeval.data.anchored_verdicts import read_anchored_verdicts
-    from jaxeval.data.table_files import column_names, naming
+    from jaxeval.data.anchored_files import anchored_table, label_of
+    from jaxeval.data.anchored_verdicts import ROLES, AnchoredVerdicts
+    from jaxeval.data.table_files import naming
     from jaxeval.execution.precision import versions
 
     options: dict[str, Any] = {"prior": prior, "level": drawn["level"], "pool_size": pool_size, "link": link}
@@ -115,16 +121,20 @@ def anchored(
     warnings: list[str] = []
     further: dict[str, pd.DataFrame] = {}
     screen = None
-    names = column_names(file)
+    file = label_of(files)
+    frame, told = anchored_table(files, [columns[role] or role for role in ROLES if role != "run"], baseline)
+    names = list(frame.columns)
     if _holds_counts(file, names, columns["verdict"]):
         if strata:
             raise click.UsageError("--strata needs prompts to resample, and a table of counts has none")
-        counts = _read_counts(file, by_task=by_task, **columns)
+        counts = _read_counts(file, frame, by_task=by_task, **columns)
         with naming(file):
             scores = anchored_scores(counts, **options)
         notes.append(counted(len(counts), "row of counts", "rows of counts"))
     else:
-        verdicts = read_anchored_verdicts(file, **{**columns, "verdict": columns["verdict"] or "verdict"})
+        with naming(file):
+            verdicts = AnchoredVerdicts.from_pandas(frame, **{**columns, "verdict": columns["verdict"] or "verdict"})
+        verdicts = replace(verdicts, read_as=(*told, *verdicts.read_as))
         by = ["model", "judge", "anchor", *(["task"] if by_task else [])]
         scores = anchored_scores(verdicts, by, **options)
         notes.append(str(verdicts))
@@ -144,7 +154,7 @@ def anchored(
             warnings.append(
                 "one run only: the reliability of judges cannot be estimated (name the column of runs, --run)"
             )
-        direct = _direct_scores(file, columns) if set(DIRECT) <= set(names) else None
+        direct = _direct_scores(frame, columns) if set(DIRECT) <= set(names) else None
         strong = [] if screen is None else screen.strong
         further, unmade = method_tables(
             verdicts, direct, strong=strong, confidence=min_confidence, prior=prior, seed=drawn["seed"]
@@ -187,23 +197,25 @@ def anchored(
     )
 
 
-def _holds_counts(file: FileName, names: Sequence[str], verdict: str | None) -> bool:
+def _holds_counts(file: str, names: Sequence[str], verdict: str | None) -> bool:
     """Whether the file has counts; a column of verdicts beside them must be asked for."""
     from jaxeval.errors import DataError
 
     counts = {"wins", "losses"} <= set(names)
     if counts and verdict is None and "verdict" in names:
         raise DataError(
-            f"{base_name(file)} has counts (columns 'wins' and 'losses') and a column 'verdict': rate the "
+            f"{file} has counts (columns 'wins' and 'losses') and a column 'verdict': rate the "
             "verdicts with --verdict verdict, or drop that column to rate the counts"
         )
     return counts and verdict is None
 
 
-def _read_counts(file: FileName, by_task: bool, missing: str, labels: Any, **columns: str | None) -> pd.DataFrame:
+def _read_counts(
+    file: str, counts: pd.DataFrame, by_task: bool, missing: str, labels: Any, **columns: str | None
+) -> pd.DataFrame:
     """A table of counts, its columns of roles under their own names."""
-    from jaxeval.data.columns import frame_of, require_column
-    from jaxeval.data.table_files import naming, read_whole_table
+    from jaxeval.data.columns import require_column
+    from jaxeval.data.table_files import naming
     from jaxeval.errors import DataError
 
     named = {role: columns[role] for role in ("model", "judge", "anchor", "task") if columns[role]}
@@ -211,25 +223,20 @@ def _read_counts(file: FileName, by_task: bool, missing: str, labels: Any, **col
     given_besides = {"--by-task": by_task, "--missing drop": missing == "drop", "--labels": labels is not None}
     rows_only += [name for name, given in given_besides.items() if given]
     if rows_only:
-        raise DataError(f"{base_name(file)} holds counts (columns wins and losses), so {rows_only[0]} has no meaning")
-    text = [str(named.get(role, role)) for role in ("model", "judge", "anchor", "task")]
+        raise DataError(f"{file} holds counts (columns wins and losses), so {rows_only[0]} has no meaning")
     with naming(file):
-        counts = frame_of(read_whole_table(file, text=text))
         for name in named.values():
             require_column(counts, str(name))
     shadowed = [role for role, name in named.items() if role in counts and role != name]
     return counts.drop(columns=shadowed).rename(columns={str(name): role for role, name in named.items()})
 
 
-def _direct_scores(file: FileName, columns: dict[str, Any]) -> pd.DataFrame | None:
+def _direct_scores(frame: pd.DataFrame, columns: dict[str, Any]) -> pd.DataFrame | None:
     """The rows of a table with direct scores that have verdicts in words, if any; its roles under their own names."""
     from jaxeval.data.anchored_verdicts import ROLES
-    from jaxeval.data.columns import frame_of
-    from jaxeval.data.table_files import read_whole_table
 
     named = {columns[role]: role for role in ("verdict", *ROLES) if columns.get(role)}
-    roles = [columns.get(role) or role for role in ROLES if role != "run"]
-    frame = frame_of(read_whole_table(file, roles)).rename(columns=named)
+    frame = frame.rename(columns=named)
     if not {"verdict", "model", "judge", "item"} <= set(frame.columns):
         return None
     words = frame["verdict"].isin(["win", "tie", "loss"])

@@ -54,7 +54,7 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
         "--scores-a-swapped", "--scores-b-swapped", "--score-difference", "--hard-label", "--judges", "--judge-name",
         "--only-judge", "--shown-first", "--reference", "--criteria", "--scale", "--confidence", "--unparsed",
         "--one-order", "--repeats", "--words", "--human-labels", "--people", "--lengths", "--families", "--positive",
-        "--threshold", "--wide", "--filter", "--baseline",
+        "--threshold", "--wide", "--filter", "--baseline", "--id",
         "--estimator",
     ),
     "Which rows and models count": ("--where", "--missing", "--models", "--exclude", "--rename", "--metadata"),
@@ -66,7 +66,7 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
     ),
     "Intervals and resamples": (
         "--level", "--interval", "--simultaneous-ranks", "--min-votes", "--resamples", "--scheme", "--cluster",
-        "--strata", "--seed",
+        "--strata", "--calibration-sampling", "--seed",
     ),
     "What is shown and written": (
         "--competitor-name", "--top", "--full", "--quiet", "--out", "--format", "--raw-names", "--plot", "--html",

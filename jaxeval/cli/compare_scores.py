@@ -89,10 +89,10 @@ def compare_scores(
             raise click.UsageError("--bounds and --human do not go together: leave one out")
         drawn = {"level": level, "seed": seed, "n_resamples": 1000, "progress": outputs.progress}
         given, read = labels.accuracy(files, columns, missing, None, drawn)
-        options["estimator"] = labels.corrected_by
+        options["estimator"] = by = labels.corrected_by(given)
         if len(given.judges) > 1:
             raise click.UsageError("several judges gave scores, and one is needed: name it with --only-judge")
-        warnings += warnings_of(given, labels.corrected_by)
+        warnings += warnings_of(given, by)
     else:
         given = read_given(files, columns, [])
         read = what_was_read(given)
@@ -104,7 +104,7 @@ def compare_scores(
         answer, told = [_of_many(table, one, level)], table.attrs["warnings"]
     else:
         found = compared(given, one, named_model(given.models, b), bounds=bounds, **options)
-        table, answer, told = _row(found), _sentences(found), found.status
+        table, answer, told = _row(found), list(found.answer.sentences), found.status
         if gate:
             passed, sentence = _gate(found, 1 - level, peek)
             answer = [sentence, *answer]
@@ -140,32 +140,6 @@ def _row(found: ScoreComparison) -> pd.DataFrame:
     names = [own.name for own in fields(found) if own.name not in ("settings", "status")]
     row = {name: [getattr(found, name)] for name in names}
     return pd.DataFrame({**row, "status": ["; ".join(found.status)]})
-
-
-def _sentences(found: ScoreComparison) -> list[str]:
-    """The answer in words."""
-    from jaxeval.wording import visible_line
-
-    a, b = visible_line(str(found.a)), visible_line(str(found.b))
-    tests = {"McNemar's exact test": found.p_mcnemar, "sign flips": found.p_sign_flip}
-    test, p = next(((name, p) for name, p in tests.items() if p == p), ("its standard error", found.p_student))
-    if found.difference != found.difference:
-        return [f"{a} and {b} cannot be compared: {'; '.join(found.status)}"]
-    side = "above" if found.difference > 0 else "below" if found.difference < 0 else "equal to"
-    is_open = found.lower <= 0 <= found.upper and found.lower < found.upper
-    order = f"{a} and {b} are not told apart" if is_open else f"{a} is {side} {b}"
-    ends = "" if found.lower != found.lower else f" [{found.lower:+.{POINTS}f}, {found.upper:+.{POINTS}f}]"
-    counts = f"{found.only_a:,} items for {a}, {found.only_b:,} for {b}, of {found.n_items:,}"
-    judged = "judge" in found.settings
-    by = f"p {p:.2g} by {test}" if p == p else "no p-value"
-    told = [f"{order}: difference {found.difference:+.{POINTS}f}{ends}, {by}{'' if judged else f' ({counts})'}"]
-    if judged:
-        told.append(f"the judge alone, on what has no label: {counts}")
-    margin = found.settings["margin"]
-    if margin is not None:
-        ps = f"not worse p {found.p_non_inferior:.2g}, equivalent p {found.p_equivalent:.2g}"
-        told.append(f"with a margin of {margin:g}: {ps}")
-    return told
 
 
 def _gate(found: ScoreComparison, most: float, peek: bool) -> tuple[bool, str]:
@@ -266,16 +240,13 @@ def plan_scores(
 
 
 def _plan_in_words(table: pd.DataFrame, difference: float | None, gate: bool, power: float) -> str:
-    known = table.dropna(subset="smallest_difference")
-    if known.empty:
-        return "nothing can be planned: no two models differ on any item"
-    least, most = known["smallest_difference"].min(), known["smallest_difference"].max()
+    least, most = table["smallest_difference"].min(), table["smallest_difference"].max()
     between = f"{least:.{POINTS}f}" if least == most else f"{least:.{POINTS}f} to {most:.{POINTS}f}"
     what = "a margin of" if gate else "a difference of"
     told = f"found with power {power:g}: {what} {between}"
     if difference is not None:
-        told += f"; {difference:g} is found with power {known['power'].min():.2f} to {known['power'].max():.2f}, and "
-        told += f"takes {known['items_needed'].min():,} to {known['items_needed'].max():,} items"
+        told += f"; {difference:g} is found with power {table['power'].min():.2f} to {table['power'].max():.2f}, and "
+        told += f"takes {table['items_needed'].min():,} to {table['items_needed'].max():,} items"
     return told
 
 

@@ -36,7 +36,7 @@ def comparison_findings(found: BoardComparison, table: pd.DataFrame, top: int | 
         title=f"{' and '.join(map(visible_line, found.names))} compared",
         notes=notes_of(found),
         figures=figures,
-        texts={"answer.txt": "".join(f"{sentence}\n" for sentence in found.answer)},
+        texts={"answer.txt": "".join(f"{sentence}\n" for sentence in found.answer.sentences)},
         settings=found.settings,
     )
 
@@ -88,7 +88,7 @@ def comparison_screen(found: BoardComparison, table: pd.DataFrame, top: int | No
     agreement = found.agreement.reset_index().replace({"measure": {"top_overlap": f"top_{found.top}_overlap"}})
     agreement = agreement.rename(columns={"lower": "value_lower", "upper": "value_upper"})
     grids.append(grid_of(agreement, "Agreement", one_line_cell, rows="measure"))
-    return Screen(answer=found.answer, grids=grids, notes=notes_of(found), warnings=found.warnings)
+    return Screen(answer=found.answer.sentences, grids=grids, notes=notes_of(found), warnings=found.warnings)
 
 
 def _interval(row: dict[Any, Any]) -> str:

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
@@ -21,10 +21,11 @@ from typing import Any, TypeVar
 
 import jax
 from jax import export
+from jax.stages import Wrapped
 
 from jaxeval import kernels
 from jaxeval._version import __version__
-from jaxeval.kernels.batch.programs import Program, jitted
+from jaxeval.kernels.batch.programs import Program, compiled, jitted
 
 T = TypeVar("T")
 
@@ -44,22 +45,17 @@ class ExportedPrograms:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._calls: dict[tuple[Any, ...], Callable[..., Any]] = {}
 
     def call(self, program: Program[T], arguments: BoundArguments) -> T:
         """What ``program`` gives for all of its ``arguments``."""
-        static = {name: arguments.arguments[name] for name in program.static_argnames}
-        others = {name: value for name, value in arguments.arguments.items() if name not in static}
+        static, others = program.split(arguments)
         leaves, tree = jax.tree.flatten(others)
         key = program.__qualname__, str(static), tree, tuple(map(jax.typeof, leaves))
-        if key not in self._calls:
-            self._calls[key] = self._made(program, static, others, "\n".join(map(str, key)))
-        found: T = self._calls[key](others)
+        one = compiled((program, self, *key), lambda: self._made(program, static, others, "\n".join(map(str, key))))
+        found: T = one(others)
         return found
 
-    def _made(
-        self, program: Program[Any], static: Mapping[str, Any], others: Mapping[str, Any], key: str
-    ) -> Callable[..., Any]:
+    def _made(self, program: Program[Any], static: Mapping[str, Any], others: Mapping[str, Any], key: str) -> Wrapped:
         """The program with its ``static`` arguments given, from its file if it has one."""
         function = program.of_others(static)
         if jax.device_count() > 1 or _VALUES_WITHOUT_A_NAME.search(key):

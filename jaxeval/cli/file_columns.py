@@ -25,7 +25,7 @@ RESULTS = ("winner", "verdict", "result", "outcome", "preference", "label", "cho
 SCORES = ("score", "goals", "points", "sets", "runs")
 _SEEN = "model_a", "model_b"
 #: What the numbers 0, 1 and 2 may mean together.
-_ONE_TWO, _ONE_TWO_LABELS = "1=model_a,2=model_b,0=tie", {"1": "model_a", "2": "model_b", "0": "tie"}
+ONE_TWO, ONE_TWO_LABELS = "1=model_a,2=model_b,0=tie", {"1": "model_a", "2": "model_b", "0": "tie"}
 
 
 def sides_of(frame: pd.DataFrame) -> list[tuple[str, str]]:
@@ -98,7 +98,7 @@ def readings(
     has_codes = folded(str(result)) in RESULTS or not columns
     for more, given in (((), {}), (("--missing", "drop"), {"missing": "drop"})):
         gaps = "rows without a model or a result are left out and counted" if more else ""
-        for coding, labels in ((None, None), ("a_wins_1", "a_wins_1"), (_ONE_TWO, _ONE_TWO_LABELS)):
+        for coding, labels in ((None, None), ("a_wins_1", "a_wins_1"), (ONE_TWO, ONE_TWO_LABELS)):
             if coding is not None and not has_codes:
                 continue
             if fits(Battles.from_pandas, frame, model_a=a, model_b=b, labels=labels, **columns, **given):

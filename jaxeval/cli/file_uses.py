@@ -10,6 +10,8 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from jaxeval.cli.file_columns import (
+    ONE_TWO,
+    ONE_TWO_LABELS,
     RESULTS,
     SCORES,
     alike,
@@ -35,6 +37,7 @@ from jaxeval.data.judged_battles import DEFAULT_HUMAN, DEFAULT_SCORES
 from jaxeval.data.outcomes import COUNT_COLUMNS
 from jaxeval.data.presentation_orders import ITEM, JUDGE, OUTPUT, RUN
 from jaxeval.data.published_formats import published_format
+from jaxeval.errors import DataError
 from jaxeval.wording import counted
 
 _WON = (("winner", "loser"), ("won", "lost"), ("winning", "losing"))
@@ -73,7 +76,7 @@ def uses_of(head: Head) -> list[Use]:
         return []
     found: list[Use] = []
     kinds = (_published, _harness, _panel, _judged, _rankings, _anchored, _votes, _answers, _item_scores, _meta,
-             _families)  # fmt: skip
+             _families, _labels)  # fmt: skip
     for kind in kinds:
         found += [use for use in kind(head.rows) if use.words not in [other.words for other in found]]
     return found
@@ -96,9 +99,7 @@ def nothing_in(head: Head) -> str | None:
 
 _SAVED = {
     "jaxeval battles": [
-        Use("Its leaderboard", ("python", "-c",
-            "import jaxeval; jaxeval.leaderboard(jaxeval.Battles.load({!r})).show()"),
-            "battles that --state or Battles.save keeps"),
+        Use("Its leaderboard", ("leaderboard", "{}"), "battles that --state or Battles.save keeps"),
         Use("Its leaderboard with the votes of another file", ("leaderboard", "NEW_FILE", "--state", "{}"),
             "battles that --state or Battles.save keeps", "NEW_FILE has the votes to add; the file is then saved anew"),
     ],
@@ -121,6 +122,7 @@ _SAVED = {
 def _of_document(keys: Sequence[str]) -> list[Use]:
     documents = {
         ("eval", "samples"): "a log of Inspect",
+        ("results", "configs", "versions", "n-shot"): "results of lm-evaluation-harness",
         ("simulations",): "results of tau2-bench",
         ("resolved_ids",): "a report of SWE-bench",
         ("resolved",): "a report of SWE-bench",
@@ -306,6 +308,22 @@ def _answer_roles(frame: pd.DataFrame, judgments: Sequence[str], label: str | No
             options = [word for role, name in kept.items() for word in (f"--{role}", name)]
             return [*options, *(("--missing", "drop") if gaps else ())]
     return None
+
+
+def _labels(frame: pd.DataFrame) -> Iterator[Use]:
+    """Labels of judges and people without pairs of models, found as the command finds them."""
+    from jaxeval.data.plain_labels import plain_labels
+
+    if {"modela", "modelb"} <= {folded(name) for name in frame} or first_of(frame, OUTPUT) is not None:
+        return
+    for options, coding in (((), None), (("--labels", ONE_TWO), ONE_TWO_LABELS)):
+        try:
+            found = plain_labels(frame, None, None, coding, None)
+        except (DataError, ValueError, TypeError):
+            continue
+        hint = "1 is taken as the first side; if the numbers are grades, say --labels grades" if options else ""
+        yield Use("Is a judge good enough?", ("agreement", "{}", *options), "; ".join(found.notes[:2]), hint)
+        return
 
 
 def _anchored(frame: pd.DataFrame) -> Iterator[Use]:

@@ -9,7 +9,15 @@ import click
 from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.outputs import Findings, Outputs, present
 from jaxeval.cli.reading import unparsed_option
-from jaxeval.cli.run_options import FILE, by_option, choice_option, resampling_options, strata_option
+from jaxeval.cli.run_options import (
+    FILE,
+    by_option,
+    choice_option,
+    cluster_option,
+    resampling_options,
+    sampling_option,
+    strata_option,
+)
 from jaxeval.cli.terminal import named_model
 from jaxeval.data.remote_names import FileName
 
@@ -29,6 +37,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Judged answers to rate; labels, if any, are shown as truth.",
 )
+@sampling_option()
 @click.option("--judgment", "judgments", multiple=True, metavar="COL",
               help="Column of verdicts (0, 1) or scores, or of what the judge printed (Yes, No, a grade, JSON); may be "
               "repeated, a judge each. [judgment, verdict or output]")  # fmt: skip
@@ -51,6 +60,7 @@ if TYPE_CHECKING:
 @by_option("Each is also shown on its own.")
 @click.option("--stratify", metavar="COL", help="Column of groups within which the judge is corrected.")
 @strata_option("items")
+@cluster_option("Here: items of one passage or conversation. They are drawn whole.")
 @resampling_options(resamples=10_000)
 def judge(
     *,
@@ -61,6 +71,8 @@ def judge(
     by: str | None,
     stratify: str | None,
     strata: str | None,
+    cluster: str | None,
+    sampling: Any,
     drawn: dict[str, Any],
     outputs: Outputs,
     **columns: Any,
@@ -77,12 +89,22 @@ def judge(
     from jaxeval.accuracy.model_comparison import checked_pairs, compare
     from jaxeval.accuracy.report import judge_report
 
-    labelled, judged = (_read(path, columns, [c for c in (by, stratify, strata) if c], path == calibration)
+    labelled, judged = (_read(path, columns, [c for c in (by, stratify, strata, cluster) if c], path == calibration)
                         for path in (calibration, test))  # fmt: skip
     named = [tuple(named_model(judged.models, name) for name in pair) for pair in pairs]
     chosen = checked_pairs(judged, named) if pairs else []
     whose = named_model(labelled.models, shared) if shared else POOLED
-    accuracy = judge_accuracy(labelled, judged, by=by, stratify=stratify, strata=strata, shared=whose, **drawn)
+    accuracy = judge_accuracy(
+        labelled,
+        judged,
+        sampling=sampling,
+        by=by,
+        stratify=stratify,
+        strata=strata,
+        cluster=cluster,
+        shared=whose,
+        **drawn,
+    )
     comparison = compare(accuracy, chosen, labels_of_b=shared is None) if chosen else None
     report = judge_report(accuracy, comparison)
     present(_findings(report, labelled, judged), outputs)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from jaxeval.accuracy.belief import REASONS
-from jaxeval.accuracy.report import SPOKEN
-from jaxeval.accuracy.statuses import BOUNDED, Status
+from jaxeval.accuracy.belief import REASONS, SPOKEN, what_to_believe, why_none
 from jaxeval.cli.screens import Column, Grid, Screen, grid_of
 from jaxeval.cli.terminal import plain_cell
 from jaxeval.wording import counted, visible_line
@@ -15,10 +13,13 @@ from jaxeval.wording import counted, visible_line
 if TYPE_CHECKING:
     import pandas as pd
 
+    from jaxeval.accuracy.accuracy_tables import AccuracySettings
     from jaxeval.accuracy.report import JudgeReport
 
 #: Names of estimators in a column.
 _SHORT = {**SPOKEN, "rogan_gladen": "Rogan-Gladen"}
+#: What differs between calibration and test, in a narrow column.
+_DIFFERS = {"prevalence": "share", "error rates": "rates"}
 _CLAIMED, _CALIBRATION, _CAUTIONS = "What can be claimed", "Calibration", "Cautions"
 
 
@@ -32,12 +33,12 @@ def judge_screen(report: JudgeReport, read: Sequence[str]) -> Screen:
     settings, comparison = report.accuracy.settings, report.comparison
     sections = {title: (sentences, table) for title, sentences, table in report.sections()}
     accuracy = report.involved(report.accuracy.table)
-    answer = [_what_to_believe(accuracy), *sections.get(_CLAIMED, ([], None))[0]]
+    answer = [what_to_believe(accuracy, settings.sampling), *sections.get(_CLAIMED, ([], None))[0]]
     grids = [_believed(accuracy, "Accuracy of each model: the estimate to believe", ("model",),
-                       "estimate", settings.level)]  # fmt: skip
+                       "estimate", settings)]  # fmt: skip
     if comparison is not None:
         title = "Differences, A minus B: the estimate to believe"
-        grids.insert(0, _believed(comparison.table, title, ("model_a", "model_b"), "difference", settings.level))
+        grids.insert(0, _believed(comparison.table, title, ("model_a", "model_b"), "difference", settings))
     full = [grid_of(table, title, _cell, below=sentences) for title, (sentences, table) in sections.items()
             if table is not None]  # fmt: skip
     cautions = sections[_CAUTIONS][0]
@@ -55,32 +56,13 @@ def judge_screen(report: JudgeReport, read: Sequence[str]) -> Screen:
     )
 
 
-def _what_to_believe(table: pd.DataFrame) -> str:
-    """Which estimator to believe, for how many models by a judge."""
-    marked = table[table["believe"]]
-    n_all = len(table.drop_duplicates([name for name in ("slice", "model", "judge") if name in table]))
-    if marked.empty:
-        own = table.loc[table["estimator"] == "ppi_plus_plus", "status"]
-        if not (own == Status.NO_LABELS).all():
-            return "Believe none of these estimates: the notes say why"
-        return (
-            "Believe none of these estimates for sure: no model has labels of its own that tell how far the judge is "
-            "off. The shared calibration holds if the judge errs alike on all models"
-        )
-    times = marked["estimator"].value_counts()
-    if len(times) == 1 and len(marked) == n_all:
-        return f"Believe {SPOKEN[times.index[0]]}, and not the judge's raw share"
-    parts = [f"{SPOKEN[name]} for {n:,}" for name, n in times.items()]
-    parts += [f"none for {n_all - len(marked):,}"] if len(marked) < n_all else []
-    of = "models" if _same(table, "judge", ()) else "models by judges"
-    return f"Believe, of {n_all:,} {of}, {', '.join(parts)}; the judge's raw share never"
-
-
-def _believed(table: pd.DataFrame, title: str, models: Sequence[str], value: str, level: float) -> Grid:
+def _believed(table: pd.DataFrame, title: str, models: Sequence[str], value: str, settings: AccuracySettings) -> Grid:
     """A row for each model, or pair, and judge: the estimate to believe, and the raw share beside it."""
     keys = [name for name in ("slice", *models, "judge") if name in table and not _same(table, name, models)]
     form = "+.3f" if value == "difference" else ".3f"
-    rows: dict[str, list[str]] = {name: [] for name in (*keys, "estimate", "interval", "estimator", "naive", "notes")}
+    rows: dict[str, list[str]] = {
+        name: [] for name in (*keys, "estimate", "interval", "estimator", "holds", "naive", "notes")
+    }
     shared: list[str] = []
     reasons: dict[str, None] = {}
     for _, own in table.groupby([name for name in ("slice", *models, "judge") if name in table], sort=False):
@@ -91,9 +73,8 @@ def _believed(table: pd.DataFrame, title: str, models: Sequence[str], value: str
         shared.append("" if len(marked) else _with_interval(_of(own, "rogan_gladen_shared"), value, form))
         rows["naive"].append("-" if naive[value] != naive[value] else f"{naive[value]:{form}}")
         if marked.empty:
-            status = _of(own, "ppi_plus_plus")["status"]
-            why = "calibration and test differ" if status in BOUNDED else str(status)
-            for name, text in (("estimate", "-"), ("interval", ""), ("estimator", "none")):
+            why = why_none(dict(zip(own["estimator"], own["status"], strict=True)), settings.sampling)
+            for name, text in (("estimate", "-"), ("interval", ""), ("estimator", "none"), ("holds", "")):
                 rows[name].append(text)
             rows["notes"].append(why)
             continue
@@ -102,18 +83,31 @@ def _believed(table: pd.DataFrame, title: str, models: Sequence[str], value: str
         rows["estimate"].append(f"{best[value]:{form}}")
         rows["interval"].append(_ends(best, form))
         rows["estimator"].append(_SHORT[best["estimator"]])
+        differs = _DIFFERS.get(best["tolerance_of"], "")
+        rows["holds"].append(f"{differs} {best['tolerance']:.3f}" if best["tolerance"] == best["tolerance"] else "")
         rows["notes"].append("" if best["status"] == "ok" else str(best["status"]))
     heads = {"slice": "Slice", "model": "Model", "model_a": "Model A", "model_b": "Model B", "judge": "Judge"}
     columns = [Column(heads[name], rows[name], right=False, folds=True) for name in keys]
     columns += [
         Column("Believe", rows["estimate"]),
-        Column(f"{100 * level:g}% interval", rows["interval"], right=False, order=1),
+        Column(f"{100 * settings.level:g}% interval", rows["interval"], right=False, order=1),
         Column("By", rows["estimator"], right=False, order=2, folds=True),
+        Column("Holds to", rows["holds"], right=False, order=3),
         Column("Shared calibration", shared, order=2),
         Column("Raw share", rows["naive"], order=3),
         Column("Notes", rows["notes"], right=False, order=4, folds=True, style="yellow"),
     ]
     below = [f"{_SHORT[name]}: {REASONS[name]}" for name in reasons]
+    if any(rows["holds"]):
+        falls = (
+            "the truth leaves the interval"
+            if value == "estimate"
+            else "the nearer end of the interval is 0, if it differs for the two models in opposite directions"
+        )
+        below.append(
+            "Holds to: how far the share of right answers (share), or q0 and q1 both (rates), may differ between "
+            f"calibration and test until {falls}"
+        )
     return Grid(title, columns, below=below)
 
 

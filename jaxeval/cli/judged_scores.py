@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxeval.cli.board_options import check_without
-from jaxeval.cli.run_options import column_options, several_options
+from jaxeval.cli.run_options import column_options, sampling_option, several_options
 from jaxeval.data.remote_names import FileName
 
 if TYPE_CHECKING:
@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 #: Options of `scores` that boards of judged scores do not have, and what each is without.
 _WITHOUT: Mapping[str, Any] = {
     "population": "items", "benchmark_weights": "equal", "pass_at": (), "pass_hat": (), "items": False,
-    "irt": None, "subset": None,
+    "irt": None, "n": None, "subset": None,
 }  # fmt: skip
+#: Kinds of caution that a board of scores tells. A status of its own estimates is a flag there.
+_TOLD = ("undeclared", "borrowed", "balanced", "another share", "few labels", "low J")
 _ESTIMATORS = (
     "ppi_plus_plus", "rogan_gladen", "rogan_gladen_shared", "calibration_only", "difference", "conditional", "eif",
     "naive",
@@ -37,6 +39,7 @@ class Labels:
     judge: str | None
     only_judge: str | None
     estimator: str | None
+    sampling: Any
 
     @property
     def there(self) -> bool:
@@ -45,18 +48,20 @@ class Labels:
         Raises:
             click.UsageError: options on the correction, and no labels.
         """
-        if self.human is None and (self.judge, self.only_judge, self.estimator) != (None, None, None):
+        if self.human is None and {self.judge, self.only_judge, self.estimator, self.sampling} != {None}:
             raise click.UsageError(
-                "--judge, --only-judge and --estimator need --human, the labels that correct the scores"
+                "--judge, --only-judge, --estimator and --calibration-sampling need --human, the labels that correct "
+                "the scores"
             )
         if self.only_judge is not None and self.judge is None:
             raise click.UsageError("--only-judge needs --judge, the column that names judges")
         return self.human is not None
 
-    @property
-    def corrected_by(self) -> str:
+    def corrected_by(self, accuracy: JudgeAccuracy) -> str:
         """The estimator's name in the tables."""
-        return self.estimator or _ESTIMATORS[0]
+        from jaxeval.accuracy.belief import usual_estimator
+
+        return self.estimator or usual_estimator(accuracy.settings.sampling, accuracy.binary)
 
     def accuracy(
         self,
@@ -76,7 +81,8 @@ class Labels:
             files if len(files) > 1 else files[0], human=self.human, judge=self.judge, missing=missing,
             only_judge=self.only_judge, keep=[] if by is None else [by], **columns,
         )  # fmt: skip
-        found = judge_accuracy(*answers.by_label(), by=by, **drawn)
+        cluster = "cluster" if "cluster" in answers.covariates else None
+        found = judge_accuracy(*answers.by_label(self.sampling), by=by, cluster=cluster, **drawn)
         counts = answers.report
         parts = [
             counted(counts.n_models, "model"), counted(counts.n_items, "item"), counted(counts.n_judges, "judge"),
@@ -98,33 +104,37 @@ class Labels:
 
         from jaxeval.scores.score_leaderboard import score_leaderboard
 
-        tables = []
+        tables, by = [], self.corrected_by(accuracy)
         for judge in accuracy.judges:
-            table = score_leaderboard(
-                accuracy, judge=judge, estimator=self.corrected_by, simultaneous_ranks=simultaneous
-            )
+            table = score_leaderboard(accuracy, judge=judge, estimator=by, simultaneous_ranks=simultaneous)
             if len(accuracy.judges) > 1:
                 table.insert(0, "judge", judge)
             tables.append(table)
         board = pd.concat(tables, ignore_index=True)
         settings = {name: value for name, value in tables[0].attrs["settings"].items() if name != "judge"}
-        board.attrs = {"warnings": warnings_of(accuracy, self.corrected_by), "settings": settings}
+        board.attrs = {"warnings": warnings_of(accuracy, by), "settings": settings}
         return {"scores": board, "accuracy": accuracy.table, "rates": accuracy.rates}
 
 
 def warnings_of(accuracy: JudgeAccuracy, estimator: str) -> list[str]:
     """What is to be said of scores by an estimator."""
+    from jaxeval.accuracy.belief import SPOKEN, why_none
     from jaxeval.accuracy.cautions import model_cautions
-    from jaxeval.accuracy.report import SPOKEN
     from jaxeval.wording import counted
 
-    # A status of the board's own estimates is a flag there.
-    texts = [own.text for own in model_cautions(accuracy) if own.kind in ("another share", "few labels", "low J")]
+    texts = [own.text for own in model_cautions(accuracy) if own.kind in _TOLD]
     marked = accuracy.table["believe"] & (accuracy.table["estimator"] != estimator)
     for name, n in accuracy.table.loc[marked, "estimator"].value_counts().items():
         n_all = int((accuracy.table["estimator"] == estimator).sum())
         texts.append(f"{n:,} of {counted(n_all, 'score')}: believe {SPOKEN[name]} (--estimator {name}) rather than "
                      f"{estimator}")  # fmt: skip
+    keys = [name for name in ("slice", "model", "judge") if name in accuracy.table]
+    reasons: dict[str, int] = {}
+    for _, rows in accuracy.table.groupby(keys, sort=False):
+        if not rows["believe"].any():
+            why = why_none(dict(zip(rows["estimator"], rows["status"], strict=True)), accuracy.settings.sampling)
+            reasons[why] = reasons.get(why, 0) + 1
+    texts += [f"{counted(n, 'score')} that nothing here makes believable: {why}" for why, n in reasons.items()]
     if estimator == "naive":
         texts.append("these are the judge's raw shares, which its errors bias: no correction was asked for")
     return [*accuracy.warnings, *dict.fromkeys(texts)]
@@ -144,19 +154,21 @@ def how_corrected(settings: Mapping[str, Any]) -> str:
 
 _OPTIONS = several_options(
     column_options(
-        human="Column of human labels. They are 1 or 0, and a random part of the answers has them. The scores are "
-        "a judge's, and the labels correct them.",
+        human="Column of human labels. They are 1 or 0, and some of the answers have them. The scores are a judge's, "
+        "and the labels correct them.",
         judge="Column of judges. With --human: each has a board.",
     ),
+    sampling_option(),
     click.option("--only-judge", metavar="NAME", help="Read this judge only, of several."),
     click.option("--estimator", type=click.Choice(_ESTIMATORS),
-                 help="With --human: how scores are corrected; by default ppi_plus_plus."),
+                 help="With --human: how scores are corrected; by default ppi_plus_plus of a random part, else "
+                 "rogan_gladen."),
 )  # fmt: skip
 
 
 def label_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options, as ``labels`` of the command."""
-    names = ("human", "judge", "only_judge", "estimator")
+    names = ("human", "judge", "only_judge", "estimator", "sampling")
 
     @wraps(command)
     def gathered(*args: Any, **options: Any) -> Any:

@@ -168,7 +168,11 @@ main.add_command(simulate)
 @click.option("--effect", type=OutputFile(_FIGURE_ENDINGS), help="Draw how far control moves each model.")
 @click.option("--state", type=OutputFile((".parquet",)), metavar="FILE",
               help="Add FILES to the battles that earlier runs saved in this file, rate all of them, and save "
-              "them. Runs at the same time wait for each other.")  # fmt: skip
+              "them. Files that are in it already add nothing. Runs at the same time wait for each other. To rate a "
+              "state alone, name it as FILES.")  # fmt: skip
+@click.option("--id", "vote_id", metavar="COL",
+              help="Column that names a vote. Each vote counts once, in whatever files it comes again. A state that "
+              "was begun with it keeps to it.")  # fmt: skip
 @pair_options
 @_board_options
 def leaderboard(
@@ -185,6 +189,7 @@ def leaderboard(
     same_group: tuple[str, ...],
     effect: Path | None,
     state: Path | None,
+    vote_id: str | None,
     raw_features: bool,
     reading: Reading,
     judge: Judged,
@@ -237,12 +242,14 @@ def leaderboard(
     groups = [*by, *(name for name in (cluster, strata) if name)]
     keep = list(dict.fromkeys([*groups, *of_covariates, *judge.keep]))
 
-    def read(paths: Sequence[FileName]) -> Battles:
-        return reading.read(paths, keep)
+    def read(paths: Sequence[FileName], more: Sequence[str] = ()) -> Battles:
+        return reading.read(paths, list(dict.fromkeys([*keep, *more])))
 
     board |= {"missing": reading.missing if by else "error", "reading": reading}
     board |= {"features": covariates, "normalize": not raw_features}
     board |= {"by": list(by) or None, "cluster": cluster, "strata": strata, "scheme": scheme}
+    if vote_id is not None and (reading.count is not None or judge.judged is not None or n_sharing() > 1):
+        raise click.UsageError("--id does not go with --count, --judged or --distributed: leave one out")
     if judge.judged is not None:
         if state is not None or effect is not None or n_sharing() > 1 or borrow:
             raise click.UsageError(
@@ -257,18 +264,20 @@ def leaderboard(
         _rate(reading.chosen(gather_files(files, read)), **board)
         return
     with contextlib.nullcontext() if state is None else State.opened(state, files) as opened:
-        battles = read(files)
         if opened is not None:
-            battles = reading.named(opened.with_added(battles))
+            battles = reading.remembering(reading.named(opened.with_added(read, vote_id)))
+        else:
+            battles = read(files) if vote_id is None else _each_once(read(files, (vote_id,)), vote_id)
         chosen = reading.chosen(battles)
         made = (lambda options: borrowed_boards(chosen, prior_spread, options)) if borrow else None
         history = _rate(chosen, boards=made, state=opened, **board)
         if effect is not None:
             _draw_effect(chosen, effect, board)
         if opened is not None:
-            opened.save(battles)
+            # The state comes last: a run that ends before that is made again, and finds everything to do.
             if history is not None:
                 opened.save_history(history)
+            opened.save(battles)
 
 
 @main.command(cls=CompilingCommand, renamed={"--benchmark": "--eval-benchmark"})
@@ -351,6 +360,17 @@ def panel(
     board |= {"missing": reading.missing if by else "error", "reading": reading}
     board |= {"by": list(by) or None, "cluster": cluster, "strata": strata}
     _rate(verdicts, boards=lambda options: panel.panels(verdicts, options), **board)
+
+
+def _each_once(battles: Battles, vote_id: str) -> Battles:
+    """The votes, without those whose id is met again."""
+    from jaxeval.data.vote_ids import votes_once
+
+    once, told = votes_once(battles, vote_id)
+    for sentence in told:
+        tell(sentence)
+    assert once is not None  # there is one, and the first of an id counts
+    return once
 
 
 def _written(board: Mapping[str, Any]) -> dict[str, Path | None]:

@@ -160,11 +160,11 @@ def _proposed(found: NextBattles, report: object, warnings: Sequence[str], judge
         ]
         by = f"Expected intervals by {own.one} (width, Elo)"
         more = [grid_of(found.by_model, by, _cell, rows=own, competitor=own)]
-        advice = found.sentences[1:]
+        advice = list(found.answer.sentences[1:])
         if "inverse propensities" in found.expected.index:
             line = shlex.join(["jaxeval", "leaderboard", str(judged), "--propensity", "propensity"])
             advice.append(f"The check, once {judged.name} (--out FOLDER) has its winners: {line}")
-        return Screen(found.sentences[:1], grids, more, advice, notes, warnings)
+        return Screen(found.answer.sentences[:1], grids, more, advice, notes, warnings)
 
     return Findings(
         screen=screen,
@@ -172,7 +172,7 @@ def _proposed(found: NextBattles, report: object, warnings: Sequence[str], judge
         warnings=warnings,
         title=f"Battles for {found.goal}",
         notes=notes,
-        texts={"answer.txt": "".join(f"{sentence}\n" for sentence in found.sentences)},
+        texts={"answer.txt": "".join(f"{sentence}\n" for sentence in found.answer.sentences)},
         settings=found.settings,
     )
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from jaxeval.cli.run_options import FILE, Decorator, choice_option, column_options, several_options, side_options
 from jaxeval.cli.terminal import complain, named_model
-from jaxeval.data.remote_names import FileName
+from jaxeval.data.remote_names import FileName, is_remote
 from jaxeval.wording import Noun, competitor_of
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from jaxeval.data.battles import Battles
     from jaxeval.data.labels import Labels
 
-_CODINGS = ("a_wins_1", "a_wins_0", "labels")
+_CODINGS = ("a_wins_1", "a_wins_0", "labels", "grades")
 
 
 class LabelsOption(click.ParamType):  # type: ignore[type-arg]
@@ -169,10 +170,31 @@ class Reading:
     def read(self, paths: Sequence[FileName], keep: Sequence[str]) -> Battles:
         """The battles in files."""
         from jaxeval.data.readers import read_battles
+        from jaxeval.data.saved_battles import is_saved
 
+        for path in paths:
+            if not is_remote(path) and Path(path).is_file() and is_saved(Path(path)):
+                return self._saved(paths, Path(path))
         columns: dict[str, Any] = {name: getattr(self, name) for name in _COLUMNS}
         columns["missing"] = "drop" if self.missing == "drop" else "error"
         return read_battles(paths if len(paths) > 1 else paths[0], keep=keep, **columns)
+
+    def _saved(self, paths: Sequence[FileName], path: Path) -> Battles:
+        """The battles of a state, which are read already."""
+        from jaxeval.data.battles import Battles
+
+        if len(paths) > 1:
+            raise click.UsageError(
+                f"{path} holds battles that jaxeval saved: name it alone, or with --state to add the other files to it"
+            )
+        usual = {"model_a": "model_a", "model_b": "model_b", "tie_within": 0, "both_bad": "half"}
+        of_votes = [name for name in _COLUMNS if name not in ("missing", "where")]
+        given = [name for name in of_votes if getattr(self, name) != usual.get(name)]
+        if given:
+            option = f"--{given[0].replace('_', '-')}"
+            raise click.UsageError(f"{option} says how votes are read, and those of {path} are: leave it out")
+        battles = Battles.load(path)
+        return battles if self.where is None else battles.filter(self.where)
 
     def named(self, battles: Battles) -> Battles:
         """The battles, with the word for what competes, if one was given."""
@@ -182,20 +204,26 @@ class Reading:
 
     def chosen(self, battles: Battles) -> Battles:
         """The battles that count, with models renamed; names to leave out may be old or new ones."""
-        battles = self.named(battles)
+        battles = self.remembering(self.named(battles))
+        new = {named_model(battles.models, name): other for name, other in battles.names.items()}
         before = [name for name in self.exclude if named_model(battles.models, name) in battles.models]
-        if before and self.rename is not None:
+        if before and new:
             battles = battles.filter(exclude=[named_model(battles.models, name) for name in before])
-        if self.rename is not None:
-            from jaxeval.data.model_tables import read_names
-
-            names = read_names(self.rename, battles.competitor)
-            battles = battles.rename({named_model(battles.models, name): other for name, other in names.items()})
+        if any(name in battles.models for name in new) or (self.rename is not None and not before):
+            battles = battles.rename(new)
         models, exclude = (
             [named_model(battles.models, name) for name in names]
-            for names in (self.models, [name for name in self.exclude if self.rename is None or name not in before])
+            for names in (self.models, [name for name in self.exclude if not new or name not in before])
         )
         return battles.filter(models=models or None, exclude=exclude) if models or exclude else battles
+
+    def remembering(self, battles: Battles) -> Battles:
+        """The battles, with the names of ``--rename`` among those that a state keeps for later runs."""
+        if self.rename is None:
+            return battles
+        from jaxeval.data.model_tables import read_names
+
+        return replace(battles, names={**battles.names, **read_names(self.rename, battles.competitor)})
 
     def with_metadata(self, table: pd.DataFrame) -> pd.DataFrame:
         """A table of models with the columns of ``--metadata``."""
@@ -216,6 +244,10 @@ _COLUMNS = _NAMES[: _NAMES.index("models")]
 
 both_bad_option = choice_option(
     "--both-bad", "half", "drop", text="Votes that both sides are bad: half a win each, or left out."
+)
+
+baseline_option = click.option(
+    "--baseline", metavar="NAME", help="The model that all others met, for files of Arena-Hard that do not name it."
 )
 
 _OPTIONS = several_options(
@@ -239,8 +271,7 @@ _OPTIONS = several_options(
     click.option("--where", metavar="SQL",
                  help="Read only rows that meet a condition, such as \"language = 'en' AND turn = 1\". This needs the "
                  "extra jaxeval[sql]."),
-    click.option("--baseline", metavar="NAME",
-                 help="The model that all others met, for files of Arena-Hard that do not name it."),
+    baseline_option,
     click.option("--models", multiple=True, metavar="NAME",
                  help="Rate only the battles between these models; may be repeated."),
     click.option("--exclude", multiple=True, metavar="NAME",

@@ -70,6 +70,23 @@ side_options = several_options(
 )
 
 
+class Designs(click.Choice[str]):
+    """The designs of a calibration, of which "by label" is "by-label" on the command line."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The design."""
+        return super().convert(value.replace(" ", "-").replace("_", "-"), param, ctx).replace("-", " ")
+
+
+def sampling_option() -> Decorator:
+    """``--calibration-sampling``, as ``sampling`` of the command."""
+    return click.option(
+        "--calibration-sampling", "sampling", type=Designs(["random", "by-label", "borrowed"], False),
+        help="How the labelled answers were chosen. random: a random part. by-label: so many of each class. borrowed: "
+        "of another model or day. It decides what may be believed. [not known]",
+    )  # fmt: skip
+
+
 def more(sentence: str, text: str | None) -> str:
     """Help that begins as it does everywhere, and ends with what a command adds to it."""
     return f"{sentence} {text}" if text else sentence

@@ -78,6 +78,9 @@ def score_columns(command: Command) -> Command:
 @click.option("--irt", type=click.Choice(["rasch", "2pl"]),
               help="Also: abilities of models on one scale by an item response model, where models have different "
               "items.")  # fmt: skip
+@click.option("--n", metavar="COLUMN",
+              help="Column with the number of questions of each item, for --irt of shares of right "
+              "answers.")  # fmt: skip
 @click.option("--subset", type=click.IntRange(2), metavar="K",
               help="Also: K weighted items that stand for all of them, and their error for other models.")  # fmt: skip
 @resampling_options(drawn="Of items, clusters or benchmarks.")
@@ -93,6 +96,7 @@ def scores(
     pass_hat: Sequence[int],
     with_items: bool,
     irt: Any,
+    n: str | None,
     subset: int | None,
     missing: Any,
     labels: Labels,
@@ -114,13 +118,15 @@ def scores(
     if labels.there:
         others = {
             "population": population, "benchmark_weights": benchmark_weights, "pass_at": pass_at, "pass_hat": pass_hat,
-            "items": with_items, "irt": irt, "subset": subset,
+            "items": with_items, "irt": irt, "n": n, "subset": subset,
         }  # fmt: skip
         labels.check_without(others)
         accuracy, read = labels.accuracy(files, columns, missing, by, drawn)
         present(_judged(labels.boards(accuracy, simultaneous_ranks), read, accuracy.joint, top), outputs)
         return
-    given = read_given(files, columns, [] if by is None else [by])
+    if n is not None and irt is None:
+        raise click.UsageError("--n needs --irt: it is the number of questions behind each share")
+    given = read_given(files, columns, [name for name in (by, n) if name is not None])
     boards = score_boards(
         given, by=by, population=population, benchmark_weights=benchmark_weights, missing=missing, **drawn
     )
@@ -136,7 +142,7 @@ def scores(
     if irt:
         from jaxeval.scores.item_response import fit_item_response
 
-        fitted = fit_item_response(given, kind=irt, **drawn)
+        fitted = fit_item_response(given, kind=irt, n=n, **drawn)
         tables |= {"abilities": fitted.abilities, "difficulties": fitted.items}
         warnings += [f"{irt}: {text}" for text in fitted.warnings]
     if subset is not None:
@@ -145,7 +151,7 @@ def scores(
         few = item_subset(given, subset, missing=missing, seed=drawn["seed"])
         tables |= {"subset": few.items, "subset_errors": few.errors}
         warnings += few.warnings
-        notes.append(_error_of(few.errors))
+        notes.append(few.answer.sentences[0])
 
     def figures() -> dict[str, Figure]:
         from jaxeval.plots.draws import plot_draws
@@ -209,16 +215,6 @@ def what_was_read(given: ItemScores) -> str:
     return ", ".join(parts)
 
 
-def _error_of(errors: pd.DataFrame) -> str:
-    """Of a subset, in words."""
-    own, random = errors.to_dict("records")
-    return (
-        f"scores on the subset, of models that had no part in its choice: off by {own['mean_absolute_error']:.3f} on "
-        f"average, tau {own['tau']:.3f}; on random items off by {random['mean_absolute_error']:.3f}, tau "
-        f"{random['tau']:.3f}"
-    )
-
-
 def _how(settings: dict[str, Any]) -> str:
     from jaxeval.execution.precision import versions
     from jaxeval.scores.estimates import DrawnAnew
@@ -245,8 +241,7 @@ def score_cell(name: Any, value: Any) -> str:
 
 def _screen(tables: dict[str, pd.DataFrame], notes: list[str], warnings: list[str], top: int | None) -> Screen:
     from jaxeval.cli.screens import Screen, grid_of
-    from jaxeval.tables.boards import rank_spread
-    from jaxeval.wording import visible_line
+    from jaxeval.tables.boards import rank_spread, score_answers
 
     table = tables["scores"]
     shown = table.assign(spread=[rank_spread(row) for row in table.to_dict("records")]).drop(
@@ -263,26 +258,4 @@ def _screen(tables: dict[str, pd.DataFrame], notes: list[str], warnings: list[st
         grid_of(own.drop(columns="fewest_trials", errors="ignore"), name.capitalize(), score_cell, rows="row")
         for name, own in others.items()
     ]
-    groups = [x for x in ("judge", "category") if x in table]
-    boards = [own for _, own in table.groupby(groups, sort=False)] if groups else [table]
-    answers = [
-        "".join(f"{visible_line(str(board.iloc[0][x]))}: " for x in groups) + _who_is_first(board)
-        for board in boards[:_MOST_ANSWERS]
-    ]
-    return Screen(answers, [*grids, *more], notes=notes, warnings=warnings)
-
-
-def _who_is_first(board: pd.DataFrame) -> str:
-    """The answer of one board, in words."""
-    import pandas as pd
-
-    from jaxeval.wording import counted, visible_line
-
-    best = board.iloc[0]
-    if pd.isna(best["score"]):
-        return "no model has a score; the flags say why"
-    # If nothing bounds the first score it has no tier, and is not told apart from models whose ranks begin at 1.
-    alike = board["rank_best"] == 1 if pd.isna(best["tier"]) else board["tier"] == best["tier"]
-    others = int(alike.fillna(False).sum()) - 1
-    answer = f"{visible_line(str(best['model_name']))} is first with {best['score']:.{POINTS}f}"
-    return f"{answer}; {counted(others, 'other is', 'others are')} not told apart from it" if others > 0 else answer
+    return Screen(score_answers(table)[:_MOST_ANSWERS], [*grids, *more], notes=notes, warnings=warnings)

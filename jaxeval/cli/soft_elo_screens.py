@@ -11,6 +11,8 @@ from jaxeval.cli.boards import board_grid
 from jaxeval.cli.report import leaderboard_screen
 from jaxeval.cli.screens import Column, Grid, Screen, grid_of
 from jaxeval.cli.terminal import plain_cell, short_number
+from jaxeval.softelo.calibrated_methods import floor_text
+from jaxeval.softelo.soft_elo import how_close
 from jaxeval.tables.headings import heading
 from jaxeval.wording import counted, visible_line
 
@@ -20,8 +22,6 @@ if TYPE_CHECKING:
     from jaxeval.softelo.calibration import SoftEloCalibration
     from jaxeval.softelo.merged_board import MergedBoard
 
-#: New models that the answer of a merged board names.
-_MOST_NEW = 3
 #: Half of a 95 % interval, in standard errors; for ratings that have no conformal interval.
 _Z = 1.959964
 
@@ -56,25 +56,7 @@ def held_out_screen(
         grids.append(grid_of(tables["slices"], title, elo_cell, rows="slice"))
     if "budget" in tables:
         more.append(grid_of(tables["budget"], "By the annotation budget (Elo)", elo_cell))
-    answer = _how_close(summary)
-    if judges is not None:
-        name = visible_line(judges.sort_values("mae", kind="stable")["judge"].iloc[0])
-        answer = [f"Of {counted(judges['judge'].nunique(), 'judge')}, {name} comes closest", *answer]
-    return Screen(answer, grids, more, notes=notes, warnings=warnings)
-
-
-def _how_close(summary: pd.DataFrame) -> list[str]:
-    """The error of the best method, and of the others."""
-    best = summary.iloc[0]
-    if best["mae"] != best["mae"]:
-        return ["No model has a rating to compare with the humans'"]
-    ends = "" if best["mae_lower"] != best["mae_lower"] else f" [{best['mae_lower']:.1f}, {best['mae_upper']:.1f}]"
-    said = (
-        f"The judge's {visible_line(best['method'])} ratings of models held out are {best['mae']:.1f} Elo{ends} off "
-        "the human ratings on average"
-    )
-    others = [f"{visible_line(row['method'])} {row['mae']:.1f}" for _, row in summary.iloc[1:].iterrows()]
-    return [said + (f"; {', '.join(others)}" if others else "")]
+    return Screen(how_close(summary if judges is None else judges), grids, more, notes=notes, warnings=warnings)
 
 
 def _held_out_board(tables: Mapping[str, pd.DataFrame], method: str) -> Grid:
@@ -108,15 +90,7 @@ def _elo(values: pd.Series, sign: str = "") -> list[str]:
 
 def calibration_screen(calibration: SoftEloCalibration, read: object) -> Screen:
     """The screen of ``soft-elo calibrate``: what each method can do, and what it cannot."""
-    answer = []
-    for name, method in calibration.methods.items():
-        beta = "" if method.beta is None else f", beta {method.beta:.4f}"
-        calibrate = counted(len(method.models), "model calibrates", "models calibrate")
-        answer.append(
-            f"{name}: {counted(len(method.anchors), 'anchor')}, {calibrate} (levels up to "
-            f"{calibration.largest_level(name)}){beta}; {floor_text(method.floor)}"
-        )
-    return Screen(answer, [], notes=[str(read)], warnings=calibration.warnings)
+    return Screen(calibration.answer.sentences, [], notes=[str(read)], warnings=calibration.warnings)
 
 
 def prediction_screen(table: pd.DataFrame, method: str) -> Screen:
@@ -156,32 +130,16 @@ def prediction_screen(table: pd.DataFrame, method: str) -> Screen:
 def merged_screen(merged: MergedBoard) -> Screen:
     """The screen of ``soft-elo merge``: where the new models stand, and the board."""
     table, settings = merged.table, merged.table.attrs["settings"]
-    board, n_ranked = leaderboard_screen(table), table["rank"].notna().sum()
+    board = leaderboard_screen(table)
     grids = [
         grid._replace(columns=[c._replace(order=0) if c.head == heading("rests_on") else c for c in grid.columns])
         for grid in board.grids
     ]
-    new = table[(table["rests_on"] == "judge") & table["rank"].notna()]
-    answer = [
-        f"{visible_line(row['model_name'])} would stand at rank {row['rank']} of {n_ranked:,} ({row['rank_best']} to "
-        f"{row['rank_worst']} at the {100 * settings['level']:g}% level) with {row['rating']:.1f} "
-        f"[{row['rating_lower']:.1f}, {row['rating_upper']:.1f}], by the judge's scores alone"
-        for row in new.head(_MOST_NEW).to_dict("records")
-    ]
-    if len(new) > _MOST_NEW:
-        answer.append(f"{counted(len(new) - _MOST_NEW, 'more new model')}: see the column Rests on")
     about = (
         f"new models: {visible_line(settings['judge'])}, {settings['target_map']} targets, judge's ridge "
         f"{settings['judge_ridge']:g}; {floor_text(settings['floor'])}"
     )
-    return board._replace(answer=[*answer, *board.answer], grids=grids, notes=[about, *board.notes])
-
-
-def floor_text(tau: float) -> str:
-    """The judge's own error in words."""
-    if tau == 0:
-        return "tau 0: sampling explains the calibration residuals, no error of the judge's own is seen"
-    return f"tau {tau:.1f} Elo: the judge's own error, a floor that no number of battles removes"
+    return board._replace(answer=merged.answer.sentences, grids=grids, notes=[about, *board.notes])
 
 
 def elo_cell(name: Any, value: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
@@ -15,10 +15,11 @@ import click
 from jaxeval.cli.terminal import tell
 from jaxeval.data.battles import Battles
 from jaxeval.data.remote_names import FileName
-from jaxeval.data.saved_battles import digest_of, digests
+from jaxeval.data.saved_battles import FilesToAdd, digest_of, files_to_add
+from jaxeval.errors import DataError
 from jaxeval.execution.atomic_write import whole_file
 from jaxeval.execution.file_locks import alone
-from jaxeval.wording import counted
+from jaxeval.wording import counted, named
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,7 +31,7 @@ class State(NamedTuple):
     path: Path
     battles: Battles | None  # None where there is no file yet
     digest: str | None  # of the file
-    added: dict[str, str]  # digests and names of the files that are added
+    files: FilesToAdd
 
     @classmethod
     @contextmanager
@@ -40,7 +41,7 @@ class State(NamedTuple):
         A run that finds another at work waits for it, and then adds to what it left.
 
         Raises:
-            DataError: it is no state, or one of the files has been added before.
+            DataError: it is no state, or one of the files cannot be added.
             OSError: the state cannot be read, or its folder cannot hold a lock.
         """
         target = Path(os.path.realpath(path))
@@ -51,21 +52,64 @@ class State(NamedTuple):
         with alone(target.with_name(f".{target.name}.lock"), waiting):
             digest = _digest(path)
             battles = None if digest is None else Battles.load(path)
-            yield cls(path, battles, digest, digests(files, {} if battles is None else battles.files))
+            yield cls(path, battles, digest, files_to_add(files, {} if battles is None else battles.files))
 
-    def with_added(self, battles: Battles) -> Battles:
-        """All battles, those of the files being ``battles``."""
-        tell(f"adding {counted(battles.n_battles, 'battle')} of {', '.join(self.added.values())} to {self.path}")
-        together = battles if self.battles is None else Battles.concat([self.battles, battles])
-        return replace(together, files={**together.files, **self.added})
+    def with_added(
+        self, read: Callable[[Sequence[FileName], Sequence[str]], Battles], vote_id: str | None = None
+    ) -> Battles:
+        """All battles: those that are there, and those of the files that are not there yet.
+
+        Args:
+            read: reads the battles of files, with further columns.
+            vote_id: the column of ids of votes. A state that was begun with one keeps to it.
+
+        Raises:
+            DataError: a file cannot be read, or does not fit to the battles that are there.
+        """
+        paths, added, known = self.files
+        vote_id = self._checked(vote_id)
+        for file, other in known.items():
+            tell(f"{file} is in {self.path} already{'' if other == file else f', as {other}'}: nothing to add")
+        if not paths:
+            assert self.battles is not None
+            return self.battles
+        new: Battles | None = read(paths, () if vote_id is None else (vote_id,))
+        if new is not None and vote_id is not None:
+            from jaxeval.data.vote_ids import votes_once
+
+            new, told = votes_once(new, vote_id, self.battles)
+            for sentence in told:
+                tell(sentence)
+        n_battles = 0 if new is None else new.n_battles
+        tell(f"adding {counted(n_battles, 'battle')} of {', '.join(added.values())} to {self.path}")
+        parts = [part for part in (self.battles, new) if part is not None]
+        together = Battles.concat(parts) if len(parts) > 1 else parts[0]
+        return replace(together, files={**together.files, **added}, id=vote_id)
+
+    def _checked(self, vote_id: str | None) -> str | None:
+        """The column of ids that a state keeps to."""
+        if self.battles is None or self.battles.id == vote_id:
+            return vote_id
+        if self.battles.id is None:
+            raise DataError(
+                f"{self.path} was begun without --id, and does not know which votes it has: build it again from the "
+                f"files with --id {vote_id}, or leave --id out"
+            )
+        if vote_id is not None:
+            raise DataError(
+                f"{self.path} knows its votes by {self.battles.id!r}, and not by {vote_id!r}: leave --id out"
+            )
+        return self.battles.id
 
     def save(self, battles: Battles) -> None:
-        """Put ``battles`` in its place, unless something else than a run has changed it.
+        """Put ``battles`` in its place, unless nothing is new, or something else than a run has changed it.
 
         Raises:
             ClickException: the file is not what it was when it was opened.
             OSError: it cannot be written.
         """
+        if self.battles is not None and not self.files.added and battles.names == self.battles.names:
+            return
         with whole_file(self.path, self._check_unchanged) as file:
             battles.write(file)
         saved = f"{counted(battles.n_battles, 'battle')} of {counted(len(battles.files), 'file')}"
@@ -74,12 +118,13 @@ class State(NamedTuple):
     @property
     def n_files(self) -> int:
         """Files whose battles there are with those that are added."""
-        return len(self.added) + (0 if self.battles is None else len(self.battles.files))
+        return len(self.files.added) + (0 if self.battles is None else len(self.battles.files))
 
     @property
     def history_path(self) -> Path:
-        """The file of dated boards, beside the state."""
-        return self.path.with_name(f"{self.path.stem}.history.parquet")
+        """The file of dated boards, beside the state; where that is a link, beside the file that it leads to."""
+        path = Path(os.path.realpath(self.path)) if self.path.is_symlink() else self.path
+        return path.with_name(f"{path.stem}.history.parquet")
 
     def history(self, table: pd.DataFrame, day: date) -> pd.DataFrame:
         """The dated boards with that of this run, in place of an earlier one of the same day.
@@ -107,8 +152,8 @@ class State(NamedTuple):
     def _check_unchanged(self) -> None:
         if _digest(self.path) != self.digest:
             raise click.ClickException(
-                f"{self.path} was changed while this run was at work, so that the battles of "
-                f"{', '.join(self.added.values())} are not in it: run the command again"
+                f"{self.path} was changed while this run was at work, so that what is new of "
+                f"{named(list(self.files.added.values())) or 'this run'} is not in it: run the command again"
             )
 
 

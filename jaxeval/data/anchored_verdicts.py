@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from numbers import Real
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -14,9 +13,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
+from jaxeval.data.anchored_files import anchored_table, label_of
 from jaxeval.data.columns import (
     as_frame,
     factorize_sorted,
+    finite_or_nan,
     first_place,
     numbers_or_nan,
     plain,
@@ -27,12 +28,13 @@ from jaxeval.data.columns import (
 )
 from jaxeval.data.judge_calls import Confidence, ReplyRules, Unparsed
 from jaxeval.data.labels import STANDARD, Labels, read_labels
-from jaxeval.data.presentation_orders import OUTPUT
+from jaxeval.data.presentation_orders import OUTPUT, usual_column
+from jaxeval.data.remote_names import FileName
 from jaxeval.data.replied_columns import replied_verdicts, usual_replies
-from jaxeval.data.table_files import read_as
+from jaxeval.data.table_files import naming
 from jaxeval.errors import DataError
 from jaxeval.execution.signatures import with_options_of
-from jaxeval.tables.shown import ROWS_OF_DATA, Shown, View
+from jaxeval.tables.shown import ROWS_OF_DATA, Answer, Shown
 from jaxeval.wording import counted, did_you_mean
 
 Missing = Literal["error", "drop"]
@@ -72,11 +74,11 @@ class AnchoredVerdicts(Shown):
     n_unparsed: int = 0  # replies that cannot be read, which are left out
     read_as: tuple[str, ...] = ()  # how names of columns and labels were read, in words
 
-    def _shown(self) -> View:
+    def _shown(self) -> Answer:
         first = slice(None, ROWS_OF_DATA)
         columns = {role: self.levels[role][x[first]] for role, x in self.number.items() if len(self.levels[role]) > 1}
         table = pd.DataFrame({**columns, "outcome": self.outcome[first]})
-        return View(f"AnchoredVerdicts: {self}", table, n_rows=len(self.outcome))
+        return Answer(f"AnchoredVerdicts: {self}", table, n_rows=len(self.outcome))
 
     @classmethod
     def from_pandas(
@@ -132,7 +134,13 @@ class AnchoredVerdicts(Shown):
         renamed = renames([verdict, *(own or role for role, own in named.items())], frame.columns)
         frame = frame.rename(columns=renamed)
         columns = {role: name or (role if role in frame.columns else None) for role, name in named.items()}
-        if verdict == "verdict" and verdict not in frame.columns:
+        preferred = verdict == "verdict" and verdict not in frame.columns and _is_preference(frame)
+        if preferred:
+            verdict, replies = "preference", False
+            for role, usual in (("anchor", ("reference", "baseline")), ("judge", ("annotator",))):
+                if columns[role] is None and usual_column(frame, None, usual) != reference:
+                    columns[role] = usual_column(frame, None, usual)
+        elif verdict == "verdict" and verdict not in frame.columns:
             verdict = usual_replies(frame, OUTPUT) or verdict
             replies = verdict != "verdict"
         else:
@@ -146,6 +154,7 @@ class AnchoredVerdicts(Shown):
             )
         unread, stated = np.zeros(len(frame), bool), _stated(frame, confidence)
         told: tuple[str, ...] = ()
+        weight = np.ones(len(frame))
         if replies and labels is not None:
             raise ValueError(
                 "labels= says what verdicts mean, but the table holds replies of judges: leave out labels= or "
@@ -158,7 +167,11 @@ class AnchoredVerdicts(Shown):
                 ReplyRules(confidence=confidence), unparsed == "drop",
             )  # fmt: skip
             outcome, unread = said.outcome, said.unread
+            told, weight = (said.told,) if said.told else (), said.weight
             stated = said.confidence if stated is None else stated
+        elif preferred:
+            outcome = finite_or_nan(frame[verdict], verdict) - 1
+            told = ("column 'preference': 2 is read as a win of the model, 1 as a win of the reference, 1.5 as a tie",)
         elif labels is not None:
             outcome, told = _labelled(frame[verdict], labels)
         else:
@@ -184,7 +197,7 @@ class AnchoredVerdicts(Shown):
         )._items_by_task()  # fmt: skip
         verdicts = verdicts.take(~absent) if absent.any() else verdicts
         if reference in frame.columns:
-            return verdicts._both_sides(frame[reference][~absent])
+            return verdicts._both_sides(frame[reference][~absent], weight[~absent])
         verdicts._reject_repeats(frame[~absent], [c for c in columns.values() if c], columns["run"])
         return verdicts
 
@@ -207,8 +220,8 @@ class AnchoredVerdicts(Shown):
         confidence = None if self.confidence is None else self.confidence[rows]
         return replace(self, outcome=self.outcome[rows], number=number, confidence=confidence)
 
-    def _both_sides(self, side: pd.Series) -> AnchoredVerdicts:
-        """One verdict per answer: the mean, if it was judged with the reference on either ``side`` (N,)."""
+    def _both_sides(self, side: pd.Series, weight: Float) -> AnchoredVerdicts:
+        """One verdict per answer: the mean of those with the reference on either ``side`` (N,), by ``weight`` (N,)."""
         number, _ = self.groups(ROLES)
         again = pd.Series(number).groupby([number, side.to_numpy()]).cumcount().to_numpy() > 0
         if again.any():
@@ -219,7 +232,9 @@ class AnchoredVerdicts(Shown):
         first, times = np.unique(number, return_index=True)[1], np.bincount(number)
         whole = self.take(first)
         stated = None if self.confidence is None else np.bincount(number, self.confidence) / times
-        return replace(whole, outcome=np.bincount(number, self.outcome) / times, confidence=stated)
+        return replace(
+            whole, outcome=np.bincount(number, weight * self.outcome) / np.bincount(number, weight), confidence=stated
+        )
 
     def groups(self, roles: str | Sequence[str]) -> tuple[Int, pd.DataFrame]:
         """(N,) number of each verdict's combination of ``roles``, and a table of the combinations that occur.
@@ -271,11 +286,21 @@ class AnchoredVerdicts(Shown):
 
 
 @with_options_of(AnchoredVerdicts.from_pandas)
-def read_anchored_verdicts(path: str | Path, **columns: Any) -> AnchoredVerdicts:
-    r"""Verdicts from a file in a format of `read_battles`, with the options of `AnchoredVerdicts.from_pandas`.
+def read_anchored_verdicts(
+    path: FileName | Sequence[FileName], *, baseline: str | None = None, **columns: Any
+) -> AnchoredVerdicts:
+    r"""Verdicts from files in a format of `read_battles`, with the options of `AnchoredVerdicts.from_pandas`.
+
+    Files of AlpacaEval, Arena-Hard and MT-bench are recognised: the games of a prompt are one outcome, the mean of
+    their verdicts, where a strong one (A>>B) counts as three.
+
+    Args:
+        path: a file, a folder, a glob, or a list of those, as in `read_battles`.
+        baseline: the reference, where a published format does not name it.
+        **columns: as in `AnchoredVerdicts.from_pandas`.
 
     Raises:
-        DataError: the file cannot be read as a table of verdicts.
+        DataError: the files cannot be read as a table of verdicts.
         FileNotFoundError: there is no such file.
 
     Examples:
@@ -286,7 +311,10 @@ def read_anchored_verdicts(path: str | Path, **columns: Any) -> AnchoredVerdicts
         2 rows: 2 verdicts; 1 model, 1 judge, 2 items
     """
     text = [columns.get(role) or role for role in ROLES if role != "run"]
-    return read_as(AnchoredVerdicts.from_pandas, path, text, columns)
+    frame, told = anchored_table(path, text, baseline)
+    with naming(label_of(path)):
+        found = AnchoredVerdicts.from_pandas(frame, **columns)
+    return replace(found, read_as=(*told, *found.read_as))
 
 
 def _labelled(column: pd.Series, labels: Labels) -> tuple[Float, tuple[str, ...]]:
@@ -344,6 +372,14 @@ def _outcomes(column: pd.Series, name: str) -> Float:
             f"...}}, on the command line --labels '{labels[unknown[0]]}=win,...'"
         )
     return np.array([*(_OF_LABEL[key] for key in keys), np.nan])[codes]
+
+
+def _is_preference(frame: pd.DataFrame) -> bool:
+    """Whether a column "preference" has numbers between 1 and 2, as AlpacaEval writes them."""
+    if "preference" not in frame or not pd.api.types.is_numeric_dtype(frame["preference"]):
+        return False
+    values = frame["preference"].dropna()
+    return len(values) > 0 and bool(values.between(1, 2).all())
 
 
 def _stated(frame: pd.DataFrame, confidence: Confidence) -> Float | None:

@@ -27,7 +27,7 @@ from jaxeval.data.report import BothBad, DataReport, MissingResult
 from jaxeval.data.saved_battles import BattleTable, arrow_table, column_roles, concat_tables, read_table, write_table
 from jaxeval.errors import DataError
 from jaxeval.execution.atomic_write import whole_file
-from jaxeval.tables.shown import ROWS_OF_DATA, Shown, View
+from jaxeval.tables.shown import ROWS_OF_DATA, Answer, Shown
 from jaxeval.wording import MODEL, Noun, counted, did_you_mean, named
 
 _MOST_TOLD = 5
@@ -64,18 +64,22 @@ class Battles(Shown):
     count: Int | None = None
     rows: Rows | None = field(default=None, repr=False)  # of the input, where equal ones were merged: errors name them
     files: dict[str, str] = field(default_factory=dict, repr=False)  # SHA-256 and names of files added to a saved state
+    names: dict[str, str] = field(default_factory=dict, repr=False)  # new names by old ones that a saved state keeps
+    id: str | None = None  # column of the ids by which a saved state knows its votes
     n_processes: int = 1  # that hold these same battles and share the work on them: `gather_battles`
     _no_group: ClassVar[str] = (
         "group battles by or to adjust for; the further columns are: {} (those of models, results and weights do not "
         "count, and read_battles keeps only those named in keep=)"
     )
 
-    def _shown(self) -> View:
+    def _shown(self) -> Answer:
         first = slice(None, ROWS_OF_DATA)
         columns = {"model_a": self.models[self.model_a[first]], "model_b": self.models[self.model_b[first]]}
         columns |= {"target": self.target[first]}
         columns |= {name: x[first] for name in ("weight", "count") if (x := getattr(self, name)) is not None}
-        return View(f"Battles: {self.report}", pd.DataFrame(columns), warnings=self.report.warnings, n_rows=self.n_rows)
+        return Answer(
+            f"Battles: {self.report}", pd.DataFrame(columns), warnings=self.report.warnings, n_rows=self.n_rows
+        )
 
     @classmethod
     def from_pandas(
@@ -251,7 +255,8 @@ class Battles(Shown):
         values |= {name: self.column(name) for name in self.columns.columns}
         count = np.ones(self.n_rows, np.int64) if self.count is None else self.count
         table = arrow_table(values, count, roles["count"])
-        return BattleTable(table=table, roles=roles, cluster=self.cluster, report=self.report, files=self.files)
+        return BattleTable(table=table, roles=roles, cluster=self.cluster, report=self.report, files=self.files,
+                           names=self.names, id=self.id)  # fmt: skip
 
     @classmethod
     def _of(cls, saved: BattleTable) -> Battles:
@@ -265,7 +270,7 @@ class Battles(Shown):
         report = replace(saved.report, n_models=battles.n_models, models_left_out=left_out)
         if report.n_effective is not None and battles.weight is not None:
             report = replace(report, n_effective=effective_battles(battles.weight, battles.count))
-        return replace(battles, report=report, files=dict(saved.files))
+        return replace(battles, report=report, files=dict(saved.files), names=dict(saved.names), id=saved.id)
 
     def filter(
         self,

@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Bool
 from jaxeval.data.columns import encode_models, factorize_sorted, plain, require_column
 from jaxeval.data.judge_calls import Calls, ReplyRules, Unparsed, read_calls, unread_error
-from jaxeval.data.presentation_orders import OneOrder, one_order_text, pairs_of, second_side_first
+from jaxeval.data.presentation_orders import (
+    OneOrder,
+    numbered_orders,
+    one_order_text,
+    order_columns,
+    pairs_of,
+    second_side_first,
+    told_apart,
+)
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
 
@@ -34,6 +42,7 @@ class CalledPairs(NamedTuple):
     origin: NDArray[np.intp]  # (K,) row, in the table, of the first call on the item and pair
     told: tuple[str, ...] = ()
     n_self: int = 0
+    told_apart: str = ""  # what a column that tells repeated calls apart may be
 
     def take(self, which: Bool) -> CalledPairs:
         """The calls that a mask (K,) selects."""
@@ -64,8 +73,15 @@ def called_pairs(
     item, items = _levels(frame, roles["item"], range(len(frame)))
     run, runs = _levels(frame, roles["run"], [0])
     shown = roles["shown_first"]
+    maybe = list[str]()
+    if shown is None and roles["item"] is not None:
+        cells = np.column_stack([judge, item, run, first, second])
+        cell = np.unique(cells, axis=0, return_inverse=True)[1].ravel()
+        found, is_order = order_columns(frame, cell, list(roles.values()))
+        shown, maybe = (found[0], []) if is_order else (None, found)
     b_first = np.zeros(len(frame), bool) if shown is None else second_side_first(frame[shown], models, first, second)
-    told = f"column {shown or a!r}: read as the side shown first"
+    numbers = "" if shown is None else numbered_orders(frame[shown])
+    told = f"column {shown or a!r}: read as the side shown first{f' ({numbers})' if numbers else ''}"
     is_self = first == second
     calls = read_calls(frame[output], judge, rules)
     if unparsed == "error" and (calls.unread & ~is_self).any():
@@ -83,8 +99,9 @@ def called_pairs(
     rows = CalledPairs(
         row=kept, origin=kept[start][pairs.unit], unit=pairs.unit, judge=judges[judge[kept]],
         item=items[item[kept]], run=runs[run[kept]],
-        model_a=sides[0], model_b=sides[1], b_first=b_first[kept] ^ pairs.flipped, told=(told,),
-        n_self=int(is_self.sum()),
+        model_a=sides[0], model_b=sides[1], b_first=b_first[kept] ^ pairs.flipped,
+        told=(told, *([calls.unused] if calls.unused else [])),
+        n_self=int(is_self.sum()), told_apart=told_apart(maybe) if maybe else "",
     )  # fmt: skip
     return rows, calls
 
@@ -111,6 +128,7 @@ def without_repeats(rows: CalledPairs, roles: dict[str, str | None], repeats: Re
     k = int((times > 0).argmax())
     of = f"judge {rows.judge[k]!r}, item {rows.item[k]!r}, {rows.model_a[k]!r} and {rows.model_b[k]!r}"
     hint = "" if roles["shown_first"] else "; without a column of the order (--shown-first) model_a is shown first"
+    hint = f". {rows.told_apart.strip(' .')}" if rows.told_apart else hint
     raise DataError(
         f"{counted(n, 'call repeats', 'calls repeat')} an order that the judge had judged before (first in row "
         f"{rows.row[k]}: {of}; rows count from 0){hint}; name the column of runs with run= (--run), keep the first "

@@ -52,8 +52,8 @@ class FileFormat(NamedTuple):
 
 
 def has_known_ending(path: Path) -> bool:
-    """Whether a file's name says that it is a table."""
-    return _by_name(path)[0] is not None
+    """Whether a file's name says that it is a table, or a log of Inspect."""
+    return _by_name(path)[0] is not None or path.suffix.lower() == ".eval"
 
 
 def format_of(path: Path) -> FileFormat:

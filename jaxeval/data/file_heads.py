@@ -17,7 +17,8 @@ from jaxeval.data.file_lists import local_file
 from jaxeval.data.needed_columns import ALL_COLUMNS
 from jaxeval.data.remote_files import fetch_columns
 from jaxeval.data.remote_names import FileName, is_remote
-from jaxeval.data.table_files import STATE_KEY, head_names, naming, pieces, undamaged, with_types
+from jaxeval.data.saved_battles import is_saved
+from jaxeval.data.table_files import head_names, naming, pieces, undamaged, with_types
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
 
@@ -59,7 +60,7 @@ def read_head(name: FileName) -> Head:
         names = head_names(path)
         if form.kind == Kind.PARQUET and is_remote(name):
             fetch_columns(path, names)
-        if form.kind == Kind.PARQUET and _is_state(path):
+        if form.kind == Kind.PARQUET and is_saved(path):
             return Head("Parquet", names, saved="jaxeval battles")
         shown = _FORMATS.get(form.kind, "TSV" if form.delimiter == "\t" else "CSV")
         rows = _first_parquet(path) if form.kind == Kind.PARQUET else with_types(path, lambda own: _first(path, own))
@@ -80,13 +81,6 @@ def _first_parquet(path: Path) -> pd.DataFrame:
         return frame_of(file.schema_arrow.empty_table() if batch is None else pa.Table.from_batches([batch]))
 
 
-def _is_state(path: Path) -> bool:
-    import pyarrow.parquet as pq
-
-    with undamaged():
-        return STATE_KEY in (pq.read_schema(path).metadata or {})
-
-
 def _archive(path: Path) -> Head:
     """What an archive holds: draws, or a log of Inspect."""
     try:
@@ -96,7 +90,7 @@ def _archive(path: Path) -> Head:
         raise DataError(f"the archive cannot be read: {error}") from error
     if "draws.npy" in names and "about.npy" in names:
         return Head("a NumPy archive", saved="jaxeval draws")
-    if "header.json" in names:
+    if {"header.json", "_journal/start.json"} & set(names):
         return Head("a log of Inspect", keys=["eval", "samples"])
     raise DataError(f"it is an archive of {counted(len(names), 'file')}: unpack it, and name the file to look at")
 

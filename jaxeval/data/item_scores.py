@@ -13,9 +13,12 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Float
 from jaxeval.data.columns import as_frame, factorize_sorted, numbers_or_nan, plain, reject_infinite, require_column
 from jaxeval.errors import DataError
-from jaxeval.tables.shown import ROWS_OF_DATA, Shown, View
+from jaxeval.tables.shown import ROWS_OF_DATA, Answer, Shown
 from jaxeval.tables.table import PropertyTable
 from jaxeval.wording import counted, did_you_mean
+
+#: Squares and cubes of larger scores would overflow.
+MOST_SCORE = 1e100
 
 
 class ItemColumn(NamedTuple):
@@ -67,10 +70,10 @@ class ItemScores(Shown):
     n_missing: int = 0  # rows without a score
     notes: tuple[str, ...] = ()  # how files were read
 
-    def _shown(self) -> View:
+    def _shown(self) -> Answer:
         sizes = {"item": self.items, "evaluator": self.evaluators, "model": self.models}
         title = f"ItemScores: {', '.join(counted(len(index), name) for name, index in sizes.items())}; mean scores"
-        return View(title, self.means.head(ROWS_OF_DATA), n_rows=len(self.models))
+        return Answer(title, self.means.head(ROWS_OF_DATA), n_rows=len(self.models))
 
     @classmethod
     def from_pandas(
@@ -114,6 +117,7 @@ class ItemScores(Shown):
             require_column(frame, column)
         values = numbers_or_nan(frame[score], score)
         reject_infinite(np.isinf(values), f"column {score!r}", "score")
+        _reject_huge(values, score)
         there = ~np.isnan(values)
         if not there.any():
             raise DataError(f"column {score!r} has no score: all of its values are missing")
@@ -221,6 +225,19 @@ def _weights(column: pd.Series, name: str, item: NDArray[np.intp], items: pd.Ind
             f"first is {plain(column[bad].iloc[0])!r}): drop those rows, or give them a weight"
         )
     return _one_each(weight, name, item, items)
+
+
+def _reject_huge(values: Float, name: str) -> None:
+    """Raise an error for scores whose squares and cubes would overflow, or be lost beside others."""
+    size = np.abs(values)
+    huge = (size > MOST_SCORE) | ((size < 1 / MOST_SCORE) & (size > 0))
+    if huge.any():
+        row = int(huge.argmax())
+        raise DataError(
+            f"column {name!r}: scores must be 0 or of a size between {1 / MOST_SCORE:g} and {MOST_SCORE:g}; "
+            f"{counted(int(huge.sum()), 'value is', 'values are')} wrong (the first is {values[row]:g}, in row {row}; "
+            "rows count from 0): drop or correct them, or give all scores in another unit"
+        )
 
 
 def _one_each(values: NDArray[Any], name: str, item: NDArray[np.intp], items: pd.Index) -> NDArray[Any]:

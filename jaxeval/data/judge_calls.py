@@ -53,6 +53,7 @@ class Calls(NamedTuple):
     repaired: Bool  # (N,) whether JSON was mended
     strong: Bool  # (N,) whether the verdict is a strong grade
     reasoned: Bool  # (N,) whether the model's reasoning stood before the answer
+    unused: str = ""  # numbers that look like scores and are not read, in words
 
     @property
     def unread(self) -> Bool:
@@ -87,8 +88,18 @@ def read_calls(column: pd.Series, judge: NDArray[np.intp], rules: ReplyRules) ->
         target=np.where(stated, named, sign), stated=stated, confidence=confidence, criteria=names, scores=scores,
         wrong=wrong, repaired=np.array([reply.repaired for reply in replies]),
         strong=np.array([result is not None and result.weight != 1 for result in results]),
-        reasoned=np.array([reply.reasoned for reply in replies]),
+        reasoned=np.array([reply.reasoned for reply in replies]), unused=unused_scores(replies, wrong == ""),
     )  # fmt: skip
+
+
+def unused_scores(replies: Sequence[Reply], good: Bool) -> str:
+    """What is to be said of numbers in replies that look like scores and are not read; "" without such."""
+    times = Counter(name for reply, fine in zip(replies, good, strict=True) if fine for name in reply.unused)
+    if not times:
+        return ""
+    n = sum(bool(reply.unused) and bool(fine) for reply, fine in zip(replies, good, strict=True))
+    names = ", ".join(f"{name!r} ({count:,})" for name, count in times.most_common(_MOST_REASONS))
+    return f"{counted(n, 'reply holds', 'replies hold')} numbers that look like scores, and are not used: {names}"
 
 
 def _shares(replies: Sequence[Reply], stated: Confidence, name: Any) -> Float:

@@ -18,16 +18,23 @@ from jaxeval.data.human_labels import LABEL, People, human_labels_of, joined_lab
 from jaxeval.data.judge_calls import Calls, Confidence, ReplyRules, Unparsed, mean_score
 from jaxeval.data.judged_battles import HardLabel, JudgedBattles
 from jaxeval.data.labels import Labels, check_labels
-from jaxeval.data.presentation_orders import ITEM, JUDGE, OUTPUT, RUN, OneOrder, rows_by_order, usual_column
+from jaxeval.data.presentation_orders import (
+    ITEM,
+    JUDGE,
+    OUTPUT,
+    RUN,
+    SHOWN_FIRST,
+    OneOrder,
+    rows_by_order,
+    usual_column,
+)
 from jaxeval.data.report import OutputsReport
 from jaxeval.data.table_files import naming, read_as, read_whole_table
 from jaxeval.errors import DataError
 from jaxeval.execution.signatures import with_options_of
-from jaxeval.tables.shown import ROWS_OF_DATA, Shown, View
+from jaxeval.tables.shown import ROWS_OF_DATA, Answer, Shown
 from jaxeval.wording import named
 
-#: Names of columns of the order shown, taken if the user names none.
-SHOWN_FIRST = ("shown_first", "order", "swapped", "presentation_order")
 _BATTLE = ["judge", "item", "model_a", "model_b", "run"]
 _OWN = (*_BATTLE, "verdict", "verdict_a_first", "verdict_b_first", "confidence", "score_a", "score_b")
 _SIDES = np.array(["model_a", "model_b"], object)
@@ -71,9 +78,9 @@ class JudgeOutputs(Shown):
     human: pd.DataFrame | None
     report: OutputsReport
 
-    def _shown(self) -> View:
+    def _shown(self) -> Answer:
         title = f"JudgeOutputs: {str(self.report).splitlines()[0]}"
-        return View(title, self.battles.head(ROWS_OF_DATA), n_rows=len(self.battles))
+        return Answer(title, self.battles.head(ROWS_OF_DATA), n_rows=len(self.battles))
 
     @property
     def judges(self) -> list[Any]:
@@ -121,8 +128,8 @@ class JudgeOutputs(Shown):
             judge: column of judges; by default "judge" if there. Without it, there is one judge.
             run: column of repeated runs; by default "run" if there.
             shown_first: column of the order: the name of the model that was shown first; or "model_a" and "model_b",
-                "AB" and "BA", "original" and "swapped"; or true and false, in a column with "swap" in its name. By
-                default "shown_first", "order" or "swapped" if there.
+                "AB" and "BA", "original" and "swapped", 1 and 2; or true and false, in a column with "swap" in its
+                name. By default "shown_first", "order" or "swapped" if there.
             labels: what other verdicts mean: "model_a" is the side shown first, "model_b" the other, as in
                 ``{"1": "model_a", "2": "model_b", "0": "tie"}``.
             criteria: the criteria that count. By default those that most replies of the judge have; a reply with other

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from ast import literal_eval
 from functools import lru_cache
 from math import isfinite, nan
 from typing import Any, NamedTuple
@@ -18,23 +19,39 @@ from jaxeval.data.labels import unspaced
 MOST_CHARACTERS = 1_000_000
 #: Keys of a verdict in JSON, in folded spelling. A number under one of them counts only if none has words.
 _VERDICT = (
-    "verdict", "finalverdict", "preference", "overallpreference", "winner", "choice", "decision", "better", "judgment",
-    "judgement", "correct", "label", "result", "score", "rating", "grade", "answer",
+    "verdict", "finalverdict", "prediction", "preference", "overallpreference", "winner", "choice", "decision",
+    "better", "judgment", "judgement", "correct", "label", "result", "score", "rating", "grade", "answer",
 )  # fmt: skip
 _STEMS = ("scores", "score", "", "completion", "response", "answer", "assistant", "model", "output")
 _NUMBER_OF_CRITERION = ("score", "rating", "value")
+#: Keys of a list of sides, the best one first.
+_RANKING = ("ranking", "rankings", "rank", "ranks", "order")
+#: Keys of numbers that are no scores, in folded spelling.
+_NO_SCORES = ("confidence", "item", "id", "run", "seed", "tokens", "time", "length", "turn", "model", "version")
 _OBJECT = re.compile(r"\{\s*(?:[\"“”„]|\})")
 _BRACKETS = re.compile(r"\[\[([^\[\]\n]{1,60})\]\]")
 #: A line that names the verdict and ends after it.
 _NAMED = re.compile(
-    r"(?:\W*(?:my|the|final|overall|verdict|winner|preference|choice|decision|rating|score|grade|judge?ment|is)\b)+"
-    r"\W*:\s*(.{1,60})$",
+    r"(?:\W*(?:my|the|final|overall|verdict|winner|preference|preferred|choice|decision|prediction|rating|score|grade|"
+    r"judge?ment|answer|response|output|completion|correct|better|best|is)\b)+\W*:\s*(.{1,60})$",
     re.IGNORECASE,
+)
+#: A line of its own that grades an answer, and one that states confidence, as in the prompt of arXiv:2501.14249.
+_GRADED = re.compile(
+    r"^\W*(?:correct|prediction|verdict|judge?ment)\W*:\W*(\w[\w ]{0,30}?)\W*$", re.IGNORECASE | re.MULTILINE
+)
+_SURE = re.compile(r"^\W*confidence\W*:\W*(\d+(?:\.\d+)?\s*%?)\W*$", re.IGNORECASE | re.MULTILINE)
+#: A line of two scores, of the side shown first and of the other.
+_TWO_SCORES = re.compile(
+    r"^[\s*_]*(\d+(?:\.\d+)?)(?:\s*/\s*(10|100|5))?(?:\s*[,;]\s*|\s+)(\d+(?:\.\d+)?)(?:\s*/\s*(10|100|5))?\W*$"
 )
 # A comma before the end of a list or an object is one too many; text within quotes stays.
 _TRAILING_COMMA = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")|,(?=\s*[}\]])', re.DOTALL)
 _STRAIGHT = str.maketrans("“”„", '"""')
 _LONGEST_WORD = 60
+_N_SIDES = 2
+#: A criterion's name with the side after it.
+_OF_SIDE = re.compile(r"^(.*\w)[\s_-]+(a|b)$", re.IGNORECASE)
 #: Where a model's reasoning begins and ends.
 _THINKING = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
 EMPTY = "empty"
@@ -56,6 +73,7 @@ class Reply(NamedTuple):
     repaired: bool = False  # commas before a closing bracket, or typographic quotes, were mended
     second: str = ""  # a verdict in brackets besides the one in JSON
     reasoned: bool = False  # the model's reasoning stood before the answer, and was cut
+    unused: tuple[str, ...] = ()  # keys of numbers that look like scores, and are not read
 
 
 class _OddReply(ValueError):  # noqa: N818
@@ -109,14 +127,57 @@ def _of_text(text: str) -> Reply:
         return said._replace(second=word) if said.word else said._replace(word=word)
     if words:
         return Reply(word=word)
+    ranked = _of_ranks(text)
+    if ranked is not None:
+        return ranked
     if broken:
         raise _OddReply(broken)
-    last = text[text.rfind("\n") + 1 :].strip().strip("*_`\"'. ")
+    lines = [line for line in text.splitlines() if line.strip()]
+    for line in dict.fromkeys((lines[0], lines[-1])):
+        scored = _TWO_SCORES.match(line)
+        if scored and scored[2] == scored[4]:
+            return Reply(scores=({"score": float(scored[1])}, {"score": float(scored[3])}))
+    last = lines[-1].strip().strip("*_`\"'. ")
     named = _NAMED.match(last) if len(last) <= 2 * _LONGEST_WORD else None
     word = (named[1] if named else last).strip("*_`\"'. ")
+    graded = {unspaced(found.casefold()): found for found in _GRADED.findall(text)}
+    if graded and named is None:
+        if len(graded) > 1:
+            raise _OddReply(SEVERAL)
+        stated = _SURE.findall(text)
+        return Reply(next(iter(graded.values())), *_confidence(stated[-1] if stated else None))
     if len(word) > _LONGEST_WORD:
         raise _OddReply("prose without a verdict")
     return Reply(word=word)
+
+
+def _of_ranks(text: str) -> Reply | None:
+    """What a list of sides with their ranks says, as the prompts of AlpacaEval ask for it; None for other text."""
+    if not (text.startswith("[") and text.endswith("]") and "rank" in text):
+        return None
+    for read in (json.loads, literal_eval):
+        try:
+            rows = read(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+        if isinstance(rows, list) and all(isinstance(row, dict) for row in rows):
+            ranks = {str(row.get("model", row.get("name", row.get("id", "")))): row.get("rank") for row in rows}
+            return Reply(word=_best(ranks)) if len(ranks) == len(rows) else None
+    return None
+
+
+def _best(ranks: dict[Any, Any]) -> str:
+    """The side with the first rank, or a tie."""
+    side = {"1": "A", "2": "B"}
+    if len(ranks) != _N_SIDES or any(
+        isinstance(rank, bool) or not isinstance(rank, int | float) for rank in ranks.values()
+    ):
+        raise _OddReply("a ranking of other than two sides")
+    (one, first), (other, second) = ranks.items()
+    if first == second:
+        return "tie"
+    name = str(one if first < second else other)
+    return side.get(name[-1:], name)
 
 
 def _of_json(text: str) -> tuple[Reply | None, str, str]:
@@ -182,17 +243,77 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_number
 def _of_object(value: dict[Any, Any]) -> Reply | None:
     """What an object says; None if it has no known key."""
     there = _there(value)
-    scores = _scores(there)
-    if scores is None and isinstance(there.get("scores"), dict):
-        scores = _scores(_there(there["scores"]))
+    scores, used = _scores(there), set[str]()
+    if scores is not None:
+        used = {f"{stem}{side}" for stem in _STEMS for side in "ab"}
+    elif isinstance(there.get("scores"), dict):
+        scores, used = _scores(_there(there["scores"])), {"scores"}
+        if scores is None:
+            scores, _ = _by_criterion(there["scores"])
+    if scores is None:
+        scores, used = _by_criterion(value)
     given = [there[key] for key in _VERDICT if key in there and isinstance(there[key], str | int | float)]
     words = {word.strip().casefold(): word.strip() for word in given if isinstance(word, str) and word.strip()}
     if len(words) > 1:
         raise _OddReply("JSON with several verdicts that differ")
     word = next(iter(words.values()), "") or next((str(number) for number in given if not isinstance(number, str)), "")
+    if not word:
+        word = next((_ranked(there[key]) for key in _RANKING if isinstance(there.get(key), list | dict)), "")
     if not word and scores is None:
         return None
-    return Reply(word[: 2 * _LONGEST_WORD], *_confidence(there.get("confidence")), scores)
+    of_verdict = {*_VERDICT, *_RANKING} if not words or scores is not None else {*_RANKING}
+    names = [(str(name)[:_LONGEST_WORD], entry) for name, entry in value.items()]
+    unused = tuple(name for name, entry in names if _folded(name) not in used | of_verdict and _is_score(name, entry))
+    return Reply(word[: 2 * _LONGEST_WORD], *_confidence(there.get("confidence")), scores, unused=unused)
+
+
+def _ranked(value: list[Any] | dict[str, Any]) -> str:
+    """The first side of a list of sides, or the side with the first rank."""
+    if isinstance(value, dict):
+        return _best(value)
+    if value and all(isinstance(entry, str) for entry in value):
+        return str(value[0])
+    return ""
+
+
+def _is_score(name: Any, entry: Any) -> bool:
+    """Whether an entry of an object looks like a score: a number, or numbers by name."""
+    if isinstance(entry, dict):
+        return any(_is_score(key, own) for key, own in entry.items())
+    key = _folded(str(name)[:_LONGEST_WORD])
+    return type(entry) in (int, float) and not any(word in key for word in _NO_SCORES)
+
+
+def _by_criterion(value: dict[Any, Any]) -> tuple[tuple[Criteria, Criteria] | None, set[str]]:
+    """Scores of both sides under keys of criteria: {"clarity": {"A": 8, "B": 6}} or {"clarity_A": 8, "clarity_B": 6}.
+
+    Also the folded keys that hold them.
+    """
+    sides: tuple[dict[str, Any], dict[str, Any]] = {}, {}
+    used = set[str]()
+    for name, entry in value.items():
+        name = str(name)[:_LONGEST_WORD]
+        criterion = isinstance(entry, dict) and _folded(name) not in _RANKING
+        own = {_side_of(key): score for key, score in entry.items()} if criterion else {}
+        if own.keys() == {"a", "b"} and len(own) == len(entry):
+            used.add(_folded(name))
+            for side, letter in zip(sides, "ab", strict=True):
+                side[name] = own[letter]
+        ending = _OF_SIDE.match(name)
+        if ending and type(entry) in (int, float):
+            used.add(_folded(name))
+            sides["ab".index(ending[2].casefold())][ending[1]] = entry
+    if not used:
+        return None, used
+    if {spelled(name) for name in sides[0]} != {spelled(name) for name in sides[1]}:
+        raise _OddReply("scores of one side only")
+    return (_criteria(sides[0]), _criteria(sides[1])), used
+
+
+def _side_of(key: Any) -> str:
+    """Return "a" or "b" for a key that names a side, and "?" with the key for another one."""
+    name = _folded(str(key)[:_LONGEST_WORD])
+    return name[-1:] if name[-1:] in ("a", "b") and name[:-1] in _STEMS else f"?{name}"
 
 
 def _there(value: dict[Any, Any]) -> dict[str, Any]:

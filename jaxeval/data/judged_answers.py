@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import pandas as pd
@@ -32,13 +32,15 @@ from jaxeval.data.report import AnswersReport, MissingJudgment
 from jaxeval.data.table_files import read_as
 from jaxeval.errors import DataError
 from jaxeval.execution.signatures import with_options_of
-from jaxeval.tables.shown import ROWS_OF_DATA, Shown, View
+from jaxeval.tables.shown import ROWS_OF_DATA, Answer, Shown
 from jaxeval.wording import counted, did_you_mean
 
 #: Names of columns that are taken if the user names none.
 DEFAULT_LABEL = ("human", "label")
 DEFAULT_JUDGMENT = ("judgment", "verdict")
 ONLY_MODEL = "all answers"
+#: How labelled answers were chosen: a random part of the answers; by their label; or of another model or day.
+CalibrationSampling = Literal["random", "by label", "borrowed"]
 
 
 class Covariate(NamedTuple):
@@ -54,7 +56,8 @@ class JudgedAnswers(Shown):
 
     ``judgment`` (N, M, J) is 1 for right and 0 for wrong, or a score; it is the mean over the runs of a judge, and NaN
     where there is none. ``label`` (N, M) is the human label, 1 or 0, NaN where there is none. ``answered`` (N, M) says
-    whether the model has an answer to the item, judged or not. Items and models are sorted.
+    whether the model has an answer to the item, judged or not. Items and models are sorted. ``sampling`` says how the
+    labelled answers were chosen, where that is known: `split` draws them at random.
 
     Examples:
         >>> import jaxeval
@@ -77,13 +80,14 @@ class JudgedAnswers(Shown):
     answer: Int  # (N, M) number of the answer; models that gave the same answer to an item share a judgment
     covariates: Mapping[str, Covariate] = field(repr=False)
     report: AnswersReport
+    sampling: CalibrationSampling | None = None
 
-    def _shown(self) -> View:
+    def _shown(self) -> Answer:
         item, model = np.divmod(np.arange(min(self.label.size, ROWS_OF_DATA)), max(len(self.models), 1))
         columns = {"item": self.items[item], "model": self.models[model], "label": self.label[item, model]}
         judgments = pd.DataFrame(self.judgment[item, model], columns=self.judges)
         table = pd.concat([pd.DataFrame(columns), judgments], axis=1)
-        return View(f"JudgedAnswers: {self.report}", table, n_rows=self.label.size)
+        return Answer(f"JudgedAnswers: {self.report}", table, n_rows=self.label.size)
 
     @classmethod
     def from_pandas(
@@ -178,7 +182,7 @@ class JudgedAnswers(Shown):
             judge_number, judges = _codes(frame, judge, pd.Index([]))
         rows = np.tile(np.arange(len(frame)), len(judgments))
         read = [_judgments(frame[c], c, positive, threshold, unparsed == "drop") for c in judgments]
-        value, unread = (np.concatenate(parts) for parts in zip(*read, strict=True))
+        value, unread = (np.concatenate(parts) for parts in list(zip(*read, strict=True))[:2])
         spot = place[rows] * len(judges) + judge_number
         _reject_repeats(frame, spot, rows, [c for c in (item, model, judge) if c], run)
 
@@ -208,7 +212,7 @@ class JudgedAnswers(Shown):
             answered=np.isin(np.arange(shape[0] * shape[1]), place).reshape(shape),
             answer=np.arange(shape[0] * shape[1]).reshape(shape),
             covariates={name: _covariate(frame, name, place, shape) for name in keep},
-            report=AnswersReport(read_as=told_renames(renamed)),
+            report=AnswersReport(read_as=(*told_renames(renamed), *(told for *_, told in read if told))),
         )  # fmt: skip
         if answer is not None:
             answers = replace(answers, answer=_answers(answers, frame[answer], answer, place))
@@ -246,13 +250,14 @@ class JudgedAnswers(Shown):
         """The items that a mask (N,), or item numbers, select; models and judges stay."""
         kept = {name: Covariate(c.levels, c.number[items]) for name, c in self.covariates.items()}
         names = ("items", "judgment", "label", "answered", "answer")
-        part = replace(self, covariates=kept, **{name: getattr(self, name)[items] for name in names})
+        part = replace(self, covariates=kept, sampling=None, **{name: getattr(self, name)[items] for name in names})
         return replace(part, report=part._counts())
 
     def split(self, calibration_share: float, seed: int = 0) -> tuple[JudgedAnswers, JudgedAnswers]:
         """Calibration and test items, drawn at random.
 
         It serves to study an estimator on labelled data: the labels of the test items are the truth to compare with.
+        The calibration is marked as a random part, so that `judge_accuracy` need not be told.
 
         Raises:
             ValueError: the share is not between 0 and 1, or leaves no calibration or no test items.
@@ -267,10 +272,17 @@ class JudgedAnswers(Shown):
                 "calibration or none for the test"
             )
         calibration, test = (self.take(np.sort(part)) for part in (order[:n], order[n:]))
-        return calibration, test
+        return replace(calibration, sampling="random"), test
 
-    def by_label(self) -> tuple[JudgedAnswers, JudgedAnswers]:
-        """Calibration: the answers with a human label; and test: those without. People must label a random sample.
+    def by_label(self, sampling: CalibrationSampling | None = None) -> tuple[JudgedAnswers, JudgedAnswers]:
+        """Calibration: the answers with a human label; and test.
+
+        The test are the answers without a label. But where people chose answers "by label", or nobody knows (None),
+        the test are all answers, as those without a label are then no sample of all: where people labelled as many
+        wrong answers as right ones, few wrong ones are left.
+
+        Args:
+            sampling: how the labelled answers were chosen, as in `judge_accuracy`, which the calibration tells it.
 
         Raises:
             DataError: no answer has a human label, or all answers have one.
@@ -288,7 +300,10 @@ class JudgedAnswers(Shown):
         for part, what in zip(parts, ("no answer has a human label", "all answers have a human label"), strict=True):
             if not len(part.items):
                 raise DataError(f"{what}: to correct a judge's scores, people must label some answers and not all")
-        return parts[0], parts[1]
+        test = (
+            parts[1] if sampling in ("random", "borrowed") else replace(self, label=np.full(self.label.shape, np.nan))
+        )
+        return replace(parts[0], sampling=sampling), test
 
     def covariate(self, name: str) -> Covariate:
         """A column that was kept with the answers.
@@ -362,16 +377,18 @@ def _codes(frame: pd.DataFrame, column: str | None, default: pd.Index) -> tuple[
     return factorize_sorted(frame[column], column)
 
 
-def _judgments(column: pd.Series, name: str, positive: Any, threshold: float | None, drop: bool) -> tuple[Float, Bool]:
-    """(rows,) judgments, NaN where missing, and (rows,) which are replies that cannot be read."""
-    unread = np.zeros(len(column), bool)
+def _judgments(
+    column: pd.Series, name: str, positive: Any, threshold: float | None, drop: bool
+) -> tuple[Float, Bool, str]:
+    """(rows,) judgments, NaN where missing, (rows,) which are replies that cannot be read, and what is to be told."""
+    unread, told = np.zeros(len(column), bool), ""
     if positive is not None:
         values = _two_valued(column, positive)
     elif holds_text(column):
-        values, unread = replied_grades(column, drop)
+        values, unread, told = replied_grades(column, drop)
     else:
         values = finite_or_nan(column, name)
-    return values if threshold is None else np.where(np.isnan(values), np.nan, values >= threshold), unread
+    return values if threshold is None else np.where(np.isnan(values), np.nan, values >= threshold), unread, told
 
 
 def _labels(column: pd.Series, name: str, positive: Any) -> Float:

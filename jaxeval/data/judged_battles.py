@@ -27,7 +27,7 @@ from jaxeval.data.nested_columns import with_fields, within
 from jaxeval.data.presentation_orders import JUDGE, OneOrder, orders_in_rows, usual_column
 from jaxeval.data.report import JudgedReport
 from jaxeval.errors import DataError
-from jaxeval.tables.shown import ROWS_OF_DATA, Shown, View
+from jaxeval.tables.shown import ROWS_OF_DATA, Answer, Shown
 from jaxeval.wording import counted, did_you_mean
 
 HardLabel = Literal["scores", "verdict"]
@@ -79,12 +79,12 @@ class JudgedBattles(Shown):
     hard_label: HardLabel = "scores"
     label_coding: Labels | None = None  # what human labels and verdicts mean, as the user gave it
 
-    def _shown(self) -> View:
+    def _shown(self) -> Answer:
         first = slice(None, ROWS_OF_DATA)
         columns = {"model_a": self.models[self.model_a[first]], "model_b": self.models[self.model_b[first]]}
         columns |= {name: getattr(self, name)[first] for name in ("score_difference", "human", "judge")}
         title = f"JudgedBattles: {self.report}"
-        return View(title, pd.DataFrame(columns), f"judge: {self.judge_name}", n_rows=self.n_battles)
+        return Answer(title, pd.DataFrame(columns), f"judge: {self.judge_name}", n_rows=self.n_battles)
 
     @classmethod
     def from_pandas(

@@ -70,7 +70,8 @@ def read_judged_scores(
             frame["score"] = frame["score"].astype(float)
         answers = JudgedAnswers.from_pandas(
             frame.assign(**{human: _labels(frame[human], human)}),
-            judgment="score", label=human, model="model", item="item", judge=judge, keep=tuple(keep),
+            judgment="score", label=human, model="model", item="item", judge=judge,
+            keep=tuple(dict.fromkeys([*keep, *(["cluster"] if "cluster" in frame else [])])),
             run="trial" if "trial" in frame else None, missing=_MISSING[missing],
         )  # fmt: skip
         lacking = int((~answers.answered).sum())
@@ -118,10 +119,10 @@ def _reject_repeats(frame: pd.DataFrame, judge: str | None) -> None:
 
 
 def _reject_groups(frame: pd.DataFrame) -> None:
-    """Raise DataError if scores have benchmarks, clusters or weights, which judged scores do not take."""
-    given = [role for role in ("benchmark", "cluster", "weight") if role in frame and len(frame[role].unique()) > 1]
+    """Raise DataError if scores have benchmarks or weights, which judged scores do not take."""
+    given = [role for role in ("benchmark", "weight") if role in frame and len(frame[role].unique()) > 1]
     if given:
         raise DataError(
             f"the table has a {' and a '.join(given)} column, but scores that human labels correct take none: all "
-            "items count alike, and are drawn one by one. Drop the column, or rate its groups separately (--by)"
+            "items count alike. Drop the column, or rate its groups separately (--by)"
         )

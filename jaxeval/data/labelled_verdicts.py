@@ -22,9 +22,21 @@ from jaxeval.data.columns import (
 )
 from jaxeval.data.human_labels import agreed, human_labels_of, targets_of
 from jaxeval.data.judge_outputs import JudgeOutputs
+from jaxeval.data.label_scales import PAIRS, LabelScale
 from jaxeval.data.labels import Labels, Sides, read_labels
-from jaxeval.data.presentation_orders import ITEM, JUDGE, RUN, pairs_of, second_side_first, usual_column
+from jaxeval.data.presentation_orders import (
+    ITEM,
+    JUDGE,
+    RUN,
+    numbered_orders,
+    order_columns,
+    pairs_of,
+    second_side_first,
+    told_apart,
+    usual_column,
+)
 from jaxeval.errors import DataError
+from jaxeval.statistics.krippendorff import label_counts
 from jaxeval.wording import counted
 
 _HUMAN = ("human", "human_pref", "human_label")
@@ -52,17 +64,19 @@ class LabelledVerdicts:
     confidence: Float  # (N, J) in [0, 1]; NaN where none was stated
     longer: Float  # (N,) 1 if the first model's answer is longer, -1 if the second's is, 0 if neither; NaN if unknown
     notes: list[str]
+    scale: LabelScale = PAIRS
+    answers_of: NDArray[np.intp] | None = None  # (N,) number of the model whose single answer was labelled
 
     @property
     def people(self) -> Float:
         """(N,) what most people say, a tie if they are split; NaN without a label."""
-        return _majority(self.human)
+        return most_frequent(self.human, self.scale)
 
     @property
     def panel(self) -> Float:
         """(N,) what most judges say, a tie if they are split; NaN if a judge has no verdict."""
         whole = ~np.isnan(self.verdict).any(1)
-        return np.where(whole, _majority(self.verdict), np.nan)
+        return np.where(whole, most_frequent(self.verdict, self.scale), np.nan)
 
     @classmethod
     def of(
@@ -107,12 +121,13 @@ class _Reader:
         self.frame, self.coding, self.item = frame, coding, item
         self.models, self.first, self.second = encode_models(frame, *sides)
         self.sides, self.notes = sides, list[str]()
+        self.told_apart = ""  # what a column that tells repeated rows apart may be
 
     def read(
         self, human: Any, judges: Sequence[str] | None, shown_first: str | None, lengths: tuple[str, str] | None
     ) -> LabelledVerdicts:
         frame, n = self.frame, len(self.frame)
-        _refuse_columns_twice(judges, "judge", "judges=, --judges")
+        refuse_columns_twice(judges, "judge", "judges=, --judges")
         items = np.arange(n) if self.item is None else factorize_sorted(frame[self.item], self.item)[0]
         if judges is not None:
             names, judge = list(judges), np.zeros(n, np.intp)
@@ -133,7 +148,16 @@ class _Reader:
                 unit, turned = pairs_of(items, self.first, self.second, len(self.models))
                 # If rows write a pair in both ways, the battle has it in the order of names, whatever comes first.
                 flipped = (np.bincount(unit, turned) > 0)[unit] & (self.first > self.second)
-            self._refuse_repeats(unit, judge)
+            cell = (unit * (judge.max() + 1) + judge) * 2 + flipped
+            if shown_first is None and self.item is not None and usual_column(frame, None, RUN) is None:
+                found, is_order = order_columns(frame, cell, [*self.sides, "verdict", self.item, column, *_ORDERS])
+                self.told_apart = "" if is_order or not found else told_apart(found)
+                if is_order:
+                    shown_first = found[0]
+                    numbers = numbered_orders(frame[shown_first])
+                    of_words = f" ({numbers})" if numbers else ""
+                    self.notes.append(f"column {shown_first!r}: read as the side shown first{of_words}")
+            self._refuse_repeats(unit, judge, shown_first)
         first, second = np.where(flipped, [self.second, self.first], [self.first, self.second])
         start = np.unique(unit, return_index=True)[1]
         read = self._verdicts(judges, shown_first, unit, flipped, judge, len(names))
@@ -149,14 +173,18 @@ class _Reader:
             raise DataError("no battle has a verdict of a judge")
         return whole
 
-    def _refuse_repeats(self, unit: NDArray[np.intp], judge: NDArray[np.intp]) -> None:
-        again = pd.Series(unit * (judge.max() + 1) + judge).duplicated().to_numpy()
+    def _refuse_repeats(self, unit: NDArray[np.intp], judge: NDArray[np.intp], shown_first: str | None) -> None:
+        cell = unit * (judge.max() + 1) + judge
+        if shown_first in self.frame:  # a battle has two orders
+            cell = 2 * cell + self._b_first(str(shown_first))
+        again = pd.Series(cell).duplicated().to_numpy()
         if again.any() and usual_column(self.frame, None, RUN) is None:
             row = int(again.argmax())
             raise DataError(
                 f"{counted(again.sum(), 'row repeats', 'rows repeat')} a judge's verdict on an item and pair (first in "
-                f"row {row}; rows count from 0). If they are repeated runs, number them in a column {RUN[0]!r}; if "
-                "they are different battles, name another column of items (item=, --item)"
+                f"row {row}; rows count from 0). {self.told_apart}If they are repeated "
+                f"runs, number them in a column {RUN[0]!r}; if they are different battles, name another column of "
+                "items (item=, --item)"
             )
 
     def _verdicts(
@@ -208,12 +236,14 @@ class _Reader:
         """(N, 2) verdicts by the order in which they were given; NaN in the other order, and if no order is known."""
         orders = np.full((len(verdict), 2), np.nan)
         if shown_first is not None:
-            b_first = np.zeros(len(verdict), bool)
-            if shown_first != self.sides[0]:
-                require_column(self.frame, shown_first)
-                b_first = second_side_first(self.frame[shown_first], self.models, self.first, self.second)
-            orders[np.arange(len(verdict)), b_first.astype(int)] = verdict
+            orders[np.arange(len(verdict)), self._b_first(shown_first).astype(int)] = verdict
         return orders
+
+    def _b_first(self, shown_first: str) -> Bool:
+        if shown_first == self.sides[0]:
+            return np.zeros(len(self.frame), bool)
+        require_column(self.frame, shown_first)
+        return second_side_first(self.frame[shown_first], self.models, self.first, self.second)
 
     def _longer(self, lengths: tuple[str, str] | None) -> Float:
         names = lengths or (_LENGTHS if set(_LENGTHS) <= set(self.frame.columns) else None)
@@ -235,7 +265,7 @@ class _Reader:
             return None, np.full((n, 0), np.nan)
         if isinstance(human, str) or (isinstance(human, Sequence) and all(isinstance(x, str) for x in human)):
             columns = [human] if isinstance(human, str) else list(human)
-            _refuse_columns_twice(columns, "rater", "human=, --human")
+            refuse_columns_twice(columns, "rater", "human=, --human")
             both = next((name for name in columns if name in verdicts), None)
             if both is not None:
                 raise DataError(
@@ -303,16 +333,23 @@ class _Reader:
         return names, labels
 
 
-def _refuse_columns_twice(columns: Sequence[str] | None, role: str, option: str) -> None:
+def refuse_columns_twice(columns: Sequence[str] | None, role: str, option: str) -> None:
+    """Raise an error where a column is named twice as a ``role``."""
     again = next((name for k, name in enumerate(columns or ()) if name in list(columns or ())[:k]), None)
     if again is not None:
         raise DataError(f"column {again!r} is named twice as a {role} ({option}): name it once")
 
 
-def _majority(labels: Float) -> Float:
-    """(N,) the verdict that most of the (N, K) labels give, a tie if they are split; NaN without a label."""
-    row, column = np.nonzero(~np.isnan(labels))
-    return agreed(row, labels[row, column], len(labels), "majority")[0]
+def most_frequent(labels: Float, scale: LabelScale) -> Float:
+    """(N,) the most frequent of (N, K) labels; of several, the label that names no side, if the scale has one."""
+    codes = np.where(np.isnan(labels), -1, np.searchsorted(scale.values, labels))
+    counts = label_counts(codes, len(scale.values))
+    first = counts == counts.max(1, keepdims=True)
+    split = np.nan
+    if scale.has_middle:
+        split = 0.5
+    values = np.where(first.sum(1) == 1, np.array(scale.values)[first.argmax(1)], split)
+    return np.where(counts.sum(1) > 0, values, np.nan)
 
 
 def family_of(names: Sequence[Any], families: Mapping[Any, str] | None) -> NDArray[Any]:

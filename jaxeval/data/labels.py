@@ -43,10 +43,10 @@ _TIES = {
     **dict.fromkeys(["both bad", "bothbad"], _BOTH_BAD),
 }
 #: A strong preference counts as three: arXiv:2406.11939, section 5.
-_STRONG = 3.0
+STRONG = 3.0
 _GRADES = {
-    "a>>b": Result(1.0, _STRONG), "a>b": _A, "a=b": _TIE, "b=a": _TIE, "b>a": _B, "b>>a": Result(0.0, _STRONG),
-    "a<<b": Result(0.0, _STRONG), "a<b": _B, "b<a": _A, "b<<a": Result(1.0, _STRONG),
+    "a>>b": Result(1.0, STRONG), "a>b": _A, "a=b": _TIE, "b=a": _TIE, "b>a": _B, "b>>a": Result(0.0, STRONG),
+    "a<<b": Result(0.0, STRONG), "a<b": _B, "b<a": _A, "b<<a": Result(1.0, STRONG),
 }  # fmt: skip
 #: Families of words for the sides in the files of others; each takes any of the words above for ties.
 _FAMILIES: dict[str, dict[str, Result]] = {
@@ -75,6 +75,7 @@ SPOKEN: dict[str, Result] = {
        for word, result in _FAMILIES[f"the sides {name}"].items()},
     **_GRADES,
 }  # fmt: skip
+_LETTER = re.compile(r"^(.*?)\(([abc])\)$")
 _SIGNS = re.compile(r"\s*([<>=]+)\s*")
 _NAMES = "names of the winners"
 #: Numbers that two codings read in opposite ways.
@@ -201,8 +202,13 @@ def read_labels(
 def spoken_results(words: Sequence[str], labels: Mapping[Any, str] | None) -> list[Result | None]:
     """What each word that a judge printed means for the side shown first, by ``labels``, then by `SPOKEN`; or None."""
     own = {_form(label): STANDARD[word] for label, word in (labels or {}).items()}
-    of_word = {word: own.get(_form(word)) or SPOKEN.get(unspaced(_key(word))) for word in set(words)}
+    of_word = {word: own.get(_form(word)) or SPOKEN.get(unspaced(_lettered(_key(word)))) for word in set(words)}
     return [of_word[word] for word in words]
+
+
+def _lettered(key: str) -> str:
+    """A word without the brackets about its letter: "output (a)" is "output a"."""
+    return _LETTER.sub(r"\1\2", key).strip()
 
 
 def check_labels(labels: Any, option: str = "labels") -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -26,12 +26,18 @@ OUTPUT = (
     "output", "judge_output", "raw_judge_output", "raw_output", "reply", "judge_reply", "judge_response", "raw",
     "completion", "generated_text",
 )  # fmt: skip
+_N_ORDERS = 2
 _SEPARATE = "take rows as battles of their own with one_order='separate' (on the command line --one-order separate)"
 _A_FIRST = ("model_a", "a", "ab", "a_first", "original", "first", "false", "0", "0.0")
 _B_FIRST = ("model_b", "b", "ba", "b_first", "swapped", "reversed", "second", "true", "1", "1.0")
 _WORDS = {folded(word): which for which, words in enumerate((_A_FIRST, _B_FIRST)) for word in words}
 #: These values say nothing about the order, unless the name of their column does.
 _OF_SWAPS = {"false", "true", "0", "1", "0.0", "1.0", "first", "second"}
+#: Names of columns of the order shown, that are taken if the user names none.
+SHOWN_FIRST = ("shown_first", "order", "swapped", "presentation_order", "position", "presentation")
+#: Two values that number the two orders, the usual order first.
+_NUMBERED = ({"0", "1"}, {"1", "2"})
+_SPEAK_OF_ORDER = ("order", "swap", "position", "presentation", "shown", "flip")
 
 
 def usual_column(frame: pd.DataFrame, given: str | None, usual: Sequence[str]) -> str | None:
@@ -61,6 +67,8 @@ def pairs_of(item: NDArray[np.intp], first: NDArray[np.int32], second: NDArray[n
 def second_side_first(column: pd.Series, models: pd.Index, first: NDArray[np.int32], second: NDArray[np.int32]) -> Bool:
     """(N,) whether the second model of a row was shown first, by a column of names, or of words such as "swapped".
 
+    Of the numbers 1 and 2, or 0 and 1, the smaller one is the order with the first model first.
+
     Raises:
         DataError: values are missing, name neither side, or can be read in two ways.
     """
@@ -69,6 +77,9 @@ def second_side_first(column: pd.Series, models: pd.Index, first: NDArray[np.int
     codes, found = pd.factorize(column)
     keys = [folded(value) for value in found]
     known = [-1 if key in _OF_SWAPS and "swap" not in folded(name) else _WORDS.get(key, -1) for key in keys]
+    numbers = [_number_or_word(value) for value in found]
+    if set(numbers) in _NUMBERED and "swap" not in folded(name):
+        known = [int(key == max(numbers)) for key in numbers]
     by_word = np.array(known, int)[codes]
     named = models.get_indexer(pd.Index(found, dtype=object))[codes]
     by_name = np.select([(named >= 0) & (named == second), (named >= 0) & (named == first)], [1, 0], -1)
@@ -78,8 +89,8 @@ def second_side_first(column: pd.Series, models: pd.Index, first: NDArray[np.int
         raise DataError(
             f"column {name!r} does not say which side was shown first in {counted(odd.sum(), 'row')}"
             f"{first_place(odd)}: {str(value)[:60]!r}; known are the name of one of the two models, 'model_a' and "
-            "'model_b', 'AB' and 'BA', 'original' and 'swapped', and, in a column with 'swap' in its name, true and "
-            "false"
+            "'model_b', 'AB' and 'BA', 'original' and 'swapped', 1 and 2 or 0 and 1, and, in a column with "
+            "'swap' in its name, true and false"
         )
     unsure = (by_word >= 0) & (by_name >= 0) & (by_word != by_name)
     if unsure.any():
@@ -88,6 +99,51 @@ def second_side_first(column: pd.Series, models: pd.Index, first: NDArray[np.int
             f"{counted(unsure.sum(), 'row')}{first_place(unsure)}: give the models other names"
         )
     return np.where(by_name >= 0, by_name, by_word) == 1
+
+
+def numbered_orders(column: pd.Series) -> str:
+    """How the two numbers of the orders in a column are read, in words; "" for a column of words or names."""
+    numbers = sorted({_number_or_word(value) for value in column.dropna().unique()})
+    return f"{numbers[0]} as model_a shown first, {numbers[1]} as model_b" if set(numbers) in _NUMBERED else ""
+
+
+def order_columns(frame: pd.DataFrame, cell: NDArray[np.intp], besides: Sequence[str | None]) -> tuple[list[str], bool]:
+    """The columns whose two values tell the rows of each ``cell`` (N,) apart, and whether the first is surely an order.
+
+    Most cells have both values, and none has one twice. Words such as AB and BA are an order, and so are numbers in a
+    column whose name speaks of one: other numbers may count turns or runs.
+    """
+    if 2 * pd.Series(cell).duplicated(keep=False).sum() <= len(cell):
+        return [], False
+    sure, maybe = list[str](), list[str]()
+    for name in [name for name in map(str, frame.columns) if name not in besides]:
+        try:
+            codes, values = pd.factorize(frame[name])
+        except TypeError:  # lists
+            continue
+        if len(values) != _N_ORDERS or (codes < 0).any() or pd.Series(2 * cell + codes).duplicated().any():
+            continue
+        words = {_number_or_word(value) for value in values}
+        spoken = {_WORDS.get(word) for word in words - _OF_SWAPS} == {0, 1}
+        numbers = words in _NUMBERED
+        if spoken or (numbers and any(part in folded(name) for part in _SPEAK_OF_ORDER)):
+            sure.append(name)
+        elif numbers:
+            maybe.append(name)
+    return [*sure, *maybe], bool(sure)
+
+
+def told_apart(columns: Sequence[str]) -> str:
+    """What columns that tell repeated rows apart may be, in words."""
+    name = columns[0]
+    return (
+        f"Column {name!r} tells them apart: if its two values are the orders, the first model being shown first in the "
+        f"first of them, say shown_first={name!r} (on the command line --shown-first {name}). "
+    )
+
+
+def _number_or_word(value: Any) -> str:
+    return folded(str(value).removesuffix(".0"))
 
 
 def rows_by_order(battle: NDArray[np.intp], b_first: Bool) -> NDArray[np.intp]:

@@ -26,6 +26,7 @@ class PublishedFormat(NamedTuple):
     further: tuple[str, ...]  # further columns that are read if they are there
     battles: Callable[[pd.DataFrame, str | None], pd.DataFrame]  # of a table and, if it names none, its baseline
     told: str  # how it is read, in words
+    reference: Callable[[pd.DataFrame, str | None], Any] | None = None  # of battles, the model that others met
 
 
 def published_format(names: Sequence[str]) -> PublishedFormat | None:
@@ -93,6 +94,23 @@ def _arena_hard(table: pd.DataFrame, baseline: str | None) -> pd.DataFrame:
     return _with_judge(pd.concat(both, ignore_index=True).drop(columns="model"))
 
 
+def _arena_hard_games(table: pd.DataFrame, baseline: str | None) -> pd.DataFrame:
+    """Rows of one game each; the baseline is A in the first one."""
+    game = numbers_or_nan(table["game"], "game")
+    reject_missing(np.isnan(game), "game")
+    is_first = game == game.min()
+    own, model = table["baseline"].astype(object), table["model"].astype(object)
+    own = own if baseline is None else own.fillna(baseline)
+    sides = {"model_a": own.where(is_first, model), "model_b": model.where(is_first, own)}
+    rest = table.rename(columns={"uid": "question_id", "score": "winner"}).drop(columns=["model", "baseline"])
+    return _with_judge(rest.assign(**sides, game=np.where(is_first, 1, 2)))
+
+
+def _baseline(battles: pd.DataFrame, _: str | None) -> Any:
+    """The baseline of Arena-Hard is A in the first game, and B in the second."""
+    return battles["model_a"].astype(object).where(battles["game"] == 1, battles["model_b"].astype(object))
+
+
 def _scores(row: int, games: Any) -> list[str | None]:
     """Grades of the games of a row: the baseline is A in the first game, and the model in the second."""
     if not hasattr(games, "__len__") or len(games) != _GAMES:
@@ -132,6 +150,7 @@ _FORMATS = (
         ("instruction", "dataset", "annotator"),
         _alpaca_eval,
         "the target is 2 minus the preference",
+        lambda battles, _: battles["model_a"],
     ),
     PublishedFormat(
         "Arena-Hard's judgments",
@@ -139,5 +158,14 @@ _FORMATS = (
         ("uid", "question_id", "category", "judge", "baseline"),
         _arena_hard,
         "two battles per row, one in each order",
+        _baseline,
+    ),
+    PublishedFormat(
+        "Arena-Hard's games",
+        ("model", "baseline", "game", "score"),
+        ("uid", "question_id", "category", "judge"),
+        _arena_hard_games,
+        "the baseline is A in the first game of a prompt, and B in the second",
+        _baseline,
     ),
 )

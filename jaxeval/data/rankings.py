@@ -30,7 +30,7 @@ from jaxeval.data.remote_names import FileName
 from jaxeval.data.report import DataReport
 from jaxeval.data.table_files import read_as
 from jaxeval.errors import DataError, NoRowsError
-from jaxeval.tables.shown import ROWS_OF_DATA, Shown, View
+from jaxeval.tables.shown import ROWS_OF_DATA, Answer, Shown
 from jaxeval.wording import MODEL, Noun, counted
 
 #: What is ranked, where nobody says otherwise.
@@ -248,10 +248,10 @@ class Rankings(Shown):
             found.append([list(level) for level in np.split(items, ends[:-1])])
         return found
 
-    def _shown(self) -> View:
+    def _shown(self) -> Answer:
         first = [" > ".join(" = ".join(map(str, level)) for level in levels) for levels in self._levels(ROWS_OF_DATA)]
         table = pd.DataFrame({"ranking": first})
-        return View(f"Rankings: {self.report}", table, n_rows=self.rows.n_rows)
+        return Answer(f"Rankings: {self.report}", table, n_rows=self.rows.n_rows)
 
 
 class RankingColumns(TypedDict, total=False):

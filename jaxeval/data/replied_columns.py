@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 import numpy as np
@@ -10,14 +11,15 @@ from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
 from jaxeval.data.columns import finite_or_nan, folded, require_column
-from jaxeval.data.judge_calls import ReplyRules, read_calls, unread_error
-from jaxeval.data.judge_replies import SEVERAL, read_reply
-from jaxeval.data.labels import SPOKEN
+from jaxeval.data.judge_calls import ReplyRules, read_calls, unread_error, unused_scores
+from jaxeval.data.judge_replies import SEVERAL, Reply, read_reply
+from jaxeval.data.labels import SPOKEN, STRONG
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
 
 #: What to do about grades in other words.
 OR_POSITIVE = "or name the value that means right with positive= (jaxeval judge --positive)"
+_OF = re.compile(r"^(\d+(?:\.\d+)?)\s*/\s*(\d+(?:\.\d+)?)$")
 #: What judges call right and wrong answers.
 _GRADES = {
     **dict.fromkeys(["yes", "true", "correct", "pass", "y"], 1.0),
@@ -31,6 +33,8 @@ class RepliedVerdicts(NamedTuple):
     outcome: Float  # (N,) of the model: 1 a win, 0 a loss, NaN where it cannot be read
     confidence: Float  # (N,) as it was stated, in [0, 1]; NaN where it was not
     unread: Bool  # (N,)
+    weight: Float  # (N,) of the verdict: a strong one counts as three
+    told: str = ""  # numbers that look like scores and are not used, in words
 
 
 def holds_text(column: pd.Series) -> bool:
@@ -43,8 +47,10 @@ def holds_text(column: pd.Series) -> bool:
     return len(first) > 0 and all(isinstance(value, str | dict) for value in first)
 
 
-def replied_grades(column: pd.Series, drop: bool) -> tuple[Float, Bool]:
+def replied_grades(column: pd.Series, drop: bool) -> tuple[Float, Bool, str]:
     """(N,) grades of single answers, 1 and 0 for Yes and No, or numbers; and (N,) which replies cannot be read.
+
+    Also what is to be said of numbers that look like grades and are not used.
 
     Missing replies are missing grades. With ``drop``, replies that cannot be read are missing grades, too.
 
@@ -53,11 +59,11 @@ def replied_grades(column: pd.Series, drop: bool) -> tuple[Float, Bool]:
     """
     missing = column.isna().to_numpy()
     grade, wrong = np.full(len(column), np.nan), np.full(len(column), "", object)
-    in_words = np.zeros(len(column), bool)
+    in_words, replies = np.zeros(len(column), bool), [Reply()] * len(column)
     for row, value in enumerate(column):
         if missing[row]:
             continue
-        reply = read_reply(value)
+        reply = replies[row] = read_reply(value)
         in_words[row] = _key(reply.word) in _GRADES
         found = _grade(reply.word)
         if found is None:
@@ -82,7 +88,8 @@ def replied_grades(column: pd.Series, drop: bool) -> tuple[Float, Bool]:
             f"column {column.name!r} holds words such as Yes and No ({in_words.sum():,}) and grades in numbers "
             f"({numbers.sum():,}): read the two kinds from two tables"
         )
-    return grade, unread
+    unused = unused_scores(replies, ~unread)
+    return grade, unread, f"column {column.name!r}: {unused}" if unused else ""
 
 
 def _key(word: str) -> str:
@@ -91,8 +98,13 @@ def _key(word: str) -> str:
 
 def _grade(word: str) -> float | None:
     """The grade that a word stands for, NaN for an empty word; None for a word that is no grade."""
+    key = _key(word)
+    share = _OF.match(key)
+    if share is not None:  # 7/10
+        points, most = float(share[1]), float(share[2])
+        return points / most if most > 0 and points <= most else None
     try:
-        return _GRADES[_key(word)] if _key(word) in _GRADES else float(_key(word) or "nan")
+        return _GRADES[key] if key in _GRADES else float(key or "nan")
     except ValueError:
         return None
 
@@ -120,7 +132,8 @@ def replied_verdicts(
         raise unread_error(frame[column], calls.wrong, unread)
     first = _reference_first(frame, column, reference)
     outcome = np.where(first, 1 - calls.target, calls.target)
-    return RepliedVerdicts(np.where(calls.unread, np.nan, outcome), calls.confidence, unread)
+    weight = np.where(calls.strong, STRONG, 1.0)
+    return RepliedVerdicts(np.where(calls.unread, np.nan, outcome), calls.confidence, unread, weight, calls.unused)
 
 
 def _reference_first(frame: pd.DataFrame, column: str, reference: str | None) -> Bool:

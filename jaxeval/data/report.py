@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Literal
 
-from jaxeval.tables.shown import Shown, View
+from jaxeval.tables.shown import Answer, Shown
 from jaxeval.wording import MODEL, Noun, counted
 
 BothBad = Literal["half", "drop"]
@@ -46,13 +46,14 @@ class DataReport(Shown):
     n_decided: int = 0  # battles in which both columns name a side
     n_missing: int = 0  # rows of the input without a model or a result, left out on request
     n_excluded: int = 0  # left out by a condition: rows of the input if it was given for reading, else battles
+    n_repeated: int = 0  # votes whose id was met before, left out
     n_effective: float | None = None  # battles of equal weight that say as much, if battles have propensities
     read_as: tuple[str, ...] = ()  # how labels and names of columns were read that are not jaxeval's own
     label_families: tuple[str, ...] = ()  # all families of words that fit the labels
     _said: Noun | None = None  # what competes, as somebody or the names of columns say; None where nobody does
 
-    def _shown(self) -> View:
-        return View(f"{type(self).__name__}: {self}")
+    def _shown(self) -> Answer:
+        return Answer(f"{type(self).__name__}: {self}")
 
     @property
     def competitor(self) -> Noun:
@@ -87,6 +88,7 @@ class DataReport(Shown):
             ),
             (self.n_missing, f"{counted(self.n_missing, 'row')} without {own.a_one} or a result left out on request"),
             (self.n_excluded, f"{self.n_excluded:,} left out by a condition or the choice of {own.many}"),
+            (self.n_repeated, f"{counted(self.n_repeated, 'vote')} left out whose id was there before"),
             (
                 self.n_effective,
                 f"battles count by their inverse propensities, and say about as much as {self.n_effective or 0:,.0f} "
@@ -115,8 +117,8 @@ class JudgedReport(Shown):
     n_verdict_differs: int = 0  # of those, battles whose verdict is not the label that their scores give
     read_as: tuple[str, ...] = ()  # how labels were read that are not jaxeval's own
 
-    def _shown(self) -> View:
-        return View(f"{type(self).__name__}: {self}")
+    def _shown(self) -> Answer:
+        return Answer(f"{type(self).__name__}: {self}")
 
     def __str__(self) -> str:
         differ = f"{self.n_verdict_differs:,} of {counted(self.n_verdicts, 'battle')}"
@@ -159,8 +161,8 @@ class OutputsReport(Shown):
     n_disputed: int = 0  # items and pairs on which people contradict each other
     read_as: tuple[str, ...] = ()  # how columns and replies were read
 
-    def _shown(self) -> View:
-        return View(f"{type(self).__name__}: {self}")
+    def _shown(self) -> Answer:
+        return Answer(f"{type(self).__name__}: {self}")
 
     def __str__(self) -> str:
         kept = "kept: a preference for a position does not cancel out in them"
@@ -218,8 +220,8 @@ class AnswersReport(Shown):
     n_repeated: int = 0  # answers that share another model's judgment
     read_as: tuple[str, ...] = ()  # columns that were found under other names
 
-    def _shown(self) -> View:
-        return View(f"{type(self).__name__}: {self}")
+    def _shown(self) -> Answer:
+        return Answer(f"{type(self).__name__}: {self}")
 
     def __str__(self) -> str:
         done = {"drop": "left out, and human labels stay", "incorrect": "counted as incorrect"}

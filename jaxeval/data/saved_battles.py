@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _FORMAT, _VERSION = "jaxeval battles", 1
 _SUMS = ("n_rows", "n_battles", "n_ties", "n_both_bad", "n_self_battles", "n_zero_weight", "n_empty_rows", "n_opposed",
-         "n_decided", "n_missing", "n_excluded")  # fmt: skip
+         "n_decided", "n_missing", "n_excluded", "n_repeated")  # fmt: skip
 
 
 class BattleTable(NamedTuple):
@@ -44,6 +44,8 @@ class BattleTable(NamedTuple):
     cluster: str | None
     report: DataReport
     files: Mapping[str, str]  # SHA-256 and names of the files added so far
+    names: Mapping[str, str]  # new names of models by old ones
+    id: str | None  # the column of ids of votes
 
 
 def concat_tables(batches: Sequence[BattleTable]) -> BattleTable:
@@ -75,8 +77,10 @@ def concat_tables(batches: Sequence[BattleTable]) -> BattleTable:
         **sums,
     )
     files = {digest: name for batch in batches for digest, name in batch.files.items()}
+    names = {old: new for batch in batches for old, new in batch.names.items()}
     table = merged.table.append_column(counts, [merged.times])
-    return BattleTable(table=table, roles=first.roles, cluster=first.cluster, report=report, files=files)
+    return BattleTable(table=table, roles=first.roles, cluster=first.cluster, report=report, files=files, names=names,
+                       id=next((batch.id for batch in batches if batch.id is not None), None))  # fmt: skip
 
 
 def write_table(battles: BattleTable, file: IO[bytes]) -> None:
@@ -97,6 +101,8 @@ def write_table(battles: BattleTable, file: IO[bytes]) -> None:
     }
     if battles.report._said is not None:
         content["competitor"] = list(battles.report._said)  # beside the report, where older versions pass over it
+    content |= {"names": dict(battles.names)} if battles.names else {}
+    content |= {"id": battles.id} if battles.id is not None else {}
     try:
         json.dumps(content, allow_nan=False)
     except (TypeError, ValueError) as error:
@@ -130,7 +136,8 @@ def read_table(file: IO[bytes], name: str) -> BattleTable:
         saved: dict[str, Any] = {name: tuple(x) if isinstance(x, list) else x for name, x in content["report"].items()}
         said = Noun.of(content["competitor"]) if "competitor" in content else None
         report, files = DataReport(**saved, _said=said), dict(content["files"])
-        return BattleTable(table=table, roles=content["roles"], cluster=content["cluster"], report=report, files=files)
+        return BattleTable(table=table, roles=content["roles"], cluster=content["cluster"], report=report, files=files,
+                           names=dict(content.get("names", {})), id=content.get("id"))  # fmt: skip
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"{name} is a broken file of saved battles: {error}") from error
 
@@ -145,20 +152,48 @@ def digest_of(path: Path) -> str:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
-def digests(paths: Sequence[FileName], before: Mapping[str, str]) -> dict[str, str]:
-    """SHA-256 of the files, and their names.
+def is_saved(path: Path) -> bool:
+    """Whether a local file holds battles that jaxeval saved."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return STATE_KEY in (pq.read_schema(path).metadata or {})
+    except (OSError, pa.ArrowException):  # no Parquet file
+        return False
+
+
+class FilesToAdd(NamedTuple):
+    """Files to add to saved battles."""
+
+    paths: list[FileName]  # those that are not there yet
+    added: dict[str, str]  # their SHA-256 and names
+    known: dict[str, str]  # names of the others, and the names under which they were added
+
+
+def files_to_add(paths: Sequence[FileName], before: Mapping[str, str]) -> FilesToAdd:
+    """Which files are not among those ``before``, by their content.
 
     Raises:
-        DataError: a file is among those ``before``, or is named twice.
+        DataError: a file is named twice, or holds saved battles itself.
     """
-    found: dict[str, str] = {}
-    for file in map(whole_local_file, names_of(paths)):
+    found = FilesToAdd([], {}, {})
+    for path in names_of(paths):
+        file = whole_local_file(path)
+        if is_saved(file):
+            raise DataError(
+                f"{file.name} holds battles that jaxeval saved, and no votes to add: rate it by itself "
+                f"(jaxeval leaderboard {file.name}), or name it with --state"
+            )
         digest = digest_of(file)
-        known = {**before, **found}.get(digest)
-        if known is not None:
-            own = "" if known == file.name else f" as {known}"
-            raise DataError(f"{file.name} has been added before{own}: its battles would count twice. Leave it out")
-        found[digest] = file.name
+        if digest in before:
+            found.known[file.name] = before[digest]
+        elif digest in found.added:
+            other = found.added[digest]
+            raise DataError(f"{file.name} is the same as {other}: its battles would count twice. Leave it out")
+        else:
+            found.paths.append(path)
+            found.added[digest] = file.name
     return found
 
 

@@ -55,6 +55,8 @@ def save_draws(draws: Draws, path: str | Path) -> None:
         "settings": _plain(settings),
         "gauge": draws.gauge,
         "precision": float(draws.precision),
+        "freedom": draws.freedom,
+        "bias_corrected": draws.bias_corrected,
         "warnings": draws.warnings,
     }
     try:
@@ -117,6 +119,8 @@ def read_draws(path: str | Path) -> Draws:
             gauge=str(about["gauge"]),
             precision=float(about["precision"]),
             warnings=tuple(map(str, about["warnings"])),
+            freedom=None if about.get("freedom") is None else float(about["freedom"]),
+            bias_corrected=bool(about.get("bias_corrected")),
             **arrays,
         )
     except (KeyError, TypeError, ValueError) as error:

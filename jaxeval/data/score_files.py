@@ -16,20 +16,15 @@ import pandas as pd
 
 from jaxeval.data.columns import frame_of, require_column
 from jaxeval.data.file_lists import names_of, whole_local_file
+from jaxeval.data.inspect_logs import inspect_table, read_archive
 from jaxeval.data.item_scores import ItemScores
+from jaxeval.data.lm_eval_files import are_samples, is_results, metric_of, named_by_results, newest, samples_table
 from jaxeval.data.needed_columns import ALL_COLUMNS, NeededColumns
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.data.table_files import head_names, naming, pieces, with_types
 from jaxeval.errors import DataError
-from jaxeval.wording import counted, did_you_mean, named
+from jaxeval.wording import counted, named
 
-#: Columns of samples of lm-evaluation-harness that are not metrics.
-_LM_EVAL = {
-    "doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics", "doc_hash", "prompt_hash",
-    "target_hash",
-}  # fmt: skip
-#: What Inspect writes for scores that are not numbers.
-_INSPECT_VALUES = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, True: 1.0, False: 0.0, "yes": 1.0, "no": 0.0}
 #: Names of columns of a long table that are taken if the user names no others.
 _USUAL = ("trial", "cluster", "benchmark", "weight")
 _MOST_BYTES = 2**30  # of a JSON document that is read at once
@@ -69,10 +64,13 @@ def read_scores(
     - Long tables: a row for each model and item (and trial), with the columns "model", "item" and "score", or those
       that are named. Without a column of models, each file is a model, and its name is the model's.
     - Wide tables (``wide=True``): a row for each item, and a column of scores for each model.
-    - Samples of lm-evaluation-harness (samples_TASK_DATE.jsonl): a folder is a model, a task a benchmark. ``score``
-      chooses the metric and ``output_filter`` the filter, if there are several.
-    - Logs of Inspect (.json, and .eval archives): epochs are trials, tasks benchmarks; ``score`` chooses the scorer.
-      Letters count as Inspect counts them: C 1, P 1/2, I and N 0.
+    - Output of lm-evaluation-harness: samples of tasks (samples_TASK_DATE.jsonl), or the whole folder. A folder is a
+      model, a task a benchmark. ``score`` chooses the metric and ``output_filter`` the filter, if there are several;
+      "acc_norm,acc" takes the first metric that a task has. Files of results name the models, and tasks without samples
+      are told.
+    - Logs of Inspect (.json, and .eval archives), or a folder of them: epochs are trials, tasks benchmarks; ``score``
+      chooses the scorer. Letters count as Inspect counts them: C 1, P 1/2, I and N 0. Samples with an error have a
+      missing score, and these, and evaluations that did not finish, are told.
     - Every Eval Ever's instance-level JSON lines: evaluations are benchmarks.
     - Reports of SWE-bench (resolved_ids, and the other ids): a file, or the folder it is in, is a model.
     - Results of tau-bench (a list with task_id, trial and reward) and tau2-bench (simulations).
@@ -111,27 +109,39 @@ def read_scores(
 
 def score_table(path: FileName | Sequence[FileName], asked: ScoreColumns) -> tuple[pd.DataFrame, str, list[str]]:
     """The long table of all files ("model", "item", "score", and other roles of `ScoreColumns`), a name, and notes."""
-    files = names_of(path)
-    tables = []
+    files, notes = newest(names_of(path))
+    tables, samples, results = [], [], []
     for name in files:
         with naming(name):
-            tables.append(_table_of(whole_local_file(name), name, asked))
+            found = _table_of(whole_local_file(name), name, asked)
+        if isinstance(found, Mapping):
+            results.append((name, found))
+            continue
+        tables.append(found)
+        if found.attrs.get("samples"):
+            samples.append((name, found))
+    notes += [note for table in tables for note in table.attrs.get("notes", ())]
+    notes += named_by_results(samples, results)
+    if not tables:
+        raise DataError(f"{base_name(files[0])} has no scores of items")
     reports = [table for table in tables if table.attrs.get("resolved")]
     tables = [table for table in tables if not table.attrs.get("resolved")]
-    notes = _complete(reports)
+    notes += _complete(reports)
     label = base_name(path) if isinstance(path, str | Path) else f"{base_name(files[0])} and others"
     return pd.concat([*tables, *reports], ignore_index=True), label, notes
 
 
-def _table_of(path: Path, name: FileName, asked: ScoreColumns) -> pd.DataFrame:
-    """The long table of a file: "model", "item", "score", and its other columns."""
+def _table_of(path: Path, name: FileName, asked: ScoreColumns) -> pd.DataFrame | Mapping[str, Any]:
+    """The long table of a file: "model", "item", "score", and its other columns; or results without items, as read."""
     if zipfile.is_zipfile(path) and path.suffix.lower() not in (".xlsx", ".parquet"):
-        return _inspect_archive(path, asked)
+        return _inspect(read_archive(path), asked)
     document = _document(path)
+    if document is not None and is_results(document):
+        return document
     if isinstance(document, dict):
         return _of_document(document, name, asked)
     names = head_names(path)
-    if "doc_id" in names and {"filtered_resps", "resps"} & set(names):
+    if are_samples(names):
         return _lm_eval(path, name, names, asked)
     if {"evaluation_name", "sample_id", "model_id", "evaluation"} <= set(names):
         return _every_eval_ever(path, asked)
@@ -199,28 +209,11 @@ def _with_model(frame: pd.DataFrame, name: FileName) -> pd.DataFrame:
 
 
 def _lm_eval(path: Path, name: FileName, names: Sequence[str], asked: ScoreColumns) -> pd.DataFrame:
-    metrics = [x for x in names if x not in _LM_EVAL]
-    metric = asked.score or (metrics[0] if len(metrics) == 1 else None)
-    if metric is None or metric not in names:
-        wrong = "" if metric is None else f"no metric {metric!r}; "
-        hint = "" if metric is None else did_you_mean(metric, metrics)
-        raise DataError(f"{wrong}the samples have the metrics {named(metrics)}{hint}: name one (score=, --score)")
+    metric = metric_of(names, asked.score)
     frame = _columns_of(path, ["doc_id", metric], ["filter"]).rename(columns={"doc_id": "item", metric: "score"})
-    if "filter" in frame:
-        filters = frame["filter"].dropna().unique()
-        if asked.output_filter is not None:
-            if asked.output_filter not in filters:
-                raise DataError(
-                    f"no filter {asked.output_filter!r}; there are {named(filters)}"
-                    f"{did_you_mean(asked.output_filter, filters)}"
-                )
-            frame = frame[frame["filter"] == asked.output_filter]
-        elif len(filters) > 1:
-            raise DataError(f"the samples have the filters {named(filters)}: name one (output_filter=, --filter)")
-        frame = frame.drop(columns="filter")
-    task = re.fullmatch(r"samples_(.+?)(_\d{4}-\d{2}-\d{2}T.*)?", Path(base_name(name)).stem)
-    folder = Path(str(name)).parent.name
-    return frame.assign(model=folder or "model", benchmark=task[1] if task else Path(base_name(name)).stem)
+    frame = samples_table(frame, name, asked.output_filter)
+    frame.attrs["samples"] = True
+    return frame
 
 
 def _every_eval_ever(path: Path, asked: ScoreColumns) -> pd.DataFrame:
@@ -243,7 +236,7 @@ def _document(path: Path) -> Any:
 
 def _of_document(document: dict[str, Any], name: FileName, asked: ScoreColumns) -> pd.DataFrame:
     if isinstance(document.get("eval"), dict) and "samples" in document:
-        return _inspect(document["eval"], document["samples"] or [], asked)
+        return _inspect(document, asked)
     if isinstance(document.get("simulations"), list):
         return _tau2(document, name)
     if "resolved_ids" in document or "resolved" in document:
@@ -252,56 +245,15 @@ def _of_document(document: dict[str, Any], name: FileName, asked: ScoreColumns) 
         return _with_model(pd.DataFrame([document]), name)
     raise DataError(
         f"the file is a JSON object with the keys {named(list(document))}, which no known harness writes: expected a "
-        "log of Inspect (eval, samples), a report of SWE-bench (resolved_ids), results of tau2-bench (simulations), or "
-        "a table"
+        "log of Inspect (eval, samples), results of lm-evaluation-harness, a report of SWE-bench (resolved_ids), "
+        "results of tau2-bench (simulations), or a table"
     )
 
 
-def _inspect(run: Mapping[str, Any], samples: Sequence[Any], asked: ScoreColumns) -> pd.DataFrame:
-    rows, scorers = [], set()
-    for number, sample in enumerate(samples, 1):
-        scores = (sample.get("scores") or {}) if isinstance(sample, dict) else None
-        if not isinstance(scores, dict) or not all(isinstance(own, dict) for own in scores.values()):
-            raise DataError(f"sample {number:,} of the log is no object with scores: the log may be damaged")
-        scorers |= set(scores)
-        rows += [(sample.get("id"), sample.get("epoch", 1), scorer, own.get("value")) for scorer, own in scores.items()]
-    chosen = asked.score or (next(iter(scorers)) if len(scorers) == 1 else None)
-    if chosen is None or chosen not in scorers:
-        if not scorers:
-            raise DataError("the log has no scores of samples: use a log of a finished evaluation")
-        hint = did_you_mean(chosen, scorers) if chosen else ""
-        raise DataError(f"the log has scores by {named(sorted(scorers))}{hint}: name one scorer (score=, --score)")
-    own = [(item, epoch, _inspect_value(value)) for item, epoch, scorer, value in rows if scorer == chosen]
-    frame = pd.DataFrame(own, columns=["item", "trial", "score"])
-    return frame.assign(item=frame["item"].astype(str), model=run.get("model"), benchmark=run.get("task"))
-
-
-def _inspect_value(value: Any) -> float:
-    if isinstance(value, dict | list):
-        raise DataError("a score of the log has several values: only scorers with one are read")
-    if value is None:
-        return np.nan
-    if isinstance(value, str | bool) and value in _INSPECT_VALUES:
-        return _INSPECT_VALUES[value]
-    try:
-        return float(value)
-    except ValueError as error:
-        raise DataError(f"a score of the log is {value!r}, which is neither a number nor C, I, P or N") from error
-
-
-def _inspect_archive(path: Path, asked: ScoreColumns) -> pd.DataFrame:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = archive.namelist()
-            if "header.json" not in names:
-                raise DataError("the zip archive has no header.json, and so is no finished log of Inspect")
-            if sum(entry.file_size for entry in archive.infolist()) > _MOST_BYTES:
-                raise DataError("the log is over 1 GiB: write its scores as a table (inspect_ai.analysis.samples_df)")
-            header = json.loads(archive.read("header.json"))
-            samples = [json.loads(archive.read(x)) for x in names if x.startswith("samples/") and x.endswith(".json")]
-    except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
-        raise DataError(f"the log cannot be read: {error}; write it as JSON (inspect log convert --to json)") from error
-    return _inspect(header.get("eval", {}), samples, asked)
+def _inspect(log: Mapping[str, Any], asked: ScoreColumns) -> pd.DataFrame:
+    frame, notes = inspect_table(log, asked.score)
+    frame.attrs["notes"] = notes
+    return frame
 
 
 def _tau2(document: Mapping[str, Any], name: FileName) -> pd.DataFrame:

@@ -229,8 +229,8 @@ def _parquet(path: Path, needed: NeededColumns, advance: Advance) -> Iterator[pa
     schema = pq.read_schema(path)
     if STATE_KEY in (schema.metadata or {}):
         raise DataError(
-            "it holds battles that jaxeval saved, not votes: load it with Battles.load, or name it with --state on the "
-            "command line"
+            "it holds battles that jaxeval saved, not votes: load it with Battles.load; on the command line name it "
+            "alone, or with --state"
         )
     columns = needed.choose(schema.names, field_names(schema))
     fetch_columns(path, columns)

@@ -8,17 +8,20 @@ from typing import Any
 
 from jaxeval.errors import DataError
 from jaxeval.execution.atomic_write import whole_file
+from jaxeval.tables.records import json_digest
 
 
 def write_versioned(path: str | Path, form: str, version: int, content: dict[str, Any]) -> None:
-    """Write ``content`` with the name and version of its format, whole or not at all.
+    """Write ``content`` with the name and version of its format and a digest, whole or not at all.
 
     Raises:
         DataError: a value is of a type that JSON does not have.
         OSError: the file cannot be written.
     """
     try:
-        text = json.dumps({"format": form, "version": version, **content}, indent=1, allow_nan=False)
+        # As it will be read: with names that are text.
+        whole = json.loads(json.dumps({"format": form, "version": version, **content}, allow_nan=False))
+        text = json.dumps(whole | {"digest": json_digest(whole)}, indent=1)
     except TypeError as error:
         raise DataError(f"models must be named by text or numbers to be saved: {error}") from error
     with whole_file(path) as file:
@@ -29,7 +32,7 @@ def read_versioned(path: Path, form: str, version: int, what: str, remedy: str =
     """The content of a file of `write_versioned`; errors call it ``what``, and advise the ``remedy``.
 
     Raises:
-        DataError: the file holds something else, or another version of the format.
+        DataError: the file holds something else, or another version of the format, or not what was written.
         FileNotFoundError: there is no such file.
     """
     if not path.exists():
@@ -41,7 +44,18 @@ def read_versioned(path: Path, form: str, version: int, what: str, remedy: str =
     if not isinstance(content, dict) or content.get("format") != form:
         raise DataError(f"{path.name} holds no {what}: it does not say 'format': {form!r}")
     check_version(content, version, path.name, what, remedy)
+    digest = _digest(content)
+    if digest is None or content.get("digest") != digest:
+        raise DataError(f"{path.name} is damaged: it does not hold what was saved; use a copy, or {remedy}")
     return content
+
+
+def _digest(content: dict[str, Any]) -> str | None:
+    """The digest of what was read; None for numbers that none of these files holds."""
+    try:
+        return json_digest(content)
+    except ValueError:
+        return None
 
 
 def check_version(content: dict[str, Any], version: int, name: str, what: str, remedy: str = "make it again") -> None:

@@ -32,7 +32,7 @@ from jaxeval.kernels.rank_agreement import GapQuestion, GapRegression, gap_regre
 from jaxeval.kernels.solve import Status
 from jaxeval.resampling.units import pad
 from jaxeval.statistics.quantiles import centred
-from jaxeval.tables.shown import Shown, View, settings_line
+from jaxeval.tables.shown import Answer, Shown, settings_line
 from jaxeval.wording import counted, named
 
 ALL_AGREE, NONE_AGREE = "gold agrees on every pair", "gold agrees on no pair"
@@ -54,7 +54,7 @@ class AgreementFits(Shown):
     regressions: GapRegression  # (1 + B, E)
     edges: Float  # (E, G + 1) of bins of the gap with about the same number of pairs each; infinite beyond the last
 
-    def _shown(self) -> View:
+    def _shown(self) -> Answer:
         title = f"AgreementFits: {counted(len(self.scores.evaluators), 'evaluator')}"
         return self.scores._shown()._replace(title=title, settings=settings_line(self.settings))
 

@@ -16,7 +16,7 @@ from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data.columns import as_frame, plain
 from jaxeval.data.item_scores import ItemScores
 from jaxeval.errors import DataError
-from jaxeval.tables.shown import Shown, View
+from jaxeval.tables.shown import Answer, Shown
 from jaxeval.wording import counted, did_you_mean, named
 
 Scores: TypeAlias = pd.DataFrame | pd.Series | ItemScores | ArrayLike
@@ -42,10 +42,10 @@ class ModelScores(Shown):
     items: Float | None  # (I, E, M), NaN where missing
     by_item: ItemScores | None = None  # as they were given
 
-    def _shown(self) -> View:
+    def _shown(self) -> Answer:
         table = pd.DataFrame(self.scores.T, self.models, self.evaluators).assign(gold=self.gold)
         title = f"ModelScores: {counted(len(self.evaluators), 'evaluator')}, {counted(len(self.models), 'model')}"
-        return View(title, table.sort_values("gold", ascending=False, kind="stable"))
+        return Answer(title, table.sort_values("gold", ascending=False, kind="stable"))
 
     @property
     def n_models(self) -> Int:

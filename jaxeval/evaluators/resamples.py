@@ -21,8 +21,10 @@ from jaxeval.execution.precision import double_precision
 from jaxeval.execution.runs import Identity, RunOptions, digest_of, of_run, open_run
 from jaxeval.execution.shapes import DRAWS, EVALUATORS, Step, padded, padded_rows
 from jaxeval.kernels import batch
+from jaxeval.kernels.batch.weighted import row_counts
+from jaxeval.resampling.rows import form_of, lanes_task, slots_one_by_one, stacked_rows
 from jaxeval.resampling.strata import checked_strata, stratum_of_groups
-from jaxeval.resampling.units import make_singles, stream_number
+from jaxeval.resampling.units import stream_number
 from jaxeval.statistics.quantiles import checked_level
 
 Counts = NDArray[np.uint8]
@@ -172,14 +174,19 @@ def drawn_counts(scores: ModelScores, settings: Resampling) -> tuple[Counts, ...
 
 def _draws(n: int, stream: str, settings: Resampling, stratum: Int | None) -> Counts:
     """(B, Q) how often each of ``n`` things is drawn: a function of the seed, the stream and the resample's number."""
-    mesh, width = device_mesh(), _width(n)
     order = np.arange(n) if stratum is None else np.argsort(stratum, kind="stable")
-    singles = make_singles(n, width, None if stratum is None else stratum[order])
-    seed, number = as_leaf(settings.seed, np.uint64), as_leaf(stream_number(stream), np.uint64)
-    call = partial(batch.draw_singles, singles, mesh, seed, number, width=width)
-    task = Task(call=call, budget=DRAWS, entries=width, lane_bytes=24 * width, fixed_bytes=settings.n_resamples * width)
+    slots = slots_one_by_one(np.argsort(order), None if stratum is None else stratum)
+    task = lanes_task(
+        row_counts,
+        {"rows": stacked_rows([slots], [stream_number(stream)]), "seed": as_leaf(settings.seed, np.uint64)},
+        {"form": form_of(slots)},
+        DRAWS,
+        entries=slots.size,
+        lane_bytes=24 * slots.size,
+        result_bytes=settings.n_resamples * slots.size,
+    )
     drawn = np.asarray(LaneRun().results(task, Lanes.of(1, settings.n_resamples), stream))
-    return drawn[:, np.concatenate([np.argsort(order), np.arange(n, width)])]
+    return drawn[:, np.concatenate([np.argsort(order), np.arange(n, slots.size)])]
 
 
 def _item_totals(items: Float) -> batch.ItemTotals:

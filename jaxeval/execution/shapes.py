@@ -22,6 +22,7 @@ _VECTOR = 8  # XLA vectorises well if this divides the number of lanes
 _FEW_SLOTS = 8  # of a call on a CPU
 _UNITS = 768  # columns of units of small boards: boards of 20,000 to 40,000 battles have a size in common
 _FEWEST_ROWS = 1024  # of arrays with a row per lane: the arrays are small, and there are often this many resamples
+_OF_ONE_LANE = 2**14  # numbers that a statistic makes: with more, lanes side by side leave the cache
 _CHEAP = 2**25  # entries that a CPU works on in a small part of the time that a program takes to compile
 
 # Sizes that small boards share, because compiling takes far longer than the work that padding adds.
@@ -76,6 +77,8 @@ CONTEXTUAL_REFITS = Budget(Room(2**25, 32), Room(2**27, 512), 8)
 OWN_BATTLES = Budget(Room(2**20, 256), Room(2**28, 4096), 32, _VECTOR)
 FOLDS = Budget(Room(2**22, 1024), Room(2**28, 4096), 32)
 ITEMS = Budget(Room(2**18, 512), Room(2**26, 4096), 32, _VECTOR)
+# In numbers that a statistic makes for a lane: those of few lanes stay in the cache of a core.
+STATISTICS = Budget(Room(2**21, 256), Room(2**26, 4096), 32)
 # In numbers of a matrix of models by items, of which a turn of EM holds some at a time.
 ITEM_RESPONSE = Budget(Room(2**18, 64), Room(2**26, 1024), 8)
 DRAWS = Budget(Room(2**18, 256), Room(2**26, 4096), 32, _VECTOR)
@@ -105,6 +108,15 @@ def chunk_lanes(budget: Budget, entries: int, of_slices: NDArray[np.int64]) -> i
     least = min(run.values())
     enough = 1.05 * least + _CHEAP // max(entries, 1) if _on_cpu() else 1.2 * least
     return next(size for size in sizes if run[size] <= enough)
+
+
+def one_by_one(made: int) -> bool:
+    """Whether lanes of a chunk that make so many numbers each are computed one after the other.
+
+    On a CPU the numbers of one lane stay in the cache of a core, and its products of matrices are not batched, which
+    XLA computes slowly there.
+    """
+    return _on_cpu() and made > _OF_ONE_LANE
 
 
 def held_numbers(shape: Sequence[int]) -> int:

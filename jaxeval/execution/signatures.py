@@ -17,13 +17,15 @@ def with_options_of(
 ) -> Callable[[Callable[..., T]], Callable[Concatenate[Any, P], T]]:
     """Decorates ``read(path, **options)``, which hands the options on to ``made``: its signature names them.
 
+    Keyword-only arguments of ``read`` itself stand after them.
+
     Type checkers know them, too.
     """
 
     def decorate(read: Callable[..., T]) -> Callable[Concatenate[Any, P], T]:
-        path, _ = signature(read).parameters.values()
+        path, *own, _ = signature(read).parameters.values()
         _, *options = signature(made).parameters.values()
-        read.__signature__ = signature(read).replace(parameters=[path, *options])  # type: ignore[attr-defined]
+        read.__signature__ = signature(read).replace(parameters=[path, *options, *own])  # type: ignore[attr-defined]
         return read
 
     return decorate

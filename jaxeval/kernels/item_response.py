@@ -30,8 +30,8 @@ class Curves(IntEnum):
 class Responses(NamedTuple):
     """Scores of M models on I items."""
 
-    score: Float[Array, "M I"]  # from 0 to 1; 0 where missing
-    present: Float[Array, "M I"]  # 1, or 0 where missing
+    score: Float[Array, "M I"]  # right answers; 0 where missing
+    present: Float[Array, "M I"]  # answers; 0 where missing
     is_model: Bool[Array, "M"]  # false for padding
     node: Float[Array, "Q"]  # of the Gauss-Hermite rule for the standard normal distribution
     node_weight: Float[Array, "Q"]  # sums to 1

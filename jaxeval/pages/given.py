@@ -13,6 +13,7 @@ from jaxeval.data.battles import Battles
 from jaxeval.data.model_tables import join_metadata
 from jaxeval.errors import DataError
 from jaxeval.pages.results import is_result
+from jaxeval.ratings import boards
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.ratings.leaderboard import PRELIMINARY_VOTES, leaderboard
@@ -138,17 +139,28 @@ def _table(result: Any) -> pd.DataFrame:
 
 
 def fit_table(fit: BradleyTerryFit, level: float = 0.95) -> pd.DataFrame:
-    """A fit in the columns of `leaderboard`: with intervals from its errors; no tiers, no rank sets."""
-    ends = fit.interval(level)
+    """A fit in the columns of `leaderboard`: with intervals from its errors; no tiers, no rank sets.
+
+    A board that is too wide for a table of all pairs of models has no errors, and so no intervals.
+    """
     rating = fit.ratings.to_numpy()
-    rated = np.isfinite(rating)
+    rated, warnings = np.isfinite(rating), list(fit.warnings)
+    if len(rating) > boards.MOST_INVERTED:
+        ends, errors = pd.DataFrame(np.nan, fit.ratings.index, ["lower", "upper"]), np.full(len(rating), np.nan)
+        many = fit.competitor.many
+        warnings.append(
+            f"ratings have no intervals: errors of a fit need its covariance, a table of all pairs of {many}, and "
+            f"{len(rating):,} {many} are too many. Those of resamples need none: page(bootstrap(battles), ...)"
+        )
+    else:
+        ends, errors = fit.interval(level), fit.standard_errors.to_numpy()
     table = pd.DataFrame(
         {
             "model_name": fit.ratings.index.to_numpy(),
             "rating": rating,
             "rating_lower": ends["lower"].to_numpy(),
             "rating_upper": ends["upper"].to_numpy(),
-            "variance": np.where(rated, fit.standard_errors.to_numpy() ** 2, np.nan),
+            "variance": np.where(rated, errors**2, np.nan),
             "vote_count": fit.n_battles.to_numpy(),
             "rank": pd.Series(rating).where(rated).rank(ascending=False, method="first").astype("Int64").array,
             "component": fit.component.to_numpy(),
@@ -161,7 +173,7 @@ def fit_table(fit: BradleyTerryFit, level: float = 0.95) -> pd.DataFrame:
     table = table.iloc[order].reset_index(drop=True)
     made = {"level": level, "interval": "wald", "n_resamples": 0, "by": [], "min_battles": 0}
     table.attrs = {
-        "warnings": list(fit.warnings),
+        "warnings": warnings,
         "report": str(fit.report),
         "settings": {
             **asdict(fit.settings),

@@ -24,7 +24,7 @@ from jaxeval.planning.information import (
 )
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.statistics.quantiles import checked_level, normal_quantile
-from jaxeval.tables.shown import Shown, View, settings_line
+from jaxeval.tables.shown import Answer, Result, settings_line
 from jaxeval.tables.table import Table
 from jaxeval.wording import Noun, competitor_of, competitor_settings, counted, named, visible_line
 
@@ -44,7 +44,7 @@ class Chosen(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NextBattles(Shown):
+class NextBattles(Result):
     """Battles to judge next.
 
     Widths are those of intervals at the level of the plan, Elo. Their mean is the root of the mean square, as the goal
@@ -85,9 +85,7 @@ class NextBattles(Shown):
         """How many battles there are."""
         return int(self.battles["n_battles"].sum())
 
-    @property
-    def sentences(self) -> list[str]:
-        """The answer in words, first things first."""
+    def _sentences(self) -> list[str]:
         n, drawn, best = self.n_battles, int(self.battles["n_at_random"].sum()), self.battles.iloc[0]
         models = " and ".join(visible_line(best[side]) for side in ("model_a", "model_b"))
         width = self.expected["width"]
@@ -127,9 +125,9 @@ class NextBattles(Shown):
         table = table.assign(model_a=sides[:, 0], model_b=sides[:, 1]).reset_index(drop=True)
         return Table.of(table, f"{counted(len(table), 'battle')} for {self.goal}")
 
-    def _shown(self) -> View:
+    def _shown(self) -> Answer:
         title = f"NextBattles: {counted(self.n_battles, 'battle')} for {self.goal}"
-        return View(title, self.battles, settings_line(self.settings), self.warnings)
+        return Answer(title, self.battles, settings_line(self.settings), self.warnings)
 
 
 @one_blas_thread()

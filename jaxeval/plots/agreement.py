@@ -30,14 +30,27 @@ def plot_judge_agreement(found: JudgeAgreement, **labels: Unpack[Labels]) -> Fig
     table = found.table[found.table["judge"] != "people"]
     people = found.table[found.table["judge"] == "people"].iloc[0]
     height = 1.8 + 0.3 * len(table)
-    figure, (left, middle, right) = panels(3, 13.0, max(height, 3.4))
+    has_gaps = len(found.by_gap) > 0
+    axes = panels(3 if has_gaps else 2, 13.0 if has_gaps else 9.0, max(height, 3.4))
+    figure, (left, *between, right) = axes
     _intervals(left, table, {"agreement": "agreement"})
-    for axis in (left, middle):
+    for axis in (left, *between):
         if np.isfinite(people["agreement"]):
             ends = people["agreement_lower"], people["agreement_upper"]
             (axis.axvspan if axis is left else axis.axhspan)(*ends, color=GREY, alpha=0.25, linewidth=0)
     known = "\n(band: people with each other)" if np.isfinite(people["agreement"]) else ""
     finish(left, x=f"agreement with people{known}")
+    for middle in between:
+        _by_gap(middle, found)
+    biases = {name: text for name, text in _BIASES.items() if name in table}
+    _intervals(right, table, biases)
+    right.axvline(0.5, color=GREY, linewidth=1, linestyle="--")
+    finish(right, x="share of verdicts", legend=bool(biases))
+    return figure
+
+
+def _by_gap(middle: Axes, found: JudgeAgreement) -> None:
+    """Agreement by the gap of people's ratings."""
     bins = found.by_gap[["gap_from", "gap_to"]].drop_duplicates().to_numpy()
     for k, (name, block) in enumerate(found.by_gap.groupby("judge", sort=False)):
         x = np.arange(len(bins)) + 0.06 * k
@@ -49,11 +62,6 @@ def plot_judge_agreement(found: JudgeAgreement, **labels: Unpack[Labels]) -> Fig
         np.arange(len(bins)), [f"{a:g}-{b:g}" if np.isfinite(b) else f">{a:g}" for a, b in bins], fontsize=8
     )
     finish(middle, x="gap of people's ratings (Elo)", y="agreement", legend=True)
-    biases = {name: text for name, text in _BIASES.items() if name in table}
-    _intervals(right, table, biases)
-    right.axvline(0.5, color=GREY, linewidth=1, linestyle="--")
-    finish(right, x="share of verdicts", legend=bool(biases))
-    return figure
 
 
 def _intervals(axis: Axes, table: pd.DataFrame, measures: dict[str, str]) -> None:

@@ -16,7 +16,7 @@ from jaxeval.statistics.agreement import RANGES, ranking_agreement
 from jaxeval.statistics.comparison import draw_bounds, places
 from jaxeval.statistics.draws import Draws, both_converged
 from jaxeval.statistics.quantiles import centred
-from jaxeval.tables.shown import Shown, View, settings_line
+from jaxeval.tables.shown import Answer, Result, settings_line
 from jaxeval.tables.table import Table
 from jaxeval.wording import Noun, common_noun, competitor_settings, counted, named
 
@@ -57,7 +57,7 @@ class Pairing(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BoardComparison(Shown):
+class BoardComparison(Result):
     """Two boards on one scale, over the M models that both rate. Differences are those of board b less board a.
 
     ``ratings`` are the joint draws of both boards in one gauge. If the boards share votes, draw r of both comes from
@@ -68,7 +68,7 @@ class BoardComparison(Shown):
         >>> votes = jaxeval.simulate_battles(3_000, 4, seed=1)
         >>> week = votes.filter(lambda table: table.index < 2_000)
         >>> found = jaxeval.compare_boards(week, votes, names=("last week", "this week"), n_resamples=200)
-        >>> print(found.answer[0])
+        >>> print(found.answer.sentences[0])
         none of 4 models moved at the 95% level; the largest difference is that of model-1: +6.7 (-2.4 to +16.5)
         >>> found.table[["model_name", "rank_a", "rank_b"]].head(1).to_numpy().tolist()
         [['model-1', 1, 1]]
@@ -88,9 +88,9 @@ class BoardComparison(Shown):
     told: tuple[str, ...] = field(default=(), repr=False)  # warnings of the comparison itself
     one_scale: bool = True  # False if the links differ: differences then do not show who moved
 
-    def _shown(self) -> View:
+    def _shown(self) -> Answer:
         title = f"BoardComparison: {' and '.join(self.names)}, {self.competitor.counted(len(self.models))} on both"
-        return View(title, self.table.set_index("model_name"), settings_line(self.settings), self.warnings)
+        return Answer(title, self.table.set_index("model_name"), settings_line(self.settings), self.warnings)
 
     @property
     def competitor(self) -> Noun:
@@ -188,9 +188,8 @@ class BoardComparison(Shown):
         table.attrs = {"settings": {**self.settings, "top": self.top, "n_models": len(self.models)}}
         return Table.of(table, "Agreement of the boards")
 
-    @cached_property
-    def answer(self) -> list[str]:
-        """What came out, in sentences: who moved, and how far the boards agree."""
+    def _sentences(self) -> list[str]:
+        """Who moved, and how far the boards agree."""
         table, movers, own = self.table, self.movers, self.competitor
         n, level = len(table), f"{100 * self.level:g}% level"
         if self.identical:

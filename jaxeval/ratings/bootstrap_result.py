@@ -12,19 +12,24 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.arrays import Float
 from jaxeval.checks import checked_integer
 from jaxeval.execution.processes import n_sharing
 from jaxeval.kernels import batch
 from jaxeval.kernels.connectivity import Standing
+from jaxeval.ratings.boards import MOST_INVERTED, Board
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, FitSettings
 from jaxeval.ratings.gauge import make_scale
 from jaxeval.ratings.options import BoardInterval, BootstrapOptions
 from jaxeval.ratings.refits import TOLERANCE_LOGIT, Refitted
-from jaxeval.ratings.slices import Slices, slice_name
-from jaxeval.statistics.differences import MOST_NOT_FINITE, Differences
+from jaxeval.ratings.slices import Slices, slice_name, slice_title
+from jaxeval.ratings.thin_models import UNPLACED_ELO, Independent, nearby
+from jaxeval.statistics.clusters import FEW_CLUSTERS
+from jaxeval.statistics.differences import MOST_NOT_FINITE, ClosedForm, Differences
 from jaxeval.statistics.draws import Draws
+from jaxeval.statistics.quantiles import normal_quantile
 from jaxeval.tables.boards import leader_line, with_interval
-from jaxeval.tables.shown import Shown, View, settings_line
+from jaxeval.tables.shown import Answer, Result, settings_line
 from jaxeval.wording import Noun, common_noun, counted, named, visible_line
 
 B = TypeVar("B", bound="Bootstrap")
@@ -49,7 +54,7 @@ class ContextDraws(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Bootstrap(Shown):
+class Bootstrap(Result):
     """B refitted resamples of a board of M models.
 
     ``draws`` are ratings on the Elo scale in the gauge of ``fit``. In a *degenerate* resample some models have no
@@ -84,13 +89,16 @@ class Bootstrap(Shown):
     _context: ContextDraws | None = field(default=None, repr=False)  # with covariates or a tie model
     _overlapping: tuple[str, ...] = field(default=(), repr=False)  # columns whose slices share battles
 
-    def _shown(self) -> View:
+    def _shown(self) -> Answer:
         table, what = self.fit._best_first(), f"{counted(len(self.draws), self._draw)} of {self.fit._how_many()}"
         ends = self.interval().loc[table.index]
         for name in ("upper", "lower"):
             table.insert(2, f"rating_{name}", ends[name])
         settings = settings_line(vars(self.settings) | {"level": 0.95, "n_resamples": None})
-        return View(f"{type(self).__name__}: {what}", table, settings, self.warnings)
+        return Answer(f"{type(self).__name__}: {what}", table, settings, self.warnings)
+
+    def _sentences(self) -> list[str]:
+        return [self.first_sentence()]
 
     @property
     def competitor(self) -> Noun:
@@ -143,7 +151,39 @@ class Bootstrap(Shown):
         scale = make_scale("mean", 0.0, self.models, fit.n_battles.to_numpy(), rated, fit.scale.unit)
         draws = scale.aligned_ratings(np.where(rated, self.draws_logit, np.nan), fit.theta)
         estimate = scale.unit * np.where(rated, fit.theta, np.nan)
-        return replace(self._in_gauge, estimate=estimate, draws=draws, gauge=scale.gauge, anchored=None)
+        found = replace(self._in_gauge, estimate=estimate, draws=draws, gauge=scale.gauge, anchored=None)
+        return replace(found, closed_form=self._closed_form(found))
+
+    @cached_property
+    def _loose(self) -> NDArray[np.bool_]:
+        """(M,) rated models without a finite rating in more than 1 % of the resamples, whose draws say too little."""
+        known = self.draws_logit[self.converged]
+        share = (~np.isfinite(known)).mean(0) if len(known) else np.ones(len(self.models))
+        return np.asarray(np.isfinite(self.fit.ratings) & (share > MOST_NOT_FINITE))
+
+    def _closed_form(self, draws: Draws) -> ClosedForm | None:
+        """Differences of loose models in closed form: of the penalised fit, or of what it is near them on wide boards.
+
+        Only the errors of the others come from the ``draws``.
+        """
+        if not self._loose.any():
+            return None
+        if self.fit.has_penalised:
+            return self.fit.penalised_differences
+        board, options = self.fit._likelihood, self.settings
+        wide = isinstance(board, Board) and board.graph is not None and options.scheme != "cluster"
+        if (
+            not wide
+            or self.fit.settings.penalty != "auto"
+            or options.ridge > 0
+            or options.link != "logit"
+            or options.reweight
+        ):
+            return None
+        unit = self.fit.scale.unit
+        known = np.where(self._loose, np.nan, draws.standard_errors.to_numpy() / unit)
+        found = nearby(self.fit._board, self._loose, np.nan_to_num(known) ** 2) if (known > 0).any() else None
+        return None if found is None else Independent(unit * found[0], unit**2 * found[1])
 
     @property
     def without_spread(self) -> pd.Series:
@@ -158,13 +198,52 @@ class Bootstrap(Shown):
         """Standard deviation of each model's finite draws, Elo (ddof = 1); NaN if those are equal."""
         return self._in_gauge.standard_errors
 
+    def _by_fit(self, rows: NDArray[np.intp], level: float) -> tuple[Float, Float] | None:
+        """(R, M) bounds of ratings at ``rows`` less all others that do not come from draws; NaN where draws decide.
+
+        None where they decide everywhere.
+        """
+        own, closed_form = self._penalised, self.contrasts.closed_form or self.fit.penalised_differences
+        if not own.any() and not self._few_clusters:
+            return None
+        difference, error = np.full((2, len(rows), len(own)), np.nan)
+        if self._few_clusters:
+            difference, error = self.fit.differences(rows, level)
+        if own.any():
+            of_thin, found = own[rows, None] | own, closed_form(rows, level)
+            difference, error = (np.where(of_thin, x, y) for x, y in zip(found, (difference, error), strict=True))
+        off = rows[:, None] != np.arange(len(own))
+        half = np.where(off, normal_quantile(level) * error, np.nan)
+        return difference - half, difference + half
+
+    @property
+    def _few_clusters(self) -> bool:
+        """Whether intervals are those of the fit, as so few clusters make draws that vary too little, or too much."""
+        freedom, fit = self.fit.freedom, self.fit
+        few = freedom is not None and not freedom >= FEW_CLUSTERS and self.settings.scheme == "cluster"
+        able = isinstance(fit._likelihood, Board) and len(fit.ratings) <= MOST_INVERTED
+        return few and able and self.settings.interval == "auto"
+
+    @cached_property
+    def _penalised(self) -> NDArray[np.bool_]:
+        """(M,) models whose intervals are those of the penalised fit, or of `nearby` on a wide board."""
+        if self.settings.interval != "auto":
+            return np.zeros(len(self.models), bool)
+        loose = self._loose if self.contrasts.closed_form is not None else False
+        return np.asarray(self.fit.thin | loose)
+
+    @property
+    def n_penalised(self) -> int:
+        """How many models have an interval of the penalised fit where the kind is "auto"."""
+        own = self._penalised & (self.fit.component == 1).to_numpy()
+        return int(own.sum()) if self.fit._board.active.any() else 0
+
     def _not_below(self, first: int, others: NDArray[np.intp], level: float) -> NDArray[np.intp]:
         """Which of ``others`` have an interval of their difference to model ``first`` that holds 0."""
-        thin = np.full(len(others), np.nan)
-        if self.settings.interval == "auto" and self.fit.thin.any():  # never on boards too wide for a table
-            thin = self.fit.thin_differences(level, slice(first, first + 1))[0][0, others]
-        by_draws = np.isin(others, self.contrasts.not_below(first, others[np.isnan(thin)], level))
-        return others[np.where(np.isnan(thin), by_draws, ~(thin > 0))]
+        by_fit = self._by_fit(np.array([first]), level)
+        lower = np.full(len(others), np.nan) if by_fit is None else by_fit[0][0, others]
+        by_draws = np.isin(others, self.contrasts.not_below(first, others[np.isnan(lower)], level))
+        return others[np.where(np.isnan(lower), by_draws, ~(lower > 0))]
 
     def beside(self, level: float = 0.95) -> dict[str, list[dict[str, Any]]]:
         """Records that a leaderboard keeps beside its table, by name; a plain board has none."""
@@ -175,8 +254,9 @@ class Bootstrap(Shown):
 
         "wald" gives those of the fit, which do not use the draws: see `BradleyTerryFit.interval`. "percentile" takes
         quantiles of the draws, "basic" reflects them about the estimate. "auto" takes percentiles, and Wald's
-        penalised intervals for the models of ``fit.thin``, of fewer than 200 battles. The default is what was asked of
-        `bootstrap`.
+        penalised intervals for the models of ``fit.thin``, of fewer than 200 battles, and for those without a finite
+        rating in more than 1 % of the resamples. With clusters of fewer than 30 degrees of freedom it takes the
+        intervals of the fit for all models. The default is what was asked of `bootstrap`.
 
         Infinite draws count as such, so that a bound is infinite when more resamples than the tail holds are
         degenerate. NaN draws are left out (``degenerate`` counts them). A model without a finite rating has no
@@ -188,8 +268,24 @@ class Bootstrap(Shown):
             raise ValueError(f"kind must be one of {', '.join(map(repr, get_args(BoardInterval)))}, got {kind!r}")
         if kind == "wald":
             return self.fit.interval(level, "wald")
-        ends = self._in_gauge.interval(level, "basic" if kind == "basic" else "percentile")
-        return self.fit.with_thin(ends, level) if kind == "auto" else ends
+        if kind == "auto" and self._few_clusters:
+            ends = self.fit.interval(level, "wald")
+        else:
+            ends = self._in_gauge.interval(level, "basic" if kind == "basic" else "percentile")
+        if kind != "auto":
+            return ends
+        closed_form = self.contrasts.closed_form
+        if isinstance(closed_form, Independent):
+            return ends.mask(pd.Series(self._loose, self.models), self._independent(closed_form, level))
+        return self.fit.with_penalised(ends, level, self._penalised)
+
+    def _independent(self, found: Independent, level: float) -> pd.DataFrame:
+        """The intervals of ratings that are known `nearby`, in the gauge of the fit."""
+        rated = np.isfinite(self.fit.ratings.to_numpy()) & ~self._loose
+        shift = float(np.mean(self.fit.ratings.to_numpy()[rated] - found.ratings[rated]))
+        half = normal_quantile(level) * np.sqrt(found.variance)
+        ends = {"lower": found.ratings + shift - half, "upper": found.ratings + shift + half}
+        return pd.DataFrame(ends, self.models)
 
     @property
     def beat_share(self) -> pd.DataFrame:
@@ -203,20 +299,19 @@ class Bootstrap(Shown):
         from the penalised fit, see `BradleyTerryFit.interval`.
         """
         bounds = self.contrasts.difference_interval(level)
-        if self.settings.interval != "auto" or not self.fit.thin.any():
+        by_fit = self._by_fit(np.arange(len(self.models)), level)
+        if by_fit is None:
             return bounds
-        off = ~np.eye(len(self.models), dtype=bool)
-        lower, upper = (
-            own.mask(off & ~np.isnan(thin), thin)
-            for own, thin in zip(bounds, self.fit.thin_differences(level), strict=True)
-        )
+        lower, upper = (own.mask(~np.isnan(ends), ends) for own, ends in zip(bounds, by_fit, strict=True))
         return lower, upper
 
     def too_few(self, min_battles: int | None = None) -> pd.Series:
         """Whether each model has too few battles for a rank: fewer than ``min_battles``.
 
-        By default the data decide. A rated model has too few if it has no finite rating in more than 1 % of the
-        resamples, or if the fit cannot place it (`BradleyTerryFit.unplaced`).
+        By default the data decide, by the penalised fit. A rated model has too few if the standard error of its rating
+        is above 100 Elo and no better known model is further away than 1.96 standard errors of the difference. One
+        without a finite rating in more than 1 % of the resamples must be that far from every other rated model: of 300
+        battles, 299 won and 1 lost are not few. Without a penalised fit, any such model has too few.
 
         Raises:
             TypeError: ``min_battles`` is no integer.
@@ -225,11 +320,26 @@ class Bootstrap(Shown):
         if min_battles is not None:
             few = self.fit.n_battles < checked_integer("min_battles", min_battles)
         else:
-            known = self.draws_logit[self.converged]
-            share = (~np.isfinite(known)).mean(0) if len(known) else np.ones(len(self.models))
-            rated = np.isfinite(self.fit.ratings.to_numpy())
-            few = pd.Series(rated & ((share > MOST_NOT_FINITE) | self.fit.unplaced), self.models)
+            few = pd.Series(self._too_few, self.models)
         return few.rename("too_few")
+
+    @cached_property
+    def _too_few(self) -> NDArray[np.bool_]:
+        loose, vague = self._loose, self.fit.vague
+        closed_form = self.contrasts.closed_form if loose.any() else self.fit.penalised_differences
+        found = np.array(loose | vague)
+        if not found.any() or closed_form is None:
+            return found
+        if isinstance(closed_form, Independent):  # a wide board has no table of all pairs
+            return np.asarray(loose & (closed_form.variance > UNPLACED_ELO**2))
+        asked, rated = np.flatnonzero(found), np.isfinite(self.fit.ratings.to_numpy())
+        difference, error = closed_form(asked, 0.95)
+        near = ~(np.abs(difference) > normal_quantile(0.95) * error)
+        near[np.arange(len(asked)), asked] = False
+        of_all, of_known = (near & rated).any(1), near[:, rated & ~vague].all(1)
+        unsure = self.fit.penalised_errors[asked] > UNPLACED_ELO
+        found[asked] = np.where(loose[asked], unsure & of_all, of_known)
+        return found
 
     def ranked(self, min_battles: int | None = None) -> pd.Series:
         """Whether each model takes a rank: it has a finite rating, and not `too_few` battles.
@@ -240,7 +350,9 @@ class Bootstrap(Shown):
         """
         return (~self.too_few(min_battles) & np.isfinite(self.fit.ratings)).rename("ranked")
 
-    def answer(self, level: float = 0.95, *, kind: BoardInterval | None = None, min_battles: int | None = None) -> str:
+    def first_sentence(
+        self, level: float = 0.95, *, kind: BoardInterval | None = None, min_battles: int | None = None
+    ) -> str:
         """Who is first, in a sentence, and from whom the data do not tell it apart.
 
         It names the models `ranked` whose difference from the first one has an interval that holds 0: that of
@@ -249,13 +361,18 @@ class Bootstrap(Shown):
 
         Examples:
             >>> import jaxeval
-            >>> print(jaxeval.bootstrap(jaxeval.simulate_battles(2_000, 4, seed=0), 200).answer())
+            >>> print(jaxeval.bootstrap(jaxeval.simulate_battles(2_000, 4, seed=0), 200).first_sentence())
             model-1 leads with 1097.5 (+18.6/-17.7), ahead of all others at the 95% level
         """
         ratings, ranked = self.fit.ratings, self.ranked(min_battles).to_numpy()
+        undefeated = self._undefeated_leader(level)
+        if undefeated is not None:
+            name, n = visible_line(self.models[undefeated]), int(self.fit.n_battles.iloc[undefeated])
+            sure = f"ahead of all others at the {100 * level:g}% level"
+            return f"{name} leads: undefeated in {counted(n, 'battle')}, so that it has no finite rating, and {sure}"
         rated = np.isfinite(ratings.to_numpy())
         if not rated.any():
-            return f"no {self.competitor.one} can be ranked"
+            return f"no {self.competitor.one} can be ranked: {self._why_unrated}"
         among = np.flatnonzero(ranked if ranked.any() else rated)
         strength = np.round(self.fit.theta[among], 9)  # equal models differ by rounding
         order = np.lexsort([self.models[among].astype(str), -strength])
@@ -263,13 +380,37 @@ class Bootstrap(Shown):
         ends = self.interval(level, kind).iloc[first]
         name = visible_line(self.models[first])
         rating = with_interval(ratings.iloc[first], ends["lower"], ends["upper"])
-        draws = self.contrasts.draws[self.contrasts.converged] if self.contrasts.converged is not None else self.draws
-        if not ranked.any() or (~np.isfinite(draws[:, first])).mean() > MOST_NOT_FINITE:
+        alike = self._not_below(first, others, level)
+        if not ranked.any() or (self._loose[first] and (len(alike) or not self._penalised[first])):
             return f"too few games to say who leads: {name} is first with {rating}"
-        if len(others) == 0:
+        rest = np.setdiff1d(np.arange(len(ratings)), [first, *others])
+        unranked = len(rest) > 0 and len(self._beside(first, rest, level)) > 0
+        if len(others) == 0 and (unranked or len(rest) == 0):
             return f"{name} is first with {rating}, the only {self.competitor.one} with a rank"
-        alike = [visible_line(self.models[j]) for j in self._not_below(first, others, level)]
-        return leader_line(name, rating, alike, level, unranked=len(among) < len(self.models))
+        if len(alike) and (ratings[rated & ~ranked] > ratings.iloc[first]).any():
+            rating += " of those that have a rank"
+        return leader_line(name, rating, [visible_line(self.models[j]) for j in alike], level, unranked)
+
+    def _beside(self, first: int, rest: NDArray[np.intp], level: float) -> NDArray[np.intp]:
+        """Which of the models ``rest`` without a rank the penalised fit does not show to be below model ``first``."""
+        if (not self.fit.thin.any() and not self._loose.any()) or not self.fit.has_penalised:
+            return rest
+        closed_form = self.contrasts.closed_form or self.fit.penalised_differences
+        difference, error = closed_form(np.array([first]), level)
+        return rest[~(difference[0, rest] > normal_quantile(level) * error[0, rest])]
+
+    def _undefeated_leader(self, level: float) -> int | None:
+        """The undefeated model that the penalised fit shows to be ahead of all others, if there is one."""
+        above = np.flatnonzero((self.fit.standing == "undefeated") & np.isinf(self.fit.ratings))
+        if len(above) == 0 or not self.fit.has_penalised:
+            return None
+        best = int(above[np.argmax(self.fit.penalised_strengths[above])])
+        rest = np.delete(np.arange(len(self.models)), best)
+        return None if len(self._beside(best, rest, level)) else best
+
+    @property
+    def _why_unrated(self) -> str:
+        return f"no two {self.competitor.many} took points off each other, directly or through others"
 
     def rank_share(self, k: int, *, min_battles: int | None = None) -> pd.Series:
         """Share of resamples in which each model ranks k-th or better among those `ranked`; missing for the others."""
@@ -303,9 +444,11 @@ class Bootstrap(Shown):
         1 + the number of better models that it is told apart from, and its ``rank_worst`` is M less the number of
         worse ones, of M models `ranked`. The sets do not depend on the gauge.
 
-        A model without a finite rating in more than 1 % of the resamples, whose interval may be infinite, is not told
-        apart from any other. Its own set is 1 to M. It adds one place above and one below to the set of each other
-        model, and changes no critical value.
+        The draws of a model without a finite rating in more than 1 % of the resamples say too little. Its differences
+        come from the penalised fit, and each takes an equal part of 1 - level (Bonferroni). On boards of 1,000 models
+        or more, only these models are penalised, and the others stay where they are. Where the penalty does not go
+        (covariates, tie models, a ridge, wide boards with clusters), such a model is told apart from no other: its set
+        is 1 to M, and it adds one place above and one below to each other set.
 
         Args:
             level: the probability that a set holds the true rank of its model. Models of equal strength share all
@@ -344,7 +487,10 @@ class Bootstrap(Shown):
                 f"in {lost:.1%} of the resamples {lacking} finite rating to hold the gauge, so that no model has a "
                 f"rating there: all intervals rest on the other resamples. {advice}"
             )
-        equal = self.models[self.without_spread & np.isfinite(self.fit.ratings)]
+        without = self.without_spread.to_numpy() & np.isfinite(self.fit.ratings.to_numpy())
+        if without.any():  # the fit may still give an interval
+            without &= self.interval().isna().any(axis=1).to_numpy()
+        equal = self.models[without]
         if len(equal):
             messages.append(
                 f"all resamples give the same rating to {named(equal)}: they do not show how uncertain this rating is, "
@@ -356,7 +502,7 @@ class Bootstrap(Shown):
         return messages
 
 
-class Bootstraps(Shown, dict[Hashable, Bootstrap]):
+class Bootstraps(Result, dict[Hashable, Bootstrap]):
     """The bootstraps of the slices, by group, and what is in no slice.
 
     Slices with similar numbers of models keep their draws in one array. Its memory is freed when none of them is left.
@@ -374,7 +520,7 @@ class Bootstraps(Shown, dict[Hashable, Bootstrap]):
         self.by, self.left_out, self.n_missing, self.told = slices.by, slices.left_out, slices.n_missing, slices.told
         self._least = options.min_slice_battles
 
-    def _shown(self) -> View:
+    def _shown(self) -> Answer:
         rows = {
             "n_models": [len(board.models) for board in self.values()],
             "n_battles": [int(board.fit.n_battles.sum()) // 2 for board in self.values()],
@@ -382,7 +528,10 @@ class Bootstraps(Shown, dict[Hashable, Bootstrap]):
         }
         table = pd.DataFrame(rows, pd.Index(map(slice_name, self), name=" / ".join(self.by)))
         settings = settings_line(next(iter(self.values())).settings) if self else ""
-        return View(f"Bootstraps: {counted(len(self), 'slice')}", table, settings, self.warnings)
+        return Answer(f"Bootstraps: {counted(len(self), 'slice')}", table, settings, self.warnings)
+
+    def _sentences(self) -> list[str]:
+        return [f"{slice_title(slice_name(group), self.by)}: {board.first_sentence()}" for group, board in self.items()]
 
     @property
     def competitor(self) -> Noun:

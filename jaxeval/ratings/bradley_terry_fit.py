@@ -10,35 +10,40 @@ from typing import Literal, Protocol, TypeVar
 import numpy as np
 import pandas as pd
 import scipy
+from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
 from jaxeval.data.report import DataReport
-from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.precision import device_name, versions
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.solve import Status
-from jaxeval.ratings.boards import Board, battle_weights, battles_per_model, rated_theta
+from jaxeval.ratings.boards import Board, battles_per_model, rated_theta
 from jaxeval.ratings.gauge import ELO_PER_LOGIT, ELO_PER_UNIT, Scale, make_scale
 from jaxeval.ratings.options import BoardInterval, FitOptions, Precision
 from jaxeval.ratings.sandwich import score_squares
 from jaxeval.ratings.saved_ratings import save_ratings
-from jaxeval.ratings.thin_models import ENOUGH_BATTLES, MOST_MODELS, Penalised, penalised
+from jaxeval.ratings.thin_models import (
+    ENOUGH_BATTLES,
+    Penalised,
+    apart_from_others,
+    dispersion,
+    penalised_board,
+    too_vague,
+)
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.resampling.strata import small_strata_text
 from jaxeval.statistics.clusters import degrees_of_freedom, effective_clusters, few_clusters_text, widening
 from jaxeval.statistics.comparison import MOST_SQUARE, check_square
 from jaxeval.statistics.quantiles import normal_quantile
-from jaxeval.tables.shown import Shown, View, settings_line
+from jaxeval.tables.boards import with_interval
+from jaxeval.tables.shown import Answer, Result, settings_line
 from jaxeval.tables.table import Table
-from jaxeval.wording import MODEL, Noun, counted, look_of, named
+from jaxeval.wording import MODEL, Noun, counted, look_of, named, visible_line
 
 Fit = TypeVar("Fit", bound="BradleyTerryFit")
 
 #: Log-strengths so far from the mean are all but infinite: odds of one in 20,000.
 _FAR_LOGIT = 10.0
-
-#: A model whose penalised rating errs by more than this takes a rank only if it is apart from one that errs by less.
-UNPLACED_ELO = 100.0
 
 _STATUS_TEXT: dict[int, str] = {
     Status.CONVERGED: "converged",
@@ -109,7 +114,7 @@ class FittedBoard(Protocol):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BradleyTerryFit(Shown):
+class BradleyTerryFit(Result):
     """A fitted board. Series are indexed by model; ratings and errors in Elo.
 
     A model outside the main group has no finite rating at ridge 0: it is +inf if it never lost a point to the group
@@ -138,9 +143,18 @@ class BradleyTerryFit(Shown):
     _drawn: VoteGroups = field(repr=False)
     _ties_as_half: BradleyTerryFit | None = field(default=None, repr=False)
 
-    def _shown(self) -> View:
+    def _shown(self) -> Answer:
         title = f"{type(self).__name__}: {self._how_many()}, {self.status}"
-        return View(title, self._best_first(), settings_line(self.settings), self.warnings)
+        return Answer(title, self._best_first(), settings_line(self.settings), self.warnings)
+
+    def _sentences(self) -> list[str]:
+        rated = self.ratings[np.isfinite(self.ratings)]
+        if rated.empty:
+            return [f"no {self.competitor.one} can be rated"]
+        best = rated.idxmax()
+        ends = self.interval().loc[best]
+        rating = with_interval(rated[best], ends["lower"], ends["upper"])
+        return [f"{visible_line(best)} has the highest rating, {rating}; bootstrap() says who is ahead of whom"]
 
     def _how_many(self) -> str:
         n = int(self.n_battles.sum()) // 2  # the report may count those of other slices, too
@@ -241,46 +255,70 @@ class BradleyTerryFit(Shown):
             [942.0, 1089.0]
         """
         ends = self._wald(self.ratings, self._model_based, self.dispersion, level)
-        return self.with_thin(ends, level) if (self.settings.interval if kind is None else kind) == "auto" else ends
+        kind = self.settings.interval if kind is None else kind
+        return self.with_penalised(ends, level, self.thin) if kind == "auto" else ends
 
-    def with_thin(self, ends: pd.DataFrame, level: float) -> pd.DataFrame:
-        """The intervals ``ends``, those of models `thin` from the penalised fit."""
-        if not self.thin.any():
+    def with_penalised(self, ends: pd.DataFrame, level: float, which: Bool) -> pd.DataFrame:
+        """The intervals ``ends``, those of the models ``which`` (M,) from the penalised fit."""
+        if not (which & (self.component == 1)).any() or not self._board.active.any():
             return ends
-        theta, covariance = self._penalised or Penalised(self.theta, self._model_based)
+        theta, covariance = self._in_closed_form
         rated = np.where(self._board.active, theta, np.nan)  # these hold the gauge
         shift = np.nanmean(self.scale.aligned_ratings(rated[None], self.theta)[0] - self.scale.unit * rated)
         centre = pd.Series(self.scale.unit * theta + shift, self.ratings.index)
         own = self._wald(centre, covariance, self._dispersion(theta), level)
         own.loc[self.standing == "undefeated", "upper"] = np.inf
         own.loc[self.standing == "winless", "lower"] = -np.inf
-        return ends.mask(pd.Series(self.thin, self.ratings.index), own)
+        return ends.mask(pd.Series(which, self.ratings.index), own)
 
-    def thin_differences(self, level: float, rows: slice = slice(None)) -> tuple[Float, Float]:
-        """(R, M) bounds, Elo, of the ratings of ``rows`` less all others, from the penalised fit of `thin` models.
+    def differences(self, rows: NDArray[np.intp], level: float = 0.95) -> tuple[Float, Float]:
+        """(R, M) ratings at the positions ``rows`` less all others, Elo, and standard errors, as those of `interval`.
 
-        NaN where neither of the two is thin, or one has no penalised strength. As in `interval`, clusters may widen
-        them. Only for fits with thin models.
+        NaN without a finite rating.
         """
-        theta, covariance = self._penalised or Penalised(self.theta, self._model_based)
-        met = self.component.to_numpy() == 1
-        pair = (self.thin[rows, None] | self.thin) & met[rows, None] & met
-
-        def errors(c: Float) -> Float:
-            return np.sqrt(np.maximum(np.diag(c)[rows, None] + np.diag(c) - 2 * c[rows], 0))
-
-        half = np.sqrt(self._dispersion(theta)) * errors(covariance)
+        error = np.sqrt(self.dispersion) * self._of_differences(self._model_based, rows)
         if self.n_clusters is not None:
-            half = np.fmax(half, widening(self.freedom, level) * errors(self._sandwich))
-        centre, half = self.scale.unit * (theta[rows, None] - theta), self.scale.unit * normal_quantile(level) * half
-        return np.where(pair, centre - half, np.nan), np.where(pair, centre + half, np.nan)
+            error = np.fmax(error, self._of_clusters(rows, level))
+        ratings = np.where(self._board.active, self.scale.unit * self.theta, np.nan)
+        return ratings[rows, None] - ratings, self.scale.unit * error
+
+    def _of_differences(self, covariance: Float, rows: NDArray[np.intp]) -> Float:
+        """(R, M) errors of differences by an (M, M) covariance."""
+        own = np.diag(covariance)
+        return np.asarray(np.sqrt(np.maximum(own[rows, None] + own - 2 * covariance[rows], 0)))
+
+    def _of_clusters(self, rows: NDArray[np.intp], level: float) -> Float:
+        """(R, M) errors of differences over clusters, by Student's quantile; infinite for one cluster."""
+        wider = widening(self.freedom, level)
+        errors = self._of_differences(self._sandwich, rows)
+        return wider * errors if np.isfinite(wider) else np.full(errors.shape, np.inf)
+
+    def penalised_differences(self, rows: NDArray[np.intp], level: float = 0.95) -> tuple[Float, Float]:
+        """(R, M) ratings at the positions ``rows`` less all others, Elo, and standard errors, from the penalised fit.
+
+        NaN between models of which one has no penalised strength. As in `interval`, clusters may widen the errors, by
+        Student's quantile at ``level``; with an undefeated or winless model each cluster then counts as one battle, as
+        its battles cannot show how much they differ. Only where `has_penalised`.
+        """
+        theta, covariance = self._in_closed_form
+        met = self.component.to_numpy() == 1
+        met = met[rows, None] & met
+        error = np.sqrt(self._dispersion(theta)) * self._of_differences(covariance, rows)
+        if self.n_clusters is not None:
+            wider, active = widening(self.freedom, level), self._board.active
+            times = wider * np.sqrt(self.n_battles.sum() / 2 / (self.n_effective_clusters or 1.0))
+            alike = times * error if np.isfinite(times) else np.full(error.shape, np.inf)
+            error = np.fmax(error, np.where(active[rows, None] & active, self._of_clusters(rows, level), alike))
+        difference = self.scale.unit * (theta[rows, None] - theta)
+        return np.where(met, difference, np.nan), np.where(met, self.scale.unit * error, np.nan)
 
     def _wald(self, centre: pd.Series, covariance: Float, dispersion: float, level: float) -> pd.DataFrame:
         variance = np.maximum(np.diag(self.scale.covariance(covariance)), 0)
         half = pd.Series(normal_quantile(level) * np.sqrt(dispersion * variance), self.ratings.index)
         if self.n_clusters is not None:
-            of_clusters = widening(self.freedom, level) * normal_quantile(level) * self.standard_errors
-            half = np.fmax(half, of_clusters)
+            wider = widening(self.freedom, level)  # infinite for one cluster, which shows no uncertainty at all
+            of_clusters = wider * normal_quantile(level) * self.standard_errors
+            half = np.fmax(half, of_clusters) if np.isfinite(wider) else half * np.nan
         return pd.DataFrame({"lower": centre - half, "upper": centre + half}).where(np.isfinite(centre), np.nan)
 
     @cached_property
@@ -293,80 +331,60 @@ class BradleyTerryFit(Shown):
         return self._dispersion(self.theta)
 
     def _dispersion(self, theta: Float) -> float:
-        board = self._likelihood
-        if not isinstance(board, Board):
-            return 1.0
-        cells = board.cells
-        weight = battle_weights(board, cells) ** 2 * cells.count
-        p = board.expected(theta[cells.first] - theta[cells.second])[cells.pair]
-        of_wins, within = weight @ (p * (1 - p)), weight @ (cells.target * (1 - cells.target))
-        n = cells.count[weight > 0].sum()
-        return float(np.clip(1 - within / of_wins * n / (n + 3), 0.0, 1.0)) if of_wins > 0 else 1.0
+        return dispersion(self._likelihood, theta) if isinstance(self._likelihood, Board) else 1.0
 
     @property
     def thin(self) -> Bool:
         """(M,) models with fewer than 200 battles, whose intervals are penalised; none where that cannot be.
 
-        Undefeated and winless ones are among them, whose intervals have one end.
+        Undefeated and winless ones are among them, however many battles they have; their intervals have one end.
         """
-        penalised_ = self.settings.penalty == "firth" or self._penalised is not None
-        return np.asarray(self._few & penalised_)
-
-    @property
-    def _few(self) -> Bool:
         unbounded = self.standing.isin(["undefeated", "winless"]) & (self.component == 1)
-        known = np.isfinite(self.ratings) | unbounded
-        return np.asarray(known & (self.n_battles < ENOUGH_BATTLES))
+        finite = np.isfinite(self.ratings)
+        thin = np.asarray((finite | unbounded) & (self.n_battles < ENOUGH_BATTLES) | unbounded & ~finite)
+        return thin if thin.any() and self.has_penalised else np.zeros(len(thin), bool)
 
     @property
-    def unplaced(self) -> Bool:
-        """(M,) models of so few battles that a rank says nothing of them.
+    def vague(self) -> Bool:
+        """(M,) models of fewer than 200 battles whose rating has a penalised standard error above 100 Elo.
 
-        The standard error of the penalised fit is above 100 Elo, that of a dozen even battles, and the model is within
-        1.96 standard errors of every model that is known better. None where there is no penalised fit.
+        That is the error of a dozen even battles. None where there is no penalised fit.
         """
-        if not self.thin.any():
+        if not (self.thin & self._board.active).any():
             return np.zeros(len(self.ratings), bool)
-        theta, covariance = self._penalised or Penalised(self.theta, self._model_based)
-        own = np.diag(covariance)
-        weights = self._board.active / max(self._board.active.sum(), 1)
-        shift = covariance @ weights  # to the mean of the rated models, whatever the gauge
-        variance = own - 2 * shift + weights @ shift
-        vague = self._few & (
-            self.scale.unit * np.sqrt(np.maximum(variance * self._dispersion(theta), 0)) > UNPLACED_ELO
-        )
-        variance = own[:, None] + own - 2 * covariance
-        error = np.sqrt(np.maximum(variance, 0) * self._dispersion(theta))
-        far = np.abs(theta[:, None] - theta) > normal_quantile(0.95) * error
-        return np.asarray(vague & ~(far & (self._board.active & ~vague)).any(1))
+        theta, covariance = self._in_closed_form
+        found = Penalised(theta, self._dispersion(theta) * covariance)
+        return too_vague(found, self.thin, self._board.active, self.scale.unit)
+
+    @property
+    def penalised_errors(self) -> Float:
+        """(M,) penalised standard errors of the ratings, Elo, less the mean rating of all others."""
+        theta, covariance = self._in_closed_form
+        return self.scale.unit * np.sqrt(self._dispersion(theta) * apart_from_others(covariance, self._board.active))
+
+    @property
+    def has_penalised(self) -> bool:
+        """Whether there are penalised strengths beside those of the fit, or in their place."""
+        return self.settings.penalty == "firth" or self._penalised is not None
+
+    @property
+    def penalised_strengths(self) -> Float:
+        """(M,) strengths of the penalised fit, also of undefeated and winless models. Only where `has_penalised`."""
+        return self._in_closed_form.theta
+
+    @property
+    def _in_closed_form(self) -> Penalised:
+        return self._penalised or Penalised(self.theta, self._model_based)
 
     @cached_property
     def _penalised(self) -> Penalised | None:
-        """Strengths and covariance (M, M) with Firth's penalty, where some model has few battles; else None."""
+        """Strengths and covariance (M, M) with Firth's penalty, where the board has none; None where that cannot be."""
         board, options = self._likelihood, self.settings
-        if (
-            not isinstance(board, Board)
-            or board.graph is not None
-            or options.penalty != "auto"
-            or options.beside_firth
-            or options.reweight
-            or not self._few.any()
-        ):
+        if not isinstance(board, Board) or board.graph is not None or options.penalty != "auto":
             return None
-        active, m = np.flatnonzero(self.component == 1), len(self.ratings)
-        if m > MOST_MODELS or not board.active.any():
+        if options.beside_firth or options.reweight:
             return None
-        n, wins = np.zeros((2, m, m))
-        board.cells.fill_tables(board.n, board.wins, n, wins)
-        n, wins = (table[np.ix_(active, active)] for table in (n, wins))
-        with one_blas_thread():
-            found = penalised(n, wins, board.theta[active])
-        if found is None:
-            return None
-        theta, covariance = np.zeros(m), np.zeros((m, m))
-        theta[active] = found.theta
-        covariance[np.ix_(active, active)] = found.covariance
-        return Penalised(theta, covariance)
+        return penalised_board(board, (self.component == 1).to_numpy())
 
     @property
     def win_probability(self) -> pd.DataFrame:

@@ -97,8 +97,7 @@ def leaderboard(
           with ``by``;
         - ``rank_best``, ``rank_worst``: the ranks that the differences to all other models leave open, see
           `Bootstrap.rank_sets`. Each set by itself holds the true rank of its model with probability ``level``, or all
-          do at once with ``simultaneous_ranks``. A model without a finite rating in more than 1 % of the resamples
-          is not told apart from any other, with a warning: it adds a place above and one below to each other set;
+          do at once with ``simultaneous_ranks``;
         - ``tier``: models that the data cannot tell from their tier's leader share its tier;
         - ``p_rank_<k>``, with ``rank_at_most``;
         - ``borrowed``, of `small_categories`: how much of what is known of a model comes from other categories;
@@ -110,7 +109,8 @@ def leaderboard(
         missing, with a warning.
 
         ``attrs`` holds ``answer`` (who is first, in a sentence; with ``by`` a line for each category, see
-        `Bootstrap.answer`), ``warnings`` (list of sentences), ``report`` (what was read and left out) and ``settings``.
+        `Bootstrap.first_sentence`), ``warnings`` (list of sentences), ``report`` (what was read and left out) and
+        ``settings``.
         If the battles have another word than "model" for what is rated, the settings have it and its plural as
         ``competitor``. Some boards have a list of records there, too: with features or a tie model ``coefficients``,
         the tie parameter among them; those of `prediction_powered` ``judge``, what the judge's verdicts are worth;
@@ -159,7 +159,7 @@ def leaderboard(
             table.insert(7, "category", name)
         tables.append(table)
         of_slice.append([*board.warnings, *_rank_warnings(board, min_battles)])
-        said = board.answer(level, kind=how, min_battles=min_battles)
+        said = board.first_sentence(level, kind=how, min_battles=min_battles)
         answers.append(said if name is None else f"{slice_title(name, board.settings.by)}: {said}")
     warnings, overlap = (boards.warnings, boards.told) if isinstance(boards, Bootstraps) else ([], "")
     warnings += of_slice[0] if names == [None] else shared_warnings(names, of_slice, list(boards.values()))
@@ -183,7 +183,7 @@ def leaderboard(
             **shown,
             "level": float(level),
             "interval": how,
-            "n_penalised": sum(int(board.fit.thin.sum()) for board in boards.values()) if how == "auto" else 0,
+            "n_penalised": sum(board.n_penalised for board in boards.values()) if how == "auto" else 0,
             **competitor_settings(word),
         },
     }
@@ -239,12 +239,16 @@ def _rank_warnings(board: Bootstrap, min_battles: int | None) -> list[str]:
     ranked = board.ranked(min_battles)
     unsure = ranked & ~ranked.index.isin(board.models[differences.models])
     if unsure.any():
+        spread = (
+            "Their rank spread is that of a penalised fit, and they have no tier"
+            if differences.closed_form is not None
+            else "Each has a rank spread over the whole board, however high or low its rating is, and no tier; and it "
+            f"adds a place above and one below to the spread of every other {own.one}. min_battles (--min-votes) "
+            f"leaves out {own.many} with few battles"
+        )
         messages.append(
             f"{own.counted(int(unsure.sum()), 'has', 'have')} no finite rating in more than {MOST_NOT_FINITE:.0%} of "
-            f"the resamples, too often to be told apart from other {own.many}: "
-            f"{named(ranked.index[unsure])}. Each has a rank spread over the whole board, however high or low its "
-            f"rating is, and no tier; and it adds a place above and one below to the spread of every other {own.one}. "
-            f"min_battles (--min-votes) leaves out {own.many} with few battles"
+            f"the resamples, too often to be compared by these: {named(ranked.index[unsure])}. {spread}"
         )
     if not differences.within_reach:
         messages.append(

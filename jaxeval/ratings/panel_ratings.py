@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal, NamedTuple, Unpack
 
 import numpy as np
@@ -154,6 +155,10 @@ class JudgePanel(Bootstrap):
         """(M,) Elo: a difference d means odds of 10^(d / 400) with a judge of discrimination 1."""
         return self.fit.ratings
 
+    @cached_property
+    def _in_gauge(self) -> Draws:
+        return replace(super()._in_gauge, bias_corrected=True)
+
     @property
     def joint_judges(self) -> Draws:
         """Discriminations and side biases as joint draws; their names have the levels ``measure`` and ``judge``."""
@@ -251,11 +256,11 @@ def fit_judge_panel(
     g_k says how sharply the judge tells models apart (arXiv:2601.21817), and b_k favours side A. Ties are half a win.
     All are estimated together by maximum likelihood: the more a judge agrees with what the panel says, the more the
     judge counts. The scale: the root mean square of the discriminations of all judges, weighted by their verdicts, is
-    1, and ratings are those by such a judge. Few verdicts spread ratings and sharpen judges beyond the truth: with 60
-    items of three or four judges, one of them near 0, 95 % intervals of differences held the truth in about .87.
+    1, and ratings are those by such a judge. Few verdicts spread ratings and sharpen judges beyond the truth, and draws
+    once more, so that percentiles of draws are bias-corrected (`Draws.bias_corrected`).
 
     Judges err together on an item, and so items are drawn whole if a column names them. In simulations with ten judges
-    who share .7 of their noise, 95 % intervals held the truth in .94 of the cases if items were drawn, and in .65 if
+    who share .7 of their noise, 95 % intervals held the truth in .95 of the cases if items were drawn, and in .68 if
     verdicts were (standard errors .01; benchmarks/judge_panel.py). With judges who err independently, intervals from
     items held it in .94 to .96.
 

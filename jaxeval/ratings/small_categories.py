@@ -28,7 +28,7 @@ from jaxeval.ratings.refits import RESULT_BYTES, Refitted
 from jaxeval.ratings.slices import make_slices, slice_name, whole_board
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.statistics.quantiles import interval_bounds
-from jaxeval.tables.shown import View, settings_line
+from jaxeval.tables.shown import Answer, settings_line
 from jaxeval.wording import counted
 
 #: With a larger prior, strengths would be tried that no computer can tell from infinite ones.
@@ -162,10 +162,10 @@ class CategoryBoards(Bootstraps):
         rows = [self[group].category(level) for group in self]
         return pd.DataFrame(rows, pd.Index(map(slice_name, self), name=" / ".join(self.by)))
 
-    def _shown(self) -> View:
+    def _shown(self) -> Answer:
         first = next(iter(self.values()))
         title = f"CategoryBoards: {counted(len(self), 'category', 'categories')}, {counted(len(first.draws), 'draw')}"
-        return View(title, self.table(), settings_line(vars(first.settings) | {"n_resamples": None}), self.warnings)
+        return Answer(title, self.table(), settings_line(vars(first.settings) | {"n_resamples": None}), self.warnings)
 
 
 class CategoryArguments(TypedDict, total=False):

@@ -8,18 +8,25 @@ the penalty takes longer than all else on a small board.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from jaxeval.arrays import Float
+from jaxeval.arrays import Bool, Float
+from jaxeval.execution.blas import one_blas_thread
+from jaxeval.ratings.boards import Board, battle_weights
 
 #: From this many battles on, percentiles of resamples hold what they promise (benchmarks/few_battles.py).
 ENOUGH_BATTLES = 200
 #: Tables of more models take seconds.
 MOST_MODELS = 1_000
+#: A model whose penalised rating errs by more than this takes a rank only if it is apart from one that errs by less.
+UNPLACED_ELO = 100.0
 
 _MOST_STEPS, _TOLERANCE, _LONGEST_STEP = 100, 1e-8, 1.0
+_MOST_LOCAL_STEPS, _LOCAL_TOLERANCE = 2_000, 1e-3
 
 
 class Penalised(NamedTuple):
@@ -27,6 +34,19 @@ class Penalised(NamedTuple):
 
     theta: Float  # (M,) mean 0
     covariance: Float  # (M, M) pseudo-inverse of the information there
+
+
+@dataclass(frozen=True)
+class Independent:
+    """Ratings whose errors do not depend on each other, for `jaxeval.statistics.differences.ClosedForm`."""
+
+    ratings: Float  # (M,)
+    variance: Float  # (M,)
+
+    def __call__(self, rows: NDArray[np.intp], level: float) -> tuple[Float, Float]:
+        """(R, M) differences of the models ``rows`` to all others, and their standard errors."""
+        own, variance = self.ratings, self.variance
+        return own[rows, None] - own, np.sqrt(variance[rows, None] + variance)
 
 
 def penalised(n: Float, wins: Float, start: Float) -> Penalised | None:
@@ -55,4 +75,97 @@ def penalised(n: Float, wins: Float, start: Float) -> Penalised | None:
         if longest < _TOLERANCE:
             return Penalised(theta, inverse)
         theta = theta + step * min(1.0, _LONGEST_STEP / longest)
+    return None
+
+
+def penalised_board(board: Board, main: Bool) -> Penalised | None:
+    """The penalised fit of the models ``main`` (M,), which met; all others have 0.
+
+    Returns:
+        None for more models than `MOST_MODELS`, and where the fit does not end.
+    """
+    m, members = len(board.theta), np.flatnonzero(main)
+    if m > MOST_MODELS:
+        return None
+    n, wins = np.zeros((2, m, m))
+    board.cells.fill_tables(board.n, board.wins, n, wins)
+    own = np.ix_(members, members)
+    with one_blas_thread():
+        found = penalised(n[own], wins[own], board.theta[members])
+    if found is None:
+        return None
+    theta, covariance = np.zeros(m), np.zeros((m, m))
+    theta[members], covariance[own] = found
+    return Penalised(theta, covariance)
+
+
+def dispersion(board: Board, theta: Float) -> float:
+    """The variance of results over that of wins and losses alone, at ``theta``; see `BradleyTerryFit.dispersion`."""
+    cells = board.cells
+    weight = battle_weights(board, cells) ** 2 * cells.count
+    p = board.expected(theta[cells.first] - theta[cells.second])[cells.pair]
+    of_wins, within = weight @ (p * (1 - p)), weight @ (cells.target * (1 - cells.target))
+    n = cells.count[weight > 0].sum()
+    return float(np.clip(1 - within / of_wins * n / (n + 3), 0.0, 1.0)) if of_wins > 0 else 1.0
+
+
+def too_vague(found: Penalised, few: Bool, active: Bool, unit: float) -> Bool:
+    """(M,) models of ``few`` battles whose penalised rating has a standard error above `UNPLACED_ELO`.
+
+    ``found`` has the covariance with its dispersion; ``active`` models are rated; ``unit`` is Elo per unit of theta.
+    """
+    own, weights = np.diag(found.covariance), active / max(active.sum(), 1)
+    shift = found.covariance @ weights  # to the mean of the rated models, whatever the gauge
+    error = unit * np.sqrt(np.maximum(own - 2 * shift + weights @ shift, 0))
+    return np.asarray(few & (error > UNPLACED_ELO))
+
+
+def apart_from_others(covariance: Float, active: Bool) -> Float:
+    """(M,) variances of strengths with this (M, M) covariance, less the mean of all other ``active`` models."""
+    own, some = np.diag(covariance), active.astype(float)
+    total, n = covariance @ some, np.maximum(some.sum() - some, 1)
+    others = (some @ total - 2 * some * total + some * own) / n**2
+    return np.asarray(np.maximum(own - 2 * (total - some * own) / n + others, 0))
+
+
+def nearby(board: Board, thin: Bool, variance: Float) -> tuple[Float, Float] | None:
+    """Strengths (M,) of the ``thin`` models of a wide board with a penalty, and variances (M,) of all strengths.
+
+    The other models stay where they are, with their ``variance`` (M,). A board of tens of thousands has no table of
+    all pairs, so that each pair adds battles by what it says of its thin models alone, and a variance is that of the
+    model's own battles plus the mean of its opponents': no less than that of the whole penalised fit, as errors of
+    opponents never cancel.
+
+    Returns:
+        None where the steps do not end.
+    """
+    first, second, m = board.cells.first, board.cells.second, len(board.theta)
+    some = board.active[first] & board.active[second] & (thin[first] | thin[second])
+    first, second, n, wins = first[some], second[some], board.n[some], board.wins[some]
+    theta = board.theta.copy()
+
+    def total(of_first: Float, of_second: Float) -> Float:
+        return np.asarray(np.bincount(first, of_first, m) + np.bincount(second, of_second, m))
+
+    for _ in range(_MOST_LOCAL_STEPS):
+        p = 1 / (1 + np.exp(theta[second] - theta[first]))
+        v = n * p * (1 - p)
+        of_model = total(v, v)
+        added = np.minimum(sum(np.where(thin[own], v / of_model[own], 0.0) for own in (first, second)), 1.0)
+        off = wins + added / 2 - (n + added) * p
+        slope = total(v, v) + total(added * p * (1 - p), added * p * (1 - p))
+        step = np.clip(np.where(thin, total(off, -off) / np.where(thin, slope, 1.0), 0.0), -1.0, 1.0)
+        theta += step
+        if np.abs(step).max(initial=0) < _LOCAL_TOLERANCE:
+            break
+    else:
+        return None
+    v = n * (p := 1 / (1 + np.exp(theta[second] - theta[first]))) * (1 - p)
+    of_model, spread = np.where(thin, total(v, v), 1.0), np.where(thin, 0.0, variance)
+    for _ in range(_MOST_LOCAL_STEPS):
+        found = np.where(thin, (1 + total(v * spread[second], v * spread[first])) / of_model, spread)
+        done = (np.abs(found - spread) <= _LOCAL_TOLERANCE * found).all()
+        spread = found
+        if done:
+            return theta, spread
     return None

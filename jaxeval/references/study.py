@@ -32,12 +32,12 @@ from jaxeval.references.rankings import ReferenceBoard, ReferenceStudySettings, 
 from jaxeval.references.sets import Sets, default_sets, model_numbers, named_sets, tiers_of
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import centred, checked_level
-from jaxeval.tables.shown import Shown, View, settings_line
+from jaxeval.tables.shown import Answer, Result, settings_line
 from jaxeval.wording import counted, named
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ReferenceStudy(Shown):
+class ReferenceStudy(Result):
     """How rankings against references agree with the full Bradley-Terry ranking of the same votes.
 
     ``tau`` is Kendall's tau-b, over the pairs of models whose scores differ by less than ``delta`` percentage points;
@@ -76,9 +76,12 @@ class ReferenceStudy(Shown):
     tau_draws: Float = field(repr=False)  # (B, L, D) by_delta's tau in the resamples, not centred
     budget_tau_draws: Float = field(repr=False)  # (B, S, budgets, D) by_budget's tau in the resamples, not centred
 
-    def _shown(self) -> View:
+    def _shown(self) -> Answer:
         title = f"ReferenceStudy: {counted(len(self.by_reference), 'reference')} of {counted(len(self.tier), 'model')}"
-        return View(title, self.by_reference, settings_line(self.settings), self.warnings)
+        return Answer(title, self.by_reference, settings_line(self.settings), self.warnings)
+
+    def _sentences(self) -> list[str]:
+        return self.advice
 
     @property
     def joint(self) -> Draws:

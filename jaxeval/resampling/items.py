@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
-import jax
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.arrays import Float, Int, as_leaf
+from jaxeval.arrays import Float, Int
 from jaxeval.checks import check_room
-from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
-from jaxeval.execution.precision import double_precision
+from jaxeval.execution.lanes import LaneRun, Lanes
 from jaxeval.execution.shapes import ITEMS, Step, padded
-from jaxeval.kernels import batch
+from jaxeval.kernels.batch.weighted import row_sums
+from jaxeval.resampling.rows import (
+    form_of,
+    lanes_task,
+    pattern_of,
+    slots_of_kinds,
+    slots_one_by_one,
+    stacked_rows,
+    worth_merging,
+)
 from jaxeval.resampling.strata import checked_strata
-from jaxeval.resampling.units import make_singles, make_units, pad, shortfall_of, stacked, stream_number
+from jaxeval.resampling.units import pad, stream_number
 
-# Equal items are drawn together if they are this many on average: drawing items one by one is three times as fast.
-_ALIKE = 4
 # Of an item in a lane: its count, and the same number as what the columns are multiplied by.
 _BYTES_PER_ITEM = 24
 _EXACT = 2**24  # whole numbers under this have no rounding in single precision
@@ -56,21 +59,31 @@ def resampled_sums(
     check_room(n_resamples, 8 * columns.shape[1] * (1 if subsets is None else 2))
     values, of_column = _distinct_columns(columns)
     strata = None if strata is None else checked_strata(strata)
-    pattern = _pattern(values, strata)
-    rows = [np.arange(len(columns)), *([] if subsets is None else subsets)]
-    streams = np.array([stream_number(stream)] + [stream_number(f"{stream} half")] * (len(rows) - 1), np.uint64)
-    items, table = _items(values, pattern, rows, streams, strata)
+    pattern = pattern_of(values, strata)
+    kept = [None, *([] if subsets is None else subsets)]
+    slots_of = slots_of_kinds if worth_merging(pattern) else slots_one_by_one
+    slots = [slots_of(pattern, strata, own) for own in kept]
+    streams = [stream_number(stream)] + [stream_number(f"{stream} half")] * (len(kept) - 1)
+    table = slots[0].rows_of(values)
+    own = None
+    if slots_of is slots_one_by_one:  # the rows of the table that each set draws, and an empty row
+        place = np.argsort(slots[0].source)
+        own = np.full((len(kept), len(table)), len(table) - 1, np.int32)
+        for k, of_set in enumerate(slots):
+            own[k, : len(of_set.source)] = place[of_set.source]
     parts, order = _by_precision(table, len(columns))
-
-    mesh = device_mesh()
-    with double_precision():
-        items, parts = jax.device_put((items, parts))
-    call = partial(batch.item_sums, items, parts, mesh, np.uint64(seed))
     width = sum(x.shape[1] for x in parts)
-    held = sum(x.nbytes for x in jax.tree.leaves((items, parts))) + 16 * n_resamples * width * min(len(rows), 2)
-    task = Task(call, ITEMS, len(table), lane_bytes=_BYTES_PER_ITEM * len(table) + 16 * width, fixed_bytes=held)
+    task = lanes_task(
+        row_sums,
+        {"rows": stacked_rows(slots, streams), "columns": parts, "own": own, "seed": np.uint64(seed)},
+        {"form": form_of(slots[0])},
+        ITEMS,
+        entries=len(table),
+        lane_bytes=_BYTES_PER_ITEM * len(table) + 16 * width,
+        result_bytes=16 * n_resamples * width * min(len(kept), 2),
+    )
     number = np.arange(n_resamples)
-    halved = [1 + number % (len(rows) - 1)] if len(rows) > 1 else []
+    halved = [1 + number % (len(kept) - 1)] if len(kept) > 1 else []
     sets = np.concatenate([np.zeros_like(number), *halved])
     lanes, section = Lanes(sets, np.tile(number, 1 + len(halved))), f"items-{stream_number(stream):x}-{part}"
     sums = (run or LaneRun()).results(task, lanes, section)
@@ -81,41 +94,12 @@ def resampled_sums(
 def halves(columns: Float, n_halves: int, seed: int) -> NDArray[np.intp]:
     """(H, N // 2) sorted row numbers of random halves of ``columns`` (N, K), the same in whatever order rows come."""
     n = len(columns)
-    order = np.argsort(_pattern(_distinct_columns(columns)[0]), kind="stable")
+    order = np.argsort(pattern_of(_distinct_columns(columns)[0]), kind="stable")
     rng = np.random.default_rng([seed, n, 2])
     return np.stack([np.sort(order[rng.permutation(n)[: n // 2]]) for _ in range(n_halves)])
 
 
-def _items(
-    values: Float, pattern: Int, rows: list[NDArray[np.intp]], streams: NDArray[np.uint64], strata: Int | None
-) -> tuple[Any, Float]:
-    """The items to draw from, and the (Q, D) values of each one that is drawn."""
-    first = np.unique(pattern, return_index=True)[1]
-    if len(pattern) >= _ALIKE * len(first):
-        table = np.zeros((padded(len(first), Step.ITEMS), values.shape[1]))
-        table[: len(first)] = values[first]
-        counts = [np.bincount(pattern[own], minlength=len(table))[None] for own in rows]
-        of_column = None if strata is None else strata[first]
-        most = shortfall_of(np.array(padded(len(pattern), Step.ITEMS)))  # the largest of all item counts of this size
-        units = stacked([make_units(count, of_column, least_places=2 * int(most)) for count in counts])
-        return batch.Items(units=units, row=None, stream=as_leaf(streams, np.uint64)), table
-    # By stratum and values, so that the order of the rows does not matter; zeros where there is no item.
-    ordered = np.argsort(pattern, kind="stable")
-    place = np.empty(len(ordered), np.intp)
-    place[ordered] = np.arange(len(ordered))
-    table = np.zeros((padded(len(ordered) + 1, Step.ITEMS), values.shape[1]))
-    table[: len(ordered)] = values[ordered]
-    row = np.full((len(rows), len(table)), len(table) - 1, np.int32)
-    for p, own in enumerate(rows):
-        row[p, : len(own)] = np.sort(place[own])
-    of_slot = None if strata is None else strata[ordered]
-    singles = stacked(
-        [make_singles(len(own), len(table), None if of_slot is None else of_slot[np.sort(place[own])]) for own in rows]
-    )
-    return batch.Items(units=singles, row=as_leaf(row, np.int32), stream=as_leaf(streams, np.uint64)), table
-
-
-def _by_precision(table: Float, n: int) -> tuple[tuple[NDArray[Any], ...], NDArray[np.intp]]:
+def _by_precision(table: Float, n: int) -> tuple[tuple[NDArray[np.floating[Any]], ...], NDArray[np.intp]]:
     """Columns whose sums are exact in single precision, and the others; and where each of the D columns went."""
     whole = (table == np.round(table)).all(0) & (np.abs(table).max(0) * n < _EXACT)
     single, double = np.flatnonzero(whole), np.flatnonzero(~whole)
@@ -132,18 +116,3 @@ def _distinct_columns(columns: Float) -> tuple[Float, NDArray[np.intp]]:
     seen: dict[bytes, int] = {}
     inverse = np.array([seen.setdefault(column.tobytes(), len(seen)) for column in np.ascontiguousarray(columns.T)])
     return columns[:, np.unique(inverse, return_index=True)[1]], inverse
-
-
-def _pattern(values: Float, strata: Int | None = None) -> Int:
-    """(N,) number of each row among the distinct rows, whose order depends on their strata and values alone."""
-    if strata is not None:
-        number, _ = pd.factorize(strata * len(values) + _pattern(values), sort=True)
-        return number
-    if values.shape[1] > len(values):  # by the bytes of whole rows; adding 0 turns -0 into 0
-        rows = np.ascontiguousarray(values + 0.0).view(np.dtype((np.void, 8 * values.shape[1])))
-        return np.unique(rows.reshape(-1), return_inverse=True)[1].reshape(-1)
-    number = np.zeros(len(values), np.int64)
-    for column in values.T:
-        codes, levels = pd.factorize(column, sort=True)
-        number, _ = pd.factorize(number * len(levels) + codes, sort=True)
-    return number

@@ -15,7 +15,13 @@ from jaxeval.wording import counted
 
 
 def stratum_of_groups(
-    stratum: NDArray[np.intp], group: NDArray[np.intp], names: pd.Index, strata: str, what: str = "cluster"
+    stratum: NDArray[np.intp],
+    group: NDArray[np.intp],
+    names: pd.Index,
+    strata: str,
+    what: str = "cluster",
+    kind: str = "strata",
+    one: str = "stratum",
 ) -> Int:
     """(K,) the stratum of each group, which is drawn whole: a cluster of battles, or an item.
 
@@ -25,19 +31,21 @@ def stratum_of_groups(
         names: (K,) of the groups.
         strata: the column of the strata.
         what: a group is called.
+        kind: what the column holds, as its option is named; ``one`` of them.
 
     Raises:
         DataError: a group has rows in several strata.
     """
+    option = "strata" if kind == "strata" else one
     of_group = np.zeros(len(names), np.int64)
     of_group[group] = stratum
     crossing = np.unique(group[of_group[group] != stratum])
     if len(crossing):
         several = counted(len(crossing), f"{what} lies", f"{what}s lie")
         raise DataError(
-            f"{several} in several strata of {strata!r}, of {counted(len(names), what)} (the first is "
-            f"{plain(names[crossing[0]])!r}): each {what} is drawn whole and needs one stratum; name a column whose "
-            f"groups hold whole {what}s, or leave out strata= (on the command line --strata)"
+            f"{several} in several {kind} of {strata!r}, of {counted(len(names), what)} (the first is "
+            f"{plain(names[crossing[0]])!r}): each {what} is drawn whole and needs one {one}; name a column whose "
+            f"groups hold whole {what}s, or leave out {option}= (on the command line --{option})"
         )
     return of_group
 

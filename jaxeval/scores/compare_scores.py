@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy
 
 from jaxeval.accuracy.judge_accuracy import JudgeAccuracy
 from jaxeval.arrays import Bool, Float
@@ -15,21 +17,25 @@ from jaxeval.checks import checked_integer
 from jaxeval.data.columns import plain
 from jaxeval.data.item_scores import ItemScores
 from jaxeval.errors import DataError
-from jaxeval.scores.estimates import ScoreEstimates, estimate_scores, student_quantile, unit_parts
+from jaxeval.scores.estimates import ScoreEstimates, estimate_scores, item_shares
 from jaxeval.scores.judged_board import judged_differences, judged_place
-from jaxeval.scores.paired_tests import Alternative, FlipTest, anytime_p, mcnemar, sign_flips, student_p
+from jaxeval.scores.paired_tests import Alternative, FlipTest, anytime_p, least_p, mcnemar, sign_flips, student_p
 from jaxeval.scores.score_leaderboard import FEW_ITEMS, as_item_scores, few_units_text
+from jaxeval.statistics.clusters import design_effect, freedom_of, widening
 from jaxeval.statistics.multiplicity import holm
+from jaxeval.statistics.paired import p_above, score_interval
 from jaxeval.statistics.quantiles import checked_level
-from jaxeval.tables.shown import Shown, View, settings_line
+from jaxeval.statistics.skewed import skewed_interval, skewed_p
+from jaxeval.tables.shown import Answer, Result, settings_line
 from jaxeval.tables.table import Table
 from jaxeval.wording import counted, did_you_mean, visible_line
 
+_POINTS = 3  # decimals of scores in words
 _NO_VARIANCE = "no observed variance of the difference"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ScoreComparison(Shown):
+class ScoreComparison(Result):
     """The score of one model less that of another on the items that both have.
 
     Examples:
@@ -39,7 +45,7 @@ class ScoreComparison(Shown):
         >>> table = pd.DataFrame(right).rename_axis("item").reset_index()
         >>> found = jaxeval.compare_scores(table.melt("item", var_name="model", value_name="score"), "x", "y")
         >>> print(f"{found.difference:.2f} [{found.lower:.2f}, {found.upper:.2f}], p {found.p_mcnemar:.1g}")
-        0.25 [0.19, 0.31], p 2e-15
+        0.25 [0.20, 0.31], p 2e-15
     """
 
     a: Any
@@ -63,11 +69,33 @@ class ScoreComparison(Shown):
     status: tuple[str, ...]  # what is not there, and why
     settings: dict[str, Any] = field(repr=False)
 
-    def _shown(self) -> View:
+    def _shown(self) -> Answer:
         names = ("difference", "lower", "upper", "p_mcnemar", "p_sign_flip", "p_student", "only_a", "only_b", "n_items")
         table = pd.DataFrame({name: [getattr(self, name)] for name in names})
         title = f"ScoreComparison: {visible_line(str(self.a))} less {visible_line(str(self.b))}"
-        return View(title, table, settings_line(self.settings), self.status)
+        return Answer(title, table, settings_line(self.settings), self.status)
+
+    def _sentences(self) -> list[str]:
+        a, b = visible_line(str(self.a)), visible_line(str(self.b))
+        tests = {"McNemar's exact test": self.p_mcnemar, "sign flips": self.p_sign_flip}
+        test, p = next(((name, p) for name, p in tests.items() if p == p), ("its standard error", self.p_student))
+        if self.difference != self.difference:
+            return [f"{a} and {b} cannot be compared: {'; '.join(self.status)}"]
+        side = "above" if self.difference > 0 else "below" if self.difference < 0 else "equal to"
+        is_open = self.lower <= 0 <= self.upper and self.lower < self.upper
+        order = f"{a} and {b} are not told apart" if is_open else f"{a} is {side} {b}"
+        ends = "" if self.lower != self.lower else f" [{self.lower:+.{_POINTS}f}, {self.upper:+.{_POINTS}f}]"
+        counts = f"{self.only_a:,} items for {a}, {self.only_b:,} for {b}, of {self.n_items:,}"
+        judged = "judge" in self.settings
+        by = f"p {p:.2g} by {test}" if p == p else "no p-value"
+        told = [f"{order}: difference {self.difference:+.{_POINTS}f}{ends}, {by}{'' if judged else f' ({counts})'}"]
+        if judged:
+            told.append(f"the judge alone, on what has no label: {counts}")
+        margin = self.settings["margin"]
+        if margin is not None:
+            ps = f"not worse p {self.p_non_inferior:.2g}, equivalent p {self.p_equivalent:.2g}"
+            told.append(f"with a margin of {margin:g}: {ps}")
+        return told
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -81,7 +109,7 @@ def compare_scores(
     b: Any,
     *,
     judge: str | None = None,
-    estimator: str = "ppi_plus_plus",
+    estimator: str | None = None,
     margin: float | None = None,
     alternative: Alternative = "two-sided",
     bounds: tuple[float, float] | None = None,
@@ -90,9 +118,11 @@ def compare_scores(
 ) -> ScoreComparison:
     """The paired difference of two models' scores, with its interval and exact tests.
 
-    The items that both models have are compared; several trials of an item are averaged first. The interval is that of
-    Student's t over the differences of items, or of clusters, which are also the units of all tests. McNemar's exact
-    test is for right and wrong answers. Sign flips are for all scores; for right and wrong ones they are the same test.
+    The items that both models have are compared; several trials of an item are averaged first. Right and wrong answers
+    have Tango's score interval and tests of a margin, which hold where hardly any answers differ; with clusters, of
+    their effective number of items. Other scores, weights and several benchmarks have Student's over the differences
+    of items, or of clusters, which are also the units of all tests. McNemar's exact test is for right and wrong answers
+    on items that count alike. Sign flips are for all scores; for right and wrong ones they are the same test.
 
     Args:
         scores: `ItemScores`, or a table as for `score_leaderboard`. Or what `judge_accuracy` gives: scores by a judge,
@@ -102,7 +132,8 @@ def compare_scores(
         a: a model.
         b: the model that ``a`` is compared with.
         judge: of judge accuracies, the judge whose scores are compared; needed where there are several.
-        estimator: of judge accuracies, the correction: a name in the column "estimator" of its table.
+        estimator: of judge accuracies, the correction: a name in the column "estimator" of its table; by default as
+            in `score_leaderboard`.
         margin: above 0, in points of the score: the difference that would matter. It gives a p-value for the claim that
             a is not worse than b by the margin (non-inferiority), and one for the claim that the two differ by less
             than the margin (equivalence, two one-sided tests).
@@ -149,7 +180,7 @@ def compare_with_baseline(
     baseline: Any,
     *,
     judge: str | None = None,
-    estimator: str = "ppi_plus_plus",
+    estimator: str | None = None,
     margin: float | None = None,
     alternative: Alternative = "two-sided",
     level: float = 0.95,
@@ -283,34 +314,37 @@ def _compare(
     apart = differences.scores[:, 0, 0]
     found = estimate_scores(differences, shared)
     difference, error, dof = float(found.score[0]), float(found.standard_errors[0]), float(found.dof[0])
-    half = float(student_quantile(level, dof)) * error
-    parts = unit_parts(differences, shared)[:, 0]
-    weighted = given.weight is not None or given.benchmark is not None
+    assert found.parts is not None
+    parts = found.parts[:, 0]
+    several = given.benchmark is not None and len(np.unique(given.benchmark.number[shared])) > 1
+    weighted = given.weight is not None or several
     flips = sign_flips(parts, seed, alternative)
-    anytime = _anytime(parts, found, pair[shared], bounds, weighted)
+    anytime, scale, known = _anytime(parts, found, pair[shared], bounds, weighted)
     only_a, only_b = int((apart > 0).sum()), int((apart < 0).sum())
     graded = not np.isin(pair[shared], (0.0, 1.0)).all()
-    alone = not graded and given.cluster is None and given.weight is None
-    status = _status(found, graded, alone, flips, int(one.sum()))
-    non_inferior, below = np.nan, np.nan
-    if margin is not None:
-        non_inferior = student_p(difference + margin, error, dof, "greater")
-        below = student_p(difference - margin, error, dof, "less")
+    alone = not graded and found.unit == "item" and not weighted
+    if graded:
+        lower, upper, non_inferior, below = _graded(found, level, margin, anytime, scale, known)
+    else:
+        lower, upper, non_inferior, below = _right(differences, shared, level, margin)
+    at_every_look = np.nan if margin is None else max(anytime("greater", -margin), non_inferior)  # never more lenient
+    unlike = int((np.abs(parts) > 1e-12 * np.abs(parts).max()).sum())
+    status = _status(found, graded, alone, flips, int(one.sum()), np.isfinite(lower))
     return ScoreComparison(
         a=a,
         b=b,
         difference=difference,
-        lower=difference - half,
-        upper=difference + half,
+        lower=lower,
+        upper=upper,
         standard_error=error,
         p_mcnemar=float(mcnemar(only_a, only_b, alternative)) if alone else np.nan,
         p_sign_flip=flips.p,
-        p_student=student_p(difference, error, dof, alternative),
+        p_student=float(np.maximum(student_p(difference, error, dof, alternative), least_p(unlike, alternative))),
         p_anytime=anytime(alternative, 0.0),
         n_flips=flips.n_flips,
         p_non_inferior=non_inferior,
         p_equivalent=max(non_inferior, below),
-        p_anytime_non_inferior=np.nan if margin is None else anytime("greater", -margin),
+        p_anytime_non_inferior=at_every_look,
         only_a=only_a,
         only_b=only_b,
         n_items=int(shared.sum()),
@@ -326,21 +360,86 @@ def _compare(
     )
 
 
+_Anytime = Callable[[Alternative, float], float]
+
+
+def _right(
+    differences: ItemScores, shared: Bool, level: float, margin: float | None
+) -> tuple[float, float, float, float]:
+    """Tango's interval of right and wrong answers, and the p-values that a margin is not reached, below and above.
+
+    Weighted items, benchmarks and clusters hold as much as their effective number of items.
+    """
+    apart, share, residual = item_shares(differences, shared)
+    cluster = None if differences.cluster is None else differences.cluster.number[shared]
+    effect = design_effect(residual, cluster) * widening(freedom_of(cluster), level) ** 2
+    n = float(1 / (share @ share)) / effect
+    only_a, only_b = n * float(share @ (apart > 0)), n * float(share @ (apart < 0))
+    lower, upper = score_interval(only_a, only_b, n, level)
+    if margin is None:
+        return lower, upper, np.nan, np.nan
+    return lower, upper, p_above(only_a, only_b, n, -margin), p_above(only_b, only_a, n, -margin)
+
+
+def _graded(
+    found: ScoreEstimates, level: float, margin: float | None, anytime: _Anytime, scale: float, bounded: bool
+) -> tuple[float, float, float, float]:
+    """As `_right`, of other scores: by Student's t and Hall's, without variance by what holds at every look.
+
+    Differences as large as the ``scale`` may not have been seen, so that no p-value is smaller than theirs would be.
+    """
+    difference, error, dof, skew = (float(x[0]) for x in (found.score, found.standard_errors, found.dof, found.skew))
+
+    def p_beyond(null: float, side: int) -> float:
+        """Of the null that the difference is ``null`` or less (side 1), or more (-1)."""
+        gap, n = side * (difference - null), found.n_effective
+        if error > 0:
+            lost = np.floor(max(-side * difference, 0.0) / scale * n + 1e-9)
+            unseen = scipy.special.bdtr(lost, max(round(n), 1), float(np.clip(-side * null / scale, 0.0, 1.0)))
+            return float(max(skewed_p(np.array(gap / error), np.array(dof), np.array(side * skew)), unseen))
+        p = anytime("greater" if side > 0 else "less", null)
+        return p if p == p or not bounded else float((1 - gap / (scale + side * difference)) ** n)
+
+    if error > 0:
+        ends = skewed_interval(found.score, found.standard_errors, found.dof, found.skew, level)
+        lower, upper = (float(end[0]) for end in ends)
+    else:
+        lower, upper = (_end(partial(p_beyond, side=k), difference, -k * scale, level) for k in (1, -1))
+    if margin is None:
+        return lower, upper, np.nan, np.nan
+    return lower, upper, p_beyond(-margin, 1), p_beyond(margin, -1)
+
+
+def _end(p: Callable[[float], float], difference: float, limit: float, level: float) -> float:
+    """Where the p-value of nulls from the ``difference`` to a ``limit`` falls below that of one side; NaN without."""
+    tail = (1 - level) / 2
+    at_limit = p(limit)
+    if at_limit >= tail or at_limit != at_limit:
+        return limit if at_limit == at_limit else float("nan")
+    return float(scipy.optimize.brentq(lambda null: p(null) - tail, limit, difference))
+
+
 def _anytime(
     parts: Float, found: ScoreEstimates, pair: Float, bounds: tuple[float, float] | None, weighted: bool
-) -> Callable[[Alternative, float], float]:
-    """The p-value, of a null, that holds at every look; NaN without bounds, or where units do not count alike."""
+) -> tuple[_Anytime, float, bool]:
+    """The p-value, of a null, that holds at every look, the scale of the scores, and whether it is known.
+
+    The p-value is NaN without bounds, or where units do not count alike. Without bounds, the scale is what scores span.
+    """
     low, high = (0.0, 1.0) if bounds is None else bounds
-    inside = pair.min() >= low and pair.max() <= high
+    inside = bool(pair.min() >= low and pair.max() <= high)
     if not high > low or (bounds is not None and not inside):
         raise ValueError(f"bounds must hold all scores, from {pair.min():g} to {pair.max():g}, got {bounds!r}")
+    scale = float(high - low if inside else np.ptp(pair))
     if not inside or found.unit != "item" or weighted:
-        return lambda alternative, null: float("nan")
-    scaled = parts * len(parts) / (high - low)
-    return lambda alternative, null: anytime_p(scaled, alternative, null / (high - low))
+        return lambda alternative, null: float("nan"), scale, inside
+    scaled = parts * len(parts) / scale
+    return lambda alternative, null: anytime_p(scaled, alternative, null / scale), scale, True
 
 
-def _status(found: ScoreEstimates, graded: bool, alone: bool, flips: FlipTest, n_left_out: int) -> list[str]:
+def _status(
+    found: ScoreEstimates, graded: bool, alone: bool, flips: FlipTest, n_left_out: int, known: bool
+) -> list[str]:
     """What a comparison does not have, and why; what is left out; what is approximate."""
     texts = []
     if n_left_out:
@@ -348,9 +447,11 @@ def _status(found: ScoreEstimates, graded: bool, alone: bool, flips: FlipTest, n
     if graded:
         texts.append("no McNemar test: it is for right and wrong answers, and some scores are neither 0 nor 1")
     elif not alone:
-        texts.append("no McNemar test: it takes items as independent and alike, and there are clusters or weights")
+        texts.append(
+            "no McNemar test: it takes items as independent and alike, and there are clusters, weights or benchmarks"
+        )
     if np.isnan(found.standard_errors[0]):
-        texts.append(f"{_NO_VARIANCE}: no interval")
+        texts.append(_NO_VARIANCE if known else f"{_NO_VARIANCE}: no interval")
     if found.n_effective < FEW_ITEMS:
         texts.append(f"{few_units_text(found)}: rely on the exact tests more than on the interval")
     if flips.n_flips:

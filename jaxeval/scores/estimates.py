@@ -17,6 +17,8 @@ from jaxeval.data.columns import plain
 from jaxeval.data.item_scores import ItemScores, Trials
 from jaxeval.errors import DataError
 from jaxeval.statistics.clusters import cluster_factors, degrees_of_freedom, effective_clusters
+from jaxeval.statistics.quantiles import exact_share
+from jaxeval.statistics.skewed import skewed_interval, skewness_of, student_quantile
 from jaxeval.wording import counted, did_you_mean, named
 
 MissingScores = Literal["error", "complete", "available"]
@@ -62,7 +64,7 @@ class ScoreEstimates:
     A unit is an item, a cluster of items, or a benchmark: what another sample draws anew. Unit u moves the score of
     model m by ``influence[u, m]``. Squares of influences sum to the variance of the score: each is scaled by the factor
     that `cluster_factors` gives for the shares of the units in their stratum (of n equal ones, sqrt(n / (n - 1))). A
-    stratum of one unit has no variance.
+    stratum of one unit shows no spread, and counts by its distance to the score, with one degree of freedom.
 
     Where trials are drawn anew, models have trials of their own, and ``influence`` is None.
     """
@@ -76,17 +78,47 @@ class ScoreEstimates:
     n_items: Int  # (M,) items with a score
     unit: str  # what a unit is called
     n_units: int
-    n_effective: float  # units of equal size that would hold as much, of the model with the fewest
-    binary: bool  # all scores are 0 or 1, and count alike: a score is a share of items
-    plain: bool  # binary, and each item is a unit: a score is a binomial share
+    worth: Float  # (M,) units of equal size that would hold as much
+    binary: bool  # all scores are 0 or 1, and those of a model count alike: a score is a share of items
+    bounded: bool  # all scores lie between 0 and 1
+    answers: Float | None  # (U, M) scores, NaN where there is none; if binary, and each item is a unit
+    parts: Float | None  # (U, M) what each unit adds to the scores, which are the sums; None where trials are drawn
+
+    @property
+    def plain(self) -> bool:
+        """Whether a score is a binomial share: right and wrong answers to items that are drawn one by one."""
+        return self.answers is not None
+
+    @property
+    def n_effective(self) -> float:
+        """Units of equal size that would hold as much, of the model with the fewest."""
+        return float(self.worth.min())
 
     @property
     def standard_errors(self) -> Float:
         """(M,) NaN where there is no observed variance."""
         return np.sqrt(np.where(self.variance > 0, self.variance, np.nan))
 
+    @property
+    def unseen(self) -> Float:
+        """(M,) variances to compare models by: where equal scores show none, as if one more had been at the far end.
+
+        NaN where equal scores are not known to lie between 0 and 1.
+        """
+        far = np.maximum(self.score, 1 - self.score) / (self.worth + 1) if self.bounded else np.nan
+        return np.where(self.variance > 0, self.variance, far**2 * np.ones(len(self.score)))
+
+    @property
+    def freedom(self) -> Float:
+        """(M,) degrees of freedom of the variances ``unseen``."""
+        return np.where(self.variance > 0, self.dof, self.worth - 1)
+
     def difference_errors(self) -> Float:
-        """(M, M) standard errors of differences; NaN where the difference has no observed variance."""
+        """(M, M) standard errors of differences; NaN where the difference has no observed variance.
+
+        A model without observed variance has that of ``unseen``.
+        """
+        unseen = np.where(self.variance > 0, 0.0, self.unseen)
         if self.influence is None:
             variance = self.variance[:, None] + self.variance
         else:
@@ -95,7 +127,46 @@ class ScoreEstimates:
             variance = own[:, None] + own - 2 * products
             rounding = 1e-12 * (own[:, None] + own)  # of equal columns
             variance = np.where(variance > rounding, variance, 0.0)
+        variance = variance + unseen[:, None] + unseen
         return np.sqrt(np.where(variance > 0, variance, np.nan))
+
+    @property
+    def skew(self) -> Float:
+        """(M,) skewness of the scores over samples; 0 where trials are drawn."""
+        if self.influence is None:
+            return np.zeros(len(self.score))
+        return skewness_of((self.influence**3).sum(0), self.variance, self.dof)
+
+    def interval(self, level: float) -> pd.DataFrame:
+        """Columns ``lower`` and ``upper``; NaN without observed variance, unless scores lie between 0 and 1.
+
+        Right and wrong answers have the exact interval of a share, with clusters of as many independent answers as have
+        the share's variance (Korn and Graubard 1998). Other scores have Student's, which is as long on the side of a
+        long tail as Hall's transformation of t asks for. Between 0 and 1 it never exceeds the exact one of right and
+        wrong answers with that mean, which vary most.
+        """
+        if self.binary and self.unit != "benchmark" and self.influence is not None:
+            lower, upper = exact_share(self.score, self._independent(level), level)
+        else:
+            lower, upper = skewed_interval(self.score, self.standard_errors, self.dof, self.skew, level)
+            if self.bounded:
+                share = np.clip(self.score, 0.0, 1.0)
+                rare = 1 - ((1 - level) / 2) ** (1 / self.worth)  # of scores that equal ones leave unseen
+                equal = ~(self.variance > 0)
+                lowest, highest = exact_share(share, self.worth, level)
+                lower = np.where(equal, share * (1 - rare), np.maximum(lower, lowest))
+                upper = np.where(equal, share + (1 - share) * rare, np.minimum(upper, highest))
+        return pd.DataFrame({"lower": lower, "upper": upper}, self.models)
+
+    def _independent(self, level: float) -> Float:
+        """(M,) independent answers that have the share's variance; of few units fewer, by Student's t."""
+        if self.plain:
+            return self.n_items.astype(float)
+        spread, units = self.score * (1 - self.score), np.minimum(self.n_items, self.worth)
+        known = (self.variance > 0) & (spread > 0)
+        n = np.where(known, spread / np.where(known, self.variance, 1.0), units)
+        dof = np.where(known, self.dof, np.maximum(units - 1, 1.0))
+        return n * (student_quantile(level, np.inf) / student_quantile(level, dof)) ** 2
 
 
 def kept_items(scores: ItemScores, missing: MissingScores) -> tuple[Bool, list[str]]:
@@ -171,13 +242,18 @@ def estimate_scores(
     value = np.where(there, s, 0.0)
     mean = _sums(share * value, group) / of_group[:, None]  # (G, M)
     estimate = of_group @ mean
-    binary = bool(np.isin(s[there], (0.0, 1.0)).all() and np.ptp(share[share > 0]) <= 1e-12 * share.max())
-    common = {"models": scores.models, "score": estimate, "n_items": there.sum(0), "binary": binary}
+    alike = np.where(share > 0, share, np.inf).min(0) >= (1 - 1e-12) * share.max(0)
+    binary = bool(np.isin(s[there], (0.0, 1.0)).all() and alike.all())
+    common: dict[str, Any] = {
+        "models": scores.models, "score": estimate, "n_items": there.sum(0), "binary": binary,
+        "bounded": bool(((s[there] >= 0) & (s[there] <= 1)).all()),
+    }  # fmt: skip
     if drawn is DrawnAnew.TRIALS:
         variance, dof = _of_trials(scores, items, share)
         return ScoreEstimates(
             influence=None, stratum=np.zeros(0, np.int64), variance=variance, dof=dof, unit="trial",
-            n_units=int(there.sum()), n_effective=float(there.sum()), plain=False, **common,
+            n_units=int(there.sum()), worth=trial_numbers(scores)[items].sum(0).astype(float), answers=None,
+            parts=None, **common,
         )  # fmt: skip
     if drawn is DrawnAnew.BENCHMARKS:
         if len(of_group) < FEWEST_BENCHMARKS:
@@ -186,17 +262,15 @@ def estimate_scores(
                 f"{FEWEST_BENCHMARKS} or more; draw items anew (population='items', --population items), or name more "
                 "benchmarks"
             )
-        units, unit, size = (
-            of_group[:, None] * (mean - estimate),
-            "benchmark",
-            np.tile(of_group[:, None], mean.shape[1]),
-        )
-        stratum = np.zeros(len(units), np.int64)
+        parts, unit, size = of_group[:, None] * mean, "benchmark", np.tile(of_group[:, None], mean.shape[1])
+        units, stratum = parts - size * estimate, np.zeros(len(parts), np.int64)
     else:
         units, unit, stratum = _by_unit(share * (value - mean[group]), group, scores, items)
-        size = _by_unit(share, group, scores, items)[0]
+        size, parts = (_by_unit(own, group, scores, items)[0] for own in (share, share * value))
     scale, freedom = _small_samples(size, stratum)
     influence = np.where(np.isnan(scale), 0.0, units * scale)
+    if stratum.any():
+        influence += _of_lone_units(parts, np.where(np.isnan(scale), size, 0.0), estimate, common["bounded"])
     constant = (influence**2).sum(0) <= (_ROUNDING * np.abs(value).max(0)) ** 2
     influence[:, constant] = 0.0
     own = influence**2
@@ -206,13 +280,33 @@ def estimate_scores(
         dof = variance**2 / np.where(by_stratum > 0, by_stratum**2 / freedom, 0.0).sum(0)
     return ScoreEstimates(
         influence=influence, stratum=stratum, variance=variance, unit=unit, n_units=len(units),
-        dof=np.where(variance > 0, dof, np.nan), plain=binary and unit == "item" and len(by_stratum) == 1,
-        n_effective=min(effective_clusters(own) for own in _distinct_columns(size)[0]), **common,
+        dof=np.where(variance > 0, dof, np.nan), worth=_worth(size), **common,
+        answers=s if binary and unit == "item" and len(by_stratum) == 1 else None, parts=parts,
     )  # fmt: skip
 
 
+def _of_lone_units(parts: Float, size: Float, estimate: Float, bounded: bool) -> Float:
+    """(U, M) influences of units that are alone in their benchmark, whose shares are ``size`` (U, M); 0 for others.
+
+    Their common variance is the mean square of how far they are off the score, which is too large where benchmarks
+    differ; between 0 and 1 as if one more had been at the far end.
+    """
+    lone = size > 0
+    with np.errstate(invalid="ignore", divide="ignore"):
+        off = np.where(lone, np.nan_to_num(parts / size) - estimate, 0.0)
+    far = np.maximum(estimate, 1 - estimate) if bounded else 0.0
+    square = ((off**2).sum(0) + np.square(far)) / np.maximum(lone.sum(0) + bounded, 1)
+    return size * np.sqrt(square) * np.where(off < 0, -1.0, 1.0)
+
+
+def _worth(size: Float) -> Float:
+    """(M,) effective numbers of units from their shares (U, M)."""
+    columns, number = _distinct_columns(size)
+    return np.array([effective_clusters(own) for own in columns])[number]
+
+
 def _small_samples(size: Float, stratum: Int) -> tuple[Float, Float]:
-    """(U, M) factors of units from their shares ``size`` (U, M), NaN for a lone unit; (S, M) degrees of freedom."""
+    """(U, M) factors of units by their shares ``size`` (U, M), NaN for a lone one; and (S, M) degrees of freedom."""
     columns, number = _distinct_columns(size)
     factor = np.full((len(columns), len(stratum)), np.nan)
     freedom = np.full((len(columns), int(stratum.max(initial=-1)) + 1), np.nan)
@@ -221,7 +315,7 @@ def _small_samples(size: Float, stratum: Int) -> tuple[Float, Float]:
         for k, own in enumerate(columns[:, rows]):
             held = own > 0  # a model may lack all items of a unit
             factor[k, rows[held]] = cluster_factors(own[held])
-            freedom[k, stratum[rows[0]]] = degrees_of_freedom(own[held])
+            freedom[k, stratum[rows[0]]] = degrees_of_freedom(own[held]) if held.sum() != 1 else 1.0
     return factor[number].T, freedom[number].T
 
 
@@ -232,16 +326,14 @@ def _distinct_columns(values: Float) -> tuple[Float, NDArray[np.intp]]:
     return values.T, np.arange(values.shape[1])
 
 
-def unit_parts(scores: ItemScores, items: Bool) -> Float:
-    """(U, M) what each item, or cluster of items, adds to the scores, which are the sums."""
-    s, there, group, _, _, share = _shares(scores, items, "equal")
-    return _by_unit(share * np.where(there, s, 0.0), group, scores, items)[0]
+def item_shares(scores: ItemScores, items: Bool) -> tuple[Float, Float, Float]:
+    """Scores (N,) of the only model on the chosen items, their shares in its score, and what each is off its benchmark.
 
-
-def student_quantile(level: float, dof: Float | float) -> Float:
-    """Two-sided quantiles of Student's t; infinite degrees give the normal ones."""
-    p = (1 + level) / 2
-    return np.where(np.isinf(dof), scipy.special.ndtri(p), scipy.special.stdtrit(np.minimum(dof, 1e10), p))
+    The last are influences of items: shares of the differences from the means of benchmarks.
+    """
+    s, _, group, of_group, _, share = _shares(scores, items, "equal")
+    value, own = s[:, 0], share[:, 0]
+    return value, own, own * (value - (np.bincount(group, own * value) / of_group)[group])
 
 
 def _sums(values: Float, group: NDArray[np.intp]) -> Float:
@@ -342,8 +434,7 @@ def _of_trials(scores: ItemScores, items: Bool, share: Float) -> tuple[Float, Fl
     """
     if scores.trials is None:
         raise DataError("no column of trials was named (trial=, --trial): new trials need several trials of an item")
-    n, variance = trial_variances(scores)
-    n, variance = n[items], variance[items]
+    n, variance = (x[items] for x in trial_variances(scores))
     lone = (n == 1) & (share > 0)
     if lone.any():
         i, m = np.argwhere(lone)[0]
@@ -358,13 +449,17 @@ def _of_trials(scores: ItemScores, items: Bool, share: Float) -> tuple[Float, Fl
         return total, total**2 / (each**2 / np.maximum(n - 1, 1)).sum(0)
 
 
+def trial_numbers(scores: ItemScores) -> Int:
+    """(I, M) numbers of trials of each item and model."""
+    assert scores.trials is not None
+    return np.bincount(scores.trials.cell, minlength=scores.scores.size).reshape(scores.scores.shape)[:, 0]
+
+
 def trial_variances(scores: ItemScores) -> tuple[Int, Float]:
     """(I, M) numbers of trials of each item and model, and their unbiased variances; NaN with fewer than two."""
     assert scores.trials is not None
-    cell, value = scores.trials
-    shape = scores.scores[:, 0].shape
-    n = np.bincount(cell, minlength=scores.scores.size).reshape(scores.scores.shape)[:, 0]
+    n, (cell, value) = trial_numbers(scores), scores.trials
     away = value - scores.scores.reshape(-1)[cell]
-    square = np.bincount(cell, away**2, minlength=scores.scores.size).reshape(shape)
+    square = np.bincount(cell, away**2, minlength=scores.scores.size).reshape(n.shape)
     with np.errstate(invalid="ignore", divide="ignore"):
         return n, np.where(n > 1, square / (n - 1), np.nan)

@@ -18,7 +18,7 @@ from scipy.special import logit
 from jaxeval.arrays import Bool, Float, as_leaf
 from jaxeval.checks import checked_integer
 from jaxeval.data.columns import plain
-from jaxeval.data.item_scores import ItemScores
+from jaxeval.data.item_scores import ItemColumn, ItemScores
 from jaxeval.errors import DataError
 from jaxeval.execution.lanes import Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
@@ -29,13 +29,12 @@ from jaxeval.kernels import batch
 from jaxeval.kernels.item_response import Curves, Parameters, Responses, split
 from jaxeval.kernels.solve import Status, Terms
 from jaxeval.resampling.units import make_singles, pad, stream_number
-from jaxeval.scores.estimates import student_quantile
 from jaxeval.scores.score_leaderboard import FEW_ITEMS, as_item_scores
 from jaxeval.statistics.draws import Draws
-from jaxeval.statistics.quantiles import checked_level
-from jaxeval.tables.shown import Shown, View, settings_line
+from jaxeval.statistics.quantiles import checked_level, normal_quantile
+from jaxeval.tables.shown import Answer, Result, settings_line
 from jaxeval.tables.table import Table
-from jaxeval.wording import counted
+from jaxeval.wording import counted, visible_line
 
 _CURVES = {"rasch": Curves.RASCH, "2pl": Curves.TWO_PARAMETER}
 _FEWEST_MODELS = {"rasch": 3, "2pl": 10}
@@ -51,7 +50,7 @@ _REFIT = Terms.of(0.0, 3e-4, 200)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ItemResponse(Shown):
+class ItemResponse(Result):
     """Abilities of models and parameters of items on one scale; see `fit_item_response`.
 
     Examples:
@@ -93,7 +92,7 @@ class ItemResponse(Shown):
         if self.kind == "2pl" and len(error) < _MODELS_FOR_INTERVALS:
             error = np.full(len(error), np.nan)
             ranks[["rank_best", "rank_worst", "tier"]] = pd.NA
-        half = student_quantile(self.level, np.inf) * error
+        half = normal_quantile(self.level) * error
         table = pd.DataFrame(
             {
                 "model_name": self.joint.names.to_numpy(),
@@ -110,10 +109,19 @@ class ItemResponse(Shown):
         first = ("rank", "model_name", "ability", "ability_lower", "ability_upper", "tier")
         return Table.of(table, f"Abilities of {counted(len(table), 'model')}", first)
 
-    def _shown(self) -> View:
+    def _shown(self) -> Answer:
         title = f"ItemResponse ({self.kind}): {counted(len(self.n_items), 'model')}, {counted(len(self.items), 'item')}"
         names = ["rank", "model_name", "ability", "ability_lower", "ability_upper", "tier", "flags"]
-        return View(title, self.abilities[names].set_index("model_name"), settings_line(self.settings), self.warnings)
+        return Answer(title, self.abilities[names].set_index("model_name"), settings_line(self.settings), self.warnings)
+
+    def _sentences(self) -> list[str]:
+        best = self.abilities.iloc[0]
+        ends = (
+            "" if np.isnan(best["ability_lower"]) else f" ({best['ability_lower']:.2f} to {best['ability_upper']:.2f})"
+        )
+        others = int((self.abilities["tier"] == best["tier"]).sum()) - 1
+        alike = f"; {counted(others, 'other is', 'others are')} not told apart from it" if others > 0 else ""
+        return [f"{visible_line(best['model_name'])} has the highest ability, {best['ability']:.2f}{ends}{alike}"]
 
 
 @spelled_out()
@@ -121,6 +129,7 @@ def fit_item_response(
     scores: ItemScores | Any,
     *,
     kind: Literal["rasch", "2pl"] = "rasch",
+    n: str | None = None,
     prior_sd: float = 2.0,
     level: float = 0.95,
     n_resamples: int = 200,
@@ -138,9 +147,11 @@ def fit_item_response(
     Items, or clusters of items, are resampled for all models together, and the model is fitted to every resample.
 
     Args:
-        scores: `ItemScores`, or a table as for `score_leaderboard`. Scores lie between 0 and 1; those between (grades,
-            or means of trials) count as a share of a right answer.
+        scores: `ItemScores`, or a table as for `score_leaderboard`. Scores are 0 or 1, or shares of right answers. A
+            share counts by the number of answers behind it: that of the trials, or what ``n`` says.
         kind: "rasch" or "2pl".
+        n: column with the number of questions of each item, where an item is a benchmark and its score the share of
+            right answers (binomial). `ItemScores` must keep the column (``keep=``).
         prior_sd: standard deviation of the prior of the discriminations of "2pl", which is normal with mean 1. Without
             it the discrimination of an item that separates the models without error would be infinite. ``math.inf``
             leaves it out.
@@ -152,12 +163,13 @@ def fit_item_response(
     Returns:
         `ItemResponse`: its ``abilities`` is a table with intervals, rank sets and tiers; its ``items`` has ``item``
         (and ``benchmark``), ``n_models``, ``mean``, ``difficulty``, ``discrimination`` and ``flag``. Items that are
-        "dead" (no model solves them) or "saturated" (all do) take no part. Worse models solve "negative" items more
-        often. The discrimination of "steep" items is above 4, and rests on the prior.
+        "dead" (no model solves them) or "saturated" (all do) take no part. With 50 models or more, worse models solve
+        "negative" items more often, and the discrimination of "steep" items is above 4, and rests on the prior. With
+        fewer, `item_report` tests for wrong keys.
 
     Raises:
-        DataError: a score below 0 or above 1; fewer than 3 models, or 10 for "2pl"; fewer than two items tell models
-            apart; a model has none of them; the table cannot be read.
+        DataError: a score below 0 or above 1, or between them without a number of questions; fewer than 3 models, or 10
+            for "2pl"; fewer than two items tell models apart; a model has none of them; the table cannot be read.
         ValueError: an option is invalid.
 
     Examples:
@@ -173,14 +185,17 @@ def fit_item_response(
         >>> found.abilities["n_items"].tolist()
         [114, 114, 78]
     """
+    if n is not None and not isinstance(scores, ItemScores):
+        named_so = {name: name for name in ("trial", "cluster", "benchmark", "weight") if name in scores}
+        scores = ItemScores.from_pandas(scores, keep=[n], **named_so)
     given = as_item_scores(scores)
     _check_options(kind, prior_sd, level)
     n_resamples, seed = checked_integer("n_resamples", n_resamples, 2), checked_integer("seed", seed)
     s = given.scores[:, 0]
     used, flag = _used_items(given, kind)
-    own = s[used]
+    own, answers = s[used], _answers(given, n)[used]
     curves = _CURVES[kind]
-    responses, start = _problem(own, 0.0 if kind == "rasch" else 1 / prior_sd**2)
+    responses, start = _problem(own, answers, 0.0 if kind == "rasch" else 1 / prior_sd**2)
     with double_precision():
         end, at = jax.device_get(
             batch.fit_item_response(responses, curves, start, np.ones(responses.score.shape[1]), _FIT)
@@ -188,11 +203,12 @@ def fit_item_response(
     n_models = len(given.models)
     parameters = split(end.theta, len(start.mean))
     draw, n_units = _draw(given, used)
-    settings = {"kind": kind, "prior_sd": float(prior_sd), "n_resamples": n_resamples, "seed": seed}
+    drawn = {"kind": kind, "prior_sd": float(prior_sd), "seed": seed}
+    settings = {**drawn, "n": n, "n_resamples": n_resamples}
 
     def identity() -> Identity:
-        data = [own, given.cluster, used]
-        return Identity(settings, data, {"level": level}, noun="scores")
+        data = [own, answers, given.cluster, used]
+        return Identity(drawn, data, {"level": level, "n_resamples": n_resamples}, noun="scores")
 
     task = Task(
         call=partial(
@@ -271,16 +287,53 @@ def _used_items(given: ItemScores, kind: str) -> tuple[Bool, NDArray[np.str_]]:
     return used, flag
 
 
-def _problem(s: Float, prior: float) -> tuple[Responses, Parameters]:
+def _answers(given: ItemScores, n: str | None) -> Float:
+    """(I, M) answers behind each score: 1, the trials, or the number of questions in column ``n``."""
+    s = given.scores[:, 0]
+    if n is not None:
+        number = _questions(given.column(n), given.items)
+        return np.broadcast_to(number[:, None], s.shape)
+    if given.trials is not None and np.isin(given.trials.score, (0, 1)).all():
+        return np.bincount(given.trials.cell, minlength=s.size).reshape(s.shape).astype(float)
+    between = (s > 0) & (s < 1)
+    if between.any():
+        raise DataError(
+            f"{counted(int(between.sum()), 'score lies', 'scores lie')} between 0 and 1 (the first is "
+            f"{s[between][0]:g}), and nothing says of how many answers: name the column with the number of questions "
+            "of each item (n=, --n), or give a row for each trial with its number (trial=, --trial)"
+        )
+    return np.ones(s.shape)
+
+
+def _questions(column: ItemColumn, items: pd.Index) -> Float:
+    """(I,) numbers of questions, of which an item has one."""
+    levels = pd.to_numeric(pd.Series(column.levels), errors="coerce").to_numpy(float)
+    bad = ~((levels >= 1) & np.isfinite(levels))
+    if bad.any():
+        raise DataError(
+            f"a number of questions must be a finite number from 1, got {plain(column.levels[bad][0])!r}: mend it"
+        )
+    several = np.flatnonzero(np.bincount(column.item, minlength=len(items)) > 1)
+    if len(several):
+        raise DataError(
+            f"{counted(len(several), 'item has', 'items have')} several numbers of questions (the first is "
+            f"{plain(items[several[0]])!r}): give all rows of an item one number"
+        )
+    number = np.empty(len(items))
+    number[column.item] = levels[column.number]
+    return number
+
+
+def _problem(s: Float, answers: Float, prior: float) -> tuple[Responses, Parameters]:
     """The (I, M) scores as the kernel takes them, and where it starts."""
     n_items, n_models = s.shape
-    there = ~np.isnan(s)
-    value = np.where(there, s, 0.0)
+    there = np.where(np.isnan(s), 0.0, answers)
+    value = np.where(np.isnan(s), 0.0, s * answers)
     shape = padded(n_models, Step.MODELS), padded(n_items + 1, Step.SUMS)
     node, weight = np.polynomial.hermite_e.hermegauss(_FEW_NODES if n_items >= _SKEW else _MANY_NODES)
     responses = Responses(
         score=as_leaf(pad(value.T, shape), np.float64),
-        present=as_leaf(pad(there.T.astype(float), shape), np.float64),
+        present=as_leaf(pad(there.T, shape), np.float64),
         is_model=as_leaf(np.arange(shape[0]) < n_models, np.bool_),
         node=as_leaf(node, np.float64),
         node_weight=as_leaf(weight / weight.sum(), np.float64),
@@ -314,7 +367,9 @@ def _item_table(given: ItemScores, used: Bool, flag: NDArray[np.str_], found: Pa
     slope[used] = found.slope[:n]
     difficulty[used] = -found.intercept[:n] / np.where(found.slope[:n] == 0, np.nan, found.slope[:n])
     n_models = (~np.isnan(s)).sum(1)
-    told = np.select([slope < 0, slope > STEEP], ["negative", "steep"], flag)
+    # Of few models good items are called bad: `item_report` has the test of keys.
+    enough = len(given.models) >= _MODELS_FOR_INTERVALS
+    told = np.select([enough & (slope < 0), enough & (slope > STEEP)], ["negative", "steep"], flag)
     columns = {
         "n_models": n_models, "mean": np.nansum(s, axis=1) / np.maximum(n_models, 1), "difficulty": difficulty,
         "discrimination": slope, "flag": told,
@@ -351,8 +406,9 @@ def _warnings(
         if len(given.models) < _MODELS_FOR_INTERVALS:
             texts.append(
                 f"only {counted(len(given.models), 'model')} for discriminations with {prior}: no intervals, rank "
-                f"sets and tiers, which would be too narrow; take {_MODELS_FOR_INTERVALS} models or more, or "
-                "kind='rasch' (--irt rasch)"
+                "sets and tiers, which would be too narrow, and no flags of keys; abilities may spread beyond a "
+                f"standard deviation of 1, and are less exact than those of 'rasch'; take {_MODELS_FOR_INTERVALS} "
+                "models or more, or kind='rasch' (--irt rasch)"
             )
     n_parts = _n_parts(~np.isnan(given.scores[:, 0][used]))
     if n_parts > 1:

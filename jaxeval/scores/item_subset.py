@@ -18,7 +18,7 @@ from jaxeval.data.item_scores import ItemScores
 from jaxeval.errors import DataError
 from jaxeval.scores.estimates import MissingScores, kept_items
 from jaxeval.scores.score_leaderboard import as_item_scores
-from jaxeval.tables.shown import Shown, View, settings_line
+from jaxeval.tables.shown import Answer, Result, settings_line
 from jaxeval.tables.table import Table
 from jaxeval.wording import counted
 
@@ -29,7 +29,7 @@ _N_RANDOM = 20  # random subsets beside the one that is chosen
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ItemSubset(Shown):
+class ItemSubset(Result):
     """A subset of items with weights, and its error for models that had no part in the choice; see `item_subset`.
 
     Examples:
@@ -49,9 +49,17 @@ class ItemSubset(Shown):
     warnings: tuple[str, ...]
     settings: Mapping[str, Any] = field(repr=False)
 
-    def _shown(self) -> View:
+    def _shown(self) -> Answer:
         title = f"ItemSubset: {counted(len(self.items), 'item')}, errors for models left out of the choice"
-        return View(title, self.errors.set_index("method"), settings_line(self.settings), self.warnings)
+        return Answer(title, self.errors.set_index("method"), settings_line(self.settings), self.warnings)
+
+    def _sentences(self) -> list[str]:
+        own, random = self.errors.to_dict("records")
+        return [
+            f"scores on the subset, of models that had no part in its choice: off by {own['mean_absolute_error']:.3f} "
+            f"on average, tau {own['tau']:.3f}; on random items off by {random['mean_absolute_error']:.3f}, tau "
+            f"{random['tau']:.3f}"
+        ]
 
 
 def item_subset(
@@ -63,7 +71,8 @@ def item_subset(
     to a cluster's mean stands for it, with the cluster's share of the items as its weight (anchor points, Vivek et al.
     2024, arXiv:2309.08638). The error is that of models that had no part in the choice: a fold of models is left out,
     items are chosen on the others, and the scores of the models left out are estimated from these items alone. The
-    error of random subsets of as many items is given beside it.
+    error of random subsets of as many items is given beside it. Look at both: where scores are right or wrong, the
+    chosen items seldom beat random ones, as single answers say little about which items are alike.
 
     Args:
         scores: `ItemScores`, or a table as for `score_leaderboard`. Weights and benchmarks are not used: the mean that

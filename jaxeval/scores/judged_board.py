@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from jaxeval.accuracy.estimates import ESTIMATORS, critical_values, standard_errors
+from jaxeval.accuracy.belief import usual_estimator
+from jaxeval.accuracy.estimates import ESTIMATORS, contributions, critical_values, degrees, standard_errors
 from jaxeval.accuracy.judge_accuracy import JudgeAccuracy
 from jaxeval.accuracy.model_comparison import compare
 from jaxeval.accuracy.statuses import BOUNDED, STATUSES
 from jaxeval.arrays import Float
 from jaxeval.errors import DataError
 from jaxeval.scores.paired_tests import Alternative, student_p
+from jaxeval.tables.boards import score_answers
 from jaxeval.tables.table import Table
 from jaxeval.wording import counted, did_you_mean, named
 
@@ -22,11 +24,11 @@ _SHOWN_FIRST = ("category", "rank", "model_name", "score", "score_lower", "score
 
 
 def judged_leaderboard(
-    accuracy: JudgeAccuracy, judge: str | None, estimator: str, simultaneous_ranks: bool
+    accuracy: JudgeAccuracy, judge: str | None, estimator: str | None, simultaneous_ranks: bool
 ) -> pd.DataFrame:
     """The table of `score_leaderboard` of judge accuracies: closed-form intervals, and ranks from the joint draws."""
     level = accuracy.settings.level
-    judge = _checked(accuracy, judge, estimator)
+    judge, estimator = _checked(accuracy, judge, estimator)
     tables = []
     for name in accuracy.slices:
         part = accuracy.of(name or "all") if len(accuracy.slices) > 1 else accuracy
@@ -57,7 +59,7 @@ def judged_leaderboard(
         "judge": judge, "estimator": estimator, "level": level, "n_resamples": accuracy.settings.n_resamples,
         "seed": accuracy.settings.seed, "simultaneous_ranks": bool(simultaneous_ranks),
     }  # fmt: skip
-    found.attrs = {"warnings": list(accuracy.warnings), "settings": settings}
+    found.attrs = {"answer": "\n".join(score_answers(found)), "warnings": list(accuracy.warnings), "settings": settings}
     title = f"Scores of {counted(found['model_name'].nunique(), 'model')} by {judge}"
     return Table.of(found, title, _SHOWN_FIRST)
 
@@ -76,12 +78,12 @@ def judged_differences(
     accuracy: JudgeAccuracy,
     pairs: Sequence[tuple[int, int]],
     judge: str | None,
-    estimator: str,
+    estimator: str | None,
     margin: float | None,
     alternative: Alternative,
 ) -> list[dict[str, Any]]:
     """The fields of a `ScoreComparison` for each pair of models; tests are those of the intervals, in closed form."""
-    judge = _checked(accuracy, judge, estimator)
+    judge, estimator = _checked(accuracy, judge, estimator)
     own = accuracy.of("all") if len(accuracy.slices) > 1 else accuracy
     table = compare(own, [(own.models[a], own.models[b]) for a, b in pairs]).table
     rows = table[(table["judge"] == judge) & (table["estimator"] == estimator)].to_dict("records")
@@ -97,9 +99,9 @@ def _difference(
     accuracy: JudgeAccuracy, places: list[int], k: int, row: dict[Hashable, Any], settings: dict[str, Any]
 ) -> dict[str, Any]:
     part, alternative, margin = accuracy.slices[""], settings["alternative"], settings["margin"]
-    quantile = critical_values(part, accuracy.binary, settings["level"])[places, k].max()
-    labels = part.every.total.own.n.sum(0)[places, k]
-    dof = float("inf") if accuracy.binary[k] else float(max(labels.min() - 2, 1))
+    items = contributions(part, accuracy.binary).get(settings["estimator"])
+    dof = float(degrees(part, accuracy.binary, items)[places, k].min())
+    quantile = float(critical_values(np.array(dof), settings["level"]))
     lower, upper = float(row["lower"]), float(row["upper"])
     inside = row["status"] in BOUNDED and lower > -1 and upper < 1
     centre, error = (lower + upper) / 2, (upper - lower) / 2 / quantile if inside else float("nan")
@@ -141,15 +143,17 @@ def judged_place(accuracy: JudgeAccuracy, model: Hashable) -> int:
     return int(accuracy.models.get_loc(model))
 
 
-def _checked(accuracy: JudgeAccuracy, judge: str | None, estimator: str) -> str:
-    """The name of the judge; an error where there is no such judge or estimator, or several judges and no choice."""
+def _checked(accuracy: JudgeAccuracy, judge: str | None, estimator: str | None) -> tuple[str, str]:
+    """The names of the judge and of the estimator; an error where there is none, or several judges and no choice."""
     judges = list(accuracy.judges)
     if judge is None and len(judges) > 1:
         raise ValueError(
             f"accuracies by {counted(len(judges), 'judge')}: {named(judges)}; choose one (judge=, --only-judge)"
         )
     judge = judges[0] if judge is None else judge
+    if estimator is None:
+        estimator = usual_estimator(accuracy.settings.sampling, accuracy.binary)
     for what, own, there in (("judge", judge, judges), ("estimator", estimator, list(ESTIMATORS))):
         if own not in there:
             raise ValueError(f"no {what} {own!r}; there are {named(there)}{did_you_mean(own, there)}")
-    return judge
+    return judge, estimator

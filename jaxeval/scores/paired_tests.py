@@ -37,6 +37,11 @@ def mcnemar(only_a: Int | int, only_b: Int | int, alternative: Alternative = "tw
     return np.minimum(2 * tail, 1.0) if alternative == "two-sided" else np.asarray(tail)
 
 
+def least_p(n: Int | int, alternative: Alternative = "two-sided") -> Float:
+    """The smallest p-value of any exact test of ``n`` differences that are not 0: that of one sign for all."""
+    return np.asarray(0.5 ** np.maximum(np.asarray(n) - (alternative == "two-sided"), 0))
+
+
 def sign_flips(difference: Float, seed: int, alternative: Alternative = "two-sided") -> FlipTest:
     """Sign-flip test (Fisher's randomisation) of the mean of (U,) differences, whose signs the null leaves to chance.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +14,7 @@ from jaxeval.data.columns import plain
 from jaxeval.data.item_scores import ItemScores
 from jaxeval.errors import DataError
 from jaxeval.scores.compare_scores import paired, place_of
-from jaxeval.scores.estimates import estimate_scores, trial_variances, unit_parts
+from jaxeval.scores.estimates import estimate_scores, item_shares, trial_variances
 from jaxeval.scores.score_leaderboard import FEW_ITEMS, as_item_scores
 from jaxeval.statistics.quantiles import checked_level, normal_quantile
 from jaxeval.tables.table import Table
@@ -61,8 +60,9 @@ def plan_scores(
     Returns:
         One row per pair and number of trials: ``model_a``, ``model_b``, ``n_items``, ``n_trials``; ``sd_between`` and
         ``sd_within``, standard deviations of the differences between items and within them (over trials; NaN with one
-        trial); ``smallest_difference``; with a difference ``power`` and ``items_needed``; and ``flags``. For two models
-        that do not differ on any item the numbers are NaN.
+        trial); ``smallest_difference``; with a difference ``power`` and ``items_needed``; and ``flags``. Two models
+        without observed variance of the difference are planned for as if they differed on one item more, by all that
+        the scores span.
 
     Raises:
         DataError: a model is not there, two models share fewer than two items, or trials are planned without any.
@@ -97,24 +97,32 @@ def plan_scores(
                     f"a plan of {counted(k, 'trial')} needs the spread of trials, and some items have 1 trial only: "
                     "name the column of trials (trial=, --trial), or run a pilot with two trials of each item"
                 )
-            variance = parts.between + (parts.within or 0.0) / k
             n = n_items or parts.n_items
-            known = variance > 0
+            seen = parts.between + (parts.within or 0.0) / k
+            variance = seen if seen > 0 else parts.unseen
             row: dict[str, Any] = {
                 "model_a": a, "model_b": b, "n_items": n, "n_trials": k, "sd_between": np.sqrt(parts.between),
                 "sd_within": np.nan if parts.within is None else np.sqrt(parts.within),
-                "smallest_difference": (z + z_power) * np.sqrt(variance / n) if known else np.nan,
+                "smallest_difference": (z + z_power) * np.sqrt(variance / n),
             }  # fmt: skip
             if difference is not None:
-                shift = difference / np.sqrt(variance / n) if known else np.nan
+                shift = difference / np.sqrt(variance / n)
                 other_side = 0.0 if one_sided else scipy.special.ndtr(-shift - z)
                 row["power"] = float(scipy.special.ndtr(shift - z) + other_side)
-                row["items_needed"] = np.ceil(variance * ((z + z_power) / difference) ** 2) if known else np.nan
+                row["items_needed"] = np.ceil(variance * ((z + z_power) / difference) ** 2)
+            if one_sided and parts.within_unit:  # no gate passes by fewer items than could miss all losses by chance
+                row["smallest_difference"] = max(row["smallest_difference"], 1 - (1 - level) ** (1 / n))
+                if difference is not None and difference < 1:
+                    least = np.ceil(np.log(1 - level) / np.log1p(-difference))
+                    row["items_needed"] = max(row["items_needed"], least)
+                    row["power"] = row["power"] if n >= least else 0.0
             few = f"a pilot of {counted(parts.n_items, 'item')} only" if parts.n_items < FEW_ITEMS else ""
             flags = [few] if few else []
             if parts.between == 0 and parts.within:
                 flags.append("plans of many trials are too hopeful: the pilot does not show the variance between items")
-            row["flags"] = "; ".join(flags) if known else "no observed variance of the difference"
+            if not seen > 0:
+                flags.append("no observed variance of the difference: planned as if one more item differed by all")
+            row["flags"] = "; ".join(flags)
             rows.append(row)
     table = pd.DataFrame(rows)
     if difference is not None:
@@ -140,6 +148,8 @@ class _Parts(NamedTuple):
     within: float | None  # variance of single trials; None without two of each item
     n_trials: int  # of each item, at least
     n_items: int  # that both models have
+    unseen: float  # variance if one item more differed by all that scores span
+    within_unit: bool  # all scores lie between 0 and 1
 
 
 def _parts(scores: ItemScores, a: Any, b: Any) -> _Parts:
@@ -148,16 +158,18 @@ def _parts(scores: ItemScores, a: Any, b: Any) -> _Parts:
         raise DataError(f"{plain(a)!r} is compared with itself: name two models")
     differences, shared = paired(scores, places)
     size = int(shared.sum())
+    pair = scores.scores[shared, 0][:, places]
+    unit = bool(((pair >= 0) & (pair <= 1)).all())
+    unseen = (1.0 if unit else max(float(np.ptp(pair)), float(np.abs(pair).max()))) ** 2 / (size + 1)
     total = size * float(estimate_scores(differences, shared).variance[0])
     if scores.trials is None:
-        return _Parts(total, None, 1, size)
+        return _Parts(total, None, 1, size, unseen, unit)
     n, variance = trial_variances(scores)
     n, variance = n[shared][:, places], variance[shared][:, places]
     least = int(n.min())
     if least < 2:
-        return _Parts(total, None, least, size)
-    alone = replace(differences, cluster=None, scores=np.ones_like(differences.scores))
-    share = unit_parts(alone, shared)[:, 0]
+        return _Parts(total, None, least, size, unseen, unit)
+    share = item_shares(differences, shared)[1]
     noise = size * float(share**2 @ (variance / n).sum(1))  # of the differences of means that are there
     within = size * float(share**2 @ variance.sum(1))
-    return _Parts(max(total - noise, 0.0), within, least, size)
+    return _Parts(max(total - noise, 0.0), within, least, size, unseen, unit)

@@ -18,25 +18,21 @@ from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.resampling.items import resampled_sums
 from jaxeval.resampling.units import stream_number
-from jaxeval.scores.estimates import (
-    DrawnAnew,
-    MissingScores,
-    ScoreEstimates,
-    estimate_scores,
-    kept_items,
-    student_quantile,
-)
-from jaxeval.scores.families import ENOUGH_FOR_DRAWS, StudentDifferences
+from jaxeval.scores.estimates import DrawnAnew, MissingScores, ScoreEstimates, estimate_scores, kept_items
+from jaxeval.scores.families import by_pairs, pairwise
 from jaxeval.scores.judged_board import judged_leaderboard
 from jaxeval.statistics.clusters import FEW_CLUSTERS
 from jaxeval.statistics.differences import MOST_COMPARISONS
 from jaxeval.statistics.draws import Draws
-from jaxeval.statistics.quantiles import checked_level, wilson
+from jaxeval.statistics.quantiles import checked_level
+from jaxeval.tables.boards import score_answers
 from jaxeval.tables.table import Table
 from jaxeval.wording import counted, named
 
 #: Intervals from fewer units than this depend on how scores are distributed.
 FEW_ITEMS = 30
+_NO_VARIANCE = "no observed variance"
+_NOTHING = "no interval, rank set or tier"
 _SHOWN_FIRST = ("category", "rank", "model_name", "score", "score_lower", "score_upper", "standard_error", "tier")
 
 
@@ -49,39 +45,12 @@ class ScoreBoard:
     warnings: tuple[str, ...]
     notes: tuple[str, ...]  # on the whole table, not on a slice
 
-    def interval(self, level: float) -> pd.DataFrame:
-        """Columns ``lower`` and ``upper``; NaN without observed variance, unless scores are shares."""
-        own = self.estimates
-        if own.binary and own.unit != "benchmark" and own.influence is not None:
-            return self._wilson(level)
-        half = student_quantile(level, own.dof) * own.standard_errors
-        low, high = (0.0, 1.0) if own.binary else (-np.inf, np.inf)
-        ends = {"lower": np.maximum(own.score - half, low), "upper": np.minimum(own.score + half, high)}
-        return pd.DataFrame(ends, own.models)
-
-    def _wilson(self, level: float) -> pd.DataFrame:
-        """Wilson's interval, for as many independent items as have the share's variance; of few clusters, with t."""
-        own = self.estimates
-        n = own.n_items.astype(float)
-        if not own.plain:
-            spread = own.score * (1 - own.score)
-            known = (own.variance > 0) & (spread > 0)
-            units = np.minimum(n, own.n_effective)
-            n = np.where(known, spread / np.where(known, own.variance, 1.0), units)
-            dof = np.where(known, own.dof, np.maximum(units - 1, 1.0))
-            n = n * (student_quantile(level, np.inf) / student_quantile(level, dof)) ** 2
-        lower, upper = wilson(own.score, n, level)
-        return pd.DataFrame({"lower": np.maximum(lower, 0.0), "upper": np.minimum(upper, 1.0)}, own.models)
-
     def ranks(self, level: float, simultaneous: bool) -> pd.DataFrame:
-        """Columns ``rank_best, rank_worst, tier``: by draws of all pairs at once; with few items by Student's t."""
+        """Columns ``rank_best, rank_worst, tier``: by draws of all pairs at once, or pair by pair where these err."""
         own = self.estimates
-        known = own.dof[np.isfinite(own.dof)]
-        if len(known) and known.min() < ENOUGH_FOR_DRAWS:
+        if by_pairs(own, level):
             rounded = np.round(own.score / self.joint.precision) if self.joint.precision else own.score
-            return StudentDifferences(rounded * (self.joint.precision or 1.0), own.difference_errors(), own.dof).ranks(
-                level, simultaneous, own.models
-            )
+            return pairwise(own, rounded * (self.joint.precision or 1.0)).ranks(level, simultaneous, own.models)
         if not self.joint.differences().within_reach:
             return pd.DataFrame(pd.NA, own.models, ["rank_best", "rank_worst", "tier"], "Int64")
         sets = self.joint.rank_sets(level, simultaneous)
@@ -94,7 +63,7 @@ def score_leaderboard(
     *,
     by: str | None = None,
     judge: str | None = None,
-    estimator: str = "ppi_plus_plus",
+    estimator: str | None = None,
     population: Literal["items", "trials", "benchmarks"] = "items",
     benchmark_weights: Literal["equal", "items"] | Mapping[Any, float] = "equal",
     missing: MissingScores = "error",
@@ -108,8 +77,8 @@ def score_leaderboard(
 
     A score is the weighted mean over items; with benchmarks, the mean over benchmarks of the means over their items.
     Items, or clusters of items, are resampled jointly for all models and within benchmarks, so that models are compared
-    on the same items. Standard errors and intervals are closed forms of the same sampling: Wilson's interval for right
-    and wrong answers (DOI 10.1080/01621459.1927.10502953), Student's t for other scores.
+    on the same items. Standard errors and intervals are closed forms of the same sampling: the exact interval of a
+    share for right and wrong answers (DOI 10.1093/biomet/26.4.404), Student's t and Hall's for other scores.
 
     Args:
         scores: `ItemScores`, or a table with the columns "model", "item" and "score", and where they are there "trial",
@@ -118,7 +87,8 @@ def score_leaderboard(
             and ``simultaneous_ranks``.
         by: a kept column (``keep=``) whose values have a board each.
         judge: of judge accuracies, the judge whose scores are ranked; needed where there are several.
-        estimator: of judge accuracies, the correction: a name in the column "estimator" of its table.
+        estimator: of judge accuracies, the correction: a name in the column "estimator" of its table. By default
+            "ppi_plus_plus" where the labelled answers are a random part, else "rogan_gladen".
         population: what another evaluation would draw anew; intervals show how much scores would then vary. "items":
             new items like these. "trials": these very items, and new runs; every item needs two trials or more.
             "benchmarks": new benchmarks like these, by Student's t; there must be five or more.
@@ -135,11 +105,13 @@ def score_leaderboard(
         One row per model (and category, with ``by``), best first: ``model_name``, ``score``, ``score_lower``,
         ``score_upper``, ``standard_error``, ``n_items``, ``rank``, ``rank_best``, ``rank_worst``, ``tier``, ``flags``
         (why a row is less reliable than it looks), and ``category`` with ``by``. ``attrs`` holds ``warnings`` and
-        ``settings``. The error and the interval of a score without observed variance are NaN, but shares have Wilson's
-        interval.
+        ``settings``. The error of a score without observed variance is NaN; so is its interval, unless all scores lie
+        between 0 and 1.
 
-        With fewer than 100 units, rank sets and tiers come from Student's t and Holm's steps (see
-        `jaxeval.scores.families`); with more, from the largest difference of the draws (max-t).
+        Right and wrong answers are compared by exact tests of pairs with Holm's steps, and so are other scores of fewer
+        than 300 units or few differences, by Student's t and Hall's (see `jaxeval.scores.families`). With more, rank
+        sets and tiers come from the largest difference of the draws (max-t). A score without observed variance has no
+        rank set and no tier where it has no interval.
 
     Raises:
         DataError: a table that cannot be read; repeated rows without a column of trials; scores of several evaluators;
@@ -155,9 +127,9 @@ def score_leaderboard(
         >>> board = jaxeval.score_leaderboard(long, n_resamples=200)
         >>> board[["model_name", "score", "score_lower", "score_upper", "rank", "tier"]].round(2)
           model_name  score  score_lower  score_upper  rank  tier
-        0          x   0.75         0.69         0.80     1     1
+        0          x   0.75         0.68         0.81     1     1
         1          y   0.50         0.43         0.57     2     2
-        2          z   0.25         0.20         0.31     3     3
+        2          z   0.25         0.19         0.32     3     3
     """
     if isinstance(scores, JudgeAccuracy):
         return judged_leaderboard(scores, judge, estimator, simultaneous_ranks)
@@ -258,6 +230,7 @@ def leaderboard_of(boards: Mapping[Any, ScoreBoard], level: float, simultaneous_
     found = pd.concat(tables, ignore_index=True)
     first = next(iter(boards.values()))
     found.attrs = {
+        "answer": "\n".join(score_answers(found)),
         "warnings": [*first.notes, *warnings],
         "settings": {
             "resampled": f"{first.estimates.unit}s", **_clusters_of(first.estimates), **first.joint.settings,
@@ -330,10 +303,10 @@ def _board(
         found.score,
         draws,
         precision=float(2 * step_of_means(scores.scores)),
-        limits=(0.0, 1.0) if found.binary else None,
+        limits=(0.0, 1.0) if found.bounded else None,
         settings={**options, "n_resamples": n_resamples, "seed": seed},
     )
-    if found.influence is not None and not joint.differences().within_reach:
+    if found.answers is None and found.influence is not None and not joint.differences().within_reach:
         warnings.append(
             f"no tiers and no rank sets: {joint.differences().n_comparisons:,} differences, of all pairs of models in "
             f"all resamples, are more than the {MOST_COMPARISONS:,} that can be compared; take fewer resamples "
@@ -353,13 +326,14 @@ def _draws(found: ScoreEstimates, n: int, seed: int, slice_name: str, part: int,
         rng = np.random.default_rng([seed, stream_number(f"trials {slice_name}")])
         return found.score + rng.standard_normal((n, len(found.score))) * np.sqrt(found.variance)
     stream = f"scores {slice_name}".strip()
-    if found.plain:  # sums of right answers are exact in single precision, which is twice as fast
-        right = (found.influence > 0).astype(np.float64)
-        sums = resampled_sums(right, n, seed, stream, run=run, part=part)
-        size = len(right)
+    if found.answers is not None and not np.isnan(found.answers).any():
+        # Sums of right answers are exact in single precision, which is twice as fast.
+        sums, size = resampled_sums(found.answers, n, seed, stream, run=run, part=part), len(found.answers)
         return found.score + (sums / size - found.score) * np.sqrt(size / (size - 1))
-    strata = found.stratum if found.stratum.any() else None
-    influence = _centred(found.influence, found.stratum)
+    lone = np.bincount(found.stratum)[found.stratum] == 1  # these are drawn together
+    _, stratum = np.unique(np.where(lone, -1, found.stratum), return_inverse=True)
+    strata = stratum if stratum.any() else None
+    influence = _centred(found.influence, stratum)
     return found.score + resampled_sums(influence, n, seed, stream, run=run, strata=strata, part=part)
 
 
@@ -396,15 +370,15 @@ def _few_units(found: ScoreEstimates) -> list[str]:
         lone = int((size == 1).sum())
         if lone:
             texts.append(
-                f"{counted(lone, 'benchmark has', 'benchmarks have')} one {found.unit} only, so the intervals leave "
-                "out what they contribute"
+                f"{counted(lone, 'benchmark has', 'benchmarks have')} one {found.unit} only, which shows no spread: "
+                "its distance to the mean of all benchmarks counts instead"
             )
     return texts
 
 
 def _table(board: ScoreBoard, level: float, simultaneous: bool) -> pd.DataFrame:
     own = board.estimates
-    ends, ranks = board.interval(level), board.ranks(level, simultaneous)
+    ends, ranks = own.interval(level), board.ranks(level, simultaneous)
     table = pd.DataFrame(
         {
             "model_name": own.models.to_numpy(),
@@ -415,7 +389,7 @@ def _table(board: ScoreBoard, level: float, simultaneous: bool) -> pd.DataFrame:
             "n_items": own.n_items,
             "rank": board.joint.rank().array,
             **{name: ranks[name].array for name in ranks},
-            "flags": np.where(own.variance > 0, "", "no observed variance"),
+            "flags": np.where(own.variance > 0, "", _NO_VARIANCE if own.bounded else f"{_NO_VARIANCE}: {_NOTHING}"),
         }
     )
     order = np.lexsort([table["model_name"].astype(str), table["rank"].to_numpy(float)])

@@ -11,7 +11,7 @@ from jaxeval.arrays import Float, Int
 from jaxeval.checks import checked_integer
 from jaxeval.data.item_scores import ItemScores
 from jaxeval.errors import DataError
-from jaxeval.scores.estimates import estimate_scores, kept_items, student_quantile, trial_variances
+from jaxeval.scores.estimates import estimate_scores, kept_items, trial_variances
 from jaxeval.scores.score_leaderboard import as_item_scores
 from jaxeval.statistics.quantiles import checked_level
 from jaxeval.tables.table import Table
@@ -24,7 +24,7 @@ def pass_at_k(scores: ItemScores | Any, k: int, *, missing: str = "error", level
     """The probability that at least one of k trials solves an item, averaged over items (pass@k).
 
     An item with c successes in n trials counts 1 - C(n - c, k) / C(n, k), which is unbiased for every n >= k (Chen et
-    al. 2021, arXiv:2107.03374). Intervals are for new items like these, by Student's t over items or their clusters.
+    al. 2021, arXiv:2107.03374). Intervals are for new items like these, and those of graded scores.
 
     Args:
         scores: `ItemScores` with a column of trials, of scores 0 and 1; or a table with the columns "model", "item",
@@ -109,17 +109,17 @@ def _of_k(scores: ItemScores | Any, k: int, missing: Any, level: float, every: b
         cluster=given.cluster, benchmark=given.benchmark, weight=given.weight,
     )  # fmt: skip
     found = estimate_scores(own, items)
-    half = student_quantile(level, found.dof) * found.standard_errors
+    ends = found.interval(level)
     table = pd.DataFrame(
         {
             "model_name": found.models.to_numpy(),
             "score": np.clip(found.score, 0.0, 1.0),  # a mean of ones may be off in the last digit
-            "score_lower": np.maximum(found.score - half, 0.0),
-            "score_upper": np.minimum(found.score + half, 1.0),
+            "score_lower": ends["lower"].to_numpy(),
+            "score_upper": ends["upper"].to_numpy(),
             "standard_error": found.standard_errors,
             "n_items": found.n_items,
             "fewest_trials": np.where(n > 0, n, np.iinfo(n.dtype).max).min(0),
-            "flags": np.where(np.isnan(found.standard_errors), "no observed variance: no interval", ""),
+            "flags": np.where(np.isnan(found.standard_errors), "no observed variance", ""),
         }
     ).sort_values(["score", "model_name"], ascending=[False, True], ignore_index=True)
     name = f"pass^{k}" if every else f"pass@{k}"

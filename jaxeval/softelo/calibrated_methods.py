@@ -14,7 +14,8 @@ from jaxeval.data.labels import Labels, check_labels
 from jaxeval.errors import DataError
 from jaxeval.softelo.noise_matching import floor_spread
 from jaxeval.softelo.target_maps import smoothing
-from jaxeval.tables.shown import Shown
+from jaxeval.tables.shown import Result
+from jaxeval.wording import counted
 
 _COLUMNS = [
     "model", "human_elo", "judge_elo", "residual", "standard_error", "human_error", "residual_error", "n_battles",
@@ -22,6 +23,13 @@ _COLUMNS = [
 ]  # fmt: skip
 _ORDERS = {True: "both presentation orders", False: "one presentation order"}
 _MADE_OF = {"scores": "the signs of scores", "verdict": "verdicts"}
+
+
+def floor_text(tau: float) -> str:
+    """Say in words what a judge's error beyond sampling is; ``tau`` is in Elo."""
+    if tau == 0:
+        return "tau 0: sampling explains the calibration residuals, no error of the judge's own is seen"
+    return f"tau {tau:.1f} Elo: the judge's own error, a floor that no number of battles removes"
 
 
 @dataclass(frozen=True)
@@ -95,7 +103,7 @@ class CalibrationSettings:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CalibratedMethod(Shown):
+class CalibratedMethod(Result):
     """One target map, calibrated on M anchor models.
 
     ``models`` has one row per calibration model: ``human_elo, judge_elo``, ``residual`` (judge minus human), and the
@@ -106,6 +114,10 @@ class CalibratedMethod(Shown):
     beta: float | None  # temperature of the soft map, from all human non-ties; None for the other maps
     anchors: pd.Series  # (M,) log-strengths that the judge gives the anchors, logits, mean zero
     models: pd.DataFrame
+
+    def _sentences(self) -> list[str]:
+        calibrate = counted(len(self.models), "model calibrates", "models calibrate")
+        return [f"{counted(len(self.anchors), 'anchor')}, {calibrate}; {floor_text(self.floor)}"]
 
     @classmethod
     def from_table(cls, beta: float | None, anchors: pd.Series, models: pd.DataFrame) -> CalibratedMethod:

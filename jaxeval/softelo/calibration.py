@@ -28,7 +28,7 @@ from jaxeval.errors import DataError
 from jaxeval.execution.precision import versions
 from jaxeval.ratings.bradley_terry import fit_bradley_terry
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
-from jaxeval.softelo.calibrated_methods import CalibratedMethod, CalibrationSettings
+from jaxeval.softelo.calibrated_methods import CalibratedMethod, CalibrationSettings, floor_text
 from jaxeval.softelo.conformal import (
     Level,
     chosen_level,
@@ -45,7 +45,7 @@ from jaxeval.softelo.residuals import usable_models
 from jaxeval.softelo.soft_elo import few_clusters, soft_elo
 from jaxeval.softelo.target_maps import targets
 from jaxeval.softelo.temperature import fit_temperature
-from jaxeval.tables.shown import Shown, View, settings_line
+from jaxeval.tables.shown import Answer, Result, settings_line
 from jaxeval.tables.table import Table
 from jaxeval.wording import counted, did_you_mean, named
 
@@ -53,7 +53,7 @@ _FORMAT, _VERSION = "jaxeval soft-elo calibration", 2
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SoftEloCalibration(Shown):
+class SoftEloCalibration(Result):
     """Everything that rating a new model from judged battles needs; plain JSON on disk.
 
     Examples:
@@ -74,11 +74,21 @@ class SoftEloCalibration(Shown):
     settings: CalibrationSettings
     warnings: list[str]
 
-    def _shown(self) -> View:
+    def _shown(self) -> Answer:
         rows = {name: {"beta": own.beta, "n_models": len(own.models)} for name, own in self.methods.items()}
         table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("method")
         title = f"SoftEloCalibration: {counted(self.settings.n_battles, 'battle')} judged by {self.settings.judge_name}"
-        return View(title, table, settings_line(self.settings), self.warnings)
+        return Answer(title, table, settings_line(self.settings), self.warnings)
+
+    def _sentences(self) -> list[str]:
+        sentences = []
+        for name, method in self.methods.items():
+            beta = "" if method.beta is None else f", beta {method.beta:.4f}"
+            calibrate = counted(len(method.models), "model calibrates", "models calibrate")
+            anchors = counted(len(method.anchors), "anchor")
+            levels = f"levels up to {self.largest_level(name)}"
+            sentences.append(f"{name}: {anchors}, {calibrate} ({levels}){beta}; {floor_text(method.floor)}")
+        return sentences
 
     @classmethod
     def fit(

@@ -41,7 +41,7 @@ from jaxeval.softelo.target_maps import targets
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import normal_quantile
 from jaxeval.tables.boards import leader_line, with_interval
-from jaxeval.tables.shown import Shown, View, settings_line
+from jaxeval.tables.shown import Answer, Result, settings_line
 from jaxeval.tables.table import Table
 from jaxeval.wording import counted, named, visible_line
 
@@ -50,10 +50,12 @@ PEOPLE, BOTH, JUDGE = "people", "both", "judge"
 #: The standing of new models that the judged battles cannot place.
 NOT_PLACED = "not placed"
 _FIRST = ("rank", "model_name", "rating", "rating_lower", "rating_upper", "rests_on", "vote_count", "tier")
+#: New models that the answer names.
+_MOST_NEW = 3
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MergedBoard(Shown):
+class MergedBoard(Result):
     """People's ratings and judges' ratings on one scale.
 
     ``table`` has the columns of `leaderboard` and four more. ``rests_on`` is "people", "both" (people rate the
@@ -87,11 +89,25 @@ class MergedBoard(Shown):
         """What is wrong with the board, in words."""
         return list(self.table.attrs["warnings"])
 
-    def _shown(self) -> View:
+    def _shown(self) -> Answer:
         n_new = int((self.table["rests_on"] == JUDGE).sum())
         title = f"MergedBoard: {counted(len(self.table), 'model')}, {n_new:,} of them rated by the judge alone"
         shown = self.table[[*_FIRST, *self.table.columns.drop(list(_FIRST))]]
-        return View(title, shown, settings_line(self.table.attrs["settings"]), self.warnings)
+        return Answer(title, shown, settings_line(self.table.attrs["settings"]), self.warnings)
+
+    def _sentences(self) -> list[str]:
+        """Where the new models stand, and who is first."""
+        table, level = self.table, f"{100 * self.table.attrs['settings']['level']:g}% level"
+        n_ranked, new = table["rank"].notna().sum(), table[(table["rests_on"] == JUDGE) & table["rank"].notna()]
+        sentences = [
+            f"{visible_line(row['model_name'])} would stand at rank {row['rank']} of {n_ranked:,} ({row['rank_best']} "
+            f"to {row['rank_worst']} at the {level}) with {row['rating']:.1f} [{row['rating_lower']:.1f}, "
+            f"{row['rating_upper']:.1f}], by the judge's scores alone"
+            for row in new.head(_MOST_NEW).to_dict("records")
+        ]
+        if len(new) > _MOST_NEW:
+            sentences.append(f"{counted(len(new) - _MOST_NEW, 'more new model')}: see the column Rests on")
+        return [*sentences, *table.attrs["answer"].splitlines()]
 
 
 @spelled_out()
@@ -201,7 +217,7 @@ def merge_boards(
 
 
 def _answer(table: pd.DataFrame, joint: Draws, level: float) -> str:
-    """Who is first on the merged board, as `Bootstrap.answer` says it."""
+    """Who is first on the merged board, as `Bootstrap.first_sentence` says it."""
     ranked = table[table["rank"].notna()]
     if ranked.empty:
         return "no model can be ranked"

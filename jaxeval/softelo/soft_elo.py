@@ -27,8 +27,8 @@ from jaxeval.softelo.temperature import Ties, in_likelihood, status_text
 from jaxeval.statistics.clusters import FEW_CLUSTERS
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import interval_bounds
-from jaxeval.tables.shown import Shown, View, settings_line
-from jaxeval.wording import counted, named
+from jaxeval.tables.shown import Answer, Result, settings_line
+from jaxeval.wording import counted, named, visible_line
 
 #: Level of the intervals over models in a summary.
 SUMMARY_LEVEL = 0.95
@@ -57,7 +57,7 @@ class SoftEloSettings:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SoftElo(Shown):
+class SoftElo(Result):
     """Held-out ratings of M models by every method, and by every judge where there are several.
 
     ``models`` has one row per (judge,) model and method. Its ratings are in Elo: ``human_elo``, ``judge_elo``, the
@@ -85,11 +85,14 @@ class SoftElo(Shown):
     settings: SoftEloSettings
     warnings: list[str]
 
-    def _shown(self) -> View:
+    def _shown(self) -> Answer:
         judges = f", {len(self.judges):,} judges" if len(self.judges) > 1 else ""
         title = f"SoftElo: held-out ratings of {counted(len(self.names), 'model')}{judges}"
         table = self.models.sort_values("judge_elo", ascending=False, kind="stable").reset_index(drop=True)
-        return View(title, table, settings_line(self.settings), self.warnings)
+        return Answer(title, table, settings_line(self.settings), self.warnings)
+
+    def _sentences(self) -> list[str]:
+        return how_close(self.summary.reset_index())
 
     @property
     def joint(self) -> Draws:
@@ -357,6 +360,29 @@ def _flags(folds: Folds, i: int, k: int, soft: bool, min_battles: int) -> list[s
         "not converged": not folds.converged[[0, k], i].all(),
     }
     return [text for text, applies in doubts.items() if applies]
+
+
+def how_close(summary: pd.DataFrame) -> list[str]:
+    """Return sentences on how close judges come to people: the best judge and method first.
+
+    Args:
+        summary: `SoftElo.summary` with its index as columns; with a column ``judge`` where there are several judges.
+    """
+    summary = summary.sort_values("mae", kind="stable")
+    best, first = summary.iloc[0], []
+    if best["mae"] != best["mae"]:
+        return ["No model has a rating to compare with the humans'"]
+    judges = summary["judge"].unique() if "judge" in summary else ()
+    if len(judges) > 1:
+        first = [f"Of {counted(len(judges), 'judge')}, {visible_line(best['judge'])} comes closest"]
+        summary = summary[summary["judge"] == best["judge"]]
+    ends = "" if best["mae_lower"] != best["mae_lower"] else f" [{best['mae_lower']:.1f}, {best['mae_upper']:.1f}]"
+    said = (
+        f"The judge's {visible_line(best['method'])} ratings of models held out are {best['mae']:.1f} Elo{ends} off "
+        "the human ratings on average"
+    )
+    others = [f"{visible_line(row['method'])} {row['mae']:.1f}" for _, row in summary.iloc[1:].iterrows()]
+    return [*first, said + (f"; {', '.join(others)}" if others else "")]
 
 
 def _summary(models: pd.DataFrame, keys: list[str], seed: int) -> pd.DataFrame:

@@ -10,13 +10,13 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from jaxeval.arrays import Bool, Float, Int
+from jaxeval.arrays import Bool, Float
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import padded_cells, padded_few
 from jaxeval.kernels import batch
 from jaxeval.kernels.solve import Status, Terms
-from jaxeval.statistics.clusters import few_clusters_text, numbered
-from jaxeval.tables.shown import Shown
+from jaxeval.statistics.clusters import cluster_factors, effective_clusters, few_clusters_text, numbered
+from jaxeval.tables.shown import Result
 from jaxeval.tables.table import Table
 from jaxeval.wording import counted
 
@@ -38,7 +38,7 @@ STATUS_TEXT: dict[int, str] = {
 
 
 @dataclass(frozen=True, repr=False)
-class Temperature(Shown):
+class Temperature(Result):
     """A fitted temperature: the probability that a human prefers A is s(beta * score difference).
 
     ``status`` is "converged", or one of these. "negative slope": it converged, but humans prefer what the judge scores
@@ -64,11 +64,20 @@ class Temperature(Shown):
     n_steps: int
     ties: Ties
     n_clusters: int | None  # clusters of the battles in the fit; None where battles are independent
+    n_effective_clusters: float | None = None  # how many of equal size hold as much, see `effective_clusters`
 
     @property
     def warnings(self) -> list[str]:
         """What the data leave open, in words."""
-        return few_clusters_text(self.n_clusters)
+        return few_clusters_text(self.n_clusters, self.n_effective_clusters)
+
+    def _sentences(self) -> list[str]:
+        of = f"{counted(self.n_informative, 'battle')} with scores that differ"
+        if not self.converged:
+            return [f"no temperature from {of}: {self.status}"]
+        error = "" if np.isnan(self.standard_error) else f" (standard error {self.standard_error:.3g})"
+        said = f"beta is {self.beta:.4g}{error} logits per point, from {of}"
+        return [said if self.beta >= 0 else f"{said}: people prefer what the judge scores lower"]
 
     @property
     def converged(self) -> bool:
@@ -86,8 +95,9 @@ def fit_temperature(
 ) -> Temperature:
     """Temperature of a judge by maximum likelihood of y = s(beta d) (Eq. 6 of arXiv:2606.13221).
 
-    With r_b = w_b d_b (y_b - s(beta d_b)) and I the information, the standard error is sqrt(sum r_b^2) / I, or that of
-    the sums of r_b over clusters: the sandwich, as in `fit_bradley_terry`.
+    With r_b = w_b d_b (y_b - s(beta d_b)) and I the information, the standard error is sqrt(sum r_b^2) / I: the
+    sandwich, as in `fit_bradley_terry`. With clusters the sums R_k of r_b over each take its place, as
+    R_k / sqrt(1 - I_k / I), with I_k the information of the cluster (CR2, DOI 10.1080/07350015.2016.1247004).
 
     Args:
         score_difference: (N,) scores of A minus B.
@@ -210,10 +220,18 @@ def _fit_groups(
         found = batch.temperatures(level, n, wins, float(FEWEST_BATTLES), Terms.of(0.0, TOLERANCE_LOGIT, MAX_STEPS))
         beta, information, log_likelihood, status, n_steps = (np.asarray(x)[:n_groups] for x in found)
     fitted = used & (weights > 0)
-    spread, n_clusters = _score_spread(
-        group[fitted], np.where(np.isfinite(beta), beta, 0.0), weights[fitted], difference[fitted], targets[fitted],
-        drawn[fitted],
-    )  # fmt: skip
+    known = np.where(np.isfinite(beta), beta, 0.0)
+    by_battle = weights[fitted], difference[fitted], targets[fitted]
+    if cluster is None:
+        spread = np.sqrt(np.bincount(group[fitted], _scores(known[group[fitted]], *by_battle) ** 2, n_groups))
+        several: list[tuple[int | None, float | None]] = [(None, None)] * n_groups
+    else:
+        own = []
+        for g in range(n_groups):
+            rows = np.flatnonzero(group[fitted] == g)
+            of_rows = (weights[fitted][rows], difference[fitted][rows], targets[fitted][rows])
+            own.append(_over_clusters(known[g], *of_rows, cluster=drawn[fitted][rows]))
+        spread, several = np.array([x for x, _ in own]), [counts for _, counts in own]
     masks = {
         "n_battles": fitted,
         "n_informative": fitted & (difference != 0),
@@ -226,23 +244,31 @@ def _fit_groups(
     fits = pd.DataFrame({**counts, "beta": beta, "standard_error": error, "n_steps": n_steps})
     fits["log_likelihood"] = np.where(exists, log_likelihood, np.nan)
     fits["status"] = [status_text(*of) for of in zip(status.tolist(), beta.tolist(), strict=True)]
-    several = [None] * n_groups if cluster is None else n_clusters.tolist()
     rows_of_fits = zip(fits.to_dict("records"), several, strict=True)
-    return [Temperature(**row, ties=ties, n_clusters=n) for row, n in rows_of_fits]
+    return [Temperature(**row, ties=ties, n_clusters=n, n_effective_clusters=x) for row, (n, x) in rows_of_fits]
 
 
-def _score_spread(
-    group: NDArray[np.intp], beta: Float, weight: Float, difference: Float, target: Float, cluster: NDArray[np.intp]
-) -> tuple[Float, Int]:
-    """(G,) root of the clusters' summed squared scores, NaN with one cluster of several battles; (G,) clusters.
+def _scores(beta: float | Float, weight: Float, difference: Float, target: Float) -> Float:
+    """(N,) derivatives of the battles' log-likelihoods."""
+    return np.asarray(weight * difference * (target - expit(beta * difference)))
 
-    Arguments are by battle, except ``beta`` (G,).
+
+def _over_clusters(
+    beta: float, weight: Float, difference: Float, target: Float, cluster: NDArray[np.intp]
+) -> tuple[float, tuple[int, float]]:
+    """The root of the clusters' summed squared scores, how many clusters there are, and how many effective ones.
+
+    NaN with one cluster of several battles. All but ``beta`` are by battle.
     """
-    score = weight * difference * (target - expit(beta[group] * difference))
-    size = int(cluster.max(initial=0)) + 1
-    keys, row, times = np.unique(group * size + cluster, return_inverse=True, return_counts=True)
-    of_key = keys // size
-    n_clusters = np.bincount(of_key, minlength=len(beta))
-    squares = np.bincount(of_key, np.bincount(row, score, len(keys)) ** 2, len(beta))
-    alone = (n_clusters == 1) & (np.bincount(of_key, times, len(beta)) > 1)
-    return np.where(alone, np.nan, np.sqrt(squares)), n_clusters
+    _, row, size = np.unique(cluster, return_inverse=True, return_counts=True)
+    n = len(size)
+    if n == 0:
+        return 0.0, (0, np.nan)
+    alone = _scores(beta, weight, difference, target)
+    if (size == 1).all():  # independent battles have no factor
+        return float(np.sqrt(np.bincount(np.zeros_like(row), alone**2)[0])), (n, float(n))
+    p = expit(beta * difference)
+    information = np.bincount(row, weight * difference**2 * p * (1 - p), n)
+    factor = cluster_factors(information) if information.any() else np.ones(n)
+    squares = (factor * np.bincount(row, alone, n)) ** 2
+    return float(np.sqrt(squares.sum())), (n, effective_clusters(size))

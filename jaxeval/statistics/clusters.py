@@ -68,6 +68,11 @@ def widening(freedom: float | None, level: float) -> float:
     return float(scipy.special.stdtrit(freedom, (1 + checked_level(level)) / 2)) / normal_quantile(level)
 
 
+def widening_of_draws(freedom: float | None, level: float) -> float:
+    """As `widening`, of intervals of resamples, which vary by K - 1 over K too little where K clusters are drawn."""
+    return 1.0 if freedom is None else widening(freedom, level) * float(np.sqrt(1 + 1 / freedom))
+
+
 def numbered(cluster: Any) -> NDArray[np.intp]:
     """(N,) cluster numbers in order of first appearance: clusters of one observation are numbered as the rows are.
 

@@ -17,14 +17,19 @@ def label_table(x: NDArray[Any], y: NDArray[Any], labels: NDArray[Any]) -> Float
     return np.bincount(pair, minlength=size * size).reshape(size, size).astype(float)
 
 
-def cohen_kappa(table: Float) -> tuple[Float, Float, Float]:
+def cohen_kappa(table: Float, distance: Float | None = None) -> tuple[Float, Float, Float]:
     """Observed agreement, agreement expected by chance, and kappa, from (..., L, L) counts of the two raters' labels.
 
-    All are NaN without a pair, and kappa also where both raters give one and the same label only.
+    With (L, L) ``distance`` of labels, kappa is the weighted one (Cohen 1968, DOI 10.1037/h0026256): 1 - observed /
+    expected distance. All are NaN without a pair, and kappa also where both raters give one and the same label only.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         share = table / table.sum((-1, -2), keepdims=True)
         observed = np.einsum("...bb->...", share)
         expected = (share.sum(-1) * share.sum(-2)).sum(-1)
+        if distance is not None:
+            apart = (share.sum(-1)[..., :, None] * share.sum(-2)[..., None, :] * distance).sum((-1, -2))
+            kappa = np.where(apart > 1e-12, 1 - (share * distance).sum((-1, -2)) / apart, np.nan)
+            return observed, expected, kappa
         kappa = np.where(expected < 1 - 1e-12, (observed - expected) / (1 - expected), np.nan)
     return observed, expected, kappa

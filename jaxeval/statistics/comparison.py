@@ -9,9 +9,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
+import scipy
 
-from jaxeval.arrays import Float
-from jaxeval.statistics.quantiles import bounds_with_failures, interval_bounds
+from jaxeval.arrays import Float, Int
+from jaxeval.statistics.quantiles import bounds_with_failures, interval_bounds, normal_quantile
 
 #: The least and the greatest value that quantities can have: numbers, or one for each; None where there are none.
 Limits: TypeAlias = tuple[Any, Any] | None
@@ -46,12 +47,60 @@ def beat_share(draws: Float) -> Float:
     return share
 
 
-def draw_bounds(draws: Float, level: float, limits: Limits | Float = None) -> tuple[Float, Float]:
-    """Percentile bounds over the first axis of ``draws``; `Draws` says what NaN draws and ``limits`` do."""
+def draw_bounds(
+    draws: Float, level: float, limits: Limits | Float = None, centre: Float | None = None
+) -> tuple[Float, Float]:
+    """Percentile bounds over the first axis of ``draws``; `Draws` says what NaN draws and ``limits`` do.
+
+    With a ``centre``, the estimates, they are bias-corrected, see `bias_corrected_bounds`; there are then no limits.
+    """
+    if centre is not None:
+        return bias_corrected_bounds(draws, level, centre)
     if limits is None:
         return interval_bounds(draws, level)
     _, lower, upper, _ = bounds_with_failures(draws, level, *limits)
     return np.clip(lower, *limits), np.clip(upper, *limits)
+
+
+def bias_corrected_bounds(
+    draws: Float, level: float, estimate: Float, acceleration: Float | None = None
+) -> tuple[Float, Float]:
+    """Percentile bounds (M,) of (B, M) draws that lie to one side of the ``estimate``, as it does of the truth.
+
+    With z0 the normal quantile of the share of draws below the estimate, the ends are the quantiles of the draws at
+    Phi(2 z0 -+ z) (Efron 1987, DOI 10.1080/01621459.1987.10478410); shares beyond .01 and .99 count as these. NaN draws
+    are left out. With an ``acceleration`` a (M,), how fast the error changes with the value, they are the quantiles at
+    Phi(z0 + (z0 -+ z) / (1 - a (z0 -+ z))): BCa.
+
+    Examples:
+        >>> import numpy as np
+        >>> draws = np.exp(np.random.default_rng(0).normal(0.1, 0.5, (10_000, 1)))
+        >>> [float(end[0].round(1)) for end in bias_corrected_bounds(draws, 0.95, np.array([1.0]))]
+        [0.3, 2.4]
+    """
+    z = normal_quantile(level)
+    n = (~np.isnan(draws)).sum(0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        below = ((draws < estimate).sum(0) + (draws == estimate).sum(0) / 2) / n
+    skew = 2 * scipy.special.ndtri(np.clip(np.where(np.isfinite(estimate) & (n > 0), below, 0.5), 0.01, 0.99))
+    ends = [skew + side * z for side in (-1, 1)]
+    if acceleration is not None:
+        ends = [skew / 2 + (end - skew / 2) / (1 - acceleration * (end - skew / 2)) for end in ends]
+    ordered = np.sort(draws, axis=0)  # NaN last
+    lower, upper = (_quantiles(ordered, n, scipy.special.ndtr(end)) for end in ends)
+    return lower, upper
+
+
+def _quantiles(ordered: Float, n: Int, share: Float) -> Float:
+    """(M,) quantiles of the first ``n`` (M,) rows of ``ordered`` (B, M), each at its own ``share``; NaN for none."""
+    place = share * np.maximum(n - 1, 0)
+    low = place.astype(np.intp)
+    first, second = (
+        np.take_along_axis(ordered, np.minimum(row, np.maximum(n - 1, 0))[None], 0)[0] for row in (low, low + 1)
+    )
+    with np.errstate(invalid="ignore"):  # between infinite draws
+        between = first + (place - low) * (second - first)
+    return np.where((first == second) | (place == low) | np.isneginf(first), first, between)
 
 
 def difference_limits(one: Limits | Float, other: Limits | Float) -> Limits:
@@ -67,16 +116,19 @@ def square_limits(limits: Limits, n: int) -> Limits:
     return low[:, None] - high, high[:, None] - low
 
 
-def difference_bounds(draws: Float, level: float, limits: Limits = None) -> tuple[Float, Float]:
-    """(M, M) percentile bounds of row minus column, draw by draw; NaN on the diagonal."""
+def difference_bounds(
+    draws: Float, level: float, limits: Limits = None, centre: Float | None = None
+) -> tuple[Float, Float]:
+    """(M, M) percentile bounds of row minus column, draw by draw; NaN on the diagonal. See `draw_bounds`."""
     n_models = draws.shape[1]
     lower, upper = np.full((2, n_models, n_models), np.nan)
     each = None if limits is None else np.array([np.broadcast_to(x, n_models) for x in limits], float)
     for i in range(n_models - 1):
         with np.errstate(invalid="ignore"):  # both infinite: no difference to speak of
             difference = draws[:, i, None] - draws[:, i + 1 :]
+            of_estimates = None if centre is None else centre[i] - centre[i + 1 :]
         of_pairs = None if each is None else difference_limits(each[:, i], each[:, i + 1 :])
-        low, high = draw_bounds(difference, level, of_pairs)
+        low, high = draw_bounds(difference, level, of_pairs, of_estimates)
         lower[i, i + 1 :], upper[i, i + 1 :] = low, high
         lower[i + 1 :, i], upper[i + 1 :, i] = -high, -low
     return lower, upper

@@ -5,30 +5,37 @@ Everything here rests on differences between two models of one draw, so that not
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import ceil
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.execution.blas import one_blas_thread
-from jaxeval.statistics.clusters import widening
-from jaxeval.statistics.quantiles import checked_level
+from jaxeval.statistics.clusters import widening_of_draws
+from jaxeval.statistics.quantiles import checked_level, normal_quantile
 
 #: Most differences (pairs times resamples) that tiers and ranks are computed from: about ten seconds.
 MOST_COMPARISONS = 2_000_000_000
-#: A model with a larger share of draws that are not finite is told apart from no other.
+#: A model with a larger share of draws that are not finite is not compared by its draws.
 MOST_NOT_FINITE = 0.01
 #: Rows of standard errors computed at once.
 _BLOCK = 64
 #: Differences held at once: half a megabyte, which stays in the cache.
 _DIFFERENCES = 65_536
+#: The same for those in closed form, which are looked at once.
+_IN_CLOSED_FORM = 2**20
 #: A standard error of a difference up to this share of the two models' own is rounding: their draws are equal.
 _ROUNDING = 3e-7
+
+#: (R, N) differences of the models at R positions to all N, and their standard errors, without draws; NaN where there
+#: are none. The second argument is the level of the intervals that will be made of the errors.
+ClosedForm: TypeAlias = Callable[[NDArray[np.intp], float], tuple[Float, Float]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +46,10 @@ class Differences:
     a family of differences, draw by draw, gives the critical value that covers the family at once (max-t).
 
     A draw without a finite value of a model is left out of the differences of that model, and kept for the others. A
-    model with more than 1 % of such draws is told apart from no other, and is not among the F. A difference with a
-    standard error of at most ``noise``, the precision of the draws, tells no two models apart either.
+    model with more than 1 % of such draws is not among the F: if it is undefeated in one draw and rated in another, the
+    spread of its finite draws says nothing. It is told apart by a ``closed_form`` of its differences, if there is one,
+    and else from no other model. A difference with a standard error of at most ``noise``, the precision of the draws,
+    tells no two models apart either.
     """
 
     models: NDArray[np.intp]  # (F,) positions on the board, best first
@@ -49,6 +58,7 @@ class Differences:
     draws: Float  # (F, B) less the estimate; NaN where not finite
     noise: float
     freedom: float | None = None  # degrees of freedom of the variance of the draws; None for many
+    closed_form: ClosedForm | None = None
 
     @property
     def n_comparisons(self) -> int:
@@ -63,7 +73,7 @@ class Differences:
 
     def critical(self, level: float) -> float:
         """The critical value of all differences at once; NaN for one model."""
-        return _critical(_largest_of(self._largest), _exact(level)) * widening(self.freedom, level)
+        return _critical(_largest_of(self._largest), _exact(level)) * widening_of_draws(self.freedom, level)
 
     def tiers(self, level: float) -> Int:
         """(N,) tiers, 1 = top; 0 for models that are not among the F.
@@ -87,16 +97,45 @@ class Differences:
         its model with probability ``level`` (the ranks of the whole block, where models are equal): its family is the
         differences of that model. With ``simultaneous`` all sets do so at once: their family is all differences, and
         the critical value is that of `tiers`.
+
+        Differences in ``closed_form`` take their part of 1 - level each (Bonferroni), and the family of draws the rest.
         """
         share, n_ranked = _exact(level), int(self.ranked.sum())
         best, worst = np.where(self.ranked, 1, 0), np.where(self.ranked, n_ranked, 0)
-        of_all = self.critical(level) if simultaneous else None
+        if self.closed_form is not None and (self.ranked.sum() > len(self.models)):
+            others, own = (n_ranked, len(self.models)) if simultaneous else (2, 2)
+            each = (1 - share) / max((n_ranked - 1) * others // 2, 1)
+            share = 1 - each * ((len(self.models) - 1) * own // 2)
+            above, below = self._in_closed_form(float(1 - each))
+            best += above
+            worst -= below
+        of_all = None
+        if simultaneous and len(self.models):
+            of_all = _critical(_largest_of(self._largest), share) * widening_of_draws(self.freedom, level)
         for i, error in self._rows():
             critical = self._critical_of_one(i, error, share, self._largest[i]) if of_all is None else of_all
             apart = self._apart(i, error, critical)
             best[self.models[i]] += (apart & (self.estimate > self.estimate[i])).sum()
             worst[self.models[i]] -= (apart & (self.estimate < self.estimate[i])).sum()
         return best, worst
+
+    def _in_closed_form(self, each: float) -> tuple[Int, Int]:
+        """(N,) ranked models that are above and below each one, by differences with intervals of the level ``each``."""
+        assert self.closed_form is not None
+        ranked = np.flatnonzero(self.ranked)
+        known = np.zeros(len(self.ranked), bool)
+        known[self.models] = True
+        loose = np.flatnonzero(self.ranked & ~known)
+        above, below = np.zeros((2, len(self.ranked)), np.int64)
+        z, step = normal_quantile(each), max(_IN_CLOSED_FORM // len(self.ranked), 1)
+        for start in range(0, len(loose), step):
+            rows = loose[start : start + step]
+            difference, error = self.closed_form(rows, each)
+            higher, lower = difference > z * error, difference < -z * error  # no NaN is either
+            above[rows], below[rows] = lower[:, ranked].sum(1), higher[:, ranked].sum(1)
+            above[self.models] += higher[:, self.models].sum(0)
+            below[self.models] += lower[:, self.models].sum(0)
+        return above, below
 
     def apart_from(self, model: int, level: float) -> Bool:
         """(N,) models that are told apart from the one at position ``model``, all of them at once at ``level``.
@@ -194,7 +233,7 @@ class Differences:
         """
         n_left = int((~np.isnan(error)).sum())
         while True:
-            critical = _critical(largest, level) * widening(self.freedom, float(level))
+            critical = _critical(largest, level) * widening_of_draws(self.freedom, float(level))
             left = np.where(self._apart(i, error, critical), np.nan, error)
             places = np.flatnonzero(~np.isnan(left))
             if len(places) in (0, n_left):
@@ -212,12 +251,13 @@ def differences(
     noise: float = 0.0,
     converged: Bool | None = None,
     freedom: float | None = None,
+    closed_form: ClosedForm | None = None,
 ) -> Differences:
     """Differences of the ``ranked`` (N,) models with (N,) finite ``estimate`` and (B, N) ``draws``.
 
     Draws (B,) that have not ``converged`` say nothing and are left out; by default all have. A draw in which no model
     is finite says that these data may leave all models without a value, and counts as any other that is not finite.
-    ``freedom`` is that of `Draws`.
+    ``freedom`` and ``closed_form`` are those of `Draws`.
     """
     finite = np.isfinite(draws)
     known = np.ones(len(draws), bool) if converged is None else converged
@@ -226,7 +266,8 @@ def differences(
     models = models[np.argsort(-estimate[models], kind="stable")]
     # Models in rows: a row is then one piece of memory.
     own = np.ascontiguousarray((draws[np.ix_(known, models)] - estimate[models]).T)
-    return Differences(models, ranked, estimate[models], np.where(np.isfinite(own), own, np.nan), noise, freedom)
+    own = np.where(np.isfinite(own), own, np.nan)
+    return Differences(models, ranked, estimate[models], own, noise, freedom, closed_form)
 
 
 def _largest_of(statistic: Float) -> Float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -18,13 +18,15 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Bool, Float
 from jaxeval.checks import checked_integer
 from jaxeval.statistics import comparison
-from jaxeval.statistics.clusters import widening
-from jaxeval.statistics.differences import Differences, differences
-from jaxeval.tables.shown import Shown, View
+from jaxeval.statistics.clusters import widening_of_draws
+from jaxeval.statistics.differences import ClosedForm, Differences, differences
+from jaxeval.statistics.quantiles import normal_quantile
+from jaxeval.tables.shown import Answer, Result
 from jaxeval.tables.table import PropertyTable, Table
-from jaxeval.wording import counted, did_you_mean, named
+from jaxeval.wording import counted, did_you_mean, named, visible_line
 
-IntervalKind = Literal["percentile", "basic"]
+#: Of the draws alone, but for the last two: they take what `jaxeval.draws_of` knows of single units.
+IntervalKind = Literal["percentile", "basic", "wald", "bca", "studentised"]
 
 #: Quantities compared at once.
 _BLOCK = 256
@@ -33,7 +35,7 @@ _EACH = ("names", "estimate", "anchored", "status")  # fields of shape (M,)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Draws(Shown):
+class Draws(Result):
     """B joint draws of M named quantities, with their estimates.
 
     A draw may be infinite: it then counts as the largest or the smallest. A draw may be NaN, where a resample gives no
@@ -75,8 +77,10 @@ class Draws(Shown):
     warnings: tuple[str, ...] = ()
     settings: Any = field(default=None, repr=False)  # what made them: a mapping, or a dataclass
     freedom: float | None = None  # degrees of freedom of their variance, where clusters are drawn; None for many
+    bias_corrected: bool = False  # percentiles are those of `bias_corrected_bounds`: draws repeat the estimate's bias
+    closed_form: ClosedForm | None = field(default=None, repr=False)  # of differences whose draws are often not finite
 
-    def _shown(self) -> View:
+    def _shown(self) -> Answer:
         ends = self.interval()
         table = pd.DataFrame({"estimate": self.estimate, **ends}, self.names)
         table.insert(0, "rank", self.rank())
@@ -84,7 +88,19 @@ class Draws(Shown):
             table["status"] = self.status
         title = f"Draws: {counted(len(self.draws), 'draw')} of {counted(len(self.names), 'quantity', 'quantities')}"
         settings = ", ".join(part for part in (self.gauge, "95% intervals") if part)
-        return View(title, table.sort_values("estimate", ascending=False, kind="stable"), settings, self.warnings)
+        return Answer(title, table.sort_values("estimate", ascending=False, kind="stable"), settings, self.warnings)
+
+    def _sentences(self) -> list[str]:
+        known = np.flatnonzero(np.isfinite(self.estimate))
+        if not len(known):
+            return ["no quantity has a finite estimate"]
+        first = known[np.argmax(self.estimate[known])]
+        low, high = self.take(np.array([first])).interval().iloc[0]
+        name = self.names[first]
+        said = ", ".join(map(visible_line, name)) if isinstance(name, tuple) else visible_line(name)
+        ends = "" if np.isnan(low) else f" ({low:.4g} to {high:.4g})"
+        which = "has the largest estimate, " if len(known) > 1 else "is "
+        return [f"{said} {which}{self.estimate[first]:.4g}{ends}"]
 
     def __post_init__(self) -> None:
         if len(self.draws) == 0:
@@ -130,7 +146,7 @@ class Draws(Shown):
         low, high = (np.broadcast_to(x, len(self.names))[which] for x in self.limits or (-np.inf, np.inf))
         limits = None if self.limits is None else (low, high)
         each: dict[str, Any] = {name: x[which] for name in _EACH if (x := getattr(self, name)) is not None}
-        return replace(self, draws=self.draws[:, which], limits=limits, **each)
+        return replace(self, draws=self.draws[:, which], limits=limits, closed_form=None, **each)
 
     def __sub__(self, other: Draws) -> Draws:
         """The paired differences of the same names, draw by draw, of draws that the same resamples made.
@@ -157,7 +173,12 @@ class Draws(Shown):
                 warnings=tuple(dict.fromkeys([*self.warnings, *other.warnings])),
                 settings=self.settings,
                 freedom=_fewest(self.freedom, other.freedom),
+                bias_corrected=self.bias_corrected or other.bias_corrected,
             )
+
+    @property
+    def _centre(self) -> Float | None:
+        return self.estimate if self.bias_corrected else None
 
     @cached_property
     def without_spread(self) -> pd.Series:
@@ -183,19 +204,26 @@ class Draws(Shown):
 
         Args:
             level: of each interval by itself.
-            kind: "percentile" takes quantiles of the draws, "basic" reflects them about the estimate.
+            kind: "percentile" takes quantiles of the draws, "basic" reflects them about the estimate, "wald" goes as
+                many standard errors to both sides of it as a normal variable asks for.
 
         Raises:
-            ValueError: ``level`` is not between 0 and 1, or ``kind`` is neither of the two.
+            ValueError: ``level`` is not between 0 and 1, or ``kind`` is none of these.
         """
+        if kind in ("bca", "studentised"):
+            raise ValueError(f"kind={kind!r} needs the influence of single units, which only draws_of knows")
         lower, upper = self._widened(
-            self.estimate, comparison.draw_bounds(self.draws, level, self.limits), level, self.limits
+            self.estimate, comparison.draw_bounds(self.draws, level, self.limits, self._centre), level, self.limits
         )
         if kind == "basic":
             with np.errstate(invalid="ignore"):  # infinite estimates have no interval
                 lower, upper = 2 * self.estimate - upper, 2 * self.estimate - lower
+        elif kind == "wald":
+            half = normal_quantile(level) * widening_of_draws(self.freedom, level) * self.standard_errors.to_numpy()
+            lower, upper = self.estimate - half, self.estimate + half
         elif kind != "percentile":
-            raise ValueError(f"kind must be 'percentile' or 'basic', got {kind!r}")
+            known_kinds = ", ".join(map(repr, get_args(IntervalKind)))
+            raise ValueError(f"kind must be one of {known_kinds}, got {kind!r}")
         known = np.isfinite(self.estimate) & ~self.without_spread.to_numpy()
         bounds = {"lower": np.where(known, lower, np.nan), "upper": np.where(known, upper, np.nan)}
         return pd.DataFrame(bounds, self.names)
@@ -209,7 +237,7 @@ class Draws(Shown):
     def difference_interval(self, level: float = 0.95) -> tuple[pd.DataFrame, pd.DataFrame]:
         """(M, M) lower and upper percentile bounds of row minus column."""
         self._check_square("the table of difference intervals")
-        bounds = comparison.difference_bounds(self.draws, level, self.limits)
+        bounds = comparison.difference_bounds(self.draws, level, self.limits, self._centre)
         with np.errstate(invalid="ignore"):  # both infinite
             limits = comparison.square_limits(self.limits, len(self.names))
             lower, upper = self._widened(self.estimate[:, None] - self.estimate, bounds, level, limits)
@@ -221,7 +249,7 @@ class Draws(Shown):
         """Bounds of draws as far from the ``estimate`` as so few clusters ask for, within the limits."""
         if self.freedom is None:
             return bounds
-        wider = widening(self.freedom, level)
+        wider = widening_of_draws(self.freedom, level)
         with np.errstate(invalid="ignore"):
             lower, upper = (np.where(np.isfinite(estimate), estimate + wider * (x - estimate), x) for x in bounds)
         return (lower, upper) if limits is None else (np.clip(lower, *limits), np.clip(upper, *limits))
@@ -239,7 +267,8 @@ class Draws(Shown):
                 estimate = self.estimate[one] - self.estimate[part]
             limits = comparison.square_limits(self.limits, len(self.names))
             own = None if limits is None else (limits[0][one, part], limits[1][one, part])
-            lower, _ = self._widened(estimate, comparison.draw_bounds(apart, level, own), level, own)
+            centre = estimate if self.bias_corrected else None
+            lower, _ = self._widened(estimate, comparison.draw_bounds(apart, level, own, centre), level, own)
             found.append(part[~(lower > self.precision)])
         return np.concatenate(found) if found else others
 
@@ -273,7 +302,8 @@ class Draws(Shown):
         ranked = self.ranked(among)
         kept = self._compared.get(ranked.tobytes())
         if kept is None:
-            kept = differences(self.draws, self.estimate, ranked, self.precision, self.converged, self.freedom)
+            how = self.precision, self.converged, self.freedom, self.closed_form
+            kept = differences(self.draws, self.estimate, ranked, *how)
             self._compared.clear()
             self._compared[ranked.tobytes()] = kept
         return kept

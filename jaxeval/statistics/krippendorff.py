@@ -1,4 +1,4 @@
-"""Krippendorff's alpha of nominal labels: agreement of any number of raters, some of which may have left units out."""
+"""Krippendorff's alpha of labels or grades: agreement of any number of raters, who may have left units out."""
 
 from __future__ import annotations
 
@@ -21,13 +21,20 @@ def coincidences(counts: Float) -> Float:
     return np.asarray(pairs / np.maximum(m - 1, 1)[:, None, None])
 
 
-def krippendorff_alpha(coincidence: Float) -> Float:
+def krippendorff_alpha(coincidence: Float, distance: Float | None = None) -> Float:
     """Alpha of (..., L, L) sums of coincidences: 1 - observed / expected disagreement.
 
-    See Hayes and Krippendorff 2007, DOI 10.1080/19312450709336664. NaN without a pair, or where all labels are equal.
+    With (L, L) squared ``distance`` of labels, alpha is that of interval data. See Hayes and Krippendorff 2007, DOI
+    10.1080/19312450709336664. NaN without a pair, or where all labels are equal.
     """
     n = coincidence.sum((-1, -2))
     of_label = coincidence.sum(-1)
+    if distance is not None:
+        apart = (of_label[..., :, None] * of_label[..., None, :] * distance).sum((-1, -2))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(
+                np.where(apart > 1e-9, 1 - (n - 1) * (coincidence * distance).sum((-1, -2)) / apart, np.nan)
+            )
     observed = n - np.einsum("...aa->...", coincidence)
     with np.errstate(invalid="ignore", divide="ignore"):
         expected = (n**2 - (of_label**2).sum(-1)) / (n - 1)

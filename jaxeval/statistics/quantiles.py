@@ -6,6 +6,7 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.arrays import Float, Int
@@ -35,6 +36,25 @@ def wilson(p: ArrayLike, n: ArrayLike, level: float) -> tuple[Float, Float]:
     centre = (p + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z / (1 + z**2 / n) * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
     return centre - half, centre + half
+
+
+def exact_share(p: ArrayLike, n: ArrayLike, level: float) -> tuple[Float, Float]:
+    """Clopper and Pearson's interval of a proportion ``p`` of ``n`` (DOI 10.1093/biomet/26.4.404).
+
+    It holds at least its level at every proportion. ``n`` need not be whole: of dependent observations it is an
+    effective number (Korn and Graubard 1998).
+
+    Examples:
+        >>> [round(float(end), 3) for end in exact_share(0.9, 10, 0.95)]
+        [0.555, 0.997]
+    """
+    n, tail = np.asarray(n, float), (1 - checked_level(level)) / 2
+    k = np.asarray(p, float) * n
+    k = np.where(np.abs(k - np.round(k)) < 1e-9 * n, np.round(k), k)
+    with np.errstate(invalid="ignore"):
+        lower = np.where(k > 0, scipy.special.betaincinv(np.maximum(k, 1e-300), n - k + 1, tail), 0.0)
+        upper = np.where(k < n, scipy.special.betaincinv(k + 1, np.maximum(n - k, 1e-300), 1 - tail), 1.0)
+    return lower, upper
 
 
 def interval_bounds(draws: Float, level: float) -> tuple[Float, Float]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import isfinite, isnan
 from typing import TYPE_CHECKING, Any
 
-from jaxeval.wording import competitor_of, counted, named
+from jaxeval.wording import competitor_of, counted, named, visible_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,7 +83,8 @@ def penalised_line(table: pd.DataFrame) -> str:
     """Which intervals of a `leaderboard` table come from the penalised fit."""
     own = competitor_of(table.attrs["settings"])
     n = table.attrs["settings"].get("n_penalised", 0)
-    return f"intervals of {own.counted(n)} under 200 votes are from a penalised fit (Firth)" if n else ""
+    few = " under 200 votes" if n <= (table["vote_count"] < 200).sum() else ""
+    return f"intervals of {own.counted(n)}{few} are from a penalised fit (Firth)" if n else ""
 
 
 def rank_spread(row: dict[Any, Any]) -> str:
@@ -143,3 +144,24 @@ def settings_lines(table: pd.DataFrame) -> list[str]:
         f"{settings['dtype']}, {settings['method']} method, on {settings['n_devices']} x {settings['device']}; "
         f"{settings['versions']}",
     ]
+
+
+def score_answers(table: pd.DataFrame) -> list[str]:
+    """Say who is first on each board of a table of scores, by judge and category."""
+    groups = [name for name in ("judge", "category") if name in table]
+    boards = [own for _, own in table.groupby(groups, sort=False)] if groups else [table]
+    return ["".join(f"{visible_line(str(own.iloc[0][x]))}: " for x in groups) + _first_by_score(own) for own in boards]
+
+
+def _first_by_score(board: pd.DataFrame) -> str:
+    """The answer of one board, in words."""
+    import pandas as pd
+
+    best = board.iloc[0]
+    if pd.isna(best["score"]):
+        return "no model has a score; the flags say why"
+    # If nothing bounds the first score it has no tier, and is not told apart from models whose ranks begin at 1.
+    alike = board["rank_best"] == 1 if pd.isna(best["tier"]) else board["tier"] == best["tier"]
+    others = int(alike.fillna(False).sum()) - 1
+    answer = f"{visible_line(str(best['model_name']))} is first with {best['score']:.3f}"
+    return f"{answer}; {counted(others, 'other is', 'others are')} not told apart from it" if others > 0 else answer

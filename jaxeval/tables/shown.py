@@ -20,9 +20,11 @@ from jaxeval.wording import MODEL, Noun, competitor_of, counted, visible_line
 #: Rows that data show of their input, and results of their table, unless they are asked for more.
 ROWS_OF_DATA = 5
 _ROWS_OF_HTML = 60
+#: Sentences that ``print`` shows of a result; `Shown.show` prints all of them.
+_SENTENCES = 3
 
 
-class View(NamedTuple):
+class Answer(NamedTuple):
     """What a result shows of itself."""
 
     title: str  # what it is, and how many
@@ -30,7 +32,10 @@ class View(NamedTuple):
     settings: str = ""  # what made it, on a line
     warnings: Sequence[str] = ()
     n_rows: int | None = None  # rows in all, where the table holds the first ones only
-    answer: Sequence[str] = ()  # what it says first
+    sentences: Sequence[str] = ()  # what it says first, the most important one first
+
+    def __str__(self) -> str:
+        return "\n".join(self.sentences)
 
 
 class Html(str):
@@ -45,7 +50,7 @@ class Html(str):
 class Shown:
     """Base of results and data, which show themselves through their `_shown`."""
 
-    def _shown(self) -> View:
+    def _shown(self) -> Answer:
         """What is shown. It must take no more than a moment, as debuggers ask for it.
 
         By default it is the first table among the fields of a dataclass. Without a table it is the dataclass's numbers:
@@ -56,8 +61,8 @@ class Shown:
         tables = [value for value in own.values() if isinstance(value, pd.DataFrame)]
         title, warnings = type(self).__name__, getattr(self, "warnings", ())
         if tables:
-            return View(f"{title}: {counted(len(tables[0]), 'row')}", tables[0], settings, warnings)
-        return View(title, _entries({name: own[name] for name in own if name != "level"}), settings, warnings)
+            return Answer(f"{title}: {counted(len(tables[0]), 'row')}", tables[0], settings, warnings)
+        return Answer(title, _entries({name: own[name] for name in own if name != "level"}), settings, warnings)
 
     def __repr__(self) -> str:
         return self._text(ROWS_OF_DATA, 80)
@@ -80,12 +85,12 @@ class Shown:
             rows: of the table, the first ones; all by default.
             bars: draw intervals, shares and counts as bars.
         """
-        view = _in_words(self)
+        view = view_of(self)
         table = pd.DataFrame() if view.table is None else view.table
         left_out = 0 if view.n_rows is None else view.n_rows - len(table)
         more = [counted(left_out, "more row")] if left_out else []
         notes = [
-            *view.answer,
+            *view.sentences,
             *more,
             *([view.settings] if view.settings else []),
             *(f"warning: {w}" for w in view.warnings),
@@ -93,8 +98,9 @@ class Shown:
         return Html(html_table(table, title=view.title or None, notes=notes, bars=bars, most_rows=rows))
 
     def _text(self, rows: int | None, width: int, in_full: bool = False) -> str:
-        view = _in_words(self)
-        parts = [folded(text, width, None if in_full else 3) for text in (view.title, *view.answer, view.settings)]
+        view = view_of(self)
+        said = view.sentences if in_full else ()
+        parts = [folded(text, width, None if in_full else 3) for text in (*said, view.title, view.settings)]
         if view.table is not None and view.table.shape[1]:
             parts.append(text_table(view.table, width=width, most_rows=rows, n_rows=view.n_rows))
         if in_full:
@@ -104,14 +110,33 @@ class Shown:
         return "\n".join(part for part in parts if part)
 
 
-def view_of(result: Shown) -> View:
-    """What a result shows of itself."""
-    return result._shown()
+class Result(Shown):
+    """Base of results, which begin with their answer in words; data have none."""
+
+    def _sentences(self) -> Sequence[str]:
+        """What the result says first. It must take no more than a moment, as `_shown` must."""
+        return ()
+
+    @property
+    def answer(self) -> Answer:
+        """What the result says: ``sentences``, the most important one first, and the table and warnings beside them.
+
+        ``str(result.answer)`` are the sentences, a line each.
+        """
+        return view_of(self)
+
+    def __str__(self) -> str:
+        """The first sentences, then what ``repr`` gives."""
+        said = view_of(self).sentences
+        more = [f"({counted(len(said) - _SENTENCES, 'more sentence')}: see answer)"] if len(said) > _SENTENCES else []
+        return "\n".join([*(folded(sentence, 80, 3) for sentence in said[:_SENTENCES]), *more, repr(self)])
 
 
-def _in_words(result: Shown) -> View:
-    """What a result shows, with the word for what it rates over an index of models."""
+def view_of(result: Shown) -> Answer:
+    """What a result or data show of themselves, with the word for what is rated over an index of models."""
     view, own = result._shown(), rated(result)
+    if isinstance(result, Result):
+        view = view._replace(sentences=tuple(map(visible_line, result._sentences())))
     if own == MODEL or view.table is None or view.table.index.name != "model":
         return view
     return view._replace(table=view.table.rename_axis(own.one))

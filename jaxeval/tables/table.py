@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pandas as pd
 
-from jaxeval.tables.shown import Shown, View, settings_line
+from jaxeval.tables.shown import Answer, Result, settings_line
 from jaxeval.tables.text import text_table
 from jaxeval.wording import visible
 
 
-class Table(Shown, pd.DataFrame):  # type: ignore[misc]
+class Table(Result, pd.DataFrame):  # type: ignore[misc]
     """A DataFrame that a function returns as its result, and that shows its most important columns first.
 
     If all columns fit on a line of ``pandas.options.display.width`` characters, it prints as pandas prints it.
@@ -60,6 +60,9 @@ class Table(Shown, pd.DataFrame):  # type: ignore[misc]
             self._in_order, width=width, most_rows=None if len(self) <= most else options.min_rows or most
         )
 
+    def __str__(self) -> str:
+        return repr(self)
+
     def _repr_html_(self) -> str:
         return self.styled(rows=pd.options.display.max_rows)
 
@@ -69,10 +72,12 @@ class Table(Shown, pd.DataFrame):  # type: ignore[misc]
         first = [name for name in self._first if name in list(self.columns)]  # an index of levels holds their starts
         return self[[*first, *self.columns.drop(first)]] if first else self
 
-    def _shown(self) -> View:
+    def _shown(self) -> Answer:
         warnings = self.attrs.get("warnings", [])
-        answer = self.attrs.get("answer", "").splitlines()
-        return View(self._title, self._in_order, settings_line(self.attrs.get("settings")), warnings, answer=answer)
+        return Answer(self._title, self._in_order, settings_line(self.attrs.get("settings")), warnings)
+
+    def _sentences(self) -> list[str]:
+        return str(self.attrs.get("answer", "")).splitlines()
 
 
 class PropertyTable(Table):

@@ -20,7 +20,8 @@ RULE = [
     ("too few labels", "needs verdicts of 0 and 1", "ok", False, "calibration_only"),
     ("no calibration items", "no calibration items", "no calibration items", False, ""),
     ("ok", "ok", "ok", True, "rogan_gladen"),
-    ("ok", "clipped", "ok", True, ""),
+    ("ok", "clipped", "ok", True, "rogan_gladen"),
+    ("ok", "outside", "ok", True, ""),
     ("ok", "J near 0", "ok", True, ""),
 ]
 
@@ -29,8 +30,12 @@ RULE = [
 def test_the_rule(ppi, rogan_gladen, labels, shift, expected):
     words = {"ppi_plus_plus": ppi, "rogan_gladen": rogan_gladen, "calibration_only": labels}
     status = {name: np.array([[word]], object) for name, word in words.items()}
-    assert believed(status, np.array([[shift]])).tolist() == [[expected]]
+    assert believed(status, np.array([[shift]]), "random").tolist() == [[expected]]
     assert expected in {"", *REASONS}
+    # Of no other calibration may PPI++ or labels alone be believed, whether a shift shows or not.
+    other = "rogan_gladen" if rogan_gladen in ("ok", "clipped") else ""
+    for sampling in ("by label", "borrowed", None):
+        assert believed(status, np.array([[shift]]), sampling).tolist() == [[other]]
 
 
 @pytest.mark.parametrize(
@@ -106,14 +111,14 @@ def test_a_calibration_of_easier_items_marks_rogan_gladen():
     table = table[(table["item"] >= 1000) | (table["human"] == 1) | (table["item"] % 4 == 0)]
     answers = JudgedAnswers.from_pandas(table, judgment="judge-1", model="model", item="item")
     calibration, test = (answers.take(answers.items.to_numpy() < 1000), answers.take(answers.items.to_numpy() >= 1000))
-    found = judge_accuracy(calibration, test, **SETTINGS)
+    found = judge_accuracy(calibration, test, sampling="random", **SETTINGS)
     rows = found.table[found.table["model"] == "model-1"].set_index("estimator")
     assert rows.index[rows["believe"]].tolist() == ["rogan_gladen"]
     assert rows.loc["rogan_gladen", "lower"] < 0.6 < rows.loc["rogan_gladen", "upper"]
     assert rows.loc["ppi_plus_plus", "lower"] > 0.6
     report = found.report()
     assert "another share" in {caution.kind for caution in report.cautions}
-    assert "believe rogan_gladen: the judge calls a different share right in the calibration" in report.text
+    assert "believe rogan_gladen: it needs no random calibration" in report.text
     comparison = compare_models(calibration, test, **SETTINGS)
     assert comparison.table.loc[comparison.table["believe"], "estimator"].tolist() == ["rogan_gladen"]
     (claim,) = comparison.report().claims()

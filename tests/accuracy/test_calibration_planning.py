@@ -45,9 +45,9 @@ def test_allocation_is_algorithm_1():
 def test_allocation_of_one_study_and_its_advice():
     found = allocate_calibration(200, 0.3, 0.7, 0.9)
     assert (found.m0 + found.m1, found.m0 - found.more0, found.m1 - found.more1) == (200, 10, 10)
-    assert found.advice == (
-        f"label {found.more1} more items that turn out right and {found.more0} more that turn out wrong"
-    )
+    what, follows = found.advice.split("; ")
+    assert what == f"label {found.more1} more items that turn out right and {found.more0} more that turn out wrong"
+    assert follows.startswith('the calibration is then one "by label"')
     uneven = allocate_calibration(100, 0.5, 0.8, 0.8, 5, 40)
     assert (uneven.m1, uneven.more1) == (max(uneven.m1, 40), uneven.m1 - 40)
     assert allocate_calibration([40, 60], 0.5, 0.8, 0.8).advice.shape == (2,)

@@ -463,7 +463,7 @@ def test_warnings_and_settings(accuracy):
     unlabelled = int(CALIBRATION["human"].isna().sum())
     assert f"left out: {unlabelled} calibration answers without a label" in accuracy.warnings
     assert not any("no test items" in warning for warning in accuracy.warnings)
-    overlap = judge_accuracy(read(CALIBRATION), read(CALIBRATION), **SETTINGS)
+    overlap = judge_accuracy(read(CALIBRATION), read(CALIBRATION), sampling="random", **SETTINGS)
     assert any("60 items are in the calibration and in the test" in warning for warning in overlap.warnings)
     settings = accuracy.settings
     assert (settings.level, settings.n_resamples, settings.n_halves, settings.by) == (0.95, 400, 4, "topic")
@@ -546,7 +546,7 @@ def test_one_score_to_test_and_two_labels_do_not_bound_the_accuracy():
         calibration = pd.DataFrame({"good": np.linspace(0.1, 0.8, len(labels)), "human": labels})
         test = pd.DataFrame({"good": np.linspace(0.2, 0.9, n_test)})
         parts = (JudgedAnswers.from_pandas(frame, judgment="good") for frame in (calibration, test))
-        rows_of = judge_accuracy(*parts, **SETTINGS).table.set_index("estimator")
+        rows_of = judge_accuracy(*parts, sampling="random", **SETTINGS).table.set_index("estimator")
         for name in ("difference", "ppi_plus_plus"):
             row = rows_of.loc[name]
             assert (row["status"], row["lower"], row["upper"]) == (status, 0, 1)

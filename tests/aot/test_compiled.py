@@ -16,12 +16,10 @@ pytestmark = pytest.mark.aot
 # Loops whose turns a GPU's host counts, the chunks' among them, and conditionals, for which it waits, too.
 HOST_LOOPS = {
     "delta_sums": 5,
-    "draw_singles": 2,
     "evaluator_resamples": 1,
     "fold_temperatures": 2,
     "hold_out": 3,
     "hold_out-newton": 3,
-    "item_sums": 2,
     "own_resamples": 3,
     "reference_study": 6,
     "refit-chord": 3,
@@ -41,6 +39,8 @@ HOST_LOOPS = {
     "refit_rankings-newton": 6,
     "refit_rankings-newton_cg": 7,
     "refit_sparse-sparse": 7,
+    "row_counts": 2,
+    "row_sums": 2,
 }
 CONDITIONALS = {"hold_out": 1, "hold_out-newton": 1}  # of folds by target map: all but one kind is spared
 MOST_RETURNED = 1.5  # times what is needed

@@ -191,7 +191,7 @@ def test_one_cluster_tells_nothing():
     parts = ["board", "goodness_of_fit", "drift", "anytime_intervals"]
     found = jaxeval.audit(votes, cluster="voter", time="when", parts=parts, **RUN)
     assert set(found.absent) == set(parts[1:])
-    assert found.verdict[0].endswith("(its standard error is not known).")
+    assert found.verdict[0].endswith("(its standard error is not known), statistically tied.")
 
 
 def test_the_command_leaves_out_votes_without_a_group(votes, tmp_path):

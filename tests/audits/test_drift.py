@@ -134,6 +134,13 @@ def test_clusters_widen_what_is_no_change():
     assert ratio == pytest.approx(2, rel=0.1)
 
 
+def test_clusters_of_unequal_size_count_as_few():
+    votes = simulated(seed=2, n=200)
+    voter = np.where(np.arange(len(votes)) % 3 == 0, 0, np.arange(len(votes)) % 60)  # one casts a third
+    found = jaxeval.drift(votes.assign(voter=voter), "when", cluster="voter")
+    assert "clusters, of such unequal size that they are worth" in found.warnings[0]
+
+
 def test_ratings_by_period_are_those_of_its_votes():
     votes = simulated(seed=3)
     found = jaxeval.drift(votes, "when").ratings

@@ -316,8 +316,8 @@ def test_p_values_count_draws_that_are_lost_as_larger():
     [(40, 0.0, False), (2, 0.0, False), (40, 0.3, False), (2, 0.3, False), (6, 0.2, True)],
 )
 def test_honest_boards_are_rejected_at_the_nominal_rate(per_pair, tie, clustered):
-    """Of 100 boards, .05 are to be rejected: at most what four standard errors allow."""
-    n, rejected = 100, 0
+    """Of 60 boards, .05 are to be rejected: at most what four standard errors allow."""
+    n, rejected = 60, 0
     for seed in range(n):
         table = votes(100 + seed, per_pair, tie=tie)
         if clustered:

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 from scipy.special import expit
+from scipy.stats import t
 
 import jaxeval
 from jaxeval.audits.pairing import followed
@@ -33,10 +34,27 @@ def played(seed, n=600, matched=False, exponent=1.0):
     return votes.assign(time=pd.Timestamp("2026-01-05") + pd.to_timedelta(np.arange(n), unit="h"))
 
 
-def z_of(votes):
+def found_in(votes, cluster=None):
     battles = jaxeval.Battles.from_pandas(votes)
     fit = jaxeval.fit_bradley_terry(battles)
-    return followed(battles, fit._board, np.arange(len(votes), dtype=float)).z
+    return followed(battles, fit._board, np.arange(len(votes), dtype=float), cluster)
+
+
+def z_of(votes):
+    return found_in(votes).z
+
+
+def sessions(seed, n_voters=40, each=15):
+    """Votes of voters in turn: each has a taste, and a few models that are shown to that voter most of the time."""
+    rng = np.random.default_rng([5, seed])
+    theta, rows = rng.normal(0, 0.7, M), []
+    for voter in range(n_voters):
+        taste, liked = rng.normal(0, 0.7, M), rng.permutation(np.r_[np.full(3, 0.25), np.full(M - 3, 0.05)])
+        for _ in range(each):
+            a, b = rng.choice(M, 2, replace=False, p=liked)
+            won = float(rng.random() < expit(theta[a] + taste[a] - theta[b] - taste[b]))
+            rows.append((f"m{a}", f"m{b}", won, voter))
+    return pd.DataFrame(rows, columns=["model_a", "model_b", "target", "voter"])
 
 
 def test_matched_pairs_are_told_and_random_ones_are_not(tmp_path):
@@ -71,10 +89,28 @@ def test_equal_votes_may_be_counted():
     assert counted.z == pytest.approx(doubled.z)
 
 
+def test_clusters_count_whole():
+    """Clusters of one vote give the error of votes; the audit takes its cluster; one cluster says nothing."""
+    votes = sessions(0)
+    plain, alone = found_in(votes), found_in(votes, np.arange(len(votes)))
+    assert alone.slope == plain.slope
+    assert alone.z == pytest.approx(plain.z * np.sqrt(1 - 1 / len(votes)))
+    whole = found_in(votes, votes["voter"].to_numpy())
+    assert whole.freedom == pytest.approx(39)
+    assert whole.p_value == pytest.approx(2 * t.sf(abs(whole.z), 39))
+    options = {"time": "time", "parts": ["pairing"], "progress": False}
+    timed = votes.assign(time=np.arange(len(votes)))
+    found = jaxeval.audit(timed, cluster="voter", **options)
+    assert f"z {whole.z:.1f}, p = {whole.p_value:.2g}" in found.verdict[0]
+    assert "pairing" in jaxeval.audit(timed.assign(voter=1), cluster="voter", **options).absent
+
+
 @pytest.mark.slow
 def test_how_often_it_alarms():
     """200 boards of random pairs, and 100 of pairs that running ratings chose."""
     random = np.array([z_of(played(seed)) for seed in range(200)])
     assert np.mean(np.abs(random) > 1.96) < 0.05 + 3 * 0.0154
+    of_voters = np.array([found_in(own, own["voter"].to_numpy()).p_value for own in map(sessions, range(200))])
+    assert np.mean(of_voters < 0.05) < 0.05 + 3 * 0.0154
     matched = np.array([z_of(played(seed, matched=True)) for seed in range(100)])
     assert np.mean(matched > 1.96) > 0.5

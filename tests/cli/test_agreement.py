@@ -38,7 +38,9 @@ def test_wide_tables(table, tmp_path):
     result = run(tmp_path / "votes.csv", *options, "--out", out)
     assert result.exit_code == 0, result.output
     text = " ".join(result.stdout.split())
-    assert text.startswith("The panel of 2 judges (what most say) agrees with people on ")
+    assert text.startswith(
+        "Good enough? Yes, where it decides: the panel of 2 judges (what most say) agrees with people on "
+    )
     assert "people agree with each other on" in text
     assert "judges are worth" in text
     pd.DataFrame(names, columns=["name", "maker"]).to_csv(tmp_path / "families.csv", index=False)
@@ -100,3 +102,37 @@ def test_bad_input_is_one_message(table, tmp_path):
         assert result.exit_code != 0
         assert message in " ".join(result.output.split())
         assert "Traceback" not in result.output
+
+
+def test_labels_without_models(table, tmp_path):
+    """Right and wrong, sides with ties, and grades: the columns are found, and the answer is that of Python."""
+    graded = table[["item", "human", "expert", "judge-1"]].replace({"model_a": 1, "model_b": 0, "tie": 0})
+    table.loc[:9, ["human", "judge-1"]] = "tie"
+    words = table[["item", "human", "expert", "judge-1"]].replace({"model_a": "A", "model_b": "B"})
+    numbers = words.replace({"A": 1, "B": 2, "tie": 0})
+    for name, frame, options in (
+        ("graded", graded, ()),
+        ("words", words, ()),
+        ("numbers", numbers, ("--labels", "1=model_a,2=model_b,0=tie")),
+        ("grades", numbers, ("--labels", "grades")),
+    ):
+        path = tmp_path / f"{name}.csv"
+        frame.to_csv(path, index=False)
+        result = run(path, *options, "--resamples", 20)
+        assert result.exit_code == 0, result.output
+        text = " ".join(result.stdout.split())
+        assert text.startswith("Good enough? "), text
+        assert "people's labels in human, expert" in text
+        assert "judges in judge-1" in text
+        assert "Agreement by the gap" not in text
+        assert ("Youden j" in text) == (name != "grades")
+        coding = {"numbers": {"1": "model_a", "2": "model_b", "0": "tie"}, "grades": "grades"}.get(name)
+        found = jaxeval.judge_agreement(frame, label_coding=coding, n_resamples=20)
+        assert " ".join(found.answer.sentences[0].split()) in text
+    unclear = run(tmp_path / "numbers.csv", "--resamples", 20)
+    assert unclear.exit_code == 1
+    assert "--labels 1=model_a,2=model_b,0=tie" in " ".join(unclear.output.split())
+    out = tmp_path / "out"
+    assert run(tmp_path / "words.csv", "--resamples", 20, "--out", out).exit_code == 0
+    assert (out / "agreement.png").exists()
+    assert not (out / "by_gap.csv").exists()

@@ -64,8 +64,8 @@ class TestBoards:
         )
         check(written(result, out), expected.table)
         text = " ".join(result.stdout.split())
-        assert text.startswith(expected.answer[0])
-        assert expected.answer[1] in text
+        assert text.startswith(expected.answer.sentences[0])
+        assert expected.answer.sentences[1] in text
         assert "800 votes on last and 800 on this, 400 of them on both, known by the column 'vote_id'; one draw" in text
         rows = run(folder / "last.csv", folder / "this.csv", "--shared", "rows", "--out", out)
         check(written(rows, out), expected.table)

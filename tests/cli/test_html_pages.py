@@ -86,7 +86,7 @@ def test_a_run_that_fails_keeps_no_board(files, tmp_path):
     state = tmp_path / "state.parquet"
     call("leaderboard", files[0], "--state", state, "--publish-date", "2026-09-12", *FEW)
     before = (tmp_path / "state.history.parquet").read_bytes()
-    call("leaderboard", files[0], "--state", state, "--publish-date", "2026-09-13", *FEW, code=1)  # added before
+    call("leaderboard", files[0], "--state", state, "--publish-date", "2026-09-13", "--gauge", "x=1", *FEW, code=1)
     assert (tmp_path / "state.history.parquet").read_bytes() == before
 
 

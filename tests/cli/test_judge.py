@@ -44,7 +44,7 @@ def columns():
 def test_tables_claims_and_cautions(files, columns, tmp_path):
     out = tmp_path / "out"
     result = run("--calibration", files / "cal.csv", "--test", files / "test.parquet", *columns, *FAST, "--compare",
-                 "model-1", "model-2", "--out", out)  # fmt: skip
+                 "model-1", "model-2", "--calibration-sampling", "random", "--out", out)  # fmt: skip
     assert result.exit_code == 0, result.output
     for words in ("Believe PPI++", "Accuracy of each model", "Differences, A minus B", "model-1 is ahead",
                   "warning: judge-2, model-1 against model-2: delta J", "20 resamples, seed 0"):  # fmt: skip
@@ -135,12 +135,13 @@ def test_the_estimate_to_believe_and_the_statuses_are_explained(files, columns):
     table["judge-2"] = table["item"] % 2
     table.to_csv(files / "guesses.csv", index=False)
     arguments = ("--calibration", files / "guesses.csv", "--test", files / "test.parquet", *columns, *FAST)
+    arguments += ("--calibration-sampling", "random")
     result = run(*arguments)
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith("Believe, of 6 models by judges, PPI++ for 3, none for 3")
-    assert "PPI++: with labels of the model itself" in result.stdout
+    assert "PPI++: the labelled answers are a random part" in result.stdout
     flat = " ".join(run(*arguments, "--full").stdout.split())
-    assert "believe ppi_plus_plus: with labels of the model itself" in flat
+    assert "believe ppi_plus_plus: the labelled answers are a random part" in flat
     shown = [status for status in STATUSES if status != "ok" and f"{status}: {STATUSES[status]}." in flat]
     assert {"J near 0", "J <= 0"} & set(shown)
 
@@ -171,3 +172,52 @@ def test_what_judges_printed_is_read(tmp_path, files):
     )
     assert left.exit_code == 0, left.output
     assert "that cannot be read left out on request" in left.output
+
+
+@pytest.mark.parametrize("word", ["by-label", "by label", "BY_LABEL"])
+def test_the_design_of_the_calibration_decides_what_is_believed(files, columns, tmp_path, word):
+    arguments = ("--calibration", files / "cal.csv", "--test", files / "test.parquet", *columns, *FAST)
+    result = run(*arguments, "--calibration-sampling", word, "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("Believe Rogan-Gladen with the models' own labels")
+    assert "nobody said" not in result.stdout
+    flat = " ".join(result.stdout.split())
+    assert 'How the labelled answers were chosen: "by label": the numbers of right and wrong' in flat
+    assert "Holds to: how far the share of right answers (share), or q0 and q1 both (rates)" in flat
+    found = pd.read_csv(tmp_path / "accuracy.csv")
+    options = {"judgment": ["judge-1", "judge-2"], "model": "model", "item": "item"}
+    parts = [jaxeval.read_judged_answers(files / name, **options) for name in ("cal.csv", "test.parquet")]
+    expected = jaxeval.judge_accuracy(*parts, sampling="by label", n_resamples=20).table
+    assert found["believe"].tolist() == expected["believe"].tolist()
+    assert set(found.loc[found["believe"], "estimator"]) == {"rogan_gladen"}
+    np.testing.assert_allclose(found["tolerance"], expected["tolerance"])
+
+
+def test_an_undeclared_design_is_told_and_a_wrong_one_refused(files, columns):
+    arguments = ("--calibration", files / "cal.csv", "--test", files / "test.parquet", *columns, *FAST)
+    flat = " ".join(run(*arguments).stdout.split())
+    assert "nobody said how the labelled answers were chosen (--calibration-sampling)" in flat
+    assert "by Hausman's test of PPI++ against Rogan-Gladen" in flat
+    refused = run(*arguments, "--calibration-sampling", "balanced")
+    assert refused.exit_code == 2
+    assert "'balanced' is not one of 'random', 'by-label', 'borrowed'" in refused.output
+
+
+def test_clusters_are_those_of_the_library(files, columns, tmp_path):
+    for name in ("cal.csv", "test.parquet"):
+        read = pd.read_csv if name == "cal.csv" else pd.read_parquet
+        table = read(files / name)
+        table.assign(page=table["item"] // 4).to_csv(tmp_path / f"{name}.csv", index=False)
+    own = [tmp_path / f"{name}.csv" for name in ("cal.csv", "test.parquet")]
+    arguments = ("--calibration", own[0], "--test", own[1], *columns, *FAST, "--cluster", "page")
+    result = run(*arguments, "--calibration-sampling", "random", "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    options = {"judgment": ["judge-1", "judge-2"], "model": "model", "item": "item", "keep": ["page"]}
+    parts = [jaxeval.read_judged_answers(name, **options) for name in own]
+    expected = jaxeval.judge_accuracy(*parts, sampling="random", cluster="page", n_resamples=20).table
+    found = pd.read_csv(tmp_path / "accuracy.csv")
+    for column in ("lower", "upper", "boot_lower", "boot_upper"):
+        np.testing.assert_allclose(found[column], expected[column])
+    refused = run(*arguments, "--strata", "page")
+    assert refused.exit_code == 1
+    assert "strata= and cluster= (--strata, --cluster) do not go together" in refused.output

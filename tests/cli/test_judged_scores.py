@@ -11,6 +11,7 @@ import jaxeval
 from jaxeval.cli.main import main
 from jaxeval.data.judged_score_files import read_judged_scores
 
+RANDOM = ["--human", "human", "--calibration-sampling", "random"]
 FEW = ["--resamples", 20, "--quiet"]
 
 
@@ -49,7 +50,7 @@ def accuracy_of(table):
     known = table["human"].notna()
     columns = {"judgment": "judge-1", "model": "model", "item": "item"}
     parts = [jaxeval.JudgedAnswers.from_pandas(table[own], **columns) for own in (known, ~known)]
-    return jaxeval.judge_accuracy(*parts, progress=False, n_resamples=20)
+    return jaxeval.judge_accuracy(*parts, sampling="random", progress=False, n_resamples=20)
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +65,7 @@ def written(file):
     @cache
     def board(estimator):
         out = file.with_name(f"{estimator}.csv")
-        call("scores", file, "--score", "judge-1", "--human", "human", "--estimator", estimator, *FEW, "--out", out)
+        call("scores", file, "--score", "judge-1", *RANDOM, "--estimator", estimator, *FEW, "--out", out)
         return pd.read_csv(out)
 
     return board
@@ -79,7 +80,7 @@ def test_scores_are_judge_accuracies(accuracy, written, estimator):
 
 def test_every_judge_has_a_board_and_an_answer(long_file, written, tmp_path):
     out = tmp_path / "board.csv"
-    printed = call("scores", long_file, "--judge", "judge", "--human", "human", "--resamples", 20, "--out", out)
+    printed = call("scores", long_file, "--judge", "judge", *RANDOM, "--resamples", 20, "--out", out)
     assert "judge-1: model-1 is first with 0." in printed
     assert "judge-2: model-1 is first with 0." in printed
     assert "3 models, 300 items, 2 judges, 1,800 judged answers, 300 human labels" in printed
@@ -92,7 +93,7 @@ def test_every_judge_has_a_board_and_an_answer(long_file, written, tmp_path):
 
 def test_differences_are_those_of_compare_judges(accuracy, file, tmp_path):
     out = tmp_path / "difference.csv"
-    options = ["--score", "judge-1", "--human", "human", "--margin", 0.05, "--quiet", "--out", out]
+    options = ["--score", "judge-1", *RANDOM, "--margin", 0.05, "--quiet", "--out", out]
     call("compare-scores", "model-1", "model-2", file, *options)
     own = jaxeval.compare_scores(accuracy, "model-1", "model-2", margin=0.05)
     row = pd.read_csv(out).iloc[0]
@@ -101,20 +102,20 @@ def test_differences_are_those_of_compare_judges(accuracy, file, tmp_path):
     assert np.isnan(row["p_mcnemar"])
     assert own.lower < own.difference < own.upper
     assert own.standard_error == pytest.approx((own.upper - own.lower) / 2 / 1.959964, rel=1e-5)
-    printed = call("compare-scores", "model-1", "all", file, "--score", "judge-1", "--human", "human")
+    printed = call("compare-scores", "model-1", "all", file, "--score", "judge-1", *RANDOM)
     assert "of 2 models 0 are above model-1 and 2 below it" in printed
 
 
 @pytest.mark.slow
 def test_corrected_differences_hold_the_truth_as_often_as_they_say():
-    """95 % intervals of the difference by PPI++, in 100 sets of 120 labels; at four standard errors."""
+    """95 % intervals of the difference by PPI++, in 60 sets of 120 labels; at four standard errors."""
     held = 0
-    for seed in range(100):
+    for seed in range(60):
         table = jaxeval.simulate_judged_answers([0.7, 0.6], q0=[[0.7]], q1=[[0.95]], n_items=360, seed=seed)
         table.loc[table["item"] >= 120, "human"] = np.nan
         found = jaxeval.compare_scores(accuracy_of(table), "model-1", "model-2")
         held += found.lower <= 0.1 <= found.upper
-    assert abs(held / 100 - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 100)
+    assert abs(held / 60 - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 60)
 
 
 def test_errors_are_nan_where_nothing_bounds_a_score(table):
@@ -127,14 +128,14 @@ def test_errors_are_nan_where_nothing_bounds_a_score(table):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--judge", "judge"], "--judge, --only-judge and --estimator need --human"),
+        (["--judge", "judge"], "--judge, --only-judge, --estimator and --calibration-sampling need --human"),
         (["--human", "human", "--only-judge", "x"], "--only-judge needs --judge"),
         (["--human", "human", "--pass-at", 2], "--pass-at and --human do not go together"),
         (["--human", "human", "--population", "trials"], "--population and --human do not go together"),
         (["--human", "label"], "label"),
         (["--human", "human", "--wide"], "a wide table has no place for labels of single answers"),
         (["--human", "human", "--judge", "judge-2", "--only-judge", "gpt"], "no judge is called 'gpt'"),
-        (["--human", "human", "--cluster", "judge-2"], "the table has a cluster column"),
+        (["--human", "human", "--cluster", "judge-2"], "70 items lie in several clusters"),
     ],
 )
 def test_what_is_refused(file, options, message):
@@ -160,7 +161,7 @@ def test_missing_answers_are_counted(table, tmp_path):
 
 
 def test_several_judges_are_too_many_for_a_comparison(long_file):
-    options = ["--judge", "judge", "--human", "human"]
+    options = ["--judge", "judge", *RANDOM]
     printed = call("compare-scores", "model-1", "model-2", long_file, *options, code=2)
     assert "name it with --only-judge" in printed
     printed = call("compare-scores", "model-1", "model-2", long_file, *options, "--only-judge", "judge-2")
@@ -183,7 +184,7 @@ def test_a_first_model_that_nothing_bounds_is_told_from_nobody(table, tmp_path):
     first = table[(table["model"] == "model-3") & (table["human"] == 1)].index[0]
     lost = (table["model"] == "model-3") & (table.index != first)
     table.assign(human=table["human"].where(~lost)).to_csv(tmp_path / "one.csv", index=False)
-    printed = call("scores", tmp_path / "one.csv", "--score", "judge-1", "--human", "human", "--resamples", 20)
+    printed = call("scores", tmp_path / "one.csv", "--score", "judge-1", *RANDOM, "--resamples", 20)
     assert "model-3 is first with 1.000; " in printed
     assert "not told apart from it" in printed
 
@@ -234,9 +235,53 @@ def test_labels_that_are_true_or_false_are_read(table, tmp_path):
 def test_advice_on_labels_of_some_models_only_fits_command_and_python(table, tmp_path):
     path = tmp_path / "some.csv"
     table.assign(human=table["human"].mask(table["model"] == "model-3")).to_csv(path, index=False)
-    printed = call("scores", path, "--score", "judge-1", "--human", "human", "--resamples", 20)
+    printed = call("scores", path, "--score", "judge-1", *RANDOM, "--resamples", 20)
     assert (
         "for 100 items people labelled the answers of some models only, and 200 labelled answers belong to" in printed
     )
     assert "label all models' answers to an item or none" in printed
     assert "missing=" not in printed
+
+
+def test_an_undeclared_design_corrects_by_rogan_gladen(table, file, tmp_path):
+    out = tmp_path / "board.csv"
+    printed = call("scores", file, "--score", "judge-1", "--human", "human", "--resamples", 20, "--out", out)
+    assert "nobody said how the labelled answers were chosen" in printed
+    answers = read_judged_scores(file, human="human", score="judge-1")
+    accuracy = jaxeval.judge_accuracy(*answers.by_label(), n_resamples=20, progress=False)
+    own = jaxeval.score_leaderboard(accuracy)
+    assert own.attrs["settings"]["estimator"] == "rogan_gladen"
+    for column in ("score", "score_lower", "score_upper", "standard_error"):
+        assert pd.read_csv(out)[column].to_numpy() == pytest.approx(own[column].to_numpy()), column
+    # The test are all answers, as those without a label may be no sample.
+    assert own["n_items"].tolist() == [300] * 3
+    options = ["--score", "judge-1", "--human", "human", "--calibration-sampling", "by-label"]
+    printed = call("compare-scores", "model-1", "model-2", file, *options)
+    found = jaxeval.compare_scores(accuracy, "model-1", "model-2")
+    assert f"difference {found.difference:+.3f}" in printed
+    assert "nobody said" not in printed
+
+
+def test_scores_of_an_undeclared_design_say_what_to_declare(table, tmp_path):
+    graded = table.assign(grade=table["judge-1"] * 0.6 + 0.1 * (table["item"] % 5))
+    graded.to_csv(tmp_path / "graded.csv", index=False)
+    printed = call("scores", tmp_path / "graded.csv", "--score", "grade", "--human", "human", "--resamples", 20)
+    assert "3 scores that nothing here makes believable: Rogan-Gladen: needs verdicts of 0 and 1" in printed
+    assert 'declare sampling="random" (--calibration-sampling random)' in printed
+    printed = call("scores", tmp_path / "graded.csv", "--score", "grade", *RANDOM, "--resamples", 20)
+    assert "nothing here makes believable" not in printed
+
+
+def test_scores_have_clusters(table, tmp_path):
+    path, lengths = tmp_path / "passages.csv", {}
+    again = pd.concat([table.assign(item=table["item"] + 300 * k, passage=table["item"]) for k in range(3)])
+    again.to_csv(path, index=False)
+    for cluster in ("passage", None):
+        out = tmp_path / "board.csv"
+        options = [*RANDOM, "--score", "judge-1", *(["--cluster", cluster] if cluster else []), *FEW]
+        call("scores", path, *options, "--out", out)
+        board = pd.read_csv(out)
+        lengths[cluster] = (board["score_upper"] - board["score_lower"]).to_numpy()
+    assert (lengths["passage"] > 1.5 * lengths[None]).all()
+    printed = call("compare-scores", "model-1", "model-2", path, *RANDOM, "--score", "judge-1", "--cluster", "passage")
+    assert "model-1 is above model-2" in printed

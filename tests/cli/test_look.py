@@ -155,16 +155,19 @@ def test_labels_of_some_answers(tmp_path):
     table = jaxeval.simulate_judged_answers([0.8, 0.6], q0=[[0.8]], q1=[[0.9]], n_items=120)
     table.loc[table["item"] > 60, "human"] = np.nan
     path = file_of(tmp_path, table)
-    (words,) = lines(looked_at(path))
+    words, beside = lines(looked_at(path))
     assert words == ["scores", str(path), "--score", "judge-1", "--human", "human"]
     runs(words)
+    assert beside == ["agreement", str(path)]
+    runs([*beside, "--resamples", "20"])
 
 
 @pytest.mark.parametrize("kind", ["answers", "labelled"])
 def test_models_are_kept_apart(folder, tmp_path, kind):
     """Without --model, `judge` takes all answers for those of one model."""
     path = of_kind(folder, kind)
-    (words,) = lines(looked_at(path))
+    words, *beside = lines(looked_at(path))
+    assert [line[0] for line in beside] == (["agreement"] if kind == "labelled" else [])
     assert words[-4:] == ["--model", "model", "--item", "item"]
     runs([*others(words, folder), "--out", str(tmp_path / "out.csv")])
     assert set(pd.read_csv(tmp_path / "out.csv")["model"]) == set(pd.read_csv(path)["model"])
@@ -269,15 +272,17 @@ def test_files_that_jaxeval_writes(tmp_path):
     battles.save(tmp_path / "state.parquet")
     result = jaxeval.bootstrap(battles, n_resamples=20, progress=False)
     jaxeval.save_draws(result.joint, tmp_path / "draws.npz")
-    for name in ("state.parquet", "draws.npz"):
-        text = looked_at(tmp_path / name)
-        (line, *_) = [line.strip() for line in text.splitlines() if line.startswith("  python ")]
-        option, code = shlex.split(line)[1:]
-        assert option == "-c"
-        printed = StringIO()
-        with redirect_stdout(printed):
-            exec(compile(code, "line", "exec"), {})  # as a process of its own would, without names of this file
-        assert "model-1" in printed.getvalue()
+    line, added = lines(looked_at(tmp_path / "state.parquet"))
+    runs(line)
+    assert added[:3] == ["leaderboard", "NEW_FILE", "--state"]
+    text = looked_at(tmp_path / "draws.npz")
+    (line, *_) = [line.strip() for line in text.splitlines() if line.startswith("  python ")]
+    option, code = shlex.split(line)[1:]
+    assert option == "-c"
+    printed = StringIO()
+    with redirect_stdout(printed):
+        exec(compile(code, "line", "exec"), {})  # as a process of its own would, without names of this file
+    assert "model-1" in printed.getvalue()
 
 
 def test_columns_that_tell_nothing(tmp_path):

@@ -33,6 +33,7 @@ OTHERWISE = {
     ("--pair", "multiple"): "next spends its battles on one difference",
     ("--power", "default"): "next: of a plan only",
     ("--out", None): "simulate and soft-elo calibrate write one file, which is all they are for",
+    ("--id", "multiple"): "a state knows its votes by one column",
     ("--item", "help"): "rankings: items are what is rated",
     ("--method", None): "the solver of a fit, or Soft-Elo's target maps: as in Python",
     ("--models", None): "simulate and demo make so many; elsewhere names to keep",

@@ -50,6 +50,15 @@ def test_abilities_and_a_subset(tmp_path):
     assert len(pd.read_csv(tmp_path / "out" / "subset.csv")) == 5
 
 
+@pytest.mark.slow
+def test_abilities_of_shares(tmp_path):
+    rows = [(f"m{m}", f"b{b}", 0.1 + 0.12 * m + 0.03 * b, 200) for m in range(5) for b in range(6)]
+    pd.DataFrame(rows, columns=["model", "item", "score", "questions"]).to_csv(tmp_path / "shares.csv", index=False)
+    file, out = tmp_path / "shares.csv", ["--irt", "rasch", "--resamples", 20, "--out", tmp_path / "out/"]
+    call("scores", file, "--n", "questions", *out)
+    assert pd.read_csv(tmp_path / "out" / "abilities.csv")["model_name"].tolist() == ["m4", "m3", "m2", "m1", "m0"]
+
+
 @pytest.mark.parametrize("population", ["items", "trials"])
 def test_populations_and_slices(file, population):
     printed = call("scores", file, "--by", "topic", "--population", population, "--resamples", 20)
@@ -106,6 +115,15 @@ def test_a_gate_ends_with_its_status(single, peek):
     found = CliRunner().invoke(main, ["compare-scores", "m2", "m0", str(single), "--margin", "0.05", *options])
     assert found.exit_code == 1
     assert "gate failed: it is not shown that m2 is not worse than m0 by 0.05 or more (p 1" in found.output
+
+
+def test_equal_answers_pass_a_gate(tmp_path):
+    answers = pd.DataFrame({"item": range(500), "score": [1, 1, 1, 0] * 125})
+    file = tmp_path / "same.csv"
+    pd.concat([answers.assign(model=name) for name in ("new", "old")]).to_csv(file, index=False)
+    printed = call("compare-scores", "new", "old", file, "--margin", 0.02, "--gate")
+    assert "gate passed: new is not worse than old by 0.02 or more (p 0.0007)" in printed
+    assert "new and old are not told apart: difference +0.000 [-0.008, +0.008]" in printed
 
 
 def test_what_a_gate_needs(single, file):

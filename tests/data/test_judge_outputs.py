@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import jaxeval
+from jaxeval import JudgeOutputs
 from jaxeval.errors import DataError
 
 
@@ -334,3 +335,39 @@ def test_malformed_replies_are_simulated():
     assert outputs.report.n_unparsed + outputs.report.n_calls == 200
     assert 20 < outputs.report.n_unparsed < 65
     assert outputs.judged().n_battles == len(outputs.battles)
+
+
+@pytest.mark.parametrize("name", ["order", "my_position"])
+@pytest.mark.parametrize("values", [(1, 2), (0, 1), ("AB", "BA"), ("1", "2")])
+def test_a_column_of_the_two_orders_is_recognised_by_its_values(name, values):
+    rows = [(item, "x", "y", values[order], reply) for item in range(4) for order, reply in enumerate("AB")]
+    frame = pd.DataFrame(rows, columns=["item", "model_a", "model_b", name, "output"])
+    outputs = JudgeOutputs.from_pandas(frame)
+    assert outputs.report.n_both_orders == 4
+    assert outputs.battles["verdict"].tolist() == ["model_a"] * 4  # x is A in the first order, and B in the second
+    assert any(f"column {name!r}: read as the side shown first" in line for line in outputs.report.read_as)
+
+
+def test_numbers_that_may_be_turns_are_not_taken_for_orders():
+    rows = [(item, "x", "y", turn, "A") for item in range(4) for turn in (1, 2)]
+    frame = pd.DataFrame(rows, columns=["item", "model_a", "model_b", "turn", "output"])
+    with pytest.raises(DataError, match=r"Column 'turn' tells them apart: .* say shown_first='turn'"):
+        JudgeOutputs.from_pandas(frame)
+    assert JudgeOutputs.from_pandas(frame, shown_first="turn").report.n_contradictions == 4
+
+
+def test_numbers_that_look_like_scores_and_are_not_used_are_told():
+    frame = pd.DataFrame({"item": [1], "model_a": "x", "model_b": "y", "output": ['{"clarity": 8, "winner": "A"}']})
+    told = str(JudgeOutputs.from_pandas(frame, one_order="keep").report)
+    assert "1 reply holds numbers that look like scores, and are not used: 'clarity' (1)" in told
+
+
+def test_scores_by_criterion_first_are_scores():
+    reply = '{"adherence": {"A": 8, "B": 6}, "fluency": {"A": 7, "B": 7}, "preference": "B"}'
+    frame = pd.DataFrame({"item": [1], "model_a": "x", "model_b": "y", "output": [reply]})
+    outputs = JudgeOutputs.from_pandas(frame, one_order="keep")
+    assert outputs.calls[["score_a", "score_b"]].to_numpy().tolist() == [[7.5, 6.5]]
+    assert outputs.report.n_against_scores == 1
+    for word in ("Output (a)", "Answer: A", "output (A)"):
+        verdict = JudgeOutputs.from_pandas(frame.assign(output=word), one_order="keep").battles["verdict"]
+        assert verdict.tolist() == ["model_a"], word

@@ -129,3 +129,50 @@ def test_what_cannot_be_read_says_why(text, wrong):
 def test_hostile_length_costs_no_more_than_it_is_long(sign):
     # In quadratic time this would take hours.
     assert read_reply("{" + '"' * (sign == "\\") + sign * (400_000 // len(sign))).wrong
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ('{"reasoning": "It follows.", "prediction": "Yes"}', "Yes"),
+        ("Answer: A", "A"),
+        ("extracted_final_answer: 3\nreasoning: as it is\ncorrect: yes\nconfidence: 90%", "yes"),
+        ("correct: no", "no"),
+        ("[{'model': 'model_1', 'rank': 2}, {'model': 'model_2', 'rank': 1}]", "B"),
+        ('[{"model": "A", "rank": 1}, {"model": "B", "rank": 1}]', "tie"),
+        ('{"ranking": ["B", "A"]}', "B"),
+        ('{"ranks": {"A": 1, "B": 2}}', "A"),
+    ],
+)
+def test_words_of_published_prompts(text, word):
+    reply = read_reply(text)
+    assert (reply.wrong, reply.word, reply.scores, reply.unused) == ("", word, None, ())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"clarity": {"A": 8, "B": 6}, "fluency": {"A": 7, "B": 7}, "preference": "A"}',
+        '{"clarity_A": 8, "clarity_B": 6, "fluency_A": 7, "fluency_B": 7, "preference": "A"}',
+        '{"scores": {"clarity": {"A": 8, "B": 6}, "fluency": {"a": 7, "b": 7}}, "preference": "A"}',
+        '{"clarity": {"completion_A": 8, "completion_B": 6}, "fluency": {"A": 7, "B": 7}, "winner": "A"}',
+    ],
+)
+def test_criteria_may_come_before_the_sides(text):
+    reply = read_reply(text)
+    assert reply.word == "A"
+    assert reply.scores == ({"clarity": 8.0, "fluency": 7.0}, {"clarity": 6.0, "fluency": 7.0})
+    assert reply.unused == ()
+
+
+def test_two_numbers_on_a_line_are_scores_of_both_sides():
+    for text in ("8 7", "8, 7", "8/10 7/10", "8 7\nThe first one explains more.", "The first one explains more.\n8 7"):
+        assert read_reply(text).scores == ({"score": 8.0}, {"score": 7.0}), text
+    assert read_reply("[1, 2]").scores is None  # ranks or scores
+
+
+def test_numbers_that_look_like_scores_and_are_not_read_are_named():
+    assert read_reply('{"preference": "A", "clarity": 8, "tokens": 40}').unused == ("clarity",)
+    assert read_reply('{"preference": "A", "clarity": {"A": 8}}').unused == ("clarity",)
+    assert read_reply('{"correct": "yes", "score": 7}').unused == ("score",)
+    assert "scores of one side only" in read_reply('{"clarity_A": 8, "preference": "A"}').wrong

@@ -24,7 +24,7 @@ from jaxeval.data import remote_files
 from jaxeval.data.file_lists import files_of, local_file, names_of
 from jaxeval.data.remote_errors import reaching
 from jaxeval.data.remote_names import base_name, is_remote, shown
-from jaxeval.data.saved_battles import digests
+from jaxeval.data.saved_battles import files_to_add
 from jaxeval.errors import DataError
 
 N = 2_000
@@ -256,7 +256,7 @@ def test_what_was_saved_is_read_whole(server, tmp_path):
     same(jaxeval.Battles.load(f"{server.url}/state.parquet"), jaxeval.Battles.load(tmp_path / "state.parquet"))
     here = tmp_path / "votes.parquet"
     here.write_bytes(PARQUET)
-    assert digests([f"{server.url}/votes.parquet"], {}) == digests([here], {})
+    assert files_to_add([f"{server.url}/votes.parquet"], {}).added == files_to_add([here], {}).added
 
 
 ERRORS = {

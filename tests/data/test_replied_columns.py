@@ -92,3 +92,13 @@ def test_replies_on_a_reference_that_cannot_be_read():
     assert left.outcome.tolist() == [0, 1]
     assert left.n_unparsed == 1
     assert "1 reply that cannot be read left out on request" in str(left)
+
+
+def test_published_grades_of_single_answers():
+    said = ['{"reasoning": "r", "prediction": "Yes"}', "correct: no\nconfidence: 80%", '{"correct": "yes", "score": 3}']
+    found = answers(said)
+    assert found.judgment.ravel().tolist() == [1, 0, 1]
+    assert "1 reply holds numbers that look like scores, and are not used: 'score' (1)" in str(found.report)
+    assert answers(["7/10", "Score: 3/5", "10/10"]).judgment.ravel().tolist() == [0.7, 0.6, 1.0]
+    with pytest.raises(DataError, match="'12/10' is no grade"):
+        answers(["7/10", "12/10"])

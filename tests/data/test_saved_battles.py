@@ -20,10 +20,16 @@ from jaxeval import Battles, DataError
 from jaxeval.cli.main import main
 from jaxeval.cli.state import State
 from jaxeval.data import saved_battles
+from jaxeval.tables.records import json_digest
 
 VOTES = jaxeval.simulate_votes(3000, 6, seed=4, popularity_exponent=0.1).astype(
     dict.fromkeys(["model_a", "model_b", "winner", "language"], str)
 )
+
+
+def read(paths, more):
+    """As the command reads the files that a state lacks."""
+    return jaxeval.read_battles(paths, keep=more)
 
 
 def assert_same(one, other):
@@ -328,13 +334,12 @@ class TestCommand:
 
         before = state.read_bytes()
         (tmp_path / "copy.parquet").write_bytes((tmp_path / "day-1.parquet").read_bytes())
-        for arguments, found in (
-            (["day-1.parquet", "--by", "language", "--cluster", "voter"], "day-1.parquet has been added before:"),
-            (["copy.parquet", "--by", "language", "--cluster", "voter"], "has been added before as day-1.parquet:"),
-            (["day-2.parquet"], "has been added before"),
+        for name, found in (
+            ("day-1", "already: nothing to add"),
+            ("copy", "already, as day-1.parquet: nothing to add"),
         ):
-            result = self.run(tmp_path / arguments[0], *arguments[1:], "--state", state)
-            assert result.exit_code == 1
+            result = self.run(tmp_path / f"{name}.parquet", "--by", "language", "--cluster", "voter", "--state", state)
+            assert result.exit_code == 0
             assert found in " ".join(result.stderr.split())
         VOTES[:7].to_csv(tmp_path / "day-3.csv")
         result = self.run(tmp_path / "day-3.csv", "--state", state)
@@ -392,7 +397,7 @@ class TestCommand:
             pytest.raises(click.ClickException, match="was changed while this run was at work"),
             State.opened(state, [tmp_path / "day-2.parquet"]) as opened,
         ):
-            opened.save(opened.with_added(jaxeval.read_battles(tmp_path / "day-2.parquet")))
+            opened.save(opened.with_added(read))
         assert Battles.load(state).n_battles == other.n_battles
         assert sorted(path.name for path in tmp_path.iterdir()) == ["day-2.parquet", "state.parquet"]
 
@@ -406,7 +411,7 @@ class TestCommand:
             "print(flush=True)\n"
             "while not start.exists(): time.sleep(0.01)\n"
             "with State.opened(state, [day]) as opened:\n"
-            "    battles = opened.with_added(read_battles(day))\n"
+            "    battles = opened.with_added(lambda paths, _: read_battles(paths))\n"
             "    time.sleep(0.2)\n"
             "    opened.save(battles)\n"
         )
@@ -442,7 +447,7 @@ class TestCommand:
         left = sorted(path.name for path in tmp_path.glob(".*"))
         assert sorted(name.split(".")[-1] for name in left) == ["lock", "unfinished"]
         with State.opened(state, [day]) as opened:
-            opened.save(opened.with_added(jaxeval.read_battles(day)))
+            opened.save(opened.with_added(read))
         assert Battles.load(state).n_battles == 100
         assert not list(tmp_path.glob(".*"))
 
@@ -507,7 +512,7 @@ class TestRatings:
             ("{", "it is no JSON text"),
             ("[1]", "does not say 'format'"),
             ('{"format": "jaxeval ratings", "version": 2}', "has version 2"),
-            ('{"format": "jaxeval ratings", "version": 1, "ratings": [["a", "x"]], "settings": {}}', "broken ratings"),
+            ('{"format": "jaxeval ratings", "version": 1, "ratings": [["a", 1]], "settings": {}}', "is damaged"),
         ],
     )
     def test_files_that_are_no_ratings(self, tmp_path, text, found):
@@ -520,6 +525,7 @@ class TestRatings:
         [
             ({"ratings": [["a", 10**400]]}, r"expected \[model, number\], got \['a', 1000"),
             ({"ratings": [["a", True]]}, "expected"),
+            ({"ratings": [["a", "x"]]}, "broken ratings"),
             ({"ratings": [["a", None]]}, "expected"),
             ({"ratings": [["a", 1, 2]]}, "expected"),
             ({"ratings": [[["a"], 1], [["b"], 2]]}, "expected"),
@@ -537,9 +543,44 @@ class TestRatings:
     )
     def test_ratings_changed_by_hand(self, tmp_path, change, found):
         content = {"format": "jaxeval ratings", "version": 1, "ratings": [["a", 1]], "settings": {}} | change
-        (tmp_path / "x.json").write_text(json.dumps(content))
+        (tmp_path / "x.json").write_text(json.dumps(content | {"digest": json_digest(content)}))
         with pytest.raises(DataError, match=found):
             jaxeval.read_ratings(tmp_path / "x.json")
+
+    def test_damage_is_noticed(self, fit, tmp_path):
+        """Whatever a file with another byte, or without its end, gives: it is what was saved, or an error."""
+        path = tmp_path / "x.json"
+        fit.save(path)
+        whole, saved = path.read_bytes(), jaxeval.read_ratings(path)
+        rng, n_errors = np.random.default_rng(0), 0
+        for case in range(300):
+            data = bytearray(whole)
+            place = int(rng.integers(len(data)))
+            if case % 3 == 0:
+                data[place] ^= 1 << int(rng.integers(8))
+            elif case % 3 == 1:
+                data[place] = int(rng.choice(list(b"0123456789.-e")))
+            else:
+                del data[place : place + int(rng.integers(1, 40))]
+            path.write_bytes(data)
+            try:
+                found = jaxeval.read_ratings(path)
+            except DataError:
+                n_errors += 1
+                continue
+            pd.testing.assert_series_equal(found, saved, check_exact=True)
+            assert found.attrs == saved.attrs
+        assert n_errors > 240  # blanks between words are all that may change
+        content = json.loads(whole)
+        content["ratings"][0][1] += 1
+        for digest in (content["digest"], None):
+            path.write_text(json.dumps(content | {"digest": digest}))
+            with pytest.raises(DataError, match=r"x\.json is damaged: it does not hold what was saved; use a copy, or"):
+                jaxeval.read_ratings(path)
+        del content["digest"]
+        path.write_text(json.dumps(content))
+        with pytest.raises(DataError, match="is damaged"):
+            jaxeval.read_ratings(path)
 
 
 def test_propensities_are_kept_and_are_of_all_battles_or_of_none(tmp_path):
@@ -557,11 +598,11 @@ def test_propensities_are_kept_and_are_of_all_battles_or_of_none(tmp_path):
 
 def test_a_state_is_not_read_as_votes(saved):
     """Its rows are distinct battles with their numbers, which the columns of votes do not show."""
-    with pytest.raises(DataError, match=r"battles that jaxeval saved, not votes: load it with Battles\.load, or"):
+    with pytest.raises(DataError, match=r"battles that jaxeval saved, not votes: load it with Battles\.load; on"):
         jaxeval.read_battles(saved)
     result = CliRunner().invoke(main, ["leaderboard", str(saved), "--state", str(saved.with_name("other.parquet"))])
     assert result.exit_code == 1
-    assert "battles that jaxeval saved, not votes" in result.output
+    assert "battles that jaxeval saved, and no votes to add" in result.output
     frame = Battles.load(saved).to_pandas()
     with pytest.raises(DataError, match="a column 'count' beside 'target'"):
         Battles.from_pandas(frame)

@@ -76,7 +76,7 @@ def test_samples_of_lm_evaluation_harness(tmp_path):
         lines(tmp_path / model / f"samples_arc_easy_{stamp}.jsonl", samples({"acc": acc, "acc_norm": [0.0, 0.0]}))
         lines(tmp_path / model / f"samples_gsm8k_{stamp}.jsonl", samples({"acc": acc}))
     found = read_scores(tmp_path, score="acc")
-    assert means(found) == {"org__x": 0.5, "org__y": 1.0}
+    assert means(found) == {"org/x": 0.5, "org/y": 1.0}
     assert found.benchmark.names.tolist() == ["arc_easy", "gsm8k"]
     assert len(found.items) == 4  # doc 0 of two tasks is two items
     with pytest.raises(DataError, match=r"samples_arc_easy.*acc, acc_norm: name one"):
@@ -195,7 +195,7 @@ def test_other_documents_are_refused(tmp_path):
     path = tmp_path / "odd.zip"
     with zipfile.ZipFile(path, "w") as file:
         file.writestr("a.txt", "?")
-    with pytest.raises(DataError, match="no finished log of Inspect"):
+    with pytest.raises(DataError, match="so is no log of Inspect"):
         read_scores(path)
     LONG.drop(columns="score").to_csv(tmp_path / "none.csv", index=False)
     with pytest.raises(DataError, match=r"none.csv: no column 'score'"):

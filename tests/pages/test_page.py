@@ -237,6 +237,20 @@ def test_thirty_thousand_competitors(tmp_path):
     assert len(html) < 600_000
 
 
+def test_a_fit_too_wide_for_a_covariance_has_a_page(tmp_path, battles, monkeypatch):
+    monkeypatch.setattr("jaxeval.ratings.boards.MOST_INVERTED", 4)
+    fit = jaxeval.fit_bradley_terry(battles)
+    data = data_of(written(tmp_path, fit))
+    (board,) = data["boards"]
+    ratings = {data["models"][row["model"]]["name"]: row["rating"] for row in board["rows"]}
+    assert ratings == pytest.approx(fit.ratings.to_dict(), abs=1e-5)
+    assert not any("lower" in row or "upper" in row for row in board["rows"])
+    assert any("ratings have no intervals" in warning and "5 models are too many" in warning
+               for warning in [*board["warnings"], *data["warnings"]])  # fmt: skip
+    with pytest.raises(ValueError, match="the covariance of a fit is a table of 5 x 5 models"):
+        fit.interval()
+
+
 def test_no_finite_interval_and_two_models(tmp_path):
     table = pd.DataFrame({"model_a": ["a"] * 6, "model_b": ["b"] * 6, "winner": ["tie"] * 6})
     battles = jaxeval.Battles.from_pandas(table)

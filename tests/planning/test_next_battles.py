@@ -92,17 +92,17 @@ class TestPropensities:
         plan = jaxeval.next_battles(fit, 5, goal="top", top=2, random=0)
         assert any("no chance to be chosen" in warning for warning in plan.warnings)
         assert "inverse propensities" not in plan.expected.index
-        assert plan.sentences[-1] == "Fit the new votes together with the old ones, all with equal weights."
+        assert plan.answer.sentences[-1] == "Fit the new votes together with the old ones, all with equal weights."
 
     def test_the_plain_fit_is_advised_and_the_weighted_one_is_a_check(self, fit):
         plan = jaxeval.next_battles(fit, 100, goal="top", top=2)
         width = plan.expected.loc["inverse propensities", "width"]
-        assert plan.sentences[-1].startswith(
+        assert plan.answer.sentences[-1].startswith(
             "Fit the new votes together with the old ones, all with equal weights. A fit"
         )
         assert (
             f"checks whether the choice of pairs moved the ratings: its intervals would be {width:.1f} wide"
-            in (plan.sentences[-1])
+            in (plan.answer.sentences[-1])
         )
 
 
@@ -148,12 +148,12 @@ class TestExpected:
         even = jaxeval.next_battles(fit, 300)
         width = even.expected["width"]
         assert width["planned"] > 0.93 * width["at random"]
-        assert any(sentence.startswith(told) for sentence in even.sentences)
+        assert any(sentence.startswith(told) for sentence in even.answer.sentences)
         rare = votes["model_a"].isin(["model-1", "model-2"]) | votes["model_b"].isin(["model-1", "model-2"])
         uneven = jaxeval.next_battles(jaxeval.fit_bradley_terry(votes[~rare | (votes.index % 9 == 0)]), 150)
         width = uneven.expected["width"]
         assert width["planned"] < 0.93 * width["at random"]
-        assert not any(sentence.startswith(told) for sentence in uneven.sentences)
+        assert not any(sentence.startswith(told) for sentence in uneven.answer.sentences)
 
     @pytest.mark.parametrize("goal", [{}, {"goal": "top", "top": 3}, {"pair": ("model-1", "model-4")}])
     def test_as_many_battles_as_a_width_takes(self, fit, goal):
@@ -187,7 +187,7 @@ class TestWithoutRatings:
         plan = jaxeval.next_battles(unconnected, newcomer="x", width=100)
         assert plan.battles[["model_a", "model_b"]].isin(["x"]).any(axis=1).all()
         assert plan.expected["width"]["planned"] == pytest.approx(100, rel=0.02)
-        assert "unknown" in plan.sentences[2]
+        assert "unknown" in plan.answer.sentences[2]
 
     def test_nobody_has_one(self):
         fit = jaxeval.fit_bradley_terry(pd.DataFrame({"model_a": ["a", "b"], "model_b": ["b", "c"], "target": 1.0}))

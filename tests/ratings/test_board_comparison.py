@@ -50,4 +50,4 @@ def test_differences_and_changes_of_rank_are_those_of_b_less_a(found):
 def test_movers_come_first_by_the_size_of_the_difference(found):
     assert found.table["model_name"].tolist() == ["c", "a", "b", "d"]
     assert found.movers["model_name"].tolist() == ["c", "a"]
-    assert found.answer[0].startswith("2 of 4 models moved at the 90% level, for all at once: c +130.0 (")
+    assert found.answer.sentences[0].startswith("2 of 4 models moved at the 90% level, for all at once: c +130.0 (")

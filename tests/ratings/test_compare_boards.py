@@ -117,7 +117,7 @@ def test_a_board_beside_itself_does_not_differ(weeks, battles, given, tmp_path):
     assert (found.table[zero] == 0).all(axis=None)
     assert (found.agreement == 1).all(axis=None)
     assert found.movers.empty
-    assert found.answer == ["none of 6 models moved: the boards hold the same votes, rated alike"]
+    assert found.answer.sentences == ("none of 6 models moved: the boards hold the same votes, rated alike",)
 
 
 @pytest.mark.parametrize("shared", ["id", "none"])
@@ -262,8 +262,10 @@ def test_who_moved(moved):
     assert moved.table["model_name"][0] == "model-5"
     assert moved.table["moved"][0] == "down"
     assert moved.movers["moved"].iloc[0] == "down"
-    assert re.match(r"\d of 6 models moved at the 95% level, for all at once: model-5 -\d+\.\d \(-", moved.answer[0])
-    assert moved.answer[1].startswith("Kendall's tau between the boards is ")
+    assert re.match(
+        r"\d of 6 models moved at the 95% level, for all at once: model-5 -\d+\.\d \(-", moved.answer.sentences[0]
+    )
+    assert moved.answer.sentences[1].startswith("Kendall's tau between the boards is ")
     apart = moved.difference.apart_from(0, 0.95)
     assert set(moved.movers["model_name"]) == set(apart.index[apart])
 
@@ -274,13 +276,13 @@ def test_other_links_tell_nobody_who_moved(weeks):
     assert found.table["moved"].isna().all()
     assert found.movers.empty
     assert "so that no model is said to have moved" in found.warnings[0]
-    assert found.answer[0].startswith("the links of the boards differ; the largest difference is")
+    assert found.answer.sentences[0].startswith("the links of the boards differ; the largest difference is")
 
 
 def test_all_models_are_no_top(weeks, together):
-    assert "of the first 5 are the same" in together.answer[1]
+    assert "of the first 5 are the same" in together.answer.sentences[1]
     found = compare_boards(*weeks, id="vote", n_resamples=B, top=6)
-    assert "are the same" not in found.answer[1]
+    assert "are the same" not in found.answer.sentences[1]
 
 
 def test_rows_of_files_that_look_equal_are_told(weeks, tmp_path):
@@ -363,7 +365,7 @@ def test_real_votes(data):
 @pytest.mark.parametrize("shared", [True, False])
 def test_intervals_hold_and_false_alarms_are_few(shared):
     """The same strengths on both boards: none moved."""
-    rng, n, n_boards = np.random.default_rng(5), 2400, 150
+    rng, n, n_boards = np.random.default_rng(5), 2400, 60
     strength = np.linspace(0.6, -0.6, 8)
     held, alarms = [], []
     for r in range(n_boards):

@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import twins
+from scipy.stats import norm
 
 from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, leaderboard, simulate_votes
 
@@ -277,25 +278,35 @@ class TestTooFewBattles:
         assert few.tier.iloc[:M].tolist() == fitted.tiers(min_battles=21)[ranked].tolist()
         assert few.p_rank_1.iloc[:M].sum() == pytest.approx(1)
 
-    def test_a_model_with_an_infinite_bound_adds_a_place_on_each_side(self, everyone, few):
-        """The data do not say where it is; where the others are, they say as before."""
+    def test_a_model_with_an_infinite_bound_is_compared_by_the_penalised_fit(self, fitted, everyone, few):
+        """By hand: a part of the level for each of its differences, and the rest for those of draws."""
         both = everyone.set_index("model_name").join(few.set_index("model_name").add_suffix("_few"))
         assert np.isinf(both.rating_upper["thin"])
-        assert both.loc["thin", ["rank_best", "rank_worst"]].tolist() == [1, M + 1]
         others = both[both.rank_few.notna()]
-        assert others.rank_best.equals(others.rank_best_few)
-        assert others.rank_worst.equals(others.rank_worst_few + 1)
+        thin, places = fitted.models.get_loc("thin"), fitted.models.get_indexer(others.index)
+        difference, error = (x[0, places] for x in fitted.fit.penalised_differences(np.array([thin])))
+        apart = np.abs(difference) > norm.ppf(1 - 0.025 / M) * error
+        assert 0 < apart.sum() < M
+        assert both.loc["thin", "rank_best"] == 1 + (apart & (difference < 0)).sum()
+        assert both.loc["thin", "rank_worst"] == M + 1 - (apart & (difference > 0)).sum()
+        sets = twins.rank_sets(
+            fitted.draws[:, places], fitted.fit.ratings.iloc[places].to_numpy(), 1 - 0.05 * (M - 1) / M, M
+        )
+        best = [own for own, _ in sets] + (apart & (difference > 0))
+        worst = [own for _, own in sets] + ~(apart & (difference < 0))
+        assert others.rank_best.tolist() == best.tolist()
+        assert others.rank_worst.tolist() == worst.tolist()
         assert others.tier.equals(others.tier_few)
 
     def test_warnings(self, everyone, few):
         text = " ".join(everyone.attrs["warnings"])
-        assert "1 model has no finite rating in more than 1% of the resamples, too often to be told apart" in text
-        assert "from other models: thin. Each has a rank spread over the whole board, however high or low its" in text
+        assert "1 model has no finite rating in more than 1% of the resamples, too often to be compared by" in text
+        assert "by these: thin. Their rank spread is that of a penalised fit, and they have no tier" in text
         text = " ".join(few.attrs["warnings"])
         assert (
             "5 models have fewer than 21 battles: rated with the others, at the end of the table without a rank" in text
         )
-        assert "told apart" not in text
+        assert "compared by" not in text
 
     def test_settings(self, everyone, few):
         assert everyone.attrs["settings"]["min_battles"] == 0

@@ -23,7 +23,7 @@ def equal_competitors(n_models, n_games, ties, seed):
 def claims(boards):
     """How many of the boards have a model whose only rank is the first, and how many say so."""
     ranks = sum(bool((board.rank_sets(min_battles=0)["rank_worst"] == 1).any()) for board in boards.values())
-    return ranks, sum("ahead of all" in board.answer() for board in boards.values())
+    return ranks, sum("ahead of all" in board.first_sentence() for board in boards.values())
 
 
 def test_two_games_name_no_leader():

@@ -443,7 +443,7 @@ class TestJoin:
 class TestSimulated:
     """Many boards of 8 models, 500 human votes and 6,000 verdicts; a share has a standard error of .01 or less."""
 
-    N_BOARDS = 200
+    N_BOARDS = 100
 
     @pytest.mark.parametrize("equal", [True, False])
     def test_coverage(self, equal):

@@ -10,7 +10,7 @@ from scipy.stats import norm, t
 
 import jaxeval
 from jaxeval.cli.main import main
-from jaxeval.ratings.thin_models import ENOUGH_BATTLES, penalised
+from jaxeval.ratings.thin_models import ENOUGH_BATTLES, nearby, penalised
 
 ELO = 400 / np.log(10)
 
@@ -132,8 +132,8 @@ def test_a_model_that_beat_all_has_a_rank_and_one_of_five_votes_has_none():
     for name, n in (("fifty", 50), ("five", 5)):
         rows.append(pd.DataFrame({"model_a": name, "model_b": [f"m{k % 4}" for k in range(n)], "target": 1.0}))
     for gauge in ("mean", ("five", 1000.0)):
-        fit = jaxeval.fit_bradley_terry(pd.concat(rows), penalty="firth", gauge=gauge)
-        assert list(fit.ratings.index[fit.unplaced]) == ["five"]
+        board = jaxeval.bootstrap(pd.concat(rows), 20, penalty="firth", gauge=gauge)
+        assert list(board.models[board.too_few()]) == ["five"]
 
 
 def test_differences_of_few_battles_are_penalised(few, rich):
@@ -163,7 +163,7 @@ class TestTheAnswer:
             lower, _ = board.difference_interval()
             order = board.fit.ratings.sort_values(ascending=False).index
             tied = [name for name in order[1:] if lower.loc[order[0], name] <= 0]
-            answer = board.answer()
+            answer = board.first_sentence()
             seen.add(min(len(tied), 2))
             if not tied:
                 assert answer.startswith(f"{order[0]} leads with ")
@@ -179,7 +179,7 @@ class TestTheAnswer:
         table = jaxeval.leaderboard(few, n_resamples=60)
         run = CliRunner().invoke(main, ["leaderboard", str(tmp_path / "few.csv"), "--resamples", "60"])
         said = table.attrs["answer"]
-        assert said == jaxeval.bootstrap(few, 60).answer()
+        assert said == jaxeval.bootstrap(few, 60).first_sentence()
         assert run.output.splitlines()[0] == said
         assert said in table._repr_html_()
         jaxeval.page(table, tmp_path / "board.html")
@@ -191,8 +191,63 @@ class TestTheAnswer:
         assert [line.partition(":")[0] for line in lines] == ["half = 0", "half = 1"]
 
     def test_of_one_and_of_none(self):
-        won = pd.DataFrame({"model_a": ["x"] * 9, "model_b": ["y"] * 9, "target": 1.0})
-        assert jaxeval.bootstrap(won, 20).answer() == "no model can be ranked"
+        won = pd.DataFrame({"model_a": ["x"], "model_b": ["y"], "target": 1.0})
+        none = "no model can be ranked: no two models took points off each other, directly or through others"
+        assert jaxeval.bootstrap(won, 20).first_sentence() == none
+
+    @pytest.mark.parametrize(
+        ("results", "starts"),
+        [
+            ([1.0, 0.5], "too few games to say who leads: x is first with "),
+            ([1.0, 0.0], "too few games to say who leads: x is first with "),
+            ([1.0] * 19 + [0.0], "x leads with "),
+            ([1.0] * 299 + [0.0], "x leads with "),
+            ([1.0] * 9, "no model can be ranked"),
+            ([1.0] * 10, "x leads: undefeated in 10 battles, so that it has no finite rating, and ahead of all others"),
+            ([0.5] * 20, "x is first with 1000.0 ("),
+        ],
+    )
+    def test_of_two_models(self, results, starts):
+        """Two votes are too few; of 300 battles, 299 won are not, though two in five resamples have no loss."""
+        board = jaxeval.bootstrap(pd.DataFrame({"model_a": "x", "model_b": "y", "target": results}), 100)
+        assert board.first_sentence().startswith(starts)
+        assert board.ranked().any() == starts.endswith((" leads with ", "1000.0 ("))
+        sets = board.rank_sets()
+        if starts == "x leads with ":
+            assert sets.loc["x"].tolist() == [1, 1]
+            assert np.isfinite(board.interval()).all(axis=None)
+
+    def test_an_undefeated_model_beside_rated_ones(self):
+        """It leads where it is ahead of each; else who is first of the others is ahead of those with a rank alone."""
+        rng = np.random.default_rng(7)
+        table = board_of(rng, np.array([1.5, 0.0, 0.0]), 200)
+        rest = pd.DataFrame({"model_a": "new", "model_b": ["m0"] * 30, "target": 1.0})
+        assert (
+            jaxeval.bootstrap(pd.concat([table, rest]), 50)
+            .first_sentence()
+            .startswith("new leads: undefeated in 30 battles")
+        )
+        answer = jaxeval.bootstrap(pd.concat([table, rest.head(2)]), 50).first_sentence()
+        assert answer.startswith("m0 leads with ")
+        assert answer.endswith("ahead of all others that have a rank at the 95% level")
+
+    def test_a_model_without_a_rank_may_be_rated_higher(self):
+        table = board_of(np.random.default_rng(8), np.zeros(4), 300)
+        new = pd.DataFrame({"model_a": "new", "model_b": "m0", "target": [1.0, 1.0, 0.0]})
+        board = jaxeval.bootstrap(pd.concat([table, new]), 100)
+        assert board.fit.ratings.idxmax() == "new"
+        assert not board.ranked()["new"]
+        assert " of those that have a rank; statistically tied with " in board.first_sentence()
+
+    def test_one_voter_shows_nothing(self):
+        """An undefeated model's clusters count as one battle each, and one cluster has no interval."""
+        won = pd.DataFrame({"model_a": "x", "model_b": "y", "target": 1.0, "voter": np.arange(30) % 5})
+        assert "leads" not in jaxeval.bootstrap(won, 50, cluster="voter").first_sentence()
+        assert "x leads" in jaxeval.bootstrap(won.assign(voter=np.arange(30)), 50, cluster="voter").first_sentence()
+        mixed = won.assign(target=np.arange(30) % 6 > 0, voter=1).astype({"target": float})
+        board = jaxeval.bootstrap(mixed, 50, cluster="voter")
+        assert "statistically tied with y" in board.first_sentence()
+        assert board.interval().isna().all(axis=None)
 
     def test_the_arena(self, data):
         votes = pd.read_parquet(data / "arena140k_votes.parquet")
@@ -219,10 +274,58 @@ def test_errors_of_one_loud_voter():
     robust, plain = t.ppf(0.975, fit.freedom) * fit.standard_errors, norm.ppf(0.975) * fit.standard_errors_hessian
     np.testing.assert_allclose(half, np.maximum(robust, plain * np.sqrt(fit.dispersion)))
     board = jaxeval.bootstrap(table, 200, cluster="voter")
+    pd.testing.assert_frame_equal(board.interval(), fit.interval())  # of the fit, as clusters are few
+    lower, upper = board.difference_interval()
+    c = fit.dispersion * ELO**2 * fit._model_based
+    plain = norm.ppf(0.975) * np.sqrt(np.diag(c) + c[0, 0] - 2 * c[0])[1:]
+    robust = t.ppf(0.975, fit.freedom) * fit.difference_standard_errors.to_numpy()[0, 1:]
+    np.testing.assert_allclose((upper - lower).to_numpy()[0, 1:] / 2, np.maximum(plain, robust))
+    widened = board.interval(kind="percentile")["upper"] - fit.ratings
     own = np.quantile(board.draws, 0.975, axis=0) - fit.ratings
-    widened = board.interval()["upper"] - fit.ratings
-    np.testing.assert_allclose(widened, own * t.ppf(0.975, fit.freedom) / norm.ppf(0.975))
+    times = t.ppf(0.975, fit.freedom) / norm.ppf(0.975) * np.sqrt(1 + 1 / fit.freedom)
+    np.testing.assert_allclose(widened, own * times)
     assert jaxeval.fit_bradley_terry(table).n_effective_clusters is None
+
+
+@pytest.fixture(scope="module")
+def both():
+    """Ten models of some 300 battles, and five of 5 to 13, rated by both methods."""
+    rng = np.random.default_rng(8)
+    table, rows = board_of(rng, np.linspace(1, -1, 10), 300), []
+    for k in range(5):
+        rows += [(f"new{k}", f"m{rng.integers(10)}", float(j == 0)) for j in range(5 + 2 * k)]
+    table = pd.concat([table, pd.DataFrame(rows, columns=["model_a", "model_b", "target"])])
+    return [jaxeval.bootstrap(table, 200, method=method) for method in ("dense", "sparse")]
+
+
+class TestManyModels:
+    """Boards on the graph of pairs, which have no table of all models."""
+
+    def test_models_of_few_battles_are_penalised_alone(self, both):
+        dense, sparse = both
+        new = np.flatnonzero(dense.models.str.startswith("new"))
+        close = dense.contrasts.closed_form(new, 0.95), sparse.contrasts.closed_form(new, 0.95)
+        old = np.setdiff1d(np.arange(15), new)
+        np.testing.assert_allclose(close[1][0][:, old], close[0][0][:, old], atol=15)
+        np.testing.assert_allclose(close[1][1][:, old], close[0][1][:, old], rtol=0.05)
+
+    def test_they_take_the_worst_ranks_from_nobody(self, both):
+        for board in both:
+            sets, best = board.rank_sets(min_battles=0), board.fit.ratings.idxmax()
+            assert sets.loc[best, "rank_worst"] <= 5
+            assert board.rank_sets(min_battles=0, simultaneous=True).loc[best, "rank_worst"] < 15
+            assert np.isfinite(board.interval()).all(axis=None)
+            assert not board.ranked()[board.models.str.startswith("new")].any()
+
+    def test_a_chain_has_no_less_than_its_error(self):
+        """Known - b - a, one tie each, of information 1/4: by hand."""
+        table = pd.DataFrame({"model_a": ["k", "b"], "model_b": ["b", "a"], "target": 0.5})
+        fit = jaxeval.fit_bradley_terry(table, method="sparse")
+        order = fit.ratings.index.get_indexer(["k", "b", "a"])
+        theta, variance = nearby(fit._board, fit.ratings.index != "k", np.zeros(3))
+        np.testing.assert_allclose(theta, 0, atol=1e-6)
+        # v = 1/4 each: x_a = 4 + x_b and x_b = 2 + x_a / 2, where the true errors are 8 and 4.
+        np.testing.assert_allclose(variance[order], [0, 8, 12], rtol=5e-3)
 
 
 @pytest.mark.slow
@@ -230,11 +333,13 @@ def test_errors_of_one_loud_voter():
 @pytest.mark.parametrize("n", [10, 20, 50, 200, 1000])
 def test_default_intervals_hold_what_they_promise(n, ties):
     """Eight models; 150 boards make a standard error of .007 or so. Undefeated models have no interval."""
-    held = []
+    votes, strengths, held = [], [], []
     for seed in range(150):
         rng = np.random.default_rng([n, seed])
-        theta = rng.permutation(np.linspace(-1, 1, 8))
-        board = jaxeval.bootstrap(board_of(rng, theta, n, ties), 300, progress=False)
+        strengths.append(rng.permutation(np.linspace(-1, 1, 8)))
+        votes.append(board_of(rng, strengths[-1], n, ties).assign(board=seed))
+    boards = jaxeval.bootstrap(pd.concat(votes), 300, by="board", max_slices=150, progress=False)
+    for theta, board in zip(strengths, boards.values(), strict=True):
         truth = 1000 + ELO * pd.Series(theta - theta.mean(), [f"m{k}" for k in range(8)])
         rated = np.isfinite(board.fit.ratings)
         ends = board.interval()[rated]

@@ -5,7 +5,7 @@ import scipy
 from numpy.testing import assert_allclose
 
 from jaxeval import DataError, ItemScores
-from jaxeval.scores.estimates import DrawnAnew, estimate_scores, kept_items, of_items, unit_parts
+from jaxeval.scores.estimates import DrawnAnew, estimate_scores, kept_items, of_items
 
 
 def long(values, **columns):
@@ -101,8 +101,7 @@ def test_weights_of_items(values):
     weight = np.random.default_rng(2).uniform(0.5, 2, 60)
     found = estimates(long(values, weight=weight))
     assert_allclose(found.score, np.average(values, axis=0, weights=weight))
-    parts = unit_parts(long(values, weight=weight), np.ones(60, bool))
-    assert_allclose(parts.sum(0), found.score)
+    assert_allclose(found.parts.sum(0), found.score)
 
 
 def test_equal_scores_have_no_variance(values):

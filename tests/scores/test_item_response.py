@@ -94,8 +94,9 @@ def test_draws_do_not_depend_on_chunks_or_on_clusters_of_one():
     np.testing.assert_allclose(more.joint.draws[:4], own.joint.draws, atol=1e-9)
 
 
-def test_what_is_flagged():
-    values = planted(40, 50, 6)[0]
+@pytest.mark.parametrize("n_models", [40, pytest.param(60, marks=pytest.mark.slow)])
+def test_what_is_flagged(n_models):
+    values = planted(n_models, 50, 6)[0]
     order = np.argsort(values.mean(1))
     values[:, 0], values[:, 1] = 0.0, 1.0
     values[:, 2] = values.mean(1) > np.median(values.mean(1))
@@ -105,12 +106,12 @@ def test_what_is_flagged():
     found = fit_item_response(scores_of(values), kind="2pl", **FEW)
     flag = found.items["flag"].tolist()
     assert flag[:2] == ["dead", "saturated"]
-    assert flag[3] == "negative"
+    assert flag[3] == ("" if n_models < 50 else "negative")
     assert np.isnan(found.items["difficulty"][:2]).all()
     assert found.abilities["flags"][0] == "solves all items: held by the prior"
     assert any(text.startswith("1 item dead:") for text in found.warnings)
-    assert found.abilities[["ability_lower", "standard_error", "tier"]].isna().all(axis=None)  # of 40 models
-    assert any("no intervals" in text for text in found.warnings)
+    none = found.abilities[["ability_lower", "standard_error", "tier"]].isna().all(axis=None)
+    assert none == any("no intervals" in text for text in found.warnings) == (n_models < 50)
 
 
 @pytest.mark.slow
@@ -136,6 +137,27 @@ def test_refused(values, kind, text):
         fit_item_response(scores_of(values), kind=kind)
 
 
+def test_shares_count_by_their_questions():
+    """Those of n questions are n right and wrong answers of one item."""
+    rng = np.random.default_rng(0)
+    ability, difficulty = rng.normal(size=12), rng.normal(size=9)
+    chance = 1 / (1 + np.exp(difficulty - ability[:, None]))
+    right = rng.random((20, *chance.shape)) < chance
+    number, model, item = (x.ravel() for x in np.indices(right.shape))
+    trials = pd.DataFrame({"model": model, "item": item, "trial": number, "score": right.ravel().astype(float)})
+    shares = trials.groupby(["model", "item"], as_index=False)["score"].mean().assign(questions=20)
+    found = [fit_item_response(trials, **FEW), fit_item_response(shares, n="questions", **FEW)]
+    np.testing.assert_allclose(found[0].joint.estimate, found[1].joint.estimate, atol=1e-12)
+    off = found[1].joint.estimate - (ability - ability.mean()) / ability.std()
+    assert np.sqrt((off**2).mean()) < 2 / np.sqrt(20 * 9 * 0.2)  # two binomial errors
+    with pytest.raises(DataError, match=r"lie between 0 and 1 .*name the column"):
+        fit_item_response(shares.drop(columns="questions"), **FEW)
+    with pytest.raises(DataError, match=r"finite number from 1, got 0"):
+        fit_item_response(shares.assign(questions=0), n="questions", **FEW)
+    with pytest.raises(DataError, match=r"have several numbers of questions"):
+        fit_item_response(shares.assign(questions=shares["model"] + 1), n="questions", **FEW)
+
+
 def test_options_refused():
     for options in ({"kind": "3pl"}, {"prior_sd": 0}, {"level": 1.0}, {"n_resamples": 1}):
         with pytest.raises(ValueError, match=next(iter(options))):
@@ -144,10 +166,10 @@ def test_options_refused():
 
 @pytest.mark.slow
 def test_intervals_of_abilities_hold():
-    """20 boards of 20 models and 40 items; docs/scores.md has more."""
+    """8 boards of 20 models and 40 items; docs/scores.md has more."""
     rng = np.random.default_rng(0)
     held = []
-    for _ in range(20):
+    for _ in range(8):
         ability = rng.normal(size=20)
         ability = (ability - ability.mean()) / ability.std()
         chance = 1 / (1 + np.exp(-1.2 * (ability[:, None] - rng.normal(size=40))))

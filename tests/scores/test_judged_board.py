@@ -52,7 +52,7 @@ def partly_labelled(n_items=400, by_answer=False, seed=0):
 def test_answers_with_and_without_labels(by_answer):
     table = partly_labelled(by_answer=by_answer)
     answers = jaxeval.JudgedAnswers.from_pandas(table, judgment="judge-1", model="model", item="item")
-    labelled, rest = answers.by_label()
+    labelled, rest = answers.by_label("random")
     assert labelled.report.n_labels == labelled.report.n_judgments == table["human"].notna().sum()
     assert rest.report.n_judgments == table["human"].isna().sum()
     assert rest.report.n_labels == 0
@@ -65,9 +65,11 @@ def test_answers_with_and_without_labels(by_answer):
 def test_a_difference_is_that_of_the_comparison():
     table = partly_labelled()
     answers = jaxeval.JudgedAnswers.from_pandas(table, judgment="judge-1", model="model", item="item")
-    accuracy = jaxeval.judge_accuracy(*answers.by_label(), n_resamples=50, progress=False)
+    accuracy = jaxeval.judge_accuracy(*answers.by_label("random"), n_resamples=50, progress=False)
     found = jaxeval.compare_scores(accuracy, "model-1", "model-2", margin=0.1)
-    own = jaxeval.compare_models(*answers.by_label(), ("model-1", "model-2"), n_resamples=50, progress=False).table
+    own = jaxeval.compare_models(
+        *answers.by_label("random"), ("model-1", "model-2"), n_resamples=50, progress=False
+    ).table
     row = own[own["estimator"] == "ppi_plus_plus"].iloc[0]
     assert (found.difference, found.lower, found.upper) == (row["difference"], row["lower"], row["upper"])
     assert np.isnan([found.p_mcnemar, found.p_sign_flip, found.p_anytime]).all()

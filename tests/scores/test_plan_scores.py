@@ -71,12 +71,13 @@ def test_a_gate_passes_as_often_as_was_planned(table):
     assert plan["items_needed"] == np.ceil((sd * (z + scipy.stats.norm.ppf(0.8)) / 0.05) ** 2)
 
 
-def test_models_that_never_differ_plan_nothing(table):
+def test_models_that_never_differ_are_planned_as_if_one_item_did(table):
     twin = pd.concat([table, table[table["model"] == "m0"].assign(model="twin")])
     plan = plan_scores(twin, [("m0", "twin")], difference=0.05).iloc[0]
-    assert np.isnan(plan["smallest_difference"])
-    assert plan["items_needed"] is pd.NA
-    assert plan["flags"] == "no observed variance of the difference"
+    n, z = plan["n_items"], scipy.stats.norm.ppf([0.975, 0.8]).sum()
+    assert plan["smallest_difference"] == pytest.approx(z * np.sqrt(1 / (n + 1) / n))
+    assert plan["items_needed"] == np.ceil((z / 0.05) ** 2 / (n + 1))
+    assert plan["flags"].startswith("no observed variance of the difference: planned as if one more item")
 
 
 def test_clusters_count_as_in_comparisons(table):

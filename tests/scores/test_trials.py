@@ -42,12 +42,12 @@ def test_numbers_of_trials_may_differ():
 
 
 def test_intervals_are_of_items():
-    table = runs([0, 4, 4, 2, 1, 3])
+    table = runs([0, 4, 3, 2, 1, 2])
     found = pass_at_k(table, 1)
-    x = np.array([0, 4, 4, 2, 1, 3]) / 4
-    lower, upper = scipy.stats.t.interval(0.9, 5, x.mean(), scipy.stats.sem(x))
+    x = np.array([0, 4, 3, 2, 1, 2]) / 4
+    lower, upper = scipy.stats.t.interval(0.9, 4, x.mean(), scipy.stats.sem(x))
     found = pass_at_k(table, 1, level=0.9)
-    assert_allclose(found[["score_lower", "score_upper"]].to_numpy()[0], [max(lower, 0), min(upper, 1)])
+    assert_allclose(found[["score_lower", "score_upper"]].to_numpy()[0], [max(lower, 0), min(upper, 1)], rtol=1e-5)
 
 
 def test_what_is_refused():
@@ -83,5 +83,5 @@ def test_items_that_are_all_alike_have_a_flag():
     table = pd.DataFrame({"model": "a", "item": np.repeat(range(20), 2), "trial": [0, 1] * 20, "score": 1.0})
     row = pass_hat_k(table, 2).iloc[0]
     assert row["score"] == 1
-    assert np.isnan(row["score_lower"])
-    assert row["flags"] == "no observed variance: no interval"
+    assert row["score_lower"] == pytest.approx(0.025 ** (1 / 20))  # as of 20 right answers of 20
+    assert row["flags"] == "no observed variance"

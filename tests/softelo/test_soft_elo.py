@@ -380,7 +380,7 @@ def judged_prompts(seed):
 def test_errors_of_prompts_used_forty_times_are_the_spread_over_simulations():
     """Soft ratings also vary with the temperature, which resamples of a model's own battles hold fixed."""
     rated, fitted = {None: [], "prompt": []}, {None: [], "prompt": []}
-    n = 80
+    n = 50
     for seed in range(n):
         battles = judged_prompts(seed)
         for cluster, results in rated.items():

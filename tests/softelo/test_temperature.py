@@ -121,7 +121,7 @@ def test_verdicts_give_the_logit_of_the_agreement(data, judge, beta, n):
 
 
 def test_clusters_add_up_their_scores():
-    """The sandwich, battle by battle; unlabelled battles, ties and battles of weight 0 are in no cluster."""
+    """CR2, battle by battle; unlabelled battles, ties and battles of weight 0 are in no cluster."""
     rng = np.random.default_rng(4)
     d, y = rng.normal(0, 2, 600).round(1), rng.choice([0, 0.5, 1, np.nan], 600, p=[0.3, 0.1, 0.55, 0.05])
     weight, cluster, by = rng.choice([0.0, 1, 3], 600), rng.integers(70, size=600), rng.integers(2, size=600)
@@ -129,9 +129,12 @@ def test_clusters_add_up_their_scores():
     fit = fit_temperature(d, y, weight=weight, cluster=cluster)
     p = 1 / (1 + np.exp(-fit.beta * d))
     score = pd.Series(weight * d * (y - p))[used].groupby(cluster[used]).sum()
-    information = (weight * d**2 * p * (1 - p))[used].sum()
-    assert fit.standard_error == pytest.approx(np.sqrt((score**2).sum()) / information, rel=1e-9)
+    information = pd.Series(weight * d**2 * p * (1 - p))[used].groupby(cluster[used]).sum()
+    corrected = score / np.sqrt(1 - information / information.sum())
+    assert fit.standard_error == pytest.approx(np.sqrt((corrected**2).sum()) / information.sum(), rel=1e-9)
+    size = pd.Series(cluster[used]).value_counts()
     assert fit.n_clusters == len(score)
+    assert fit.n_effective_clusters == pytest.approx(size.sum() ** 2 / (size**2).sum())
     table = fit_temperatures(d, y, by, weight=weight, cluster=cluster)
     for k in (0, 1):
         own = by == k
@@ -147,6 +150,21 @@ def test_one_battle_a_cluster_is_the_plain_error(judged):
     plain, alone = fit_temperature(d, y), fit_temperature(d, y, cluster=names)
     assert (alone.beta, alone.standard_error) == (plain.beta, plain.standard_error)
     assert (plain.n_clusters, alone.n_clusters) == (None, plain.n_battles)
+
+
+def test_errors_of_unequal_clusters_are_the_spread_over_samples():
+    """One cluster holds two fifths of the battles, and clusters differ: 16 clusters, 400 samples."""
+    rng = np.random.default_rng(7)
+    cluster = np.r_[np.zeros(160, int), np.repeat(np.arange(1, 17), 15)]
+    d = rng.normal(0, 2, (400, 400))
+    lean = rng.normal(0, 0.8, (400, 17))[:, cluster]
+    y = rng.uniform(size=d.shape) < 1 / (1 + np.exp(-(0.6 * d + lean)))
+    fits = [fit_temperature(x, z, cluster=cluster) for x, z in zip(d, y, strict=True)]
+    beta, error = (np.array([getattr(fit, name) for fit in fits]) for name in ("beta", "standard_error"))
+    # The mean of 400 variances against the variance of 400 estimates, whose relative error is sqrt(2 / 400).
+    assert np.mean(error**2) == pytest.approx(beta.var(), rel=3 * np.sqrt(2 / 400))
+    assert fits[0].n_effective_clusters < 6
+    assert "17 clusters, of such unequal size that they are worth 5 equal ones" in fits[0].warnings[0]
 
 
 def test_few_clusters_and_missing_ones(judged):

@@ -90,3 +90,16 @@ def test_the_distribution_of_ranks_adds_up_to_the_shares_of_the_best_ranks(seed)
     at_most = [comparison.rank_at_most_share(draws, k) for k in range(1, 7)]
     np.testing.assert_allclose(found.cumsum(1), np.transpose(at_most), atol=1e-12)
     assert np.isnan(comparison.rank_distribution(np.full((3, 2), np.nan))).all()
+
+
+def test_bias_corrected_bounds_leave_out_nan_and_keep_infinite_draws():
+    draws = np.array([[1.0, 1.0, np.nan], [2.0, np.inf, np.nan], [3.0, np.inf, np.nan], [np.nan, -np.inf, np.nan]])
+    lower, upper = comparison.bias_corrected_bounds(draws, 0.5, np.array([2.0, 1.0, 1.0]))
+    # The first: the estimate is the median. The second: 1.5 of 4 draws are below it, so that both ends move down.
+    assert (lower[0], upper[0]) == pytest.approx((1.5, 2.5))
+    assert (lower[1], upper[1]) == (-np.inf, np.inf)
+    assert np.isnan([lower[2], upper[2]]).all()
+    plain = np.random.default_rng(0).normal(size=(999, 2))
+    median = np.median(plain, axis=0)
+    corrected, percentiles = comparison.bias_corrected_bounds(plain, 0.9, median), comparison.draw_bounds(plain, 0.9)
+    np.testing.assert_allclose(corrected, percentiles, atol=1e-12)

@@ -7,7 +7,7 @@ import pytest
 from results import HOSTILE, OBEYED, RESULTS
 
 import jaxeval
-from jaxeval.tables.shown import Html, Shown, View, settings_line
+from jaxeval.tables.shown import Answer, Html, Shown, settings_line
 from jaxeval.tables.table import Table
 from jaxeval.tables.text import text_width
 
@@ -112,7 +112,7 @@ def test_what_is_shown_takes_the_settings_in_words():
 def test_warnings_are_counted_in_the_repr_and_told_when_asked(capsys):
     class Two(Shown):
         def _shown(self):
-            return View("Two things", pd.DataFrame({"a": range(9)}), "seed 1", ["one\x1b", "two"])
+            return Answer("Two things", pd.DataFrame({"a": range(9)}), "seed 1", ["one\x1b", "two"])
 
     assert repr(Two()).splitlines()[-2:] == ["(4 more rows)", "2 warnings: see warnings"]
     Two().show(3)

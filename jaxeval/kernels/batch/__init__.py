@@ -18,7 +18,7 @@ from jaxeval.kernels.batch.contextual import (
 from jaxeval.kernels.batch.elementwise import elementwise
 from jaxeval.kernels.batch.folds import OwnResamples, fold_temperatures, hold_out, own_resamples, rate, temperatures
 from jaxeval.kernels.batch.item_response import ItemDraw, fit_item_response, refit_item_response
-from jaxeval.kernels.batch.items import Items, ItemTotals, delta_sums, draw_singles, evaluator_resamples, item_sums
+from jaxeval.kernels.batch.items import ItemTotals, delta_sums, evaluator_resamples
 from jaxeval.kernels.batch.misfit import Simulated, measure, refit_misfit
 from jaxeval.kernels.batch.references import (
     BudgetSums,
@@ -41,7 +41,6 @@ __all__ = [
     "Graph",
     "ItemDraw",
     "ItemTotals",
-    "Items",
     "OwnResamples",
     "Problem",
     "ReferenceProblem",
@@ -57,7 +56,6 @@ __all__ = [
     "delta_sums",
     "draw",
     "draw_contextual",
-    "draw_singles",
     "elementwise",
     "evaluator_resamples",
     "fit",
@@ -67,7 +65,6 @@ __all__ = [
     "fold_temperatures",
     "hold_out",
     "inverse_information",
-    "item_sums",
     "measure",
     "own_resamples",
     "rate",

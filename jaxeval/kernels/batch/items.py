@@ -8,60 +8,10 @@ import jax.numpy as jnp
 from jax import Array
 from jax.sharding import Mesh
 
-from jaxeval.kernels import rank_agreement, resample
+from jaxeval.kernels import rank_agreement
 from jaxeval.kernels.batch.chunks import Chunks, over_lanes
 from jaxeval.kernels.batch.programs import program
-from jaxeval.kernels.kinds import Float, Int32, Integer, Num, UInt8, UInt64
-
-
-class Items(NamedTuple):
-    """P sets of items to draw from, stacked."""
-
-    units: resample.Units | resample.Singles  # of one row, equal items together; or items one by one
-    row: Int32[Array, "... Q"] | None  # where items are drawn one by one, the row of columns of each
-    stream: UInt64[Array, "..."]
-
-
-@program("mesh")
-def item_sums(
-    items: Items, columns: tuple[Num[Array, "Q _"], ...], mesh: Mesh, seed: Integer[Array, ""], chunks: Chunks
-) -> Float[Array, "devices chunks R _"]:
-    """Sums over the items of resamples, whose slices are sets of items.
-
-    ``columns`` are (Q, K1), (Q, K2), ...: sums are in each one's precision, and the result
-    (devices, T, R, K1 + K2 + ...) in double.
-    """
-
-    def draw(items: Items, seed: Array, numbers: Array) -> Array:
-        units, stream = items.units, items.stream
-        if isinstance(units, resample.Singles):
-            return resample.singles(units, columns[0].shape[0], seed, stream, numbers)
-        return resample.multinomial(units, resample.Packing(None), seed, stream, numbers)[:, 0]
-
-    def chunk(items: Items, numbers: Array, columns: tuple[Array, ...], seed: Array) -> Array:
-        draws = draw(items, seed, numbers)
-        rows = [x if items.row is None else x[items.row] for x in columns]
-        sums = [jnp.matmul(draws.astype(x.dtype), x, precision="highest").astype(jnp.float64) for x in rows]
-        return jnp.concatenate(sums, axis=1)
-
-    return over_lanes(chunk, mesh, chunks, (columns, seed), items)
-
-
-@program("mesh", "width")
-def draw_singles(
-    singles: resample.Singles,
-    mesh: Mesh,
-    seed: Integer[Array, ""],
-    stream: Integer[Array, ""],
-    chunks: Chunks,
-    width: int,
-) -> UInt8[Array, "devices chunks R {width}"]:
-    """How often each of N things is in the resamples; slots beyond N hold 0."""
-
-    def chunk(numbers: Array, singles: resample.Singles, seed: Array, stream: Array) -> Array:
-        return resample.singles(singles, width, seed, stream, numbers)
-
-    return over_lanes(chunk, mesh, chunks, (singles, seed, stream))
+from jaxeval.kernels.kinds import Float, Num
 
 
 class ItemTotals(NamedTuple):

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import warnings
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial, update_wrapper
+from functools import partial, update_wrapper, wraps
 from inspect import BoundArguments, signature
+from pathlib import Path
+from threading import Lock
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import jax
 from jax.stages import Wrapped
 
+from jaxeval.errors import MemoryLimitError
+from jaxeval.wording import counted
+
 T = TypeVar("T")
+
+#: A process may hold so many mappings of memory (Linux only), and holds those of the other file, one a line. A compiled
+#: program takes about a hundred. Where none is left, XLA ends the process.
+_MOST_MAPS, _MAPS = Path("/proc/sys/vm/max_map_count"), Path("/proc/self/maps")
+_RECENT = 16  # programs that stay while there is room at all: a run that goes on would compile them again at once
 
 
 class Program(Generic[T]):
     """A function that `jax.jit` compiles for every shape of its arguments and every value of its static ones.
 
-    Whatever else a jitted function has, such as ``lower`` and ``trace``, it has too.
+    What is compiled for one shape can be freed alone. Whatever else a jitted function has, such as ``lower`` and
+    ``trace``, it has too.
     """
 
     def __init__(self, function: Callable[..., T], static_argnames: tuple[str, ...]) -> None:
@@ -28,31 +41,59 @@ class Program(Generic[T]):
 
     def __call__(self, *args: Any, **kwargs: Any) -> T:
         """Run it."""
-        if _store is None:
-            jitted: T = self.jitted(*args, **kwargs)
-            return jitted
-        bound = self.signature.bind(*args, **kwargs)
+        bound, store = self.signature.bind(*args, **kwargs), _store
         bound.apply_defaults()
-        found: T = _store.call(self, bound)
+        found: T = self._own(bound)(*args, **kwargs) if store is None else store.call(self, bound)
         return found
 
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """The results as shapes; a program that was called before is not traced again for them."""
+        bound = self.signature.bind(*args, **kwargs)
         if _store is None:
-            return self.jitted.eval_shape(*args, **kwargs)
-        bound = self.signature.bind(*args, **kwargs).arguments
-        others = {name: value for name, value in bound.items() if name not in self.static_argnames}
-        return jax.eval_shape(lambda others: self(**{**bound, **others}), others)
+            bound.apply_defaults()
+            return self._own(bound).eval_shape(*args, **kwargs)
+        given = bound.arguments
+        others = {name: value for name, value in given.items() if name not in self.static_argnames}
+        return jax.eval_shape(lambda others: self(**{**given, **others}), others)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.jitted, name)
 
+    def clear_cache(self) -> None:
+        """Free all that is compiled of it."""
+        _free([key for key in list(_compiled) if key[0] is self])
+        jitted: Any = self.jitted
+        jitted.clear_cache()
+
+    def _own(self, bound: BoundArguments) -> Any:
+        """The jitted function for arguments of these shapes and static values."""
+        static, others = self.split(bound)
+        leaves, tree = jax.tree.flatten(others)
+        return compiled((self, None, tuple(static.values()), tree, tuple(map(jax.typeof, leaves))), self._anew)
+
+    def split(self, bound: BoundArguments) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The static arguments, and the others."""
+        static = {name: bound.arguments[name] for name in self.static_argnames}
+        return static, {name: value for name, value in bound.arguments.items() if name not in static}
+
+    def _anew(self) -> Wrapped:
+        """A jitted function with a cache of its own: JAX keeps one for every function."""
+        function = self.__wrapped__
+
+        @wraps(function)
+        def one(*args: Any, **kwargs: Any) -> T:
+            found: T = function(*args, **kwargs)
+            return found
+
+        return jax.jit(one, static_argnames=self.static_argnames)
+
     def of_others(self, static: Mapping[str, Any]) -> Wrapped:
         """The jitted function of all arguments but the ``static`` ones, which are given."""
+        own = self._anew()
 
         def function(others: Mapping[str, Any]) -> T:
             bound = BoundArguments(self.signature, {**static, **others})
-            found: T = self.jitted(*bound.args, **bound.kwargs)
+            found: T = own(*bound.args, **bound.kwargs)
             return found
 
         return jitted(function, self.__name__)
@@ -78,6 +119,98 @@ class Store(Protocol):
 
 
 _store: Store | None = None
+#: What is compiled, by program, store, static values and types of the others; the least recently called first.
+Key = tuple[Any, ...]
+_compiled: OrderedDict[Key, Any] = OrderedDict()
+_lock = Lock()
+_told = False
+
+
+def compiled(key: Key, make: Callable[[], Wrapped]) -> Wrapped:
+    """The jitted function of this ``key``, which `free_programs` may free; it is made if there is none.
+
+    A key begins with the program and the store.
+
+    Raises:
+        MemoryLimitError: this process may hardly have more mappings of memory.
+    """
+    with _lock:
+        found: Wrapped | None = _compiled.get(key)
+        if found is not None:
+            _compiled.move_to_end(key)
+            return found
+    _make_room()
+    made = make()
+    with _lock:
+        kept: Wrapped = _compiled.setdefault(key, made)
+    return kept
+
+
+def free_programs() -> int:
+    """Free all that jaxeval has compiled in this process, and return how many programs that were.
+
+    A compiled program takes memory, and about a hundred of the 65,530 mappings of memory that Linux gives a process.
+    When half of them are taken, the programs of jaxeval that were called least recently are freed by themselves. Call
+    this to free all at once, as between parts of long work. What is needed again is compiled again, with the same
+    results. Programs of others, such as your own `jax.jit` functions, stay.
+
+    Examples:
+        >>> import jaxeval
+        >>> fit = jaxeval.fit_bradley_terry(jaxeval.simulate_battles(500, 4))
+        >>> jaxeval.free_programs() > 0
+        True
+        >>> jaxeval.free_programs()
+        0
+    """
+    return _free(list(_compiled))
+
+
+def _free(keys: list[Key]) -> int:
+    with _lock:
+        found = [one for key in keys if (one := _compiled.pop(key, None)) is not None]
+    for one in found:
+        one.clear_cache()
+    return len(found)
+
+
+def _make_room() -> None:
+    """Free the oldest programs where half of the mappings are taken, before another is compiled.
+
+    Raises:
+        MemoryLimitError: nine tenths are taken, and not by programs.
+    """
+    global _told
+    try:
+        most = int(_MOST_MAPS.read_text())
+    except (OSError, ValueError):  # not Linux
+        return
+    n_freed, taken = 0, _n_maps()
+    if taken <= most // 2:
+        return
+    while taken > most * 3 // 8 and len(_compiled) > (_RECENT if taken <= most * 9 // 10 else 0):
+        oldest = list(_compiled)[: max(1, (len(_compiled) - _RECENT) // 4)]
+        n_freed += _free(oldest)
+        taken = _n_maps()
+    if n_freed and not _told:
+        _told = True
+        warnings.warn(
+            f"this process held over half of the {most:,} mappings of memory that it may have, so that "
+            f"{counted(n_freed, 'compiled program')} of jaxeval, called least recently, had to go. "
+            "This is said once; whenever it comes to this again, the oldest go again. Results stay the same",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    if taken > most * 9 // 10:
+        raise MemoryLimitError(
+            f"this process holds {taken:,} mappings of memory, and {most:,} are the most: nothing more can be compiled "
+            "safely. The programs of jaxeval are freed already, and other code holds the rest: free what it has "
+            "compiled (jax.clear_caches()), start a new process, or raise the limit (sysctl vm.max_map_count)"
+        )
+
+
+def _n_maps() -> int:
+    with _MAPS.open("rb") as file:
+        return sum(part.count(b"\n") for part in iter(partial(file.read, 1 << 20), b""))
 
 
 @contextmanager
@@ -89,6 +222,7 @@ def kept_in(store: Store) -> Iterator[None]:
         yield
     finally:
         _store = before
+        _free([key for key in list(_compiled) if key[1] is store])
 
 
 def program(*static_argnames: str) -> Callable[[Callable[..., T]], Program[T]]:

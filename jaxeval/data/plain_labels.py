@@ -1,0 +1,227 @@
+"""Labels of judges and people where no models are named: which columns hold them, and what they say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_bool_dtype
+
+from jaxeval.arrays import Float
+from jaxeval.data.columns import as_frame, factorize_sorted, folded, require_column
+from jaxeval.data.label_scales import MOST_LABELS, LabelScale, read_scale
+from jaxeval.data.labelled_verdicts import LabelledVerdicts, most_frequent, refuse_columns_twice
+from jaxeval.data.labels import Labels
+from jaxeval.data.presentation_orders import ITEM, JUDGE, usual_column
+from jaxeval.errors import DataError
+from jaxeval.wording import counted, named
+
+_WORDS = re.compile(r"[\s_.-]+|(?<=[a-zA-Z])(?=\d)|(?<=[a-z])(?=[A-Z])")
+_ONE_PERSON = {"human", "humans", "annotator", "rater", "expert", "worker", "person", "labeller", "labeler", "crowd"}
+#: What several people say together, or a key.
+_TOGETHER = {"majority", "consensus", "adjudicated", "gold", "label", "truth", "key", "people"}
+_JUDGES = ("judge", "gpt", "claude", "gemini", "llama", "llm", "grader", "verdict", "prediction", "evaluator", "auto")
+#: Words by which two columns are the two orders of one judge.
+_ORDERS = (("orig", "swap"), ("original", "swapped"), ("ab", "ba"), ("a_first", "b_first"))
+_MODEL = ("model", "model_name", "system")
+_NO_LABELS = {*map(folded, (*ITEM, *_MODEL, *JUDGE, "id", "index", "row", "idx", "item_no", "sample", "run", "seed"))}
+
+
+def plain_labels(
+    verdicts: Any,
+    human: str | Sequence[str] | None,
+    judges: Sequence[str] | None,
+    labels: Labels | Literal["grades"] | None,
+    item: str | None,
+) -> LabelledVerdicts:
+    """Labels of judges and people without pairs of models; arguments as in `jaxeval.judge_agreement`.
+
+    Raises:
+        DataError: no columns of judges or of people are there, or their labels cannot be read.
+    """
+    frame = as_frame(verdicts).reset_index(drop=True)
+    if len(frame) == 0:
+        raise DataError("the table of verdicts has no rows")
+    human_columns, told = _people(frame, human)
+    judge_columns, found = _judges(frame, judges, human_columns)
+    told += found
+    refuse_columns_twice(judge_columns, "judge", "judges=, --judges")
+    refuse_columns_twice(human_columns, "rater", "human=, --human")
+    both = next((name for name in human_columns if name in judge_columns), None)
+    if both is not None:
+        raise DataError(
+            f"column {both!r} is named as a judge's verdicts and as human labels, so that it would agree with itself: "
+            "name other columns of labels (human=, --human), or of verdicts (judges=, --judges)"
+        )
+    for name in (*judge_columns, *human_columns):
+        require_column(frame, name)
+    scale, values, sentences = read_scale([frame[name] for name in (*judge_columns, *human_columns)], labels)
+    verdict, people = values[:, : len(judge_columns)], values[:, len(judge_columns) :]
+    names, verdict, orders = _in_orders(judge_columns, verdict, scale)
+    if scale.has_middle and not (verdict == 0.5).any() and not (people == 0.5).any():
+        scale = scale.without_middle()
+    item_column = usual_column(frame, item, ITEM)
+    model = usual_column(frame, None, _MODEL)
+    items = np.arange(len(frame)) if item_column is None else factorize_sorted(frame[item_column], item_column)[0]
+    models, of_model = pd.Index([]), None
+    if model is not None and scale.kind in ("answers", "grades"):
+        of_model, models = factorize_sorted(frame[model], model)
+    whole = LabelledVerdicts(
+        models=models, model_a=np.zeros(len(frame), np.intp), model_b=np.zeros(len(frame), np.intp), item=items,
+        judges=names, raters=human_columns if len(human_columns) > 1 else None, verdict=verdict, orders=orders,
+        human=people, confidence=np.full(verdict.shape, np.nan), longer=np.full(len(frame), np.nan),
+        notes=[*told, *sentences], scale=scale, answers_of=of_model,
+    )  # fmt: skip
+    column = usual_column(frame, None, JUDGE)
+    if column is not None and len(judge_columns) > 0:
+        whole = _by_judge(whole, frame, column, item_column)
+    if np.isnan(whole.verdict).all():
+        raise DataError("no row has a verdict of a judge")
+    return whole
+
+
+def _people(frame: pd.DataFrame, human: str | Sequence[str] | None) -> tuple[list[str], list[str]]:
+    """Columns of people's labels, and what is to be told of the choice."""
+    if human is not None:
+        return [human] if isinstance(human, str) else list(human), []
+    words = {str(name): {word.casefold() for word in _WORDS.split(str(name))} for name in frame.columns}
+    single = [name for name, own in words.items() if own & _ONE_PERSON and _few(frame[name])]
+    together = [name for name, own in words.items() if own & _TOGETHER and name not in single and _few(frame[name])]
+    numbered = [name for name in single if folded(name) not in ("human", "humans")]
+    chosen = numbered if len(numbered) > 1 else single or together[:1]
+    if not chosen:
+        raise DataError(
+            "no column of people's labels, such as 'human' or 'annotator_1': name it with human= (on the command line "
+            f"--human); the table's columns are {', '.join(map(repr, frame.columns))}"
+        )
+    left = [name for name in (*single, *together) if name not in chosen]
+    beside = f" ({named(left)} beside them not used)" if left else ""
+    return chosen, [f"people's labels in {named(chosen)}{beside}"]
+
+
+def _judges(frame: pd.DataFrame, judges: Sequence[str] | None, human: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Columns of judges' labels, and what is to be told of the choice."""
+    if judges is not None:
+        return list(judges), []
+    if "verdict" in frame:
+        return ["verdict"], []
+    known = set().union(*(_texts(frame[name]) for name in human))
+    flags = all(is_bool_dtype(frame[name]) for name in human)
+    people = {*_ONE_PERSON, *_TOGETHER}
+    alike = [
+        str(name)
+        for name in frame.columns
+        if name not in human
+        and folded(name) not in _NO_LABELS
+        and not {word.casefold() for word in _WORDS.split(str(name))} & people
+        and is_bool_dtype(frame[name]) == flags
+        and _few(frame[name])
+        and _texts(frame[name])
+        and (_texts(frame[name]) <= known or any(word in folded(name) for word in _JUDGES))
+    ]
+    chosen = [name for name in alike if any(word in folded(name) for word in _JUDGES)] or alike
+    if not chosen:
+        raise DataError(
+            f"no column of a judge's labels, with the labels that {named(list(human))} has: name it with judges= (on "
+            f"the command line --judges); the table's columns are {', '.join(map(repr, frame.columns))}"
+        )
+    return chosen, [f"judges in {named(chosen)}"]
+
+
+def _few(column: pd.Series) -> bool:
+    try:
+        return 0 < column.nunique() <= MOST_LABELS
+    except TypeError:  # lists
+        return False
+
+
+def _texts(column: pd.Series) -> set[str]:
+    return {str(value).strip().casefold().removesuffix(".0") for value in column.dropna().unique()}
+
+
+def _in_orders(judges: list[str], verdict: Float, scale: LabelScale) -> tuple[list[Any], Float, Float]:
+    """Judges whose two orders are in two columns as one judge: names, (N, J) verdicts and (N, J, 2) of both orders.
+
+    Different sides are a tie; a side and a tie give the side.
+    """
+    names, parts, orders = list[Any](), list[Float](), list[Float]()
+    done = set[str]()
+    for k, name in enumerate(judges):
+        if name in done:
+            continue
+        other = next((own for own in judges if _are_orders(name, own)), None) if scale.kind == "sides" else None
+        if other is None:
+            names.append(name)
+            parts.append(verdict[:, k])
+            orders.append(np.full((len(verdict), 2), np.nan))
+            continue
+        done.add(other)
+        both = verdict[:, [k, judges.index(other)]]
+        names.append(_base(name))
+        known = ~np.isnan(both).all(1)
+        parts.append(np.where(known, (1 + np.sign(np.nansum(both - 0.5, axis=1))) / 2, np.nan))
+        orders.append(both)
+    return names, np.column_stack(parts), np.stack(orders, axis=1)
+
+
+def _are_orders(name: str, other: str) -> bool:
+    return any(
+        name.casefold().endswith(one) and other.casefold().endswith(two) and name[: -len(one)] == other[: -len(two)]
+        for one, two in _ORDERS
+    )
+
+
+def _base(name: str) -> str:
+    one = next(one for one, _ in reversed(_ORDERS) if name.casefold().endswith(one))
+    return name[: -len(one)].rstrip("_-. ") or name
+
+
+def _by_judge(whole: LabelledVerdicts, frame: pd.DataFrame, column: str, item: str | None) -> LabelledVerdicts:
+    """Rows of one judge each as one row per item, with a column for each judge."""
+    if len(whole.judges) > 1:
+        raise DataError(
+            f"column {column!r} names judges, and there are several columns of verdicts ({named(whole.judges)}): name "
+            "one of them (judges=, --judges), or drop the column of judges"
+        )
+    number, names = factorize_sorted(frame[column], column)
+    if len(names) == 1:
+        return replace(whole, judges=list(names))
+    if item is None:
+        raise DataError(
+            "verdicts of several judges need a column of items (item=, --item), which says which verdicts are on one "
+            "item; or name a column of verdicts for each judge (judges=, --judges)"
+        )
+    model = np.zeros(len(frame), np.intp) if whole.answers_of is None else whole.answers_of
+    unit = pd.factorize(pd.Series(list(zip(whole.item, model, strict=True))))[0]
+    again = pd.Series(unit * len(names) + number).duplicated().to_numpy()
+    if again.any():
+        raise DataError(
+            f"{counted(again.sum(), 'row repeats', 'rows repeat')} a judge's verdict on an item (first in row "
+            f"{int(again.argmax())}; rows count from 0): name another column of items (item=, --item), or of judges "
+            "(--judge), in which prompts, samples or runs are told apart"
+        )
+    start = np.unique(unit, return_index=True)[1]
+    n = len(start)
+    verdict, orders = np.full((n, len(names)), np.nan), np.full((n, len(names), 2), np.nan)
+    verdict[unit, number], orders[unit, number] = whole.verdict[:, 0], whole.orders[:, 0]
+    return replace(
+        whole, judges=list(names), verdict=verdict, orders=orders, item=whole.item[start],
+        model_a=whole.model_a[start], model_b=whole.model_b[start], longer=whole.longer[start],
+        confidence=np.full(verdict.shape, np.nan), human=_labels_of_units(whole, unit, n),
+        answers_of=None if whole.answers_of is None else whole.answers_of[start],
+    )  # fmt: skip
+
+
+def _labels_of_units(whole: LabelledVerdicts, unit: Any, n: int) -> Float:
+    """(n, R) people's labels, which rows of several judges repeat."""
+    labels = np.full((n, whole.human.shape[1]), np.nan)
+    table = pd.DataFrame({"unit": unit, "slot": pd.Series(unit).groupby(unit).cumcount()})
+    for k in range(whole.human.shape[1]):
+        wide = np.full((n, int(table["slot"].max()) + 1), np.nan)
+        wide[table["unit"], table["slot"]] = whole.human[:, k]
+        labels[:, k] = most_frequent(wide, whole.scale)
+    return labels

@@ -1,0 +1,1 @@
+"""Estimators that anybody brings: a statistic of weighted rows, resampled, or with groups left out."""

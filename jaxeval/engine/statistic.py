@@ -1,0 +1,378 @@
+"""A function of weights and data that somebody brings: known again by what it computes, and checked before it runs."""
+
+from __future__ import annotations
+
+import dis
+import functools
+import hashlib
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+from jax import Array
+
+from jaxeval.arrays import Float
+from jaxeval.execution.precision import double_precision
+from jaxeval.kernels.batch.weighted import split
+from jaxeval.wording import counted, named
+
+#: What it takes: weights (N,), and data with N rows.
+Function = Callable[[Any, Any], Any]
+
+_PURE = "use jax.numpy (jnp) in place of numpy, jnp.where in place of if, and weights of 0 in place of rows left out"
+
+
+class Statistic:
+    """A function, as a compiled program knows it: equal to any other of the same code that refers to equal values.
+
+    So a function that is defined anew, as in a notebook, is not compiled anew; and one whose globals have changed is.
+    """
+
+    def __init__(self, function: Function) -> None:
+        if not callable(function):
+            raise TypeError(
+                f"statistic must be a function of weights and data, got {type(function).__name__}: pass the function "
+                "itself, as in draws_of(my_statistic, data)"
+            )
+        self.function = function
+        self.name = getattr(function, "__name__", type(function).__name__)
+        self.digest = _digest(_refers_to(function, set()))
+
+    def __call__(self, weights: Array, data: Any) -> Array:
+        """All of its numbers in a row."""
+        return _in_a_row(self.function(weights, data))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Statistic) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+
+class Derivative:
+    """The derivative of a statistic in the direction of the weight that is missing: of the rows that are left out."""
+
+    def __init__(self, statistic: Statistic) -> None:
+        self.statistic = statistic
+
+    def __call__(self, weights: Array, data: tuple[Array, Any]) -> Array:
+        """``data`` are the weights of all rows, and the statistic's own."""
+        full, own = data
+        slope: Array = jax.jvp(lambda w: self.statistic(w, own), (full,), (full - weights,))[1]
+        return slope
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Derivative) and self.statistic == other.statistic
+
+    def __hash__(self) -> int:
+        return hash(("derivative", self.statistic))
+
+
+class Studentised:
+    """A statistic, followed by its standard errors from the influence of every unit, by reverse differentiation."""
+
+    def __init__(self, statistic: Statistic) -> None:
+        self.statistic = statistic
+
+    def __call__(self, weights: Array, data: tuple[Array, Array, Any]) -> Array:
+        """``data`` are what a row weighs that is drawn once, the unit of each row, and the statistic's own."""
+        base, unit, own = data
+        slopes = jax.jacrev(lambda w: self.statistic(w, own))(weights)
+        n = len(unit)
+        drawn = jax.ops.segment_max(jnp.where(base > 0, weights / jnp.where(base > 0, base, 1.0), 0.0), unit, n)
+        influence = jax.ops.segment_sum((slopes * base).T, unit, n)
+        drawn = jnp.maximum(drawn, 0.0)[:, None]  # units without rows have none
+        mean = (drawn * influence).sum(0) / drawn.sum()
+        error = jnp.sqrt((drawn * (influence - mean) ** 2).sum(0))
+        return jnp.concatenate([self.statistic(weights, own), error])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Studentised) and self.statistic == other.statistic
+
+    def __hash__(self) -> int:
+        return hash(("studentised", self.statistic))
+
+
+def _in_a_row(found: Any) -> Array:
+    leaves = found.values() if isinstance(found, Mapping) else [found]
+    return jnp.concatenate([jnp.ravel(jnp.asarray(x)).astype(jnp.float64) for x in leaves])
+
+
+class Traced:
+    """What a statistic computes from N rows: shapes alone, as JAX traces it."""
+
+    def __init__(self, statistic: Statistic, weights: Any, data: Any) -> None:
+        """Trace it twice.
+
+        Raises:
+            ValueError: it cannot be traced, gives no numbers, or gives another computation the second time.
+        """
+        before = statistic.digest
+        (jaxpr, shapes), again = (_traced(statistic, weights, data) for _ in range(2))
+        if _digest(_refers_to(statistic.function, set())) != before:
+            raise ValueError(
+                f"{statistic.name} changes something outside of itself, such as a list or an array: a statistic may "
+                "only read what it is given, and return numbers"
+            )
+        if str(jaxpr) != str(again[0]) or _digest(jaxpr.consts) != _digest(again[0].consts):
+            raise ValueError(
+                f"{statistic.name} does not compute the same twice: it draws random numbers, or reads what changes "
+                "(a clock, a file); make such numbers once, before, and pass them within data"
+            )
+        self.shapes = shapes
+        with double_precision():
+            of_weights = split(statistic, weights, data)[2]
+        self.made = sum(x.size for x in _variables(of_weights.jaxpr))  # numbers that a lane makes
+
+    @property
+    def n_numbers(self) -> int:
+        """K: how many numbers it gives."""
+        return sum(int(np.prod(x.shape)) for x in jax.tree.leaves(self.shapes))
+
+    def names(self, given: Any, usual: pd.Index | None, name: str) -> pd.Index:
+        """The names of its numbers: those ``given``, or its keys, or the ``usual`` names of the data.
+
+        Raises:
+            ValueError: there are not as many names as numbers.
+        """
+        k = self.n_numbers
+        own = None if given is None else given if isinstance(given, pd.Index) else pd.Index(_listed(given))
+        if not isinstance(self.shapes, Mapping):
+            if own is None:
+                own = usual if usual is not None and len(usual) == k else pd.RangeIndex(k)
+                own = pd.Index([name]) if self.shapes.shape == () else own
+            _check_number(own, k, name)
+            return own
+        keys = [str(key) for key in self.shapes]
+        sizes = {int(np.prod(x.shape)) for x in self.shapes.values()}
+        if all(x.shape == () for x in self.shapes.values()):
+            own = pd.Index(keys) if own is None else own
+            _check_number(own, k, name)
+            return own
+        if len(sizes) > 1:
+            told = ", ".join(f"{key!r} has {int(np.prod(x.shape)):,}" for key, x in self.shapes.items())
+            raise ValueError(
+                f"{name} returns a dict whose entries have different numbers of values ({told}): let each entry have "
+                "one value for each name, or return one value in each"
+            )
+        if own is None:
+            own = usual if usual is not None and len(usual) in sizes else pd.RangeIndex(max(sizes))
+        _check_number(own, max(sizes), name)
+        return pd.MultiIndex.from_product([keys, own], names=["measure", own.name or "name"])
+
+
+def _check_number(names: pd.Index, k: int, statistic: str) -> None:
+    if len(names) != k:
+        raise ValueError(
+            f"{statistic} returns {counted(k, 'number')}, and there {'is' if len(names) == 1 else 'are'} "
+            f"{counted(len(names), 'name')}: give names= one name for each number"
+        )
+
+
+def _listed(names: Any) -> list[Any]:
+    if isinstance(names, str):
+        return [names]
+    try:
+        return list(names)
+    except TypeError:
+        raise TypeError(f"names must be a list of names, got {names!r}") from None
+
+
+def _traced(statistic: Statistic, weights: Any, data: Any) -> tuple[Any, Any]:
+    """The computation of ``statistic``, and the shapes of its results."""
+    try:
+        with double_precision():
+            return jax.make_jaxpr(lambda w, d: _checked_numbers(statistic, w, d), return_shape=True)(weights, data)
+    except _UnusableError as error:
+        raise ValueError(str(error)) from None
+    except Exception as error:  # whatever somebody's function raises
+        raise ValueError(_why(statistic, error, data)) from None
+
+
+def check_shapes(statistic: Statistic, n: int, weights: Any, data: Any) -> None:
+    """Check that a statistic of ``n`` rows can also be computed of more, such as ``weights`` has.
+
+    Raises:
+        ValueError: it cannot.
+    """
+    try:
+        with double_precision():
+            jax.eval_shape(statistic, weights, data)
+    except Exception as error:  # whatever somebody's function raises
+        where, said = _line_of(statistic, error), (str(error).splitlines() or [""])[0].rstrip(".")
+        raise ValueError(
+            f"{statistic.name} can be computed of the {counted(n, 'row')} of the data, but of no other number of rows"
+            f"{where}: {said}. It takes an array with a row for each, or their number, from outside: pass such an "
+            "array within data, and take weights.sum() for the number of rows"
+        ) from None
+
+
+class _UnusableError(Exception):
+    """What a statistic returned is of no use."""
+
+
+def _checked_numbers(statistic: Statistic, weights: Any, data: Any) -> Any:
+    found = statistic.function(weights, data)
+    parts = found.values() if isinstance(found, Mapping) else [found]
+    for part in parts:
+        is_array = isinstance(part, Array | np.ndarray | int | float | np.number)
+        if not is_array or jnp.iscomplexobj(part):
+            own = "complex numbers" if is_array else f"a {type(part).__name__}"
+            kind = f"a dict with {own}" if isinstance(found, Mapping) else own
+            raise _UnusableError(
+                f"{statistic.name} returns {kind}: a statistic returns an array of numbers, or a dict of them "
+                "(jnp.stack makes one array of several numbers)"
+            )
+    if sum(jnp.size(part) for part in parts) == 0:
+        raise _UnusableError(f"{statistic.name} returns no number")
+    return jax.tree.map(jnp.asarray, dict(found) if isinstance(found, Mapping) else found)
+
+
+def _why(statistic: Statistic, error: Exception, data: Any) -> str:
+    """What to change in a statistic that cannot be traced."""
+    where = _line_of(statistic, error)
+    said = (str(error).splitlines() or [""])[0].rstrip(".")
+    kinds = jax.errors
+    if isinstance(error, kinds.NonConcreteBooleanIndexError):
+        return (
+            f"{statistic.name} chooses rows by a condition{where}, so that the shape of its result would depend on the "
+            "weights: choose by jnp.where(condition, x, 0.0), or multiply the weights by the condition"
+        )
+    if isinstance(error, kinds.TracerArrayConversionError):
+        return f"{statistic.name} hands an array of JAX to NumPy or pandas{where}: {_PURE}"
+    if isinstance(error, kinds.ConcretizationTypeError | kinds.TracerIntegerConversionError):
+        return f"{statistic.name} asks for the value of a number that JAX has not computed yet{where}: {_PURE}"
+    if isinstance(error, kinds.UnexpectedTracerError):
+        return f"{statistic.name} uses a value that an earlier call left outside of it{where}: return all that it makes"
+    if isinstance(error, KeyError | TypeError) and ("string indexing" in said or isinstance(error, KeyError)):
+        have = (
+            f"the data have {named(list(data))}"
+            if isinstance(data, Mapping)
+            else (f"the data arrive as an array of shape {np.shape(data)}: pass dict(table) to take columns by name")
+        )
+        return f"{statistic.name} asks for what the data do not have{where}: {said}; {have}"
+    if isinstance(error, TypeError) and "positional argument" in said:
+        return f"{statistic.name} must take two arguments, the weights and the data: {said}"
+    if isinstance(error, AttributeError | TypeError) and "Tracer" in said:
+        return f"{statistic.name} uses an array of JAX as one of NumPy or pandas{where} ({said}): {_PURE}"
+    return f"{statistic.name} raises {type(error).__name__}{where}: {said}"
+
+
+def _line_of(statistic: Statistic, error: Exception) -> str:
+    """Where in somebody's file an error arose."""
+    code = getattr(_plain(statistic.function), "__code__", None)
+    frames = [own for own in traceback.extract_tb(error.__traceback__) if code and own.filename == code.co_filename]
+    if not frames:
+        return ""
+    line = f": {frames[-1].line}" if frames[-1].line else ""
+    return f" (line {frames[-1].lineno}{line})"
+
+
+def _variables(jaxpr: Any) -> Iterator[Any]:
+    """The arrays that a computation makes."""
+    for equation in jaxpr.eqns:
+        yield from (x.aval for x in equation.outvars if hasattr(x.aval, "size"))
+        for value in equation.params.values():
+            inner = getattr(value, "jaxpr", value)
+            if hasattr(inner, "eqns"):
+                yield from _variables(inner)
+
+
+def _plain(function: Any) -> Any:
+    """The Python function inside of a partial or a jitted one."""
+    while True:
+        inner = getattr(function, "__wrapped__", None) or (
+            function.func if isinstance(function, functools.partial) else None
+        )
+        if inner is None:
+            return getattr(function, "__func__", function)
+        function = inner
+
+
+def _refers_to(value: Any, seen: set[int]) -> Iterator[bytes]:
+    """What a value is made of: of a function its code and all that it refers to, of other objects their own bytes."""
+    if isinstance(value, functools.partial):
+        yield b"partial"
+        yield from _refers_to([value.func, list(value.args), dict(value.keywords)], seen)
+    elif hasattr(value, "__wrapped__") and callable(value):
+        yield from _refers_to(value.__wrapped__, seen)
+    elif hasattr(value, "__func__"):
+        yield from _refers_to(value.__func__, seen)
+        yield from _refers_to(value.__self__, seen)
+    elif isinstance(value, FunctionType):
+        yield f"function {value.__qualname__}".encode()
+        if id(value) in seen or value.__module__.split(".")[0] in ("jax", "numpy", "scipy", "jaxeval"):
+            return
+        seen.add(id(value))
+        yield from _of_code(value.__code__)
+        cells = (cell.cell_contents for cell in value.__closure__ or () if _is_filled(cell))
+        yield from _refers_to([value.__defaults__, value.__kwdefaults__, list(cells)], seen)
+        for name in sorted(_global_names(value.__code__)):
+            if name in value.__globals__:
+                yield name.encode()
+                yield from _refers_to(value.__globals__[name], seen)
+    elif isinstance(value, type | BuiltinFunctionType):
+        yield f"{value.__module__} {value.__qualname__}".encode()
+    elif isinstance(value, ModuleType):
+        yield f"module {value.__name__}".encode()
+    elif isinstance(value, Mapping):
+        yield f"mapping of {len(value)}".encode()
+        for key, own in value.items():
+            yield repr(key).encode()
+            yield from _refers_to(own, seen)
+    elif isinstance(value, list | tuple | set | frozenset):
+        yield f"{type(value).__name__} of {len(value)}".encode()
+        for own in value:
+            yield from _refers_to(own, seen)
+    elif isinstance(value, pd.DataFrame | pd.Series | pd.Index):
+        yield from (pd.util.hash_pandas_object(value).to_numpy().tobytes(), repr(value.shape).encode())
+    elif isinstance(value, np.ndarray | jax.Array) and not isinstance(value, jax.core.Tracer):
+        array = np.asarray(value)
+        yield f"{array.dtype} {array.shape}".encode()
+        yield repr(array.tolist()).encode() if array.dtype == object else np.ascontiguousarray(array).tobytes()
+    elif isinstance(value, str | bytes | int | float | complex | bool | type(None)):
+        yield repr(value).encode()
+    else:  # known by itself alone
+        yield f"{type(value).__qualname__} {id(value)}".encode()
+
+
+def _is_filled(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not cell
+    except ValueError:  # named before it has a value
+        return False
+
+
+def _of_code(code: CodeType) -> Iterator[bytes]:
+    yield code.co_code
+    yield repr((code.co_names, code.co_varnames, code.co_freevars)).encode()
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _of_code(constant)
+        else:
+            yield repr(constant).encode()
+
+
+def _global_names(code: CodeType) -> set[str]:
+    """The globals that code reads, and the functions within it."""
+    own = {step.argval for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    return own.union(*(_global_names(inner) for inner in code.co_consts if isinstance(inner, CodeType)))
+
+
+def _digest(parts: Any) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        piece = part if isinstance(part, bytes) else b"".join(_refers_to(part, set()))
+        digest.update(f"{len(piece)}:".encode() + piece)
+    return digest.hexdigest()
+
+
+def same_numbers(one: Float, other: Float) -> bool:
+    """Whether two sets of numbers are equal up to rounding, and missing in the same places."""
+    scale = np.nanmax(np.abs(np.where(np.isfinite(one), one, np.nan)), initial=0.0)
+    return bool(np.allclose(one, other, rtol=1e-6, atol=1e-9 * scale, equal_nan=True))

@@ -1,0 +1,272 @@
+"""How the rows of one slice are weighed in resamples, and what each unit is that is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import jax
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.arrays import Float, Int, as_leaf
+from jaxeval.data.battles import Battles
+from jaxeval.data.cells import Cells
+from jaxeval.data.features import design
+from jaxeval.engine.given import Given
+from jaxeval.errors import DataError
+from jaxeval.execution.shapes import UNIT_ROWS, Step, padded, padded_columns
+from jaxeval.kernels.batch.weighted import Factor, RowForm, Rows
+from jaxeval.kernels.resample import DrawScheme, Packing
+from jaxeval.ratings.drawn_votes import unit_members
+from jaxeval.ratings.options import BootstrapOptions
+from jaxeval.ratings.slices import make_slices
+from jaxeval.ratings.vote_groups import VoteGroups
+from jaxeval.resampling.draw import unit_draw
+from jaxeval.resampling.rows import (
+    drawn_numbers,
+    group_factor,
+    pattern_of,
+    slots_of_kinds,
+    slots_one_by_one,
+    stages_factor,
+    worth_merging,
+)
+from jaxeval.resampling.strata import checked_strata, small_strata_text, stratum_of_groups
+from jaxeval.resampling.units import pad, stream_number
+from jaxeval.statistics.clusters import effective_clusters, few_clusters_text, freedom_of
+
+#: Whether equal rows may be drawn together: a statistic to which a row of weight 2 is the row twice.
+RowKind = Literal["each", "interchangeable"]
+#: Columns of groups that are drawn: one; several in stages, outermost first; or a set of them, drawn side by side.
+Cluster = Any
+
+
+class Weighing(NamedTuple):
+    """The rows of one slice, N of them, with room for more, which weigh nothing."""
+
+    name: Hashable  # of the slice; None for the whole
+    rows: Rows
+    form: RowForm
+    data: Any  # what the statistic gets, in the order of the rows: a tree of arrays
+    n: int
+    full: Float  # (N,) weights in the data
+    base: Float  # (N,) weights of what is drawn once
+    unit: Int | None  # (N,) number of the unit that each row is drawn with; None where rows have two
+    copies: Int  # (U,) how many equal units each number stands for
+    stratum: Int | None  # (U,)
+    numbers: int  # random numbers of a lane
+    freedom: float | None  # degrees of freedom of the variance, where clusters are drawn
+    warnings: tuple[str, ...]
+
+    @property
+    def stacked(self) -> Rows:
+        """The rows as the one slice of a run."""
+        return jax.tree.map(lambda x: x[None], self.rows)
+
+    def filled(self, values: NDArray[Any]) -> NDArray[Any]:
+        """``values`` (n, ...) for all N rows: empty ones repeat the first, so that they hold what a row may hold."""
+        return np.concatenate([values, np.broadcast_to(values[:1], (len(self.full) - self.n, *values.shape[1:]))])
+
+
+class Columns(NamedTuple):
+    """The groups that are drawn, by name, and how."""
+
+    names: tuple[str, ...]
+    kind: Literal["rows", "clusters", "stages", "crossed"]
+    codes: tuple[NDArray[np.intp], ...]
+    levels: tuple[pd.Index, ...]
+
+    @classmethod
+    def of(cls, given: Given, cluster: Cluster) -> Columns:
+        """What ``cluster`` asks for.
+
+        Raises:
+            DataError: a column is not there, or has missing values.
+        """
+        if cluster is None:
+            return cls((), "rows", (), ())
+        is_list = isinstance(cluster, list | tuple | set | frozenset) and all(isinstance(x, str) for x in cluster)
+        chosen = list(cluster) if is_list else [cluster]
+        if isinstance(cluster, set | frozenset):
+            chosen = sorted(chosen)
+        if not chosen:
+            raise DataError("cluster= names no column; leave it out to draw rows one by one")
+        found = [given.groups(own, "cluster") for own in chosen]
+        kind: Any = "crossed" if isinstance(cluster, set | frozenset) else "stages"
+        names = tuple(own if isinstance(own, str) else "cluster" for own in chosen)
+        codes, levels = zip(*found, strict=True)
+        return cls(names, "clusters" if len(chosen) == 1 else kind, tuple(codes), tuple(levels))
+
+    def taken(self, rows: NDArray[np.intp]) -> Columns:
+        """Those of some rows, numbered anew."""
+        codes, levels = [], []
+        for own, level in zip(self.codes, self.levels, strict=True):
+            there, number = np.unique(own[rows], return_inverse=True)
+            codes.append(number)
+            levels.append(level[there])
+        return self._replace(codes=tuple(codes), levels=tuple(levels))
+
+
+def weighed_rows(
+    given: Given, columns: Columns, strata: NDArray[np.intp] | None, scheme: DrawScheme, alike: bool, *, label: str,
+    name: Hashable, strata_name: str = "strata",
+) -> Weighing:  # fmt: skip
+    """The rows of a table, drawn with ``scheme`` within ``strata`` (N,), under the random numbers of ``label``.
+
+    Raises:
+        DataError: a cluster lies in several strata.
+    """
+    strata = None if strata is None else checked_strata(strata)
+    if columns.kind == "rows":
+        return _alone(given, strata, scheme, alike, label, name)
+    of_groups = None
+    if strata is not None and columns.kind == "clusters":
+        of_groups = stratum_of_groups(strata, columns.codes[0], columns.levels[0], strata_name)
+    source, times = np.arange(given.n), np.ones(given.n, np.int64)
+    if alike:
+        joint = np.unique(np.stack(columns.codes), axis=1, return_inverse=True)[1].reshape(-1)
+        pattern = pattern_of(given.matrix, joint)
+        source, times = np.unique(pattern, return_index=True)[1], np.bincount(pattern)
+    if columns.kind == "stages":
+        made = [stages_factor([own[source] for own in columns.codes], label)]
+    else:
+        streams = [label] if len(columns.codes) == 1 else [f"{label}\x1f{own}" for own in columns.names]
+        made = [
+            group_factor(own[source], scheme, stream, of_groups)
+            for own, stream in zip(columns.codes, streams, strict=True)
+        ]
+    size = padded(len(source) + 1, Step.ITEMS)
+    factors = tuple(factor._replace(place=as_leaf(pad(place, (size,)), np.int32)) for factor, _, place in made)
+    base = pad(times.astype(float), (size,))
+    outer = columns.codes[0]
+    crossed = columns.kind == "crossed"
+    known = [own for own in map(freedom_of, columns.codes[: None if crossed else 1]) if own is not None]
+    warnings = [text for own in columns.codes[: None if crossed else 1] for text in _few(own)]
+    return Weighing(
+        name=name,
+        rows=Rows(factors, as_leaf(base, np.float64), as_leaf(base, np.float64)),
+        form=RowForm(scheme, tuple(width for _, width, _ in made)),
+        data=jax.tree.map(lambda x: x[source], given.arrays),
+        n=len(source),
+        full=base,
+        base=base,
+        unit=None if crossed else pad(outer[source], (size,)),
+        copies=np.ones(int(outer.max()) + 1, np.int64),
+        stratum=of_groups,
+        numbers=sum(drawn_numbers(factor) for factor in factors),
+        freedom=min(known) if known else None,
+        warnings=tuple(warnings + small_strata_text(None if of_groups is None else np.bincount(of_groups), "cluster")),
+    )
+
+
+def _few(cluster: NDArray[np.intp]) -> list[str]:
+    size = np.bincount(cluster)
+    return few_clusters_text(len(size), effective_clusters(size))
+
+
+def _alone(given: Given, strata: Int | None, scheme: DrawScheme, alike: bool, label: str, name: Hashable) -> Weighing:
+    """Rows drawn by themselves, in the order of their values; equal ones together if that is faster."""
+    pattern = pattern_of(given.matrix, strata)
+    merged = alike and worth_merging(pattern)
+    if scheme == DrawScheme.MULTINOMIAL:
+        slots = (slots_of_kinds if merged else slots_one_by_one)(pattern, strata)
+        source, times, size = slots.source, slots.times, slots.size
+        factor, width = Factor(slots.units, as_leaf(stream_number(label), np.uint64), None), slots.size
+    else:
+        order = np.unique(pattern, return_index=True)[1] if merged else np.argsort(pattern, kind="stable")
+        source, times = order, np.bincount(pattern) if merged else np.ones(given.n, np.int64)
+        of_kinds = None if strata is None else strata[source]
+        factor, width, place = group_factor(np.arange(len(source)), scheme, label, of_kinds, times)
+        size = padded(len(source) + 1, Step.ITEMS)
+        factor = factor._replace(place=as_leaf(pad(place, (size,)), np.int32))
+    there = pad(np.ones(len(source)), (size,))
+    full = pad(times.astype(float), (size,))
+    return Weighing(
+        name=name,
+        rows=Rows((factor,), as_leaf(there, np.float64), as_leaf(full, np.float64)),
+        form=RowForm(scheme, (width,)),
+        data=jax.tree.map(lambda x: x[source], given.arrays),
+        n=len(source),
+        full=full,
+        base=there,
+        unit=pad(np.arange(len(source)), (size,)),
+        copies=times,
+        stratum=None if strata is None else strata[source],
+        numbers=drawn_numbers(factor),
+        freedom=None,
+        warnings=tuple(small_strata_text(None if strata is None else np.bincount(strata), "row")),
+    )
+
+
+def weighed_battles(battles: Battles, options: Mapping[str, Any]) -> tuple[list[Weighing], list[str]]:
+    """The votes of every slice as `bootstrap` draws them, equal ones together; and the columns of the slices.
+
+    The statistic gets ``model_a`` and ``model_b``, numbers of the models of all battles, and ``target``, what side A
+    won. Weights of votes multiply what is drawn.
+
+    Raises:
+        DataError, ValueError: as `bootstrap`.
+    """
+    asked = BootstrapOptions(**options).checked(battles)
+    slices = make_slices(battles, design(battles, (), True), asked)
+    groups = slices.groups or [None]
+    made = [
+        _votes(battles.models, *board, drawn, asked.drawn, label, name)
+        for board, drawn, label, name in zip(slices.boards, slices.drawn, slices.labels, groups, strict=True)
+    ]
+    return made, slices.by
+
+
+def _votes(
+    all_models: pd.Index, models: pd.Index, cells: Cells, drawn: VoteGroups, scheme: DrawScheme, label: str,
+    name: Hashable,
+) -> Weighing:  # fmt: skip
+    members = unit_members(cells, drawn)
+    n_columns = padded_columns(members.units.shape[1])
+    draw = unit_draw(pad(members.units, (UNIT_ROWS, n_columns)), scheme, label, Packing(None), members.stratum)
+    column, row = np.divmod(members.unit, UNIT_ROWS)
+    size = padded(len(members.cell) + 1, Step.ITEMS)
+    weight = members.times * cells.weight[members.cell]
+    base, full = (pad(x, (size,)) for x in (weight, weight * members.units[row, column]))
+    place = row * n_columns + column
+    factor = Factor(draw.units, as_leaf(draw.stream, np.uint64), as_leaf(pad(place, (size,)), np.int32))
+    number, pair = all_models.get_indexer(models), cells.pair[members.cell]
+    used, unit = np.unique(place, return_inverse=True)
+    clusters = drawn.repeating
+    stratum = None if members.stratum is None else pad(members.stratum, (n_columns,))[used % n_columns]
+    return Weighing(
+        name=name,
+        rows=Rows((factor,), as_leaf(base, np.float64), as_leaf(full, np.float64)),
+        form=RowForm(scheme, (0,)),
+        data={
+            "model_a": number[cells.first[pair]],
+            "model_b": number[cells.second[pair]],
+            "target": cells.target[members.cell],
+        },
+        n=len(members.cell),
+        full=full,
+        base=base,
+        unit=pad(unit, (size,)),
+        copies=pad(members.units, (UNIT_ROWS, n_columns)).reshape(-1)[used],
+        stratum=stratum,
+        numbers=UNIT_ROWS * n_columns,
+        freedom=None if clusters is None else freedom_of(np.repeat(np.arange(len(clusters.size)), clusters.size)),
+        warnings=tuple(
+            [] if clusters is None else few_clusters_text(len(clusters.size), effective_clusters(clusters.size))
+        ),
+    )
+
+
+def sliced(given: Given, by: Sequence[Any]) -> list[tuple[Hashable, str, NDArray[np.intp]]]:
+    """The slices of columns: name, label of the random numbers, and rows of each."""
+    found = [given.groups(own, "by") for own in by]
+    joint = np.stack([codes for codes, _ in found])
+    keys, number = np.unique(joint, axis=1, return_inverse=True)
+    number = number.reshape(-1)
+    slices: list[tuple[Hashable, str, NDArray[np.intp]]] = []
+    for k, key in enumerate(keys.T):
+        parts = tuple(levels[code] for (_, levels), code in zip(found, key, strict=True))
+        slices.append((parts if len(by) > 1 else parts[0], "\x1f".join(map(str, parts)), np.flatnonzero(number == k)))
+    return slices

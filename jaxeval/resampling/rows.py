@@ -1,0 +1,175 @@
+"""Rows and how often a resample holds each: one by one, equal ones together, in clusters, in stages, within strata."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.arrays import Float, Int, as_leaf
+from jaxeval.execution.lanes import Task, device_mesh
+from jaxeval.execution.precision import double_precision
+from jaxeval.execution.shapes import Budget, Step, padded, padded_columns, padded_few
+from jaxeval.kernels.batch.programs import Program
+from jaxeval.kernels.batch.weighted import Factor, RowForm, Rows
+from jaxeval.kernels.nested_draws import Stages
+from jaxeval.kernels.resample import DrawScheme, Packing, Singles, Units
+from jaxeval.resampling.draw import unit_draw
+from jaxeval.resampling.units import make_singles, make_units, pad, shortfall_of, stacked, stream_number
+
+# Equal rows are drawn together if they are this many on average: drawing rows one by one is three times as fast.
+_ALIKE = 4
+
+
+class Slots(NamedTuple):
+    """The order in which rows are drawn, with room for more."""
+
+    units: Units | Singles
+    size: int  # slots
+    source: Int  # (n,) the row that each of the first slots stands for; further slots are empty
+    times: Int  # (n,) how many equal rows that is
+
+    def rows_of(self, values: NDArray[Any]) -> NDArray[Any]:
+        """``values`` (N, ...) of the rows in the order of the slots, 0 in empty ones."""
+        return pad(values[self.source], (self.size, *values.shape[1:]))
+
+
+def worth_merging(pattern: Int) -> bool:
+    """Whether rows of equal ``pattern`` (N,) are drawn together."""
+    return len(pattern) >= _ALIKE * (int(pattern.max(initial=-1)) + 1)
+
+
+def slots_one_by_one(pattern: Int, strata: Int | None = None, kept: NDArray[np.intp] | None = None) -> Slots:
+    """Rows drawn one by one, ordered by their strata and values: their own order does not matter.
+
+    ``kept`` are the rows that take part; all by default. The slots are those of all rows.
+    """
+    order = np.argsort(pattern, kind="stable")
+    if kept is not None:
+        among = np.zeros(len(order), bool)
+        among[kept] = True
+        order = order[among[order]]
+    size = padded(len(pattern) + 1, Step.ITEMS)
+    units = make_singles(len(order), size, None if strata is None else strata[order])
+    return Slots(units, size, order, np.ones(len(order), np.int64))
+
+
+def slots_of_kinds(pattern: Int, strata: Int | None = None, kept: NDArray[np.intp] | None = None) -> Slots:
+    """Equal rows drawn together: a slot for each ``pattern`` (N,) from 0 on, also where no row is ``kept``."""
+    first = np.unique(pattern, return_index=True)[1]
+    size = padded(len(first), Step.ITEMS)
+    count = np.bincount(pattern if kept is None else pattern[kept], minlength=size)
+    most = shortfall_of(np.array(padded(len(pattern), Step.ITEMS)))  # the largest of all row counts of this size
+    units = make_units(count[None], None if strata is None else strata[first], least_places=2 * int(most))
+    return Slots(units, size, first, count[: len(first)])
+
+
+def group_factor(
+    group: Int, scheme: DrawScheme, label: str, strata: Int | None = None, size: Int | None = None
+) -> tuple[Factor, int, Int]:
+    """Groups drawn whole, as rows of ``group`` (N,) from 0 on; the slots of groups; and the slot of each row.
+
+    Args:
+        group: of each row.
+        scheme: how they are drawn.
+        label: names the random numbers.
+        strata: (K,) of the groups: every resample holds as many of each as there are.
+        size: (K,) how many equal units a group stands for, of which each is drawn; 1 by default.
+    """
+    n = int(group.max()) + 1
+    order = np.arange(n) if strata is None else np.argsort(strata, kind="stable")
+    place = np.empty(n, np.int64)
+    place[order] = np.arange(n)
+    ordered = None if strata is None else strata[order]
+    stream = as_leaf(stream_number(label), np.uint64)
+    units: Any
+    if scheme == DrawScheme.MULTINOMIAL and size is None:
+        width = padded(n + 1, Step.ITEMS)
+        units = make_singles(n, width, ordered)
+    else:
+        width = padded_columns(n)
+        count = pad(np.ones(n, np.int64) if size is None else size[order], (width,))
+        units = unit_draw(count[None], scheme, label, Packing(None), ordered).units
+    return Factor(units, stream, None), width, place[group]
+
+
+def stages_factor(levels: Sequence[Int], label: str) -> tuple[Factor, int, Int]:
+    """Groups drawn in stages, from the outermost of ``levels`` (N,) to the innermost; as `group_factor`.
+
+    Groups of an inner level are told apart within those of the outer ones.
+    """
+    first, size, place = [], [], []
+    parent = np.zeros(len(levels[0]), np.int64)
+    n_parents = 1
+    for level in levels:
+        keys, own = np.unique(parent * (int(level.max()) + 1) + level, return_inverse=True)
+        of_parent = keys // (int(level.max()) + 1)
+        n_children = np.bincount(of_parent, minlength=n_parents)
+        room = padded_few(n_parents)
+        first.append(as_leaf(pad(np.cumsum(n_children) - n_children, (room,)), np.int32))
+        size.append(as_leaf(pad(n_children, (room,)), np.int32))
+        place.append(as_leaf(np.arange(padded_few(int(n_children.max()))), np.int32))
+        parent, n_parents = own, len(keys)
+    stages = Stages(tuple(first), tuple(size), tuple(place))
+    return Factor(stages, as_leaf(stream_number(label), np.uint64), None), padded(n_parents + 1, Step.ITEMS), parent
+
+
+def drawn_numbers(factor: Factor) -> int:
+    """How many random numbers a lane takes for a factor."""
+    if isinstance(factor.units, Stages):
+        return int(np.prod([len(place) for place in factor.units.place]))
+    return int(np.prod(factor.units.size.shape)) if isinstance(factor.units, Units) else 0
+
+
+def stacked_rows(slots: Sequence[Slots], streams: Sequence[int]) -> Rows:
+    """The rows of several sets, drawn each by itself."""
+    stream = as_leaf(streams, np.uint64)
+    return Rows((Factor(units=stacked([own.units for own in slots]), stream=stream, place=None),))
+
+
+def form_of(slots: Slots) -> RowForm:
+    """How `stacked_rows` are drawn."""
+    return RowForm(DrawScheme.MULTINOMIAL, (slots.size,))
+
+
+def lanes_task(
+    program: Program[Any], arrays: Mapping[str, Any], static: Mapping[str, Any], budget: Budget, *, entries: int,
+    lane_bytes: int, result_bytes: int,
+) -> Task:  # fmt: skip
+    """A program of `kernels.batch.weighted` as work for `LaneRun`.
+
+    Args:
+        program: what is run.
+        arrays: its arguments that are trees of arrays.
+        static: its other arguments, but the devices.
+        budget: of the lanes.
+        entries: numbers that a lane works on.
+        lane_bytes: that it takes.
+        result_bytes: that all results take.
+    """
+    with double_precision():
+        held = jax.device_put(dict(arrays))
+    size = sum(x.nbytes for x in jax.tree.leaves(held)) + result_bytes
+    order = list(program.signature.parameters)[:-1]  # the chunks come last, by position
+    given = {**static, **held, "mesh": device_mesh()}
+    return Task(partial(program, *(given[name] for name in order)), budget, entries, lane_bytes, size)
+
+
+def pattern_of(values: Float, strata: Int | None = None) -> Int:
+    """(N,) number of each row among the distinct rows, whose order depends on their strata and values alone."""
+    if strata is not None:
+        number, _ = pd.factorize(strata * len(values) + pattern_of(values), sort=True)
+        return number
+    if values.shape[1] > len(values):  # by the bytes of whole rows; adding 0 turns -0 into 0
+        rows = np.ascontiguousarray(values + 0.0).view(np.dtype((np.void, 8 * values.shape[1])))
+        return np.unique(rows.reshape(-1), return_inverse=True)[1].reshape(-1)
+    number = np.zeros(len(values), np.int64)
+    for column in values.T:
+        codes, levels = pd.factorize(column, sort=True, use_na_sentinel=False)
+        number, _ = pd.factorize(number * len(levels) + codes, sort=True)
+    return number

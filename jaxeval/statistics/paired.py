@@ -1,0 +1,89 @@
+"""Differences of two proportions: Tango's score interval and tests on the same items, and an exact test on any.
+
+Student's interval takes the variance of the differences at the data, which is 0 for equal answers and far too small for
+a few unlike ones. The score takes it at the difference that is asked about.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy
+
+from jaxeval.statistics.quantiles import normal_quantile
+
+
+def score_z(only_a: float, only_b: float, n: float, null: float) -> float:
+    """Tango's score of the difference ``null``: (b - c - n null) / its standard error there.
+
+    With b items that ``only_a`` has right, c that ``only_b`` has, of ``n``; the share q of the latter is estimated
+    under the null (Tango 1998, DOI 10.1002/(SICI)1097-0258(19980430)17:8<891::AID-SIM780>3.0.CO;2-B). The numbers need
+    not be whole: of dependent items they are effective ones.
+    """
+    linear = (2 * n - only_a + only_b) * null - only_a - only_b
+    q = (np.sqrt(max(linear**2 + 8 * n * only_b * null * (1 - null), 0.0)) - linear) / (4 * n)
+    variance = n * (2 * q + null * (1 - null))
+    apart = only_a - only_b - n * null
+    return float(apart / np.sqrt(variance)) if variance > 1e-12 else float(np.copysign(np.inf, apart) if apart else 0.0)
+
+
+def score_interval(only_a: float, only_b: float, n: float, level: float) -> tuple[float, float]:
+    """The differences that the score does not refuse at ``level``, two-sided; never empty, and within [-1, 1].
+
+    Examples:
+        >>> [round(end, 4) for end in score_interval(0, 0, 500, 0.95)]
+        [-0.0076, 0.0076]
+        >>> [round(end, 3) for end in score_interval(50, 0, 200, 0.95)]
+        [0.195, 0.314]
+    """
+    z, estimate = normal_quantile(level), (only_a - only_b) / n
+
+    def end(limit: float, side: int) -> float:
+        def beyond(null: float) -> float:
+            return side * score_z(only_a, only_b, n, null) + z
+
+        # The score of the limit itself may have no variance.
+        far = limit - side * 1e-9
+        if abs(estimate - far) < 1e-9 or beyond(far) > 0:
+            return limit
+        return float(scipy.optimize.brentq(beyond, estimate, far, xtol=1e-12))
+
+    return end(-1.0, -1), end(1.0, 1)
+
+
+def p_above(only_a: float, only_b: float, n: float, null: float) -> float:
+    """The p-value of the null that the difference is ``null`` or less, below 0.
+
+    It is that of the score, or that of a binomial c, as it is where a is never right alone, if that is larger: over all
+    shares of unlike answers no exact test has a smaller one.
+
+    Examples:
+        >>> f"{p_above(0, 0, 500, -0.02):.1g} {p_above(0, 1, 500, -0.02):.1g}"
+        '0.0007 0.002'
+    """
+    exact = scipy.special.bdtr(np.floor(only_b - only_a + 1e-9), max(round(n), 1), -null) if only_b >= only_a else 0.0
+    return float(max(scipy.special.ndtr(-score_z(only_a, only_b, n, null)), exact))
+
+
+def p_of_equal_shares(only_a: int, only_b: int, right_a: int, n_a: int, right_b: int, n_b: int) -> float:
+    """The exact two-sided p-value of the null that two models are right equally often, on items that one may lack.
+
+    Of the items that both have, a alone is right on ``only_a`` and b alone on ``only_b``; of the ``n_a`` and ``n_b``
+    that one of them has, they are right on ``right_a`` and ``right_b``. Given how many answers are right, the null
+    leaves to chance which model has them: a binomial number of the first kind (McNemar's test), a hypergeometric one of
+    the second (Fisher's). The statistic is their sum, on which alone the difference of the two scores depends.
+
+    Examples:
+        >>> round(p_of_equal_shares(5, 0, 0, 0, 0, 0), 4), round(p_of_equal_shares(0, 0, 1, 1, 15, 30), 4)
+        (0.0625, 1.0)
+    """
+    unlike, right, n = only_a + only_b, right_a + right_b, n_a + n_b
+    h = np.arange(max(0, right - n_b), min(right, n_a) + 1.0)
+    log = scipy.special.gammaln
+    chance = np.exp(
+        log(n_a + 1) + log(n_b + 1) + log(right + 1) + log(n - right + 1) - log(n + 1)
+        - log(h + 1) - log(n_a - h + 1) - log(right - h + 1) - log(n_b - right + h + 1)
+    )  # fmt: skip
+    left = only_a + right_a - h
+    at_most = np.where(left < 0, 0.0, scipy.special.bdtr(np.clip(left, 0, unlike), unlike, 0.5))
+    at_least = np.where(left > unlike, 0.0, scipy.special.bdtr(np.clip(unlike - left, 0, unlike), unlike, 0.5))
+    return float(min(1.0, 2 * min(chance @ at_most, chance @ at_least)))

@@ -1,0 +1,156 @@
+"""Files that real harnesses wrote, with models that answer at random: Inspect 0.3.285, lm-evaluation-harness 0.4.13."""
+
+import json
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from jaxeval import DataError, read_scores
+from jaxeval.cli.main import main
+
+LOGS = Path(__file__).with_name("logs")
+INSPECT, LM_EVAL = LOGS / "inspect", LOGS / "lm_eval"
+
+
+def said(*words):
+    found = CliRunner().invoke(main, [str(word) for word in words])
+    assert found.exit_code == 0, found.output
+    return found.output
+
+
+def means(scores):
+    return scores.means.iloc[:, 0].to_dict()
+
+
+class TestInspect:
+    def test_a_folder_of_logs(self):
+        found = read_scores(INSPECT)
+        assert means(found) == {"mockllm/large": pytest.approx(26 / 32), "mockllm/small": pytest.approx(13 / 32)}
+        assert (len(found.items), found.benchmark.names.tolist()) == (16, ["products", "sums"])
+        assert len(found.trials.score) == 64
+        assert found.notes == ()
+
+    def test_means_are_those_of_its_results(self):
+        """Accuracy by task, as Inspect itself states it in the header: both of the larger model."""
+        for path in INSPECT.iterdir():
+            with zipfile.ZipFile(path) as archive:
+                assert {entry.compress_type for entry in archive.infolist()} == {93}  # Zstandard
+        one = next(path for path in sorted(INSPECT.iterdir()) if "_sums_26V" in path.name)
+        assert means(read_scores(one)) == {"mockllm/large": 0.875}
+
+    def test_the_commands(self):
+        assert said("scores", INSPECT).startswith("mockllm/large is first with 0.812")
+        assert "mockllm/large is above mockllm/small: difference +0.406" in said(
+            "compare-scores", "mockllm/large", "mockllm/small", INSPECT
+        )
+        assert f"jaxeval scores {INSPECT}" in said(INSPECT)
+
+    def test_damage(self, tmp_path):
+        whole = next(iter(sorted(INSPECT.iterdir()))).read_bytes()
+        path, found = tmp_path / "log.eval", 0
+        good = means(read_scores(next(iter(sorted(INSPECT.iterdir())))))
+        for at in range(500, len(whole), len(whole) // 60):
+            path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :])
+            try:
+                assert means(read_scores(path)) == good  # where nothing is read
+            except DataError as error:
+                found += "log.eval" in str(error)
+        path.write_bytes(whole[:-3000])
+        with pytest.raises(DataError, match=r"log.eval"):
+            read_scores(path)
+        assert found > 3
+
+    def test_errors_and_stopped_runs_are_told(self, tmp_path):
+        log = {
+            "status": "cancelled",
+            "invalidated": True,
+            "eval": {"task": "t", "model": "m", "dataset": {"samples": 4}, "config": {"epochs": 1}},
+            "samples": [
+                {"id": 1, "epoch": 1, "scores": {"match": {"value": "C"}}},
+                {"id": 0, "epoch": 1, "scores": {"match": {"value": "I"}}},
+                {"id": 2, "epoch": 1, "scores": {}, "error": {"message": "?"}},
+                {"id": 3, "epoch": 1, "scores": None},
+            ],
+        }
+        path = tmp_path / "log.json"
+        path.write_text(json.dumps(log))
+        found = read_scores(path)
+        assert found.n_missing == 2
+        assert found.notes == (
+            "m, t: the evaluation did not finish (status 'cancelled', 4 of 4 samples)",
+            "m, t: 1 sample of 4 ended in an error and has no score",
+            "m, t: 1 sample of 4 has no score",
+            "m, t: the log is marked as invalidated",
+        )
+        assert "m, t: 1 sample of 4 ended in an error" in said("scores", path, "--missing", "available", "--full")
+        path.write_text(json.dumps({**log, "samples": log["samples"][2:]}))
+        with pytest.raises(DataError, match=r"no scores of samples \(status 'cancelled', 2 of 4 samples\)"):
+            read_scores(path)
+
+    def test_a_run_that_was_stopped_has_a_journal(self, tmp_path):
+        path = tmp_path / "log.eval"
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("_journal/start.json", json.dumps({"eval": {"task": "t", "model": "m"}}))
+            for k in (1, 2):
+                sample = {"id": k, "epoch": 1, "scores": {"match": {"value": "C"}}}
+                archive.writestr(f"_journal/summaries/{k}.json", json.dumps([sample]))
+        found = read_scores(path)
+        assert means(found) == {"m": 1.0}
+        assert found.notes == ("m, t: the evaluation did not finish (status 'started', 2 samples)",)
+
+    def test_a_scorer_of_several_values(self, tmp_path):
+        value = {"value": {"exact": 1, "partial": 0.5}}
+        log = {"eval": {"task": "t", "model": "m"}, "samples": [{"id": 1, "epoch": 1, "scores": {"own": value}}]}
+        path = tmp_path / "log.json"
+        path.write_text(json.dumps(log))
+        with pytest.raises(DataError, match=r"scores by own\.exact, own\.partial: name one scorer"):
+            read_scores(path)
+        assert means(read_scores(path, score="own.partial")) == {"m": 0.5}
+
+
+class TestLmEval:
+    def test_the_output_folder(self):
+        found = read_scores(LM_EVAL, score="acc")
+        assert means(found) == {"acme/m1": 0.25, "acme/m2": 0.4375}
+        assert found.benchmark.names.tolist() == ["colours", "numbers"]
+        assert found.notes == ()
+
+    def test_means_are_those_of_its_results(self):
+        for path in LM_EVAL.rglob("results_*.json"):
+            stated = json.loads(path.read_text())
+            scores = read_scores(path.parent, score="acc_norm").means.iloc[:, 0]
+            assert scores.index.tolist() == [stated["model_name"]]
+            both = [own["acc_norm,none"] for own in stated["results"].values()]
+            assert scores.iloc[0] == pytest.approx(sum(both) / 2)
+
+    def test_the_commands(self):
+        assert said("scores", LM_EVAL, "--score", "acc_norm,acc").startswith("acme/m1 is first with 0.375")
+        assert "acme/m2" in said("compare-scores", "acme/m2", "acme/m1", LM_EVAL, "--score", "acc")
+        assert f"jaxeval scores {LM_EVAL}" in said(LM_EVAL)
+
+    def test_a_task_without_samples_is_told(self, tmp_path):
+        shutil.copytree(LM_EVAL / "acme__m1", tmp_path / "out" / "acme__m1")
+        for path in (tmp_path / "out").rglob("samples_numbers*"):
+            path.unlink()
+        found = read_scores(tmp_path / "out", score="acc")
+        assert found.benchmark.names.tolist() == ["colours"]
+        assert found.notes == (
+            "acme/m1, numbers: no samples, only acc 0.125 (standard error 0.125), acc_norm 0.375 (standard error "
+            "0.183)",
+        )
+        for path in (tmp_path / "out").rglob("samples_*"):
+            path.unlink()
+        with pytest.raises(DataError, match=r"means of tasks and no samples \(acme/m1, colours.*--log_samples"):
+            read_scores(tmp_path / "out", score="acc")
+
+    def test_a_later_run_replaces_an_earlier_one(self, tmp_path):
+        shutil.copytree(LM_EVAL / "acme__m1", tmp_path / "acme__m1")
+        for path in (tmp_path / "acme__m1").glob("samples_*"):
+            later = path.with_name(path.name.replace("T17-17-47", "T18-17-47"))
+            later.write_text(path.read_text().replace('"acc": 0.0', '"acc": 1.0'))
+        found = read_scores(tmp_path, score="acc")
+        assert means(found) == {"acme/m1": 1.0}
+        assert found.notes[0].startswith("2 files of samples left out, as a later run")

@@ -1,0 +1,41 @@
+"""Every result says its answer in words, wherever it is shown; data have none."""
+
+import pytest
+from results import OBEYED, RESULTS
+
+import jaxeval
+from jaxeval.tables.shown import Result
+
+#: Data, and what only describes a part of a study.
+WITHOUT = {
+    "Battles", "DataReport", "Rankings", "RankingsReport", "JudgedBattles", "JudgedReport", "JudgeOutputs",
+    "OutputsReport", "JudgedAnswers", "AnswersReport", "AnchoredVerdicts", "ItemScores", "ModelScores",
+    "ConformalStudy", "Abstention", "RatingSystems",
+}  # fmt: skip
+#: Arrays of estimates say nothing; a single one does.
+ARRAYS = {"RoganGladen", "Allocation"}
+
+
+@pytest.mark.parametrize("name", [name for name in RESULTS if name not in WITHOUT | ARRAYS])
+def test_print_begins_with_the_answer(name):
+    result = RESULTS[name]()
+    assert isinstance(result, Result)
+    sentences = result.answer.sentences
+    assert sentences
+    assert all(sentence and not set(sentence) & set(OBEYED) and "\n" not in sentence for sentence in sentences)
+    if name not in ("Table", "JudgeReport"):  # a DataFrame, which prints as one, and a text
+        assert " ".join(str(result).split()).startswith(" ".join(sentences[0].split())[:70])
+    assert str(result.answer) == "\n".join(sentences)
+
+
+@pytest.mark.parametrize("name", sorted(WITHOUT))
+def test_data_have_no_answer(name):
+    assert not isinstance(RESULTS[name](), Result)
+
+
+def test_a_notebook_and_a_page_say_it(tmp_path):
+    found = RESULTS["Drift"]()
+    said = found.answer.sentences[0][:40]
+    assert said in found.styled()
+    jaxeval.page(found, tmp_path / "page.html")
+    assert said in (tmp_path / "page.html").read_text(encoding="utf-8")
