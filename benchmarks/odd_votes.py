@@ -25,11 +25,11 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 import jaxeval
+from jaxeval.audits.anytime import anytime_factor
 from jaxeval.data.battles import Battles
 from jaxeval.ratings.boards import fit_boards, inverse_information
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.ratings.options import FitOptions
-from jaxeval.statistics.confidence_sequences import anytime_factor
 from jaxeval.statistics.multiplicity import holm
 from jaxeval.statistics.quantiles import normal_quantile
 

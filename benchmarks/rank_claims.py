@@ -21,7 +21,7 @@ import pandas as pd
 from harness import asked_sizes, save
 
 import jaxeval
-from jaxeval.audits.replicated_boards import outcomes, simulated_counts
+from jaxeval.audits.simulated_boards import outcomes, simulated_counts
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.statistics.winner import zoom_radius
 

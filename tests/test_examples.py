@@ -18,10 +18,8 @@ MODULES = sorted(
 )
 #: Those whose examples compile programs that no others share, or take long in another way.
 SLOW = {
-    "jaxeval.audits.fewest_result",
     "jaxeval.audits.fewest_votes",
     "jaxeval.audits.goodness_of_fit",
-    "jaxeval.audits.goodness_result",
     "jaxeval.audits.replication",
     "jaxeval.ratings.board_comparison",
     "jaxeval.ratings.contextual_bootstrap",

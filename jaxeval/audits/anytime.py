@@ -8,15 +8,14 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+import scipy
 
 from jaxeval.arrays import Float
 from jaxeval.audits.audited import Audited
-from jaxeval.audits.findings import Finding, Severity
-from jaxeval.audits.parts import NotAnsweredError, PartResult
+from jaxeval.audits.parts import Finding, NotAnsweredError, PartResult, Severity
 from jaxeval.checks import checked_integer, checked_positive
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
-from jaxeval.statistics.confidence_sequences import anytime_factor
 from jaxeval.statistics.quantiles import checked_level, normal_quantile
 from jaxeval.tables.shown import Answer
 from jaxeval.wording import counted
@@ -153,3 +152,22 @@ def wider_at_all_looks(lower: Float, upper: Float, level: float) -> float:
     error = (upper - lower) / (2 * z)
     error = error[np.isfinite(error) & (error > 0)]
     return float(np.median(anytime_factor(error, TUNED_FOR, 1 - level)) / z) if len(error) else np.nan
+
+
+def anytime_factor(standard_error: Float, tuned_for: float, alpha: float) -> Float:
+    """Half-widths in standard errors, valid at all times with probability 1 - ``alpha``.
+
+    Args:
+        standard_error: now.
+        tuned_for: the standard error at which the interval is as narrow as it can be; chosen before looking.
+        alpha: the chance of missing the truth at any time.
+    """
+    with np.errstate(divide="ignore"):
+        u = _best_ratio(alpha) * (tuned_for / standard_error) ** 2
+        # An infinite standard error gives u = 0 and an infinite factor: there is no interval yet. So does one of 0.
+        return np.asarray(np.sqrt((1 + 1 / u) * np.log((1 + u) / alpha**2)))
+
+
+def _best_ratio(alpha: float) -> float:
+    """The u at which the factor is least: log((1 + u) / alpha^2) = u."""
+    return -1 - float(scipy.special.lambertw(-(alpha**2) / np.e, -1).real)

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Float
 from jaxeval.audits.audited import Audited
 from jaxeval.audits.change_points import StepTest, TimedVotes, fit_timed, step_test, timed_votes
-from jaxeval.audits.findings import Finding, Severity
-from jaxeval.audits.parts import PartResult, check_plain
+from jaxeval.audits.parts import Finding, PartResult, Severity, check_plain
 from jaxeval.audits.periods import Every, Periods, cut_periods, told_period, usual_period, vote_seconds
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles, as_battles

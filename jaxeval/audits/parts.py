@@ -3,17 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 import pandas as pd
 
 from jaxeval.audits.audited import Audited
-from jaxeval.audits.findings import Finding
 from jaxeval.errors import DataError
 from jaxeval.tables.shown import Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+class Severity(IntEnum):
+    """How much a finding takes away from what a reader believes of a leaderboard."""
+
+    REASSURING = 0
+    """The board passed a check that could have failed."""
+    NOTE = 1
+    """A reader should know it; no rank depends on it."""
+    CAUTION = 2
+    """Some of the board's statements are weaker than they look."""
+    SERIOUS = 3
+    """Some of the board's statements do not hold, or cannot be checked."""
+
+
+class Finding(NamedTuple):
+    """One sentence of an audit's verdict."""
+
+    part: str
+    """The part of the audit that found it, such as "fewest votes"."""
+    severity: Severity
+    text: str
+    """A whole sentence, which holds the number that it rests on."""
 
 
 class PartResult(Result):

@@ -9,13 +9,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data.cells import Cells, count_by
 from jaxeval.ratings.boards import Board
-from jaxeval.statistics.chance_sums import ChanceSums
+from jaxeval.statistics.multiplicity import holm
 
 #: Larger squares of standard scores count as 4. Odd groups must not hide behind a spread that they made themselves.
 _MOST_SQUARE = 4.0
@@ -27,6 +28,15 @@ _SQUARE_VARIANCE = 1.2326
 _ENOUGH_VARIANCE = 1.0
 _FEWEST_TO_TELL = 30
 _MOST_TASTE = 3.0
+_FEWEST_VOTERS = 50
+_FEWEST_MODELS = 3
+_SKEWNESS = np.sqrt(8)  # of a squared standard normal
+_HOUR = 3600
+_MOST_STEPS = 60
+_TOLERANCE = 1e-6  # of tilts, in standard deviations: the tail's relative error is about as large
+_FAR = 1.5
+_NEAR_MEAN = 1e-3  # standard deviations within which the formula is 0 / 0
+_MOST_EXPONENT = 600.0
 
 
 class GroupedVotes(NamedTuple):
@@ -222,3 +232,245 @@ def beside_coins(votes: GroupedVotes) -> tuple[Float, Float]:
     coins = ChanceSums(votes.group, np.full(len(gap), 0.5), gap, votes.times, votes.n_groups)
     observed, above = coins.total(gap * higher), np.ones(votes.n_groups, bool)
     return coins.tail(observed, ~above, whole=False), coins.tail(observed, above, whole=False)
+
+
+def divided_models(points: Points, which: Bool, taste: float, models: pd.Index) -> pd.DataFrame:
+    """A row for each model: by how many logits voters differ about it, and whether that is more than about others.
+
+    Accounts that vote for one model agree with each other, and so voters differ about this model, even with few votes
+    each. The squared excess of points, less its variance, over all voters of two votes or more measures how much.
+    Models are compared with the median model, so that the tastes that honest voters have about all models raise no
+    alarm.
+
+    Args:
+        points: of voters.
+        which: (G,) voters to look at.
+        taste: logits, see `Points.taste`.
+        models: (M,) names.
+
+    Returns:
+        Columns ``model, n_voters, taste_logit, z, p_value, p_adjusted`` (Holm) and ``lean``: "for" where the odd voters
+        favour the model, "against" where they do not. p is NaN for models about which fewer than 50 such voters say
+        much.
+    """
+    own = which[points.group] & (points.n >= 2)
+    model, m = points.model[own], len(models)
+
+    def total(values: np.ndarray) -> np.ndarray:
+        return np.bincount(model, values[own], m)
+
+    excess, variance = points.excess, points.variance
+    n_voters = np.bincount(model, minlength=m)
+    wide = variance + taste**2 * points.taste_variance
+    error = np.sqrt(np.maximum(points.fourth + 2 * wide**2, 1e-12))  # of the squared excess
+    # Voters with many votes weigh most, but a single one must not decide: no voter counts for more than one full term.
+    share = np.minimum(points.taste_variance / error, 1.0)
+    weight = np.maximum(total(share * points.taste_variance / error), 1e-300)
+    square = total(share * (excess**2 - variance) / error) / weight
+    squares = np.maximum(total(share**2), 1e-30)
+    spread = np.sqrt(squares) / weight
+    told = squares**2 / np.maximum(total(share**4), 1e-30) >= _FEWEST_VOTERS
+    usual = np.median(square[told]) if told.sum() >= _FEWEST_MODELS else np.nan
+    z = np.where(told, (square - usual) / spread, np.nan)
+    # Squares are skew: a gamma distribution of the skewness of their weighted sum.
+    shape = 4 / np.maximum(_SKEWNESS * total(share**3) / squares**1.5, 1e-6) ** 2
+    p = np.where(told, scipy.special.gammaincc(shape, np.maximum(shape + z * np.sqrt(shape), 0)), np.nan)
+    table = pd.DataFrame(
+        {
+            "model": models,
+            "n_voters": n_voters,
+            "taste_logit": np.where(told, np.sqrt(np.maximum(square, 0)), np.nan),
+            "z": z,
+            "p_value": p,
+            "p_adjusted": holm(p),
+            "lean": np.where(total(excess**3 - points.third) > 0, "for", "against"),
+        }
+    )
+    return table.sort_values("p_value", kind="stable", ignore_index=True)
+
+
+class Repeats(NamedTuple):
+    """Votes beyond the first of the same voter, pair and, where there are prompts, prompt."""
+
+    of_voter: Int  # (V,) such votes
+    of_row: Int  # (R,) such votes of each row
+    alike: float  # pairs of votes that are the same
+    alike_by_chance: float  # the same, if every voter's pairs of models were drawn as the board's are
+
+
+def repeats(voter: Int, cell: Int, cells: Cells, prompt: Int | None, times: Int | None, n_voters: int) -> Repeats:
+    """The repeats among rows of ``times`` votes each, with ``voter`` and ``prompt`` (R,), -1 for none, and ``cell``."""
+    times = np.ones(len(voter), np.int64) if times is None else times
+    own = voter >= 0 if prompt is None else (voter >= 0) & (prompt >= 0)
+    pair = cells.pair[cell]
+    keys = voter[own].astype(np.int64) * len(cells.first) + pair[own]
+    if prompt is not None:
+        keys = pd.factorize(keys)[0] * (int(prompt.max()) + 1) + prompt[own]
+    number, distinct = pd.factorize(keys)
+    total = count_by(number, times[own], len(distinct))
+    first = np.zeros(len(number), bool)
+    first[np.unique(number, return_index=True)[1]] = True
+    of_row = np.zeros(len(voter), np.int64)
+    of_row[own] = times[own] - first
+    size = count_by(voter[own], times[own], n_voters).astype(float)
+    share = np.bincount(pair[own], times[own]) / times[own].sum()
+    return Repeats(
+        of_voter=count_by(voter[own], of_row[own], n_voters),
+        of_row=of_row,
+        alike=float((total * (total - 1.0) / 2).sum()),
+        alike_by_chance=float((size * (size - 1) / 2).sum() * (share**2).sum()) if prompt is None else np.nan,
+    )
+
+
+def busiest_hours(voter: Int, seconds: Int, times: Int | None, n_voters: int) -> Float:
+    """(V,) the most votes that each voter cast within an hour."""
+    own = np.flatnonzero(voter >= 0)
+    moment = seconds[own] - seconds[own].min()
+    span = int(moment.max()) + _HOUR + 1
+    order = np.argsort(voter[own] * span + moment, kind="stable")
+    key = (voter[own] * span + moment)[order]
+    cast = np.concatenate([[0], np.cumsum(np.ones(len(own)) if times is None else times[own][order])])
+    within = cast[np.searchsorted(key, key + _HOUR)] - cast[np.arange(len(key))]
+    most = np.zeros(n_voters)
+    np.maximum.at(most, voter[own][order], within)
+    return most
+
+
+def with_count(cells: Cells, count: NDArray[np.int64]) -> Cells:
+    """The cells with another number of battles (C,); those without any are left out."""
+    left = count > 0
+    pairs, pair = np.unique(cells.pair[left], return_inverse=True)
+    return Cells(
+        first=cells.first[pairs],
+        second=cells.second[pairs],
+        pair=pair,
+        target=cells.target[left],
+        weight=cells.weight[left],
+        count=count[left],
+    )
+
+
+class ChanceSums(NamedTuple):
+    """G sums of independent terms: row r adds ``weight`` to the sum of its group with ``probability``, or else nothing.
+
+    A row stands for ``times`` such terms. Groups are numbers from 0 to G - 1.
+    """
+
+    group: NDArray[np.intp]  # (R,)
+    probability: Float  # (R,) strictly between 0 and 1
+    weight: Float  # (R,) 1 for whole numbers
+    times: Float  # (R,)
+    n_groups: int
+
+    def take(self, which: Bool) -> ChanceSums:
+        """The sums ``which`` (G,), numbered anew."""
+        own, number = which[self.group], np.cumsum(which) - 1
+        return ChanceSums(
+            group=number[self.group[own]],
+            probability=self.probability[own],
+            weight=self.weight[own],
+            times=self.times[own],
+            n_groups=int(which.sum()),
+        )
+
+    def total(self, values: Float) -> Float:
+        """(G,) sums of ``values`` (R,) over the terms of each group."""
+        return np.asarray(np.bincount(self.group, self.times * values, self.n_groups))
+
+    @property
+    def mean(self) -> Float:
+        """(G,) expected sums."""
+        return self.total(self.weight * self.probability)
+
+    @property
+    def variance(self) -> Float:
+        """(G,) variances of the sums."""
+        return self.total(self.weight**2 * self.probability * (1 - self.probability))
+
+    def tail(self, observed: Float, above: Bool, *, whole: bool) -> Float:
+        """(G,) probabilities of a sum of ``observed`` or more where ``above``, and of ``observed`` or less elsewhere.
+
+        ``whole``: all weights are 1, so that sums are whole numbers.
+        """
+        if whole:
+            upper = self._upper(observed + np.where(above, -0.5, 0.5), 1.0)
+            return np.where(above, upper, 1 - upper)
+        upper, (low, high) = self._upper(observed, 0.0), self._ends
+        # A smallest or largest sum has a probability of its own, which the formula for continuous sums leaves out.
+        lower = np.where(observed <= low, self._probability_of_end(above=False), 1 - upper)
+        return np.where(above, np.where(observed >= high, self._probability_of_end(above=True), upper), lower)
+
+    def p_values(self, observed: Float) -> Float:
+        """(G,) two-sided p-values of whole sums: twice the smaller tail.
+
+        Sums within 1.5 standard deviations take the normal approximation, which is good enough for p of .13 and more.
+        """
+        variance, mean = self.variance, self.mean
+        z = np.maximum(np.abs(observed - mean) - 0.5, 0) / np.sqrt(np.maximum(variance, 1e-300))
+        p = 2 * scipy.special.ndtr(-z)
+        far = z > _FAR
+        p[far] = 2 * self.take(far).tail(observed[far], (observed > mean)[far], whole=True)
+        return np.minimum(p, 1.0)
+
+    @property
+    def _ends(self) -> tuple[Float, Float]:
+        """(G,) the smallest and the largest sum, moved inwards by a margin for rounding."""
+        low, high = self.total(np.minimum(self.weight, 0)), self.total(np.maximum(self.weight, 0))
+        margin = 1e-9 * self.total(np.abs(self.weight))
+        return low + margin, high - margin
+
+    def _probability_of_end(self, *, above: bool) -> Float:
+        likely = np.where((self.weight > 0) == above, self.probability, 1 - self.probability)
+        return np.asarray(np.exp(self.total(np.log(np.where(self.weight == 0, 1.0, likely)))))
+
+    def _upper(self, value: Float, step: float) -> Float:
+        """(G,) probabilities of ``value`` or more, of sums whose values are ``step`` apart (0: continuous)."""
+        low, high = self._ends
+        inside = (value > low) & (value < high)
+        target = np.where(inside, value, self.mean)
+        s, logit = self._saddlepoint(target), scipy.special.logit(self.probability)
+        tilted = logit + s[self.group] * self.weight
+        expected = scipy.special.expit(tilted)
+        spread = np.sqrt(np.maximum(self.total(self.weight**2 * expected * (1 - expected)), 1e-190))
+        log_moment = self.total(np.logaddexp(0, tilted) - np.logaddexp(0, logit))
+        w = np.sign(s) * np.sqrt(np.maximum(2 * (s * target - log_moment), 0))
+        u = spread * (s if step == 0 else 2 / step * np.sinh(np.clip(s * step / 2, -_MOST_EXPONENT, _MOST_EXPONENT)))
+        skew = self.total(self.weight**3 * expected * (1 - expected) * (1 - 2 * expected)) / spread**3
+        near = np.abs(s) * spread < _NEAR_MEAN
+        w_, u_ = np.where(near, 1.0, w), np.where(near, 1.0, u)
+        density = np.exp(-(w_**2) / 2) / np.sqrt(2 * np.pi)
+        beyond = scipy.special.ndtr(-w_) - density * (1 / w_ - 1 / u_)
+        beyond = np.where(near, 0.5 - s * spread / np.sqrt(2 * np.pi) - skew / (6 * np.sqrt(2 * np.pi)), beyond)
+        bound = np.exp(-(w**2) / 2)  # Chernoff's, which always holds
+        beyond = np.clip(beyond, np.where(s < 0, 1 - bound, 0), np.where(s > 0, bound, 1))
+        return np.where(inside, beyond, np.where(value <= low, 1.0, 0.0))
+
+    def _saddlepoint(self, target: Float) -> Float:
+        """(G,) tilts under which the expected sums are ``target``.
+
+        They come from Newton's steps on the logit of the expected sum within its range. That logit is about linear in
+        the tilt; for equal terms it is linear, and the first step is exact. A step that would leave the bracket goes to
+        the middle of it.
+        """
+        logit = scipy.special.logit(self.probability)
+        least, most = self.total(np.minimum(self.weight, 0)), self.total(np.maximum(self.weight, 0))
+        varies = most > least
+        goal = np.log(np.where(varies, target - least, 1.0) / np.where(varies, most - target, 1.0))
+        s = np.zeros(self.n_groups)
+        low, high = np.full(self.n_groups, -np.inf), np.full(self.n_groups, np.inf)
+        for _ in range(_MOST_STEPS):
+            expected = scipy.special.expit(logit + s[self.group] * self.weight)
+            mean = self.total(self.weight * expected)
+            slope = self.total(self.weight**2 * expected * (1 - expected))
+            below, above = np.maximum(mean - least, 1e-290), np.maximum(most - mean, 1e-290)
+            step = (goal - np.log(below / above)) * below * above / np.maximum((most - least) * slope, 1e-290)
+            step = np.where(varies, step, 0.0)
+            low, high = np.where(step > 0, s, low), np.where(step < 0, s, high)
+            new = s + step
+            outside = ((new <= low) | (new >= high)) & np.isfinite(low) & np.isfinite(high)
+            new = np.where(outside, (np.where(outside, low, 0) + np.where(outside, high, 0)) / 2, new)
+            moved = np.abs(new - s) * np.sqrt(slope)
+            s = new
+            if moved.max(initial=0) < _TOLERANCE:
+                break
+        return s

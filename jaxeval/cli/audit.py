@@ -24,7 +24,7 @@ from jaxeval.data.remote_names import FileName
 from jaxeval.wording import competitor_settings
 
 if TYPE_CHECKING:
-    from jaxeval.audits.audit_result import Audit
+    from jaxeval.audits.audit import Audit
     from jaxeval.cli.screens import Screen
 
 

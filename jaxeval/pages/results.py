@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-from jaxeval.audits.audit_result import Audit
+from jaxeval.audits.audit import Audit
 from jaxeval.pages.values import free_id, number_of
 from jaxeval.tables.cells import as_numbers, cell_texts, find_intervals, with_index
 from jaxeval.tables.headings import heading

@@ -239,7 +239,9 @@ def test_the_arena_gives_its_known_answers(data):
     assert gaps["agreement"].is_monotonic_increasing
     assert gaps["n_battles"].sum() == 14_397
     assert found.sentences[-1].startswith("gpt4_0125 alone agrees with people more often than the panel does on the ")
-    assert found.sentences[0].startswith("Good enough? Not known: the panel of 3 judges (what most say) agrees with people on 80.2% [")
+    assert found.sentences[0].startswith(
+        "Good enough? Not known: the panel of 3 judges (what most say) agrees with people on 80.2% ["
+    )
 
 
 def test_three_raters_give_their_published_kappas(data):

@@ -9,9 +9,8 @@ from click.testing import CliRunner
 
 import jaxeval
 from jaxeval.audits import audit as module
-from jaxeval.audits.audit_result import Audit
-from jaxeval.audits.findings import Finding, Severity
-from jaxeval.audits.parts import Absent, NotAnsweredError, Part, PartResult
+from jaxeval.audits.audit import Audit
+from jaxeval.audits.parts import Absent, Finding, NotAnsweredError, Part, PartResult, Severity
 from jaxeval.cli.main import main
 from jaxeval.errors import DataError
 from jaxeval.tables.records import json_digest

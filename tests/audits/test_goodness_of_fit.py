@@ -9,11 +9,9 @@ import pytest
 import scipy
 
 import jaxeval
-from jaxeval.audits.chance import share_above
-from jaxeval.audits.findings import Severity
-from jaxeval.audits.multipliers import Multipliers
+from jaxeval.audits.chance import Multipliers, share_above
 from jaxeval.audits.pair_votes import pair_votes, responses, triads_of
-from jaxeval.audits.parts import NotAnsweredError
+from jaxeval.audits.parts import NotAnsweredError, Severity
 from jaxeval.audits.simulated_boards import refitted, simulated_boards
 from jaxeval.errors import DataError
 from jaxeval.execution.lanes import LaneRun

@@ -4,8 +4,7 @@ import pytest
 import scipy
 
 import jaxeval
-from jaxeval.audits.findings import Severity
-from jaxeval.audits.parts import NotAnsweredError
+from jaxeval.audits.parts import NotAnsweredError, Severity
 from jaxeval.audits.rank_evidence import _largest_normal
 from jaxeval.errors import DataError
 

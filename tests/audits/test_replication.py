@@ -4,8 +4,8 @@ import pytest
 
 import jaxeval
 from jaxeval.audits.parts import NotAnsweredError
-from jaxeval.audits.rank_claims import _NOISE, TrueBoard
-from jaxeval.audits.replicated_boards import (
+from jaxeval.audits.replication import _NOISE, TrueBoard
+from jaxeval.audits.simulated_boards import (
     expected_covariance,
     half_counts,
     outcomes,

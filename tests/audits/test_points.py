@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import twins
 
-from jaxeval.statistics.chance_sums import ChanceSums
+from jaxeval.audits.points import ChanceSums
 
 
 def every_value(probability):

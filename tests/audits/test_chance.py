@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import jaxeval
-from jaxeval.audits.multipliers import Multipliers
+from jaxeval.audits.chance import Multipliers
 from jaxeval.audits.pair_votes import pair_votes, responses, triads_of
 from jaxeval.ratings.boards import fit_boards
 from jaxeval.ratings.options import FitOptions

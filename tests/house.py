@@ -1,0 +1,92 @@
+"""Print how large the house is: lines, modules, types, and what one call of the command runs.
+
+python tests/house.py
+"""
+
+import ast
+import json
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+#: Follow one call of the command in a process of its own, and print the functions of the package that ran.
+TRACE = """
+import json, os, sys, threading
+from jaxeval.cli.main import main
+import jaxeval
+home, ran = os.path.dirname(jaxeval.__file__), set()
+
+def note(frame, event, _):
+    code = frame.f_code
+    if event == "call" and code.co_filename.startswith(home) and not code.co_name.startswith("<"):
+        ran.add((code.co_filename, code.co_qualname))
+
+threading.setprofile(note)
+sys.setprofile(note)
+try:
+    main.main(args=sys.argv[1:], standalone_mode=False)
+except SystemExit:
+    pass
+sys.setprofile(None)
+threading.setprofile(None)
+print("\\n" + json.dumps(sorted(ran)))
+"""
+
+
+def lines(folder: str, kind: str = "*.py") -> int:
+    """Count the lines of all Python files below a folder."""
+    return sum(len(file.read_text().splitlines()) for file in (ROOT / folder).rglob(kind))
+
+
+def with_one_importer(imports: dict[str, list], modules: frozenset[str]) -> list[str]:
+    """Name the modules that exactly one other module imports, also within functions."""
+    pairs = {(module, importer) for importer, names in imports.items() for module in names if module != importer}
+    count = Counter(module for module, _ in pairs)
+    return sorted(module for module in modules if count[module] == 1)
+
+
+def functions_run(arguments: list[str]) -> list[tuple[str, str]]:
+    """Return the file and the name of every function of the package that a call of the command runs."""
+    done = subprocess.run([sys.executable, "-c", TRACE, *arguments], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def run_for_votes() -> list[tuple[str, str]]:
+    """Return what `jaxeval leaderboard votes.parquet` runs, for simulated votes."""
+    from jaxeval import simulate_battles
+
+    with tempfile.TemporaryDirectory() as folder:
+        votes = Path(folder) / "votes.parquet"
+        simulate_battles(2_000, 8).to_pandas().to_parquet(votes)
+        return functions_run(["leaderboard", str(votes)])
+
+
+def measures() -> dict[str, tuple[object, object]]:
+    """Return what is measured, and the goal of each: a number or words."""
+    from test_layers import all_imports, modules, nodes
+
+    types = Counter(node.name for file in nodes().values() for node in file if isinstance(node, ast.ClassDef))
+    ran = run_for_votes()
+    return {
+        "lines of the package": (lines("jaxeval"), 50_000),
+        "modules": (len(modules()), 190),
+        "modules with one importer": (len(with_one_importer(all_imports(), modules())), 30),
+        "types": (types.total(), 230),
+        "names of types defined twice": (sum(count > 1 for count in types.values()), 0),
+        "files run by `leaderboard votes.parquet`": (len({file for file, _ in ran}), 70),
+        "functions run by it": (len(ran), 450),
+        "lines of tests": (lines("tests"), "fewer"),
+    }
+
+
+def main() -> None:
+    print(f"{'':42}{'now':>8}{'goal':>8}")
+    for name, (now, goal) in measures().items():
+        print(f"{name:42}{now:>8,}{goal if isinstance(goal, str) else f'{goal:,}':>8}")
+
+
+if __name__ == "__main__":
+    main()
