@@ -9,7 +9,7 @@ from jaxeval.audits.simulated_boards import (
     expected_covariance,
     half_counts,
     outcomes,
-    refitted,
+    refitted_boards,
     sandwiches,
     simulated_counts,
 )
@@ -33,7 +33,7 @@ def found(votes):
 
 def test_refits_are_those_of_the_board(fit):
     cells = fit._board.cells
-    ((board, *others),) = refitted(fit, cells, [cells.count] * 40, 40)
+    ((board, *others),) = refitted_boards(fit, cells, [cells.count] * 40, 40)
     np.testing.assert_allclose(board.theta, fit.strengths, atol=1e-9)
     own = next(sandwiches([board, *others]))
     np.testing.assert_allclose(fit.scale.covariance(own), fit.covariance, rtol=1e-6)
@@ -58,7 +58,7 @@ def test_simulated_votes_have_the_design_and_expect_what_the_fit_does(fit):
 def test_expected_covariance_is_that_of_simulated_boards(fit):
     own = outcomes(fit)
     counts = [simulated_counts(own, 0, number) for number in range(300)]
-    theta = np.stack([board.theta for some in refitted(fit, own.cells, counts, 300) for board in some])
+    theta = np.stack([board.theta for some in refitted_boards(fit, own.cells, counts, 300) for board in some])
     ratio = theta.var(0, ddof=1) / np.diag(expected_covariance(fit, own))
     assert np.abs(np.log(ratio)).max() < 4 * np.sqrt(2 / 300)
 
