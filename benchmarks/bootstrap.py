@@ -46,7 +46,7 @@ def drawn_tables(battles: jaxeval.Battles, numbers: range) -> list[np.ndarray]:
     tables = []
     for number in numbers:
         with double_precision():
-            n, wins = batch.draw(refits.problems, refits.form, np.uint64(0), 0, number)
+            n, wins = batch.draw(refits.problem, refits.form, np.uint64(0), 0, number)
         n, score = np.asarray(n), np.asarray(wins)
         won = np.floor(score)
         tied = np.round(2 * (score - won))

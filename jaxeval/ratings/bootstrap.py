@@ -7,26 +7,23 @@ what is drawn and how it is refitted; run by `LaneRun`; and returned as a `Boots
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from functools import partial
-from itertools import repeat
+from dataclasses import dataclass, replace
 from typing import Any, Unpack, overload
 
 import numpy as np
 
-from jaxeval.checks import check_room
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.features import FeatureLike, design
 from jaxeval.data.rankings import RankingCells, RankingRows, Rankings
+from jaxeval.data.report import DataReport
 from jaxeval.execution.lanes import LaneRun
 from jaxeval.execution.processes import together
-from jaxeval.execution.runs import Identity, RunOptions, of_run, open_run
+from jaxeval.execution.runs import of_run
 from jaxeval.execution.signatures import spelled_out
-from jaxeval.execution.threads import in_threads
 from jaxeval.ratings.bootstrap_result import Bootstrap, Bootstraps, bootstrap_result
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.ratings.contextual_boards import fit_slices
-from jaxeval.ratings.contextual_bootstrap import contextual_bootstrap
+from jaxeval.ratings.contextual_bootstrap import ContextualBootstrap, contextual_bootstrap
 from jaxeval.ratings.contextual_fit import ContextualFit, board_fit
 from jaxeval.ratings.contextual_refits import contextual_refits
 from jaxeval.ratings.dense_refits import dense_refits
@@ -34,8 +31,8 @@ from jaxeval.ratings.options import BootstrapArguments, BootstrapOptions, Scheme
 from jaxeval.ratings.plackett_luce import PlackettLuceFit, check_for_rankings, ranking_fit
 from jaxeval.ratings.ranking_boards import fit_ranking_board
 from jaxeval.ratings.ranking_refits import ranking_refits
-from jaxeval.ratings.refits import RESULT_BYTES, BoardRefits, Refitted, refit
-from jaxeval.ratings.slices import Slices, make_slices
+from jaxeval.ratings.refits import BoardRefits, Refitted, SliceBoards
+from jaxeval.ratings.slices import make_slices
 from jaxeval.ratings.sparse_boards import resolved
 from jaxeval.ratings.sparse_refits import sparse_refits
 
@@ -141,111 +138,115 @@ def bootstrap(
         if isinstance(battles, RankingRows):
             check_for_rankings(asked)
         slices = make_slices(battles, design(battles, asked.features, asked.normalize), asked)  # compressed
-        results = resampled(battles, slices, asked, of_run(options))  # fitted, posed, run and tabled
+        kind = RankingBoards if isinstance(battles, RankingRows) else VoteBoards
+        results = kind(slices, asked, battles.report).resampled(of_run(options))  # fitted, posed, run and tabled
         if slices.groups is None:
             return results[0]
         return Bootstraps(zip(slices.groups, results, strict=True), slices, asked)
 
 
-def resampled(battles: Battles, slices: Slices, options: BootstrapOptions, how: RunOptions) -> list[Bootstrap]:
-    """Every slice of ``battles`` fitted, and its resamples refitted, run as ``how`` says.
+@dataclass(frozen=True, eq=False)
+class VoteBoards(SliceBoards[BradleyTerryFit, Bootstrap]):
+    """Boards of battles: those on tables are fitted and refitted together."""
 
-    Raises:
-        MemoryLimitError, ProcessError, DataError: as `bootstrap`.
-    """
-    check_room(options.n_resamples, RESULT_BYTES * sum(len(models) for models, _ in slices.boards))
-    n_lanes = len(slices.boards) * options.n_resamples * (1 if options.ties == "half" else 2)
-    with open_run(partial(_identity, slices, options), n_lanes, "refitting resamples", **how) as run:
-        return _resampled(battles, slices, options, run)
+    report: DataReport
 
+    @property
+    def n_rounds(self) -> int:
+        """With a tie model, resamples are also refitted with ties as half a win."""
+        return 1 if self.options.ties == "half" else 2
 
-def _identity(slices: Slices, options: BootstrapOptions) -> Identity:
-    """What decides the draws; and, apart from it, what decides how many there are and how they are written."""
-    deciding, shown = options.identity(slices.covariates.names)
-    return Identity(
-        deciding, (slices.labels, slices.boards, slices.drawn, slices.covariates.matrix), shown, noun="battles"
-    )
+    def blocks(self) -> list[list[int]]:
+        """As a rule all slices, but a wide one goes alone.
 
+        Arrays hold a few (M, M) tables for every dense slice of a block, where M is that of the widest. If this would
+        exceed a gigabyte or two, the slices go into several blocks, wide ones together.
+        """
+        n_models = [len(models) for models, _ in self.slices.boards]
+        if self.options.contextual:
+            return [list(range(len(n_models)))]
+        is_sparse = [resolved(self.options.method, m) == "sparse" for m in n_models]
+        alone = [[s] for s, sparse in enumerate(is_sparse) if sparse]
+        blocks: list[list[int]] = []
+        for s in np.argsort(-np.asarray(n_models), kind="stable").tolist():
+            if is_sparse[s]:
+                continue
+            if blocks and (len(blocks[-1]) + 1) * n_models[blocks[-1][0]] ** 2 <= _TABLE_ENTRIES:
+                blocks[-1].append(s)
+            else:
+                blocks.append([s])
+        return [*alone, *map(sorted, blocks)]
 
-def _resampled(battles: Battles, slices: Slices, options: BootstrapOptions, run: LaneRun) -> list[Bootstrap]:
-    """Every slice fitted, and its resamples refitted."""
-    results: dict[int, Bootstrap] = {}
-    for block in _blocks([len(models) for models, _ in slices.boards], options):
-        fits = dict(zip(block, _fits(battles, slices, block, options), strict=True))
-        halves: Sequence[Bootstrap | None] = [None] * len(slices.boards)
-        if options.ties != "half":  # the scale of expected scores, beside that of the tie model
-            halves = _resampled(battles, slices, replace(options, ties="half", method="dense"), run)
-        for section, members, problem in _problems(slices, fits, options):
-            refits = refit(problem, run, section, [len(slices.boards[s][0]) for s in members])
-            del problem  # its tables make room for the draws
-            own = [fits[s] for s in members], refits, [halves[s] for s in members], repeat(options)
-            results |= zip(members, in_threads(_result, *own), strict=True)
-    return [results[s] for s in range(len(results))]
+    def fit(self, s: int) -> BradleyTerryFit:
+        """Alone."""
+        return self.fits([s])[s]
 
+    def refits(self, s: int, fit: BradleyTerryFit) -> BoardRefits | None:
+        """Alone."""
+        return next(self.problems({s: fit}))[2]
 
-def _result(fit: BradleyTerryFit, refitted: Refitted, half: Bootstrap | None, options: BootstrapOptions) -> Bootstrap:
-    if isinstance(fit, ContextualFit):
-        return contextual_bootstrap(fit, refitted, options, half)
-    return bootstrap_result(Bootstrap, fit, refitted, options)
-
-
-def _fits(battles: Battles, slices: Slices, block: Sequence[int], options: BootstrapOptions) -> list[BradleyTerryFit]:
-    """The full-data fits of the slices of a ``block``."""
-    fits: list[BradleyTerryFit] = []
-    if isinstance(battles, RankingRows):
-        for s in block:
-            models, cells = slices.boards[s]
-            assert isinstance(cells, RankingCells)
+    def fits(self, block: Sequence[int]) -> dict[int, BradleyTerryFit]:
+        """In one batched call."""
+        slices, options, fits = self.slices, self.options, {}
+        boards = [slices.boards[s] for s in block]
+        fitted = fit_slices(boards, slices.covariates, options, strict=slices.groups is None)
+        for s, board in zip(block, fitted, strict=True):
             with slices.naming(s):
-                own = fit_ranking_board(models, cells, options)
-                fits.append(ranking_fit(own, slices.drawn[s], battles.report, options))
+                fits[s] = board_fit(board, slices.drawn[s], self.report, options)
         return fits
-    boards = [slices.boards[s] for s in block]
-    fitted = fit_slices(boards, slices.covariates, options, strict=slices.groups is None)
-    for s, board in zip(block, fitted, strict=True):
-        with slices.naming(s):
-            fits.append(board_fit(board, slices.drawn[s], battles.report, options))
-    return fits
+
+    def problems(self, fits: dict[int, BradleyTerryFit]) -> Iterator[tuple[str, list[int], BoardRefits | None]]:
+        """Those on tables are one problem."""
+        labels, drawn, options = self.slices.labels, self.slices.drawn, self.options
+        dense = [s for s, fit in fits.items() if not isinstance(fit, ContextualFit) and fit._board.graph is None]
+        for s, fit in fits.items():
+            if isinstance(fit, ContextualFit):
+                section = f"slice-{s}" if options.ties == "half" else f"{options.ties}-slice-{s}"
+                yield section, [s], contextual_refits(fit._contextual, labels[s], drawn[s], options)
+            elif s not in dense:
+                yield f"slice-{s}", [s], sparse_refits(fit._board, labels[s], drawn[s], options)
+        if dense:
+            boards = [fits[s]._board for s in dense]
+            of_dense = [labels[s] for s in dense], [drawn[s] for s in dense]
+            yield f"slices-{dense[0]}", dense, dense_refits(boards, *of_dense, options)
+
+    def result(self, fit: BradleyTerryFit, refitted: Refitted | None) -> Bootstrap:
+        """The draws of one slice."""
+        assert refitted is not None
+        if isinstance(fit, ContextualFit):
+            return contextual_bootstrap(fit, refitted, self.options)
+        return bootstrap_result(Bootstrap, fit, refitted, self.options)
+
+    def resampled_in(self, run: LaneRun) -> list[Bootstrap]:
+        """With a tie model, beside the same draws on the scale of expected scores."""
+        results = super().resampled_in(run)
+        if self.options.ties == "half":
+            return results
+        halves = replace(self, options=replace(self.options, ties="half", method="dense")).resampled_in(run)
+        return [
+            board.beside_expected_score(half) if isinstance(board, ContextualBootstrap) else board
+            for board, half in zip(results, halves, strict=True)
+        ]
 
 
-def _problems(
-    slices: Slices, fits: dict[int, BradleyTerryFit], options: BootstrapOptions
-) -> Iterator[tuple[str, list[int], BoardRefits]]:
-    """The problems of a block, whose resamples are drawn and refitted: name in a checkpoint, slices, `Problem`."""
-    labels, drawn = slices.labels, slices.drawn
-    dense = []
-    for s, fit in fits.items():
-        if isinstance(fit, PlackettLuceFit):
-            yield f"slice-{s}", [s], ranking_refits(fit._rankings, labels[s], drawn[s], options)
-        elif isinstance(fit, ContextualFit):
-            section = f"slice-{s}" if options.ties == "half" else f"{options.ties}-slice-{s}"
-            yield section, [s], contextual_refits(fit._contextual, labels[s], drawn[s], options)
-        elif fit._board.graph is not None:
-            yield f"slice-{s}", [s], sparse_refits(fit._board, labels[s], drawn[s], options)
-        else:
-            dense.append(s)
-    if dense:
-        boards = [fits[s]._board for s in dense]
-        of_dense = [labels[s] for s in dense], [drawn[s] for s in dense]
-        yield f"slices-{dense[0]}", dense, dense_refits(boards, *of_dense, options)
+@dataclass(frozen=True, eq=False)
+class RankingBoards(SliceBoards[PlackettLuceFit, Bootstrap]):
+    """Boards of rankings."""
 
+    report: DataReport
 
-def _blocks(n_models: Sequence[int], options: BootstrapOptions) -> list[list[int]]:
-    """Slices that share a batched call: as a rule all of them, but a wide one goes alone.
+    def fit(self, s: int) -> PlackettLuceFit:
+        """The fit of the choices that rankings are made of."""
+        models, cells = self.slices.boards[s]
+        assert isinstance(cells, RankingCells)
+        own = fit_ranking_board(models, cells, self.options)
+        return ranking_fit(own, self.slices.drawn[s], self.report, self.options)
 
-    Arrays hold a few (M, M) tables for every dense slice of a block, where M is that of the widest. If this would
-    exceed a gigabyte or two, the slices go into several blocks, wide ones together.
-    """
-    if options.contextual:
-        return [list(range(len(n_models)))]
-    is_sparse = [resolved(options.method, m) == "sparse" for m in n_models]
-    alone = [[s] for s, sparse in enumerate(is_sparse) if sparse]
-    blocks: list[list[int]] = []
-    for s in np.argsort(-np.asarray(n_models), kind="stable").tolist():
-        if is_sparse[s]:
-            continue
-        if blocks and (len(blocks[-1]) + 1) * n_models[blocks[-1][0]] ** 2 <= _TABLE_ENTRIES:
-            blocks[-1].append(s)
-        else:
-            blocks.append([s])
-    return [*alone, *map(sorted, blocks)]
+    def refits(self, s: int, fit: PlackettLuceFit) -> BoardRefits:
+        """Rankings are drawn, or clusters of them."""
+        return ranking_refits(fit._rankings, self.slices.labels[s], self.slices.drawn[s], self.options)
+
+    def result(self, fit: PlackettLuceFit, refitted: Refitted | None) -> Bootstrap:
+        """The draws of one slice."""
+        assert refitted is not None
+        return bootstrap_result(Bootstrap, fit, refitted, self.options)

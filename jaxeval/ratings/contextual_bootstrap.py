@@ -58,6 +58,11 @@ class ContextualBootstrap(Bootstrap):
         half = self._draws_of_context.ties_as_half
         return self if half is None else half
 
+    def beside_expected_score(self, half: Bootstrap) -> ContextualBootstrap:
+        """The same with ``half``, the resamples refitted with ties as half a win."""
+        fit = replace(self.fit, _ties_as_half=half.fit)
+        return replace(self, fit=fit, _context=self._draws_of_context._replace(ties_as_half=half))
+
     @property
     def warnings(self) -> list[str]:
         """What the data or the computation leave open, in words."""
@@ -123,14 +128,10 @@ class ContextualBootstrap(Bootstrap):
         return pd.DataFrame({"probability": point, "lower": lower, "upper": upper}, pd.Index(draws, name="outcome"))
 
 
-def contextual_bootstrap(
-    fit: ContextualFit, refitted: Refitted, options: BootstrapOptions, ties_as_half: Bootstrap | None
-) -> ContextualBootstrap:
-    """The draws of one slice; with a tie model also the draws with ties as half a win."""
-    if ties_as_half is not None:
-        fit = replace(fit, _ties_as_half=ties_as_half.fit)
+def contextual_bootstrap(fit: ContextualFit, refitted: Refitted, options: BootstrapOptions) -> ContextualBootstrap:
+    """The draws of one slice."""
     fitted = fit._contextual
     kept = np.where(refitted.converged[:, None], refitted.parameters, np.nan)
     coefficients = unit_coefficients(kept[:, kept.shape[1] - 1 - fitted.n_features : -1], fitted)
-    context = ContextDraws(coefficients, tie_parameters(kept[:, -1], fitted), ties_as_half)
+    context = ContextDraws(coefficients, tie_parameters(kept[:, -1], fitted), None)
     return bootstrap_result(ContextualBootstrap, fit, refitted, options, context)

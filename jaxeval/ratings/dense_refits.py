@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import repeat
 
 import numpy as np
@@ -11,7 +10,6 @@ from jax import Array
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Float, as_leaf
-from jaxeval.execution.lanes import Solver, Task
 from jaxeval.execution.precision import on_device
 from jaxeval.execution.shapes import REFITS, held_numbers, padded_few, padded_pairs, padded_size
 from jaxeval.execution.threads import in_threads
@@ -20,13 +18,13 @@ from jaxeval.kernels.tie_models import TieModel
 from jaxeval.ratings.boards import Board, battles_per_model, inverse_information, main_battles
 from jaxeval.ratings.drawn_votes import drawn_entries, is_secure_board
 from jaxeval.ratings.options import BootstrapOptions
-from jaxeval.ratings.refits import BoardRefits, refit_form
+from jaxeval.ratings.refits import BoardRefits, Way, refit_form
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.resampling.units import pad, stacked
 
-_MAX_STEPS = {batch.Solver.CHORD: 40, batch.Solver.NEWTON_CG: 60, batch.Solver.NEWTON: 200, batch.Solver.FIRTH: 200}
-# In turn, each for the lanes that those before it left.
-_SOLVERS = {batch.Solver.CHORD: "chord", batch.Solver.NEWTON_CG: "newton-cg", batch.Solver.NEWTON: "newton"}
+# In turn, each for the lanes that those before it left; Firth's penalty has one solver of its own.
+_MAX_STEPS = {batch.Solver.CHORD: 40, batch.Solver.NEWTON_CG: 60, batch.Solver.NEWTON: 200}
+_FIRTH_STEPS = {batch.Solver.FIRTH: 200}
 # Tables that a lane works on; Newton's factor is one more.
 _TABLES = {batch.Solver.CHORD: 1, batch.Solver.NEWTON_CG: 3, batch.Solver.NEWTON: 4, batch.Solver.FIRTH: 12}
 # The most that a compiled chunk takes for each number that a lane works on, by XLA's own figures.
@@ -36,43 +34,6 @@ _BYTES_PER_WORD = 10
 #: steps of Newton-CG may miss it. It is near 1 on a well connected board, and 4,000 where one vote of target 0.01 joins
 #: two groups of 600 battles.
 _WEAKLY_JOINED = 1e4
-
-
-@dataclass(frozen=True, eq=False)
-class DenseRefits(BoardRefits):
-    """Refits of secure boards by chord steps, of the rest by Newton-CG, of what that leaves by dense Newton."""
-
-    problems: batch.Problem  # stacked
-    form: batch.RefitForm  # of chord steps
-    secure: NDArray[np.bool_]  # (S,) practically no resample separates models
-    weakly_joined: NDArray[np.bool_]  # (S,) see `_WEAKLY_JOINED`
-
-    @property
-    def n_slices(self) -> int:
-        """S."""
-        return len(self.secure)
-
-    def solvers(self) -> list[Solver]:
-        """Chord steps where no resample separates models, Newton-CG where groups are not weakly joined, then Newton.
-
-        Firth's penalty has one solver of its own.
-        """
-        takes = {batch.Solver.CHORD: self.secure, batch.Solver.NEWTON_CG: ~self.weakly_joined}
-        every = np.ones(self.n_slices, bool)
-        held = self.held_bytes(self.problems, self.problems.start.shape[-1])
-        if self.options.penalty == "firth":
-            return [Solver(batch.Solver.FIRTH, "firth", self._task(batch.Solver.FIRTH, held), every)]
-        return [Solver(code, name, self._task(code, held), takes.get(code, every)) for code, name in _SOLVERS.items()]
-
-    def _task(self, solver: batch.Solver, held: int) -> Task:
-        form = self.form._replace(solver=solver)
-        return Task(
-            self.program(batch.refit, self.problems, form, self.options.ridge, _MAX_STEPS[solver]),
-            REFITS,
-            table_words(self.problems, solver),
-            lane_bytes=_BYTES_PER_WORD * max(table_words(self.problems, s) for s in (solver, batch.Solver.NEWTON)),
-            fixed_bytes=held,
-        )
 
 
 def table_words(problems: batch.Problem, solver: batch.Solver) -> int:
@@ -89,8 +50,11 @@ def _of_slice(stacked: Array) -> int:
 
 def dense_refits(
     boards: Sequence[Board], labels: Sequence[str], drawn: Sequence[VoteGroups], options: BootstrapOptions
-) -> DenseRefits:
+) -> BoardRefits:
     """The refits of fitted ``boards``, one a slice.
+
+    By chord steps where practically no resample separates models, by Newton-CG where groups are not weakly joined, and
+    of what those leave by dense Newton.
 
     Args:
         labels: names of the slices, which choose their random numbers.
@@ -100,13 +64,20 @@ def dense_refits(
     start = np.stack([pad(board.theta, inverse.shape[-1:]) for board in boards])
     problems, form = pair_problems(boards, labels, drawn, options, (start, inverse, diagonal))
     worth = np.diagonal(inverse, axis1=-2, axis2=-1) * diagonal
-    return DenseRefits(
-        problems=problems,
-        form=form,
-        secure=np.array([is_secure_board(board, own.clusters) for board, own in zip(boards, drawn, strict=True)]),
-        weakly_joined=worth.max(-1) > _WEAKLY_JOINED,
-        options=options,
-    )
+    secure = np.array([is_secure_board(board, own.clusters) for board, own in zip(boards, drawn, strict=True)])
+    takes = {batch.Solver.CHORD: secure, batch.Solver.NEWTON_CG: worth.max(-1) <= _WEAKLY_JOINED}
+    ways = [
+        Way(
+            solver,
+            steps,
+            REFITS,
+            table_words(problems, solver),
+            _BYTES_PER_WORD * max(table_words(problems, s) for s in (solver, batch.Solver.NEWTON)),
+            takes=takes.get(solver),
+        )
+        for solver, steps in (_FIRTH_STEPS if options.penalty == "firth" else _MAX_STEPS).items()
+    ]
+    return BoardRefits(options, batch.refit, problems, form, ways, start.shape[-1], len(boards))
 
 
 def pair_problems(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Unpack
@@ -11,12 +11,11 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.arrays import Float
-from jaxeval.checks import check_room
 from jaxeval.data.features import design
 from jaxeval.data.groups import MissingGroup
 from jaxeval.data.labels import Labels
 from jaxeval.data.panel_verdicts import ROW, PanelCells, PanelColumns, PanelRows, panel_rows
-from jaxeval.execution.runs import Identity, RunOptions, of_run, open_run
+from jaxeval.execution.runs import RunOptions, of_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.batch import Solver
 from jaxeval.kernels.solve import Status
@@ -26,9 +25,8 @@ from jaxeval.ratings.gauge import Gauge
 from jaxeval.ratings.options import BootstrapOptions, Scheme
 from jaxeval.ratings.panel_boards import PanelBoard, fit_panel_board, messages_of
 from jaxeval.ratings.panel_refits import panel_refits
-from jaxeval.ratings.refits import RESULT_BYTES, Refitted, refit
+from jaxeval.ratings.refits import BoardRefits, Refitted, SliceBoards
 from jaxeval.ratings.slices import make_slices
-from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.statistics.draws import Draws
 from jaxeval.tables.table import Table
 from jaxeval.wording import counted, named
@@ -319,32 +317,54 @@ def fit_judge_panel(
     given = {**locals(), **options, "cluster": drawn_by}
     asked = BootstrapOptions.of(given).checked(rows)
     slices = make_slices(rows, design(rows, (), True), asked)
-    check_room(asked.n_resamples, RESULT_BYTES * sum(len(models) + 2 * len(rows.judges) for models, _ in slices.boards))
+    return _Panels(slices, asked, rows, side_bias, told).by_group(of_run(options))
 
-    def identity() -> Identity:
-        deciding, shown = asked.identity(())
-        data = slices.labels, slices.boards, slices.drawn, rows.judges
-        return Identity({**deciding, "side_bias": side_bias}, data, shown, noun="verdicts")
 
-    n_lanes = len(slices.boards) * asked.n_resamples
-    with open_run(identity, n_lanes, "refitting resamples", **of_run(options)) as run:
-        panels = []
-        for s, (models, cells) in enumerate(slices.boards):
-            assert isinstance(cells, PanelCells)
-            with slices.naming(s):
-                fitted = fit_panel_board(models, cells, rows.judges, asked, side_bias)
-                fitted = fitted._replace(flags=(*fitted.flags, *told, SHARED_TASTE))
-                fit = _fit(fitted, slices.drawn[s], rows, asked)
-                if fitted.moves.any():
-                    problem = panel_refits(fitted, slices.labels[s], slices.drawn[s], asked)
-                    (refitted,) = refit(problem, run, f"slice {s}", [len(models)])
-                else:
-                    refitted = _nothing(fitted, asked.n_resamples)
-                    run.advance(asked.n_resamples)
-                panels.append(_panel(fit, refitted, asked, side_bias))
-    if slices.groups is None:
-        return panels[0]
-    return dict(zip(slices.groups, panels, strict=True))
+@dataclass(frozen=True, eq=False)
+class _Panels(SliceBoards[JudgePanelFit, JudgePanel]):
+    """Boards of one panel."""
+
+    rows: PanelRows
+    side_bias: bool
+    told: Sequence[str]  # of the clusters
+
+    judgments = "verdicts"
+
+    @property
+    def deciding(self) -> Mapping[str, Any]:
+        return {"side_bias": self.side_bias}
+
+    @property
+    def data(self) -> tuple[Any, ...]:
+        return (self.rows.judges,)
+
+    @property
+    def n_parameters(self) -> int:
+        return super().n_parameters + 2 * len(self.rows.judges) * len(self.slices.boards)
+
+    def fit(self, s: int) -> JudgePanelFit:
+        models, cells = self.slices.boards[s]
+        assert isinstance(cells, PanelCells)
+        fitted = fit_panel_board(models, cells, self.rows.judges, self.options, self.side_bias)
+        fitted = fitted._replace(flags=(*fitted.flags, *self.told, SHARED_TASTE))
+        fit = fit_result(JudgePanelFit, fitted, self.slices.drawn[s], self.rows.report, self.options)
+        if not fitted.confounded:
+            return fit
+        return replace(fit, standing=pd.Series(CONFOUNDED, fit.ratings.index, name="standing", dtype=object))
+
+    def refits(self, s: int, fit: JudgePanelFit) -> BoardRefits | None:
+        if not fit._panel.moves.any():
+            return None
+        return panel_refits(fit._panel, self.slices.labels[s], self.slices.drawn[s], self.options)
+
+    def result(self, fit: JudgePanelFit, refitted: Refitted | None) -> JudgePanel:
+        refitted = _nothing(fit._panel, self.options.n_resamples) if refitted is None else refitted
+        m, k = len(fit.ratings), len(fit._panel.judges)
+        there = refitted.converged[:, None] & fit._panel.moves[m:]
+        own = np.where(there, refitted.parameters[:, m:], np.nan)
+        found = bootstrap_result(JudgePanel, fit, refitted, self.options)
+        settings = PanelSettings.of(vars(found.settings) | {"side_bias": self.side_bias})
+        return replace(found, settings=settings, _judges=_Judges(own[:, :k], own[:, k:]))
 
 
 def _clusters(
@@ -362,14 +382,6 @@ def _clusters(
     return replace(rows, report=report), rows.item, []
 
 
-def _fit(fitted: PanelBoard, drawn: VoteGroups, rows: PanelRows, options: BootstrapOptions) -> JudgePanelFit:
-    """The result for a fitted board."""
-    fit = fit_result(JudgePanelFit, fitted, drawn, rows.report, options)
-    if not fitted.confounded:
-        return fit
-    return replace(fit, standing=pd.Series(CONFOUNDED, fit.ratings.index, name="standing", dtype=object))
-
-
 def _nothing(fitted: PanelBoard, n_resamples: int) -> Refitted:
     """Resamples of a slice in which nothing can be fitted."""
     m, p = len(fitted.board.theta), len(fitted.moves)
@@ -381,13 +393,3 @@ def _nothing(fitted: PanelBoard, n_resamples: int) -> Refitted:
         standing=np.zeros((n_resamples, m), np.int8),
         solver=np.full(n_resamples, Solver.NEWTON, np.int8),
     )
-
-
-def _panel(fit: JudgePanelFit, refitted: Refitted, options: BootstrapOptions, side_bias: bool) -> JudgePanel:
-    """The draws of one slice."""
-    m, k = len(fit.ratings), len(fit._panel.judges)
-    there = refitted.converged[:, None] & fit._panel.moves[m:]
-    own = np.where(there, refitted.parameters[:, m:], np.nan)
-    found = bootstrap_result(JudgePanel, fit, refitted, options)
-    settings = PanelSettings.of(vars(found.settings) | {"side_bias": side_bias})
-    return replace(found, settings=settings, _judges=_Judges(own[:, :k], own[:, k:]))

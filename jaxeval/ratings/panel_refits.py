@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from jaxeval.arrays import as_leaf
-from jaxeval.execution.lanes import Solver, Task
 from jaxeval.execution.precision import on_device
 from jaxeval.execution.shapes import REFITS
 from jaxeval.kernels import batch
@@ -18,56 +16,17 @@ from jaxeval.ratings.connectivity import per_model
 from jaxeval.ratings.drawn_votes import vote_draws
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.panel_boards import PanelBoard, padded_contests, padded_panel, sizes_of, typical
-from jaxeval.ratings.refits import BoardRefits, Refitted
+from jaxeval.ratings.refits import BoardRefits, Refitted, Way
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.resampling.units import pad
 
 # In turn, each for the lanes that those before it left; and their limits of steps.
-_SOLVERS = {batch.Solver.CHORD: ("chord", 40), batch.Solver.NEWTON: ("newton", 200)}
+_MAX_STEPS = {batch.Solver.CHORD: 40, batch.Solver.NEWTON: 200}
 # Numbers that a lane has for each entry that is drawn and each contest, at most.
 _PER_ENTRY, _PER_CONTEST = 2, 10
 
 
-@dataclass(frozen=True, eq=False)
-class PanelRefits(BoardRefits):
-    """Refits of one slice by chord steps and Newton."""
-
-    problem: PanelProblem
-    form: PanelForm  # of chord steps
-    fitted: PanelBoard
-
-    def solvers(self) -> list[Solver]:
-        """The fastest first."""
-        return [
-            Solver(code, name, self._task(code, max_steps), np.array([True]))
-            for code, (name, max_steps) in _SOLVERS.items()
-        ]
-
-    def _task(self, solver: batch.Solver, max_steps: int) -> Task:
-        p = len(self.problem.start)
-        drawn = self.problem.units.size.size + self.problem.entries.weight.size
-        entries = _PER_ENTRY * drawn + _PER_CONTEST * len(self.problem.contests.first)
-        tables = (4 * p**2) if solver == batch.Solver.NEWTON else 2 * self.form.sizes.models**2
-        form = self.form._replace(solver=solver)
-        return Task(
-            self.program(refit_panels, self.problem, form, self.options.ridge, max_steps),
-            REFITS,
-            entries + tables,
-            lane_bytes=8 * (entries + 4 * p**2),
-            fixed_bytes=self.held_bytes(self.problem, p),
-        )
-
-    def on_board(self, refitted: Refitted) -> Refitted:
-        """Scale the parameters, without padding, as those of the fit."""
-        m, k, sizes = len(self.fitted.board.theta), len(self.fitted.judges), self.form.sizes
-        theta, g, b = np.split(refitted.parameters, [sizes.models, sizes.models + sizes.judges], axis=1)
-        scale = typical(g[:, :k], self.fitted.shares)[:, None]
-        scale = np.where(scale > 0, scale, 1.0)
-        parameters = np.concatenate([theta[:, :m] * scale, g[:, :k] / scale, b[:, :k]], axis=1)
-        return refitted._replace(parameters=parameters, standing=refitted.standing[:, :m])
-
-
-def panel_refits(fitted: PanelBoard, label: str, drawn: VoteGroups, options: BootstrapOptions) -> PanelRefits:
+def panel_refits(fitted: PanelBoard, label: str, drawn: VoteGroups, options: BootstrapOptions) -> BoardRefits:
     """The refits of a slice called ``label``: verdicts are drawn, or clusters of them."""
     cells, board = fitted.cells, fitted.board
     m, k = len(board.theta), len(fitted.judges)
@@ -101,4 +60,17 @@ def panel_refits(fitted: PanelBoard, label: str, drawn: VoteGroups, options: Boo
     )
     count_dtype: Any = np.float64 if options.drawn == DrawScheme.BAYESIAN else np.int32
     form = PanelForm(options.drawn, count_dtype, sizes, batch.Solver.CHORD)
-    return PanelRefits(options, on_device(problem), form, fitted)
+    p = len(wide)
+    held = _PER_ENTRY * (draws.units.size.size + entries.weight.size) + _PER_CONTEST * len(contests.first)
+    tables = {batch.Solver.CHORD: 2 * sizes.models**2, batch.Solver.NEWTON: 4 * p**2}
+    ways = [Way(own, steps, REFITS, held + tables[own], 8 * (held + 4 * p**2)) for own, steps in _MAX_STEPS.items()]
+
+    def on_board(refitted: Refitted) -> Refitted:
+        """Scale the parameters, without padding, as those of the fit."""
+        theta, g, b = np.split(refitted.parameters, [sizes.models, sizes.models + sizes.judges], axis=1)
+        scale = typical(g[:, :k], fitted.shares)[:, None]
+        scale = np.where(scale > 0, scale, 1.0)
+        parameters = np.concatenate([theta[:, :m] * scale, g[:, :k] / scale, b[:, :k]], axis=1)
+        return refitted._replace(parameters=parameters, standing=refitted.standing[:, :m])
+
+    return BoardRefits(options, refit_panels, on_device(problem), form, ways, p, on_board=on_board)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from jaxeval.arrays import as_leaf
 from jaxeval.data.verdict_rows import VerdictCells
-from jaxeval.execution.lanes import Solver, Task
 from jaxeval.execution.precision import on_device
 from jaxeval.execution.shapes import REFITS
 from jaxeval.kernels import batch
@@ -21,53 +19,23 @@ from jaxeval.ratings.drawn_votes import Entries as DrawnTo
 from jaxeval.ratings.drawn_votes import is_secure_board, vote_draws
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.powered_boards import PoweredBoard
-from jaxeval.ratings.refits import BoardRefits
+from jaxeval.ratings.refits import BoardRefits, Way
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.resampling.units import pad
 
 # In turn, each for the lanes that those before it left; and their limits of steps.
-_SOLVERS = {
-    batch.Solver.CHORD: ("chord", 40),
-    batch.Solver.NEWTON_CG: ("newton-cg", 60),
-    batch.Solver.NEWTON: ("newton", 200),
-}
+_MAX_STEPS = {batch.Solver.CHORD: 40, batch.Solver.NEWTON_CG: 60, batch.Solver.NEWTON: 200}
 # Numbers that a lane has for each entry that is drawn, each pair and each pair of models, at most.
 _PER_ENTRY, _PER_PAIR, _TABLES = 2, 24, 4
 
 
-@dataclass(frozen=True, eq=False)
-class PoweredRefits(BoardRefits):
-    """Refits of one slice by chord steps, where no resample leaves a model without a strength, Newton-CG and Newton."""
-
-    problem: PoweredProblem
-    form: PoweredForm  # of chord steps
-    secure: bool
-
-    def solvers(self) -> list[Solver]:
-        """The fastest first."""
-        return [
-            Solver(code, name, self._task(code, max_steps), np.array([self.secure or code != batch.Solver.CHORD]))
-            for code, (name, max_steps) in _SOLVERS.items()
-        ]
-
-    def _task(self, solver: batch.Solver, max_steps: int) -> Task:
-        m = len(self.problem.start)
-        drawn = self.problem.units.size.size + self.problem.entries.times.size
-        entries = _PER_ENTRY * drawn + _PER_PAIR * self.form.n_pairs
-        form = self.form._replace(solver=solver)
-        return Task(
-            self.program(refit_powered, self.problem, form, self.options.ridge, max_steps),
-            REFITS,
-            entries + (_TABLES if solver == batch.Solver.NEWTON else 1) * m**2,
-            lane_bytes=8 * (entries + _TABLES * m**2),
-            fixed_bytes=self.held_bytes(self.problem, m),
-        )
-
-
 def powered_refits(
     fitted: PoweredBoard, label: str, drawn: VoteGroups, options: BootstrapOptions, lam: float | None
-) -> PoweredRefits:
-    """The refits of a slice called ``label``; ``lam`` is None where every resample takes its best one."""
+) -> BoardRefits:
+    """The refits of a slice called ``label``; ``lam`` is None where every resample takes its best one.
+
+    Chord steps take only boards on which no resample leaves a model without a strength.
+    """
     cells, m, size = fitted.cells, len(fitted.board.theta), len(fitted.start)
     n_pairs = len(np.asarray(fitted.tuning.first))
     draws = vote_draws(cells.by_sample(n_pairs), drawn, options.drawn, label, 2 * n_pairs)
@@ -88,7 +56,20 @@ def powered_refits(
     )
     count_dtype: Any = np.float64 if options.drawn == DrawScheme.BAYESIAN else np.int32
     form = PoweredForm(options.drawn, count_dtype, n_pairs, batch.Solver.CHORD, fitted.form)
-    return PoweredRefits(options, on_device(problem), form, _is_secure(fitted, drawn))
+    secure = _is_secure(fitted, drawn)
+    held = _PER_ENTRY * (draws.units.size.size + problem.entries.times.size) + _PER_PAIR * n_pairs
+    ways = [
+        Way(
+            solver,
+            steps,
+            REFITS,
+            held + (_TABLES if solver == batch.Solver.NEWTON else 1) * size**2,
+            8 * (held + _TABLES * size**2),
+            takes=np.array([secure or solver != batch.Solver.CHORD]),
+        )
+        for solver, steps in _MAX_STEPS.items()
+    ]
+    return BoardRefits(options, refit_powered, on_device(problem), form, ways, size)
 
 
 def _entries(entries: DrawnTo, cells: VerdictCells) -> Entries:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, Unpack, get_args
 
@@ -10,14 +10,14 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.arrays import Float
-from jaxeval.checks import check_room, checked_number
+from jaxeval.checks import checked_number
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.features import design
 from jaxeval.data.groups import MissingGroup
 from jaxeval.data.report import DataReport
 from jaxeval.data.verdict_rows import SAMPLE, VerdictCells, VerdictRows, verdict_rows
 from jaxeval.errors import DataError
-from jaxeval.execution.runs import Identity, RunOptions, of_run, open_run
+from jaxeval.execution.runs import RunOptions, of_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.prediction_powered import Form
 from jaxeval.ratings.bootstrap_result import Bootstrap, BootstrapSettings, bootstrap_result
@@ -26,9 +26,8 @@ from jaxeval.ratings.gauge import Gauge
 from jaxeval.ratings.options import BootstrapOptions, Scheme
 from jaxeval.ratings.powered_boards import PoweredBoard, fit_powered_board
 from jaxeval.ratings.powered_refits import powered_refits
-from jaxeval.ratings.refits import RESULT_BYTES, Refitted, refit
+from jaxeval.ratings.refits import BoardRefits, Refitted, SliceBoards
 from jaxeval.ratings.slices import make_slices
-from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.statistics.quantiles import interval_bounds
 from jaxeval.wording import counted, did_you_mean, named
 
@@ -285,27 +284,43 @@ def prediction_powered(
     drawn = asked if asked.cluster is not None or asked.scheme == "poisson" else replace(asked, strata=SAMPLE)
     slices = make_slices(rows, design(rows, (), True), drawn)
     pair = None if best_for is None else _checked_models(best_for, rows)
-    check_room(asked.n_resamples, RESULT_BYTES * sum(len(models) for models, _ in slices.boards))
     how = {"samples": samples, "given_lam": weight, "best_for": pair}
+    return _Powered(slices, asked, rows.report, drawn, how).by_group(of_run(options))
 
-    def identity() -> Identity:
-        deciding, shown = asked.identity(())
-        return Identity({**deciding, **how}, (slices.labels, slices.boards, slices.drawn), shown, noun="battles")
 
-    n_lanes = len(slices.boards) * asked.n_resamples
-    with open_run(identity, n_lanes, "refitting resamples", **of_run(options)) as run:
-        boards = []
-        for s, (models, cells) in enumerate(slices.boards):
-            assert isinstance(cells, VerdictCells)
-            with slices.naming(s):
-                fitted = fit_powered_board(models, cells, asked, _FORMS[samples], weight, _places(pair, models))
-                fit = _fit(fitted, slices.drawn[s], rows.report, drawn)
-                problem = powered_refits(fitted, slices.labels[s], slices.drawn[s], asked, weight)
-                (refitted,) = refit(problem, run, f"slice {s}", [len(models)])
-                boards.append(_board(fit, refitted, asked, how))
-    if slices.groups is None:
-        return boards[0]
-    return dict(zip(slices.groups, boards, strict=True))
+@dataclass(frozen=True, eq=False)
+class _Powered(SliceBoards[PredictionPoweredFit, PredictionPoweredBoard]):
+    """Boards of both samples."""
+
+    report: DataReport
+    drawn: BootstrapOptions  # with the samples as strata
+    how: dict[str, Any]  # the verdicts are used: settings
+
+    @property
+    def deciding(self) -> Mapping[str, Any]:
+        return self.how
+
+    def fit(self, s: int) -> PredictionPoweredFit:
+        models, cells = self.slices.boards[s]
+        assert isinstance(cells, VerdictCells)
+        form, lam, pair = _FORMS[self.how["samples"]], self.how["given_lam"], _places(self.how["best_for"], models)
+        fitted = fit_powered_board(models, cells, self.options, form, lam, pair)
+        count, options = cells.by_people(len(models)), replace(self.drawn, strata=None)
+        fit = fit_result(PredictionPoweredFit, fitted, self.slices.drawn[s], self.report, options, count)
+        unseen = fit.n_battles == 0
+        standing, component = fit.standing.mask(unseen, JUDGE_ONLY), fit.component.mask(unseen, 1)
+        return replace(fit, standing=standing, component=component)
+
+    def refits(self, s: int, fit: PredictionPoweredFit) -> BoardRefits:
+        groups = self.slices.labels[s], self.slices.drawn[s]
+        return powered_refits(fit._powered, *groups, self.options, self.how["given_lam"])
+
+    def result(self, fit: PredictionPoweredFit, refitted: Refitted | None) -> PredictionPoweredBoard:
+        assert refitted is not None
+        found = bootstrap_result(PredictionPoweredBoard, fit, refitted, self.options)
+        lam, gain = np.where(refitted.converged, refitted.parameters[:, -2:].T, np.nan)
+        settings = PredictionPoweredSettings.of(vars(found.settings) | self.how)
+        return replace(found, settings=settings, _judge=_Judge(lam, gain))
 
 
 def _checked_lam(lam: Any) -> float:
@@ -336,24 +351,3 @@ def _places(pair: tuple[Any, Any] | None, models: pd.Index) -> tuple[int, int] |
         return None
     first, second = models.get_indexer(pd.Index(pair))
     return int(first), int(second)
-
-
-def _fit(
-    fitted: PoweredBoard, drawn: VoteGroups, report: DataReport, options: BootstrapOptions
-) -> PredictionPoweredFit:
-    """The result for a fitted board."""
-    count = fitted.cells.by_people(len(fitted.board.theta))
-    fit = fit_result(PredictionPoweredFit, fitted, drawn, report, replace(options, strata=None), count)
-    unseen = fit.n_battles == 0
-    standing, component = fit.standing.mask(unseen, JUDGE_ONLY), fit.component.mask(unseen, 1)
-    return replace(fit, standing=standing, component=component)
-
-
-def _board(
-    fit: PredictionPoweredFit, refitted: Refitted, options: BootstrapOptions, how: dict[str, Any]
-) -> PredictionPoweredBoard:
-    """The draws of one slice."""
-    found = bootstrap_result(PredictionPoweredBoard, fit, refitted, options)
-    lam, gain = np.where(refitted.converged, refitted.parameters[:, -2:].T, np.nan)
-    settings = PredictionPoweredSettings.of(vars(found.settings) | how)
-    return replace(found, settings=settings, _judge=_Judge(lam, gain))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from jaxeval.arrays import as_leaf
-from jaxeval.execution.lanes import Solver, Task
 from jaxeval.execution.precision import on_device
 from jaxeval.execution.shapes import CONTEXTUAL_REFITS, UNIT_ROWS, padded_cells, padded_units
 from jaxeval.kernels import batch
@@ -17,52 +15,22 @@ from jaxeval.kernels.resample import DrawScheme, Packing
 from jaxeval.ratings.drawn_votes import unit_members
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.ranking_boards import RankingBoard, padded_use
-from jaxeval.ratings.refits import BoardRefits
+from jaxeval.ratings.refits import BoardRefits, Way
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.resampling.draw import unit_draw
 from jaxeval.resampling.units import pad
 
 # In turn, each for the lanes that those before it left; and their limits of steps.
-_SOLVERS = {
-    batch.Solver.CHORD: ("chord", 30),
-    batch.Solver.NEWTON_CG: ("newton-cg", 60),
-    batch.Solver.NEWTON: ("newton", 200),
-}
+_MAX_STEPS = {batch.Solver.CHORD: 30, batch.Solver.NEWTON_CG: 60, batch.Solver.NEWTON: 200}
 # Numbers that a lane has for each set, for each ranking and for each pair of items, at most.
 _PER_SET, _PER_CELL, _PER_PAIR = 8, 4, 4
 
 
-@dataclass(frozen=True, eq=False)
-class RankingRefits(BoardRefits):
-    """Refits of one slice of rankings by chord steps, Newton-CG and Newton."""
+def ranking_refits(fitted: RankingBoard, label: str, drawn: VoteGroups, options: BootstrapOptions) -> BoardRefits:
+    """The refits of a slice called ``label``: rankings are drawn, or clusters of them.
 
-    problem: RankingProblem
-    form: RankingForm  # of chord steps
-
-    def solvers(self) -> list[Solver]:
-        """The fastest first; chord steps leave resamples that do not rate the same items as the full data."""
-        return [
-            Solver(code, name, self._task(code, max_steps), np.array([True]))
-            for code, (name, max_steps) in _SOLVERS.items()
-        ]
-
-    def _task(self, solver: batch.Solver, max_steps: int) -> Task:
-        n_sets = sum(s.shape[1] for s in self.problem.choices.sets)
-        m = len(self.problem.main_weight)
-        entries = _PER_SET * n_sets + _PER_CELL * self.form.n_cells
-        pairs = (_PER_PAIR if solver == batch.Solver.NEWTON else 1) * m**2
-        form = self.form._replace(solver=solver)
-        return Task(
-            self.program(refit_rankings, self.problem, form, self.options.ridge, max_steps),
-            CONTEXTUAL_REFITS,
-            entries + pairs,
-            lane_bytes=8 * (entries + _PER_PAIR * m**2),
-            fixed_bytes=self.held_bytes(self.problem, m),
-        )
-
-
-def ranking_refits(fitted: RankingBoard, label: str, drawn: VoteGroups, options: BootstrapOptions) -> RankingRefits:
-    """The refits of a slice called ``label``: rankings are drawn, or clusters of them."""
+    Chord steps leave resamples that do not rate the same items as the full data.
+    """
     members = unit_members(fitted.cells, drawn)
     n_columns = padded_units(members.units.shape[1])
     column, row = np.divmod(members.unit, UNIT_ROWS)
@@ -81,4 +49,15 @@ def ranking_refits(fitted: RankingBoard, label: str, drawn: VoteGroups, options:
     count_dtype: Any = np.float64 if options.drawn == DrawScheme.BAYESIAN else np.int32
     n_cells = padded_cells(len(fitted.cells.count))
     form = RankingForm(options.drawn, count_dtype, n_cells, batch.Solver.CHORD)
-    return RankingRefits(options, on_device(problem), form)
+    entries = _PER_SET * sum(s.shape[1] for s in fitted.choices.sets) + _PER_CELL * n_cells
+    ways = [
+        Way(
+            solver,
+            steps,
+            CONTEXTUAL_REFITS,
+            entries + (_PER_PAIR if solver == batch.Solver.NEWTON else 1) * size**2,
+            8 * (entries + _PER_PAIR * size**2),
+        )
+        for solver, steps in _MAX_STEPS.items()
+    ]
+    return BoardRefits(options, refit_rankings, on_device(problem), form, ways, size)

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import jax
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxeval.arrays import Float
+from jaxeval.arrays import Bool, Float
+from jaxeval.checks import check_room
 from jaxeval.execution.blas import one_blas_thread
-from jaxeval.execution.lanes import Call, LaneRun, Solver, device_mesh
+from jaxeval.execution.lanes import LaneRun, Solver, Task, device_mesh
+from jaxeval.execution.runs import Identity, RunOptions, open_run
+from jaxeval.execution.shapes import Budget
+from jaxeval.execution.threads import in_threads
 from jaxeval.kernels import batch
 from jaxeval.kernels.resample import Packing
 from jaxeval.kernels.solve import Status, Terms
 from jaxeval.ratings.options import BootstrapOptions
+from jaxeval.ratings.slices import Slices
 
 # Refits stop when the error predicted to remain is under this, logits (1e-8 is 2e-6 Elo).
 TOLERANCE_LOGIT = {"float64": 1e-8, "float32": 2e-5}
@@ -27,6 +32,10 @@ TOLERANCE_LOGIT = {"float64": 1e-8, "float32": 2e-5}
 RESULT_BYTES = 30
 # All slices have results as wide as the widest one. Nothing is copied if at least this share of them belongs to models.
 _MOSTLY_USED = 0.75
+
+
+Fit = TypeVar("Fit")
+Resampled = TypeVar("Resampled")
 
 
 class Refitted(NamedTuple):
@@ -50,51 +59,67 @@ class Refitted(NamedTuple):
         return self.status == Status.CONVERGED
 
 
+class Way(NamedTuple):
+    """How one solver refits lanes: its program, and what a lane of it takes."""
+
+    solver: batch.Solver
+    max_steps: int
+    budget: Budget
+    words: int  # numbers that a lane works on
+    lane_bytes: int  # that a lane takes at most
+    takes: Bool | None = None  # (S,) the slices whose lanes it takes; None for all
+    program: Callable[..., batch.Refits] | None = None  # with the next two, where they are not those of all ways
+    problem: Any = None
+    form: Any = None
+
+
 @dataclass(frozen=True, eq=False)
-class BoardRefits(ABC):
-    """The refits of boards, one a slice: a `Problem`."""
+class BoardRefits:
+    """The refits of boards, one a slice: a `Problem` of lanes, solved in several ways, the fastest first.
+
+    ``form`` holds the static choices of the ``program``, such as the ``solver``, which each way has its own of.
+    """
 
     options: BootstrapOptions
-
-    @property
-    def n_slices(self) -> int:
-        """S."""
-        return 1
+    program: Callable[..., batch.Refits]
+    problem: Any  # what is drawn, and the full-data fits; arrays on the device
+    form: Any
+    ways: Sequence[Way]
+    n_parameters: int  # of a lane, for the memory that results take
+    n_slices: int = 1
+    on_board: Callable[[Refitted], Refitted] = lambda refitted: refitted  # models as on the board, and the final status
+    ridge: ArrayLike | None = None  # one for each parameter; None for that of the options
+    stricter: float = 1.0  # what the tolerance is divided by
+    fixed_bytes: int = 0  # taken besides the problem and all results
 
     @property
     def n_resamples(self) -> int:
         """B."""
         return self.options.n_resamples
 
-    @abstractmethod
-    def solvers(self) -> Sequence[Solver]:
+    def solvers(self) -> list[Solver]:
         """As in `Problem`."""
+        every = np.ones(self.n_slices, bool)
+        return [
+            Solver(
+                way.solver,
+                way.solver.name.lower().replace("_", "-"),
+                self._task(way),
+                every if way.takes is None else way.takes,
+            )
+            for way in self.ways
+        ]
 
-    def on_board(self, refitted: Refitted) -> Refitted:
-        """The refits of one slice with models as on its board (padding may follow), and with their final status."""
-        return refitted
-
-    def terms(self, ridge: ArrayLike, max_steps: int) -> Terms:
-        """What is maximised, and when a refit ends, in the precision of the refits."""
+    def _task(self, way: Way) -> Task:
         kind = np.dtype(self.options.dtype).type
-        return Terms.of(np.asarray(ridge, kind), kind(TOLERANCE_LOGIT[self.options.dtype]), max_steps)
-
-    def program(
-        self,
-        refit: Callable[..., batch.Refits],
-        problem: NamedTuple,
-        form: NamedTuple,
-        ridge: ArrayLike,
-        max_steps: int,
-    ) -> Call:
-        """The compiled ``refit`` of a ``problem``, which takes chunks."""
-        terms = self.terms(ridge, max_steps)
-        return partial(refit, problem, form, device_mesh(), np.uint64(self.options.seed), terms)
-
-    def held_bytes(self, problem: NamedTuple, n_parameters: int) -> int:
-        """Bytes that are held whatever the chunks are: the results, and the ``problem`` here and on the device."""
-        results = self.n_slices * self.n_resamples * n_parameters * RESULT_BYTES
-        return results + 2 * sum(x.nbytes for x in jax.tree.leaves(problem))
+        ridge = np.asarray(self.options.ridge if self.ridge is None else self.ridge, kind)
+        terms = Terms.of(ridge, kind(TOLERANCE_LOGIT[self.options.dtype] / self.stricter), way.max_steps)
+        problem, form = (self.problem, self.form) if way.problem is None else (way.problem, way.form)
+        program, seed = way.program or self.program, np.uint64(self.options.seed)
+        call = partial(program, problem, form._replace(solver=way.solver), device_mesh(), seed, terms)
+        results = self.n_slices * self.n_resamples * self.n_parameters * RESULT_BYTES
+        held = results + 2 * sum(x.nbytes for x in jax.tree.leaves(self.problem))  # here and on the device
+        return Task(call, way.budget, way.words, way.lane_bytes, held + self.fixed_bytes)
 
 
 def refit_form(options: BootstrapOptions, packing: Packing, n_pairs: int, solver: batch.Solver) -> batch.RefitForm:
@@ -139,3 +164,105 @@ def refit(problem: BoardRefits, run: LaneRun, section: str, n_models: Sequence[i
         )
         for s, m in enumerate(n_models)
     ]
+
+
+@dataclass(frozen=True, eq=False)
+class SliceBoards(ABC, Generic[Fit, Resampled]):
+    """A kind of boards, one a slice: how they are fitted, refitted to resamples, and returned."""
+
+    slices: Slices
+    options: BootstrapOptions  # checked
+
+    judgments: ClassVar[str] = "battles"  # what is drawn, in errors
+
+    @abstractmethod
+    def fit(self, s: int) -> Fit:
+        """The full-data fit of slice ``s``."""
+
+    @abstractmethod
+    def refits(self, s: int, fit: Fit) -> BoardRefits | None:
+        """The refits of slice ``s``; None where nothing can be fitted."""
+
+    @abstractmethod
+    def result(self, fit: Fit, refitted: Refitted | None) -> Resampled:
+        """What is returned for a slice."""
+
+    @property
+    def deciding(self) -> Mapping[str, Any]:
+        """What decides the draws besides the options."""
+        return {}
+
+    @property
+    def data(self) -> tuple[Any, ...]:
+        """The same, of the data besides the slices."""
+        return ()
+
+    @property
+    def n_parameters(self) -> int:
+        """Of a lane, over all slices."""
+        return sum(len(models) for models, _ in self.slices.boards)
+
+    @property
+    def n_rounds(self) -> int:
+        """How often a resample is refitted."""
+        return 1
+
+    def blocks(self) -> list[list[int]]:
+        """Slices that are fitted together."""
+        return [[s] for s in range(len(self.slices.boards))]
+
+    def fits(self, block: Sequence[int]) -> dict[int, Fit]:
+        """The full-data fits of the slices of a ``block``."""
+        found = {}
+        for s in block:
+            with self.slices.naming(s):
+                found[s] = self.fit(s)
+        return found
+
+    def problems(self, fits: dict[int, Fit]) -> Iterator[tuple[str, list[int], BoardRefits | None]]:
+        """The refits of a block: name in a checkpoint, and slices, of each `Problem`."""
+        for s, fit in fits.items():
+            with self.slices.naming(s):
+                refits = self.refits(s, fit)
+            yield f"slice-{s}", [s], refits
+
+    def resampled(self, how: RunOptions) -> list[Resampled]:
+        """Every slice fitted, and its resamples refitted, run as ``how`` says.
+
+        Raises:
+            MemoryLimitError, ProcessError, DataError: as `jaxeval.bootstrap`.
+        """
+        options = self.options
+        check_room(options.n_resamples, RESULT_BYTES * self.n_parameters)
+        n_lanes = len(self.slices.boards) * options.n_resamples * self.n_rounds
+        with open_run(self._identity, n_lanes, "refitting resamples", **how) as run:
+            return self.resampled_in(run)
+
+    def by_group(self, how: RunOptions) -> Resampled | dict[Hashable, Resampled]:
+        """The board of all judgments; with groups a dict by group."""
+        results = self.resampled(how)
+        return results[0] if self.slices.groups is None else dict(zip(self.slices.groups, results, strict=True))
+
+    def _identity(self) -> Identity:
+        """What decides the draws; and, apart from it, what decides how many there are and how they are written."""
+        slices = self.slices
+        deciding, shown = self.options.identity(slices.covariates.names)
+        data = (slices.labels, slices.boards, slices.drawn, slices.covariates.matrix, *self.data)
+        return Identity({**deciding, **self.deciding}, data, shown, noun=self.judgments)
+
+    def resampled_in(self, run: LaneRun) -> list[Resampled]:
+        """As `resampled`, in a ``run`` that is open."""
+        results: dict[int, Resampled] = {}
+        for block in self.blocks():
+            fits = self.fits(block)
+            for section, members, problem in self.problems(fits):
+                refits: Sequence[Refitted | None]
+                if problem is None:
+                    refits = [None]
+                    run.advance(self.options.n_resamples)
+                else:
+                    refits = refit(problem, run, section, [len(self.slices.boards[s][0]) for s in members])
+                del problem  # its tables make room for the draws
+                made = in_threads(self.result, [fits[s] for s in members], refits)
+                results |= zip(members, made, strict=True)
+        return [results[s] for s in range(len(results))]

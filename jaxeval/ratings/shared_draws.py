@@ -25,7 +25,7 @@ from jaxeval.data.shared_votes import SharedVotes
 from jaxeval.errors import DataError
 from jaxeval.execution.processes import together
 from jaxeval.execution.runs import RunOptions, digest_of
-from jaxeval.ratings.bootstrap import resampled
+from jaxeval.ratings.bootstrap import VoteBoards
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.drawn_votes import unit_members
 from jaxeval.ratings.options import BootstrapOptions
@@ -59,7 +59,8 @@ class Posed:
         """The board refitted to draws of ``units``."""
         drawn = [groups._replace(shared=units) for groups in self.slices.drawn]
         with together(self.battles.n_processes):
-            (found,) = resampled(self.battles, self.slices._replace(drawn=drawn), self.options, how)
+            slices = self.slices._replace(drawn=drawn)
+            (found,) = VoteBoards(slices, self.options, self.battles.report).resampled(how)
         return found
 
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from jaxeval.arrays import as_leaf
-from jaxeval.execution.lanes import Solver, Task
 from jaxeval.execution.precision import on_device
 from jaxeval.execution.shapes import SPARSE_REFITS, side_by_side
 from jaxeval.kernels import batch
@@ -15,7 +12,7 @@ from jaxeval.kernels.adjacency import SLOTS
 from jaxeval.ratings.boards import Board, battles_per_model, main_battles
 from jaxeval.ratings.drawn_votes import drawn_entries
 from jaxeval.ratings.options import BootstrapOptions
-from jaxeval.ratings.refits import BoardRefits, Refitted, refit_form
+from jaxeval.ratings.refits import BoardRefits, Refitted, Way, refit_form
 from jaxeval.ratings.sparse_boards import recentred
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.resampling.units import pad
@@ -24,39 +21,7 @@ _MAX_STEPS = 200
 _SLOT_COPIES = 3  # of the weights by slot, with what a step makes of them
 
 
-@dataclass(frozen=True, eq=False)
-class SparseRefits(BoardRefits):
-    """Refits of one board by Newton's method on the graph of pairs."""
-
-    problem: batch.SparseProblem
-    form: batch.RefitForm
-    board: Board
-
-    def solvers(self) -> list[Solver]:
-        """The one solver of sparse boards."""
-        program = self.program(batch.refit_sparse, self.problem, self.form, self.options.ridge, _MAX_STEPS)
-        # The weights by slot, which every step passes over.
-        slot_bytes = 3 * self.problem.graph.adjacency.owner.size * SLOTS * np.dtype(self.form.dtype).itemsize
-        task = Task(
-            program,
-            SPARSE_REFITS,
-            slot_bytes,
-            lane_bytes=_SLOT_COPIES * slot_bytes,
-            fixed_bytes=self.held_bytes(self.problem, len(self.board.theta))
-            + (side_by_side() - 1) * _SLOT_COPIES * slot_bytes,
-        )
-        return [Solver(batch.Solver.SPARSE, "sparse", task, np.ones(1, bool))]
-
-    def on_board(self, refitted: Refitted) -> Refitted:
-        """(B, M) refits with models as on the board, from those of the graph."""
-        if self.board.graph is None:
-            raise ValueError("the board was fitted by the dense method")
-        number = self.board.graph.number
-        theta = recentred(refitted.theta[:, number], self.board.connectivity, self.options.ridge)
-        return refitted._replace(parameters=theta, standing=refitted.standing[:, number])
-
-
-def sparse_refits(board: Board, label: str, drawn: VoteGroups, options: BootstrapOptions) -> SparseRefits:
+def sparse_refits(board: Board, label: str, drawn: VoteGroups, options: BootstrapOptions) -> BoardRefits:
     """The refits of a board called ``label``, whose draws are those of `dense_refits`."""
     if board.graph is None:
         raise ValueError("the board was fitted by the dense method")
@@ -74,4 +39,21 @@ def sparse_refits(board: Board, label: str, drawn: VoteGroups, options: Bootstra
         main_battles=as_leaf(wide.numbered(main_battles(board)), np.float64),
     )
     form = refit_form(options, packing, n_pairs, batch.Solver.SPARSE)
-    return SparseRefits(options, on_device(problem), form, board)
+    # The weights by slot, which every step passes over.
+    slot_bytes = 3 * wide.graph.adjacency.owner.size * SLOTS * np.dtype(form.dtype).itemsize
+
+    def on_board(refitted: Refitted) -> Refitted:
+        """(B, M) refits with models as on the board, from those of the graph."""
+        theta = recentred(refitted.theta[:, wide.number], board.connectivity, options.ridge)
+        return refitted._replace(parameters=theta, standing=refitted.standing[:, wide.number])
+
+    return BoardRefits(
+        options,
+        batch.refit_sparse,
+        on_device(problem),
+        form,
+        [Way(batch.Solver.SPARSE, _MAX_STEPS, SPARSE_REFITS, slot_bytes, _SLOT_COPIES * slot_bytes)],
+        len(board.theta),
+        on_board=on_board,
+        fixed_bytes=(side_by_side() - 1) * _SLOT_COPIES * slot_bytes,
+    )

@@ -113,7 +113,7 @@ def planned(battles, scheme="multinomial", *, ridge=0.0, cluster=None, strata=No
     cell = battles.compress(slice(None))[1]
     groups = vote_groups(battles, cluster, strata)(slice(None), cell)
     refits = dense_refits(boards, [""], [groups], options)
-    return refits.problems, refits.form
+    return refits.problem, refits.form
 
 
 def tables(battles, n_resamples, scheme="multinomial", *, seed=0, **options):

@@ -326,7 +326,7 @@ class TestFastPaths:
         given = solvers(monkeypatch)
         found = bootstrap(board, CHUNK, features=features, **options)
         used = dict(given)
-        monkeypatch.setattr(contextual_module, "_SOLVERS", {batch.Solver.NEWTON: "newton"})
+        monkeypatch.setattr(contextual_module, "_MAX_STEPS", {batch.Solver.NEWTON: 60})
         twin = bootstrap(board, CHUNK, features=features, **options)
         assert found.converged.all()
         assert twin.converged.all()

@@ -234,7 +234,7 @@ def resampled_tables(battles, numbers, **options):
     m = battles.n_models
     with jax.enable_x64(True):
         for r in numbers:
-            table = batch.draw(refits.problems, refits.form, np.uint64(own.seed), np.int32(0), np.int64(r))
+            table = batch.draw(refits.problem, refits.form, np.uint64(own.seed), np.int32(0), np.int64(r))
             yield (np.asarray(x, np.float64)[:m, :m] for x in table)
 
 

@@ -201,7 +201,7 @@ def resamples(battles, numbers, **options):
     m = battles.n_models
     with jax.enable_x64(True):
         for r in numbers:
-            n, wins = batch.draw(refits.problems, refits.form, np.uint64(own.seed), np.int32(0), np.int64(r))
+            n, wins = batch.draw(refits.problem, refits.form, np.uint64(own.seed), np.int32(0), np.int64(r))
             yield np.asarray(n)[:m, :m], np.asarray(wins)[:m, :m]
 
 

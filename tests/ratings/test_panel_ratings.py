@@ -212,7 +212,7 @@ class TestDraws:
         from jaxeval.kernels import batch
         from jaxeval.ratings import panel_refits as module
 
-        monkeypatch.setattr(module, "_SOLVERS", {batch.Solver.NEWTON: ("newton", 200)})
+        monkeypatch.setattr(module, "_MAX_STEPS", {batch.Solver.NEWTON: 200})
         other = fit_judge_panel(verdicts, B)
         np.testing.assert_allclose(other.draws, panel.draws, rtol=0, atol=1e-5)
         assert other.n_by_slower_solvers == B

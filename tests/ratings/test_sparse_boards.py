@@ -23,7 +23,7 @@ from jaxeval.ratings.dense_refits import dense_refits
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import Refitted
 from jaxeval.ratings.sparse_boards import SPARSE_MODELS, resolved
-from jaxeval.ratings.sparse_refits import SparseRefits, sparse_refits
+from jaxeval.ratings.sparse_refits import sparse_refits
 from jaxeval.ratings.vote_groups import vote_groups
 from jaxeval.statistics import comparison
 
@@ -203,7 +203,7 @@ class TestBootstrap:
         plan, own = refits.form, sparse_refits(sparse, label, groups, options[1])
         method = own.form._replace(n_pairs=plan.n_pairs)
         with double_precision():
-            n, wins = batch.draw(refits.problems, method, np.uint64(5), 0, 11)
+            n, wins = batch.draw(refits.problem, method, np.uint64(5), 0, 11)
             drawn = jax.jit(draw_pairs, static_argnums=1)(own.problem, own.form, np.uint64(5), np.array([11]))
             mine = np.stack(unpacked(drawn, own.form.packing, np.float64))[:, 0, : len(cells.first)]
         theirs = np.stack([np.asarray(table)[cells.first, cells.second] for table in (n, wins)])
@@ -219,20 +219,19 @@ class TestBootstrap:
 
         def refit(problem, *_):
             posed.append(problem)
-            if not isinstance(problem, SparseRefits):
+            if problem.program is not batch.refit_sparse:
                 raise ZeroDivisionError
-            m = len(problem.board.theta)
+            m = problem.n_parameters
             shapes = {"parameters": (2, m), "standing": (2, m)}
             kinds = {"parameters": float}
             return [Refitted(*(np.zeros(shapes.get(name, 2), kinds.get(name, int)) for name in Refitted._fields))]
 
-        monkeypatch.setattr("jaxeval.ratings.bootstrap.refit", refit)
+        monkeypatch.setattr("jaxeval.ratings.refits.refit", refit)
         with pytest.raises(ZeroDivisionError):
             bootstrap(Battles.from_pandas(table), 2, by="season", progress=False)
         wide, narrow = posed
-        assert wide.board.method == "sparse"
-        assert len(wide.board.theta) >= 60
-        assert len(narrow.problems.stream) == 1
+        assert wide.n_parameters >= 60
+        assert len(narrow.problem.stream) == 1
 
 
 @pytest.mark.slow

@@ -39,7 +39,7 @@ def drawn_units(battles, n, cluster=None, scheme="multinomial"):
     options = BootstrapOptions(scheme=scheme)
     cells, cell = battles.compress(slice(None))
     groups = vote_groups(battles, cluster, "language")(slice(None), cell)
-    problems = dense_refits(fit_boards([(battles.models, cells)], options), [""], [groups], options).problems
+    problems = dense_refits(fit_boards([(battles.models, cells)], options), [""], [groups], options).problem
     units, named = jax.tree.map(lambda x: x[0], problems.units), (np.uint64(0), problems.stream[0], np.arange(n))
     with jax.enable_x64(True):
         draws = jax.jit(resample.draw, static_argnums=(1, 2))(units, options.drawn, resample.Packing(None), *named)

@@ -286,7 +286,7 @@ def planned(battles, cluster=None):
     cell = battles.compress(slice(None))[1]
     groups = vote_groups(battles, cluster, None)(slice(None), cell)
     refits = dense_refits(boards, [""], [groups], BootstrapOptions())
-    return refits.problems, refits.form
+    return refits.problem, refits.form
 
 
 def naive_votes(battles, members, budget, repeat, seed=0):
