@@ -312,7 +312,7 @@ def pingouin_icc() -> float:
 def krippendorff_of_labels() -> float:
     import krippendorff
 
-    from jaxeval.statistics.krippendorff import coincidences, krippendorff_alpha, label_counts
+    from jaxeval.statistics.rater_agreement import coincidences, krippendorff_alpha, label_counts
 
     rng = np.random.default_rng(8)
     codes = rng.integers(0, 3, (30, 4))

@@ -13,7 +13,7 @@ from scipy.stats import binom
 import jaxeval
 from jaxeval.accuracy.belief import believed, shifted
 from jaxeval.accuracy.model_comparison import compare
-from jaxeval.accuracy.simulation import comparison_study, coverage_study
+from jaxeval.lab.accuracy_studies import comparison_study, coverage_study
 
 Q0, Q1, THETA = 0.8, 0.9, 0.7
 ACCURACY = ("judge_accuracy", "JudgeAccuracy")

@@ -19,7 +19,7 @@ from harness import asked_sizes, compared, first_and_later, peak_memory_mb, save
 from scipy.stats import norm
 
 import jaxeval
-from jaxeval.accuracy.simulation import coverage_study
+from jaxeval.lab.accuracy_studies import coverage_study
 
 N_MODELS, N_JUDGES, N_TEST, N_CALIBRATION = 12, 3, 2000, 400
 N_RESAMPLES = 10_000

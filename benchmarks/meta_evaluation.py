@@ -20,9 +20,8 @@ from harness import asked_sizes, compared, first_and_later, peak_memory_mb, save
 from scipy import stats
 
 from jaxeval import kendall_tau_delta
-from jaxeval.evaluators.close_pairs import resampled_delta_sums
 from jaxeval.evaluators.model_scores import align_scores
-from jaxeval.evaluators.resamples import Resampling, resampled
+from jaxeval.evaluators.resamples import Resampling, resampled, resampled_delta_sums
 from jaxeval.kernels.rank_agreement import delta_sums, tau_b
 
 MODELS, EVALUATORS, RESAMPLES = 300, 20, 10_000

@@ -21,10 +21,10 @@ from harness import environment, peak_memory_mb, save, seconds
 from scipy.special import expit
 
 import jaxeval
+from jaxeval.lab.annotation_budget import budget_sweep
+from jaxeval.lab.conformal_study import conformal_study, leave_one_out_intervals, width_decomposition
+from jaxeval.lab.judge_diagnostics import diagnose
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
-from jaxeval.softelo.annotation_budget import budget_sweep
-from jaxeval.softelo.conformal_intervals import conformal_study, leave_one_out_intervals, width_decomposition
-from jaxeval.softelo.judge_diagnostics import diagnose
 
 DEFAULT = (25_000, 55)  # battles, models: those of the paper
 N_RESAMPLES = 1000

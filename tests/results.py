@@ -17,10 +17,10 @@ from judged import read, residual_table, two_orders
 import jaxeval
 from jaxeval.anchored.abstention import Abstention
 from jaxeval.anchored.diagnostics import AnchorDiagnostics
-from jaxeval.anchored.rating_systems import RatingSystems
-from jaxeval.anchored.simulation import simulate_anchored_verdicts
+from jaxeval.data.simulate.verdicts import simulate_anchored_verdicts
 from jaxeval.evaluators.model_scores import align_scores
-from jaxeval.softelo.conformal_intervals import conformal_study
+from jaxeval.lab.conformal_study import conformal_study
+from jaxeval.lab.rating_systems import RatingSystems
 
 #: Markup, mathematics, a formula of a spreadsheet, what terminals obey, other ways of writing, length, a hidden name.
 HOSTILE = [

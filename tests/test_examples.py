@@ -28,7 +28,7 @@ SLOW = {
     "jaxeval.ratings.small_categories",
     "jaxeval.ratings.style_effect",
     "jaxeval.ratings.tie_comparison",
-    "jaxeval.references.study",
+    "jaxeval.lab.reference_study",
     "jaxeval.scores.item_response",
     "jaxeval.softelo.temperature",
 }

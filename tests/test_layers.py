@@ -34,7 +34,7 @@ LAYERS = [
     "scores",
     "anchored",
     "evaluators",
-    "references",
+    "lab",
     "plots",
     "audits",
     "pages",

@@ -37,7 +37,7 @@ GROUPS = [
     (
         "Benchmarks of benchmarks",
         "Whether an evaluator ranks models as people do, and which references a ranking needs.",
-        ["evaluators", "references"],
+        ["evaluators", "lab.reference_study"],
     ),
     ("Your own estimator", "Any JAX function of weights and data, resampled, or with groups left out.", ["engine"]),
     (
@@ -46,7 +46,7 @@ GROUPS = [
         ["statistics", "data.saved_draws", "tables", "data.model_tables"],
     ),
     ("Pages", "Leaderboards that refit in the reader's browser.", ["pages"]),
-    ("Simulated data", "Data whose truth is known.", ["data.simulate", "accuracy.simulation"]),
+    ("Simulated data", "Data whose truth is known.", ["data.simulate", "lab.accuracy_studies"]),
     (
         "Runs and errors",
         "Several processes, compiled programs, and what goes wrong.",
@@ -72,8 +72,7 @@ def grouped() -> dict[str, list[str]]:
 #: Public too, in the modules that have them: what a study of a method takes. The notebooks use them.
 STUDIES = {
     "accuracy.calibration_planning": ["judge_pays", "labels_for_length", "minimum_calibration_size", "variance_ratio"],
-    "accuracy.simulation": ["comparison_study", "coverage_study", "shift_study"],
-    "accuracy.split_study": ["split_study"],
+    "lab.accuracy_studies": ["comparison_study", "coverage_study", "shift_study", "split_study"],
     "anchored.abstention": ["abstain"],
     "anchored.diagnostics": ["diagnose_anchors"],
     "anchored.direct_scoring": [
@@ -81,17 +80,17 @@ STUDIES = {
     ],
     "anchored.judge_panel": ["judge_kappas", "reliability_factor"],
     "anchored.pooling": ["pooled_scores", "pooling_curve"],
-    "anchored.prompt_subsampling": ["subsample_study"],
-    "anchored.rating_systems": ["compare_rating_systems"],
+    "lab.anchored_tables": ["subsample_study"],
+    "lab.rating_systems": ["compare_rating_systems"],
     "anchored.scores": ["bootstrap_scores"],
     "anchored.screening": ["width_by_threshold"],
-    "anchored.simulation": ["simulate_anchored_verdicts"],
-    "evaluators.advice": ["evaluator_advice"],
+    "data.simulate.verdicts": ["simulate_anchored_verdicts"],
+    "evaluators.comparison": ["evaluator_advice"],
     "evaluators.rank_correlation": ["delta_table"],
-    "softelo.annotation_budget": ["budget_sweep"],
-    "softelo.conformal_intervals": ["conformal_study", "leave_one_out_intervals", "width_decomposition"],
+    "lab.annotation_budget": ["budget_sweep"],
+    "lab.conformal_study": ["conformal_study", "leave_one_out_intervals", "width_decomposition"],
     "softelo.judge_agreement": ["agreement_by_score_gap", "reliability"],
-    "softelo.judge_diagnostics": ["diagnose"],
+    "lab.judge_diagnostics": ["diagnose"],
     "softelo.residuals": ["residual_ramp"],
 }  # fmt: skip
 

@@ -17,7 +17,7 @@ from jaxeval.ratings.bradley_terry import fit_bradley_terry
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.statistics.calibration_error import reliability_bins
 from jaxeval.statistics.clusters import wilson_share
-from jaxeval.statistics.cohen_kappa import cohen_kappa, label_table
+from jaxeval.statistics.rater_agreement import cohen_kappa, label_table
 
 #: Edges of the gaps between people's ratings, Elo; the last bin is open.
 GAP_EDGES = (0.0, 50.0, 100.0, 200.0, np.inf)

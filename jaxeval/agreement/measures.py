@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Float
 from jaxeval.data.label_scales import PAIRS, LabelScale
 from jaxeval.data.labelled_verdicts import LabelledVerdicts, family_of
-from jaxeval.statistics.cohen_kappa import cohen_kappa
-from jaxeval.statistics.krippendorff import coincidences, krippendorff_alpha, label_counts
+from jaxeval.statistics.rater_agreement import cohen_kappa, coincidences, krippendorff_alpha, label_counts
 
 PANEL, PEOPLE = "panel", "people"
 #: Measures that are shares of battles.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Float, Int
 from jaxeval.data.columns import numbers, plain, reject_missing, require_column
 from jaxeval.errors import DataError
-from jaxeval.statistics.cohen_kappa import cohen_kappa, label_table
+from jaxeval.statistics.rater_agreement import cohen_kappa, label_table
 from jaxeval.wording import counted, named
 
 _STEPS = 100

@@ -10,7 +10,7 @@ import pandas as pd
 from jaxeval.arrays import Float, Int
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.errors import DataError
-from jaxeval.statistics.cohen_kappa import cohen_kappa
+from jaxeval.statistics.rater_agreement import cohen_kappa
 from jaxeval.wording import counted
 
 

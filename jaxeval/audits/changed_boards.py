@@ -13,10 +13,10 @@ import scipy
 from scipy.special import expit
 
 from jaxeval.arrays import Bool, Float, Int, as_leaf
-from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import on_device
 from jaxeval.execution.shapes import REFITS, padded_rows, padded_size
+from jaxeval.execution.threads import one_blas_thread
 from jaxeval.kernels import batch
 from jaxeval.kernels.changed_votes import Change, Changed, FullBoard
 from jaxeval.kernels.solve import Status, Terms

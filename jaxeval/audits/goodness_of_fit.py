@@ -105,7 +105,7 @@ class GoodnessOfFit(PartResult):
 
     def figures(self) -> dict[str, Figure]:
         """Shares of points as they are and as ratings expect them, and which model did better in which pair."""
-        from jaxeval.plots.pairs import plot_pair_fit, plot_pair_residuals
+        from jaxeval.plots.audits import plot_pair_fit, plot_pair_residuals
 
         return {"shares": plot_pair_fit(self.pairs), "residuals": plot_pair_residuals(self.pairs)}
 

@@ -96,7 +96,7 @@ class RankEvidence(PartResult):
 
     def figures(self) -> dict[str, Figure]:
         """The ranks that are left open, tiers shaded."""
-        from jaxeval.plots.draws import plot_ranks
+        from jaxeval.plots.leaderboard import plot_ranks
 
         return {"ranks": plot_ranks(self.joint, self.level)}
 

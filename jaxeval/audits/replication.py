@@ -25,13 +25,13 @@ from jaxeval.audits.simulated_boards import (
 )
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles
-from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.progress import Advance
 from jaxeval.execution.runs import Identity, open_run
 from jaxeval.execution.signatures import spelled_out
+from jaxeval.execution.threads import one_blas_thread
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.ratings.gauge import Scale
-from jaxeval.statistics.agreement import ranking_agreement
+from jaxeval.statistics.comparison import ranking_agreement
 from jaxeval.statistics.differences import MOST_NOT_FINITE
 from jaxeval.statistics.quantiles import normal_quantile
 from jaxeval.tables.shown import Answer, settings_line

@@ -14,12 +14,11 @@ import numpy as np
 from jaxeval.arrays import Bool, Float, Int, as_leaf
 from jaxeval.audits.pair_votes import PairVotes, tie_odds
 from jaxeval.data.cells import Cells
-from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.elementwise import evaluate
 from jaxeval.execution.lanes import LaneRun, Solver, Task, device_mesh
 from jaxeval.execution.precision import double_precision, on_device
 from jaxeval.execution.shapes import REFITS, padded_columns, padded_pairs, padded_size
-from jaxeval.execution.threads import in_threads
+from jaxeval.execution.threads import in_threads, one_blas_thread
 from jaxeval.kernels import batch, misfit
 from jaxeval.kernels.misfit import Design, Measures, Misfit
 from jaxeval.kernels.solve import Terms

@@ -151,7 +151,7 @@ def _table(frame: pd.DataFrame, given: dict[str, Any]) -> tuple[pd.DataFrame, di
 
 
 def _figures(found: JudgeAgreement) -> dict[str, Figure]:
-    from jaxeval.plots.agreement import plot_judge_agreement
+    from jaxeval.plots.accuracy import plot_judge_agreement
 
     return {"agreement": plot_judge_agreement(found)}
 

@@ -105,7 +105,6 @@ def anchored(
     with columns score and reference_score, direct scoring.
     """
     from jaxeval.anchored.diagnostics import diagnose_anchors
-    from jaxeval.anchored.method_tables import DIRECT, method_tables
     from jaxeval.anchored.pooling import pooled_scores
     from jaxeval.anchored.scores import anchored_scores
     from jaxeval.anchored.screening import screen_judges
@@ -114,6 +113,7 @@ def anchored(
     from jaxeval.data.anchored_verdicts import ROLES, AnchoredVerdicts
     from jaxeval.data.table_files import naming
     from jaxeval.execution.precision import versions
+    from jaxeval.lab.anchored_tables import DIRECT, method_tables
 
     options: dict[str, Any] = {"prior": prior, "level": drawn["level"], "pool_size": pool_size, "link": link}
     tables: dict[str, pd.DataFrame] = {}

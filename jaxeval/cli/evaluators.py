@@ -37,12 +37,10 @@ def study_evaluators(
     """Reads the scores and measures every evaluator beside gold; ``with_curves`` of agreement for a figure."""
     import numpy as np
 
-    from jaxeval.evaluators.advice import evaluator_advice
-    from jaxeval.evaluators.comparison import compare_evaluators
-    from jaxeval.evaluators.few_pairs import FEW_PAIRS, hide_few_in_agreement, hide_few_pairs
+    from jaxeval.evaluators.comparison import compare_evaluators, evaluator_advice
     from jaxeval.evaluators.meaningful_gaps import agreement_fits
-    from jaxeval.evaluators.rank_change import stratified_rank_change
-    from jaxeval.evaluators.rank_correlation import kendall_tau_delta, rank_agreement
+    from jaxeval.evaluators.model_scores import FEW_PAIRS, hide_few_in_agreement, hide_few_pairs
+    from jaxeval.evaluators.rank_correlation import kendall_tau_delta, rank_agreement, stratified_rank_change
 
     frame, warnings = _read_scores(file, gold, model, evaluators)
     few = 0 if few_pairs else FEW_PAIRS
@@ -202,7 +200,7 @@ def _ranking_rows(taus: pd.DataFrame, comparison: pd.DataFrame, few: int) -> pd.
     import numpy as np
     import pandas as pd
 
-    from jaxeval.evaluators.few_pairs import hide_few_pairs
+    from jaxeval.evaluators.model_scores import hide_few_pairs
 
     own = hide_few_pairs(taus[np.isinf(taus["delta"])], "tau", few).set_index("evaluator")
     best = comparison["evaluator"].iloc[0]

@@ -72,8 +72,8 @@ def held_out_findings(
     """Every model of one judge held out in turn."""
     from dataclasses import asdict
 
-    from jaxeval.softelo.conformal_intervals import conformal_study, leave_one_out_intervals, width_decomposition
-    from jaxeval.softelo.judge_diagnostics import diagnose
+    from jaxeval.lab.conformal_study import conformal_study, leave_one_out_intervals, width_decomposition
+    from jaxeval.lab.judge_diagnostics import diagnose
     from jaxeval.softelo.soft_elo import soft_elo
 
     held_out = soft_elo(
@@ -109,12 +109,12 @@ def held_out_findings(
         return {**running, "checkpoint": None if folder is None else Path(folder) / name}
 
     if by:
-        from jaxeval.softelo.annotation_budget import slice_ratings
+        from jaxeval.lab.annotation_budget import slice_ratings
 
         tables["slices"] = slice_ratings(battles, by, ridge, **within("slices"))
         warnings += tables["slices"].attrs["warnings"]
     if budget:
-        from jaxeval.softelo.annotation_budget import budget_sweep
+        from jaxeval.lab.annotation_budget import budget_sweep
 
         tables["budget"] = budget_sweep(battles, ridge=ridge, seed=seed, cluster=cluster, **within("budget"))
         warnings += tables["budget"].attrs["warnings"]

@@ -379,8 +379,8 @@ def _written(board: Mapping[str, Any]) -> dict[str, Path | None]:
 
 
 def _draw_effect(battles: Battles, path: Path, board: dict[str, Any]) -> None:
+    from jaxeval.plots.boards import plot_style_effect
     from jaxeval.plots.style import save_figure
-    from jaxeval.plots.style_control import plot_style_effect
     from jaxeval.ratings.style_effect import style_effect
 
     names = ["features", "normalize", "feature_ridge", "ties", "link", "n_resamples", "seed", "scheme", "cluster",

@@ -31,8 +31,8 @@ def study_references(
 ) -> Study:
     """Reads the votes, and studies references on them; ``options`` are of `read_battles` and of `reference_study`."""
     from jaxeval.data.readers import read_battles
-    from jaxeval.evaluators.few_pairs import FEW_PAIRS, hide_few_pairs
-    from jaxeval.references.study import reference_study
+    from jaxeval.evaluators.model_scores import FEW_PAIRS, hide_few_pairs
+    from jaxeval.lab.reference_study import reference_study
 
     columns = {"labels": labels, **{name: options.pop(name) for name in ("model_a", "model_b", "winner", "both_bad")}}
     kept = [options[name] for name in ("item", "cluster", "strata") if options[name]]
@@ -95,7 +95,7 @@ def study_references(
 
 def _reference_rows(table: pd.DataFrame, few: int) -> pd.DataFrame:
     """References, what fewer pairs than ``few`` stand behind left blank."""
-    from jaxeval.evaluators.few_pairs import hide_few_pairs
+    from jaxeval.evaluators.model_scores import hide_few_pairs
 
     shown = table[["reference", "tier", "rank", "n_battles", "n_models", "n_pairs"]].copy()
     shown["n_battles"] = shown["n_battles"].map("{:,.6g}".format)  # weights need not be whole
@@ -123,7 +123,7 @@ def _budget_rows(table: pd.DataFrame, few: int) -> pd.DataFrame:
     import numpy as np
     import pandas as pd
 
-    from jaxeval.evaluators.few_pairs import hide_few_pairs
+    from jaxeval.evaluators.model_scores import hide_few_pairs
 
     rows = hide_few_pairs(table[np.isinf(table["delta"])], "misordered", few)
     single = rows[rows["n_references"] == 1].dropna(subset=["tier", "misordered"])

@@ -154,7 +154,7 @@ def scores(
         notes.append(few.answer.sentences[0])
 
     def figures() -> dict[str, Figure]:
-        from jaxeval.plots.draws import plot_draws
+        from jaxeval.plots.leaderboard import plot_draws
 
         return {"scores": plot_draws(next(iter(boards.values())).joint)} if len(boards) == 1 else {}
 
@@ -178,7 +178,7 @@ def _judged(tables: dict[str, pd.DataFrame], read: str, joint: Draws, top: int |
     notes = [read, how_corrected(settings)]
 
     def figures() -> dict[str, Figure]:
-        from jaxeval.plots.draws import plot_draws
+        from jaxeval.plots.leaderboard import plot_draws
 
         own = joint.of(estimator=settings["estimator"])
         return {} if "judge" in table else {"scores": plot_draws(own.of(judge=own.names[0][1]))}

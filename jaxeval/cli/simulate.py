@@ -40,9 +40,8 @@ def _verdicts(size: Size) -> pd.DataFrame:
     import numpy as np
     import pandas as pd
 
-    from jaxeval.data.simulate.strengths import simulate_strengths
     from jaxeval.data.simulate.verdicts import Judge
-    from jaxeval.data.simulate.votes import simulate_votes
+    from jaxeval.data.simulate.votes import simulate_strengths, simulate_votes
 
     strengths = simulate_strengths(size.models, seed=size.seed)
     own = _votes(size)
@@ -66,7 +65,7 @@ def _families(size: Size) -> pd.DataFrame:
     """Every third model is of one maker."""
     import pandas as pd
 
-    from jaxeval.data.simulate.strengths import simulate_strengths
+    from jaxeval.data.simulate.votes import simulate_strengths
 
     names = simulate_strengths(size.models, seed=size.seed).index
     return pd.DataFrame({"name": names, "family": [f"maker-{k % 3 + 1}" for k in range(len(names))]})
@@ -99,7 +98,7 @@ def _answers(size: Size, labelled: bool) -> pd.DataFrame:
     """The first fifth of the items with people's labels, or the others without."""
     import numpy as np
 
-    from jaxeval.accuracy.simulation import simulate_judged_answers
+    from jaxeval.data.simulate.judged import simulate_judged_answers
 
     m = size.models
     table = simulate_judged_answers(
@@ -116,7 +115,7 @@ def _answers(size: Size, labelled: bool) -> pd.DataFrame:
 def _anchored(size: Size) -> pd.DataFrame:
     import numpy as np
 
-    from jaxeval.anchored.simulation import simulate_anchored_verdicts
+    from jaxeval.data.simulate.verdicts import simulate_anchored_verdicts
 
     return simulate_anchored_verdicts(
         np.linspace(1, -0.5, size.models).tolist(), size.n, 4, 3, run_sd=(0.2, 0.3, 0.3, 3.0), seed=size.seed
@@ -130,7 +129,7 @@ def _evaluators(size: Size) -> pd.DataFrame:
 
 
 def _rankings(size: Size) -> pd.DataFrame:
-    from jaxeval.data.simulate.rankings import simulate_rankings
+    from jaxeval.data.simulate.votes import simulate_rankings
 
     return simulate_rankings(size.n, size.models, length=min(4, size.models), seed=size.seed)
 
@@ -248,8 +247,7 @@ def simulate(
 
 
 def _votes_on(pairs: Path, size: Size) -> pd.DataFrame:
-    from jaxeval.data.simulate.strengths import simulate_strengths
-    from jaxeval.data.simulate.votes import votes_on
+    from jaxeval.data.simulate.votes import simulate_strengths, votes_on
     from jaxeval.data.table_files import read_whole_table
 
     return votes_on(

@@ -17,8 +17,7 @@ from jaxeval.data.battles import Battles
 from jaxeval.data.remote_names import FileName
 from jaxeval.data.saved_battles import FilesToAdd, digest_of, files_to_add
 from jaxeval.errors import DataError
-from jaxeval.execution.atomic_write import whole_file
-from jaxeval.execution.file_locks import alone
+from jaxeval.execution.atomic_write import alone, whole_file
 from jaxeval.wording import counted, named
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ from jaxeval.data.presentation_orders import (
     usual_column,
 )
 from jaxeval.errors import DataError
-from jaxeval.statistics.krippendorff import label_counts
+from jaxeval.statistics.rater_agreement import label_counts
 from jaxeval.wording import counted
 
 _HUMAN = ("human", "human_pref", "human_label")

@@ -22,7 +22,7 @@ from jaxeval.data.file_formats import has_known_ending
 from jaxeval.data.remote_errors import reaching
 from jaxeval.data.remote_names import PROTOCOLS, base_name, is_hub, is_web, shown
 from jaxeval.errors import DataError
-from jaxeval.execution.file_locks import try_lock
+from jaxeval.execution.atomic_write import try_lock
 from jaxeval.execution.progress import Advance, announce, progress_bar
 from jaxeval.wording import named
 

@@ -15,10 +15,27 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Float, Int, as_leaf
 from jaxeval.checks import check_room, checked_integer
 from jaxeval.data.battles import Battles
-from jaxeval.engine.given import Given, given_rows
-from jaxeval.engine.smooth import StatisticDraws
-from jaxeval.engine.statistic import Derivative, Function, Statistic, Studentised, Traced, check_shapes, same_numbers
-from jaxeval.engine.weighing import Cluster, Columns, RowKind, Weighing, sliced, weighed_battles, weighed_rows
+from jaxeval.engine.statistic import (
+    Derivative,
+    Function,
+    Statistic,
+    StatisticDraws,
+    Studentised,
+    Traced,
+    check_shapes,
+    same_numbers,
+)
+from jaxeval.engine.weighing import (
+    Cluster,
+    Columns,
+    Given,
+    RowKind,
+    Weighing,
+    given_rows,
+    sliced,
+    weighed_battles,
+    weighed_rows,
+)
 from jaxeval.errors import DataError
 from jaxeval.execution.lanes import LaneRun, Lanes, Task
 from jaxeval.execution.precision import double_precision

@@ -20,11 +20,16 @@ from scipy.special import expit, logit
 
 from jaxeval.arrays import Float, as_leaf
 from jaxeval.checks import checked_number, checked_numbers, checked_positive
-from jaxeval.evaluators.close_pairs import resampled_delta_sums
-from jaxeval.evaluators.few_pairs import FEW_PAIRS
-from jaxeval.evaluators.model_scores import OK, Gold, ModelScores, Scores, of_evaluators
+from jaxeval.evaluators.model_scores import FEW_PAIRS, OK, Gold, ModelScores, Scores, of_evaluators
 from jaxeval.evaluators.rank_correlation import CONSTANT, CONSTANT_GOLD, FEW_SCORED
-from jaxeval.evaluators.resamples import Resampling, ResamplingOptions, in_slots, opened, resampled
+from jaxeval.evaluators.resamples import (
+    Resampling,
+    ResamplingOptions,
+    in_slots,
+    opened,
+    resampled,
+    resampled_delta_sums,
+)
 from jaxeval.evaluators.tables import evaluator_table, first_reason, interval_columns
 from jaxeval.execution.shapes import Step, padded
 from jaxeval.execution.signatures import spelled_out

@@ -257,7 +257,7 @@ def rank_measures(
 def tier_changes(
     scores: Float[Array, "E M"], gold: Float[Array, "M"], counts: Float[Array, "M"], asked: TierQuestion
 ) -> TierChanges:
-    """Rank changes by tier of gold (Eq. 4 of Xu et al., see `jaxeval.evaluators.rank_change`).
+    """Rank changes by tier of gold (Eq. 4 of Xu et al., see `jaxeval.evaluators.rank_correlation`).
 
     Tiers are equal parts of all models; if they cannot be equal, the better ones are larger. Tied models stay together.
     """

@@ -10,8 +10,8 @@ from typing import Any
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
+from jaxeval.pages.document import free_id, number_of
 from jaxeval.pages.given import Given, scale_of
-from jaxeval.pages.values import free_id, number_of
 from jaxeval.ratings.slices import slice_title
 from jaxeval.tables.boards import more_columns, row_notes
 from jaxeval.tables.cells import cell_text

@@ -11,7 +11,7 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from jaxeval.audits.audit import Audit
-from jaxeval.pages.values import free_id, number_of
+from jaxeval.pages.document import free_id, number_of
 from jaxeval.tables.cells import as_numbers, cell_texts, find_intervals, with_index
 from jaxeval.tables.headings import heading
 from jaxeval.tables.shown import Shown, rated, settings_line, view_of

@@ -12,15 +12,19 @@ import pandas as pd
 
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.checks import checked_integer, checked_number, checked_positive
-from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.precision import versions
-from jaxeval.planning.goals import Aim, Goal, GoalName, goal_of, root_mean_square
+from jaxeval.execution.threads import one_blas_thread
 from jaxeval.planning.information import (
+    Aim,
+    Goal,
+    GoalName,
     Information,
     expected_gains,
+    goal_of,
     information_of,
     information_without_votes,
     planned_battles,
+    root_mean_square,
 )
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.statistics.quantiles import checked_level, normal_quantile

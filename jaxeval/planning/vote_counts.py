@@ -10,9 +10,8 @@ import pandas as pd
 
 from jaxeval.arrays import Float
 from jaxeval.checks import checked_number, checked_numbers
-from jaxeval.execution.blas import one_blas_thread
-from jaxeval.planning.goals import Aim, Goal, GoalName
-from jaxeval.planning.information import Information
+from jaxeval.execution.threads import one_blas_thread
+from jaxeval.planning.information import Aim, Goal, GoalName, Information
 from jaxeval.planning.next_battles import (
     battles_at_random_for,
     battles_for,

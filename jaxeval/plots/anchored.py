@@ -14,8 +14,19 @@ from jaxeval.anchored.diagnostics import rating_board
 from jaxeval.anchored.screening import JudgeScreen
 from jaxeval.arrays import Float
 from jaxeval.errors import DataError
-from jaxeval.plots.labels import Labels, Takes, figure_of
-from jaxeval.plots.style import COLOURS, GREY, finish, legend_beside, legend_name, one_axis, plain, shown_name
+from jaxeval.plots.style import (
+    COLOURS,
+    GREY,
+    Labels,
+    Takes,
+    figure_of,
+    finish,
+    legend_beside,
+    legend_name,
+    one_axis,
+    plain,
+    shown_name,
+)
 from jaxeval.wording import counted
 
 _MOST_MODELS = 40

@@ -9,11 +9,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from jaxeval.evaluators.few_pairs import FEW_PAIRS, hide_few_in_agreement, hide_few_pairs
+from jaxeval.evaluators.model_scores import FEW_PAIRS, hide_few_in_agreement, hide_few_pairs
 from jaxeval.evaluators.tables import with_evaluator
 from jaxeval.plots.heat import HeatLook, heat_map
-from jaxeval.plots.labels import Labels, Takes, figure_of
-from jaxeval.plots.style import COLOURS, GREY, plain, shown_name
+from jaxeval.plots.style import COLOURS, GREY, Labels, Takes, figure_of, plain, shown_name
 
 _MOST_ROWS = 40
 

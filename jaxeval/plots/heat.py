@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from jaxeval.arrays import Float
 from jaxeval.data.battles import Battles
-from jaxeval.plots.labels import Labels, Takes, figure_of
 from jaxeval.plots.leaderboard import LEADERBOARD
-from jaxeval.plots.style import GREY, joint_name, one_axis, width_of
+from jaxeval.plots.style import GREY, Labels, Takes, figure_of, joint_name, one_axis, width_of
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.statistics.draws import Draws

@@ -7,11 +7,14 @@ from typing import Unpack
 import numpy as np
 from matplotlib.figure import Figure
 
-from jaxeval.evaluators.few_pairs import hide_few_pairs
-from jaxeval.plots.labels import Labels, Takes, figure_of
+from jaxeval.evaluators.model_scores import hide_few_pairs
+from jaxeval.lab.reference_study import ReferenceStudy
 from jaxeval.plots.style import (
     COLOURS,
     GREY,
+    Labels,
+    Takes,
+    figure_of,
     finish,
     legend_above,
     legend_beside,
@@ -20,7 +23,6 @@ from jaxeval.plots.style import (
     shown_name,
     width_of,
 )
-from jaxeval.references.study import ReferenceStudy
 from jaxeval.wording import counted
 
 _MOST_REFERENCES = 60

@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from jaxeval.plots.labels import Labels, Takes, figure_of
-from jaxeval.plots.style import GREY, finish, legend_name, one_axis, panels, shown_name
+from jaxeval.plots.style import GREY, Labels, Takes, figure_of, finish, legend_name, one_axis, panels, shown_name
 from jaxeval.softelo.soft_elo import HeldOutRatings, SoftElo, models_table
 
 _COLOURS = {"hard": "#1f5a93", "soft": "#c2447f"}

@@ -12,8 +12,7 @@ import pandas as pd
 
 from jaxeval.arrays import Float
 from jaxeval.ratings.bootstrap_result import Bootstrap
-from jaxeval.statistics.agreement import RANGES, ranking_agreement
-from jaxeval.statistics.comparison import draw_bounds, places
+from jaxeval.statistics.comparison import RANGES, draw_bounds, places, ranking_agreement
 from jaxeval.statistics.draws import Draws, both_converged
 from jaxeval.statistics.quantiles import centred
 from jaxeval.tables.shown import Answer, Result, settings_line

@@ -12,10 +12,10 @@ from jax import Array
 
 from jaxeval.arrays import Bool, Float
 from jaxeval.data.cells import Cells
-from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.elementwise import evaluate_compiled
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import padded_few, padded_size
+from jaxeval.execution.threads import one_blas_thread
 from jaxeval.kernels import batch, links
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.links import Link

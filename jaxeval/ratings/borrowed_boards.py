@@ -13,9 +13,9 @@ import scipy
 
 from jaxeval.arrays import Float, Int, as_leaf
 from jaxeval.data.cells import Cells
-from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import padded_few, padded_size
+from jaxeval.execution.threads import one_blas_thread
 from jaxeval.kernels.batch.borrowing import category_beliefs
 from jaxeval.kernels.borrowing import Belief, Split
 from jaxeval.kernels.solve import Terms

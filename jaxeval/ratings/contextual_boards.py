@@ -16,10 +16,10 @@ from jaxeval.arrays import Bool, Float
 from jaxeval.data.cells import Cells
 from jaxeval.data.features import Design
 from jaxeval.errors import DataError
-from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.elementwise import evaluate_compiled
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import padded_size
+from jaxeval.execution.threads import one_blas_thread
 from jaxeval.kernels import batch, tie_models
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.solve import Terms

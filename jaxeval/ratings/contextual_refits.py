@@ -23,7 +23,7 @@ from jaxeval.ratings.drawn_votes import is_secure_board, unit_members
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import BoardRefits, Refitted, Way
 from jaxeval.ratings.vote_groups import VoteGroups
-from jaxeval.resampling.draw import unit_draw
+from jaxeval.resampling.rows import unit_draw
 from jaxeval.resampling.units import pad
 
 # In turn, each for the lanes that those before it left. A chord that has not converged by then hardly will.

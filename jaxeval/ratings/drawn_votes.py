@@ -17,7 +17,7 @@ from jaxeval.kernels.resample import DrawScheme, Packing, Units
 from jaxeval.ratings.boards import Board
 from jaxeval.ratings.connectivity import is_secure
 from jaxeval.ratings.vote_groups import ClusterRows, Members, StratumRows, VoteGroups
-from jaxeval.resampling.draw import UnitDraw, unit_draw
+from jaxeval.resampling.rows import UnitDraw, unit_draw
 from jaxeval.resampling.units import pad
 
 # If a pair has fewer battles, a resample has under 2**20 of them: twice their score takes less than a third of 64 bits.

@@ -11,9 +11,9 @@ import scipy
 
 from jaxeval.arrays import Bool, Float, as_leaf
 from jaxeval.data.panel_verdicts import PanelCells
-from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import padded_columns, padded_few, padded_size
+from jaxeval.execution.threads import one_blas_thread
 from jaxeval.kernels.batch.judge_panel import fit_panel
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.judge_panel import Contests, Sizes, Verdicts

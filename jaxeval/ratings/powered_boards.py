@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from jaxeval.arrays import Float, as_leaf
 from jaxeval.data.verdict_rows import VerdictCells
-from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import padded_pairs, padded_size
+from jaxeval.execution.threads import one_blas_thread
 from jaxeval.kernels.batch.powered import fit_powered, tune
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.links import Link

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Bool, Float, Int, as_leaf
 from jaxeval.data.ranking_places import Places
 from jaxeval.data.rankings import RankingCells
-from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import padded_cells, padded_columns, padded_size, power_of_two
+from jaxeval.execution.threads import one_blas_thread
 from jaxeval.kernels.batch.plackett_luce import fit_rankings
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.links import Link

@@ -17,7 +17,7 @@ from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.ranking_boards import RankingBoard, padded_use
 from jaxeval.ratings.refits import BoardRefits, Way
 from jaxeval.ratings.vote_groups import VoteGroups
-from jaxeval.resampling.draw import unit_draw
+from jaxeval.resampling.rows import unit_draw
 from jaxeval.resampling.units import pad
 
 # In turn, each for the lanes that those before it left; and their limits of steps.

@@ -14,11 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.arrays import Bool, Float
 from jaxeval.checks import check_room
-from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.lanes import LaneRun, Solver, Task, device_mesh
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.shapes import Budget
-from jaxeval.execution.threads import in_threads
+from jaxeval.execution.threads import in_threads, one_blas_thread
 from jaxeval.kernels import batch
 from jaxeval.kernels.resample import Packing
 from jaxeval.kernels.solve import Status, Terms

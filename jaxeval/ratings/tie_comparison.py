@@ -13,9 +13,9 @@ import pandas as pd
 from jaxeval.arrays import Float, Int
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.features import FeatureLike, design
-from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.elementwise import evaluate_compiled
 from jaxeval.execution.precision import double_precision
+from jaxeval.execution.threads import one_blas_thread
 from jaxeval.kernels import batch, tie_models
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.solve import Status, Terms

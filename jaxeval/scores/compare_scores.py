@@ -24,8 +24,7 @@ from jaxeval.scores.score_leaderboard import FEW_ITEMS, as_item_scores, few_unit
 from jaxeval.statistics.clusters import design_effect, freedom_of, widening
 from jaxeval.statistics.multiplicity import holm
 from jaxeval.statistics.paired import p_above, score_interval
-from jaxeval.statistics.quantiles import checked_level
-from jaxeval.statistics.skewed import skewed_interval, skewed_p
+from jaxeval.statistics.quantiles import checked_level, skewed_interval, skewed_p
 from jaxeval.tables.shown import Answer, Result, settings_line
 from jaxeval.tables.table import Table
 from jaxeval.wording import counted, did_you_mean, visible_line

@@ -17,8 +17,7 @@ from jaxeval.data.columns import plain
 from jaxeval.data.item_scores import ItemScores, Trials
 from jaxeval.errors import DataError
 from jaxeval.statistics.clusters import cluster_factors, degrees_of_freedom, effective_clusters
-from jaxeval.statistics.quantiles import exact_share
-from jaxeval.statistics.skewed import skewed_interval, skewness_of, student_quantile
+from jaxeval.statistics.quantiles import exact_share, skewed_interval, skewness_of, student_quantile
 from jaxeval.wording import counted, did_you_mean, named
 
 MissingScores = Literal["error", "complete", "available"]

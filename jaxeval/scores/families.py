@@ -20,8 +20,7 @@ from jaxeval.scores.estimates import ScoreEstimates
 from jaxeval.scores.paired_tests import least_p, mcnemar
 from jaxeval.statistics.multiplicity import holm
 from jaxeval.statistics.paired import p_of_equal_shares
-from jaxeval.statistics.quantiles import checked_level
-from jaxeval.statistics.skewed import skewed_p, skewness_of
+from jaxeval.statistics.quantiles import checked_level, skewed_p, skewness_of
 
 #: Degrees of freedom from which on differences of all pairs at once keep their level by draws.
 ENOUGH_FOR_DRAWS = 299

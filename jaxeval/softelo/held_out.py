@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from jaxeval.arrays import Bool, Float, as_leaf
-from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.lanes import Call, LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import FOLDS, held_numbers, padded_cells, padded_few, padded_size
+from jaxeval.execution.threads import one_blas_thread
 from jaxeval.kernels import batch
 from jaxeval.kernels.held_out import FullFit, HeldOut, Judged, Targets
 from jaxeval.kernels.solve import LONGEST_STEP, Status, Terms

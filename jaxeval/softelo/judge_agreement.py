@@ -32,7 +32,7 @@ from jaxeval.statistics.clusters import (
     widening,
     wilson_share,
 )
-from jaxeval.statistics.cohen_kappa import cohen_kappa, label_table
+from jaxeval.statistics.rater_agreement import cohen_kappa, label_table
 from jaxeval.wording import counted
 
 #: Edges of the |score difference| bins of Figures 3 and 7; the last bin is open.

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Float
 from jaxeval.checks import check_room, checked_integer, checked_positive, checked_rating
 from jaxeval.data.judged_battles import JudgedBattles
-from jaxeval.execution.blas import one_blas_thread
 from jaxeval.execution.precision import device_name, versions
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out
+from jaxeval.execution.threads import one_blas_thread
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.resampling.strata import checked_strata, small_strata_text, stratum_of_groups
 from jaxeval.softelo.held_out import Folds, above_human, hold_out, n_lanes

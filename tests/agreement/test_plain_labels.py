@@ -7,7 +7,7 @@ from sklearn.metrics import cohen_kappa_score
 
 import jaxeval
 from jaxeval.agreement.good_enough import beside_people, verdict_beside
-from jaxeval.statistics.cohen_kappa import cohen_kappa
+from jaxeval.statistics.rater_agreement import cohen_kappa
 
 
 def labelled(n=200, wrong=(0.1, 0.1, 0.2), words=(0, 1), seed=0):

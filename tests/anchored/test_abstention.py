@@ -7,8 +7,8 @@ import pytest
 from jaxeval.anchored.abstention import abstain
 from jaxeval.anchored.elo import anchored_elo
 from jaxeval.anchored.scores import anchored_scores
-from jaxeval.anchored.simulation import simulate_anchored_verdicts
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
+from jaxeval.data.simulate.verdicts import simulate_anchored_verdicts
 from jaxeval.errors import DataError
 
 OUTCOME = {"win": 1.0, "tie": 0.5, "loss": 0.0}

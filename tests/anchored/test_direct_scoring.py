@@ -15,8 +15,8 @@ from jaxeval.anchored.direct_scoring import (
     dispersion,
 )
 from jaxeval.anchored.scores import anchored_scores
-from jaxeval.anchored.simulation import simulate_anchored_verdicts
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
+from jaxeval.data.simulate.verdicts import simulate_anchored_verdicts
 from jaxeval.errors import DataError
 
 

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from jaxeval.anchored.judge_panel import judge_kappas, judge_panel, reliability_factor
-from jaxeval.anchored.simulation import simulate_anchored_verdicts
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
+from jaxeval.data.simulate.verdicts import simulate_anchored_verdicts
 from jaxeval.errors import DataError
 
 

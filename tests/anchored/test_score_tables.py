@@ -7,12 +7,12 @@ import scipy
 
 from jaxeval.anchored.abstention import abstain
 from jaxeval.anchored.direct_scoring import direct_win_probability
-from jaxeval.anchored.method_tables import heterogeneity, method_tables, prompt_subsamples
 from jaxeval.anchored.score_tables import board_agreement, guarded_scores, prior_sensitivity, summarised_scores
 from jaxeval.anchored.scores import anchored_scores
-from jaxeval.anchored.simulation import simulate_anchored_verdicts
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
+from jaxeval.data.simulate.verdicts import simulate_anchored_verdicts
 from jaxeval.errors import DataError
+from jaxeval.lab.anchored_tables import heterogeneity, method_tables, prompt_subsamples
 
 
 @pytest.fixture(scope="module")

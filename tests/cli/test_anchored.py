@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from jaxeval import anchored_elo
-from jaxeval.anchored.simulation import simulate_anchored_verdicts
 from jaxeval.cli.main import main
+from jaxeval.data.simulate.verdicts import simulate_anchored_verdicts
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 

@@ -14,7 +14,7 @@ from jaxeval import (
     stratified_rank_change,
 )
 from jaxeval.cli.main import main
-from jaxeval.evaluators.advice import evaluator_advice
+from jaxeval.evaluators.comparison import evaluator_advice
 
 B = 20
 THREE = ["model-02", "model-07", "model-13"]

@@ -7,8 +7,8 @@ from click.testing import CliRunner
 from processes import ended, start_commands
 
 import jaxeval
-from jaxeval.anchored.simulation import simulate_anchored_verdicts
 from jaxeval.cli.main import main
+from jaxeval.data.simulate.verdicts import simulate_anchored_verdicts
 from jaxeval.execution.checkpoints import Checkpoint
 
 

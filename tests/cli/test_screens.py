@@ -23,7 +23,7 @@ from jaxeval.cli.report import leaderboard_screen
 from jaxeval.cli.screens import Column, Grid, Screen, grid_of, print_screen
 from jaxeval.cli.soft_elo_screens import calibration_screen, held_out_screen, prediction_screen
 from jaxeval.cli.tables import one_line_cell, study_findings
-from jaxeval.softelo.judge_diagnostics import diagnose
+from jaxeval.lab.judge_diagnostics import diagnose
 
 WIDTHS = (60, 100, 160)
 LINES = 40

@@ -7,8 +7,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from jaxeval.anchored.simulation import simulate_anchored_verdicts
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts, read_anchored_verdicts
+from jaxeval.data.simulate.verdicts import simulate_anchored_verdicts
 from jaxeval.errors import DataError
 
 TABLE = pd.DataFrame(

@@ -8,7 +8,7 @@ import pytest
 
 import jaxeval
 from jaxeval import DataError, JudgedBattles, read_judged_battles, read_judges
-from jaxeval.softelo.judge_biases import position_bias
+from jaxeval.lab.judge_diagnostics import position_bias
 
 SCORES_A = [{"x": 8, "y": 6.5}, {"x": 5, "y": 5}, {"x": 2, "y": 3}, {"x": 9, "y": 9}]
 SCORES_B = [{"x": 7, "y": 6.5}, {"x": 5, "y": 5}, {"y": 4, "x": 3}, {"x": 1, "y": 2}]

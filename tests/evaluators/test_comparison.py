@@ -7,7 +7,7 @@ import twins
 from evaluated import GAPS, GOLD, B, M, drawn_models, settings
 
 from jaxeval import DataError, ItemScores, compare_evaluators, kendall_tau, kendall_tau_delta
-from jaxeval.evaluators.advice import evaluator_advice
+from jaxeval.evaluators.comparison import evaluator_advice
 from jaxeval.evaluators.model_scores import align_scores
 
 BOARD = GAPS.assign(z=-GAPS["x"])

@@ -9,7 +9,7 @@ from chunks import chunk_sizes
 import jaxeval
 from jaxeval import DataError, MemoryLimitError
 from jaxeval.anchored.scores import bootstrap_scores as _bootstrap_scores
-from jaxeval.anchored.simulation import simulate_anchored_verdicts
+from jaxeval.data.simulate.verdicts import simulate_anchored_verdicts
 from jaxeval.execution import lanes
 from jaxeval.execution.checkpoints import Checkpoint
 from jaxeval.execution.runs import digest_of

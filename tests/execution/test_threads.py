@@ -1,10 +1,17 @@
+import os
+import subprocess
+import sys
 import threading
 import time
 from itertools import repeat
+from threading import Thread
 
+import numpy as np
 import pytest
+import scipy.linalg  # noqa: F401  # its BLAS counts, too
+from threadpoolctl import ThreadpoolController
 
-from jaxeval.execution.threads import in_threads
+from jaxeval.execution.threads import in_threads, one_blas_thread
 
 
 def test_results_come_in_order():
@@ -33,3 +40,68 @@ def test_an_error_leaves_what_has_not_begun(error):
     with pytest.raises(error, match="slice 0"):
         in_threads(failing, range(1000))
     assert len(begun) < 1000
+
+
+def threads():
+    return {lib["filepath"]: lib["num_threads"] for lib in ThreadpoolController().select(user_api="blas").info()}
+
+
+def test_one_thread_inside_and_the_callers_number_after():
+    np.linalg.inv(np.eye(3))
+    before = threads()
+    with one_blas_thread():
+        assert set(threads().values()) == {1}
+    assert threads() == before
+
+
+def test_the_library_that_jax_calls_is_among_them():
+    """SciPy's, which is loaded when it is first used: later than a controller may have been made."""
+    code = (
+        "from jaxeval.execution.threads import one_blas_thread; import scipy, threadpoolctl, numpy\n"
+        "with one_blas_thread(): pass\n"
+        "import scipy.linalg\n"
+        "with one_blas_thread(): print({x['num_threads'] for x in threadpoolctl.threadpool_info()})"
+    )
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "2"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.strip() == "{1}"
+
+
+def test_blocks_of_several_threads_do_not_wait_for_each_other():
+    before = threads()
+    entered = []
+
+    def enter():
+        with one_blas_thread():
+            entered.append(set(threads().values()))
+
+    with one_blas_thread():
+        other = Thread(target=enter, daemon=True)
+        other.start()
+        other.join(60)
+        assert entered == [{1}]
+        assert set(threads().values()) == {1}  # the first block goes on
+    assert threads() == before
+
+
+def test_restored_after_an_error_too():
+    before = threads()
+    with pytest.raises(ZeroDivisionError), one_blas_thread():
+        1 / 0  # noqa: B018
+    assert threads() == before
+
+
+def test_calls_from_several_threads_leave_the_number_as_it_was():
+    before = threads()
+
+    def enter_and_leave():
+        for _ in range(20):
+            with one_blas_thread():
+                pass
+
+    workers = [Thread(target=enter_and_leave) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert threads() == before

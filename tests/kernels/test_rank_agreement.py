@@ -4,7 +4,7 @@ import pytest
 import twins
 from scipy import stats
 
-from jaxeval.evaluators.close_pairs import delta_pairs, pair_type
+from jaxeval.evaluators.resamples import delta_pairs, pair_type
 from jaxeval.kernels import rank_agreement
 
 pytestmark = pytest.mark.usefixtures("x64")

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import jaxeval
-from jaxeval.pages.pair_counts import pair_data
+from jaxeval.pages.votes import pair_data
 
 #: Elo.
 CLOSE = 1e-6

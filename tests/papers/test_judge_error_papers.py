@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 import jaxeval
-from jaxeval.accuracy.split_study import split_study
+from jaxeval.lab.accuracy_studies import split_study
 
 #: Tables 1, 3, 6 and 7 by subject and judge: q0 and q1 of Gemma 3 and of Qwen 2.5, J of both, naive share, estimate
 #: by the model's own rates, and for Gemma by Qwen's (medians of resamples).

@@ -8,8 +8,7 @@ import pandas as pd
 import pytest
 
 import jaxeval
-from jaxeval.planning.goals import Aim
-from jaxeval.planning.information import information_of
+from jaxeval.planning.information import Aim, information_of
 from jaxeval.planning.next_battles import NextBattles, at_random, choose, fewest, information
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"

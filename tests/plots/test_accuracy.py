@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 import jaxeval
 from jaxeval import JudgedAnswers
-from jaxeval.accuracy.simulation import shift_study
+from jaxeval.lab.accuracy_studies import shift_study
 from jaxeval.plots import accuracy as judge_plots
 
 

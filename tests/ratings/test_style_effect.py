@@ -6,7 +6,7 @@ import pytest
 from styled import FEATURES, styled
 
 from jaxeval import Battles, bootstrap, fit_bradley_terry
-from jaxeval.plots.style_control import plot_coefficients, plot_style_effect
+from jaxeval.plots.boards import plot_coefficients, plot_style_effect
 from jaxeval.ratings.style_effect import style_effect
 
 

@@ -9,7 +9,8 @@ from judged import read, two_orders
 from scipy.special import expit
 
 import jaxeval
-from jaxeval.softelo import judge_agreement, judge_biases
+from jaxeval.lab import judge_diagnostics
+from jaxeval.softelo import judge_agreement
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +173,7 @@ TABLES = {
     "agreement_by_score_gap": judge_agreement.agreement_by_score_gap,
     "agreement": judge_agreement.agreement,
     "verdict_disagreement": judge_agreement.verdict_disagreement,
-    "position_bias": judge_biases.position_bias,
+    "position_bias": judge_diagnostics.position_bias,
 }
 
 

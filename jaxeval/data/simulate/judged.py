@@ -1,4 +1,4 @@
-"""Simulated judges that score both sides: judged battles, and replies that are read as these battles."""
+"""Simulated judges: of single answers, and of battles whose sides they score, also as replies that are read."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from typing import TypedDict, Unpack
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+import scipy
+from numpy.typing import ArrayLike, NDArray
 
+from jaxeval.checks import checked_integer
 from jaxeval.data.judged_battles import JudgedBattles
-from jaxeval.data.simulate.strengths import LANGUAGES, given_or_drawn
+from jaxeval.data.simulate.votes import LANGUAGES, given_or_drawn
+from jaxeval.execution.elementwise import require_share
 
 #: The criteria of Appendix A of arXiv:2606.13221.
 _CRITERIA = ("adherence", "helpfulness", "factuality", "completeness", "clarity", "fluency")
@@ -107,6 +110,65 @@ def simulate_judged_battles(
         label_coding="a_wins_1",
         judge_name=judge_name,
     )
+
+
+def simulate_judged_answers(
+    accuracy: ArrayLike = (0.75, 0.7, 0.6),
+    q0: ArrayLike = ((0.8, 0.6), (0.8, 0.7), (0.8, 0.8)),
+    q1: ArrayLike = ((0.9, 0.9), (0.9, 0.85), (0.9, 0.95)),
+    n_items: int = 1000,
+    *,
+    correlation: float = 0.5,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Answers of M models to the same items, labelled by people and judged by J judges.
+
+    Args:
+        accuracy: (M,) share of right answers.
+        q0: (M, J) specificity of every judge on every model; broadcasts.
+        q1: (M, J) sensitivity of every judge on every model; broadcasts.
+        n_items: number of items. Every model answers all of them.
+        correlation: between models, of the latent variables that make an answer right. Above 0, some items are harder
+            than others for all models.
+        seed: the same seed gives the same answers.
+
+    Returns:
+        A row per item and model: ``item, model, human`` and a column ``judge-1``, ... per judge.
+
+    Raises:
+        TypeError: ``n_items`` or ``seed`` is no integer.
+        ValueError: a share is outside of [0, 1], or shapes do not broadcast.
+
+    Examples:
+        >>> simulate_judged_answers([0.8, 0.5], q0=0.7, q1=0.9, n_items=2, seed=3)
+           item    model  human  judge-1
+        0     0  model-1      0        0
+        1     0  model-2      0        1
+        2     1  model-1      1        1
+        3     1  model-2      1        1
+    """
+    checked_integer("n_items", n_items, 1)
+    share = np.atleast_1d(np.asarray(accuracy, float))
+    specificity, sensitivity = (np.atleast_2d(np.asarray(q, float)) for q in (q0, q1))
+    shape = np.broadcast_shapes((len(share), 1), specificity.shape, sensitivity.shape)
+    given = {"accuracy": share, "q0": specificity, "q1": sensitivity, "correlation": np.asarray(correlation, float)}
+    require_share(given, *given)
+    rng = np.random.default_rng(checked_integer("seed", seed))
+    common, own = rng.standard_normal((n_items, 1)), rng.standard_normal((n_items, len(share)))
+    latent = np.sqrt(correlation) * common + np.sqrt(1 - correlation) * own
+    right = latent < scipy.special.ndtri(share)
+    yes = np.where(right[:, :, None], np.broadcast_to(sensitivity, shape), 1 - np.broadcast_to(specificity, shape))
+    verdict = rng.random((n_items, *shape)) < yes
+    answers = pd.DataFrame(
+        {
+            "item": np.repeat(np.arange(n_items), len(share)),
+            "model": np.tile([f"model-{k + 1}" for k in range(len(share))], n_items),
+            "human": right.reshape(-1).astype(int),
+        }
+    )
+    for k in range(shape[1]):
+        answers[f"judge-{k + 1}"] = verdict[:, :, k].reshape(-1).astype(int)
+    return answers
 
 
 class JudgedOptions(TypedDict, total=False):

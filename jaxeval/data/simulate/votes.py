@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles
-from jaxeval.data.simulate.strengths import LANGUAGES, given_or_drawn
 from jaxeval.errors import DataError
 from jaxeval.wording import did_you_mean, named
 
@@ -18,6 +18,8 @@ _FIRST_DAY, _DAYS = pd.Timestamp("2026-01-01"), 30
 #: The mean length of answers, in tokens, and the standard deviations of lengths over answers and over models.
 _MEAN_LENGTH, _SPREAD_OF_LENGTHS, _SPREAD_OF_MODELS = 600, 140, 100
 _LOGITS_OF_A_TOKEN = 0.0015
+#: Shares of the languages.
+LANGUAGES = {"English": 0.55, "Chinese": 0.15, "Russian": 0.12, "German": 0.1, "Japanese": 0.08}
 
 
 def simulate_votes(
@@ -168,3 +170,86 @@ def simulate_battles(n_battles: int = 25_000, n_models: int = 55, **options: Unp
         0
     """
     return Battles.from_pandas(simulate_votes(n_battles, n_models, **options))
+
+
+def simulate_strengths(n_models: int = 55, spread: float = 1.0, seed: int = 0) -> pd.Series:
+    """Normal log-strengths (logits) of standard deviation ``spread``, mean zero, best first, by model name.
+
+    Examples:
+        >>> import jaxeval
+        >>> jaxeval.simulate_strengths(3).round(2).to_dict()
+        {'model-1': 0.43, 'model-2': -0.09, 'model-3': -0.34}
+    """
+    n_models = checked_integer("n_models", n_models, 2)
+    theta = np.random.default_rng(seed).normal(0, spread, n_models)
+    names = [f"model-{k:0{len(str(n_models))}d}" for k in range(1, n_models + 1)]
+    index = pd.Index(names, name="model")
+    return pd.Series(np.sort(theta - theta.mean())[::-1], index, name="logit")
+
+
+def given_or_drawn(strengths: pd.Series | None, n_models: int, n: int, seed: int, name: str = "n_battles") -> pd.Series:
+    """The ``strengths``, or those of `simulate_strengths`; an error if there are fewer than two, or no battle."""
+    checked_integer(name, n, 1)
+    checked_integer("seed", seed)
+    if strengths is None:
+        strengths = simulate_strengths(n_models, seed=seed)
+    if len(strengths) < 2:
+        raise ValueError(f"strengths must have at least two models, got {len(strengths)}")
+    return strengths
+
+
+def simulate_rankings(
+    n_rankings: int = 3_000,
+    n_items: int = 12,
+    *,
+    length: int = 4,
+    tie_rate: float = 0.1,
+    strengths: pd.Series | None = None,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Rankings of items drawn at random, by the model of Plackett and Luce, as `Rankings` reads them.
+
+    Args:
+        n_rankings: number of rankings.
+        n_items: M, number of items.
+        length: number of items in a ranking, from 2 to M.
+        tie_rate: probability that an item ties with the one before it, whatever their strengths.
+        strengths: log-strengths by name; those of `simulate_strengths` (n_items, seed=seed) by default.
+        seed: seed of the random numbers.
+
+    Returns:
+        A row for each ranking: ``ranking`` as "a > b = c", ``language`` and ``voter``.
+
+    Raises:
+        ValueError: fewer than two items, no ranking, or a length or rate out of range.
+
+    Examples:
+        >>> import jaxeval
+        >>> table = jaxeval.simulate_rankings(500, 4, length=3)
+        >>> table["ranking"][0]
+        'model-1 > model-4 > model-3'
+        >>> fit = jaxeval.fit_plackett_luce(jaxeval.Rankings.from_pandas(table))
+        >>> fit.strengths.index.tolist()
+        ['model-1', 'model-2', 'model-3', 'model-4']
+    """
+    own = given_or_drawn(strengths, n_items, n_rankings, seed, name="n_rankings")
+    if not 2 <= checked_integer("length", length, 2) <= len(own):
+        raise ValueError(f"length must lie between 2 and the {len(own):,} items, got {length:,}")
+    if not 0 <= tie_rate <= 1:
+        raise ValueError(f"tie_rate must lie in [0, 1], got {tie_rate}")
+    rng = np.random.default_rng([seed, 9])
+    chosen = np.argsort(rng.random((n_rankings, len(own))), axis=1)[:, :length]
+    # Sorting items by strength plus Gumbel noise draws from the model of Plackett and Luce.
+    order = np.argsort(-(own.to_numpy(float)[chosen] + rng.gumbel(size=chosen.shape)), axis=1)
+    names = own.index.to_numpy().astype(object)[np.take_along_axis(chosen, order, 1)]
+    ranking = names[:, 0]
+    for k, tied in enumerate((rng.random((n_rankings, length - 1)) < tie_rate).T, start=1):
+        ranking = ranking + np.where(tied, " = ", " > ").astype(object) + names[:, k]
+    language = rng.choice(len(LANGUAGES), n_rankings, p=list(LANGUAGES.values()))
+    return pd.DataFrame(
+        {
+            "ranking": ranking,
+            "language": np.array(list(LANGUAGES))[language],
+            "voter": rng.integers(max(1, n_rankings // 3), size=n_rankings),
+        }
+    )

@@ -1,0 +1,338 @@
+"""All diagnostics of one judge in one call, with a sentence for each that the data does not allow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtri
+
+from jaxeval.arrays import Float
+from jaxeval.data.judge_scores import sign_labels
+from jaxeval.data.judged_battles import JudgedBattles
+from jaxeval.errors import DataError
+from jaxeval.softelo.judge_agreement import LEVEL, agreement, agreement_by_score_gap, reliability, verdict_disagreement
+from jaxeval.softelo.rating_errors import units
+from jaxeval.softelo.residuals import (
+    grouping,
+    human_ratings,
+    residual_ramp,
+    score_gap_by_strength,
+    slope_and_correlation,
+    usable_rows,
+)
+from jaxeval.softelo.soft_elo import HeldOutRatings, soft_elo
+from jaxeval.softelo.temperature import fit_temperature
+from jaxeval.statistics.clusters import wilson_share
+from jaxeval.tables.shown import Shown
+from jaxeval.wording import counted
+
+#: Where the judge's scores are this close, length or position may decide (Figure 12).
+NEAR_TIE = 0.3
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Diagnostics(Shown):
+    """All diagnostics of one judge: ``headline`` has one row per measure, ``tables`` has the rest by name."""
+
+    headline: pd.DataFrame
+    tables: dict[str, pd.DataFrame]
+    warnings: list[str]
+    left_out: list[str]  # sentences on diagnostics that the data does not allow
+
+
+def diagnose(
+    battles: JudgedBattles,
+    held_out: HeldOutRatings,
+    *,
+    length_a: str | None = None,
+    length_b: str | None = None,
+    families: Mapping[Hashable, str] | None = None,
+    judge_family: str | None = None,
+    ridge: float = 0.01,
+    cluster: str | None = None,
+) -> Diagnostics:
+    """All diagnostics that the data allows for one judge, and a sentence for each that it does not.
+
+    Args:
+        battles: the judge's battles, with human labels.
+        held_out: their `SoftElo`.
+        length_a: column of answer lengths on side A, with ``length_b`` for the effects of verbosity.
+        length_b: on side B.
+        families: family of each model, with ``judge_family`` for the same-family excess.
+        judge_family: family of the judge.
+        ridge: of the single-order ratings.
+        cluster: column of the clusters, prompts or voters. Errors and intervals over battles then take clusters, not
+            battles, as independent.
+
+    Raises:
+        DataError: a column that was named is not there, or a cluster is missing.
+        ValueError: the column of one side's lengths is named without the other's.
+    """
+    if (length_a is None) != (length_b is None):
+        raise ValueError(f"columns of lengths are needed for both sides, got {length_a!r} for A and {length_b!r} for B")
+    for column in (length_a, length_b):
+        if column is not None:
+            battles.column(column)
+    if cluster is not None:
+        battles.codes(cluster)
+    human_elo = human_ratings(held_out)
+    tables: dict[str, pd.DataFrame] = {}
+    left_out: list[str] = []
+
+    def add(name: str, make: Callable[[], pd.DataFrame], absent: str = "") -> None:
+        if absent:
+            left_out.append(f"{name.replace('_', ' ')}: {absent}")
+            return
+        try:
+            tables[name] = make()
+        except ValueError as error:
+            left_out.append(f"{name.replace('_', ' ')}: {error}")
+
+    one_order = "" if battles.orders is not None else "the data has one score per battle, not both presentation orders"
+    lengths = "" if length_a and length_b else "no length columns were named"
+    family = "" if families and judge_family else "no families were given"
+    add("reliability", lambda: reliability(battles, cluster=cluster))
+    add("agreement_by_score_gap", lambda: agreement_by_score_gap(battles, cluster=cluster))
+    add("agreement", lambda: agreement(battles, cluster=cluster))
+    add("verdict_disagreement", lambda: verdict_disagreement(battles, cluster=cluster),
+        "" if battles.verdict is not None else "no verdict column was named")  # fmt: skip
+    add("score_gap_by_strength", lambda: score_gap_by_strength(battles, human_elo))
+    add("residual_ramp", lambda: residual_ramp(held_out))
+    add("position_bias", lambda: position_bias(battles, cluster=cluster), one_order)
+    add("single_order_ratings", lambda: single_order_ratings(battles, ridge), one_order)
+
+    def preference() -> pd.DataFrame:
+        return longer_answer_preference(battles, length_a or "", length_b or "", cluster=cluster)
+
+    add("longer_answer_preference", preference, lengths)
+    add("length_correlation", lambda: length_correlation(battles, held_out, length_a or "", length_b or ""), lengths)
+    add("family_excess", lambda: family_excess(held_out, families or {}, judge_family or ""), family)
+    warnings = list(dict.fromkeys(w for table in tables.values() for w in table.attrs["warnings"]))
+    return Diagnostics(_headline(tables, battles, cluster), tables, warnings, left_out)
+
+
+def _headline(tables: Mapping[str, pd.DataFrame], battles: JudgedBattles, cluster: str | None) -> pd.DataFrame:
+    """One row per measure: value, lower, upper, n."""
+    rows: dict[str, tuple[float, float, float, int]] = {}
+    gap = np.abs(battles.score_difference)
+    rows["mean |score difference|"] = float(gap.mean()), np.nan, np.nan, len(gap)
+    unit = None if cluster is None else units(battles, cluster)
+    fit = fit_temperature(battles.score_difference, battles.human, cluster=unit)
+    half = float(ndtri((1 + LEVEL) / 2)) * fit.standard_error
+    rows["temperature (beta)"] = fit.beta, fit.beta - half, fit.beta + half, fit.n_battles
+    if "agreement" in tables:
+        for name, row in tables["agreement"].iterrows():
+            rows[f"kappa, {name} battles"] = row["kappa"], row["lower"], row["upper"], int(row["n_battles"])
+    if "reliability" in tables:
+        found = tables["reliability"].attrs["settings"]
+        n = found["n_battles"]
+        rows["calibration error (ECE)"] = found["ece"], np.nan, np.nan, n
+        rows["ECE of a judge without error"] = found["ece_floor"], np.nan, np.nan, n
+        rows["ECE without that noise"] = found["ece_debiased"], found["ece_lower"], found["ece_upper"], n
+    if "agreement_by_score_gap" in tables:
+        found = tables["agreement_by_score_gap"].attrs["settings"]
+        rows["r(|score difference|, agreement)"] = found["r"], found["r_lower"], found["r_upper"], found["n_battles"]
+    for table, kind, label in (
+        ("verdict_disagreement", "opposite", "verdict against score"),
+        ("verdict_disagreement", "label", "verdict is not the label of the scores"),
+        ("verdict_disagreement", "flip", "verdict flips with the order"),
+        ("longer_answer_preference", 0, "longer answer preferred"),
+        ("position_bias", "position_1", "first answer preferred"),
+        ("position_bias", "flip", "sign of the scores flips with the order"),
+    ):
+        if table in tables and kind in tables[table].index:
+            row = tables[table].loc[kind]
+            rows[label] = row["share"], row["lower"], row["upper"], int(row["n_battles"])
+    headline = pd.DataFrame.from_dict(rows, orient="index", columns=["value", "lower", "upper", "n"])
+    return headline.rename_axis("measure")
+
+
+def position_bias(battles: JudgedBattles, *, cluster: str | None = None) -> pd.DataFrame:
+    """How often the first answer shown wins, and how often the scores' sign flips with the order (Figure 11a).
+
+    The battles must be judged in both orders.
+
+    Returns:
+        Rows ``position_1`` (share of single judgments with unequal scores that favour the answer shown first) and
+        ``flip`` (share of battles whose two orders both chose a side, but not the same): ``share, lower, upper``
+        (Wilson, 95 %), ``n_battles`` (judgments for position_1). ``attrs["settings"]["advantage"]`` is the mean score
+        advantage of the first answer, in score points.
+    """
+    first, second = _orders(battles)
+    # Columns: A minus B with A shown first, and with B shown first.
+    shown_first = np.concatenate([first, -second])
+    chosen = np.isfinite(shown_first) & (shown_first != 0)
+    both = np.isfinite(first) & np.isfinite(second) & (first != 0) & (second != 0)
+    unit = units(battles, cluster)
+    rows = {
+        # The two judgments of a battle are independent where no clusters are named.
+        "position_1": wilson_share(shown_first[chosen] > 0, None if cluster is None else np.tile(unit, 2)[chosen]),
+        "flip": wilson_share((first > 0)[both] != (second > 0)[both], unit[both]),
+    }
+    table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("rate")
+    advantage = float(np.nanmean(shown_first))
+    table.attrs = {"warnings": [], "settings": {"advantage": advantage, "level": LEVEL}}
+    return table
+
+
+def single_order_ratings(
+    battles: JudgedBattles, ridge: float = 0.01, methods: Sequence[str] = ("hard",)
+) -> pd.DataFrame:
+    """Held-out ratings from each presentation order alone (Figure 11b).
+
+    The hard label is the sign of the order's scores; its verdict where verdicts of both orders make the hard label.
+
+    Returns:
+        One row per model and method: ``human_elo``, ``a_first`` and ``b_first`` (judge ratings from one order),
+        ``difference`` (Elo). ``attrs["settings"]["mae"]`` has the MAE by order and method.
+    """
+    orders = {name: _one_order(battles, k) for k, name in enumerate(("a_first", "b_first"))}
+    models = soft_elo(orders, ridge=ridge, n_resamples=0, methods=methods).models
+    parts = {name: part.set_index(["model", "method"]) for name, part in models.groupby("judge", sort=False)}
+    table = parts["a_first"][["human_elo"]].copy()
+    for name, part in parts.items():
+        table[name] = part["judge_elo"]
+    table["difference"] = table["a_first"] - table["b_first"]
+    mae = {name: part["residual"].abs().groupby(level="method").mean().to_dict() for name, part in parts.items()}
+    table = table.reset_index()
+    table.attrs = {"warnings": [], "settings": {"ridge": ridge, "mae": mae}}
+    return table
+
+
+def _one_order(battles: JudgedBattles, k: int) -> JudgedBattles:
+    """The battles as if the judge had seen the k-th order alone; battles without a score in it are left out."""
+    gap = _orders(battles)[k]
+    rows = np.isfinite(gap)
+    verdict = None if battles.verdict_orders is None else battles.verdict_orders[:, k]
+    whole = replace(
+        battles, score_difference=gap, judge=sign_labels(gap, None), orders=None, verdict=verdict, verdict_orders=None,
+        hard_label="scores" if verdict is None else battles.hard_label,
+    )  # fmt: skip
+    return whole if rows.all() else whole.subset(rows)
+
+
+def longer_answer_preference(
+    battles: JudgedBattles, length_a: str, length_b: str, near_tie: float = NEAR_TIE, *, cluster: str | None = None
+) -> pd.DataFrame:
+    """How often the judge prefers the longer answer where its scores hardly differ (Figure 12).
+
+    Args:
+        battles: with columns of lengths, in any unit.
+        length_a: column of the length of A's answer.
+        length_b: of B's.
+        near_tie: largest |score difference|.
+
+    Returns:
+        One row: ``share, lower, upper`` (Wilson, 95 %), ``n_battles`` near ties with a side chosen (by the hard label)
+        and unequal lengths.
+    """
+    longer = _lengths(battles, length_a) - _lengths(battles, length_b)
+    gap = battles.score_difference
+    choice = battles.hard
+    rows = (np.abs(gap) <= near_tie) & np.isin(choice, (0.0, 1.0)) & np.isfinite(longer) & (longer != 0)
+    unit = units(battles, cluster)[rows]
+    table = pd.DataFrame([wilson_share(((choice == 1) == (longer > 0))[rows], unit)])
+    table.attrs = {"warnings": [], "settings": {"near_tie": near_tie, "level": LEVEL}}
+    return table
+
+
+def length_correlation(battles: JudgedBattles, held_out: HeldOutRatings, length_a: str, length_b: str) -> pd.DataFrame:
+    """Partial correlation of residual and mean answer length, given human Elo (Appendix F.1).
+
+    Returns:
+        One row per method: ``r`` (partial), ``lower, upper`` (95 %, Fisher's z), ``n_models``.
+    """
+    lengths = np.concatenate([_lengths(battles, length_a), _lengths(battles, length_b)])
+    codes = np.concatenate([battles.model_a, battles.model_b])
+    known = np.isfinite(lengths)
+    n = np.bincount(codes[known], minlength=len(battles.models))
+    with np.errstate(invalid="ignore"):
+        mean = np.bincount(codes[known], lengths[known], len(battles.models)) / n
+    by_model, table = pd.Series(mean, battles.models), usable_rows(held_out)
+    rows = []
+    for key, block in table.groupby(grouping(table), sort=False):
+        length = by_model.reindex(block["model"]).to_numpy(float)
+        used = np.isfinite(length)
+        elo, residual = block["human_elo"].to_numpy(float)[used], block["residual"].to_numpy(float)[used]
+        names = dict(zip(grouping(table), key, strict=True))
+        r = _partial_correlation(residual, length[used], elo)
+        half = ndtri((1 + LEVEL) / 2) / np.sqrt(used.sum() - 4) if used.sum() > 4 else np.nan
+        z = np.arctanh(np.clip(r, -1, 1))
+        bounds = {"lower": float(np.tanh(z - half)), "upper": float(np.tanh(z + half))}
+        rows.append({**names, "r": r, **bounds, "n_models": int(used.sum())})
+    result = pd.DataFrame(rows)
+    result.attrs = {"warnings": [], "settings": {"level": LEVEL}}
+    return result
+
+
+def family_excess(
+    held_out: HeldOutRatings, families: Mapping[Hashable, str], judge_family: Mapping[str, str] | str
+) -> pd.DataFrame:
+    """Residual of models of the judge's own family minus that of the others (Figure 13b).
+
+    With several judges the residuals are first taken relative to the median of the *other* judges on the same model.
+    The score-level excess of Figure 13a needs scores of single answers, which judged battles do not keep.
+
+    Args:
+        held_out: a `SoftElo`, or its ``models`` table.
+        families: family of each model; models without one are left out.
+        judge_family: family of the judge, or of each judge by name.
+
+    Returns:
+        One row per judge and method: ``excess`` (Elo), ``standard_error`` (Welch), ``n_own``, ``n_other``.
+    """
+    table = usable_rows(held_out)
+    keys = grouping(table)
+    table = table.assign(family=[families.get(m) for m in table["model"]])
+    n_left_out = int(table.loc[table["family"].isna(), "model"].nunique())
+    table = table[table["family"].notna()]
+    several = "judge" in keys and len(set(table["judge"])) > 1
+    if several:
+        wide = table.pivot_table(index=["method", "model"], columns="judge", values="residual")
+        others = {j: wide.drop(columns=j).median(axis=1) for j in wide.columns}
+        reference = [
+            others[j].get((m, x), np.nan)
+            for j, m, x in zip(table["judge"], table["method"], table["model"], strict=True)
+        ]
+        table = table.assign(residual=table["residual"] - reference)
+    rows, warnings = [], []
+    for key, block in table.groupby(keys, sort=False):
+        names = dict(zip(keys, key, strict=True))
+        family = judge_family if isinstance(judge_family, str) else judge_family[names.get("judge", "")]
+        own = block.loc[block["family"] == family, "residual"].dropna()
+        other = block.loc[block["family"] != family, "residual"].dropna()
+        enough = len(own) > 1 and len(other) > 1
+        error = np.sqrt(own.var() / len(own) + other.var() / len(other)) if enough else np.nan
+        excess = own.mean() - other.mean() if len(own) and len(other) else np.nan
+        rows.append({**names, "excess": excess, "standard_error": error, "n_own": len(own), "n_other": len(other)})
+        if not enough:
+            warnings.append(
+                f"{' '.join(map(str, names.values()))}: no standard error with {counted(len(own), 'model')} of family "
+                f"{family!r} and {len(other):,} of others; two of each are needed"
+            )
+    if n_left_out:
+        warnings.append(f"{counted(n_left_out, 'model without a family is', 'models without a family are')} left out")
+    result = pd.DataFrame(rows)
+    result.attrs = {"warnings": warnings, "settings": {"relative_to_other_judges": several}}
+    return result
+
+
+def _partial_correlation(x: Float, y: Float, given: Float) -> float:
+    if len(x) < 4:
+        return np.nan
+    design = np.stack([np.ones_like(given), given], 1)
+    rest = [v - design @ np.linalg.lstsq(design, v, rcond=None)[0] for v in (x, y)]
+    return slope_and_correlation(*rest)[1]
+
+
+def _orders(battles: JudgedBattles) -> tuple[Float, Float]:
+    if battles.orders is None:
+        raise DataError("the battles have one score each: effects of position need both presentation orders")
+    return battles.orders[:, 0], battles.orders[:, 1]
+
+
+def _lengths(battles: JudgedBattles, name: str) -> Float:
+    return np.asarray(pd.to_numeric(battles.column(name)), float)

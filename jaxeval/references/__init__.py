@@ -1,1 +1,0 @@
-"""Which reference ranks models as all the votes do."""
