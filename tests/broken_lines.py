@@ -1,15 +1,19 @@
 """Are the tests able to fail? Lines of the package are broken one by one, and tests of their module must notice.
 
-    python tests/broken_lines.py [--only TEXT ...] [--list] [-j WORKERS]
+    python tests/broken_lines.py [--only TEXT ...] [--list] [--follow] [-j WORKERS]
 
 The checkout stays as it is: lines are broken in a copy. The status is 1 if tests miss a broken line, and 2 if
 a line is not there exactly once, or tests fail without any broken line. A line that survives asks for a test in the
 module's own test file: a twin of the formula, or a known value.
+
+A line that a refactoring has taken to another module, or whose test file has moved, is broken where it is now, if it
+stands there alone. --follow writes such places into this file.
 """
 
 from __future__ import annotations
 
 import argparse
+import difflib
 import os
 import queue
 import shutil
@@ -19,6 +23,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,6 +47,30 @@ class Broken(NamedTuple):
 
     def test_files(self) -> list[str]:
         return [f"tests/{name}" for name in self.tests.split()]
+
+    def followed(self) -> Broken:
+        """The line where it is now, if it or a file of its tests has moved and is one of its kind."""
+        file, tests = self.file, self.tests.split()
+        if self.line not in _text(self.place(ROOT)):
+            homes = [path for path in (ROOT / "jaxeval").rglob("*.py") if self.line in _text(path)]
+            if len(homes) == 1:
+                file = homes[0].relative_to(ROOT / "jaxeval").as_posix()
+        for k, name in enumerate(tests):
+            namesakes = list((ROOT / "tests").rglob(Path(name).name))
+            if not (ROOT / "tests" / name).exists() and len(namesakes) == 1:
+                tests[k] = namesakes[0].relative_to(ROOT / "tests").as_posix()
+        return self._replace(file=file, tests=" ".join(tests))
+
+    def nearest(self) -> str:
+        """The line of the package that is most like this one, and its module."""
+        places = {text.strip(): path for path in (ROOT / "jaxeval").rglob("*.py") for text in _text(path).splitlines()}
+        near = difflib.get_close_matches(self.line.split("\n")[0], places, 1, 0.6)
+        return f"; {places[near[0]].relative_to(ROOT)} has {near[0]}" if near else ""
+
+
+@cache
+def _text(path: Path) -> str:
+    return path.read_text("utf-8") if path.exists() else ""
 
 
 # fmt: off
@@ -249,16 +278,16 @@ class _Copy:
         if subprocess.run([sys.executable, "-c", own], cwd=root, env=self.environment, check=False).returncode:
             raise SystemExit("the copy's jaxeval is not the one that Python imports there")
 
-    def pytest(self, files: Sequence[str]) -> tuple[int, str]:
+    def pytest(self, files: Sequence[str], seconds: float | None = _SECONDS) -> tuple[int, str]:
         """pytest's status, and what it says; 1 if it does not end."""
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", *files]
         try:
             done = subprocess.run(
-                command, cwd=self.root, env=self.environment, capture_output=True, text=True, timeout=_SECONDS,
+                command, cwd=self.root, env=self.environment, capture_output=True, text=True, timeout=seconds,
                 check=False,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
-            return 1, f"stopped after {_SECONDS} s"
+            return 1, f"stopped after {seconds} s"
         return done.returncode, done.stdout + done.stderr
 
     def caught(self, line: Broken) -> tuple[bool, str]:
@@ -280,20 +309,37 @@ def not_there(lines: Sequence[Broken]) -> list[str]:
     found = []
     for line in lines:
         path = line.place(ROOT)
-        times = path.read_text("utf-8").count(line.line) if path.exists() else 0
+        times = _text(path).count(line.line)
         if times != 1:
-            found.append(f"{line.what}: {line.file} has it {times} times: {line.line}")
+            found.append(f"{line.what}: {line.file} has it {times} times: {line.line}{line.nearest()}")
         found += [f"{line.what}: there is no {name}" for name in line.test_files() if not (ROOT / name).exists()]
     return found
+
+
+def follow(lines: Sequence[Broken], source: str) -> str:
+    """This file, with the places where its lines are now."""
+    for line in lines:
+        now = line.followed()
+        head, what, entry = source.partition(f'Broken("{line.what}", ')
+        for old, new in ((line.file, now.file), (line.tests, now.tests)):
+            entry = entry.replace(f'"{old}"', f'"{new}"', 1)
+        source = head + what + entry
+    return source
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--only", nargs="+", metavar="TEXT", help="lines whose description or file holds such a text")
     parser.add_argument("--list", action="store_true", help="show the lines, and break none")
+    parser.add_argument("--follow", action="store_true", help="write where lines and tests are now, and break none")
     parser.add_argument("-j", type=int, default=2, dest="workers", metavar="WORKERS", help="runs at a time")
     asked = parser.parse_args()
-    lines = [line for line in LINES if any(text in f"{line.what} {line.file}" for text in asked.only or [""])]
+    if asked.follow:
+        Path(__file__).write_text(follow(LINES, Path(__file__).read_text("utf-8")), "utf-8")
+        return 0
+    lines = [
+        line.followed() for line in LINES if any(text in f"{line.what} {line.file}" for text in asked.only or [""])
+    ]
     if asked.list:
         for line in lines:
             print(f"{line.file}: {line.what}\n  - {line.line}\n  + {line.broken}\n  {line.tests}")
@@ -310,7 +356,7 @@ def main() -> int:
 
         # Tests that fail without a broken line catch nothing. This run also compiles most of what the others need.
         whole = copies.get()
-        status, said = whole.pytest(sorted({file for line in lines for file in line.test_files()}))
+        status, said = whole.pytest(sorted({file for line in lines for file in line.test_files()}), None)
         copies.put(whole)
         if status:
             print(f"the tests fail without a broken line:\n{said[-4000:]}")
