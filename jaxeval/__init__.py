@@ -93,9 +93,9 @@ _HOMES = {
     "softelo.soft_elo": ["soft_elo", "SoftElo"],
     "softelo.temperature": ["fit_temperature", "fit_temperatures", "Temperature"],
     "statistics.draws": ["Draws"],
-    "tables.arena": ["arena_table"],
-    "tables.files": ["write_table"],
-    "tables.hub": ["write_eval_results"],
+    "show.arena": ["arena_table"],
+    "show.files": ["write_table"],
+    "show.hub": ["write_eval_results"],
 }
 #: Subpackages that need no import of their own after ``import jaxeval``.
 _PACKAGES = ["plots"]

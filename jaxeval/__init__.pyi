@@ -133,6 +133,9 @@ from jaxeval.scores.score_leaderboard import score_draws as score_draws
 from jaxeval.scores.score_leaderboard import score_leaderboard as score_leaderboard
 from jaxeval.scores.trials import pass_at_k as pass_at_k
 from jaxeval.scores.trials import pass_hat_k as pass_hat_k
+from jaxeval.show.arena import arena_table as arena_table
+from jaxeval.show.files import write_table as write_table
+from jaxeval.show.hub import write_eval_results as write_eval_results
 from jaxeval.softelo.calibration import SoftEloCalibration as SoftEloCalibration
 from jaxeval.softelo.conformal import conformal_quantile as conformal_quantile
 from jaxeval.softelo.merged_board import MergedBoard as MergedBoard
@@ -143,6 +146,3 @@ from jaxeval.softelo.temperature import Temperature as Temperature
 from jaxeval.softelo.temperature import fit_temperature as fit_temperature
 from jaxeval.softelo.temperature import fit_temperatures as fit_temperatures
 from jaxeval.statistics.draws import Draws as Draws
-from jaxeval.tables.arena import arena_table as arena_table
-from jaxeval.tables.files import write_table as write_table
-from jaxeval.tables.hub import write_eval_results as write_eval_results

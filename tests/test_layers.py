@@ -21,7 +21,7 @@ LAYERS = [
     "checks",
     "kernels",
     "execution",
-    "tables",
+    "show",
     "statistics",
     "data",
     "resampling",

@@ -25,9 +25,9 @@ from jaxeval.accuracy.rogan_gladen import youden_j
 from jaxeval.accuracy.statuses import BOUNDED, HAVE_NUMBERS, UNBOUNDED, WITHOUT_RESAMPLES, Status
 from jaxeval.arrays import Bool, Float
 from jaxeval.data.judged_answers import CalibrationSampling
+from jaxeval.show.shown import Answer, Result, settings_line
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import bounds_with_failures
-from jaxeval.tables.shown import Answer, Result, settings_line
 from jaxeval.wording import counted, did_you_mean
 
 Words = NDArray[np.object_]

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from jaxeval.accuracy.rogan_gladen import rogan_gladen
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.execution.elementwise import Numbers, broadcast, require, require_share, scalar_or_array, shares
-from jaxeval.tables.shown import Result
+from jaxeval.show.shown import Result
 from jaxeval.wording import counted
 
 _PILOT = 10

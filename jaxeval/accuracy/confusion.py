@@ -14,8 +14,8 @@ from jaxeval.arrays import Float
 from jaxeval.checks import checked_integer
 from jaxeval.errors import DataError
 from jaxeval.kernels import judge_error
+from jaxeval.show.shown import Shown
 from jaxeval.statistics.quantiles import bounds_with_failures, checked_level, normal_quantile
-from jaxeval.tables.shown import Shown
 from jaxeval.wording import counted
 
 _LARGEST_CONDITION = 1e12

@@ -42,8 +42,8 @@ from jaxeval.arrays import Bool, Float
 from jaxeval.execution.elementwise import evaluate
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import LabelledSums, Rates
+from jaxeval.show.shown import Answer, Result, settings_line
 from jaxeval.statistics.quantiles import bounds_with_failures, normal_quantile
-from jaxeval.tables.shown import Answer, Result, settings_line
 from jaxeval.wording import counted
 
 Int = NDArray[np.intp]

@@ -13,8 +13,8 @@ from jaxeval.arrays import Bool, Float
 from jaxeval.execution.elementwise import Numbers, Words, evaluate, scalar_or_array
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import JudgedSums, LabelledSums
+from jaxeval.show.shown import Shown
 from jaxeval.statistics.quantiles import normal_quantile
-from jaxeval.tables.shown import Shown
 from jaxeval.wording import counted
 
 

@@ -20,8 +20,8 @@ from jaxeval.accuracy.difference_tables import DifferenceTables
 from jaxeval.accuracy.estimates import ESTIMATORS
 from jaxeval.accuracy.judged_sums import POOLED
 from jaxeval.accuracy.statuses import STATUSES, Status
-from jaxeval.tables.documents import markdown_table, markdown_text
-from jaxeval.tables.shown import Answer, Result
+from jaxeval.show.documents import markdown_table, markdown_text
+from jaxeval.show.shown import Answer, Result
 from jaxeval.wording import counted
 
 NEXT_LABELS = 100

@@ -22,8 +22,8 @@ from jaxeval.execution.elementwise import (
 )
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import Doubt, Rates
+from jaxeval.show.shown import Result
 from jaxeval.statistics.quantiles import normal_quantile, wilson
-from jaxeval.tables.shown import Result
 
 #: An estimate this far outside of [0, 1] is on its edge, and a J this close to 0 is 0 with its rounding.
 ROUNDING = 1e-12

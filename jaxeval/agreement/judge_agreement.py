@@ -33,11 +33,11 @@ from jaxeval.errors import DataError
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.resampling.items import resampled_sums
+from jaxeval.show.shown import Answer, Result, settings_line
 from jaxeval.statistics.clusters import FEW_CLUSTERS
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import checked_level, wilson
 from jaxeval.statistics.rater_agreement import cohen_kappa
-from jaxeval.tables.shown import Answer, Result, settings_line
 from jaxeval.wording import counted, visible_line
 
 _MOST = 0.95  # of what people decide: a judge that decides less is good enough only there

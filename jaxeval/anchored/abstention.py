@@ -12,7 +12,7 @@ from jaxeval.arrays import Float
 from jaxeval.checks import checked_finite
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.errors import DataError
-from jaxeval.tables.shown import Shown
+from jaxeval.show.shown import Shown
 
 
 @dataclass(frozen=True, eq=False, repr=False)

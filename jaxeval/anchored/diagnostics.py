@@ -11,7 +11,7 @@ import pandas as pd
 import scipy
 
 from jaxeval.data.columns import require_column
-from jaxeval.tables.shown import Result
+from jaxeval.show.shown import Result
 from jaxeval.wording import counted
 
 #: A probability in this range is informative; a reference should have nearly all models there.

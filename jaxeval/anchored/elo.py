@@ -19,8 +19,8 @@ from scipy.special import betainccinv, betaincinv, betaln, expit, ndtr, ndtri
 from jaxeval.arrays import Bool, Float
 from jaxeval.execution.elementwise import broadcast, require, scalar_or_array
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
+from jaxeval.show.shown import Result
 from jaxeval.statistics.quantiles import checked_level
-from jaxeval.tables.shown import Result
 from jaxeval.wording import counted
 
 

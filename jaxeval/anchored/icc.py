@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.execution.elementwise import scalar_or_array
+from jaxeval.show.shown import Result
 from jaxeval.statistics.quantiles import checked_level
-from jaxeval.tables.shown import Result
 from jaxeval.wording import counted
 
 OK, NO_ITEMS, NO_VARIATION, NO_ERROR = "ok", "fewer than two complete items", "items do not vary", "runs never differ"

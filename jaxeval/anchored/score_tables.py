@@ -16,7 +16,7 @@ from jaxeval.arrays import Float
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.data.columns import numbers, reject_missing, require_column
 from jaxeval.errors import DataError
-from jaxeval.tables.table import Table
+from jaxeval.show.table import Table
 from jaxeval.wording import counted
 
 #: An answer is left out where its scores of 1 to 10 vary over runs by a larger standard deviation (Appendix E.2).

@@ -21,9 +21,9 @@ from jaxeval.execution.signatures import spelled_out
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.resampling.items import resampled_sums
 from jaxeval.resampling.strata import small_strata_text
+from jaxeval.show.table import Table
 from jaxeval.statistics.comparison import draw_bounds
 from jaxeval.statistics.draws import Draws
-from jaxeval.tables.table import Table
 from jaxeval.wording import counted
 
 COUNTS = ("wins", "ties", "losses")

@@ -25,9 +25,9 @@ from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.resampling.items import resampled_sums
 from jaxeval.resampling.strata import small_strata_text
+from jaxeval.show.shown import Answer, Result, settings_line
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import bounds_with_failures
-from jaxeval.tables.shown import Answer, Result, settings_line
 from jaxeval.wording import counted, named, visible_line
 
 STRONG = 0.9

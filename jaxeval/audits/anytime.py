@@ -16,8 +16,8 @@ from jaxeval.audits.parts import Finding, NotAnsweredError, PartResult, Severity
 from jaxeval.checks import checked_integer, checked_positive
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
+from jaxeval.show.shown import Answer
 from jaxeval.statistics.quantiles import checked_level, normal_quantile
-from jaxeval.tables.shown import Answer
 from jaxeval.wording import counted
 
 _PART = "anytime_intervals"

@@ -29,13 +29,13 @@ from jaxeval.execution.progress import progress_bar
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
+from jaxeval.show.documents import markdown_table, markdown_text
+from jaxeval.show.files import write_table, write_text
+from jaxeval.show.headings import heading
+from jaxeval.show.html import html_table
+from jaxeval.show.records import json_digest, plain_values
+from jaxeval.show.shown import Answer, Result, settings_line
 from jaxeval.statistics.quantiles import normal_quantile
-from jaxeval.tables.documents import markdown_table, markdown_text
-from jaxeval.tables.files import write_table, write_text
-from jaxeval.tables.headings import heading
-from jaxeval.tables.html import html_table
-from jaxeval.tables.records import json_digest, plain_values
-from jaxeval.tables.shown import Answer, Result, settings_line
 from jaxeval.wording import MODEL, Noun, competitor_settings, counted, did_you_mean, named, visible, visible_line
 
 if TYPE_CHECKING:

@@ -22,10 +22,10 @@ from jaxeval.errors import DataError
 from jaxeval.ratings.boards import Board, battles_per_model, fit_boards, inverse_information
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.ratings.options import FitOptions
+from jaxeval.show.shown import Answer
 from jaxeval.statistics.clusters import cluster_factors, effective_clusters, few_clusters_text
 from jaxeval.statistics.multiplicity import checked_alpha
 from jaxeval.statistics.quantiles import normal_quantile
-from jaxeval.tables.shown import Answer
 from jaxeval.wording import MODEL, Noun, counted, visible_line
 
 _PART = "drift"

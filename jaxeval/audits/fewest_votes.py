@@ -22,8 +22,8 @@ from jaxeval.execution.runs import Identity, open_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.ratings.boards import Board
 from jaxeval.ratings.vote_groups import cluster_rows
-from jaxeval.tables.shown import Answer, settings_line
-from jaxeval.tables.table import Table
+from jaxeval.show.shown import Answer, settings_line
+from jaxeval.show.table import Table
 from jaxeval.wording import MODEL, Noun, counted, named, visible_line
 
 if TYPE_CHECKING:

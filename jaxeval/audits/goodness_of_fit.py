@@ -26,9 +26,9 @@ from jaxeval.ratings.contextual_boards import fit_slices
 from jaxeval.ratings.options import FitOptions, Ties
 from jaxeval.ratings.slices import whole_board
 from jaxeval.ratings.vote_groups import VoteGroups
+from jaxeval.show.shown import Answer, settings_line
 from jaxeval.statistics.clusters import effective_clusters, few_clusters_text
 from jaxeval.statistics.quantiles import checked_level, normal_quantile
-from jaxeval.tables.shown import Answer, settings_line
 from jaxeval.wording import MODEL, Noun, competitor_settings, counted, visible_line
 
 if TYPE_CHECKING:

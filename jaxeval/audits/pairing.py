@@ -15,8 +15,8 @@ from jaxeval.audits.parts import Finding, NotAnsweredError, PartResult, Severity
 from jaxeval.audits.periods import vote_times
 from jaxeval.data.battles import Battles
 from jaxeval.ratings.boards import Board
+from jaxeval.show.shown import Answer, settings_line
 from jaxeval.statistics.clusters import cluster_factors, degrees_of_freedom, numbered
-from jaxeval.tables.shown import Answer, settings_line
 from jaxeval.wording import MODEL, Noun
 
 _PART = "pairing"

@@ -10,7 +10,7 @@ import pandas as pd
 
 from jaxeval.audits.audited import Audited
 from jaxeval.errors import DataError
-from jaxeval.tables.shown import Result
+from jaxeval.show.shown import Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

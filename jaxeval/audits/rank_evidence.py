@@ -22,10 +22,10 @@ from jaxeval.execution.signatures import spelled_out
 from jaxeval.planning.information import information_of
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
+from jaxeval.show.shown import Answer, settings_line
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import normal_quantile
 from jaxeval.statistics.winner import Winner, winner
-from jaxeval.tables.shown import Answer, settings_line
 from jaxeval.wording import MODEL, Noun, counted, named, visible_line
 
 if TYPE_CHECKING:

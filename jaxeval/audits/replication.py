@@ -31,10 +31,10 @@ from jaxeval.execution.signatures import spelled_out
 from jaxeval.execution.threads import one_blas_thread
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.ratings.gauge import Scale
+from jaxeval.show.shown import Answer, settings_line
 from jaxeval.statistics.comparison import ranking_agreement
 from jaxeval.statistics.differences import MOST_NOT_FINITE
 from jaxeval.statistics.quantiles import normal_quantile
-from jaxeval.tables.shown import Answer, settings_line
 from jaxeval.wording import MODEL, Noun, counted, named, visible_line
 
 _PART = "replication"

@@ -35,8 +35,8 @@ from jaxeval.errors import DataError
 from jaxeval.ratings.boards import Board, fit_boards, rated_theta
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.ratings.options import FitOptions
+from jaxeval.show.shown import Answer
 from jaxeval.statistics.multiplicity import benjamini_hochberg, checked_alpha, holm
-from jaxeval.tables.shown import Answer
 from jaxeval.wording import MODEL, Noun, counted, visible_line
 
 Correction = Literal["benjamini-hochberg", "holm"]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from jaxeval.agreement.judge_agreement import JudgeAgreement
-    from jaxeval.cli.screens import Screen
+    from jaxeval.show.screens import Screen
 
 _MEASURES = (
     "agreement", "kappa", "all_agreement", "all_kappa", "sensitivity", "specificity", "youden_j", "flips",
@@ -177,7 +177,7 @@ def _share_cell(name: Any, value: Any) -> str:
 
 
 def _screen(found: JudgeAgreement, notes: list[str]) -> Screen:
-    from jaxeval.cli.screens import Screen, grid_of
+    from jaxeval.show.screens import Screen, grid_of
 
     table = found.table.rename(columns={"n_decided": "decided"})
     shown = [name for name in table if str(name).removesuffix("_lower").removesuffix("_upper") in _MEASURES]

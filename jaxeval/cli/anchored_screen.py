@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from jaxeval.cli.boards import board_grid
-from jaxeval.cli.screens import Column, Grid, Screen, grid_of
 from jaxeval.cli.terminal import plain_cell
-from jaxeval.tables.boards import plus_minus
+from jaxeval.show.boards import plus_minus
+from jaxeval.show.rated import board_grid
+from jaxeval.show.screens import Column, Grid, Screen, grid_of
 from jaxeval.wording import counted, named, visible_line
 
 if TYPE_CHECKING:

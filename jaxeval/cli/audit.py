@@ -25,7 +25,7 @@ from jaxeval.wording import competitor_settings
 
 if TYPE_CHECKING:
     from jaxeval.audits.audit import Audit
-    from jaxeval.cli.screens import Screen
+    from jaxeval.show.screens import Screen
 
 
 @click.command(cls=CompilingCommand)
@@ -98,7 +98,7 @@ def _findings(found: Audit) -> Findings:
 
 def _screen(found: Audit) -> Screen:
     """The verdict, then a table for each question."""
-    from jaxeval.cli.screens import Screen, grid_of
+    from jaxeval.show.screens import Screen, grid_of
 
     own = found.competitor
     words = {name: [own.many if word == "models" else word for word in name.split("_")] for name in found.tables}

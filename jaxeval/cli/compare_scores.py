@@ -19,9 +19,9 @@ from jaxeval.data.remote_names import FileName
 if TYPE_CHECKING:
     import pandas as pd
 
-    from jaxeval.cli.screens import Screen
     from jaxeval.data.item_scores import ItemScores
     from jaxeval.scores.compare_scores import ScoreComparison
+    from jaxeval.show.screens import Screen
 
 
 @click.command("compare-scores", cls=CompilingCommand)
@@ -168,7 +168,7 @@ def _of_many(table: pd.DataFrame, baseline: Any, level: float) -> str:
 
 
 def _comparison_screen(table: pd.DataFrame, answer: list[str], notes: list[str], warnings: list[str]) -> Screen:
-    from jaxeval.cli.screens import Screen, grid_of
+    from jaxeval.show.screens import Screen, grid_of
 
     shown = table.drop(columns=["n_flips", "status"], errors="ignore")
     shown = shown.dropna(axis="columns", how="all")
@@ -251,7 +251,7 @@ def _plan_in_words(table: pd.DataFrame, difference: float | None, gate: bool, po
 
 
 def _plan_screen(table: pd.DataFrame, answer: list[str], notes: list[str]) -> Screen:
-    from jaxeval.cli.screens import Screen, grid_of
+    from jaxeval.show.screens import Screen, grid_of
 
     shown = table.dropna(axis="columns", how="all")
     shown = shown if shown["flags"].any() else shown.drop(columns="flags")

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from jaxeval.cli.boards import bars, whole
 from jaxeval.cli.outputs import Findings
-from jaxeval.cli.screens import Column, Grid, Screen, grid_of
 from jaxeval.cli.tables import one_line_cell
-from jaxeval.tables.boards import rank_spread
-from jaxeval.tables.headings import heading
-from jaxeval.tables.shown import settings_line
+from jaxeval.show.boards import rank_spread
+from jaxeval.show.headings import heading
+from jaxeval.show.rated import bars, whole
+from jaxeval.show.screens import Column, Grid, Screen, grid_of
+from jaxeval.show.shown import settings_line
 from jaxeval.wording import visible_line
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from jaxeval.accuracy.belief import REASONS, SPOKEN, what_to_believe, why_none
-from jaxeval.cli.screens import Column, Grid, Screen, grid_of
 from jaxeval.cli.terminal import plain_cell
+from jaxeval.show.screens import Column, Grid, Screen, grid_of
 from jaxeval.wording import counted, visible_line
 
 if TYPE_CHECKING:

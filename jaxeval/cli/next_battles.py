@@ -30,7 +30,7 @@ from jaxeval.data.remote_names import FileName
 
 if TYPE_CHECKING:
     from jaxeval.planning.next_battles import NextBattles
-    from jaxeval.tables.table import Table
+    from jaxeval.show.table import Table
 
 _goal_options = several_options(
     click.option("--goal", type=click.Choice(["board", "top", "pair", "newcomer"]),
@@ -140,8 +140,8 @@ def next_battles(
 
 
 def _proposed(found: NextBattles, report: object, warnings: Sequence[str], judged: Path) -> Findings:
-    from jaxeval.cli.screens import Screen, grid_of
-    from jaxeval.tables.shown import settings_line
+    from jaxeval.show.screens import Screen, grid_of
+    from jaxeval.show.shown import settings_line
 
     how = f"{settings_line(found.settings)}, random share {found.settings['random']:g}; {found.settings['versions']}"
     notes, meaning = [str(report), how], "gain: what the first such battle takes off the mean variance, Elo^2"
@@ -178,7 +178,7 @@ def _proposed(found: NextBattles, report: object, warnings: Sequence[str], judge
 
 
 def _questions(table: Table, report: object, warnings: Sequence[str]) -> Findings:
-    from jaxeval.cli.screens import Screen, grid_of
+    from jaxeval.show.screens import Screen, grid_of
 
     settings, title = table.attrs["settings"], table._title
     how = f"{100 * settings['level']:g}% intervals, power {settings['power']:g}, random share {settings['random']:g}"

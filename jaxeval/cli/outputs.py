@@ -12,14 +12,14 @@ import click
 from jaxeval.cli.processes import first_goes_on
 from jaxeval.cli.terminal import QUIET, complain, print_bytes, stdout_console, tell
 from jaxeval.data.remote_names import FileName, is_remote
-from jaxeval.tables.files import FORMATS, table_bytes, write_table, write_text
+from jaxeval.show.files import FORMATS, table_bytes, write_table, write_text
 from jaxeval.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from jaxeval.cli.screens import Screen
+    from jaxeval.show.screens import Screen
 
 #: The path that stands for standard output.
 STDOUT = Path("-")
@@ -192,7 +192,7 @@ def show(screen: Callable[[], Screen], warnings: Sequence[str], silent: bool, fu
         for sentence in dict.fromkeys(warnings):
             complain(f"warning: {sentence}")
         return
-    from jaxeval.cli.screens import print_screen
+    from jaxeval.show.screens import print_screen
 
     print_screen(screen(), stdout_console(), full)
 

@@ -30,7 +30,7 @@ class Publishing(NamedTuple):
         """The tables to write, the leaderboard in the columns that were asked for."""
         if self.schema == "jaxeval":
             return tables
-        from jaxeval.tables.arena import arena_table
+        from jaxeval.show.arena import arena_table
 
         return {**tables, "leaderboard": arena_table(tables["leaderboard"], self.day)}
 
@@ -43,7 +43,7 @@ class Publishing(NamedTuple):
         """Write a file for the repository of every model, where that was asked for."""
         if self.eval_results is None or self.eval_benchmark is None:
             return
-        from jaxeval.tables.hub import write_eval_results
+        from jaxeval.show.hub import write_eval_results
 
         settings = table.attrs["settings"]
         dataset, _, task = self.eval_benchmark.partition(":")

@@ -9,14 +9,14 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_float_dtype
 
-from jaxeval.cli.boards import board_grid, whole
 from jaxeval.cli.outputs import Findings
-from jaxeval.cli.screens import Column, Grid, Screen, grid_of, print_screen
 from jaxeval.cli.tables import one_line_cell
 from jaxeval.cli.terminal import plain_cell
 from jaxeval.ratings.slices import slice_title
-from jaxeval.tables.boards import more_columns, penalised_line, rank_spread, row_notes, settings_lines
-from jaxeval.tables.headings import heading
+from jaxeval.show.boards import more_columns, penalised_line, rank_spread, row_notes, settings_lines
+from jaxeval.show.headings import heading
+from jaxeval.show.rated import board_grid, whole
+from jaxeval.show.screens import Column, Grid, Screen, grid_of, print_screen
 from jaxeval.wording import Noun, competitor_of, counted, visible_line
 
 if TYPE_CHECKING:

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from jaxeval.cli.screens import Screen
     from jaxeval.data.item_scores import ItemScores
+    from jaxeval.show.screens import Screen
     from jaxeval.statistics.draws import Draws
 
 _COLUMNS = ("model", "item", "score", "trial", "cluster", "benchmark", "weight")
@@ -240,8 +240,8 @@ def score_cell(name: Any, value: Any) -> str:
 
 
 def _screen(tables: dict[str, pd.DataFrame], notes: list[str], warnings: list[str], top: int | None) -> Screen:
-    from jaxeval.cli.screens import Screen, grid_of
-    from jaxeval.tables.boards import rank_spread, score_answers
+    from jaxeval.show.boards import rank_spread, score_answers
+    from jaxeval.show.screens import Screen, grid_of
 
     table = tables["scores"]
     shown = table.assign(spread=[rank_spread(row) for row in table.to_dict("records")]).drop(

@@ -257,7 +257,7 @@ def _votes_on(pairs: Path, size: Size) -> pd.DataFrame:
 
 def _write(table: pd.DataFrame, path: Path) -> None:
     from jaxeval.execution.atomic_write import whole_file
-    from jaxeval.tables.files import write_table
+    from jaxeval.show.files import write_table
 
     if path.suffix.lower() != ".jsonl":
         write_table(table.reset_index(drop=True), path)

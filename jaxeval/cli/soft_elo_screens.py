@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxeval.cli.boards import board_grid
 from jaxeval.cli.report import leaderboard_screen
-from jaxeval.cli.screens import Column, Grid, Screen, grid_of
 from jaxeval.cli.terminal import plain_cell, short_number
+from jaxeval.show.headings import heading
+from jaxeval.show.rated import board_grid
+from jaxeval.show.screens import Column, Grid, Screen, grid_of
 from jaxeval.softelo.calibrated_methods import floor_text
 from jaxeval.softelo.soft_elo import how_close
-from jaxeval.tables.headings import heading
 from jaxeval.wording import counted, visible_line
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jaxeval.cli.outputs import Findings
-from jaxeval.cli.screens import Screen, grid_of
 from jaxeval.cli.terminal import short_number
+from jaxeval.show.screens import Screen, grid_of
 from jaxeval.wording import counted, visible_line
 
 if TYPE_CHECKING:

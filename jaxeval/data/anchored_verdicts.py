@@ -34,7 +34,7 @@ from jaxeval.data.replied_columns import replied_verdicts, usual_replies
 from jaxeval.data.table_files import naming
 from jaxeval.errors import DataError
 from jaxeval.execution.signatures import with_options_of
-from jaxeval.tables.shown import ROWS_OF_DATA, Answer, Shown
+from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
 from jaxeval.wording import counted, did_you_mean
 
 Missing = Literal["error", "drop"]

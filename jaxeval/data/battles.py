@@ -27,7 +27,7 @@ from jaxeval.data.report import BothBad, DataReport, MissingResult
 from jaxeval.data.saved_battles import BattleTable, arrow_table, column_roles, concat_tables, read_table, write_table
 from jaxeval.errors import DataError
 from jaxeval.execution.atomic_write import whole_file
-from jaxeval.tables.shown import ROWS_OF_DATA, Answer, Shown
+from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
 from jaxeval.wording import MODEL, Noun, counted, did_you_mean, named
 
 _MOST_TOLD = 5

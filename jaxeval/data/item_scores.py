@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Float
 from jaxeval.data.columns import as_frame, factorize_sorted, numbers_or_nan, plain, reject_infinite, require_column
 from jaxeval.errors import DataError
-from jaxeval.tables.shown import ROWS_OF_DATA, Answer, Shown
-from jaxeval.tables.table import PropertyTable
+from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
+from jaxeval.show.table import PropertyTable
 from jaxeval.wording import counted, did_you_mean
 
 #: Squares and cubes of larger scores would overflow.

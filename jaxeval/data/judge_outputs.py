@@ -32,7 +32,7 @@ from jaxeval.data.report import OutputsReport
 from jaxeval.data.table_files import naming, read_as, read_whole_table
 from jaxeval.errors import DataError
 from jaxeval.execution.signatures import with_options_of
-from jaxeval.tables.shown import ROWS_OF_DATA, Answer, Shown
+from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
 from jaxeval.wording import named
 
 _BATTLE = ["judge", "item", "model_a", "model_b", "run"]

@@ -32,7 +32,7 @@ from jaxeval.data.report import AnswersReport, MissingJudgment
 from jaxeval.data.table_files import read_as
 from jaxeval.errors import DataError
 from jaxeval.execution.signatures import with_options_of
-from jaxeval.tables.shown import ROWS_OF_DATA, Answer, Shown
+from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
 from jaxeval.wording import counted, did_you_mean
 
 #: Names of columns that are taken if the user names none.

@@ -27,7 +27,7 @@ from jaxeval.data.nested_columns import with_fields, within
 from jaxeval.data.presentation_orders import JUDGE, OneOrder, orders_in_rows, usual_column
 from jaxeval.data.report import JudgedReport
 from jaxeval.errors import DataError
-from jaxeval.tables.shown import ROWS_OF_DATA, Answer, Shown
+from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
 from jaxeval.wording import counted, did_you_mean
 
 HardLabel = Literal["scores", "verdict"]

@@ -30,7 +30,7 @@ from jaxeval.data.remote_names import FileName
 from jaxeval.data.report import DataReport
 from jaxeval.data.table_files import read_as
 from jaxeval.errors import DataError, NoRowsError
-from jaxeval.tables.shown import ROWS_OF_DATA, Answer, Shown
+from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
 from jaxeval.wording import MODEL, Noun, counted
 
 #: What is ranked, where nobody says otherwise.

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Literal
 
-from jaxeval.tables.shown import Answer, Shown
+from jaxeval.show.shown import Answer, Shown
 from jaxeval.wording import MODEL, Noun, counted
 
 BothBad = Literal["half", "drop"]

@@ -36,8 +36,8 @@ from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.rank_agreement import GapQuestion, GapRegression, gap_regression, tau_b
 from jaxeval.kernels.solve import Status
 from jaxeval.resampling.units import pad
+from jaxeval.show.shown import Answer, Shown, settings_line
 from jaxeval.statistics.quantiles import centred
-from jaxeval.tables.shown import Answer, Shown, settings_line
 from jaxeval.wording import counted, named
 
 ALL_AGREE, NONE_AGREE = "gold agrees on every pair", "gold agrees on no pair"

@@ -16,7 +16,7 @@ from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data.columns import as_frame, plain
 from jaxeval.data.item_scores import ItemScores
 from jaxeval.errors import DataError
-from jaxeval.tables.shown import Answer, Shown
+from jaxeval.show.shown import Answer, Shown
 from jaxeval.wording import counted, did_you_mean, named
 
 Scores: TypeAlias = pd.DataFrame | pd.Series | ItemScores | ArrayLike

@@ -13,9 +13,9 @@ from jaxeval.arrays import Bool, Float
 from jaxeval.evaluators.model_scores import OK, ModelScores, of_evaluators
 from jaxeval.evaluators.resamples import Resampling
 from jaxeval.resampling.strata import small_strata_text
+from jaxeval.show.table import Table
 from jaxeval.statistics.comparison import draw_bounds
 from jaxeval.statistics.quantiles import centred
-from jaxeval.tables.table import Table
 from jaxeval.wording import counted
 
 #: Settings that tables and draws show.

@@ -13,6 +13,7 @@ import pandas as pd
 
 from jaxeval.arrays import Float
 from jaxeval.checks import checked_integer
+from jaxeval.show.shown import Shown
 from jaxeval.softelo.conformal import (
     Level,
     chosen_level,
@@ -26,7 +27,6 @@ from jaxeval.softelo.conformal import (
 )
 from jaxeval.softelo.residuals import grouping, usable_models
 from jaxeval.softelo.soft_elo import HeldOutRatings
-from jaxeval.tables.shown import Shown
 from jaxeval.wording import counted
 
 

@@ -13,6 +13,7 @@ from jaxeval.arrays import Float
 from jaxeval.data.judge_scores import sign_labels
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.errors import DataError
+from jaxeval.show.shown import Shown
 from jaxeval.softelo.judge_agreement import LEVEL, agreement, agreement_by_score_gap, reliability, verdict_disagreement
 from jaxeval.softelo.rating_errors import units
 from jaxeval.softelo.residuals import (
@@ -26,7 +27,6 @@ from jaxeval.softelo.residuals import (
 from jaxeval.softelo.soft_elo import HeldOutRatings, soft_elo
 from jaxeval.softelo.temperature import fit_temperature
 from jaxeval.statistics.clusters import wilson_share
-from jaxeval.tables.shown import Shown
 from jaxeval.wording import counted
 
 #: Where the judge's scores are this close, length or position may decide (Figure 12).

@@ -21,7 +21,7 @@ from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.data.battles import Battles
 from jaxeval.ratings.bradley_terry import fit_bradley_terry
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
-from jaxeval.tables.shown import Shown
+from jaxeval.show.shown import Shown
 
 SYSTEMS = ("anchored", "bradley_terry", "glicko2", "openskill")
 

@@ -29,9 +29,9 @@ from jaxeval.lab.reference_rankings import ReferenceBoard, ReferenceStudySetting
 from jaxeval.lab.reference_tables import close_advice, set_advice, single_advice, tier_advice, weak_points
 from jaxeval.ratings.bootstrap import bootstrap
 from jaxeval.ratings.bradley_terry import fit_bradley_terry
+from jaxeval.show.shown import Answer, Result, settings_line
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import centred, checked_level
-from jaxeval.tables.shown import Answer, Result, settings_line
 from jaxeval.wording import counted, did_you_mean, named
 
 Sets = Mapping[str, Sequence[Hashable]] | Sequence[Sequence[Hashable]]

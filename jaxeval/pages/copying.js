@@ -1,4 +1,4 @@
-// Tables to copy: CSV, Markdown and LaTeX as jaxeval.tables writes them, with every name as plain text.
+// Tables to copy: CSV, Markdown and LaTeX as jaxeval.show writes them, with every name as plain text.
 
 const FORMULA = /^'*[=+\-@\uff1d\uff0b\uff0d\uff20\t\r\n]/;
 const MARKDOWN = /([\\`*_{}[\]<>|~$&@^#]|:(?=\/\/)|(?<=www)\.)/g;

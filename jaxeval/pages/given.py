@@ -17,8 +17,8 @@ from jaxeval.ratings import boards
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.ratings.leaderboard import PRELIMINARY_VOTES, leaderboard
-from jaxeval.tables.boards import is_board
-from jaxeval.tables.shown import Shown
+from jaxeval.show.boards import is_board
+from jaxeval.show.shown import Shown
 from jaxeval.wording import Noun, competitor_of, competitor_settings
 
 TAKEN = (

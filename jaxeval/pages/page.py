@@ -38,9 +38,9 @@ from jaxeval.pages.document import document, write_document
 from jaxeval.pages.given import Given, given_boards
 from jaxeval.pages.history import add_earlier, add_history, checked_history, earlier_rows, read_history
 from jaxeval.pages.results import sections_of
-from jaxeval.tables.boards import settings_lines
-from jaxeval.tables.records import json_digest, plain_values
-from jaxeval.tables.shown import rated, settings_line
+from jaxeval.show.boards import settings_lines
+from jaxeval.show.records import json_digest, plain_values
+from jaxeval.show.shown import rated, settings_line
 from jaxeval.wording import Noun, common_noun, counted, visible_line
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from jaxeval.audits.audit import Audit
 from jaxeval.pages.document import free_id, number_of
-from jaxeval.tables.cells import as_numbers, cell_texts, find_intervals, with_index
-from jaxeval.tables.headings import heading
-from jaxeval.tables.shown import Shown, rated, settings_line, view_of
+from jaxeval.show.cells import as_numbers, cell_texts, find_intervals, with_index
+from jaxeval.show.headings import heading
+from jaxeval.show.shown import Shown, rated, settings_line, view_of
 from jaxeval.wording import Noun, counted, visible_line
 
 #: Rows of a table that a page holds.

@@ -27,9 +27,9 @@ from jaxeval.planning.information import (
     root_mean_square,
 )
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
+from jaxeval.show.shown import Answer, Result, settings_line
+from jaxeval.show.table import Table
 from jaxeval.statistics.quantiles import checked_level, normal_quantile
-from jaxeval.tables.shown import Answer, Result, settings_line
-from jaxeval.tables.table import Table
 from jaxeval.wording import Noun, competitor_of, competitor_settings, counted, named, visible_line
 
 #: The most battles of a plan: each may be written as a row.

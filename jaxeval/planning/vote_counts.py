@@ -21,8 +21,8 @@ from jaxeval.planning.next_battles import (
     symmetric,
 )
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
+from jaxeval.show.table import Table
 from jaxeval.statistics.quantiles import checked_level
-from jaxeval.tables.table import Table
 from jaxeval.wording import competitor_settings, counted
 
 #: Numbers of votes that are looked at if nothing is asked.

@@ -22,7 +22,7 @@ from jaxeval.plots.style import (
     plain,
     shown_name,
 )
-from jaxeval.tables.shown import rated
+from jaxeval.show.shown import rated
 from jaxeval.wording import counted
 
 _WAYS = ("dropped", "flipped", "added")

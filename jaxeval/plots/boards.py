@@ -27,7 +27,7 @@ from jaxeval.plots.style import (
     width_of,
 )
 from jaxeval.ratings.board_comparison import BoardComparison
-from jaxeval.tables.shown import rated
+from jaxeval.show.shown import rated
 from jaxeval.wording import Noun, common_noun, counted
 
 _NAMES_AN_INCH = 5.0

@@ -11,8 +11,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from jaxeval.plots.style import Labels, Takes, figure_of, finish, joint_name, one_axis, save_figure, shown_name
+from jaxeval.show.shown import rated
 from jaxeval.statistics.draws import Draws
-from jaxeval.tables.shown import rated
 from jaxeval.wording import counted
 
 _PANELS_A_ROW = 4

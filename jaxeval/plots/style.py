@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from jaxeval.execution.atomic_write import whole_file
 from jaxeval.execution.signatures import spelled_out
-from jaxeval.tables.shown import rated, settings_line
+from jaxeval.show.shown import rated, settings_line
 from jaxeval.wording import counted, named, shortened, visible, visible_line
 
 GREY = "#8a8f98"

@@ -12,11 +12,11 @@ import pandas as pd
 
 from jaxeval.arrays import Float
 from jaxeval.ratings.bootstrap_result import Bootstrap
+from jaxeval.show.shown import Answer, Result, settings_line
+from jaxeval.show.table import Table
 from jaxeval.statistics.comparison import RANGES, draw_bounds, places, ranking_agreement
 from jaxeval.statistics.draws import Draws, both_converged
 from jaxeval.statistics.quantiles import centred
-from jaxeval.tables.shown import Answer, Result, settings_line
-from jaxeval.tables.table import Table
 from jaxeval.wording import Noun, common_noun, competitor_settings, counted, named
 
 #: How many models a sentence names at most.

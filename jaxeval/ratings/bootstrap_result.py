@@ -24,12 +24,12 @@ from jaxeval.ratings.options import BoardInterval, BootstrapOptions
 from jaxeval.ratings.refits import TOLERANCE_LOGIT, Refitted
 from jaxeval.ratings.slices import Slices, slice_name, slice_title
 from jaxeval.ratings.thin_models import UNPLACED_ELO, Independent, nearby
+from jaxeval.show.boards import leader_line, with_interval
+from jaxeval.show.shown import Answer, Result, settings_line
 from jaxeval.statistics.clusters import FEW_CLUSTERS
 from jaxeval.statistics.differences import MOST_NOT_FINITE, ClosedForm, Differences
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import normal_quantile
-from jaxeval.tables.boards import leader_line, with_interval
-from jaxeval.tables.shown import Answer, Result, settings_line
 from jaxeval.wording import Noun, common_noun, counted, named, visible_line
 
 B = TypeVar("B", bound="Bootstrap")

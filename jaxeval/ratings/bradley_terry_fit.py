@@ -32,12 +32,12 @@ from jaxeval.ratings.thin_models import (
 )
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.resampling.strata import small_strata_text
+from jaxeval.show.boards import with_interval
+from jaxeval.show.shown import Answer, Result, settings_line
+from jaxeval.show.table import Table
 from jaxeval.statistics.clusters import degrees_of_freedom, effective_clusters, few_clusters_text, widening
 from jaxeval.statistics.comparison import MOST_SQUARE, check_square
 from jaxeval.statistics.quantiles import normal_quantile
-from jaxeval.tables.boards import with_interval
-from jaxeval.tables.shown import Answer, Result, settings_line
-from jaxeval.tables.table import Table
 from jaxeval.wording import MODEL, Noun, counted, look_of, named, visible_line
 
 Fit = TypeVar("Fit", bound="BradleyTerryFit")

@@ -17,8 +17,8 @@ from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
 from jaxeval.ratings.contextual_boards import ContextualBoard, Likelihood
 from jaxeval.ratings.options import FitOptions, Ties
 from jaxeval.ratings.vote_groups import VoteGroups
+from jaxeval.show.table import Table
 from jaxeval.statistics.quantiles import normal_quantile
-from jaxeval.tables.table import Table
 from jaxeval.wording import did_you_mean
 
 

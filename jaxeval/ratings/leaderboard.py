@@ -24,8 +24,8 @@ from jaxeval.ratings.contextual_bootstrap import ContextualBootstrap
 from jaxeval.ratings.options import BoardInterval, BootstrapOptions, ResampleArguments
 from jaxeval.ratings.slices import slice_name, slice_title
 from jaxeval.ratings.small_categories import CategoryBoard
+from jaxeval.show.table import Table
 from jaxeval.statistics.differences import MOST_COMPARISONS, MOST_NOT_FINITE
-from jaxeval.tables.table import Table
 from jaxeval.wording import common_noun, competitor_settings, counted, named
 
 #: Under so many votes a rating is marked preliminary, as at the Arena.

@@ -27,8 +27,8 @@ from jaxeval.ratings.panel_boards import PanelBoard, fit_panel_board, messages_o
 from jaxeval.ratings.panel_refits import panel_refits
 from jaxeval.ratings.refits import BoardRefits, Refitted, SliceBoards
 from jaxeval.ratings.slices import make_slices
+from jaxeval.show.table import Table
 from jaxeval.statistics.draws import Draws
-from jaxeval.tables.table import Table
 from jaxeval.wording import counted, named
 
 #: The standing of models where side biases, or discriminations, cannot be told from ratings.

@@ -27,8 +27,8 @@ from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import RESULT_BYTES, Refitted
 from jaxeval.ratings.slices import make_slices, slice_name, whole_board
 from jaxeval.ratings.vote_groups import VoteGroups
+from jaxeval.show.shown import Answer, settings_line
 from jaxeval.statistics.quantiles import interval_bounds
-from jaxeval.tables.shown import Answer, settings_line
 from jaxeval.wording import counted
 
 #: With a larger prior, strengths would be tried that no computer can tell from infinite ones.

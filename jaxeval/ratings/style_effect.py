@@ -16,7 +16,7 @@ from jaxeval.execution.signatures import spelled_out
 from jaxeval.ratings.bootstrap import bootstrap
 from jaxeval.ratings.contextual_bootstrap import ContextualBootstrap
 from jaxeval.ratings.options import BootstrapOptions, ResampleArguments
-from jaxeval.tables.table import Table
+from jaxeval.show.table import Table
 from jaxeval.wording import competitor_settings
 
 

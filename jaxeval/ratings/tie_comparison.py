@@ -27,7 +27,7 @@ from jaxeval.ratings.contextual_fit import ContextualFit
 from jaxeval.ratings.contextual_rows import ContextualCells, compress, counts_by_row
 from jaxeval.ratings.options import FitOptions, Ties
 from jaxeval.ratings.vote_groups import VoteGroups
-from jaxeval.tables.table import Table
+from jaxeval.show.table import Table
 
 
 def compare_tie_models(

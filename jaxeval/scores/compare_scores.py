@@ -21,12 +21,12 @@ from jaxeval.scores.estimates import ScoreEstimates, estimate_scores, item_share
 from jaxeval.scores.judged_board import judged_differences, judged_place
 from jaxeval.scores.paired_tests import Alternative, FlipTest, anytime_p, least_p, mcnemar, sign_flips, student_p
 from jaxeval.scores.score_leaderboard import FEW_ITEMS, as_item_scores, few_units_text
+from jaxeval.show.shown import Answer, Result, settings_line
+from jaxeval.show.table import Table
 from jaxeval.statistics.clusters import design_effect, freedom_of, widening
 from jaxeval.statistics.multiplicity import holm
 from jaxeval.statistics.paired import p_above, score_interval
 from jaxeval.statistics.quantiles import checked_level, skewed_interval, skewed_p
-from jaxeval.tables.shown import Answer, Result, settings_line
-from jaxeval.tables.table import Table
 from jaxeval.wording import counted, did_you_mean, visible_line
 
 _POINTS = 3  # decimals of scores in words

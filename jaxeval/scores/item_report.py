@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data.item_scores import ItemScores
 from jaxeval.scores.score_leaderboard import as_item_scores
+from jaxeval.show.table import Table
 from jaxeval.statistics.multiplicity import holm
 from jaxeval.statistics.quantiles import checked_level
-from jaxeval.tables.table import Table
 from jaxeval.wording import counted
 
 _SHOWN_FIRST = ("item", "mean", "discrimination", "p_negative", "flag", "n_models")

@@ -30,10 +30,10 @@ from jaxeval.kernels.item_response import Curves, Parameters, Responses, split
 from jaxeval.kernels.solve import Status, Terms
 from jaxeval.resampling.units import make_singles, pad, stream_number
 from jaxeval.scores.score_leaderboard import FEW_ITEMS, as_item_scores
+from jaxeval.show.shown import Answer, Result, settings_line
+from jaxeval.show.table import Table
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import checked_level, normal_quantile
-from jaxeval.tables.shown import Answer, Result, settings_line
-from jaxeval.tables.table import Table
 from jaxeval.wording import counted, visible_line
 
 _CURVES = {"rasch": Curves.RASCH, "2pl": Curves.TWO_PARAMETER}

@@ -18,8 +18,8 @@ from jaxeval.data.item_scores import ItemScores
 from jaxeval.errors import DataError
 from jaxeval.scores.estimates import MissingScores, kept_items
 from jaxeval.scores.score_leaderboard import as_item_scores
-from jaxeval.tables.shown import Answer, Result, settings_line
-from jaxeval.tables.table import Table
+from jaxeval.show.shown import Answer, Result, settings_line
+from jaxeval.show.table import Table
 from jaxeval.wording import counted
 
 _FEWEST_MODELS = 5

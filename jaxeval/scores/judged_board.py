@@ -16,8 +16,8 @@ from jaxeval.accuracy.statuses import BOUNDED, STATUSES
 from jaxeval.arrays import Float
 from jaxeval.errors import DataError
 from jaxeval.scores.paired_tests import Alternative, student_p
-from jaxeval.tables.boards import score_answers
-from jaxeval.tables.table import Table
+from jaxeval.show.boards import score_answers
+from jaxeval.show.table import Table
 from jaxeval.wording import counted, did_you_mean, named
 
 _SHOWN_FIRST = ("category", "rank", "model_name", "score", "score_lower", "score_upper", "standard_error", "tier")

@@ -16,8 +16,8 @@ from jaxeval.errors import DataError
 from jaxeval.scores.compare_scores import paired, place_of
 from jaxeval.scores.estimates import estimate_scores, item_shares, trial_variances
 from jaxeval.scores.score_leaderboard import FEW_ITEMS, as_item_scores
+from jaxeval.show.table import Table
 from jaxeval.statistics.quantiles import checked_level, normal_quantile
-from jaxeval.tables.table import Table
 from jaxeval.wording import counted
 
 _SHOWN_FIRST = ("model_a", "model_b", "n_items", "n_trials", "smallest_difference", "power", "items_needed")

@@ -21,12 +21,12 @@ from jaxeval.resampling.units import stream_number
 from jaxeval.scores.estimates import DrawnAnew, MissingScores, ScoreEstimates, estimate_scores, kept_items
 from jaxeval.scores.families import by_pairs, pairwise
 from jaxeval.scores.judged_board import judged_leaderboard
+from jaxeval.show.boards import score_answers
+from jaxeval.show.table import Table
 from jaxeval.statistics.clusters import FEW_CLUSTERS
 from jaxeval.statistics.differences import MOST_COMPARISONS
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import checked_level
-from jaxeval.tables.boards import score_answers
-from jaxeval.tables.table import Table
 from jaxeval.wording import counted, named
 
 #: Intervals from fewer units than this depend on how scores are distributed.

@@ -13,8 +13,8 @@ from jaxeval.data.item_scores import ItemScores
 from jaxeval.errors import DataError
 from jaxeval.scores.estimates import estimate_scores, kept_items, trial_variances
 from jaxeval.scores.score_leaderboard import as_item_scores
+from jaxeval.show.table import Table
 from jaxeval.statistics.quantiles import checked_level
-from jaxeval.tables.table import Table
 from jaxeval.wording import counted, named
 
 _SHOWN_FIRST = ("model_name", "score", "score_lower", "score_upper", "standard_error", "n_items", "fewest_trials")

@@ -12,9 +12,9 @@ from jaxeval.checks import checked_finite, checked_positive, checked_rating
 from jaxeval.data.judged_battles import HardLabel, JudgedBattles
 from jaxeval.data.labels import Labels, check_labels
 from jaxeval.errors import DataError
+from jaxeval.show.shown import Result
 from jaxeval.softelo.noise_matching import floor_spread
 from jaxeval.softelo.target_maps import smoothing
-from jaxeval.tables.shown import Result
 from jaxeval.wording import counted
 
 _COLUMNS = [

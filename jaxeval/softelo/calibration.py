@@ -28,6 +28,8 @@ from jaxeval.errors import DataError
 from jaxeval.execution.precision import versions
 from jaxeval.ratings.bradley_terry import fit_bradley_terry
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
+from jaxeval.show.shown import Answer, Result, settings_line
+from jaxeval.show.table import Table
 from jaxeval.softelo.calibrated_methods import CalibratedMethod, CalibrationSettings, floor_text
 from jaxeval.softelo.conformal import (
     Level,
@@ -45,8 +47,6 @@ from jaxeval.softelo.residuals import usable_models
 from jaxeval.softelo.soft_elo import few_clusters, soft_elo
 from jaxeval.softelo.target_maps import targets
 from jaxeval.softelo.temperature import fit_temperature
-from jaxeval.tables.shown import Answer, Result, settings_line
-from jaxeval.tables.table import Table
 from jaxeval.wording import counted, did_you_mean, named
 
 _FORMAT, _VERSION = "jaxeval soft-elo calibration", 2

@@ -33,6 +33,9 @@ from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.ratings.leaderboard import leaderboard
 from jaxeval.resampling.units import stream_number
+from jaxeval.show.boards import leader_line, with_interval
+from jaxeval.show.shown import Answer, Result, settings_line
+from jaxeval.show.table import Table
 from jaxeval.softelo.calibration import SoftEloCalibration
 from jaxeval.softelo.conformal import Level, chosen_level
 from jaxeval.softelo.joint_errors import JudgedSide, Strengths, joint_errors
@@ -40,9 +43,6 @@ from jaxeval.softelo.new_models import FEW_ANCHORS
 from jaxeval.softelo.target_maps import targets
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import normal_quantile
-from jaxeval.tables.boards import leader_line, with_interval
-from jaxeval.tables.shown import Answer, Result, settings_line
-from jaxeval.tables.table import Table
 from jaxeval.wording import counted, named, visible_line
 
 #: What a row rests on.

@@ -19,6 +19,7 @@ from jaxeval.execution.signatures import spelled_out
 from jaxeval.execution.threads import one_blas_thread
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.resampling.strata import checked_strata, small_strata_text, stratum_of_groups
+from jaxeval.show.shown import Answer, Result, settings_line
 from jaxeval.softelo.held_out import Folds, above_human, hold_out, n_lanes
 from jaxeval.softelo.judged_cells import compress
 from jaxeval.softelo.own_battles import battles_by_model, resampled_strengths
@@ -27,7 +28,6 @@ from jaxeval.softelo.temperature import Ties, in_likelihood, status_text
 from jaxeval.statistics.clusters import FEW_CLUSTERS
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import interval_bounds
-from jaxeval.tables.shown import Answer, Result, settings_line
 from jaxeval.wording import counted, named, visible_line
 
 #: Level of the intervals over models in a summary.

@@ -15,9 +15,9 @@ from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import padded_cells, padded_few
 from jaxeval.kernels import batch
 from jaxeval.kernels.solve import Status, Terms
+from jaxeval.show.shown import Result
+from jaxeval.show.table import Table
 from jaxeval.statistics.clusters import cluster_factors, effective_clusters, few_clusters_text, numbered
-from jaxeval.tables.shown import Result
-from jaxeval.tables.table import Table
 from jaxeval.wording import counted
 
 Ties = Literal["drop", "half"]

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
 from jaxeval.checks import checked_integer
+from jaxeval.show.shown import Answer, Result
+from jaxeval.show.table import PropertyTable, Table
 from jaxeval.statistics import comparison
 from jaxeval.statistics.clusters import widening_of_draws
 from jaxeval.statistics.differences import ClosedForm, Differences, differences
 from jaxeval.statistics.quantiles import normal_quantile
-from jaxeval.tables.shown import Answer, Result
-from jaxeval.tables.table import PropertyTable, Table
 from jaxeval.wording import counted, did_you_mean, named, visible_line
 
 #: Of the draws alone, but for the last two: they take what `jaxeval.draws_of` knows of single units.

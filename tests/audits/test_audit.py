@@ -13,7 +13,7 @@ from jaxeval.audits.audit import Audit
 from jaxeval.audits.parts import Absent, Finding, NotAnsweredError, Part, PartResult, Severity
 from jaxeval.cli.main import main
 from jaxeval.errors import DataError
-from jaxeval.tables.records import json_digest
+from jaxeval.show.records import json_digest
 
 # A search for votes asks for a few boards at a time, and a chunk always runs in full.
 RUN = {"n_resamples": 20, "chunk_size": 32, "progress": False}

@@ -19,7 +19,7 @@ from jaxeval.cli import main as cli
 from jaxeval.cli.main import main
 from jaxeval.plots.leaderboard import save_leaderboard
 from jaxeval.plots.style import save_figure
-from jaxeval.tables.files import write_table, write_text
+from jaxeval.show.files import write_table, write_text
 
 
 @pytest.fixture(scope="module")

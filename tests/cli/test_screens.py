@@ -20,10 +20,10 @@ from jaxeval.cli.evaluators import study_evaluators
 from jaxeval.cli.judge_screen import judge_screen
 from jaxeval.cli.references import study_references
 from jaxeval.cli.report import leaderboard_screen
-from jaxeval.cli.screens import Column, Grid, Screen, grid_of, print_screen
 from jaxeval.cli.soft_elo_screens import calibration_screen, held_out_screen, prediction_screen
 from jaxeval.cli.tables import one_line_cell, study_findings
 from jaxeval.lab.judge_diagnostics import diagnose
+from jaxeval.show.screens import Column, Grid, Screen, grid_of, print_screen
 
 WIDTHS = (60, 100, 160)
 LINES = 40

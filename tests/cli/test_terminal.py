@@ -14,8 +14,8 @@ import jaxeval
 from jaxeval.cli.console import PlainConsole
 from jaxeval.cli.main import main
 from jaxeval.cli.report import print_leaderboard
-from jaxeval.cli.screens import Screen, grid_of, print_screen
 from jaxeval.cli.terminal import plain_cell, short_number
+from jaxeval.show.screens import Screen, grid_of, print_screen
 
 EVIL = ["e\x1b]0;title\x07", "c1\x9b31m", "back\x08\x08", "bidi\u202eoverride", "cr\rname", "two\nlines", "[bold]:x:"]
 CALLED = r"\b(click\.s?echo|print|Text|warnings\.warn|Console)\s*\("
@@ -111,7 +111,7 @@ def test_only_one_module_prints():
         "execution/progress.py: Console",
         "execution/progress.py: print",
         "kernels/batch/programs.py: warnings.warn",
-        "tables/shown.py: print",
+        "show/shown.py: print",
     ]
 
 

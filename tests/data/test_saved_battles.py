@@ -20,7 +20,7 @@ from jaxeval import Battles, DataError
 from jaxeval.cli.main import main
 from jaxeval.cli.state import State
 from jaxeval.data import saved_battles
-from jaxeval.tables.records import json_digest
+from jaxeval.show.records import json_digest
 
 VOTES = jaxeval.simulate_votes(3000, 6, seed=4, popularity_exponent=0.1).astype(
     dict.fromkeys(["model_a", "model_b", "winner", "language"], str)

@@ -12,7 +12,7 @@ from hostile import NAMES
 
 import jaxeval
 from jaxeval.pages.boards import shown_name
-from jaxeval.tables.documents import latex_text, markdown_text
+from jaxeval.show.documents import latex_text, markdown_text
 
 
 def simulated():

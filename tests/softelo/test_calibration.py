@@ -8,9 +8,9 @@ import pytest
 from scipy.special import expit
 
 import jaxeval
+from jaxeval.show.records import json_digest
 from jaxeval.softelo.calibration import SoftEloCalibration
 from jaxeval.softelo.own_battles import OwnBattles, strengths
-from jaxeval.tables.records import json_digest
 
 ELO = 400 / np.log(10)
 NEW = "model-05"

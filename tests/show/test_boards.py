@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 import jaxeval
-from jaxeval.tables.boards import for_people, more_columns, rank_spread, row_notes
+from jaxeval.show.boards import for_people, more_columns, rank_spread, row_notes
 
 
 def test_the_columns_of_a_screen():

@@ -11,7 +11,7 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_float_dtype, is_integer_dtype, is_numeric_dtype
 
 from jaxeval.arrays import Float
-from jaxeval.tables.cells import Interval, as_numbers, cell_texts, find_intervals, with_index
+from jaxeval.show.cells import Interval, as_numbers, cell_texts, find_intervals, with_index
 from jaxeval.wording import counted, visible, visible_line
 
 _LONG = 40  # a text of more characters may take several lines
@@ -57,7 +57,7 @@ def html_table(
 
     Examples:
         >>> import pandas as pd
-        >>> from jaxeval.tables.html import html_table
+        >>> from jaxeval.show.html import html_table
         >>> frame = pd.DataFrame({"rating": [1012.3], "rating_lower": [990.0], "rating_upper": [1031.0]}, ["<b>a</b>"])
         >>> html = html_table(frame, title="Ratings")
         >>> "&lt;b&gt;a&lt;/b&gt;" in html, "linear-gradient" in html

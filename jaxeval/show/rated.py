@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.arrays import Float
-from jaxeval.cli.screens import Column, Grid
-from jaxeval.tables.boards import plus_minus
+from jaxeval.show.boards import plus_minus
+from jaxeval.show.screens import Column, Grid
 from jaxeval.wording import MODEL, Noun, visible_line
 
 _BAR_WIDTH = 24

@@ -8,7 +8,7 @@ from unicodedata import combining, east_asian_width
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-from jaxeval.tables.cells import cell_texts, find_intervals, with_index
+from jaxeval.show.cells import cell_texts, find_intervals, with_index
 from jaxeval.wording import counted, named, shortened, visible, visible_line
 
 _LONGEST = 36

@@ -4,7 +4,7 @@ import pytest
 from results import OBEYED, RESULTS
 
 import jaxeval
-from jaxeval.tables.shown import Result
+from jaxeval.show.shown import Result
 
 #: Data, and what only describes a part of a study.
 WITHOUT = {

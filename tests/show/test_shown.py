@@ -7,9 +7,9 @@ import pytest
 from results import HOSTILE, OBEYED, RESULTS
 
 import jaxeval
-from jaxeval.tables.shown import Answer, Html, Shown, settings_line
-from jaxeval.tables.table import Table
-from jaxeval.tables.text import text_width
+from jaxeval.show.shown import Answer, Html, Shown, settings_line
+from jaxeval.show.table import Table
+from jaxeval.show.text import text_width
 
 
 def public_classes():

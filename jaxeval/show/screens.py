@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from jaxeval.tables.headings import heading
+from jaxeval.show.headings import heading
 from jaxeval.wording import MODEL, Noun, counted, named, visible
 
 if TYPE_CHECKING:

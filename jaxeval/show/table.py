@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from jaxeval.tables.shown import Answer, Result, settings_line
-from jaxeval.tables.text import text_table
+from jaxeval.show.shown import Answer, Result, settings_line
+from jaxeval.show.text import text_table
 from jaxeval.wording import visible
 
 

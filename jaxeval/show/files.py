@@ -116,13 +116,13 @@ def table_bytes(
     rows = table.reset_index(drop=_only_counts(table.index))
     file = io.BytesIO()
     if format == "csv":
-        from jaxeval.tables.spreadsheets import write_csv
+        from jaxeval.show.spreadsheets import write_csv
 
         write_csv(rows, file, raw_names)
     elif format == "parquet":
         _write_parquet(rows, file, attrs)
     elif format == "json":
-        from jaxeval.tables.records import json_table
+        from jaxeval.show.records import json_table
 
         about = {name: attrs[name] for name in ("report", "warnings") if name in attrs}
         besides = {name: attrs[name] for name in ("coefficients", "judges") if attrs.get(name)}
@@ -153,7 +153,7 @@ def write_text(text: str, path: str | Path) -> None:
 def _write_parquet(rows: pd.DataFrame, file: IO[bytes], attrs: Mapping[str, Any]) -> None:
     import pyarrow as pa
 
-    from jaxeval.tables.records import plain_values
+    from jaxeval.show.records import plain_values
 
     kept = rows.copy(deep=False)
     kept.attrs = plain_values(attrs)  # pandas saves them beside the columns, as JSON
@@ -164,22 +164,22 @@ def _write_parquet(rows: pd.DataFrame, file: IO[bytes], attrs: Mapping[str, Any]
 
 
 def _document(rows: pd.DataFrame, format: str, title: str | None, notes: list[str]) -> str:
-    from jaxeval.tables.boards import for_people
-    from jaxeval.tables.headings import heading
+    from jaxeval.show.boards import for_people
+    from jaxeval.show.headings import heading
 
     shown = for_people(rows)
     own_heading = partial(heading, competitor=competitor_of(rows.attrs.get("settings")))
     if format == "html":
         from html import escape
 
-        from jaxeval.tables.html import html_table
+        from jaxeval.show.html import html_table
 
         name = escape(visible_line(title or "Table"))
         return (
             f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{name}</title>\n'
             f"{html_table(shown, title=title, notes=notes, heading=own_heading)}\n</html>\n"
         )
-    from jaxeval.tables.documents import latex_table, markdown_table
+    from jaxeval.show.documents import latex_table, markdown_table
 
     write = markdown_table if format == "md" else latex_table
     return write(shown, title=title, notes=notes, heading=own_heading)

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from jaxeval.tables.cells import cell_texts, with_index
-from jaxeval.tables.headings import heading as usual_heading
+from jaxeval.show.cells import cell_texts, with_index
+from jaxeval.show.headings import heading as usual_heading
 from jaxeval.wording import visible, visible_line
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def markdown_table(
 
     Examples:
         >>> import pandas as pd
-        >>> from jaxeval.tables.documents import markdown_table
+        >>> from jaxeval.show.documents import markdown_table
         >>> print(markdown_table(pd.DataFrame({"model": ["a|b"], "rating": [1012.25]})))
         | Model | Rating |
         |---|---:|
@@ -104,7 +104,7 @@ def latex_table(
 
     Examples:
         >>> import pandas as pd
-        >>> from jaxeval.tables.documents import latex_table
+        >>> from jaxeval.show.documents import latex_table
         >>> print(latex_table(pd.DataFrame({"model": ["a_b"], "rating": [-12.5]}), title="Ratings"))
         % \usepackage{booktabs}
         \begin{table}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jaxeval.tables.headings import heading
+from jaxeval.show.headings import heading
 from jaxeval.wording import Noun
 
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from jaxeval.tables.html import html_table
-from jaxeval.tables.text import folded, text_table
+from jaxeval.show.html import html_table
+from jaxeval.show.text import folded, text_table
 from jaxeval.wording import MODEL, Noun, competitor_of, counted, visible_line
 
 #: Rows that data show of their input, and results of their table, unless they are asked for more.
