@@ -8,7 +8,7 @@ with the same calibration. Two truths are held against the intervals: the rating
 votes shows after as many human votes on other battles (200, as the calibration models have), and the true strength. The
 same pools are given to three rules:
 
-    matched      the library's: residuals matched in noise with the prediction, `jaxeval.softelo.noise_matching`
+    matched      the library's: residuals matched in noise with the prediction, `jaxeval.softelo.calibrated_methods`
     closed form  q * sqrt(V_J + V_H + tau^2), with q the conformal quantile of |r_i| / sqrt(s_i^2 + tau^2)
     paper        q * standard error, with q the conformal quantile of |r_i| / standard error_i
 
@@ -35,8 +35,8 @@ from scipy.special import expit
 
 import jaxeval
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
+from jaxeval.softelo.calibrated_methods import half_widths
 from jaxeval.softelo.conformal import conformal_quantile, conformal_rank, conformity_scores
-from jaxeval.softelo.noise_matching import half_widths
 from jaxeval.softelo.own_battles import OwnBattles, strengths
 
 Float = NDArray[np.float64]

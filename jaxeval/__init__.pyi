@@ -14,8 +14,8 @@ from jaxeval.agreement.judge_agreement import JudgeAgreement as JudgeAgreement
 from jaxeval.agreement.judge_agreement import judge_agreement as judge_agreement
 from jaxeval.anchored.elo import AnchoredElo as AnchoredElo
 from jaxeval.anchored.elo import anchored_elo as anchored_elo
-from jaxeval.anchored.icc import Icc3 as Icc3
-from jaxeval.anchored.icc import icc3 as icc3
+from jaxeval.anchored.reliability import Icc3 as Icc3
+from jaxeval.anchored.reliability import icc3 as icc3
 from jaxeval.anchored.scores import anchored_scores as anchored_scores
 from jaxeval.anchored.scores import joint_scores as joint_scores
 from jaxeval.anchored.screening import JudgeScreen as JudgeScreen

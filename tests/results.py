@@ -15,8 +15,8 @@ from hostile import FORMULAS, LONG, MARKUP, SCRIPTS
 from judged import read, residual_table, two_orders
 
 import jaxeval
-from jaxeval.anchored.abstention import Abstention
 from jaxeval.anchored.diagnostics import AnchorDiagnostics
+from jaxeval.anchored.score_tables import Abstention
 from jaxeval.data.simulate.verdicts import simulate_anchored_verdicts
 from jaxeval.evaluators.model_scores import align_scores
 from jaxeval.lab.conformal_study import conformal_study

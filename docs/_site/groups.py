@@ -73,12 +73,12 @@ def grouped() -> dict[str, list[str]]:
 STUDIES = {
     "accuracy.calibration_planning": ["judge_pays", "labels_for_length", "minimum_calibration_size", "variance_ratio"],
     "lab.accuracy_studies": ["comparison_study", "coverage_study", "shift_study", "split_study"],
-    "anchored.abstention": ["abstain"],
+    "anchored.score_tables": ["abstain"],
     "anchored.diagnostics": ["diagnose_anchors"],
     "anchored.direct_scoring": [
         "direct_score_agreement", "direct_score_statistics", "direct_win_probability", "dispersion",
     ],
-    "anchored.judge_panel": ["judge_kappas", "reliability_factor"],
+    "anchored.reliability": ["judge_kappas", "reliability_factor"],
     "anchored.pooling": ["pooled_scores", "pooling_curve"],
     "lab.anchored_tables": ["subsample_study"],
     "lab.rating_systems": ["compare_rating_systems"],

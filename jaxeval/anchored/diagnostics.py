@@ -42,7 +42,7 @@ class AnchorDiagnostics(Result):
 
 
 def diagnose_anchors(scores: pd.DataFrame) -> AnchorDiagnostics:
-    """Coverage, swaps and additivity of the references in a table of `anchored_scores`.
+    """Return the coverage, swaps and additivity of the references in a table of `anchored_scores`.
 
     Two references are compared by the models, judges and tasks that both of them have. Ratings are averaged over judges
     and tasks. A model is left out where it is its own reference.
@@ -65,7 +65,7 @@ def diagnose_anchors(scores: pd.DataFrame) -> AnchorDiagnostics:
 
 
 def rating_board(scores: pd.DataFrame) -> pd.DataFrame:
-    """Ratings with a row per model, judge and task, and a column per reference; NaN where there is none."""
+    """Return ratings with a row per model, judge and task, and a column per reference; NaN where there is none."""
     return _board(scores, "rating")
 
 
@@ -93,7 +93,7 @@ def _swaps(board: pd.DataFrame) -> pd.DataFrame:
 
 
 def _chains(scores: pd.DataFrame) -> pd.DataFrame:
-    """Chains B - A - C of references A and C, where A is also a model (Appendix B.8).
+    """Return chains B - A - C of references A and C, where A is also a model (Appendix B.8).
 
     A gap is a mean over the judges and tasks that have all three ratings. Judges of a task share its prompts, and
     the correlation of their errors is not known: variances are averaged, as if all had the same error. Tasks are
@@ -182,7 +182,7 @@ def _advice(coverage: pd.DataFrame, swap: pd.DataFrame, chains: pd.DataFrame) ->
 
 
 def _most_informative(scores: pd.DataFrame) -> Iterator[str]:
-    """Which reference has most probabilities in the informative range, of those that all references have."""
+    """Yield which reference has most probabilities in the informative range, of those that all references have."""
     inside = _board(scores.assign(_inside=scores["probability"].between(*MID_REGION).astype(float)), "_inside")
     common = inside.dropna()
     if len(inside.columns) < 2 or len(common) == 0:

@@ -77,7 +77,7 @@ def _require(frame: pd.DataFrame, roles: tuple[str, ...], values: tuple[str, ...
 def direct_win_probability(
     frame: pd.DataFrame, score: str = "score", reference_score: str = "reference_score", verdict: str = "verdict"
 ) -> pd.DataFrame:
-    """Win probabilities from direct scores, on the scale of the reference-anchored ones.
+    """Return win probabilities from direct scores, on the scale of the reference-anchored ones.
 
     Every judge's verdicts against a reference are regressed on the difference of its scores by a cumulative logit,
     P(loss) = s(c1 - b d), P(loss or tie) = s(c2 - b d); a model's probability is the mean of P(win) + P(tie) / 2 over
@@ -127,7 +127,7 @@ def direct_win_probability(
 
 
 def _mapped_means(x: Float, level: Int, item: Int, model: Int, theta: Float) -> tuple[Float, Float]:
-    """(M,) mean probabilities of the models by one judge's map ``theta``, and their standard errors.
+    """Return (M,) mean probabilities of the models by one judge's map ``theta``, and their standard errors.
 
     Args:
         x: (N,) differences of scores.
@@ -163,7 +163,7 @@ def _mapped_means(x: Float, level: Int, item: Int, model: Int, theta: Float) -> 
 
 
 def cumulative_logit(x: Float, level: Int) -> tuple[Float, str]:
-    """Cuts c1 <= c2 and slope b of P(level <= k) = s(c_k - b x), k = 0, 1, by Newton's method, and a status.
+    """Return cuts c1 <= c2 and slope b of P(level <= k) = s(c_k - b x), k = 0, 1, by Newton's method, and a status.
 
     The status is "separated" where x predicts every level, as the levels follow each other along x; "quasi-separated"
     where the last x of one level may be the first of the next; "one level" where there is only one. The likelihood then
@@ -201,7 +201,7 @@ def cumulative_logit(x: Float, level: Int) -> tuple[Float, str]:
 
 
 def _separation(x: Float, count: Float) -> str:
-    """Whether sorted values x (D,) with the counts (D, 3) of levels there tell the levels apart."""
+    """Return whether sorted values x (D,) with the counts (D, 3) of levels there tell the levels apart."""
     present = [x[own > 0] for own in count.T if own.any()]
     if len(present) < 2:
         return ONE_LEVEL
@@ -223,24 +223,24 @@ def _level_counts(x: Float, level: Int) -> tuple[Float, NDArray[np.intp], Float]
 
 
 def _free(count: Float) -> Float:
-    """(3, P) directions in which (c1, c2, b) may move: without ties in ``count`` (D, 3) the cuts are one."""
+    """Return (3, P) directions in which (c1, c2, b) may move: without ties in ``count`` (D, 3) the cuts are one."""
     # Newton's method would stop where the cuts meet.
     return np.eye(3) if count[:, 1].any() else np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
 
 
 def _below(x: Float, theta: Float) -> Float:
-    """(D, 2) probabilities of a loss, and of a loss or tie."""
+    """Return (D, 2) probabilities of a loss, and of a loss or tie."""
     return np.asarray(scipy.special.expit(theta[:2] - theta[2] * x[:, None]))
 
 
 def _levels(x: Float, theta: Float) -> Float:
-    """(D, 3) probabilities of the levels."""
+    """Return (D, 3) probabilities of the levels."""
     below = _below(x, theta)
     return np.stack([below[:, 0], below[:, 1] - below[:, 0], 1 - below[:, 1]], axis=1)
 
 
 def _derivatives(x: Float, theta: Float) -> tuple[Float, Float]:
-    """(D, 3, 3) first and (D, 3, 3, 3) second derivatives of the levels' log-probabilities by (c1, c2, b)."""
+    """Return (D, 3, 3) first and (D, 3, 3, 3) second derivatives of the levels' log-probabilities by (c1, c2, b)."""
     below = _below(x, theta)
     density = below * (1 - below)
     p = np.maximum(_levels(x, theta), 1e-12)
@@ -264,7 +264,7 @@ def _loss_derivatives(x: Float, count: Float, theta: Float, free: Float) -> tupl
 
 
 def dispersion(direct: pd.DataFrame, anchored: pd.DataFrame) -> pd.DataFrame:
-    """Standard error and coefficient of variation over judges, direct scoring beside anchored scores (Table 2).
+    """Return standard error and coefficient of variation over judges, direct scoring beside anchored scores (Table 2).
 
     ``standard_error`` of the anchored scores is the paper's, by the Beta distribution, which is too large with ties or
     averaged runs. ``own_se`` compares like with like: both errors come from the prompts' own variance.

@@ -112,7 +112,7 @@ def anchored_elo(
     link: str | Scale = "logit",
     squares: ArrayLike | None = None,
 ) -> AnchoredElo:
-    """Win probability and Elo gap from counts against a reference, with Beta intervals (Algorithm 1, Eq. 2 to 4).
+    """Give win probability and Elo gap from counts against a reference, with Beta intervals (Algorithm 1, Eq. 2 to 4).
 
     With a = W + T/2 + prior and b = L + T/2 + prior the probability is a / (a + b), and its interval holds the
     quantiles of Beta(a, b). The rating is (400 / ln 10) link(probability). The ends of its interval go through the same
@@ -204,7 +204,7 @@ def anchored_elo(
 
 
 def checked_prior(prior: object) -> float:
-    """``prior`` itself, or a ValueError if it is not a positive number."""
+    """Return ``prior`` itself, or a ValueError if it is not a positive number."""
     number = prior.item() if isinstance(prior, np.ndarray) and prior.ndim == 0 else prior
     if isinstance(number, bool | np.bool_) or not isinstance(number, Real) or not 0 < float(number) < np.inf:
         raise ValueError(f"prior must be positive, one number for all cells, got {prior!r}")
@@ -212,7 +212,7 @@ def checked_prior(prior: object) -> float:
 
 
 def checked_scale(link: object) -> Scale:
-    """The `Scale` of that name, or ``link`` itself; a ValueError if it is neither."""
+    """Return the `Scale` of that name, or ``link`` itself; a ValueError if it is neither."""
     if isinstance(link, Scale):
         return link
     if not (isinstance(link, str) and link in SCALES):
@@ -230,7 +230,7 @@ class Point(NamedTuple):
 
 
 def linked_rating(name: str | Scale, link: Scale, point: Point) -> float | Float:
-    """Elo of a point, through the ``link`` called ``name``."""
+    """Return Elo of a point, through the ``link`` called ``name``."""
     linked = point.log_p - point.log_q if name == "logit" else link.map(_inside(point.p))
     return scalar_or_array(np.asarray(ELO_PER_LOGIT * linked))
 
@@ -240,12 +240,12 @@ def _derivative(name: str | Scale, link: Scale, p: Float, q: Float) -> Float:
 
 
 def _inside(p: Float) -> Float:
-    """Probabilities that are 0 or 1 by rounding alone, as the nearest numbers between."""
+    """Return probabilities that are 0 or 1 by rounding alone, as the nearest numbers between."""
     return np.clip(p, np.finfo(float).tiny, 1 - np.finfo(float).epsneg)
 
 
 def beta_interval(p: Float, q: Float, size: Float, level: float) -> tuple[Point, Point]:
-    """Equal-tailed quantiles of Beta(p size, q size), p + q = 1; the mean itself where the size is infinite."""
+    """Return equal-tailed quantiles of Beta(p size, q size), p + q = 1; the mean itself where the size is infinite."""
     (p_, q_, size_), where = _distinct(*(x.reshape(-1) for x in (p, q, size)))
     swap = p_ > q_  # the side of the smaller mean has the finer numbers
     mean, rest = np.where(swap, q_, p_), np.where(swap, p_, q_)
@@ -260,7 +260,7 @@ def beta_interval(p: Float, q: Float, size: Float, level: float) -> tuple[Point,
 
 
 def _quantile(p: Float, q: Float, size: Float, tail: float, below: Bool) -> Point:
-    """Points (D,) that Beta(p size, q size) is ``below`` with probability ``tail``, or else above."""
+    """Return points (D,) that Beta(p size, q size) is ``below`` with probability ``tail``, or else above."""
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         a, b, small = p * size, q * size, p * size <= _LARGE
         skewness = 2 * (q - p) / np.sqrt(size * p * q)
@@ -286,7 +286,7 @@ def _inverse(a: Float, b: Float, tail: float, below: Bool) -> Float:
 
 
 def _distinct(p: Float, q: Float, size: Float) -> tuple[list[Float], NDArray[np.intp] | slice]:
-    """The distinct rows, and the number of each row's: counts repeat, and few of a thousand cells differ."""
+    """Return the distinct rows, and the number of each row's: counts repeat, and few of a thousand cells differ."""
     number = np.zeros(len(p), np.int64)
     for x in (size, np.where(p > q, -q, p)):  # of p and 1 - p the one that has not been rounded away
         codes, values = pd.factorize(x)

@@ -9,9 +9,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from jaxeval.anchored.elo import AnchoredElo, Scale, anchored_elo, beta_interval, checked_scale, linked_rating
-from jaxeval.anchored.judge_panel import judge_panel
-from jaxeval.anchored.prompt_strata import prompt_strata
-from jaxeval.anchored.scores import COUNTS, count_verdicts
+from jaxeval.anchored.reliability import judge_panel
+from jaxeval.anchored.scores import COUNTS, count_verdicts, prompt_strata
 from jaxeval.anchored.screening import JudgeScreen, present_judges
 from jaxeval.arrays import Float, Int
 from jaxeval.checks import checked_integer
@@ -28,7 +27,7 @@ _SMALLEST_SIZE = 1e-3
 
 
 def pooled_variance(variance: ArrayLike, rho: ArrayLike, n_judges: ArrayLike) -> Float:
-    """Variance of the mean of ``n_judges`` ratings: variance (rho + (1 - rho) / J) (Proposition 2)."""
+    """Return the variance of the mean of ``n_judges`` ratings: variance (rho + (1 - rho) / J) (Proposition 2)."""
     variance, rho, n = (np.asarray(x, float) for x in (variance, rho, n_judges))
     return variance * (rho + (1 - rho) / n)
 
@@ -43,7 +42,7 @@ def pooled_scores(
     pool_size: float | None = None,
     link: str | Scale = "logit",
 ) -> pd.DataFrame:
-    """Mean rating over ``judges`` (by default the strong ones) of every model and reference, and its probability.
+    """Give mean rating over ``judges`` (by default the strong ones) of every model and reference, and its probability.
 
     ``prior``, ``pool_size`` and ``link`` are as in `anchored_elo`. Only judges that occur in the verdicts are pooled.
 
@@ -107,7 +106,7 @@ def pooled_scores(
 def _pooled_judges(
     verdicts: AnchoredVerdicts, judges: Sequence[Hashable] | None, screen: JudgeScreen
 ) -> tuple[list[Hashable], list[str]]:
-    """The judges to pool, by default the strong ones, and sentences about those that are left out or unknown."""
+    """Return the judges to pool, by default the strong ones, and sentences about those that are left out or unknown."""
     chosen = screen.strong if judges is None else list(dict.fromkeys(judges))
     unknown = [judge for judge in chosen if judge not in screen.table.index]
     if unknown:
@@ -155,7 +154,7 @@ def _prompt_variances(verdicts: AnchoredVerdicts, found: AnchoredElo, pool: Int)
 
 
 def _of_group(outer: Int, inner: Int) -> Int:
-    """(G,) number of the outer group that each of G inner groups lies in; both are (N,) numbers of rows."""
+    """Return (G,) number of the outer group that each of G inner groups lies in; both are (N,) numbers of rows."""
     found = np.empty(inner.max() + 1, np.int64)
     found[inner] = outer
     return found
@@ -163,7 +162,7 @@ def _of_group(outer: Int, inner: Int) -> Int:
 
 def pooling_curve(verdicts: AnchoredVerdicts, model: Hashable, anchor: Hashable | None = None, *, screen: JudgeScreen,
                   n_resamples: int = 1000, seed: int = 0, strata: str | None = None) -> pd.DataFrame:  # fmt: skip
-    """Variance of the pooled rating of a model against the number of strong judges (Figure 5).
+    """Return the variance of the pooled rating of a model against the number of strong judges (Figure 5).
 
     ``empirical`` is the variance of the mean rating of J strong judges over resampled items, averaged over all sets of
     J such judges. ``predicted`` is that of Proposition 2 with the judges' mean ICC(3,k), and ``predicted_observed``
@@ -224,7 +223,7 @@ def pooling_curve(verdicts: AnchoredVerdicts, model: Hashable, anchor: Hashable 
 
 
 def _mean_reliability(screen: JudgeScreen, judges: Sequence[Hashable]) -> float:
-    """Mean ICC(3,k) of the judges that have one, at least 0: a negative one is no reliability at all."""
+    """Return the mean ICC(3,k) of the judges that have one, at least 0: a negative one is no reliability at all."""
     known = screen.table.loc[list(judges), "average"].dropna()
     return max(float(known.mean()), 0.0) if len(known) else float("nan")
 

@@ -3,25 +3,113 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import scipy
 
-from jaxeval.anchored.abstention import abstain
 from jaxeval.anchored.direct_scoring import direct_win_probability
 from jaxeval.anchored.scores import anchored_scores
 from jaxeval.arrays import Float
+from jaxeval.checks import checked_finite
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.data.columns import numbers, reject_missing, require_column
 from jaxeval.errors import DataError
+from jaxeval.show.shown import Shown
 from jaxeval.show.table import Table
 from jaxeval.wording import counted
 
 #: An answer is left out where its scores of 1 to 10 vary over runs by a larger standard deviation (Appendix E.2).
 _DIRECT_DEVIATION = 0.5
 _TOP, _NEAR = 10, 20.0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Abstention(Shown):
+    """Scores with and without the answers on which a judge's runs disagree, or about which the judge is not sure.
+
+    ``table`` has a row per model, judge and reference: ``coverage``, the share of answers kept; ``probability`` and
+    ``rating`` of all and of the ``trusted`` ones, and the shifts. ``summary`` has a row per model and reference: mean
+    coverage, and the standard error and the coefficient of variation over judges, before and after.
+    """
+
+    table: pd.DataFrame
+    summary: pd.DataFrame
+    trusted: AnchoredVerdicts
+    threshold: float | None
+    confidence: float | None = None
+
+
+def abstain(
+    verdicts: AnchoredVerdicts,
+    threshold: float = 0.25,
+    *,
+    confidence: float | None = None,
+    by_runs: bool | None = None,
+    prior: float = 0.5,
+) -> Abstention:
+    """Leave out answers on which a judge's runs disagree, or about which it is unsure (Tables 6 and 12).
+
+    By runs: the outcome varies over a judge's runs by a standard deviation above ``threshold``. The deviation is that
+    of K outcomes of 1, 1/2 or 0, with the divisor K. An answer that was judged once has none, and is left out.
+
+    By stated confidence: its mean over a judge's runs is below ``confidence``, or none was stated. Answers are then
+    left out by runs, too, only with ``by_runs=True``.
+
+    A model and judge that lose all answers keep a row with coverage 0.
+
+    Raises:
+        DataError: there is one run only, no confidence was stated, or nothing is left.
+        ValueError: the threshold is negative or not finite, or the confidence is out of [0, 1].
+    """
+    cell, _ = verdicts.groups(["model", "judge", "anchor", "item"])
+    times = np.bincount(cell)
+    kept = np.ones(len(times), bool)
+    left_out = []
+    threshold = checked_finite("threshold", threshold, 0, ": it is a standard deviation")
+    runs_count = confidence is None if by_runs is None else by_runs
+    if runs_count:
+        if len(verdicts.levels["run"]) < 2:
+            raise DataError("abstention needs repeated runs: name the column that numbers them (run=, --run)")
+        mean = np.bincount(cell, verdicts.outcome) / times
+        variance = np.bincount(cell, (verdicts.outcome - mean[cell]) ** 2) / times
+        kept &= (times > 1) & (np.sqrt(variance) <= threshold + 1e-12)
+        left_out.append(f"vary by more than {threshold:g} between runs, or have one run")
+    if confidence is not None:
+        if not 0 <= checked_finite("confidence", confidence) <= 1:
+            raise ValueError(f"confidence must lie in [0, 1], got {confidence!r}")
+        if verdicts.confidence is None:
+            raise DataError("no confidence was stated: there is neither a column 'confidence', nor one in the replies")
+        stated = np.bincount(cell, verdicts.confidence) / times
+        kept &= stated >= confidence - 1e-12
+        left_out.append(f"have a confidence below {confidence:g}, or none")
+    if not kept.any():
+        raise DataError(f"all answers {', or '.join(left_out)}: nothing is left")
+    trusted = verdicts.take(kept[cell])
+    by = ["model", "judge", "anchor"]
+    before, after = (anchored_scores(v, by, prior=prior).set_index(by) for v in (verdicts, trusted))
+    columns = ["n_items", "probability", "probability_se", "rating"]
+    table = before[columns].join(after[columns].add_suffix("_trusted"))
+    table["n_items_trusted"] = table["n_items_trusted"].fillna(0).astype(int)
+    table.insert(0, "coverage", table["n_items_trusted"] / table["n_items"])
+    table["probability_shift"] = table["probability_trusted"] - table["probability"]
+    table["rating_shift"] = table["rating_trusted"] - table["rating"]
+    rows = []
+    for key, block in table.groupby(level=["model", "anchor"], sort=False):
+        rows.append((*key, block["coverage"].mean(), *_spread(block["probability"], block["probability_se"]),
+                     *_spread(block["probability_trusted"], block["probability_se_trusted"])))  # fmt: skip
+    names = ["model", "anchor", "coverage", "standard_error", "cv", "standard_error_trusted", "cv_trusted"]
+    return Abstention(
+        table.reset_index(), pd.DataFrame(rows, columns=names), trusted, threshold if runs_count else None, confidence
+    )
+
+
+def _spread(probability: pd.Series, error: pd.Series) -> tuple[float, float]:
+    values: Float = probability.dropna().to_numpy()
+    cv = values.std(ddof=1) / values.mean() if len(values) > 1 else np.nan
+    return float(error.mean()), float(cv)
 
 
 def summarised_scores(
@@ -32,7 +120,7 @@ def summarised_scores(
     prior: float = 0.5,
     pool_size: float | None = None,
 ) -> pd.DataFrame:
-    """Means of anchored scores over judges, with the errors that all judges, and the strong ones alone, leave.
+    """Return means of anchored scores over judges, with the errors that all judges, and the strong ones alone, leave.
 
     These are Table 3 of the paper that `anchored_scores` names (by model and anchor), and its Tables 4, 10 and 11 (by
     model and task).
@@ -86,7 +174,7 @@ def _cv(values: pd.Series) -> float:
 def prior_sensitivity(
     verdicts: AnchoredVerdicts, by: str = "anchor", *, priors: tuple[float, float] = (0.5, 1.0)
 ) -> pd.DataFrame:
-    """How far the prior moves the models' ratings: Jeffreys' beside Laplace's by default (Table 13).
+    """Return how far the prior moves the models' ratings: Jeffreys' beside Laplace's by default (Table 13).
 
     Returns:
         A row per value of ``by`` ("anchor" or "task"): Kendall's tau-b of the models' mean ratings over judges under
@@ -106,7 +194,7 @@ def prior_sensitivity(
 
 
 def board_agreement(one: pd.DataFrame, other: pd.DataFrame, *, top: int = _TOP) -> pd.Series:
-    """How far two boards of the same models agree, in order, in Elo and in the win rate (Table 15).
+    """Return how far two boards of the same models agree, in order, in Elo and in the win rate (Table 15).
 
     Ratings are compared about their means over the models of both, since their zeros may differ.
 
@@ -162,7 +250,7 @@ def guarded_scores(
     direct_deviation: float = _DIRECT_DEVIATION,
     prior: float = 0.5,
 ) -> pd.DataFrame:
-    """Direct and anchored scores with and without the answers that judges are not sure of (Table 6).
+    """Return direct and anchored scores with and without the answers that judges are not sure of (Table 6).
 
     Args:
         frame: a row per model, judge, item and run with ``verdict`` ("win", "tie", "loss"), ``score`` and

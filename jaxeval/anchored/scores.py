@@ -10,7 +10,6 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.anchored.elo import AnchoredElo, Scale, anchored_elo, checked_prior, checked_scale
-from jaxeval.anchored.prompt_strata import prompt_strata
 from jaxeval.arrays import Float, Int
 from jaxeval.checks import check_room, checked_integer
 from jaxeval.data.anchored_verdicts import ROLES, AnchoredVerdicts
@@ -20,11 +19,11 @@ from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.resampling.items import resampled_sums
-from jaxeval.resampling.strata import small_strata_text
+from jaxeval.resampling.strata import small_strata_text, stratum_of_groups
 from jaxeval.show.table import Table
 from jaxeval.statistics.comparison import draw_bounds
 from jaxeval.statistics.draws import Draws
-from jaxeval.wording import counted
+from jaxeval.wording import counted, did_you_mean
 
 COUNTS = ("wins", "ties", "losses")
 _TIES = {"tie", "draw", "draws", "n_ties", "n_draws"}
@@ -36,7 +35,7 @@ _SHOWN = (
 
 
 def count_verdicts(verdicts: AnchoredVerdicts, by: str | Sequence[str] = ("model", "judge", "anchor")) -> pd.DataFrame:
-    """Wins, ties and losses of every group, the runs of a prompt averaged first.
+    """Return wins, ties and losses of every group, the runs of a prompt averaged first.
 
     A prompt counts once in a group, however many runs, judges or references it has there. Outcomes between a win and a
     tie, or a tie and a loss, count as that much of each.
@@ -68,7 +67,7 @@ def anchored_scores(
     kappa: float = 1.0,
     link: str | Scale = "logit",
 ) -> pd.DataFrame:
-    """Reference-anchored ratings of every group of verdicts, or of every row of a table of counts.
+    """Return reference-anchored ratings of every group of verdicts, or of every row of a table of counts.
 
     After "Robust LLM-based scoring via reference-anchored Elo estimation" (anonymous, under review).
 
@@ -130,7 +129,7 @@ def anchored_scores(
 
 
 def _checked_counts(table: pd.DataFrame) -> pd.DataFrame:
-    """The table itself; an error where counts or a role are missing, ties have another name, or rows repeat."""
+    """Return the table itself; an error where counts or a role are missing, ties have another name, or rows repeat."""
     require_column(table, "wins")
     require_column(table, "losses")
     if len(table) == 0:
@@ -169,7 +168,7 @@ def _unlike_items(verdicts: AnchoredVerdicts, table: pd.DataFrame, by: Sequence[
 
 
 def _unlike_counts(table: pd.DataFrame) -> list[str]:
-    """Sentences about rows of counts of fewer prompts or tasks than others under their reference (and task)."""
+    """Return sentences about rows of counts of fewer prompts or tasks than others under their reference (and task)."""
     roles = [role for role in ROLES if role in table]
     if not roles or "item" in roles:
         return []
@@ -188,7 +187,7 @@ def _unlike_tasks(table: pd.DataFrame, roles: Sequence[str]) -> list[str]:
 
 
 def _most(table: pd.DataFrame, n: NDArray[Any]) -> NDArray[Any]:
-    """The largest of ``n`` under each row's reference (and task)."""
+    """Return the largest of ``n`` under each row's reference (and task)."""
     side = [table[role] for role in ("anchor", "task") if role in table]
     return pd.Series(n).groupby(side, observed=True).transform("max").to_numpy() if side else np.full(len(n), n.max())
 
@@ -228,7 +227,7 @@ def bootstrap_scores(
     link: str | Scale = "logit",
     **options: Unpack[PromptResampling],
 ) -> pd.DataFrame:
-    """`anchored_scores` with percentile intervals of resampled prompts, those of `joint_scores`.
+    """Return `anchored_scores` with percentile intervals of resampled prompts, those of `joint_scores`.
 
     The Beta interval is for wins and losses of independent prompts. Resampled prompts show how much shorter ties and
     averaged runs make it.
@@ -269,7 +268,7 @@ def joint_scores(
     strata: str | None = None,
     **options: Unpack[RunOptions],
 ) -> Draws:
-    """Joint draws of the win probabilities of all groups in resampled prompts; the levels of the names are ``by``.
+    """Give joint draws of the win probabilities of all groups in resampled prompts; the levels of the names are ``by``.
 
     With "task" in ``by`` each task's prompts are resampled among themselves. A prompt keeps its runs, and the other
     judges or references of its group; they are averaged first. A group with a single prompt has no draws.
@@ -355,6 +354,33 @@ def _prompt_means(verdicts: AnchoredVerdicts, rows: Int, group: Int, part: Int) 
 
 
 def _by_value(number: Int) -> list[Int]:
-    """Row numbers of each value, in the order of the values."""
+    """Return row numbers of each value, in the order of the values."""
     order = np.argsort(number, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(number[order])) + 1)
+
+
+def prompt_strata(verdicts: AnchoredVerdicts, strata: str | None) -> Int | None:
+    """(I,) the stratum of each of the items that have verdicts, in the order of their numbers; None without strata.
+
+    Args:
+        verdicts: of the prompts.
+        strata: the role whose values are the strata: "task", as a rule.
+
+    Raises:
+        ValueError: the role is unknown.
+        DataError: the verdicts have no column of that role, or a prompt lies in several strata.
+    """
+    if strata is None:
+        return None
+    if strata not in ROLES:
+        raise ValueError(
+            f"strata must be one of {', '.join(map(repr, ROLES))}, got {strata!r}{did_you_mean(strata, ROLES)}"
+        )
+    levels = verdicts.levels[strata]
+    if len(levels) == 1 and levels[0] == f"(one {strata})":
+        raise DataError(
+            f"strata={strata!r}, and the verdicts have no column of that role: name it with {strata}= when they are "
+            f"read (on the command line --{strata})"
+        )
+    items, item = np.unique(verdicts.number["item"], return_inverse=True)
+    return stratum_of_groups(verdicts.number[strata], item, verdicts.levels["item"][items], strata, "prompt")

@@ -12,10 +12,8 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.anchored.elo import anchored_elo
-from jaxeval.anchored.icc import NO_VARIATION, centred_runs, icc3
-from jaxeval.anchored.judge_panel import JudgePanel, judge_panel
-from jaxeval.anchored.prompt_strata import prompt_strata
-from jaxeval.anchored.scores import COUNTS, count_verdicts
+from jaxeval.anchored.reliability import NO_VARIATION, JudgePanel, centred_runs, icc3, judge_panel
+from jaxeval.anchored.scores import COUNTS, count_verdicts, prompt_strata
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.checks import checked_finite, checked_integer
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
@@ -196,13 +194,13 @@ def screen_judges(
 
 
 def _bound(average: Float) -> Float:
-    """sqrt(rho_j rho_j') of (..., J) reliabilities; negative ones count as 0."""
+    """Return sqrt(rho_j rho_j') of (..., J) reliabilities; negative ones count as 0."""
     root = np.sqrt(np.maximum(average, 0))
     return root[..., :, None] * root[..., None, :]
 
 
 def _falling_short(correlation: Float, bound: Float) -> NDArray[np.intp]:
-    """(P, 2) pairs of judges that correlate by less than their bound, by more than matters."""
+    """Return (P, 2) pairs of judges that correlate by less than their bound, by more than matters."""
     with np.errstate(invalid="ignore"):
         return np.argwhere(np.tril(correlation < bound - _SLACK, -1))
 
@@ -216,7 +214,7 @@ def _beyond_chance(
     n_items: int,
     level: float,
 ) -> Bool:
-    """Which of the ``pairs`` (P, 2) fall short by more than resamples (B, P) of both numbers vary, all at once."""
+    """Give which of the ``pairs`` (P, 2) fall short by more than resamples (B, P) of both numbers vary, all at once."""
     n_tested = int(np.tril(np.isfinite(correlation) & np.isfinite(bound), -1).sum())
     seen, promised = (_fisher(x[pairs[:, 0], pairs[:, 1]]) for x in (correlation, bound))
     draws = _fisher(bounds) - _fisher(correlations)
@@ -288,7 +286,7 @@ def _resampled(
     starts = np.flatnonzero(np.diff(number[order], prepend=-1))
 
     def per_item(columns: Float) -> Float:
-        """(items, C) sums of columns (R, C) of answers."""
+        """Return (items, C) sums of columns (R, C) of answers."""
         return np.add.reduceat(columns[order], starts)
 
     n_judges, numbers = len(panel.n_runs), np.unique(panel.n_runs[panel.n_runs > 1])
@@ -309,7 +307,7 @@ def _resampled(
 
 
 def _icc_columns(table: Float) -> Float:
-    """(R, 4 + K) columns of answers whose sums give the reliability of K runs (R, K)."""
+    """Return (R, 4 + K) columns of answers whose sums give the reliability of K runs (R, K)."""
     complete = np.asarray(~np.isnan(table).any(-1))
     used, _ = centred_runs(table, complete)
     mean = used.mean(-1)
@@ -317,7 +315,7 @@ def _icc_columns(table: Float) -> Float:
 
 
 def _icc_of_sums(drawn: Float, k: int) -> Float:
-    """(2, B, J) ICC(3,1) and ICC(3,k) of sums (B, J, 4 + K)."""
+    """Return (2, B, J) ICC(3,1) and ICC(3,k) of sums (B, J, 4 + K)."""
     n, total, squares, all_squares = np.moveaxis(drawn[..., :4], -1, 0)
     with np.errstate(invalid="ignore", divide="ignore"):
         between = k * (squares - total**2 / n)
@@ -332,21 +330,21 @@ def _icc_of_sums(drawn: Float, k: int) -> Float:
 
 
 def _correlation_columns(x: Float, y: Float) -> Float:
-    """(R, 6) columns of answers whose sums give the correlation of x and y (R,), where both are there."""
+    """Return (R, 6) columns of answers whose sums give the correlation of x and y (R,), where both are there."""
     both = ~(np.isnan(x) | np.isnan(y))
     a, b = (np.where(both, z - np.nanmean(z), 0.0) for z in (x, y))
     return np.stack([both, a, b, a**2, b**2, a * b], -1)
 
 
 def _correlation(means: Float) -> Float:
-    """(J, J) correlations of (J, R) run means over the answers that both judges have."""
+    """Return (J, J) correlations of (J, R) run means over the answers that both judges have."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return pd.DataFrame(means.T).corr().to_numpy()
 
 
 def width_by_threshold(verdicts: AnchoredVerdicts, screen: JudgeScreen, thresholds: ArrayLike | None = None,
                        level: float = 0.95) -> pd.DataFrame:  # fmt: skip
-    """Median width of the probability's intervals where judges pass a threshold, by threshold (Figure 3).
+    """Return the median width of the probability's intervals where judges pass a threshold, by threshold (Figure 3).
 
     Runs are averaged first. ``median_width`` is that of the Beta interval; reliability enters it by the probabilities
     alone. ``median_own_width`` is that of the interval by the prompts' own variance. A wavering judge has a shorter
@@ -377,7 +375,7 @@ def width_by_threshold(verdicts: AnchoredVerdicts, screen: JudgeScreen, threshol
 def present_judges(
     chosen: Iterable[Hashable], judging: Iterable[Hashable], screen: JudgeScreen
 ) -> tuple[list[Hashable], list[str]]:
-    """Judges of those ``chosen`` that are among the ``judging`` of some verdicts, and sentences about the others.
+    """Give judges of those ``chosen`` that are among the ``judging`` of some verdicts, and sentences about the others.
 
     Raises:
         DataError: there is no such judge.

@@ -62,7 +62,7 @@ class AnytimeIntervals(PartResult):
         return self.table[self.table["places"] == 1].drop(columns="places").reset_index(drop=True)
 
     def findings(self) -> list[Finding]:
-        """What it means for a board that is looked at again and again, in sentences."""
+        """Return what it means for a board that is looked at again and again, in sentences."""
         near = self.table[self.table["places"] == 1]
         if len(near) == 0:
             return []
@@ -139,7 +139,7 @@ def anytime_intervals(
 
 
 def audited_anytime(audited: Audited) -> AnytimeIntervals:
-    """The part of an audit."""
+    """Return the part of an audit."""
     found = anytime_intervals(audited.fit, level=audited.options.level)
     if found.table["width_ratio"].isna().all():
         raise NotAnsweredError("no difference of two ratings has a standard error: there are no intervals to widen")
@@ -155,7 +155,7 @@ def wider_at_all_looks(lower: Float, upper: Float, level: float) -> float:
 
 
 def anytime_factor(standard_error: Float, tuned_for: float, alpha: float) -> Float:
-    """Half-widths in standard errors, valid at all times with probability 1 - ``alpha``.
+    """Return half-widths in standard errors, valid at all times with probability 1 - ``alpha``.
 
     Args:
         standard_error: now.
@@ -169,5 +169,5 @@ def anytime_factor(standard_error: Float, tuned_for: float, alpha: float) -> Flo
 
 
 def _best_ratio(alpha: float) -> float:
-    """The u at which the factor is least: log((1 + u) / alpha^2) = u."""
+    """Return the u at which the factor is least: log((1 + u) / alpha^2) = u."""
     return -1 - float(scipy.special.lambertw(-(alpha**2) / np.e, -1).real)

@@ -82,7 +82,7 @@ class Audit(Result):
         return sum((finding.part, finding.severity) == (part, kind) for finding in self._findings)
 
     def __getitem__(self, name: str) -> PartResult:
-        """The result of a part.
+        """Return the result of a part.
 
         Raises:
             KeyError: there is no such part.
@@ -114,7 +114,7 @@ class Audit(Result):
         return {name: found.reason for name, found in self.parts.items() if isinstance(found, Absent)}
 
     def findings(self) -> list[Finding]:
-        """All sentences of all parts, the most serious first, and then in the order of the parts."""
+        """Return all sentences of all parts, the most serious first, and then in the order of the parts."""
         return list(self._findings)
 
     @cached_property
@@ -149,7 +149,7 @@ class Audit(Result):
         }
 
     def figures(self) -> dict[str, Figure]:
-        """All figures of all parts, by the names of their files."""
+        """Return all figures of all parts, by the names of their files."""
         return {
             "_".join(filter(None, (part, name))): figure
             for part, found in self.answers.items()
@@ -157,7 +157,7 @@ class Audit(Result):
         }
 
     def to_json(self) -> str:
-        """All of it: settings, versions, the digest of the votes, findings, tables, and why parts are absent.
+        """Return all of it: settings, versions, the digest of the votes, findings, tables, and why parts are absent.
 
         ``digest`` shows damage: it is the digest of the object without this entry, as in `write_table`. Numbers that
         are missing or infinite are null.
@@ -200,7 +200,7 @@ class Audit(Result):
         return "\n".join(lines) + "\n"
 
     def to_html(self) -> str:
-        """The same page as HTML, with bars in its tables."""
+        """Return the same page as HTML, with bars in its tables."""
         return "\n".join(self._page()) + "\n"
 
     def _page(self) -> Iterator[str]:
@@ -274,7 +274,7 @@ class AuditedBoard(PartResult):
         return Answer(title, self.table, settings_line(self.fit.settings), self.fit.warnings)
 
     def findings(self) -> list[Finding]:
-        """How large the board is, by how much the first model leads, and which models have no rating."""
+        """Return how large the board is, by how much the first model leads, and which models have no rating."""
         fit, table, own = self.fit, self.table, self.fit.competitor
         votes = f"{counted(int(fit.n_battles.sum()) // 2, 'vote')} between {own.counted(len(table))}"
         if len(table) - table["rank"].isna().sum() < 2:

@@ -42,7 +42,7 @@ class AuditOptions:
     seed: int = 0
 
     def checked(self, battles: Battles) -> Self:
-        """The same options, with plain Python numbers and lists.
+        """Return the same options, with plain Python numbers and lists.
 
         Raises:
             TypeError: an option has the wrong type.
@@ -103,7 +103,7 @@ class Audited:
 
     @classmethod
     def of(cls, battles: Battles | Any, arguments: Mapping[str, Any]) -> Self:
-        """The battles, or a table of them, with the ``arguments`` (`AuditArguments`) of a call, checked."""
+        """Return the battles, or a table of them, with the ``arguments`` (`AuditArguments`) of a call, checked."""
         own = as_battles(battles)
         asked = {f.name: arguments[f.name] for f in fields(AuditOptions) if f.name in arguments}
         return cls(own, AuditOptions(**asked).checked(own), of_run(arguments))

@@ -131,7 +131,7 @@ class Multipliers:
 
     @classmethod
     def of(cls, fitted: Likelihood, response: Responses, drawn: VoteGroups) -> Multipliers:
-        """Those of a ``fitted`` board, whose units are the clusters ``drawn`` together, or single votes.
+        """Return those of a ``fitted`` board, whose units are the clusters ``drawn`` together, or single votes.
 
         The fit follows the votes, and so takes up a share of a unit's residuals, its leverage h. Divided by 1 - h,
         their variance is what it was before the fit (DOI 10.1016/0304-4076(85)90158-7). For a cluster h is that of its
@@ -168,7 +168,7 @@ class Multipliers:
         return np.asarray((self.times @ self.residuals.T.tocsr()).power(2).sum(0))
 
     def signed(self, n_resamples: int, seed: int) -> Iterator[Float]:
-        """Residuals of the pairs, (P, some lanes) at a time, in ``n_resamples`` lanes in all."""
+        """Yield residuals of the pairs, (P, some lanes) at a time, in ``n_resamples`` lanes in all."""
         n_units = len(self.count) if self.times is None else self.times.shape[0]
         n_lanes = max(_NUMBERS_AT_ONCE // max(n_units, len(self.count)), 1)
         of_cells = None if self.times is None else self.times.T.tocsr()
@@ -188,7 +188,7 @@ class Multipliers:
             yield self.residuals @ times - self.taken @ moved
 
     def misfit(self, votes: PairVotes, triads: Int, n_resamples: int, seed: int, advance: Advance) -> SignedMisfit:
-        """That of the votes, and of ``n_resamples`` lanes.
+        """Return that of the votes, and of ``n_resamples`` lanes.
 
         Triads are of log-odds to first order in the residuals, and their standard errors are those of the lanes.
         """
@@ -216,7 +216,7 @@ class Multipliers:
 
 
 def _stretch(leverage: Float) -> Float:
-    """What brings residuals back to the variance that they had before the fit."""
+    """Return what brings residuals back to the variance that they had before the fit."""
     return np.asarray(1 / np.sqrt(1 - np.clip(leverage, 0.0, _MOST_LEVERAGE)))
 
 
@@ -229,7 +229,7 @@ class _Circles:
         self.table = scipy.sparse.csr_array(entries, (t, n_pairs))
 
     def of(self, values: Float) -> Float:
-        """(T, B) of ``values`` (P, B)."""
+        """Return (T, B) of ``values`` (P, B)."""
         return np.asarray(self.table @ values)
 
     def _parts(self, values: Float) -> Iterator[tuple[slice, Float]]:
@@ -239,11 +239,11 @@ class _Circles:
             yield part, np.asarray(self.table[part] @ values)
 
     def squares(self, values: Float) -> Float:
-        """(T,) sums over the lanes."""
+        """Return (T,) sums over the lanes."""
         return np.concatenate([np.zeros(0), *((x**2).sum(1) for _, x in self._parts(values))])
 
     def largest(self, values: Float, spread: Float) -> Float:
-        """(B,) over the triads, each by its ``spread`` (T,)."""
+        """Return (B,) over the triads, each by its ``spread`` (T,)."""
         found = np.zeros(values.shape[1])
         for part, x in self._parts(values):
             found = np.maximum(found, np.abs(x / spread[part, None]).max(0, initial=0.0))

@@ -38,16 +38,16 @@ class TimedVotes:
     n_units: int
 
     def cluster_sizes(self) -> Float:
-        """(K,) votes of each cluster."""
+        """Return (K,) votes of each cluster."""
         return np.bincount(np.asarray(self.cluster), self.count).astype(np.float64)
 
     def cells(self) -> tuple[Cells, NDArray[np.intp]]:
-        """All votes as cells, and the cell of each entry."""
+        """Return all votes as cells, and the cell of each entry."""
         count = self.count.astype(np.int64)
         return compressed(self.n_units, self.first, self.second, self.target, self.weight, count)
 
     def split(self, unit: int, period: int) -> TimedVotes:
-        """The same votes, with a unit of its own for ``unit`` from ``period`` on."""
+        """Return the same votes, with a unit of its own for ``unit`` from ``period`` on."""
         later = self.period >= period
         sides = [
             np.where(later & (side == unit), self.n_units, side).astype(np.int32) for side in (self.first, self.second)
@@ -58,7 +58,7 @@ class TimedVotes:
         )  # fmt: skip
 
     def per_unit(self) -> Float:
-        """(T, U) votes."""
+        """Return (T, U) votes."""
         place = self.period * self.n_units
         both = np.concatenate([place + self.first, place + self.second])
         size = self.n_periods * self.n_units
@@ -78,13 +78,13 @@ class StepTest(NamedTuple):
 
 
 def fit_timed(votes: TimedVotes) -> Board:
-    """The board of all units, which are called by their numbers."""
+    """Return the board of all units, which are called by their numbers."""
     cells, _ = votes.cells()
     return fit_boards([(pd.RangeIndex(votes.n_units), cells)], FitOptions())[0]
 
 
 def step_test(votes: TimedVotes, board: Board, min_votes: int, n_draws: int, rng: np.random.Generator) -> StepTest:
-    """Standardised sums of scores until every split, and what they are without a change.
+    """Return standardised sums of scores until every split, and what they are without a change.
 
     Let S_t be the scores of period t at the fit, I_t their information, I the sum of all. A step of unit m before
     period t + 1 has the score - sum_{s <= t} S_sm. Draws of S_t are normal, with the variance that the residuals of the
@@ -138,7 +138,7 @@ def step_test(votes: TimedVotes, board: Board, min_votes: int, n_draws: int, rng
 
 
 def _by_unit(votes: TimedVotes, values: Float) -> Float:
-    """(T, U) sums of ``values`` (E,) for the first units, less those for the second ones."""
+    """Return (T, U) sums of ``values`` (E,) for the first units, less those for the second ones."""
     place, size = votes.period * votes.n_units, votes.n_periods * votes.n_units
     both = np.concatenate([place + votes.first, place + votes.second])
     found = np.bincount(both, np.concatenate([values, -values]), size)
@@ -157,7 +157,7 @@ def _squares(votes: TimedVotes, values: Float) -> Float:
 
 
 def _by_cluster(votes: TimedVotes, values: Float) -> scipy.sparse.csr_array:
-    """(T U, K) scores of each cluster in each period."""
+    """Return (T U, K) scores of each cluster in each period."""
     place = votes.period * votes.n_units
     columns = np.concatenate([place + votes.first, place + votes.second])
     rows = np.tile(np.asarray(votes.cluster), 2)
@@ -166,13 +166,13 @@ def _by_cluster(votes: TimedVotes, values: Float) -> scipy.sparse.csr_array:
 
 
 def _roots(squares: Float) -> Float:
-    """(T, U, U) matrices whose products with their transposes are the (T, U, U) ``squares``, but for rounding."""
+    """Give (T, U, U) matrices whose products with their transposes are the (T, U, U) ``squares``, but for rounding."""
     largest = np.maximum(np.diagonal(squares, axis1=1, axis2=2).max(1), 1e-300)
     return np.asarray(np.linalg.cholesky(squares + _ROUNDING * largest[:, None, None] * np.eye(squares.shape[1])))
 
 
 def _pseudo_inverse(information: Float, active: Bool) -> Float:
-    """(U, U) inverse among the ``active`` units, whose common level is free; 0 elsewhere."""
+    """Return (U, U) inverse among the ``active`` units, whose common level is free; 0 elsewhere."""
     inverse = np.zeros_like(information)
     own = np.flatnonzero(active)
     if len(own) > 1:
@@ -185,7 +185,7 @@ def timed_votes(
     first: NDArray[np.int32], second: NDArray[np.int32], target: Float, weight: Float | None, count: Int | None,
     period: NDArray[np.intp], cluster: NDArray[np.intp] | None, *, n_periods: int, n_models: int,
 ) -> TimedVotes:  # fmt: skip
-    """Rows of votes (R,), equal ones merged."""
+    """Return rows of votes (R,), equal ones merged."""
     cells, cell = compressed(n_models, first, second, target, weight, None)
     key = period.astype(np.int64) * len(cells.count) + cell
     if cluster is not None:

@@ -64,7 +64,7 @@ class ChangedBoards:
 
     @classmethod
     def of(cls, board: Board, run: LaneRun) -> Self:
-        """The changes of a board by logits, without a ridge."""
+        """Return the changes of a board by logits, without a ridge."""
         return cls(board, replace(run, advance=lambda n: None), padded_size(len(board.theta)))
 
     @cached_property
@@ -81,7 +81,7 @@ class ChangedBoards:
         return full
 
     def refit(self, entries: Entries, start: Float, pairs: Int, which: Int, section: str) -> Refitted:
-        """The boards of the lanes ``which``; the others come back as zeros that did not converge.
+        """Return the boards of the lanes ``which``; the others come back as zeros that did not converge.
 
         Args:
             entries: what each of all L lanes changes.
@@ -167,7 +167,7 @@ class Moves(Protocol):
         ...
 
     def entries(self, at: Int, times: Float) -> Entries:
-        """What the moves ``at`` (L, K) change, each made so many ``times`` (L, K)."""
+        """Return what the moves ``at`` (L, K) change, each made so many ``times`` (L, K)."""
         ...
 
 
@@ -186,7 +186,7 @@ class VoteMoves:
 
     @classmethod
     def of(cls, board: Board, way: Way) -> Self:
-        """All moves of a kind on a board; votes of models without a finite rating count for nothing."""
+        """Return all moves of a kind on a board; votes of models without a finite rating count for nothing."""
         if way is Way.ADDED:
             rated = np.flatnonzero(board.active)
             winner, loser = (x.reshape(-1) for x in np.meshgrid(rated, rated, indexing="ij"))
@@ -244,7 +244,7 @@ class VoterMoves:
 
     @classmethod
     def of(cls, board: Board, voters: ClusterRows) -> Self:
-        """The voters of a board; unrated models' votes count for nothing."""
+        """Return the voters of a board; unrated models' votes count for nothing."""
         counts = battle_weights(board, board.cells) > 0
         shape = len(voters.size), len(counts)
         times = scipy.sparse.csr_array((voters.times.astype(float), (voters.cluster, voters.cell)), shape)[:, counts]
@@ -276,7 +276,7 @@ class VoterMoves:
 
 
 def most_promising(moves: Moves, theta: Float, pull: Float, n: int) -> tuple[Int, Float]:
-    """The ``n`` moves of most gain for each of L lanes, best first, and their gains: (L, K) each."""
+    """Return the ``n`` moves of most gain for each of L lanes, best first, and their gains: (L, K) each."""
     found = []
     n = min(n, len(moves.capacity))
     for some in np.array_split(pull, max(len(pull) * moves.width // _BLOCK, 1)):

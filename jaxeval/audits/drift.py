@@ -95,7 +95,7 @@ class Drift(PartResult):
         return {"": self.table, "changes": self.changes, "ratings": self.ratings}
 
     def findings(self) -> list[Finding]:
-        """What it means for the board, in sentences."""
+        """Return what it means for the board, in sentences."""
         every, n, own = self.settings["every"], self.settings["n_periods"], self.competitor
         tested = self.table["p_adjusted"].notna()
         if not tested.any():
@@ -141,7 +141,7 @@ def drift(
     n_draws: int = 1000,
     seed: int = 0,
 ) -> Drift:
-    """Ratings by period, and the models whose rating changed, with a chance of any false alarm of ``alpha``.
+    """Return ratings by period, and the models whose rating changed, with a chance of any false alarm of ``alpha``.
 
     For every model and every split of the periods, a step of the model's rating is tested by its score, divided by its
     standard error (sup-score test; Andrews 1993, DOI 10.2307/2951764). The largest |z| over all models and splits is
@@ -220,7 +220,7 @@ def drift(
 
 
 def audited_drift(audited: Audited) -> Drift:
-    """The part of an audit, by weeks, or by what suits the votes."""
+    """Return the part of an audit, by weeks, or by what suits the votes."""
     own = audited.options
     check_plain(audited)
     return drift(
@@ -251,7 +251,7 @@ def _check_room(cut: Periods, battles: Battles, every: Every) -> None:
 def _search(
     votes: TimedVotes, min_votes: int, alpha: float, most: int, n_draws: int, rng: np.random.Generator
 ) -> tuple[StepTest, list[_Change], TimedVotes, Board]:
-    """The test before any step is taken out, the steps, and the votes and their fit with all steps taken out."""
+    """Return the test before any step is taken out, the steps, and the votes and their fit with all steps taken out."""
     found: list[_Change] = []
     first = test = step_test(votes, fit_timed(votes), min_votes, n_draws, rng)
     while len(found) < most and not np.isnan(test.z).all():
@@ -266,7 +266,7 @@ def _search(
 
 
 def _quantile(test: StepTest, level: float) -> float:
-    """What the largest |z| over all models and splits stays below, with this chance."""
+    """Return what the largest |z| over all models and splits stays below, with this chance."""
     return float(np.quantile(test.largest, level, method="higher"))
 
 
@@ -294,7 +294,7 @@ def _models_table(test: StepTest, cut: Periods, models: pd.Index, critical: floa
 def _changes_table(
     found: list[_Change], votes: TimedVotes, board: Board, cut: Periods, models: pd.Index, largest: float
 ) -> pd.DataFrame:
-    """The steps, from the fit in which every model that changed counts as several models.
+    """Return the steps, from the fit in which every model that changed counts as several models.
 
     ``largest`` is the quantile of the largest |z|: intervals of that many errors hold for all models and splits at
     once, and so for those that the data choose.
@@ -328,7 +328,7 @@ def _changes_table(
 
 
 def _neighbours(change: _Change, found: list[_Change]) -> tuple[int, int]:
-    """The units just before and just after a step, when all steps are taken out.
+    """Return the units just before and just after a step, when all steps are taken out.
 
     A unit that is split later keeps its number before the later step; what comes after it has a new one.
     """
@@ -341,7 +341,7 @@ def _neighbours(change: _Change, found: list[_Change]) -> tuple[int, int]:
 
 
 def _sandwich(votes: TimedVotes, board: Board) -> Float:
-    """(U, U) sandwich covariance of the strengths, over votes or whole clusters."""
+    """Return (U, U) sandwich covariance of the strengths, over votes or whole clusters."""
     cells, cell = votes.cells()
     scores = board.scores()
     inverse = board.inverse_information()
@@ -356,7 +356,7 @@ def _sandwich(votes: TimedVotes, board: Board) -> Float:
 
 
 def _ratings(battles: Battles, cut: Periods, whole: Board, z_level: float) -> pd.DataFrame:
-    """The ratings of every period, fitted in one batched call."""
+    """Return the ratings of every period, fitted in one batched call."""
     rows = battles.rows_by_group(cut.number, len(cut.starts))
     slices = [battles.compress(own)[0].localise(battles.models) for own in rows]
     boards = fit_boards(slices, FitOptions())
@@ -380,6 +380,6 @@ def _ratings(battles: Battles, cut: Periods, whole: Board, z_level: float) -> pd
 
 
 def _variance(inverse: Float, weight: Float) -> NDArray[np.float64]:
-    """(M,) variances of strengths less their mean by ``weight`` (M,)."""
+    """Return (M,) variances of strengths less their mean by ``weight`` (M,)."""
     shift = inverse @ weight
     return np.asarray(np.diag(inverse) - 2 * shift + weight @ shift)

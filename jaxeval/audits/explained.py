@@ -40,7 +40,7 @@ class Explained(NamedTuple):
 
 
 def n_free(fitted: Likelihood) -> int:
-    """Parameters that a board fits: strengths but one, coefficients, and that of ties."""
+    """Return parameters that a board fits: strengths but one, coefficients, and that of ties."""
     own = int(fitted.free.sum()) if isinstance(fitted, ContextualBoard) else 0
     return int(fitted.board.active.sum()) - 1 + own
 
@@ -48,7 +48,7 @@ def n_free(fitted: Likelihood) -> int:
 def explained(
     battles: Battles, plain: PairVotes, board: Board, options: FitOptions, by: str | Sequence[str] | None
 ) -> Explained:
-    """Pearson's X2 of one number per model, and of what else might fit.
+    """Return Pearson's X2 of one number per model, and of what else might fit.
 
     That is a board with the features of ``options``, boards with a model of ties, and boards of each slice of ``by`` on
     its own. ``removed`` is the share of the first row's excess of X2 over its degrees of freedom that is gone in a row.
@@ -97,7 +97,7 @@ def _of_slices(slices: Slices) -> tuple[str, float, int]:
 
 
 def rank_errors(models: pd.Index, board: Board, votes: PairVotes, drawn: VoteGroups) -> pd.DataFrame:
-    """A row per pair of neighbours in the ranking: their gap (Elo), and its standard error in three ways.
+    """Return a row per pair of neighbours in the ranking: their gap (Elo), and its standard error in three ways.
 
     ``model_error`` takes the fit for right; ``sandwich_error`` does not. Both are for pairs that met as often as they
     did. ``opponents_error`` takes the oddness of pairs as drawn anew, as it would be with other opponents.
@@ -155,7 +155,7 @@ class _Rows:
         return pulls, _product(pulls, pulls)
 
     def test(self, x: scipy.sparse.csr_array) -> tuple[Float, Float, Float]:
-        """Score (K,), its information and its variance (K, K) for covariates ``x`` (R, K), the strengths free."""
+        """Give score (K,), its information and its variance (K, K) for covariates ``x`` (R, K), the strengths free."""
         informed = scipy.sparse.csr_array(x * self.information[:, None])
         cross = _product(self.models, informed)
         taken = self.inverse @ cross
@@ -178,7 +178,7 @@ def dependence(
     time: str | None,
     cluster: str | None,
 ) -> pd.DataFrame:
-    """A row for the side, for the difference of ``lengths``, for each of the ``features``, and for ``time``.
+    """Return a row for the side, for the difference of ``lengths``, for each of the ``features``, and for ``time``.
 
     ``effect``, in logits, is that of being side A, or of one unit of the feature, as a fit beside the strengths would
     have it to first order. Time may move every model differently: its row has no effect, and tests that no model moves.
@@ -225,7 +225,7 @@ def _rows(battles: Battles, board: Board, cluster: str | None) -> _Rows:
 
 
 def _chi_square(score: Float, variance: Float) -> tuple[float, int, float]:
-    """Statistic, degrees of freedom and p."""
+    """Return statistic, degrees of freedom and p."""
     values, vectors = np.linalg.eigh(variance)
     kept = values > _RANK * max(values.max(initial=0.0), np.finfo(float).tiny)
     statistic = float(((vectors.T @ score)[kept] ** 2 / values[kept]).sum())
@@ -234,7 +234,7 @@ def _chi_square(score: Float, variance: Float) -> tuple[float, int, float]:
 
 
 def _times(battles: Battles, name: str) -> Float:
-    """(R,) times less their mean, in standard deviations."""
+    """Return (R,) times less their mean, in standard deviations."""
     value = vote_times(battles, name)
     value = value - value.mean()
     spread = value.std()

@@ -51,7 +51,7 @@ class FewestMoves(NamedTuple):
 
 
 def fewest_moves(boards: ChangedBoards, moves: Moves, pairs: Int, section: str) -> FewestMoves:
-    """The fewest ``moves`` found that put the second model of each of T ``pairs`` (T, 2) ahead of the first.
+    """Return the fewest ``moves`` found that put the second model of each of T ``pairs`` (T, 2) ahead of the first.
 
     ``section`` names the refits in a checkpoint.
     """
@@ -78,7 +78,7 @@ def fewest_moves(boards: ChangedBoards, moves: Moves, pairs: Int, section: str) 
 
 
 def _needed(gain: Float, capacity: Float, gap: Float) -> Float:
-    """(T,) moves that close the gaps at first order, the best first: whole ones, infinite where all do not."""
+    """Return (T,) moves that close the gaps at first order, the best first: whole ones, infinite where all do not."""
     worth = gain > 0
     room = np.where(worth, capacity, 0.0)
     closed = np.cumsum(np.where(worth, gain, 0.0) * room, 1)
@@ -149,7 +149,7 @@ class _Lanes:
 
 
 def surely_needed(board: Board, inverse: Float, moves: VoteMoves, pairs: Int) -> Float:
-    """(T,) the fewest changed votes that are not ruled out for each of the ``pairs`` (T, 2): 1 or more.
+    """Return (T,) the fewest changed votes that are not ruled out for each of the ``pairs`` (T, 2): 1 or more.
 
     With fewer ``moves`` the second model of a pair surely does not get ahead of the first. ``inverse`` is that of the
     board's information.
@@ -241,7 +241,7 @@ class _Bound(NamedTuple):
         )  # fmt: skip
 
     def terms(self, pull: Float) -> Float:
-        """(T, V) by how much a vote of each term closes the gaps at first order, at most."""
+        """Return (T, V) by how much a vote of each term closes the gaps at first order, at most."""
         toward = (pull[:, self.first] - pull[:, self.second]) * self.score
         if not self.reach.any():
             return toward
@@ -249,7 +249,7 @@ class _Bound(NamedTuple):
 
 
 def _needed_surely(problem: _Bound, theta: Float, pairs: Int) -> Float:
-    """(T,) one more than the most changed votes that surely do not swap the pairs."""
+    """Return (T,) one more than the most changed votes that surely do not swap the pairs."""
     found = []
     by_size = np.argsort(-problem.size)
     everywhere, others = by_size[:_TERMS], by_size[_TERMS:]
@@ -282,7 +282,7 @@ def _needed_surely(problem: _Bound, theta: Float, pairs: Int) -> Float:
 
 
 def _limits(first: Float, second: Float, lost: Float, gained: Float) -> tuple[Float, Float]:
-    """M and h for 1 to K changed votes, as far as an epsilon holds: T(epsilon) = m ``first`` + h ``second``.
+    """Return M and h for 1 to K changed votes, as far as an epsilon holds: T(epsilon) = m ``first`` + h ``second``.
 
     ``lost`` (2, K) is l before its factor psi, and the most that it can be; ``gained`` (K,) is l'.
     """
@@ -308,14 +308,14 @@ def _limits(first: Float, second: Float, lost: Float, gained: Float) -> tuple[Fl
 
 
 def _connected(core: Bool, i: Int, j: Int) -> bool:
-    """Whether votes between ``i`` and ``j`` connect the models of the ``core``."""
+    """Return whether votes between ``i`` and ``j`` connect the models of the ``core``."""
     m = len(core)
     graph = coo_array((np.ones(len(i)), (i, j)), (m, m))
     return len(np.unique(connected_components(graph, directed=False)[1][core])) == 1
 
 
 def _inverse_within(core: Bool, i: Int, j: Int, weight: Float, theta: Float) -> Float:
-    """(M, M) pseudo-inverse of the information of some votes of the ``core``, 0 for other models."""
+    """Return (M, M) pseudo-inverse of the information of some votes of the ``core``, 0 for other models."""
     m = len(core)
     chance = expit(theta[i] - theta[j])
     table = coo_array((weight * chance * (1 - chance), (i, j)), (m, m)).toarray()
@@ -327,13 +327,13 @@ def _inverse_within(core: Bool, i: Int, j: Int, weight: Float, theta: Float) -> 
 
 
 def _distance(inverse: Float, i: Int, j: Int) -> Float:
-    """Variance of the difference of models ``i`` and ``j``."""
+    """Return the variance of the difference of models ``i`` and ``j``."""
     variance = np.diag(inverse)
     return np.maximum(variance[i] + variance[j] - 2 * inverse[i, j], 0.0)
 
 
 def _spread(inverse: Float, core: Bool, first: Int, second: Int | None = None) -> Float:
-    """(V,) the largest |f' H^-1 x_v| for a difference f of two models of the ``core``."""
+    """Return (V,) the largest |f' H^-1 x_v| for a difference f of two models of the ``core``."""
     own = inverse[:, core]
     if second is None:
         return np.ptp(own, 1)[first] if len(first) else np.zeros(0)
@@ -344,12 +344,12 @@ def _spread(inverse: Float, core: Bool, first: Int, second: Int | None = None) -
 
 
 def _centre(pull: Float) -> Float:
-    """(T, 1) the middle of the pulls of a lane: scores of votes with models outside the core sum to 0."""
+    """Return (T, 1) the middle of the pulls of a lane: scores of votes with models outside the core sum to 0."""
     return (pull.max(1, keepdims=True) + pull.min(1, keepdims=True)) / 2
 
 
 def _running_sums(terms: Float, capacity: Float, n: int) -> Float:
-    """(n,) sums of the 1 to n largest of ``terms`` (V,) >= 0, each of which is there as often as its capacity."""
+    """Give (n,) sums of the 1 to n largest of ``terms`` (V,) >= 0, each of which is there as often as its capacity."""
     order = np.argsort(-terms)[:n]
     times = np.minimum(capacity[order], n).astype(np.int64)
     each = np.repeat(terms[order], times)[:n]
@@ -357,7 +357,7 @@ def _running_sums(terms: Float, capacity: Float, n: int) -> Float:
 
 
 def _sum_of_largest(terms: Float, capacity: Float, number: Int) -> Float:
-    """(T,) sums of the largest ``number`` (T,) of ``terms`` (T, V) that are > 0, each as often as its capacity."""
+    """Give (T,) sums of the largest ``number`` (T,) of ``terms`` (T, V) that are > 0, each as often as its capacity."""
     order = np.argsort(-terms, 1)
     value, room = np.take_along_axis(terms, order, 1), np.take_along_axis(capacity, order, 1)
     before = np.cumsum(room, 1) - room

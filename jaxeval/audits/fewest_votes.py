@@ -92,14 +92,14 @@ class FewestVotes(PartResult):
         return self.table["gap"] <= LEVEL
 
     def findings(self) -> list[Finding]:
-        """How few votes change #1 and other places, and what any one model decides."""
+        """Return how few votes change #1 and other places, and what any one model decides."""
         if self._level.all():
             text = f"All {self.competitor.counted(len(self.table) + 1)} are level: there is no order that votes could "
             return [Finding(PART, Severity.SERIOUS, f"{text}change, and any one more win makes one.")]
         return [*self._of_first(), *self._of_neighbours(), *self._of_borders(), *self._of_models()]
 
     def figures(self) -> dict[str, Figure]:
-        """The fewest dropped, flipped and added votes of all neighbours."""
+        """Return the fewest dropped, flipped and added votes of all neighbours."""
         from jaxeval.plots.audits import plot_fewest_votes
 
         return {"": plot_fewest_votes(self.table)}
@@ -176,7 +176,7 @@ class FewestVotes(PartResult):
 def fewest_votes(
     battles: Battles | Any, *, top: Sequence[int] = (1, 3, 5, 10), **options: Unpack[AuditArguments]
 ) -> FewestVotes:
-    """How few votes decide: the fewest dropped, flipped or added votes that swap neighbours and change the top.
+    """Return how few votes decide: the fewest dropped, flipped or added votes that swap neighbours and change the top.
 
     Votes are chosen by their influence on the difference of two models, looked at anew after each refit, and every
     number is that of an exact refit (as in arXiv:2508.11847, which drops votes). To flip a vote is to swap its winner:
@@ -206,7 +206,7 @@ def fewest_votes(
 
 
 def of_audited(audited: Audited, top: Sequence[int] = (1, 3, 5, 10)) -> FewestVotes:
-    """`fewest_votes` of what is audited."""
+    """Return `fewest_votes` of what is audited."""
     sizes = sorted({checked_integer("top", k, 1) for k in top} | {1})
     options, own = audited.options, audited.battles.competitor
     check_plain(audited)
@@ -275,7 +275,7 @@ class _Border(NamedTuple):
 
 
 def _borders(sizes: Sequence[int], tiers: Float, order: Int) -> list[_Border]:
-    """The borders of tops and of tiers, of which ``tiers`` (R,) holds those of an ``order`` of models, or NaN."""
+    """Give the borders of tops and of tiers, of which ``tiers`` (R,) holds those of an ``order`` of models, or NaN."""
     found = [_Border(f"top {k}" if k > 1 else "#1", order[:k], order[k:]) for k in sizes if k < len(order)]
     placed = ~np.isnan(tiers)
     models, own = order[placed], tiers[placed].astype(int)
@@ -292,7 +292,7 @@ class _Asked(NamedTuple):
 
     @classmethod
     def of(cls, board: Board, inverse: Float, order: Int, borders: Sequence[_Border]) -> _Asked:
-        """The neighbours of an ``order`` (R,), and for each border those pairs that the data tell apart least."""
+        """Give the neighbours of an ``order`` (R,), and for each border those pairs that the data tell apart least."""
         variance = np.diag(inverse)
         known = {pair: k for k, pair in enumerate(pairwise(order.tolist()))}
         across = []
@@ -309,7 +309,7 @@ class _Asked(NamedTuple):
 def _border_table(
     borders: Sequence[_Border], asked: _Asked, counts: Mapping[str, Float], names: pd.Index
 ) -> pd.DataFrame:
-    """The fewest of all pairs across each border, and who comes in."""
+    """Return the fewest of all pairs across each border, and who comes in."""
     rows = []
     for border, across in zip(borders, asked.across, strict=True):
         row: dict[str, Any] = {"border": border.name, "top": len(border.above)}
@@ -324,7 +324,7 @@ def _border_table(
 
 
 def _changes(moves: VoteMoves, found: FewestMoves, pairs: Int, names: pd.Index) -> pd.DataFrame:
-    """The votes that swap each of the ``pairs``."""
+    """Return the votes that swap each of the ``pairs``."""
     pair, k = np.nonzero(found.times[: len(pairs)])
     move = found.move[pair, k]
     return pd.DataFrame({
@@ -348,7 +348,7 @@ def _voter_moves(audited: Audited) -> VoterMoves:
 
 
 def _whole(values: Float) -> Any:
-    """Whole numbers, missing where NaN."""
+    """Return whole numbers, missing where NaN."""
     return pd.array(values, dtype="Float64").astype("Int64")
 
 

@@ -104,13 +104,13 @@ class GoodnessOfFit(PartResult):
         return {"": self.table, **more}
 
     def figures(self) -> dict[str, Figure]:
-        """Shares of points as they are and as ratings expect them, and which model did better in which pair."""
+        """Return shares of points as they are and as ratings expect them, and which model did better in which pair."""
         from jaxeval.plots.audits import plot_pair_fit, plot_pair_residuals
 
         return {"shares": plot_pair_fit(self.pairs), "residuals": plot_pair_residuals(self.pairs)}
 
     def findings(self) -> list[Finding]:
-        """What it says in words, the test first."""
+        """Return what it says in words, the test first."""
         return [Finding(PART, severity, f"{text[0].upper()}{text[1:]}.") for severity, text in self._said()]
 
     @property
@@ -220,7 +220,7 @@ def goodness_of_fit(
     seed: int = 0,
     **running: Unpack[RunOptions],
 ) -> GoodnessOfFit:
-    """Whether one number per model fits the votes, where it does not, and what removes the misfit.
+    """Return whether one number per model fits the votes, where it does not, and what removes the misfit.
 
     Pearson's X2 compares each pair's points with what the ratings expect, in units of their variance. A tie is half a
     point, and makes the variance of its pair smaller. The p-value comes from boards of the same pairs simulated at the
@@ -342,7 +342,7 @@ def goodness_of_fit(
 
 
 def _check_reach(drawn: VoteGroups, cluster: str | None, n_resamples: int, level: float) -> None:
-    """An error if no p-value can be as small as the level asks for: nothing could ever be rejected."""
+    """Raise an error if no p-value can be as small as the level asks for: nothing could ever be rejected."""
     clusters, wanted = drawn.repeating, 1 - level + 1e-9
     if clusters is not None and 0.5 ** (len(clusters.size) - 1) > wanted:
         n = counted(len(clusters.size), "cluster")
@@ -365,7 +365,7 @@ def _method(signs: bool, cluster: str | None) -> str:
 
 
 def _reasons(votes: PairVotes, chance: Chance) -> dict[str, str]:
-    """Why a number is missing, by its name."""
+    """Return why a number is missing, by its name."""
     least = np.minimum(votes.expected, votes.n - votes.expected)[votes.met]
     dense, median = float((least >= _DENSE_POINTS).mean()), float(np.median(votes.votes[votes.met]))
     reasons = {}
@@ -454,7 +454,7 @@ def _warnings(board: Board, drawn: VoteGroups, chance: Chance, competitor: Noun)
 
 
 def audited_goodness_of_fit(audited: Audited) -> GoodnessOfFit:
-    """The same as a part of an audit."""
+    """Return the same as a part of an audit."""
     own = audited.options
     return goodness_of_fit(
         audited.battles, cluster=own.cluster, ties=own.ties, features=own.features, by=own.by or None,

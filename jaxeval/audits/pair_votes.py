@@ -53,7 +53,7 @@ class Responses(NamedTuple):
 
 
 def responses(fitted: Likelihood) -> Responses:
-    """The expected results of the cells of a ``fitted`` board."""
+    """Return the expected results of the cells of a ``fitted`` board."""
     cells, board = fitted.board.cells, fitted.board
     if isinstance(fitted, ContextualBoard):
         _, z, t = fitted.predictors()
@@ -70,7 +70,7 @@ def responses(fitted: Likelihood) -> Responses:
 
 
 def pair_votes(fitted: Likelihood, expected: Float) -> PairVotes:
-    """Votes of a ``fitted`` board by pair, with the ``expected`` results of its cells (C,).
+    """Return votes of a ``fitted`` board by pair, with the ``expected`` results of its cells (C,).
 
     The variance of votes for a win, a tie or a loss is that of two results, less a quarter of the pair's own share of
     ties. With other targets the variance of all pairs has one factor, by which the residuals are smaller.
@@ -121,7 +121,7 @@ def tie_odds(expected: Float, n: Float, ties: Float) -> float:
 
 
 def triads_of(votes: PairVotes, n_models: int) -> Int:
-    """(3, T) the pairs of (i, j), (j, k) and (i, k) of the triads i < j < k with enough votes."""
+    """Return (3, T) the pairs of (i, j), (j, k) and (i, k) of the triads i < j < k with enough votes."""
     enough = votes.votes >= FEWEST_IN_TRIADS
     of_model = np.bincount(votes.first, votes.votes, n_models) + np.bincount(votes.second, votes.votes, n_models)
     chosen = np.sort(np.argsort(-of_model, kind="stable")[:MOST_IN_TRIADS])

@@ -59,7 +59,7 @@ class Pairing(PartResult):
         return Answer(f"Pairing: slope {self.table['slope'].iloc[0]:.2f}", self.table, settings_line(self.settings))
 
     def findings(self) -> list[Finding]:
-        """Whether pairs follow from results, and what that may cost."""
+        """Return whether pairs follow from results, and what that may cost."""
         row, own = self.table.iloc[0], self.competitor
         told = f"z {row['z']:.1f}, p = {row['p_value']:.2g}"
         if row["p_value"] > 1 - self.level:
@@ -76,7 +76,7 @@ class Pairing(PartResult):
 
 
 def audited_pairing(audited: Audited) -> Pairing:
-    """The part of an audit: a regression of the strength of opponents on results so far.
+    """Return the part of an audit: a regression of the strength of opponents on results so far.
 
     Raises:
         NotAnsweredError: there is nothing to see.
@@ -95,7 +95,7 @@ def audited_pairing(audited: Audited) -> Pairing:
 
 
 def followed(battles: Battles, board: Board, times: Float, cluster: Int | None = None) -> Followed:
-    """How the strengths of opponents depend on the errors of running ratings.
+    """Return how the strengths of opponents depend on the errors of running ratings.
 
     The error e of a model before a vote is the sum of its residuals so far, at the fit of all votes, divided by their
     information. x is the strength of its opponent, less the mean of those that play at that time, each as often as it
@@ -141,7 +141,7 @@ def followed(battles: Battles, board: Board, times: Float, cluster: Int | None =
 
 
 def _before(values: Float, model: Int, when: Float) -> Float:
-    """Sums of ``values`` of the same model at earlier times; rows are sorted by model and time."""
+    """Return sums of ``values`` of the same model at earlier times; rows are sorted by model and time."""
     place = np.arange(len(values))
     starts = np.append(True, model[1:] != model[:-1])
     later = starts | np.append(True, when[1:] != when[:-1])
@@ -151,14 +151,14 @@ def _before(values: Float, model: Int, when: Float) -> Float:
 
 
 def _windows(when: Float) -> Int:
-    """(N,) numbers of windows of time with about as many rows each."""
+    """Return (N,) numbers of windows of time with about as many rows each."""
     k = int(np.clip(len(when) // _FEWEST_ROWS, 1, _MOST_WINDOWS))
     ends = np.sort(when)[np.arange(1, k) * len(when) // k]
     return np.searchsorted(np.unique(ends), when, side="right")
 
 
 def _expected(theta: Float, model: Int, window: Int, count: Float, m: int) -> Float:
-    """Mean strength of those that play in the window, without the model itself."""
+    """Return the mean strength of those that play in the window, without the model itself."""
     k = int(window.max()) + 1
     plays = np.bincount(window * m + model, count, k * m).reshape(k, m)
     total, strong = plays.sum(1), plays @ theta
@@ -167,6 +167,6 @@ def _expected(theta: Float, model: Int, window: Int, count: Float, m: int) -> Fl
 
 
 def _centred(values: Float, group: Int, count: Float) -> Float:
-    """The values less their mean by group."""
+    """Return the values less their mean by group."""
     mean = np.bincount(group, count * values) / np.maximum(np.bincount(group, count), 1e-300)
     return np.asarray(values - mean[group])

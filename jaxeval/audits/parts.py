@@ -45,7 +45,7 @@ class PartResult(Result):
     table: pd.DataFrame
 
     def findings(self) -> list[Finding]:
-        """What it found, in sentences, each with its number."""
+        """Return what it found, in sentences, each with its number."""
         raise NotImplementedError
 
     def _sentences(self) -> list[str]:
@@ -57,7 +57,7 @@ class PartResult(Result):
         return {"": self.table}
 
     def figures(self) -> dict[str, Figure]:
-        """Figures by what is added to the part's name; none by default."""
+        """Return figures by what is added to the part's name; none by default."""
         return {}
 
 
@@ -95,7 +95,7 @@ class Part(NamedTuple):
     needs: tuple[str, ...] = ()  # options of an audit without which there is nothing to answer
 
     def answer(self, audited: Audited) -> PartResult | Absent:
-        """What the part finds, or why it finds nothing."""
+        """Return what the part finds, or why it finds nothing."""
         lacking = [name for name in self.needs if not getattr(audited.options, name)]
         if lacking:
             names = " and ".join(f"{name}= (on the command line --{name})" for name in lacking)

@@ -22,7 +22,7 @@ _YEARS = 2000, 2100  # in which numbers are taken for seconds since 1970
 
 
 def told_period(every: Every) -> str:
-    """What a period is called."""
+    """Return what a period is called."""
     return every if isinstance(every, str) else "period"
 
 
@@ -40,7 +40,7 @@ class Periods(NamedTuple):
 
 
 def vote_seconds(battles: Battles, column: str) -> Int:
-    """(R,) seconds since 1970 UTC of every row, from times, texts in ISO 8601, or numbers, which are such seconds.
+    """Give (R,) seconds since 1970 UTC of every row, from times, texts in ISO 8601, or numbers, which are such seconds.
 
     Raises:
         DataError: there is no such column, or a value is no time.
@@ -63,7 +63,7 @@ def vote_seconds(battles: Battles, column: str) -> Int:
 
 
 def vote_times(battles: Battles, column: str) -> Float:
-    """(R,) the time of every row: numbers as they are, whatever they count, and `vote_seconds` of other values.
+    """Return (R,) the time of every row: numbers as they are, whatever they count, and `vote_seconds` of other values.
 
     Raises:
         DataError: there is no such column, a value is no time, or a number is missing or infinite.
@@ -78,7 +78,7 @@ def vote_times(battles: Battles, column: str) -> Float:
 
 
 def _as_times(values: pd.Series, column: str) -> pd.Series:
-    """Times without a zone, in UTC; NaT for values that are no times."""
+    """Return times without a zone, in UTC; NaT for values that are no times."""
     if pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype):
         low, high = (pd.Timestamp(year, 1, 1).timestamp() for year in _YEARS)
         seconds = values.astype(float)
@@ -105,7 +105,7 @@ def usual_period(seconds: Int) -> Every:
 
 
 def cut_periods(seconds: Int, every: Every) -> Periods:
-    """Periods of the calendar, in UTC, weeks from Monday; or ``every`` = K: K shares with about equally many rows.
+    """Give periods of the calendar, in UTC, weeks from Monday; or ``every`` = K: K shares with about equally many rows.
 
     Raises:
         ValueError: ``every`` is no period.

@@ -72,7 +72,7 @@ class GroupedVotes(NamedTuple):
         )
 
     def take(self, which: Bool) -> GroupedVotes:
-        """The votes of the groups ``which`` (G,), numbered anew."""
+        """Return the votes of the groups ``which`` (G,), numbered anew."""
         number = np.cumsum(which) - 1
         own = which[self.group]
         return GroupedVotes(
@@ -144,12 +144,12 @@ class Points(NamedTuple):
         return Taste(_MOST_TASTE if most else float(scipy.optimize.brentq(surplus, 0.0, _MOST_TASTE)), float(z))
 
     def p_values(self, taste: float) -> Float:
-        """(K,) p-values of two sides, of groups that differ by ``taste`` (logits) in what they like."""
+        """Return (K,) p-values of two sides, of groups that differ by ``taste`` (logits) in what they like."""
         return widened(self.p_plain / 2, self.variance, taste**2 * self.taste_variance, sides=2)
 
 
 def points_of(votes: GroupedVotes, asked: Bool, n_models: int) -> Points:
-    """The points that every group gives to every model; p-values for the groups ``asked`` (G,) only."""
+    """Return the points that every group gives to every model; p-values for the groups ``asked`` (G,) only."""
     p = scipy.special.expit(votes.logit)
     sides = np.concatenate([votes.first, votes.second]).astype(np.int64)
     keys, row = np.unique(np.tile(votes.group, 2).astype(np.int64) * n_models + sides, return_inverse=True)
@@ -178,7 +178,7 @@ def points_of(votes: GroupedVotes, asked: Bool, n_models: int) -> Points:
 
 
 def _squares_by_pair(votes: GroupedVotes, variance: Float, row: NDArray[np.intp], n_rows: int) -> Float:
-    """(K,) sums over the opponents of (group, model) of the squared variance of the votes between both."""
+    """Return (K,) sums over the opponents of (group, model) of the squared variance of the votes between both."""
     # Votes are sorted by group and cell, so that those of a group and pair are neighbours.
     changes = np.diff(votes.group) | np.diff(votes.first) | np.diff(votes.second)
     block = np.concatenate([[0], np.cumsum(changes != 0)]) if len(votes.group) else np.zeros(0, np.intp)
@@ -190,7 +190,7 @@ def _squares_by_pair(votes: GroupedVotes, variance: Float, row: NDArray[np.intp]
 
 
 def widened(tail: Float, variance: Float, more: Float, sides: int = 1) -> Float:
-    """p-values from tails (K,) of sums with a ``variance``, if the sums vary by as much ``more``."""
+    """Return p-values from tails (K,) of sums with a ``variance``, if the sums vary by as much ``more``."""
     z = scipy.special.ndtri(np.clip(tail, 1e-300, 1.0))
     narrower = np.sqrt(variance / np.maximum(variance + more, 1e-300))
     p = np.where(z < 0, sides * scipy.special.ndtr(z * narrower), sides * tail)
@@ -206,7 +206,7 @@ class Preference(NamedTuple):
 
 
 def preference(votes: GroupedVotes, taste: float, n_models: int) -> Preference:
-    """A vote for the higher rated model adds the difference of log-strengths: the best test of coins against the board.
+    """Test whether groups prefer the higher rated model: each such vote adds the difference of log-strengths.
 
     ``taste``: logits by which groups differ in what they like, as in `Points.taste`.
     """
@@ -235,7 +235,7 @@ def beside_coins(votes: GroupedVotes) -> tuple[Float, Float]:
 
 
 def divided_models(points: Points, which: Bool, taste: float, models: pd.Index) -> pd.DataFrame:
-    """A row for each model: by how many logits voters differ about it, and whether that is more than about others.
+    """Give a row for each model: by how many logits voters differ about it, and whether that is more than about others.
 
     Accounts that vote for one model agree with each other, and so voters differ about this model, even with few votes
     each. The squared excess of points, less its variance, over all voters of two votes or more measures how much.
@@ -323,7 +323,7 @@ def repeats(voter: Int, cell: Int, cells: Cells, prompt: Int | None, times: Int 
 
 
 def busiest_hours(voter: Int, seconds: Int, times: Int | None, n_voters: int) -> Float:
-    """(V,) the most votes that each voter cast within an hour."""
+    """Return (V,) the most votes that each voter cast within an hour."""
     own = np.flatnonzero(voter >= 0)
     moment = seconds[own] - seconds[own].min()
     span = int(moment.max()) + _HOUR + 1
@@ -337,7 +337,7 @@ def busiest_hours(voter: Int, seconds: Int, times: Int | None, n_voters: int) ->
 
 
 def with_count(cells: Cells, count: NDArray[np.int64]) -> Cells:
-    """The cells with another number of battles (C,); those without any are left out."""
+    """Return the cells with another number of battles (C,); those without any are left out."""
     left = count > 0
     pairs, pair = np.unique(cells.pair[left], return_inverse=True)
     return Cells(
@@ -363,7 +363,7 @@ class ChanceSums(NamedTuple):
     n_groups: int
 
     def take(self, which: Bool) -> ChanceSums:
-        """The sums ``which`` (G,), numbered anew."""
+        """Return the sums ``which`` (G,), numbered anew."""
         own, number = which[self.group], np.cumsum(which) - 1
         return ChanceSums(
             group=number[self.group[own]],
@@ -374,7 +374,7 @@ class ChanceSums(NamedTuple):
         )
 
     def total(self, values: Float) -> Float:
-        """(G,) sums of ``values`` (R,) over the terms of each group."""
+        """Return (G,) sums of ``values`` (R,) over the terms of each group."""
         return np.asarray(np.bincount(self.group, self.times * values, self.n_groups))
 
     @property
@@ -401,7 +401,7 @@ class ChanceSums(NamedTuple):
         return np.where(above, np.where(observed >= high, self._probability_of_end(above=True), upper), lower)
 
     def p_values(self, observed: Float) -> Float:
-        """(G,) two-sided p-values of whole sums: twice the smaller tail.
+        """Return (G,) two-sided p-values of whole sums: twice the smaller tail.
 
         Sums within 1.5 standard deviations take the normal approximation, which is good enough for p of .13 and more.
         """
@@ -424,7 +424,7 @@ class ChanceSums(NamedTuple):
         return np.asarray(np.exp(self.total(np.log(np.where(self.weight == 0, 1.0, likely)))))
 
     def _upper(self, value: Float, step: float) -> Float:
-        """(G,) probabilities of ``value`` or more, of sums whose values are ``step`` apart (0: continuous)."""
+        """Return (G,) probabilities of ``value`` or more, of sums whose values are ``step`` apart (0: continuous)."""
         low, high = self._ends
         inside = (value > low) & (value < high)
         target = np.where(inside, value, self.mean)
@@ -446,7 +446,7 @@ class ChanceSums(NamedTuple):
         return np.where(inside, beyond, np.where(value <= low, 1.0, 0.0))
 
     def _saddlepoint(self, target: Float) -> Float:
-        """(G,) tilts under which the expected sums are ``target``.
+        """Return (G,) tilts under which the expected sums are ``target``.
 
         They come from Newton's steps on the logit of the expected sum within its range. That logit is about linear in
         the tilt; for equal terms it is linear, and the first step is exact. A step that would leave the bracket goes to

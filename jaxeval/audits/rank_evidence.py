@@ -95,7 +95,7 @@ class RankEvidence(PartResult):
         return {name: table for name, table in found.items() if len(table)}
 
     def figures(self) -> dict[str, Figure]:
-        """The ranks that are left open, tiers shaded."""
+        """Return the ranks that are left open, tiers shaded."""
         from jaxeval.plots.leaderboard import plot_ranks
 
         return {"ranks": plot_ranks(self.joint, self.level)}
@@ -111,7 +111,7 @@ class RankEvidence(PartResult):
         )
 
     def findings(self) -> list[Finding]:
-        """What it found, in sentences, each with its number."""
+        """Return what it found, in sentences, each with its number."""
         parts = self._of_neighbours, self._of_first, self._of_winner, self._of_families, self._of_sampling
         return [Finding(_PART, *found) for part in (*parts, self._of_newest, self._of_planning) for found in part()]
 
@@ -210,13 +210,13 @@ class RankEvidence(PartResult):
 
 
 def _two_digits(number: float) -> str:
-    """A number, rounded to two digits."""
+    """Return a number, rounded to two digits."""
     return f"{float(f'{number:.2g}'):,.10g}"
 
 
 @spelled_out(AuditOptions)
 def rank_evidence(battles: Battles | Any, *, n_newest: int = 5, **options: Unpack[AuditArguments]) -> RankEvidence:
-    """What the ranks of a board can carry: how much of the order would come out again, and what it rests on.
+    """Return what the ranks of a board can carry: how much of the order would come out again, and what it rests on.
 
     Args:
         battles: `Battles`, or a table with the standard columns.
@@ -245,7 +245,7 @@ def rank_evidence(battles: Battles | Any, *, n_newest: int = 5, **options: Unpac
 
 
 def audited_ranks(audited: Audited) -> RankEvidence:
-    """The part of an audit; without times that can be read, the newest models are those with the fewest votes."""
+    """Give the part of an audit; without times that can be read, the newest models are those with the fewest votes."""
     return _evidence(audited, audited.time, 5)
 
 
@@ -294,7 +294,7 @@ def _best_first(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _neighbours(board: Bootstrap, level: float) -> pd.DataFrame:
-    """Pairs of models that follow each other among those that take a rank."""
+    """Return pairs of models that follow each other among those that take a rank."""
     contrasts, compared = board.contrasts, board.differences()
     ranked = np.flatnonzero(board.ranked())
     order = ranked[np.argsort(-contrasts.estimate[ranked], kind="stable")]
@@ -319,7 +319,7 @@ def _neighbours(board: Bootstrap, level: float) -> pd.DataFrame:
 
 
 def _votes_needed(fit: BradleyTerryFit, above: Int, below: Int, gap: Float, level: float) -> Float:
-    """How many more votes between two models tell a ``gap`` from 0, by itself; infinite for equal models.
+    """Return how many more votes between two models tell a ``gap`` from 0, by itself; infinite for equal models.
 
     A vote adds its worth to the information 1 / v of the difference, whose variance is v times the dispersion.
     """
@@ -361,7 +361,7 @@ def _families(
 
 
 def _variants(errors: Float) -> pd.DataFrame:
-    """What the best of n equally good variants gains by chance, at the median of the ``errors``."""
+    """Return what the best of n equally good variants gains by chance, at the median of the ``errors``."""
     error = float(np.median(errors[np.isfinite(errors)])) if np.isfinite(errors).any() else np.nan
     if np.isnan(error):
         return pd.DataFrame({"n_variants": [], "gain": []})
@@ -369,12 +369,12 @@ def _variants(errors: Float) -> pd.DataFrame:
 
 
 def _largest_normal(n: int) -> float:
-    """Expected value of the largest of ``n`` independent standard normal numbers."""
+    """Return the expected value of the largest of ``n`` independent standard normal numbers."""
     return float(scipy.integrate.quad(lambda x: 1 - scipy.special.ndtr(x) ** n - scipy.special.ndtr(-x) ** n, 0, 10)[0])
 
 
 def opponents(fit: BradleyTerryFit) -> pd.DataFrame:
-    """What each model's rating rests on: a row per model, in the order of the fit.
+    """Return what each model's rating rests on: a row per model, in the order of the fit.
 
     ``vote_count``; ``n_opponents``; ``n_effective``, the number of equally frequent opponents that would be as even (1
     / sum of squared shares); ``opponent_rating``, the mean rating of its opponents by votes; ``main_opponent`` and
@@ -403,14 +403,14 @@ def opponents(fit: BradleyTerryFit) -> pd.DataFrame:
 
 
 def _met(cells: Cells, n_models: int) -> Float:
-    """(M, M) battles of every two models, whatever their weight."""
+    """Return (M, M) battles of every two models, whatever their weight."""
     met = np.zeros((n_models, n_models))
     met[cells.first, cells.second] = met[cells.second, cells.first] = cells.battles
     return met
 
 
 def first_votes(battles: Battles, time: str) -> pd.Series:
-    """The time of each model's first vote, by a column of times or of numbers.
+    """Return the time of each model's first vote, by a column of times or of numbers.
 
     Raises:
         DataError: the column is not there, or holds something else.

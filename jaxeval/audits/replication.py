@@ -97,7 +97,7 @@ class Replication(PartResult):
         return Answer(title, self.table, settings_line(self.settings), self.warnings)
 
     def findings(self) -> list[Finding]:
-        """What it found, in sentences, each with its number."""
+        """Return what it found, in sentences, each with its number."""
         return [*self._of_coverage(), *self._of_agreement()]
 
     def _of_coverage(self) -> Iterator[Finding]:
@@ -170,7 +170,7 @@ def replication(
 
 
 def replicated(audited: Audited, n_boards: int = 200, n_splits: int = 100, top: int = 10) -> Replication:
-    """`replication` of a board that is audited."""
+    """Return `replication` of a board that is audited."""
     n_boards, n_splits = checked_integer("n_boards", n_boards, 20), checked_integer("n_splits", n_splits, 20)
     top, options = checked_integer("top", top, 1), audited.options
     if options.ties != "half" or options.features:
@@ -204,7 +204,7 @@ def replicated(audited: Audited, n_boards: int = 200, n_splits: int = 100, top: 
 
 
 def _few_votes(models: pd.Index, own: Noun) -> list[str]:
-    """A warning about models that agreement leaves out."""
+    """Return a warning about models that agreement leaves out."""
     if len(models) == 0:
         return []
     has, names = own.counted(len(models), "has", "have"), named(list(map(visible_line, models)))
@@ -213,7 +213,7 @@ def _few_votes(models: pd.Index, own: Noun) -> list[str]:
 
 
 def _check(fit: BradleyTerryFit) -> None:
-    """An error for boards whose votes are not simulated."""
+    """Raise an error for boards whose votes are not simulated."""
     board, own = fit._board, fit.competitor
     soft = ~np.isin(board.cells.target, (0.0, 0.5, 1.0))
     if soft.any():
@@ -258,7 +258,7 @@ class _Simulated:
         return cls(compared, np.stack(theta), held)
 
     def table(self, level: float) -> pd.DataFrame:
-        """A row per claim."""
+        """Return a row per claim."""
         claims = {
             "ratings": ("ratings", "ratings_width"),
             "differences of neighbours": ("neighbours", "neighbours_width"),
@@ -275,11 +275,11 @@ class _Simulated:
         return pd.DataFrame(rows, columns=["claim", "level", "coverage", "standard_error", "width", "n_boards"])
 
     def _each(self, part: str) -> Float:
-        """(L, M) a part of `Held`; (L, 1) of those that are of the whole board."""
+        """Return (L, M) a part of `Held`; (L, 1) of those that are of the whole board."""
         return np.stack([np.atleast_1d(getattr(own, part)) for own in self.held])
 
     def models(self, fit: BradleyTerryFit) -> pd.DataFrame:
-        """A row per model, best first."""
+        """Return a row per model, best first."""
         rated = ~np.isnan(self.theta)
         first = np.where(rated & self.compared, self.theta, -np.inf).argmax(1)
         table = pd.DataFrame(
@@ -297,14 +297,14 @@ class _Simulated:
 
 
 def _mean(values: Float, axis: int) -> Float:
-    """Means of the values that are not NaN."""
+    """Return means of the values that are not NaN."""
     known = ~np.isnan(values)
     with np.errstate(invalid="ignore"):
         return np.asarray(np.where(known, values, 0.0).sum(axis) / known.sum(axis))
 
 
 def _halves(fit: BradleyTerryFit, seed: int, n_splits: int, advance: Advance) -> tuple[Float, Float]:
-    """(S, M) strengths of both halves of S splits of the votes; NaN without a rating."""
+    """Return (S, M) strengths of both halves of S splits of the votes; NaN without a rating."""
     cells = fit._likelihood.board.cells
     counts = (half for number in range(n_splits) for half in half_counts(cells, fit._drawn, seed, number))
     theta: list[Float] = []
@@ -315,7 +315,7 @@ def _halves(fit: BradleyTerryFit, seed: int, n_splits: int, advance: Advance) ->
 
 
 def _agreement(boards: str, one: Float, other: Float, top: int) -> pd.DataFrame:
-    """How alike the rankings by (S, M) strengths are: a row per measure."""
+    """Return how alike the rankings by (S, M) strengths are: a row per measure."""
     measures = ranking_agreement(one, other, top)
     firsts = [np.where(np.isnan(x), -np.inf, x).argmax(1) for x in (one, other)]
     measures["same_first"] = (firsts[0] == firsts[1]).astype(float)
@@ -364,7 +364,7 @@ class TrueBoard:
 
     @classmethod
     def of(cls, theta: Float, covariance: Float, scale: Scale, compared: Bool, level: float, seed: int) -> TrueBoard:
-        """Critical values (max-t) from normal noise with the ``covariance`` (M, M) of the strengths."""
+        """Return critical values (max-t) from normal noise with the ``covariance`` (M, M) of the strengths."""
         m, error = len(theta), _errors(covariance)
         values, vectors = np.linalg.eigh(covariance)
         noise = np.random.default_rng([seed, 2]).normal(size=(_NOISE, m)) * np.sqrt(np.maximum(values, 0)) @ vectors.T
@@ -383,7 +383,7 @@ class TrueBoard:
         return cls(theta, scale, compared, critical, of_all, level)
 
     def held(self, theta: Float, covariance: Float) -> Held:
-        """Whether what a board with these strengths (M,), NaN without a rating, and errors claims is true."""
+        """Return whether what a board with these strengths (M,), NaN without a rating, and errors claims is true."""
         rated = np.isfinite(theta) & np.isfinite(self.theta)
         truth, z, unit = np.where(rated, self.theta, np.nan), normal_quantile(self.level), self.scale.unit
         own = np.sqrt(np.maximum(np.diag(self.scale.covariance(covariance)), 0))
@@ -435,7 +435,7 @@ class TrueBoard:
         return holds, np.where(np.isnan(truth), np.nan, worst - best + 1)
 
     def _tier_starts(self, theta: Float, statistic: Float, comparable: Bool) -> NDArray[np.intp]:
-        """The first models of all tiers, from the top down; see `Differences.tiers`."""
+        """Return the first models of all tiers, from the top down; see `Differences.tiers`."""
         models = np.flatnonzero(comparable)
         models = models[np.argsort(-theta[models], kind="stable")]
         starts = [0] if len(models) else []
@@ -449,11 +449,11 @@ class TrueBoard:
 
 
 def _errors(covariance: Float) -> Float:
-    """(M, M) standard errors of differences."""
+    """Return (M, M) standard errors of differences."""
     variance = np.diag(covariance)
     return np.sqrt(np.maximum(variance[:, None] + variance - 2 * covariance, 0))
 
 
 def _share(holds: Bool, known: Float) -> Float:
-    """1 where something holds, 0 where not, NaN where ``known`` is."""
+    """Return 1 where something holds, 0 where not, NaN where ``known`` is."""
     return np.where(np.isnan(known), np.nan, holds)

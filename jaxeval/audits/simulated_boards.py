@@ -60,7 +60,7 @@ class SimulatedBoards:
         return len(self.boards.wins)
 
     def solvers(self) -> list[Solver]:
-        """Chord steps where no simulated board separates models, then Newton's method."""
+        """Return chord steps where no simulated board separates models, then Newton's method."""
         held = 2 * sum(x.nbytes for x in jax.tree.leaves(self.boards))
         every = np.ones(1, bool)
         return [
@@ -77,7 +77,7 @@ class SimulatedBoards:
 
 
 def simulated_boards(board: Board, votes: PairVotes, triads: Int, n_resamples: int, seed: int) -> SimulatedBoards:
-    """Boards of as many votes for each pair as there were.
+    """Simulate boards of as many votes for each pair as there were.
 
     Results have the shares that the fit expects, ties the pair's own share (see `misfit.shares_of_ties`).
     """
@@ -129,7 +129,7 @@ def simulated_boards(board: Board, votes: PairVotes, triads: Int, n_resamples: i
 
 
 def measured(simulated: SimulatedBoards, votes: PairVotes) -> Measures:
-    """What the votes themselves say against their fit."""
+    """Return what the votes themselves say against their fit."""
     boards, size = simulated.boards, len(simulated.boards.design.n)
     points, ties = pad(votes.points, (size,)), pad(votes.ties.astype(np.int32), (size,))
     with double_precision():
@@ -138,14 +138,14 @@ def measured(simulated: SimulatedBoards, votes: PairVotes) -> Measures:
 
 
 def refitted(simulated: SimulatedBoards, run: LaneRun) -> Misfit:
-    """Misfit of the simulated boards, (B,) each."""
+    """Return misfit of the simulated boards, (B,) each."""
     with one_blas_thread():
         found: Misfit = run.solve(simulated, "simulated boards").results
         return found
 
 
 def _laplacian_inverse(votes: PairVotes, weight: Float, active: Bool) -> Float:
-    """(M, M) pseudo-inverse of the Laplacian of ``weight`` (P,) of pairs, 0 for models that are not ``active``."""
+    """Give (M, M) pseudo-inverse of the Laplacian of ``weight`` (P,) of pairs, 0 for models that are not ``active``."""
     m = len(active)
     table = np.zeros((m, m))
     table[votes.first, votes.second] = table[votes.second, votes.first] = weight
@@ -165,7 +165,7 @@ class Outcomes(NamedTuple):
 
 
 def outcomes(fit: BradleyTerryFit) -> Outcomes:
-    """The chances of all results at the fitted values, which expect what the fit expects.
+    """Return the chances of all results at the fitted values, which expect what the fit expects.
 
     A pair ties as often as its own votes do, shrunk to what the board suggests, as in `misfit.shares_of_ties`.
     Between models without a finite rating, chances are the shares of the votes.
@@ -196,7 +196,7 @@ def outcomes(fit: BradleyTerryFit) -> Outcomes:
 
 
 def simulated_counts(found: Outcomes, seed: int, number: int) -> Int:
-    """(3 U,) votes of the cells on simulated board ``number``, which depends on nothing else but the seed."""
+    """Simulate (3 U,) votes of the cells on simulated board ``number``, which depends on nothing else but the seed."""
     rng = np.random.default_rng([seed, 0, number])
     lost = rng.binomial(found.n, found.chances[:, 0])
     left = 1 - found.chances[:, 0]
@@ -216,7 +216,7 @@ def separated_chances(found: Outcomes, n_models: int) -> Float:
 
 
 def expected_covariance(fit: BradleyTerryFit, found: Outcomes) -> Float:
-    """(M, M) sandwich covariance of the strengths for the numbers of votes that are expected."""
+    """Return (M, M) sandwich covariance of the strengths for the numbers of votes that are expected."""
     expected = np.sqrt(found.n[:, None] * found.chances).reshape(-1)  # squares of scores hold the weight twice
     cells = replace(found.cells, weight=found.cells.weight * expected, count=np.ones_like(found.cells.count))
     (covariance,) = sandwiches([fit._likelihood.board._replace(cells=cells)])
@@ -224,7 +224,7 @@ def expected_covariance(fit: BradleyTerryFit, found: Outcomes) -> Float:
 
 
 def half_counts(cells: Cells, drawn: VoteGroups, seed: int, number: int) -> tuple[Int, Int]:
-    """(C,) votes of both halves of split ``number``: a coin decides for each vote, or for each whole cluster."""
+    """Return (C,) votes of both halves of split ``number``: a coin decides for each vote, or for each whole cluster."""
     rng = np.random.default_rng([seed, 1, number])
     clusters = drawn.clusters
     if clusters is None:
@@ -253,7 +253,7 @@ def refitted_boards(fit: BradleyTerryFit, cells: Cells, counts: Iterable[Int], n
 
 
 def sandwiches(boards: list[Board]) -> Iterator[Float]:
-    """(M, M) sandwich covariance of the strengths of each board; its votes are independent."""
+    """Yield (M, M) sandwich covariance of the strengths of each board; its votes are independent."""
     inverses, _ = inverse_information(boards)
     for board, inverse in zip(boards, inverses, strict=True):
         own = inverse[: len(board.theta), : len(board.theta)]

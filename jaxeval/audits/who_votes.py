@@ -110,7 +110,7 @@ class WhoVotes(PartResult):
         return {"": self.table, "strongest": self.strongest, "blocks": self.blocks, **more, "without": self.without}
 
     def findings(self) -> list[Finding]:
-        """What it means for the board, in sentences."""
+        """Return what it means for the board, in sentences."""
         return [*self._of_voters(), *self._of_board(), *self._of_repeats(), *self._of_blocks(), *self._of_bursts()]
 
     def _of_voters(self) -> list[Finding]:
@@ -211,15 +211,15 @@ class _Votes(NamedTuple):
         return count_by(self.voter[own], count, len(self.names))
 
     def grouped(self, group: NDArray[np.intp], n_groups: int) -> GroupedVotes:
-        """Decided votes by any group of the rows."""
+        """Return decided votes by any group of the rows."""
         return GroupedVotes.of(self.cells, self.decided, group, self.cell, self.battles.count, n_groups)
 
     def of_rows(self, rows: Bool) -> Int:
-        """(R,) votes of some ``rows`` (R,), 0 of the others."""
+        """Return (R,) votes of some ``rows`` (R,), 0 of the others."""
         return np.where(rows, 1 if self.battles.count is None else self.battles.count, 0)
 
     def refitted(self, gone: list[Int]) -> list[Board]:
-        """Fits without some votes (R,) of the rows."""
+        """Fit without some votes (R,) of the rows."""
         cells, models = self.cells, self.battles.models
         tables = [with_count(cells, cells.count - count_by(self.cell, votes, len(cells.count))) for votes in gone]
         return fit_boards([(models, left) for left in tables], _options(), [self.board.theta] * len(tables))
@@ -237,7 +237,7 @@ def who_votes(
     correction: Correction = "benjamini-hochberg",
     n_strongest: int = 5,
 ) -> WhoVotes:
-    """Who votes: which voters move the board, whose votes hold no information, and who votes together.
+    """Return who votes: which voters move the board, whose votes hold no information, and who votes together.
 
     A voter's pull is the sum of the scores of the voter's votes times the inverse information (the influence function).
     Tests compare decided votes with a Bradley-Terry board of decided votes. The points that a voter gives to a model
@@ -333,7 +333,7 @@ def who_votes(
 
 
 def audited_votes(audited: Audited) -> WhoVotes:
-    """The part of an audit; its clusters are taken for prompts, unless they are the voters."""
+    """Return the part of an audit; its clusters are taken for prompts, unless they are the voters."""
     own = audited.options
     check_plain(audited)
     prompt, time = own.cluster if own.cluster != own.voter else None, own.time
@@ -350,7 +350,7 @@ def _options() -> FitOptions:
 
 
 def _votes(battles: Battles, voter: str) -> _Votes:
-    """The votes with their voters, fitted."""
+    """Return the votes with their voters, fitted."""
     if not np.isin(battles.target, (0.0, 0.5, 1.0)).all():
         soft = int((~np.isin(battles.target, (0.0, 0.5, 1.0))).sum())
         raise DataError(
@@ -374,7 +374,7 @@ def _votes(battles: Battles, voter: str) -> _Votes:
 def _voter_table(
     votes: _Votes, grouped: GroupedVotes, points: Points, asked: Bool, taste: Taste, correction: Correction
 ) -> pd.DataFrame:
-    """A row for each voter ``asked`` for, numbered."""
+    """Return a row for each voter ``asked`` for, numbered."""
     number, models = np.flatnonzero(asked), votes.battles.models
     own = asked[points.group]
     each = pd.DataFrame({name: getattr(points, name)[own] for name in ("group", "model", "n", "points", "expected")})
@@ -407,7 +407,7 @@ def _voter_table(
 
 
 def _verdicts(table: pd.DataFrame, grouped: GroupedVotes, alpha: float) -> list[str]:
-    """What is odd about each voter, in words; "" for nothing."""
+    """Return what is odd about each voter, in words; "" for nothing."""
     said: list[list[str]] = [[] for _ in range(len(table))]
     treats = np.where(table["points"] > table["expected_points"], "favours", "slights")
     for row in np.flatnonzero(table["p_points_adjusted"] <= alpha):
@@ -423,7 +423,7 @@ def _verdicts(table: pd.DataFrame, grouped: GroupedVotes, alpha: float) -> list[
 
 
 def _pulls(votes: _Votes, number: NDArray[np.intp]) -> tuple[Float, NDArray[np.intp]]:
-    """(K,) largest pulls of the voters ``number`` on a rating, Elo, and the models pulled."""
+    """Return (K,) largest pulls of the voters ``number`` on a rating, Elo, and the models pulled."""
     m = len(votes.battles.models)
     own = votes.voter >= 0
     times = np.ones(own.sum()) if votes.battles.count is None else votes.battles.count[own].astype(float)
@@ -442,7 +442,7 @@ def _pulls(votes: _Votes, number: NDArray[np.intp]) -> tuple[Float, NDArray[np.i
 
 
 def _bursts(votes: _Votes, seconds: Int, every: Every, min_votes: int) -> pd.DataFrame:
-    """Periods and models of ``min_votes`` votes or more, the least likely first."""
+    """Return periods and models of ``min_votes`` votes or more, the least likely first."""
     cut = cut_periods(seconds, every)
     n_periods = len(cut.starts)
     found = points_of(votes.grouped(cut.number, n_periods), np.ones(n_periods, bool), len(votes.battles.models))
@@ -464,7 +464,7 @@ def _bursts(votes: _Votes, seconds: Int, every: Every, min_votes: int) -> pd.Dat
 def _refits(
     votes: _Votes, strongest: pd.DataFrame, suspects: Bool, repeated: Int | None
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The strongest voters with pulls from refits, and all models with and without the suspects."""
+    """Return the strongest voters with pulls from refits, and all models with and without the suspects."""
     board, models = votes.board, votes.battles.models
     gone = [votes.of_rows(votes.voter == number) for number in strongest["number"]]
     odd = votes.of_rows(suspects[votes.voter] & (votes.voter >= 0))

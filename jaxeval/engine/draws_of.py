@@ -65,7 +65,7 @@ def draws_of(
     rows: RowKind = "each",
     **running: Unpack[RunOptions],
 ) -> Draws:
-    """Draws of a statistic of one's own: ``statistic(weights, data)`` of all rows, and of every resample.
+    """Return draws of a statistic of one's own: ``statistic(weights, data)`` of all rows, and of every resample.
 
     The weights (N,) say how often each row counts: 1 for every row of the data, and as often as it was drawn in a
     resample. A statistic is any function of JAX that takes no other notice of rows: a row of weight 0 is not there, and
@@ -167,7 +167,7 @@ def draws_of(
 def loo_of(
     statistic: Function, data: Any, groups: Any = None, names: Any = None, **running: Unpack[RunOptions]
 ) -> pd.DataFrame:
-    """A statistic of one's own with each group of rows left out: folds and the jackknife, in one batched call.
+    """Return a statistic of one's own with each group of rows left out: folds and the jackknife, in one batched call.
 
     Args:
         statistic: as for `draws_of`.
@@ -210,7 +210,7 @@ def loo_of(
 
 
 def _left_out(data: Any, groups: Any) -> tuple[Given, Int, pd.Index]:
-    """The rows, the numbers (N, G) of the groups that each is in, and the groups."""
+    """Return the rows, the numbers (N, G) of the groups that each is in, and the groups."""
     named_so = [groups] if isinstance(groups, str) else [g for g in groups or [] if isinstance(g, str)] \
         if isinstance(groups, list | tuple) else []  # fmt: skip
     if isinstance(data, Battles):
@@ -233,7 +233,7 @@ def _weighed(
     own: Statistic, data: Any, n_resamples: int, seed: int, *, scheme: str, cluster: Cluster, strata: Any, by: Any,
     rows: str,
 ) -> tuple[list[Weighing], list[str], pd.Index | None, Traced]:  # fmt: skip
-    """The rows of every slice, the columns of the slices, the usual names, and what the statistic computes."""
+    """Return the rows of every slice, the columns of the slices, the usual names, and what the statistic computes."""
     if scheme not in SCHEMES:
         raise ValueError(f"unknown scheme {scheme!r}; known are {', '.join(SCHEMES)}")
     if rows not in get_args(RowKind):
@@ -289,7 +289,7 @@ def _check_together(scheme: str, kind: str, strata: Any) -> None:
 
 
 def _rows_of_battles(battles: Battles, grouping: Sequence[str]) -> Given:
-    """Votes one by one."""
+    """Return votes one by one."""
     if battles.count is not None or battles.weight is not None:
         raise DataError(
             "votes with weights, or counted votes, are drawn alone or in clusters of one column: name one column, or "
@@ -301,7 +301,7 @@ def _rows_of_battles(battles: Battles, grouping: Sequence[str]) -> Given:
 
 
 def _of_groups(given: Given, number: Int, full: Float) -> Weighing:
-    """Rows of which the groups ``number`` (N, G) are left out in turn."""
+    """Return rows of which the groups ``number`` (N, G) are left out in turn."""
     size = len(full) + 1
     padded_full = np.append(full, 0.0)
     groups = np.vstack([number, np.full((1, number.shape[1]), -2)])
@@ -320,7 +320,7 @@ def _checked_run(
     statistic: Statistic, traced: Traced, weighing: Weighing, seed: int, lanes: Lanes, section: str, run: LaneRun,
     names: pd.Index,
 ) -> Float:  # fmt: skip
-    """(L, K) the statistic in all lanes, of which the first are the data; checked once for a shape of data.
+    """Return (L, K) the statistic in all lanes, of which the first are the data; checked once for a shape of data.
 
     Raises:
         ValueError: the statistic changes where empty rows are added.
@@ -360,7 +360,7 @@ def _check_rows(statistic: Statistic, weighing: Weighing, found: Float, names: p
 def _task(
     statistic: Any, traced: Traced, weighing: Weighing, seed: int, n_lanes: int, data: Any, n_numbers: int
 ) -> Task:
-    """The work of lanes that give ``n_numbers`` each."""
+    """Return the work of lanes that give ``n_numbers`` each."""
     n = len(weighing.full)
     drawn, made = n + weighing.numbers, int(n / weighing.n * traced.made)
     alone = one_by_one(made)
@@ -376,12 +376,12 @@ def _task(
 
 
 def plain_number(value: float) -> str:
-    """A number in a message."""
+    """Return a number in a message."""
     return f"{value:.6g}"
 
 
 def _told(option: Any) -> Any:
-    """An option as settings keep it: names, and not the values of all rows."""
+    """Return an option as settings keep it: names, and not the values of all rows."""
     if isinstance(option, set | frozenset):
         return sorted(option)
     is_names = isinstance(option, str) or (isinstance(option, list | tuple) and all(isinstance(x, str) for x in option))
@@ -389,7 +389,7 @@ def _told(option: Any) -> Any:
 
 
 def _with_levels(index: pd.Index, slices: Sequence[Any], levels: Sequence[str]) -> pd.Index:
-    """The names of all slices, one after the other."""
+    """Return the names of all slices, one after the other."""
     if not levels:
         return index
     heads = [name if isinstance(name, tuple) else (name,) for name in slices]
@@ -401,7 +401,7 @@ def _with_levels(index: pd.Index, slices: Sequence[Any], levels: Sequence[str]) 
 def _told_missing(
     found: Float, index: pd.Index, statistic: str, weighings: Sequence[Weighing]
 ) -> tuple[NDArray[Any], list[str]]:
-    """What is wrong with each number, in words, and what to say of all of them.
+    """Return what is wrong with each number, in words, and what to say of all of them.
 
     Raises:
         ValueError: none has a value.

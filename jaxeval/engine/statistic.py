@@ -50,7 +50,7 @@ class Statistic:
         self.digest = _digest(_refers_to(function, set()))
 
     def __call__(self, weights: Array, data: Any) -> Array:
-        """All of its numbers in a row."""
+        """Return all of its numbers in a row."""
         return _in_a_row(self.function(weights, data))
 
     def __eq__(self, other: object) -> bool:
@@ -67,7 +67,7 @@ class Derivative:
         self.statistic = statistic
 
     def __call__(self, weights: Array, data: tuple[Array, Any]) -> Array:
-        """``data`` are the weights of all rows, and the statistic's own."""
+        """Return ``data`` are the weights of all rows, and the statistic's own."""
         full, own = data
         slope: Array = jax.jvp(lambda w: self.statistic(w, own), (full,), (full - weights,))[1]
         return slope
@@ -86,7 +86,7 @@ class Studentised:
         self.statistic = statistic
 
     def __call__(self, weights: Array, data: tuple[Array, Array, Any]) -> Array:
-        """``data`` are what a row weighs that is drawn once, the unit of each row, and the statistic's own."""
+        """Return ``data`` are what a row weighs that is drawn once, the unit of each row, and the statistic's own."""
         base, unit, own = data
         slopes = jax.jacrev(lambda w: self.statistic(w, own))(weights)
         n = len(unit)
@@ -141,7 +141,7 @@ class Traced:
         return sum(int(np.prod(x.shape)) for x in jax.tree.leaves(self.shapes))
 
     def names(self, given: Any, usual: pd.Index | None, name: str) -> pd.Index:
-        """The names of its numbers: those ``given``, or its keys, or the ``usual`` names of the data.
+        """Return the names of its numbers: those ``given``, or its keys, or the ``usual`` names of the data.
 
         Raises:
             ValueError: there are not as many names as numbers.
@@ -190,7 +190,7 @@ def _listed(names: Any) -> list[Any]:
 
 
 def _traced(statistic: Statistic, weights: Any, data: Any) -> tuple[Any, Any]:
-    """The computation of ``statistic``, and the shapes of its results."""
+    """Return the computation of ``statistic``, and the shapes of its results."""
     try:
         with double_precision():
             return jax.make_jaxpr(lambda w, d: _checked_numbers(statistic, w, d), return_shape=True)(weights, data)
@@ -240,7 +240,7 @@ def _checked_numbers(statistic: Statistic, weights: Any, data: Any) -> Any:
 
 
 def _why(statistic: Statistic, error: Exception, data: Any) -> str:
-    """What to change in a statistic that cannot be traced."""
+    """Return what to change in a statistic that cannot be traced."""
     where = _line_of(statistic, error)
     said = (str(error).splitlines() or [""])[0].rstrip(".")
     kinds = jax.errors
@@ -270,7 +270,7 @@ def _why(statistic: Statistic, error: Exception, data: Any) -> str:
 
 
 def _line_of(statistic: Statistic, error: Exception) -> str:
-    """Where in somebody's file an error arose."""
+    """Return where in somebody's file an error arose."""
     code = getattr(_plain(statistic.function), "__code__", None)
     frames = [own for own in traceback.extract_tb(error.__traceback__) if code and own.filename == code.co_filename]
     if not frames:
@@ -280,7 +280,7 @@ def _line_of(statistic: Statistic, error: Exception) -> str:
 
 
 def _variables(jaxpr: Any) -> Iterator[Any]:
-    """The arrays that a computation makes."""
+    """Yield the arrays that a computation makes."""
     for equation in jaxpr.eqns:
         yield from (x.aval for x in equation.outvars if hasattr(x.aval, "size"))
         for value in equation.params.values():
@@ -290,7 +290,7 @@ def _variables(jaxpr: Any) -> Iterator[Any]:
 
 
 def _plain(function: Any) -> Any:
-    """The Python function inside of a partial or a jitted one."""
+    """Return the Python function inside of a partial or a jitted one."""
     while True:
         inner = getattr(function, "__wrapped__", None) or (
             function.func if isinstance(function, functools.partial) else None
@@ -365,7 +365,7 @@ def _of_code(code: CodeType) -> Iterator[bytes]:
 
 
 def _global_names(code: CodeType) -> set[str]:
-    """The globals that code reads, and the functions within it."""
+    """Return the globals that code reads, and the functions within it."""
     own = {step.argval for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
     return own.union(*(_global_names(inner) for inner in code.co_consts if isinstance(inner, CodeType)))
 
@@ -379,7 +379,7 @@ def _digest(parts: Any) -> str:
 
 
 def same_numbers(one: Float, other: Float) -> bool:
-    """Whether two sets of numbers are equal up to rounding, and missing in the same places."""
+    """Return whether two sets of numbers are equal up to rounding, and missing in the same places."""
     scale = np.nanmax(np.abs(np.where(np.isfinite(one), one, np.nan)), initial=0.0)
     return bool(np.allclose(one, other, rtol=1e-6, atol=1e-9 * scale, equal_nan=True))
 
@@ -388,11 +388,11 @@ class Derivatives(Protocol):
     """What a statistic's derivatives say; computed when asked for."""
 
     def influence_sums(self) -> tuple[Float, Float]:
-        """(M,) sums over the units of the squares and of the cubes of their influences."""
+        """Return (M,) sums over the units of the squares and of the cubes of their influences."""
         ...
 
     def studentised(self) -> tuple[Float, Float]:
-        """Standard errors of the estimates (M,), and of the statistic in each resample (B, M), from influences."""
+        """Give standard errors of the estimates (M,), and of the statistic in each resample (B, M), from influences."""
         ...
 
 
@@ -404,7 +404,7 @@ class StatisticDraws(Draws):
     place: Any = field(default=None, repr=False)  # (M,) of each quantity among those of the derivatives
 
     def take(self, which: Bool | NDArray[np.intp]) -> Draws:
-        """The quantities ``which``: a mask (M,), or their numbers."""
+        """Return the quantities ``which``: a mask (M,), or their numbers."""
         own: Any = super().take(which)
         return replace(own, place=self._places[which])
 
@@ -431,7 +431,7 @@ class StatisticDraws(Draws):
         return self.derivatives
 
     def interval(self, level: float = 0.95, kind: IntervalKind = "percentile") -> pd.DataFrame:
-        """Confidence intervals, as of `Draws`; two more kinds know the influence of each unit.
+        """Return confidence intervals, as of `Draws`; two more kinds know the influence of each unit.
 
         Args:
             level: of each interval by itself.

@@ -84,7 +84,7 @@ class Columns(NamedTuple):
 
     @classmethod
     def of(cls, given: Given, cluster: Cluster) -> Columns:
-        """What ``cluster`` asks for.
+        """Return what ``cluster`` asks for.
 
         Raises:
             DataError: a column is not there, or has missing values.
@@ -104,7 +104,7 @@ class Columns(NamedTuple):
         return cls(names, "clusters" if len(chosen) == 1 else kind, tuple(codes), tuple(levels))
 
     def taken(self, rows: NDArray[np.intp]) -> Columns:
-        """Those of some rows, numbered anew."""
+        """Return those of some rows, numbered anew."""
         codes, levels = [], []
         for own, level in zip(self.codes, self.levels, strict=True):
             there, number = np.unique(own[rows], return_inverse=True)
@@ -117,7 +117,7 @@ def weighed_rows(
     given: Given, columns: Columns, strata: NDArray[np.intp] | None, scheme: DrawScheme, alike: bool, *, label: str,
     name: Hashable, strata_name: str = "strata",
 ) -> Weighing:  # fmt: skip
-    """The rows of a table, drawn with ``scheme`` within ``strata`` (N,), under the random numbers of ``label``.
+    """Return the rows of a table, drawn with ``scheme`` within ``strata`` (N,), under the random numbers of ``label``.
 
     Raises:
         DataError: a cluster lies in several strata.
@@ -171,7 +171,7 @@ def _few(cluster: NDArray[np.intp]) -> list[str]:
 
 
 def _alone(given: Given, strata: Int | None, scheme: DrawScheme, alike: bool, label: str, name: Hashable) -> Weighing:
-    """Rows drawn by themselves, in the order of their values; equal ones together if that is faster."""
+    """Return rows drawn by themselves, in the order of their values; equal ones together if that is faster."""
     pattern = pattern_of(given.matrix, strata)
     merged = alike and worth_merging(pattern)
     if scheme == DrawScheme.MULTINOMIAL:
@@ -205,7 +205,7 @@ def _alone(given: Given, strata: Int | None, scheme: DrawScheme, alike: bool, la
 
 
 def weighed_battles(battles: Battles, options: Mapping[str, Any]) -> tuple[list[Weighing], list[str]]:
-    """The votes of every slice as `bootstrap` draws them, equal ones together; and the columns of the slices.
+    """Return the votes of every slice as `bootstrap` draws them, equal ones together; and the columns of the slices.
 
     The statistic gets ``model_a`` and ``model_b``, numbers of the models of all battles, and ``target``, what side A
     won. Weights of votes multiply what is drawn.
@@ -264,7 +264,7 @@ def _votes(
 
 
 def sliced(given: Given, by: Sequence[Any]) -> list[tuple[Hashable, str, NDArray[np.intp]]]:
-    """The slices of columns: name, label of the random numbers, and rows of each."""
+    """Return the slices of columns: name, label of the random numbers, and rows of each."""
     found = [given.groups(own, "by") for own in by]
     joint = np.stack([codes for codes, _ in found])
     keys, number = np.unique(joint, axis=1, return_inverse=True)
@@ -287,7 +287,7 @@ class Given(NamedTuple):
     alike: bool = False  # whether equal rows are drawn together
 
     def groups(self, chosen: Any, option: str) -> tuple[NDArray[np.intp], pd.Index]:
-        """(N,) group of each row, and the groups: by the name of a column, or by values for each row.
+        """Return (N,) group of each row, and the groups: by the name of a column, or by values for each row.
 
         Raises:
             DataError: there is no such column, values are missing, or there are not as many as rows.
@@ -309,7 +309,7 @@ class Given(NamedTuple):
         return factorize_sorted(pd.Series(values), option)
 
     def taken(self, rows: NDArray[np.intp]) -> Given:
-        """Some of the rows."""
+        """Return some of the rows."""
         columns = {name: np.asarray(x)[rows] for name, x in self.columns.items()}
         return self._replace(arrays=jax.tree.map(lambda x: x[rows], self.arrays), n=len(rows), columns=columns)
 
@@ -361,7 +361,7 @@ def _of_table(frame: pd.DataFrame, grouping: Sequence[str]) -> Given:
 
 
 def _of_scores(scores: ItemScores) -> Given:
-    """Scores (I, M) of the models on each item; items are drawn as `score_leaderboard` draws them."""
+    """Return scores (I, M) of the models on each item; items are drawn as `score_leaderboard` draws them."""
     if len(scores.evaluators) > 1:
         raise DataError(
             f"scores of {counted(len(scores.evaluators), 'evaluator')}: {named(scores.evaluators)}; a statistic takes "
@@ -380,7 +380,7 @@ def _of_scores(scores: ItemScores) -> Given:
 
 
 def _array(values: Any, what: str) -> NDArray[Any]:
-    """``values`` as an array of numbers."""
+    """Return ``values`` as an array of numbers."""
     if isinstance(values, pd.DataFrame):
         values = values.to_numpy()
     try:

@@ -35,7 +35,7 @@ _FALL = 0.1  # a tau of close models that is lower by more than this is introduc
 def compare_evaluators(
     scores: Scores, gold: Gold, *, few_pairs: int = FEW_PAIRS, **options: Unpack[ResamplingOptions]
 ) -> pd.DataFrame:
-    """Differences of Kendall's tau-b with gold between all pairs of evaluators, the best evaluators first.
+    """Return differences of Kendall's tau-b with gold between all pairs of evaluators, the best evaluators first.
 
     Both taus of a difference are over the models that both evaluators scored. All evaluators have the same resamples,
     so the interval of a difference knows how the two taus vary together. It is shorter than the intervals of the two
@@ -124,7 +124,7 @@ def evaluator_advice(
     comparison: pd.DataFrame | None = None,
     few_pairs: int = FEW_PAIRS,
 ) -> list[str]:
-    """Sentences on every evaluator, from the tables that are given.
+    """Return sentences on every evaluator, from the tables that are given.
 
     Args:
         taus: as `kendall_tau_delta` returns it.
@@ -171,7 +171,7 @@ def _best(comparison: pd.DataFrame) -> Iterator[str]:
 
 
 def _close_models(rows: pd.DataFrame, few_pairs: int) -> Iterator[str]:
-    """Tau over all models, and over the closest ones of which there are enough pairs."""
+    """Yield tau over all models, and over the closest ones of which there are enough pairs."""
     all_pairs = rows[np.isinf(rows["delta"])]
     near = rows[np.isfinite(rows["delta"])].sort_values("delta")
     if len(all_pairs) == 0 or np.isnan(all_pairs["tau"].iloc[0]):
@@ -209,7 +209,7 @@ def _close_models(rows: pd.DataFrame, few_pairs: int) -> Iterator[str]:
 
 
 def _tiers(rows: pd.DataFrame, few_pairs: int) -> Iterator[str]:
-    """The tiers that it ranks best and worst, where the intervals tell them apart."""
+    """Yield the tiers that it ranks best and worst, where the intervals tell them apart."""
     rows = hide_few_pairs(rows, "rank_change", few_pairs).dropna(subset="rank_change")
     if "lower" not in rows or len(rows) < 2:
         return

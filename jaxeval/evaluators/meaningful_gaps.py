@@ -64,7 +64,7 @@ class AgreementFits(Shown):
         return self.scores._shown()._replace(title=title, settings=settings_line(self.settings))
 
     def only(self, evaluators: Sequence[Any]) -> AgreementFits:
-        """The fits of some of the evaluators; nothing is fitted again."""
+        """Return the fits of some of the evaluators; nothing is fitted again."""
         k = self.scores.evaluators.get_indexer(pd.Index(evaluators))
         regressions = jax.tree.map(lambda x: x[:, k], self.regressions)
         return replace(self, scores=self.scores.of(k), regressions=regressions, edges=self.edges[k])
@@ -160,7 +160,7 @@ class AgreementFits(Shown):
         return np.asarray(unfit & (_status(self.scores, self.regressions) == OK))
 
     def _observed(self) -> Float:
-        """(1 + B, E, G) share of agreeing pairs in every bin."""
+        """Return (1 + B, E, G) share of agreeing pairs in every bin."""
         n = np.asarray(self.regressions.bin_pairs)
         return np.asarray(self.regressions.bin_agreeing) / np.where(n > 0, n, np.nan)
 
@@ -176,7 +176,7 @@ class AgreementFits(Shown):
         return table
 
     def _worst_misfit(self, e: int) -> str:
-        """Where evaluator ``e`` is farthest from its regression, in words."""
+        """Return where evaluator ``e`` is farthest from its regression, in words."""
         worst = int(np.nanargmax(np.abs(self.misfit[0, e])))
         low, high = self.edges[e, worst], min(self.edges[e, worst + 1], _largest_gaps(self.scores)[e])
         misfit = self.misfit[0, e, worst]
@@ -206,7 +206,7 @@ def agreement_by_gap(
     ridge: float = 0.01,
     **options: Unpack[ResamplingOptions],
 ) -> pd.DataFrame:
-    """The probability that gold orders two models as the evaluator does, if their scores differ by delta.
+    """Return the probability that gold orders two models as the evaluator does, if their scores differ by delta.
 
     It comes from a logistic regression of agreement on |gap|, over all pairs that the evaluator orders. A tie in gold
     is half an agreement. Pairs share models, so the intervals come from resamples and not from the regression.
@@ -251,7 +251,7 @@ def agreement_by_gap(
 def smallest_gap(
     scores: Scores, gold: Gold, probability: float = 0.75, *, ridge: float = 0.01, **options: Unpack[ResamplingOptions]
 ) -> pd.DataFrame:
-    """The smallest gap of scores at which gold agrees with at least ``probability``, by `agreement_by_gap`.
+    """Return the smallest gap of scores at which gold agrees with at least ``probability``, by `agreement_by_gap`.
 
     A gap beyond the largest between two models counts as never reached: no pair shows what happens there.
 
@@ -295,7 +295,7 @@ def _check_probability(probability: float) -> None:
 
 
 def _largest_gaps(scores: ModelScores) -> Float:
-    """(E,) largest gap between two models; NaN for an evaluator without scores."""
+    """Return (E,) largest gap between two models; NaN for an evaluator without scores."""
     known = [own[~np.isnan(own)] for own in scores.scores]
     return np.array([np.ptp(own) if len(own) else np.nan for own in known])
 
@@ -308,7 +308,7 @@ def _gaps(scores: ModelScores) -> list[Float]:
 
 
 def _gap_at(fits: GapRegression, probability: float, most: Float) -> Float:
-    """(1 + B, E) gap of that probability; 0 if every gap has it, infinite if no gap up to ``most`` (E,) has it."""
+    """Give (1 + B, E) gap of that probability; 0 if every gap has it, infinite if no gap up to ``most`` (E,) has it."""
     wanted = logit(probability) - np.asarray(fits.intercept)
     slope = np.asarray(fits.slope)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -320,7 +320,7 @@ def _gap_at(fits: GapRegression, probability: float, most: Float) -> Float:
 
 
 def _bins(scores: ModelScores) -> Float:
-    """(E, G + 1) edges of bins of the gap, of at least `FEW_PAIRS` pairs each, from 0; infinite after the last."""
+    """Give (E, G + 1) edges of bins of the gap, of at least `FEW_PAIRS` pairs each, from 0; infinite after the last."""
     edges = np.full((len(scores.scores), _MOST_BINS + 1), np.inf)
     edges[:, 0] = 0.0
     for e, gap in enumerate(_gaps(scores)):
@@ -331,7 +331,7 @@ def _bins(scores: ModelScores) -> Float:
 
 
 def _fits(scores: ModelScores, ridge: float, edges: Float, settings: Resampling) -> GapRegression:
-    """(1 + B, E) regressions; NaN where there are no pairs or the iteration did not converge."""
+    """Return (1 + B, E) regressions; NaN where there are no pairs or the iteration did not converge."""
     e, m = scores.scores.shape
     first, second = np.triu_indices(m, 1)
     scale = np.array([(np.std(gap) if len(gap) else 0.0) or gap.max(initial=0.0) or 1.0 for gap in _gaps(scores)])
@@ -366,7 +366,7 @@ def _fits(scores: ModelScores, ridge: float, edges: Float, settings: Resampling)
 
 
 def _status(scores: ModelScores, fits: GapRegression) -> NDArray[Any]:
-    """(E,) "ok", or what is wrong with the regression of the data."""
+    """Return (E,) "ok", or what is wrong with the regression of the data."""
     pairs, agreeing, code = (np.asarray(x[0]) for x in (fits.pairs, fits.agreeing, fits.status))
     return first_reason(
         (scores.n_models < 2, FEW_SCORED),

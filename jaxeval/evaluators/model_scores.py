@@ -79,7 +79,7 @@ class ModelScores(Shown):
 
 
 def align_scores(scores: Scores, gold: Gold) -> ModelScores:
-    """Evaluators' scores and gold ones of the same models.
+    """Return evaluators' scores and gold ones of the same models.
 
     Args:
         scores: a row per model and a column per evaluator; one evaluator's scores; or `ItemScores`. A table of polars
@@ -149,7 +149,7 @@ def align_scores(scores: Scores, gold: Gold) -> ModelScores:
 
 
 def score_table(scores: Scores) -> tuple[pd.DataFrame, bool]:
-    """A row per model and a column per evaluator, and whether these have names."""
+    """Return a row per model and a column per evaluator, and whether these have names."""
     if isinstance(scores, ItemScores):
         return scores.means, True
     if isinstance(scores, pd.DataFrame):
@@ -183,7 +183,7 @@ def _numbers(column: pd.Series, name: Any) -> Float:
 
 
 def of_evaluators(scores: ModelScores, chosen: Bool, facts: Sequence[str], limit: int = 5) -> str:
-    """The facts (E,) of the ``chosen`` evaluators, each with its evaluator's name; equal facts appear once."""
+    """Return the facts (E,) of the ``chosen`` evaluators, each with its evaluator's name; equal facts appear once."""
     if not scores.labelled:
         return facts[0]
     by_fact: dict[str, list[Any]] = {}
@@ -215,7 +215,7 @@ def hide_few_pairs(table: pd.DataFrame, name: str, few_pairs: int = FEW_PAIRS, c
 
 
 def hide_few_in_agreement(table: pd.DataFrame, few_pairs: int = FEW_PAIRS) -> pd.DataFrame:
-    """`hide_few_pairs` of every number of `agreement_by_gap`, each by its own count of pairs."""
+    """Return `hide_few_pairs` of every number of `agreement_by_gap`, each by its own count of pairs."""
     for name, count in (("probability", "n_ordered"), ("average_below", "n_pairs"), ("observed", "n_observed")):
         table = hide_few_pairs(table, name, few_pairs, count)
     return table

@@ -46,7 +46,7 @@ NO_MODEL = "no model of the tier is scored"
 def kendall_tau_delta(
     scores: Scores, gold: Gold, deltas: Sequence[float] | ArrayLike, **options: Unpack[ResamplingOptions]
 ) -> pd.DataFrame:
-    """Kendall's tau-b with gold over the pairs of models whose scores differ by less than each delta.
+    """Return Kendall's tau-b with gold over the pairs of models whose scores differ by less than each delta.
 
     Intervals over models are for the tau of the population that the models come from. They are conservative, because a
     resampled model brings the noise of single pairs along: with 10 to 40 models, 95 % intervals held the true tau 96 to
@@ -104,7 +104,7 @@ def kendall_tau_delta(
 
 @spelled_out(Resampling)
 def kendall_tau(scores: Scores, gold: Gold, **options: Unpack[ResamplingOptions]) -> pd.DataFrame:
-    """Kendall's tau-b with gold over all pairs: `kendall_tau_delta` at infinity, a row per evaluator.
+    """Return Kendall's tau-b with gold over all pairs: `kendall_tau_delta` at infinity, a row per evaluator.
 
     Examples:
         >>> kendall_tau([8.1, 7.9, 6.2, 5.0], [1250, 1270, 1180, 1100], n_resamples=0)[["tau", "n_pairs"]].round(3)
@@ -118,7 +118,7 @@ def kendall_tau(scores: Scores, gold: Gold, **options: Unpack[ResamplingOptions]
 def joint_tau(
     scores: Scores, gold: Gold, deltas: Sequence[float] | ArrayLike = (np.inf,), **options: Unpack[ResamplingOptions]
 ) -> Draws:
-    """The taus of `kendall_tau_delta` as joint draws, whose names have the levels ``evaluator`` and ``delta``.
+    """Return the taus of `kendall_tau_delta` as joint draws, whose names have the levels ``evaluator`` and ``delta``.
 
     All evaluators have the same resamples, so that differences, tiers and ranks of evaluators are paired. Each tau is
     over the models that its evaluator scored; `compare_evaluators` compares two on those that both scored.
@@ -151,7 +151,7 @@ def joint_tau(
 def _delta_sums(
     scores: Scores, gold: Gold, deltas: Sequence[float] | ArrayLike, options: ResamplingOptions
 ) -> tuple[ModelScores, Float, PairSums, Resampling]:
-    """The scores aligned with gold, the checked deltas, the sums that give each tau, and the settings."""
+    """Return the scores aligned with gold, the checked deltas, the sums that give each tau, and the settings."""
     gaps = checked_numbers("deltas", deltas)
     if gaps.ndim != 1 or gaps.size == 0 or not (gaps > 0).all():
         got = named(gaps.reshape(-1).tolist()) or "none"
@@ -162,7 +162,7 @@ def _delta_sums(
 
 @spelled_out(Resampling)
 def rank_agreement(scores: Scores, gold: Gold, *, top: int = 5, **options: Unpack[ResamplingOptions]) -> pd.DataFrame:
-    """Every measure of agreement over all models: five rows per evaluator.
+    """Return every measure of agreement over all models: five rows per evaluator.
 
     ``kendall_tau`` is tau-b. ``spearman`` is the correlation of ranks. ``pair_accuracy`` is the share of the pairs
     ordered by gold that the evaluator orders alike; a tie counts as half. ``top_overlap`` is the share of gold's
@@ -229,7 +229,7 @@ def accuracy(sums: PairSums) -> Float:
 
 
 def tau_status(scores: ModelScores, sums: PairSums) -> NDArray[Any]:
-    """(E, D) "ok", or why the data have no tau."""
+    """Return (E, D) "ok", or why the data have no tau."""
     pairs, tied, tied_gold = (np.asarray(x[0]) for x in (sums.pairs, sums.tied_scores, sums.tied_gold))
     return first_reason(
         (scores.n_models[:, None] < 2, FEW_SCORED),
@@ -242,7 +242,7 @@ def tau_status(scores: ModelScores, sums: PairSums) -> NDArray[Any]:
 
 
 def delta_table(taus: pd.DataFrame, few_pairs: int = FEW_PAIRS) -> pd.DataFrame:
-    """Taus of `kendall_tau_delta` with a row per evaluator and a column per delta, as in Table 1 of Xu et al.
+    """Return taus of `kendall_tau_delta` with a row per evaluator and a column per delta, as in Table 1 of Xu et al.
 
     Args:
         few_pairs: taus of fewer pairs are hidden (NaN); 0 shows all.
@@ -256,7 +256,7 @@ def delta_table(taus: pd.DataFrame, few_pairs: int = FEW_PAIRS) -> pd.DataFrame:
 def stratified_rank_change(
     scores: Scores, gold: Gold, n_tiers: int = 4, *, within_tier: bool = False, **options: Unpack[ResamplingOptions]
 ) -> pd.DataFrame:
-    """Mean |rank by the evaluator - rank by gold| of the models in each tier of gold, in places.
+    """Return the mean |rank by the evaluator - rank by gold| of the models in each tier of gold, in places.
 
     Tier 1 is the best. The tiers split the models that gold and some evaluator scored into equal parts; if they cannot
     be equal, the better tiers have one model more. Models that gold ties stay in one tier. Ties share the average of

@@ -82,7 +82,7 @@ class Resampling:
         self.item_strata(scores)
 
     def item_strata(self, scores: ModelScores) -> Int | None:
-        """(I,) the stratum of each item; None without strata, and where there is only one.
+        """Return (I,) the stratum of each item; None without strata, and where there is only one.
 
         Raises:
             DataError: no such column was kept, or an item lies in several strata.
@@ -94,7 +94,7 @@ class Resampling:
 
 
 def opened(scores: Scores, gold: Gold, options: ModelResampling) -> tuple[ModelScores, Resampling]:
-    """The scores aligned with gold, and the settings of a measure, both checked."""
+    """Return the scores aligned with gold, and the settings of a measure, both checked."""
     drawn = {f.name for f in fields(Resampling)}
     given: dict[str, Any] = {name: value for name, value in options.items() if name in drawn}
     settings, aligned = Resampling(**given, run=of_run(options)), align_scores(scores, gold)
@@ -125,7 +125,7 @@ def resampled(
 
 
 def in_slots(x: Float, settings: Resampling, of_models: bool = False) -> Float:
-    """``x`` (E, ...) or (E, M) padded with NaN to the slots of evaluators and, if ``of_models``, of models."""
+    """Return ``x`` (E, ...) or (E, M) padded with NaN to the slots of evaluators and, if ``of_models``, of models."""
     # Scores by item are averaged anew for every evaluator and resample: an empty slot would cost time.
     n = padded(len(x), Step.EVALUATORS) if settings.resample == "models" else len(x)
     x = _filled(np.asarray(x, float), 0, n)
@@ -133,14 +133,14 @@ def in_slots(x: Float, settings: Resampling, of_models: bool = False) -> Float:
 
 
 def _filled(x: Float, axis: int, size: int) -> Float:
-    """``x`` with NaN up to a ``size`` along an axis."""
+    """Return ``x`` with NaN up to a ``size`` along an axis."""
     return np.pad(x, [(0, (size - n) * (k == axis)) for k, n in enumerate(x.shape)], constant_values=np.nan)
 
 
 def run_lanes(
     program: Callable[..., Any], counts: Any, size: int, gold: Float, settings: Resampling, section: str
 ) -> Any:
-    """What ``program(counts, mesh, chunks)`` returns for all lanes.
+    """Return what ``program(counts, mesh, chunks)`` returns for all lanes.
 
     A lane is a row of ``counts`` (1 + B, Q), and works on ``size`` numbers.
     """
@@ -194,7 +194,7 @@ def _draws(n: int, stream: str, settings: Resampling, stratum: Int | None) -> Co
 
 
 def _item_totals(items: Float) -> batch.ItemTotals:
-    """Scores by item (I, E, M) in as many slots as `drawn_counts` has."""
+    """Return scores by item (I, E, M) in as many slots as `drawn_counts` has."""
     n = len(items)
     values = items.reshape(n, -1)
     there, fill = ~np.isnan(values), [(0, _width(n) - n), (0, 0)]
@@ -211,7 +211,7 @@ def _width(n: int) -> int:
 
 
 def resampled_delta_sums(scores: ModelScores, deltas: Float, settings: Resampling) -> rank_agreement.PairSums:
-    """(1 + B, E, D) sums over the pairs under each of ``deltas`` (D,): of the data, then of the resamples."""
+    """Return (1 + B, E, D) sums over the pairs under each of ``deltas`` (D,): of the data, then of the resamples."""
     e, m = scores.scores.shape
     # Two decimal numbers may differ by exactly delta: rounding must not bring their difference under it.
     deltas = np.where(np.isinf(deltas), deltas, deltas * (1 - _ROUNDING))
@@ -240,7 +240,7 @@ def pair_type(n_models: int) -> type:
 
 
 def delta_pairs(scores: Float, gold: Float, deltas: Float, width: int) -> rank_agreement.DeltaPairs:
-    """The pairs of ``scores`` (E, M) under each of ``deltas`` (D,), as the kernel takes them.
+    """Return the pairs of ``scores`` (E, M) under each of ``deltas`` (D,), as the kernel takes them.
 
     Models have ``width`` slots, the last of which is empty.
     """

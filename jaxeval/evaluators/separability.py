@@ -98,7 +98,7 @@ def separability(
 def _ends(
     scores: Scores, aligned: ModelScores, lower: Any, upper: Any, standard_error: Any, level: float
 ) -> tuple[Float, Float]:
-    """(E, M) ends of the intervals."""
+    """Return (E, M) ends of the intervals."""
     if (lower is None) != (upper is None) or (lower is None) == (standard_error is None):
         raise DataError("give lower and upper, or standard_error: one of the two")
     if standard_error is not None:
@@ -125,7 +125,7 @@ def _ends(
 
 
 def _like(scores: Scores, aligned: ModelScores, values: Any, name: str) -> Float:
-    """(E, M) ``values`` of the models and evaluators of ``aligned``; by position where they have no labels."""
+    """Return (E, M) ``values`` of the models and evaluators of ``aligned``; by position where they have no labels."""
     if isinstance(values, pd.Series):
         values = values.to_frame(aligned.evaluators[0])
     if not isinstance(values, pd.DataFrame):
@@ -154,7 +154,7 @@ def _like(scores: Scores, aligned: ModelScores, values: Any, name: str) -> Float
 
 
 def _with_intervals(aligned: ModelScores, ends: tuple[Float, Float]) -> ModelScores:
-    """``aligned`` with NaN for scores that have no interval."""
+    """Return ``aligned`` with NaN for scores that have no interval."""
     lacking = np.isnan(ends[0]) | np.isnan(ends[1])
     more = (lacking & ~np.isnan(aligned.scores)).sum(1)
     values = np.where(lacking, np.nan, aligned.scores)

@@ -28,7 +28,7 @@ _ROUNDING = 1e-9  # a number so little outside its interval, as a share of the n
 def interval_columns(
     values: Float, settings: Resampling, least: float, most: float, centre: bool = True
 ) -> dict[str, Any]:
-    """Columns ``lower, upper, failed_share`` of (1 + B, ...) ``values``, the data's first; none without resamples.
+    """Give columns ``lower, upper, failed_share`` of (1 + B, ...) ``values``, the data's first; none without resamples.
 
     A resample without a number counts as ``least`` in the lower end and as ``most`` in the upper one. Resamples that
     recompute scores are `centred`; ``centre=False`` leaves them alone, if they already are.
@@ -42,7 +42,7 @@ def interval_columns(
 
 
 def shown_draws(values: Float, settings: Resampling) -> Float:
-    """(B, ...) resamples of (1 + B, ...) ``values``: `centred` where scores are recomputed."""
+    """Return (B, ...) resamples of (1 + B, ...) ``values``: `centred` where scores are recomputed."""
     return values[1:] if settings.resample == "models" else centred(values)
 
 
@@ -55,7 +55,7 @@ def first_reason(*reasons: tuple[Bool, str]) -> NDArray[Any]:
 def evaluator_table(
     scores: ModelScores, inner: Sequence[tuple[str, Any]], columns: dict[str, Any], settings: Resampling
 ) -> pd.DataFrame:
-    """A row per evaluator and inner value, with the settings and warnings.
+    """Return a row per evaluator and inner value, with the settings and warnings.
 
     ``columns`` are of shape (E, inner values), or (E,) where the inner values share them. The intervals are of the
     first column.
@@ -73,12 +73,12 @@ def evaluator_table(
 
 
 def with_evaluator(table: pd.DataFrame) -> pd.DataFrame:
-    """The table, with an empty name where the one evaluator has none."""
+    """Return the table, with an empty name where the one evaluator has none."""
     return table if "evaluator" in table else table.assign(evaluator="")
 
 
 def table_attributes(scores: ModelScores, table: pd.DataFrame, name: str, settings: Resampling) -> dict[str, Any]:
-    """``settings`` and ``warnings`` of a table whose intervals are of the column ``name``."""
+    """Return ``settings`` and ``warnings`` of a table whose intervals are of the column ``name``."""
     shown = {key: getattr(settings, key) for key in SHOWN}
     warnings = [*_warnings(scores, table, settings), *_outside(table, name)]
     return {"settings": shown | {"n_models": len(scores.gold)}, "warnings": warnings}
@@ -111,7 +111,7 @@ def _warnings(scores: ModelScores, table: pd.DataFrame, settings: Resampling) ->
 
 
 def _outside(table: pd.DataFrame, name: str) -> list[str]:
-    """A warning of numbers that lie outside their own intervals."""
+    """Return a warning of numbers that lie outside their own intervals."""
     ends = ("lower", "upper") if "lower" in table else (f"{name}_lower", f"{name}_upper")
     if ends[0] not in table:
         return []

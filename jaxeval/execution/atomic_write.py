@@ -171,7 +171,7 @@ def _try_or_tell(handle: int, path: Path) -> bool:
 
 
 def is_named(handle: int, path: Path) -> bool:
-    """Whether an open file is still the one at ``path``: another process may have removed it."""
+    """Return whether an open file is still the one at ``path``: another process may have removed it."""
     with suppress(FileNotFoundError):
         return os.path.samestat(os.fstat(handle), path.stat())
     return False

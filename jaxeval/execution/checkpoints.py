@@ -131,7 +131,7 @@ class Checkpoint:
 
 
 def _read_part(path: Path, results: Results) -> dict[str, NDArray[Any]]:
-    """The arrays that `Checkpoint.save` wrote, or a ValueError where they are not of the kind of ``results``."""
+    """Return the arrays that `Checkpoint.save` wrote, or a ValueError where they are not of the kind of ``results``."""
     with path.open("rb") as file:
         opened = np.load(file, allow_pickle=False)
         if not isinstance(opened, np.lib.npyio.NpzFile):
@@ -154,12 +154,12 @@ def _read_part(path: Path, results: Results) -> dict[str, NDArray[Any]]:
 
 
 def _is_hidden(path: Path) -> bool:
-    """Whether a file is hidden, as are those that a killed process left unfinished."""
+    """Return whether a file is hidden, as are those that a killed process left unfinished."""
     return path.name.startswith(".")
 
 
 def _in_words(setting: Any) -> str:
-    """A setting of a run as an error shows it: text in quotes, several values in a row."""
+    """Return a setting of a run as an error shows it: text in quotes, several values in a row."""
     if isinstance(setting, list):
         return ", ".join(map(_in_words, setting)) or "none"
     return "none" if setting is None else repr(setting)

@@ -44,7 +44,7 @@ def evaluate_compiled(kernel: Callable[..., Any], choice: Hashable, *arguments: 
 
 @cache
 def _of_choice(kernel: Callable[..., Any], choice: Hashable) -> Callable[..., Any]:
-    """The same function object for equal arguments, because compiled programs are found by their function."""
+    """Return the same function object for equal arguments, because compiled programs are found by their function."""
     return partial(kernel, choice)
 
 
@@ -64,7 +64,7 @@ def _in_blocks(kernel: Callable[..., Any], tree: Any, arrays: Sequence[NDArray[A
 
 
 def broadcast(**arguments: ArrayLike) -> dict[str, Float]:
-    """Arguments as float64 arrays of one shape.
+    """Return arguments as float64 arrays of one shape.
 
     Raises:
         ValueError: an argument is not numeric, or the shapes do not fit.
@@ -97,7 +97,7 @@ def require_share(arrays: Mapping[str, Float], *names: str) -> None:
 
 
 def shares(**arguments: ArrayLike) -> dict[str, Float]:
-    """`broadcast` of arguments that must all lie in [0, 1].
+    """Return `broadcast` of arguments that must all lie in [0, 1].
 
     Raises:
         ValueError: an argument is not numeric or outside of [0, 1], or the shapes do not fit.
@@ -108,5 +108,5 @@ def shares(**arguments: ArrayLike) -> dict[str, Float]:
 
 
 def scalar_or_array(x: NDArray[Any]) -> Any:
-    """A Python scalar for an array of no dimensions, else the array."""
+    """Return A Python scalar for an array of no dimensions, else the array."""
     return x.item() if x.ndim == 0 else x

@@ -9,7 +9,7 @@ _without_threads = False
 
 
 def without_threads_of_jax() -> bool:
-    """Whether this process was forked from one in which JAX had started."""
+    """Return whether this process was forked from one in which JAX had started."""
     return _without_threads
 
 

@@ -47,7 +47,7 @@ class Task(NamedTuple):
     fixed_bytes: int  # taken whatever the chunks are: the problem and all results
 
     def shapes(self, chunks: Chunks) -> Any:
-        """The results of a call as shapes, without computing them."""
+        """Return the results of a call as shapes, without computing them."""
         program: Any = self.call.func
         return program.eval_shape(*self.call.args, chunks, **self.call.keywords)
 
@@ -79,7 +79,7 @@ class Problem(Protocol):
         ...
 
     def solvers(self) -> Sequence[Solver]:
-        """The programs that solve it, the fastest first; the last takes every lane that is left."""
+        """Return the programs that solve it, the fastest first; the last takes every lane that is left."""
         ...
 
 
@@ -98,17 +98,17 @@ class Lanes(NamedTuple):
 
     @classmethod
     def of(cls, n_slices: int, n_resamples: int) -> Lanes:
-        """All resamples of all slices, slice after slice."""
+        """Return all resamples of all slices, slice after slice."""
         return cls(np.repeat(np.arange(n_slices), n_resamples), np.tile(np.arange(n_resamples), n_slices))
 
 
 def device_mesh() -> Mesh:
-    """The devices of this process."""
+    """Return the devices of this process."""
     return Mesh(np.array(jax.local_devices()), ("lanes",))
 
 
 def _beyond(advance: Advance, n: int) -> Advance:
-    """``advance`` without the first ``n`` lanes: the bar has already counted them."""
+    """Return ``advance`` without the first ``n`` lanes: the bar has already counted them."""
     known = n
 
     def counted(more: int) -> None:
@@ -131,7 +131,7 @@ class LaneRun:
     n_processes: int = 1  # that share the lanes
 
     def results(self, task: Task, lanes: Lanes, section: str) -> Any:
-        """What ``task`` gives for all ``lanes``: its tree of arrays, with the leading axis L."""
+        """Return what ``task`` gives for all ``lanes``: its tree of arrays, with the leading axis L."""
         every = np.arange(len(lanes.slices))
         shapes = self._shapes(task, lanes, every)
         results = jax.tree.map(lambda x: np.zeros((len(every), *x.shape[3:]), x.dtype), shapes)
@@ -139,7 +139,7 @@ class LaneRun:
         return results
 
     def solve(self, problem: Problem, section: str) -> Solved:
-        """Every lane of a ``problem``, by the first of its solvers that converges.
+        """Return every lane of a ``problem``, by the first of its solvers that converges.
 
         ``section`` names the problem in the checkpoint.
         """
@@ -216,7 +216,7 @@ class LaneRun:
         return which
 
     def _finished(self, task: Task, lanes: Lanes, which: Int, results: Any) -> Iterator[list[Int]]:
-        """The chunks of each call, as soon as ``results`` holds what they give.
+        """Yield the chunks of each call, as soon as ``results`` holds what they give.
 
         The next call starts before the results of the last are fetched, so that the devices do not wait for the host.
         """
@@ -237,7 +237,7 @@ class LaneRun:
             yield _store(*under_way, results)
 
     def _slots(self, task: Task, lanes: Lanes, which: Int) -> tuple[int, int]:
-        """Lanes of a chunk, and chunks of a call on each device."""
+        """Return lanes of a chunk, and chunks of a call on each device."""
         every = np.bincount(lanes.slices)
         left = np.bincount(lanes.slices[which], minlength=len(every))
         of_slice = deciding(every, left)
@@ -250,7 +250,7 @@ class LaneRun:
 
 
 def lanes_within(limit: int, fixed: int, per_lane: int) -> int:
-    """Lanes that each device may run at a time within ``limit`` bytes, of which ``fixed`` are taken.
+    """Return lanes that each device may run at a time within ``limit`` bytes, of which ``fixed`` are taken.
 
     Raises:
         MemoryLimitError: there is no room for one lane.
@@ -266,12 +266,12 @@ def lanes_within(limit: int, fixed: int, per_lane: int) -> int:
 
 
 def named_leaves(results: Any) -> dict[str, NDArray[Any]]:
-    """The arrays of a tree by their places in it, such as ``theta`` or ``[1].tau``."""
+    """Return the arrays of a tree by their places in it, such as ``theta`` or ``[1].tau``."""
     return {jax.tree_util.keystr(path).lstrip("."): x for path, x in jax.tree_util.tree_leaves_with_path(results)}
 
 
 def _chunks(slices: Int, which: Int, size: int) -> list[Int]:
-    """The lanes ``which`` in chunks, each of one slice."""
+    """Return the lanes ``which`` in chunks, each of one slice."""
     return [
         part
         for s in np.unique(slices[which])
@@ -281,7 +281,7 @@ def _chunks(slices: Int, which: Int, size: int) -> list[Int]:
 
 
 def _no_chunks(size: int, per_device: int) -> Chunks:
-    """A call without chunks, with room for ``per_device`` of ``size`` lanes."""
+    """Return a call without chunks, with room for ``per_device`` of ``size`` lanes."""
     n_devices = jax.local_device_count()
     return Chunks(
         slices=as_leaf(np.zeros((n_devices, per_device)), np.int32),
@@ -291,7 +291,7 @@ def _no_chunks(size: int, per_device: int) -> Chunks:
 
 
 def _placed(parts: list[Int], lanes: Lanes, size: int, per_device: int) -> Chunks:
-    """A call for the chunks ``parts``: chunk c goes to device c % D, slots without one are not run."""
+    """Return a call for the chunks ``parts``: chunk c goes to device c % D, slots without one are not run."""
     chunks = _no_chunks(size, per_device)
     slices, numbers, n_chunks = map(np.asarray, chunks)
     n_devices = len(n_chunks)

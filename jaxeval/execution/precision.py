@@ -42,19 +42,19 @@ def double_precision() -> Iterator[None]:
 
 
 def versions() -> str:
-    """Versions that a result depends on, in one line."""
+    """Return versions that a result depends on, in one line."""
     from jaxeval._version import __version__
 
     return f"jaxeval {__version__}, jax {jax.__version__}, Python {platform.python_version()}"
 
 
 def device_name() -> str:
-    """Kind of the default device."""
+    """Return the kind of the default device."""
     return str(jax.devices()[0].device_kind)
 
 
 def on_device(tree: T) -> T:
-    """The arrays of a ``tree`` on the default device; arrays of 64 bits keep them."""
+    """Return the arrays of a ``tree`` on the default device; arrays of 64 bits keep them."""
     with double_precision():
         moved: T = jax.device_put(tree)
         return moved

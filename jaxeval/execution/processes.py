@@ -45,12 +45,12 @@ _SHARING: ContextVar[int] = ContextVar("processes that share the lanes", default
 
 
 def process_count() -> int:
-    """Processes of the run; 1 without `jax.distributed.initialize`."""
+    """Return processes of the run; 1 without `jax.distributed.initialize`."""
     return jax.process_count()
 
 
 def n_sharing() -> int:
-    """Processes that share the lanes of calls made here: 1 outside of `together`."""
+    """Return processes that share the lanes of calls made here: 1 outside of `together`."""
     return _SHARING.get()
 
 
@@ -158,7 +158,7 @@ def together(n_processes: int = 1) -> Iterator[None]:
 
 
 def first_alone(make: Callable[[], T]) -> T:
-    """``make()`` in the first process, and then in the others: for one that writes to a folder that all share."""
+    """Give ``make()`` in the first process, and then in the others: for one that writes to a folder that all share."""
     if n_sharing() == 1:
         return make()
     made: list[T] = []
@@ -212,7 +212,7 @@ def check_alike(options: Mapping[str, Any], data: str = "", noun: str = "data") 
 
 
 def _call(sent: bytes) -> Any:
-    """What `check_alike` sent; None if it is something else, from a process at another place of its program."""
+    """Return what `check_alike` sent; None if it is something else, from a process at another place of its program."""
     try:
         return json.loads(sent)
     except ValueError:
@@ -220,7 +220,7 @@ def _call(sent: bytes) -> Any:
 
 
 def share_of(n: int) -> slice:
-    """The part of ``n`` units of work that is this process's."""
+    """Return the part of ``n`` units of work that is this process's."""
     rank, size = jax.process_index(), process_count()
     return slice(n * rank // size, n * (rank + 1) // size)
 
@@ -231,7 +231,7 @@ def _told(error: E) -> E:
 
 
 def _exchange(values: NDArray[Any]) -> NDArray[Any]:
-    """(P, ...) the ``values`` (of one shape) of all processes."""
+    """Return (P, ...) the ``values`` (of one shape) of all processes."""
     from jax.experimental.multihost_utils import process_allgather
 
     everyone: Future[NDArray[Any]] = Future()
@@ -295,13 +295,13 @@ def _leave(exit_code: int) -> None:
 
 
 def _left() -> list[tuple[str, str]]:
-    """The processes that have left, and why."""
+    """Return the processes that have left, and why."""
     store = _store()
     return [] if store is None else store.key_value_dir_get(_LEFT)
 
 
 def _store() -> Any:
-    """The key-value store of JAX's coordinator; None on a TPU pod that was not connected by `jax.distributed`."""
+    """Give the key-value store of JAX's coordinator; None on a TPU pod that was not connected by `jax.distributed`."""
     # JAX has no public way to tell something to processes that compute or wait in an exchange: its
     # `multihost_utils.live_devices` waits until all of them ask. Without the store, they learn of an interrupt when the
     # heartbeats end.

@@ -35,7 +35,7 @@ def announce(sentence: str, enabled: bool | None) -> None:
 
 @contextmanager
 def progress_bar(total: int, unit: str, enabled: bool | None, compiles: bool = True) -> Iterator[Advance]:
-    """A bar over ``total`` units, shown once the work has lasted 0.7 seconds.
+    """Yield a bar over ``total`` units, shown once the work has lasted 0.7 seconds.
 
     Args:
         compiles: whether the work begins with compiling. The bar then says so, and again whenever a program is

@@ -42,7 +42,7 @@ class RunOptions(TypedDict, total=False):
 
 
 def of_run(options: Mapping[str, Any]) -> RunOptions:
-    """The ``options`` of a call that say how it runs."""
+    """Return the ``options`` of a call that say how it runs."""
     return cast(RunOptions, {name: value for name, value in options.items() if name in RunOptions.__annotations__})
 
 
@@ -67,7 +67,7 @@ def open_run(
     checkpoint: str | Path | None = None,
     progress: bool | None = None,
 ) -> Iterator[LaneRun]:
-    """A run of ``n_lanes`` lanes with `RunOptions`; the bar calls them ``unit``.
+    """Yield a run of ``n_lanes`` lanes with `RunOptions`; the bar calls them ``unit``.
 
     In a block of `jaxeval.execution.processes.together` the processes share the lanes. A run inside of another one, as
     of an estimator that another calls, has the outer run's memory limit and checkpoint, and shows no bar.
@@ -110,7 +110,7 @@ def open_run(
 
 
 def digest_of(data: Any) -> str:
-    """A digest of arrays, indexes and values, in lists, tuples, mappings and dataclasses."""
+    """Return a digest of arrays, indexes and values, in lists, tuples, mappings and dataclasses."""
     digest = hashlib.blake2b(digest_size=16)
     for head, body in _parts(data):
         digest.update(f"{head}:".encode())

@@ -87,7 +87,7 @@ REFERENCES = Budget(Room(2**20, 32), Room(2**27, 1024), 16)
 
 
 def chunk_lanes(budget: Budget, entries: int, of_slices: NDArray[np.int64]) -> int:
-    """Lanes of a chunk, for slices of (S,) ``of_slices`` lanes; each lane works on ``entries`` numbers.
+    """Return lanes of a chunk, for slices of (S,) ``of_slices`` lanes; each lane works on ``entries`` numbers.
 
     A chunk holds lanes of one slice and always runs in full, with its empty places. On a CPU, whose devices share the
     same cores, empty places cost less than another compilation, and less than setting up more chunks, unless they are
@@ -111,7 +111,7 @@ def chunk_lanes(budget: Budget, entries: int, of_slices: NDArray[np.int64]) -> i
 
 
 def one_by_one(made: int) -> bool:
-    """Whether lanes of a chunk that make so many numbers each are computed one after the other.
+    """Return whether lanes of a chunk that make so many numbers each are computed one after the other.
 
     On a CPU the numbers of one lane stay in the cache of a core, and its products of matrices are not batched, which
     XLA computes slowly there.
@@ -128,17 +128,17 @@ def held_numbers(shape: Sequence[int]) -> int:
 
 
 def lane_bytes(of_cpu: int) -> int:
-    """Bytes of a lane on this kind of device; a CPU or a GPU takes ``of_cpu``."""
+    """Return bytes of a lane on this kind of device; a CPU or a GPU takes ``of_cpu``."""
     return of_cpu * (_TPU_BYTES if _on_tpu() else 1)
 
 
 def side_by_side() -> int:
-    """Fewest lanes that an array with the lanes on its last axis has room for."""
+    """Return the fewest lanes that an array with the lanes on its last axis has room for."""
     return _TILE[1] if _on_tpu() else 1
 
 
 def slices_together(budget: Budget, entries: int, n_slices: int, n_lanes: int) -> int:
-    """How many slices of ``n_lanes`` lanes to join into one; a joint lane works on the ``entries`` of each slice.
+    """Give how many slices of ``n_lanes`` lanes to join into one; a joint lane works on the ``entries`` of each slice.
 
     Chunks that iterate do so one after the other. An accelerator takes as long to iterate a few lanes as many, so there
     slices are joined until as few chunks as possible hold them. A CPU gains nothing from it.
@@ -152,7 +152,7 @@ def slices_together(budget: Budget, entries: int, n_slices: int, n_lanes: int) -
 
 
 def deciding(lanes: NDArray[np.int64], left: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(S,) lanes of each slice that decide about sizes, by all its ``lanes`` and by those ``left`` for a solver.
+    """Return (S,) lanes of each slice that decide about sizes, by all its ``lanes`` and by those ``left`` for a solver.
 
     How many are left depends on the data, and every other size would have to be compiled. So on a CPU all lanes decide;
     on an accelerator the number that is left does, rounded up to a power of two unless all are left.
@@ -163,7 +163,7 @@ def deciding(lanes: NDArray[np.int64], left: NDArray[np.int64]) -> NDArray[np.in
 
 
 def for_few(size: int, entries: int, left: NDArray[np.int64]) -> int:
-    """Lanes of a chunk for the (S,) lanes ``left`` of each slice, where all lanes would run in chunks of ``size``.
+    """Give lanes of a chunk for the (S,) lanes ``left`` of each slice, where all lanes would run in chunks of ``size``.
 
     On a CPU, a few lanes of each of many slices take small chunks, where these spare most of the work, and more than it
     takes to compile another program.
@@ -175,12 +175,12 @@ def for_few(size: int, entries: int, left: NDArray[np.int64]) -> int:
 
 
 def in_vectors(lanes: int) -> int:
-    """``lanes`` rounded down to what XLA vectorises well; few lanes stay as they are."""
+    """Return ``lanes`` rounded down to what XLA vectorises well; few lanes stay as they are."""
     return lanes if lanes < _VECTOR else lanes // _VECTOR * _VECTOR
 
 
 def slots_per_call(n_chunks: int, most: int) -> int:
-    """Chunks that a call has room for on each device: at most ``most``.
+    """Return chunks that a call has room for on each device: at most ``most``.
 
     A call returns all of its slots, also those without a chunk. That costs little on a CPU, where there are two sizes.
     An accelerator has to send them: there a fifth of the slots of all calls are empty at most.
@@ -194,7 +194,7 @@ def slots_per_call(n_chunks: int, most: int) -> int:
 
 
 def padded_cells(n: int, least: int = 512) -> int:
-    """Cells of judged battles, their labels, the cells of one model: a power of two, and beyond 2**16 in eighths.
+    """Give cells of judged battles, their labels, the cells of one model: a power of two, and beyond 2**16 in eighths.
 
     The folds, which read them, take a tenth of a run with resamples, so their padding may be coarse.
     """
@@ -202,7 +202,7 @@ def padded_cells(n: int, least: int = 512) -> int:
 
 
 def padded_own(n: int) -> int:
-    """Places of the battles of one model, 512 at least: four sizes for each power of two.
+    """Return places of the battles of one model, 512 at least: four sizes for each power of two.
 
     A third of the time of a resample is spent on places. Empty places take a twelfth of that time at most, and a
     thirtieth on average.
@@ -211,12 +211,12 @@ def padded_own(n: int) -> int:
 
 
 def padded_rows(x: NDArray[Any]) -> NDArray[Any]:
-    """``x`` (L, ...), with a row for each lane, padded with zeros to a number of lanes that many runs share."""
+    """Return ``x`` (L, ...), with a row for each lane, padded with zeros to a number of lanes that many runs share."""
     return np.pad(x, [(0, power_of_two(max(len(x), _FEWEST_ROWS)) - len(x)), *[(0, 0)] * (x.ndim - 1)])
 
 
 def padded_size(n_models: int) -> int:
-    """Models of a dense board, padding ones included, which have no battles.
+    """Return models of a dense board, padding ones included, which have no battles.
 
     Beyond 128 models, steps are so fine that tables grow by about an eighth at most. They are coarser for small boards,
     whose runs mostly take time that does not depend on the number of models. XLA vectorises multiples of eight well.
@@ -238,7 +238,7 @@ def padded_pairs(n_pairs: int, size: int) -> int:
 
 
 def padded_columns(n: int) -> int:
-    """Columns of units, or of what units add to, or cells: a power of two, at least 128.
+    """Return columns of units, or of what units add to, or cells: a power of two, at least 128.
 
     Beyond `_FEW_PAIRS`, at most an eighth more than ``n``.
     """
@@ -246,7 +246,7 @@ def padded_columns(n: int) -> int:
 
 
 def padded_graph(n_pairs: int, n_rows: int) -> tuple[int, int]:
-    """Pairs of a graph, and rows of its slots, which grow with them: boards between two steps share both.
+    """Return pairs of a graph, and rows of its slots, which grow with them: boards between two steps share both.
 
     There are ``n_pairs`` pairs, an empty one included, and ``n_rows`` rows. Pairs grow by a quarter at most, and beyond
     `_LARGE_GRAPH` by an eighth; rows have room for the same growth, in sixty-fourths of the pairs.
@@ -258,13 +258,13 @@ def padded_graph(n_pairs: int, n_rows: int) -> tuple[int, int]:
 
 
 def padded_units(n: int) -> int:
-    """Columns of units that rows of battles read: few sizes, because drawing them takes a thirtieth of a run."""
+    """Return columns of units that rows of battles read: few sizes, because drawing them takes a thirtieth of a run."""
     few = [_UNITS << 2 * k for k in range(4)]
     return next(size for size in few if n <= size) if n <= few[-1] else _in_steps(n, power_of_two(n) // 16)
 
 
 def entry_rows(per_pair: NDArray[np.int64]) -> int:
-    """Rows of a grid of entries, a power of two; each of its columns is of one of the (P,) pairs."""
+    """Return rows of a grid of entries, a power of two; each of its columns is of one of the (P,) pairs."""
     near = power_of_two(int(per_pair.mean()) + 1) // 2
     return min(max(near, UNIT_ROWS), power_of_two(int(per_pair.max())))
 
@@ -278,7 +278,7 @@ class Blocks(NamedTuple):
 
 
 def battle_blocks(per_pair: NDArray[np.int64]) -> Blocks:
-    """Blocks for (P,) rows of the pairs: groups as large as padding allows, blocks as large as the cache does.
+    """Return blocks for (P,) rows of the pairs: groups as large as padding allows, blocks as large as the cache does.
 
     A group's rows are of one pair. Only the blocks in use are run, so their number may come in few steps.
     """
@@ -292,7 +292,7 @@ def battle_blocks(per_pair: NDArray[np.int64]) -> Blocks:
 
 
 def padded_places(n: int, least: int) -> int:
-    """Places of battles drawn one by one, at least ``least``: many places are at most an eighth more than ``n``.
+    """Return places of battles drawn one by one, at least ``least``: many places are at most an eighth more than ``n``.
 
     Their number grows with the root of the number of battles. Few places come in steps so large that boards of 20,000
     to 40,000 battles share one size: most of the time of such boards does not depend on it.
@@ -303,12 +303,12 @@ def padded_places(n: int, least: int) -> int:
 
 
 def padded_table(n: int) -> int:
-    """Words of Poisson tables, of which only those in use are read."""
+    """Return words of Poisson tables, of which only those in use are read."""
     return power_of_two(max(n, _SMALLEST_TABLE))
 
 
 def padded_models(n: int) -> int:
-    """Models of a graph of pairs, and sums by model: a power of two, because their pairs take far longer."""
+    """Return models of a graph of pairs, and sums by model: a power of two, because their pairs take far longer."""
     return power_of_two(max(n, _FEW_MODELS))
 
 
@@ -337,17 +337,17 @@ class Step(IntEnum):
 
 
 def padded(n: int, step: Step) -> int:
-    """``n`` rounded up to a multiple of ``step``; beyond 16 steps, to at most an eighth more than ``n``."""
+    """Return ``n`` rounded up to a multiple of ``step``; beyond 16 steps, to at most an eighth more than ``n``."""
     return _in_steps(n, max(step, power_of_two(n) // 16))
 
 
 def power_of_two(size: int) -> int:
-    """``size`` rounded up to a power of two."""
+    """Return ``size`` rounded up to a power of two."""
     return 1 << max(size - 1, 0).bit_length()
 
 
 def _in_steps(size: int, step: int) -> int:
-    """``size`` rounded up to a multiple of ``step``."""
+    """Return ``size`` rounded up to a multiple of ``step``."""
     return -(-size // step) * step
 
 

@@ -15,7 +15,7 @@ T = TypeVar("T")
 def with_options_of(
     made: Callable[Concatenate[Any, P], T],
 ) -> Callable[[Callable[..., T]], Callable[Concatenate[Any, P], T]]:
-    """Decorates ``read(path, **options)``, which hands the options on to ``made``: its signature names them.
+    """Decorate ``read(path, **options)``, which hands the options on to ``made``: its signature names them.
 
     Keyword-only arguments of ``read`` itself stand after them.
 
@@ -32,7 +32,7 @@ def with_options_of(
 
 
 def spelled_out(defaults: type = object) -> Callable[[F], F]:
-    """Decorates a function that ends in ``**options: Unpack[Options]``, a TypedDict: its signature names each option.
+    """Decorate a function that ends in ``**options: Unpack[Options]``, a TypedDict: its signature names each option.
 
     `inspect.signature`, `help` and editors then show the options as if the function listed them itself.
 

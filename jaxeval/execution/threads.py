@@ -19,7 +19,7 @@ _inside: list[Any] = []  # the one limit, once for each block that is running
 
 
 def in_threads(function: Callable[..., T], *of_slices: Iterable[Any]) -> list[T]:
-    """``map(function, *of_slices)`` as a list, by threads; a single slice stays in this thread.
+    """Return ``map(function, *of_slices)`` as a list, by threads; a single slice stays in this thread.
 
     An error, or Ctrl-C, ends the wait: calls that have not begun are cancelled.
     """

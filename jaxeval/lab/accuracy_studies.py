@@ -64,7 +64,7 @@ class _Study(NamedTuple):
 
     @classmethod
     def of(cls, options: StudyOptions) -> _Study:
-        """The checked options; a TypeError for an unknown one."""
+        """Return the checked options; a TypeError for an unknown one."""
         study = cls(**options)
         checked_integer("replications", study.replications, 1)
         checked_integer("seed", study.seed)
@@ -82,7 +82,7 @@ def coverage_study(
     pilot: int = 10,
     **options: Unpack[StudyOptions],
 ) -> pd.DataFrame:
-    """Bias, coverage and length of the naive and the Rogan-Gladen interval (arXiv:2511.21140, Figures 5 and 9-16).
+    """Give bias, coverage and length of the naive and the Rogan-Gladen interval (arXiv:2511.21140, Figures 5 and 9-16).
 
     Arguments broadcast to the settings. Every setting is replicated with m / 2 labels of each class. It is replicated
     again with the split of `allocate_calibration`, after a pilot of ``pilot`` labels of each class.
@@ -125,7 +125,7 @@ def coverage_study(
 
 
 def _binomial(n_settings: int, study: _Study) -> Callable[[Float, Float], Float]:
-    """A function that draws (S, R) binomial counts from sizes and probabilities (S, 1) or (S, R)."""
+    """Return a function that draws (S, R) binomial counts from sizes and probabilities (S, 1) or (S, R)."""
     rng = np.random.default_rng(study.seed)
 
     def draw(size: Float, p: Float) -> Float:
@@ -149,7 +149,7 @@ def shift_study(
     m: ArrayLike = 200,
     **options: Unpack[StudyOptions],
 ) -> pd.DataFrame:
-    """Bias where the calibration has another share of right answers than the test (arXiv:2511.21140, Figure 7).
+    """Return bias where the calibration has another share of right answers than the test (arXiv:2511.21140, Figure 7).
 
     A calibration item is right with probability ``calibration_theta``, a test item with probability ``test_theta``.
     Arguments broadcast to the settings.
@@ -228,7 +228,7 @@ def comparison_study(
 
 
 def _paired_differences(test: Int, half: Int, full: Int) -> dict[str, tuple[Float, Float]]:
-    """B minus A and its variance (R,) by estimator, from R counts of alike items.
+    """Return B minus A and its variance (R,) by estimator, from R counts of alike items.
 
     A test item is in one of 4 cells, by the verdicts on A and on B; a calibration item in one of 16, by label and
     verdict of A's answer, and of B's. ``half`` of the calibration items are those of "ppi_plus_plus_half".
@@ -238,7 +238,7 @@ def _paired_differences(test: Int, half: Int, full: Int) -> dict[str, tuple[Floa
     y, f = (np.stack([(cell >> k) & 1, (cell >> k - 2) & 1]).astype(float) for k in (3, 2))
 
     def as_items(values: Float) -> Float:
-        """(cells, 2, R): a cell is an item, and a replication takes the place of a judge."""
+        """Return (cells, 2, R): a cell is an item, and a replication takes the place of a judge."""
         return np.broadcast_to(values.T[:, :, None], (values.shape[1], 2, replications))
 
     answers = LabelledAnswers(as_items(y), as_items(f), as_items(y) >= 0, np.zeros((16, 2), np.int64))
@@ -255,7 +255,7 @@ def _paired_differences(test: Int, half: Int, full: Int) -> dict[str, tuple[Floa
     )
 
     def sums(counts: Int, *values: Float) -> list[Float]:
-        """(1, 2, R) numbers of items, and sums of each of ``values`` (2, cells) over them."""
+        """Return (1, 2, R) numbers of items, and sums of each of ``values`` (2, cells) over them."""
         return [(x @ counts.T)[None] for x in (np.ones_like(values[0]), *values)]
 
     judged, binary = JudgedSums(*sums(test, verdict, verdict)), np.bool_(True)
@@ -285,7 +285,7 @@ def _paired_differences(test: Int, half: Int, full: Int) -> dict[str, tuple[Floa
 
 
 def _cell_shares(theta: Float, q: Float) -> Float:
-    """(S, 2, 2) shares of (right, judged right) where both rates are ``q``."""
+    """Return (S, 2, 2) shares of (right, judged right) where both rates are ``q``."""
     right, judged = np.array([0, 1])[:, None], np.array([0, 1])
     agree = right == judged
     prior = np.where(right, theta[:, None, None], 1 - theta[:, None, None])
@@ -359,7 +359,7 @@ def split_study(
 
 
 def _weights(n: int, share: float, n_splits: int, replacement: bool, seed: int) -> tuple[Float, Float]:
-    """(R, N) how often each item calibrates and is tested in each split."""
+    """Return (R, N) how often each item calibrates and is tested in each split."""
     rng = np.random.default_rng(seed)
     m = round(share * n)
     if not 0 < m < n:
@@ -380,7 +380,7 @@ def _item_products(weight: Float, answers: LabelledAnswers) -> Float:
 
 
 def _intervals(drawn: Sums, products: Float, binary: Bool, level: float) -> dict[str, tuple[Float, ...]]:
-    """Estimate and untruncated ends (R, M, J) by estimator."""
+    """Return the estimate and untruncated ends (R, M, J) by estimator."""
     values = estimates(drawn, drawn, binary)
     test, own, shared = jax.tree.map(lambda x: x[:, 0], drawn)
     z = normal_quantile(level)

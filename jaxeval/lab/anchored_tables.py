@@ -8,12 +8,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from jaxeval.anchored.abstention import abstain
 from jaxeval.anchored.direct_scoring import direct_score_agreement, direct_win_probability, dispersion
 from jaxeval.anchored.elo import checked_prior
-from jaxeval.anchored.judge_panel import judge_kappas, reliability_factor
 from jaxeval.anchored.pooling import task_heterogeneity
-from jaxeval.anchored.score_tables import guarded_scores, prior_sensitivity, summarised_scores
+from jaxeval.anchored.reliability import judge_kappas, reliability_factor
+from jaxeval.anchored.score_tables import abstain, guarded_scores, prior_sensitivity, summarised_scores
 from jaxeval.anchored.scores import anchored_scores
 from jaxeval.arrays import Float
 from jaxeval.checks import checked_integer
@@ -37,7 +36,7 @@ def method_tables(
     prior: float = 0.5,
     seed: int = 0,
 ) -> tuple[dict[str, pd.DataFrame], list[str]]:
-    """Tables by name, and a sentence on each table that the verdicts do not allow.
+    """Return tables by name, and a sentence on each table that the verdicts do not allow.
 
     Args:
         verdicts: the verdicts.
@@ -109,7 +108,7 @@ def heterogeneity(verdicts: AnchoredVerdicts, *, prior: float = 0.5) -> pd.DataF
 
 
 def prompt_subsamples(verdicts: AnchoredVerdicts, *, prior: float = 0.5, seed: int = 0) -> pd.DataFrame:
-    """`subsample_study` of the prompts that all models and judges have under each reference (Table 9).
+    """Return `subsample_study` of the prompts that all models and judges have under each reference (Table 9).
 
     The reliability factor is that of `reliability_factor`, or 1 where judges have none.
 
@@ -140,7 +139,7 @@ def subsample_study(
     n_repeats: int = 1000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Empirical and theoretical standard errors of the win probability of n prompts out of the M in ``outcomes``.
+    """Give empirical and theoretical standard errors of the win probability of n prompts out of the M in ``outcomes``.
 
     All sizes are one batch, with as many repeats as fit the memory: a repeat is a random order of the prompts, a size
     its first n.

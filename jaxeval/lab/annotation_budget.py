@@ -45,7 +45,7 @@ def budget_sweep(
     cluster: str | None = None,
     **running: Unpack[RunOptions],
 ) -> pd.DataFrame:
-    """Temperature and held-out MAE against the annotation budget b = N / M (Figure 6).
+    """Return the temperature and held-out MAE against the annotation budget b = N / M (Figure 6).
 
     Each repeat draws round(b M) of the battles, or whole clusters of them, without replacement. The judge's rating
     rests on that subset alone: on its scores, and on the human labels that the temperature needs. It is compared with
@@ -122,7 +122,7 @@ def budget_sweep(
 
 
 def _first_to_reach(size: int, order: Rows, n_of: Rows) -> Bool:
-    """(G,) clusters of (G,) ``n_of`` battles that, taken in ``order``, hold ``size`` battles or just more."""
+    """Return (G,) clusters of (G,) ``n_of`` battles that, taken in ``order``, hold ``size`` battles or just more."""
     chosen = np.zeros(len(order), bool)
     chosen[order[: np.searchsorted(np.cumsum(n_of[order]), size) + 1]] = True
     return chosen
@@ -139,7 +139,7 @@ def slice_ratings(
     full: bool = False,
     **running: Unpack[RunOptions],
 ) -> pd.DataFrame:
-    """Held-out accuracy in slices of a column, such as languages, against the *global* human rating (Appendix E).
+    """Give held-out accuracy in slices of a column, such as languages, against the *global* human rating (Appendix E).
 
     A slice in which only some models met has a zero of its own. The rating of each model is moved to the global scale
     by the mean of the slice's other models.
@@ -224,13 +224,13 @@ def slice_ratings(
 
 
 def _positive(folds: Folds) -> Float:
-    """(M,) temperatures that mean agreement with the scores; NaN where the battles do not determine one."""
+    """Return (M,) temperatures that mean agreement with the scores; NaN where the battles do not determine one."""
     usable = (folds.beta_status == Status.CONVERGED) & (folds.beta > 0)
     return np.where(usable, folds.beta, np.nan)
 
 
 def _placed(folds: Folds, whole: Folds) -> Float:
-    """(K, M) held-out log-strengths, the judge's on the scale of the human ones of the ``whole`` data.
+    """Return (K, M) held-out log-strengths, the judge's on the scale of the human ones of the ``whole`` data.
 
     NaN where the part cannot place the model. Soft targets come last.
     """

@@ -1,7 +1,7 @@
 """Split conformal intervals of models that humans have rated, too: the retrospective study, and widths taken apart.
 
-They hold for models with as many battles as the calibration models have. `jaxeval.softelo.noise_matching` is for new
-models with any number of battles.
+They hold for models with as many battles as the calibration models have. `jaxeval.softelo.calibrated_methods` is for
+new models with any number of battles.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class ConformalStudy(Shown):
 
 
 def leave_one_out_intervals(soft_elo: HeldOutRatings, level: Level | None = None) -> pd.DataFrame:
-    """Interval of every model, calibrated on all others (Figure 1c).
+    """Return the interval of every model, calibrated on all others (Figure 1c).
 
     How many of these intervals hold the human rating is arithmetic: ceil(level * M) of M, whatever the judge. That
     number is no evidence, and not in the table. `conformal_study` tests coverage.
@@ -99,7 +99,7 @@ def conformal_study(
     n_calibration: int | None = None,
     seed: int = 0,
 ) -> ConformalStudy:
-    """Coverage and width over random splits of the models into calibration and test (section 5.3, Table 3).
+    """Return the coverage and width over random splits of the models into calibration and test (section 5.3, Table 3).
 
     Args:
         soft_elo: a `SoftElo`, or its ``models`` table. Only models with a residual and a standard error under every
@@ -188,7 +188,7 @@ def _summary(splits: pd.DataFrame, keys: list[str], level: Level, n_calibration:
 
 
 def width_decomposition(soft_elo: HeldOutRatings, level: Level | None = None) -> pd.DataFrame:
-    """Width of the intervals as 2 * quantile * standard error (Figure 17), with all models calibrating.
+    """Return the width of the intervals as 2 * quantile * standard error (Figure 17), with all models calibrating.
 
     Args:
         soft_elo: a `SoftElo`, or its ``models`` table.
@@ -223,7 +223,7 @@ def width_decomposition(soft_elo: HeldOutRatings, level: Level | None = None) ->
 
 
 def _fewest(table: pd.DataFrame) -> int:
-    """Models of the method that has the fewest."""
+    """Return models of the method that has the fewest."""
     return int(table.groupby(grouping(table), sort=False).size().min())
 
 

@@ -54,7 +54,7 @@ def diagnose(
     ridge: float = 0.01,
     cluster: str | None = None,
 ) -> Diagnostics:
-    """All diagnostics that the data allows for one judge, and a sentence for each that it does not.
+    """Return all diagnostics that the data allows for one judge, and a sentence for each that it does not.
 
     Args:
         battles: the judge's battles, with human labels.
@@ -115,7 +115,7 @@ def diagnose(
 
 
 def _headline(tables: Mapping[str, pd.DataFrame], battles: JudgedBattles, cluster: str | None) -> pd.DataFrame:
-    """One row per measure: value, lower, upper, n."""
+    """Return one row per measure: value, lower, upper, n."""
     rows: dict[str, tuple[float, float, float, int]] = {}
     gap = np.abs(battles.score_difference)
     rows["mean |score difference|"] = float(gap.mean()), np.nan, np.nan, len(gap)
@@ -151,7 +151,7 @@ def _headline(tables: Mapping[str, pd.DataFrame], battles: JudgedBattles, cluste
 
 
 def position_bias(battles: JudgedBattles, *, cluster: str | None = None) -> pd.DataFrame:
-    """How often the first answer shown wins, and how often the scores' sign flips with the order (Figure 11a).
+    """Return how often the first answer shown wins, and how often the scores' sign flips with the order (Figure 11a).
 
     The battles must be judged in both orders.
 
@@ -181,7 +181,7 @@ def position_bias(battles: JudgedBattles, *, cluster: str | None = None) -> pd.D
 def single_order_ratings(
     battles: JudgedBattles, ridge: float = 0.01, methods: Sequence[str] = ("hard",)
 ) -> pd.DataFrame:
-    """Held-out ratings from each presentation order alone (Figure 11b).
+    """Return held-out ratings from each presentation order alone (Figure 11b).
 
     The hard label is the sign of the order's scores; its verdict where verdicts of both orders make the hard label.
 
@@ -203,7 +203,7 @@ def single_order_ratings(
 
 
 def _one_order(battles: JudgedBattles, k: int) -> JudgedBattles:
-    """The battles as if the judge had seen the k-th order alone; battles without a score in it are left out."""
+    """Return the battles as if the judge had seen the k-th order alone; battles without a score in it are left out."""
     gap = _orders(battles)[k]
     rows = np.isfinite(gap)
     verdict = None if battles.verdict_orders is None else battles.verdict_orders[:, k]
@@ -217,7 +217,7 @@ def _one_order(battles: JudgedBattles, k: int) -> JudgedBattles:
 def longer_answer_preference(
     battles: JudgedBattles, length_a: str, length_b: str, near_tie: float = NEAR_TIE, *, cluster: str | None = None
 ) -> pd.DataFrame:
-    """How often the judge prefers the longer answer where its scores hardly differ (Figure 12).
+    """Return how often the judge prefers the longer answer where its scores hardly differ (Figure 12).
 
     Args:
         battles: with columns of lengths, in any unit.
@@ -240,7 +240,7 @@ def longer_answer_preference(
 
 
 def length_correlation(battles: JudgedBattles, held_out: HeldOutRatings, length_a: str, length_b: str) -> pd.DataFrame:
-    """Partial correlation of residual and mean answer length, given human Elo (Appendix F.1).
+    """Return the partial correlation of residual and mean answer length, given human Elo (Appendix F.1).
 
     Returns:
         One row per method: ``r`` (partial), ``lower, upper`` (95 %, Fisher's z), ``n_models``.
@@ -271,7 +271,7 @@ def length_correlation(battles: JudgedBattles, held_out: HeldOutRatings, length_
 def family_excess(
     held_out: HeldOutRatings, families: Mapping[Hashable, str], judge_family: Mapping[str, str] | str
 ) -> pd.DataFrame:
-    """Residual of models of the judge's own family minus that of the others (Figure 13b).
+    """Return the residual of models of the judge's own family minus that of the others (Figure 13b).
 
     With several judges the residuals are first taken relative to the median of the *other* judges on the same model.
     The score-level excess of Figure 13a needs scores of single answers, which judged battles do not keep.

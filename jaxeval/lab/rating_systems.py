@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from jaxeval.anchored.judge_panel import runs_of_judges
+from jaxeval.anchored.reliability import runs_of_judges
 from jaxeval.anchored.scores import anchored_scores
 from jaxeval.arrays import Float, Int
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
@@ -41,7 +41,7 @@ class RatingSystems(Shown):
 
 
 def compare_rating_systems(verdicts: AnchoredVerdicts, *, seed: int = 0) -> RatingSystems:
-    """Rates every judge's verdicts under four systems (Table 7).
+    """Rate every judge's verdicts under four systems (Table 7).
 
     A run is a rating period of Glicko-2. The other sequential system sees verdicts in a random order of models, prompts
     and runs, the same for all judges of a reference and for any order of rows; its rating is the logit of the win

@@ -72,7 +72,7 @@ class ReferenceBoard(NamedTuple):
 def rankings(
     battles: Battles, board: ReferenceBoard, settings: ReferenceStudySettings, run: LaneRun
 ) -> tuple[batch.SingleReferences, batch.BudgetSums, batch.SameModelSums]:
-    """All that is computed in batches; the leading axis is B + 1, the full data first."""
+    """Return all that is computed in batches; the leading axis is B + 1, the full data first."""
     cells, m = battles.cells, battles.n_models
     column = settings.item or settings.cluster
     groups = vote_groups(battles, column, settings.strata)(slice(None), battles.compress(slice(None))[1])
@@ -128,7 +128,7 @@ def rankings(
 
 
 def _members(board: ReferenceBoard, sets: Sequence[NDArray[np.intp]]) -> NDArray[np.int32]:
-    """(K, S) places of the references of every set among the single ones.
+    """Return (K, S) places of the references of every set among the single ones.
 
     It is -1 for no reference, and in all of a set of which one reference is not among the single ones.
     """
@@ -142,7 +142,7 @@ def _members(board: ReferenceBoard, sets: Sequence[NDArray[np.intp]]) -> NDArray
 
 
 def _votes(cells: Cells, entries: Entries) -> Votes:
-    """The cells, empty ones after them, and the entries of the draws sorted by cell."""
+    """Return the cells, empty ones after them, and the entries of the draws sorted by cell."""
     order = np.argsort(entries.cell, kind="stable")
     order = order[cells.weight[entries.cell[order]] > 0]
     times = np.ones(len(order)) if entries.times is None else entries.times[order]
@@ -159,7 +159,7 @@ def _votes(cells: Cells, entries: Entries) -> Votes:
 
 
 def _pools(sets: Sequence[NDArray[np.intp]], cells: Cells, size: int, nothing: int) -> Pools:
-    """The votes of ``size`` models, padding ones included, against the references of every set.
+    """Return the votes of ``size`` models, padding ones included, against the references of every set.
 
     Args:
         nothing: number of an empty cell.
@@ -192,7 +192,7 @@ def _pools(sets: Sequence[NDArray[np.intp]], cells: Cells, size: int, nothing: i
 
 
 def battle_counts(cells: Cells, n_models: int) -> Int:
-    """(M, M) battles between two models."""
+    """Return (M, M) battles between two models."""
     count = np.zeros((n_models, n_models), np.int64)
     count[cells.first, cells.second] = np.bincount(cells.pair, cells.count, minlength=len(cells.first))
     return count + count.T
@@ -207,7 +207,7 @@ def _shared_items(
     sets: Sequence[NDArray[np.intp]],
     size: int,
 ) -> SharedItems:
-    """Verdicts by item, reference and model.
+    """Return verdicts by item, reference and model.
 
     Args:
         items: the battles of every item, whose units are ``unit`` (X,).

@@ -226,7 +226,7 @@ def _study(
     own_sets: dict[str, NDArray[np.intp]] | None,
     **options: Unpack[RunOptions],
 ) -> ReferenceStudy:
-    """The study of the references ``chosen``, and of ``own_sets`` or else those of the tiers."""
+    """Return the study of the references ``chosen``, and of ``own_sets`` or else those of the tiers."""
     n_resamples, column = settings.n_resamples, settings.item or settings.cluster
 
     def identity() -> Identity:
@@ -257,7 +257,7 @@ def _study(
 
 
 def _checked_deltas(deltas: Sequence[float]) -> tuple[float, ...]:
-    """The finite ones, ascending."""
+    """Return the finite ones, ascending."""
     margins = np.unique(checked_numbers("deltas", deltas))
     if not (margins > 0).all():
         raise ValueError(f"deltas must be > 0 percentage points, got {named(margins.tolist())}")
@@ -265,7 +265,7 @@ def _checked_deltas(deltas: Sequence[float]) -> tuple[float, ...]:
 
 
 def _checked_budgets(budgets: Sequence[int]) -> tuple[int, ...]:
-    """Ascending."""
+    """Return ascending."""
     votes = np.unique(np.asarray(budgets))
     if len(votes) and not (np.issubdtype(votes.dtype, np.integer) and (votes > 0).all() and (votes < 2**31).all()):
         got = named(votes.tolist())
@@ -316,7 +316,7 @@ def _result(
     )  # fmt: skip
 
     def averaged(values: Any, enough: Bool) -> Float:
-        """(..., T of references, deltas or T of models) means of (..., L, deltas or T)."""
+        """Return (..., T of references, deltas or T of models) means of (..., L, deltas or T)."""
         return np.swapaxes(reference_tables.mean_by_tier(np.swapaxes(values, -1, -2), tier, n_tiers, enough.T), -1, -2)
 
     def counted(enough: Bool) -> Int:
@@ -367,7 +367,7 @@ def _result(
 
 
 def model_numbers(names: Sequence[Hashable], models: pd.Index) -> NDArray[np.intp]:
-    """Numbers of the models named."""
+    """Return numbers of the models named."""
     if isinstance(names, str) or len(names) == 0:
         got = f"the text {names!r}" if isinstance(names, str) else "none"
         raise ValueError(f"references must be a list of one or more models, got {got}")
@@ -385,7 +385,7 @@ def model_numbers(names: Sequence[Hashable], models: pd.Index) -> NDArray[np.int
 
 
 def named_sets(sets: Sets, models: pd.Index) -> dict[str, NDArray[np.intp]]:
-    """Numbers of the models of every set, by its name or those of its models."""
+    """Return numbers of the models of every set, by its name or those of its models."""
     items = sets.items() if isinstance(sets, Mapping) else ((" + ".join(map(str, names)), names) for names in sets)
     found: dict[str, NDArray[np.intp]] = {}
     label_of: dict[frozenset[int], str] = {}
@@ -405,7 +405,7 @@ def named_sets(sets: Sets, models: pd.Index) -> dict[str, NDArray[np.intp]]:
 
 
 def tiers_of(theta: Float, n_tiers: int) -> Int:
-    """(M,) tiers of equal numbers of models by rating, as in `stratified_rank_change`: 1 = top, 0 = unrated."""
+    """Return (M,) tiers of equal numbers of models by rating, as in `stratified_rank_change`: 1 = top, 0 = unrated."""
     rank = pd.Series(-theta).rank().to_numpy()
     size, more = divmod(int((~np.isnan(rank)).sum()), n_tiers)
     better = np.arange(1, n_tiers)
@@ -414,7 +414,7 @@ def tiers_of(theta: Float, n_tiers: int) -> Int:
 
 
 def default_sets(chosen: NDArray[np.intp], tier: Int, n_battles: Int) -> dict[str, NDArray[np.intp]]:
-    """The combinations of tiers of Table 6 of Xu et al. (see `reference_study`).
+    """Return the combinations of tiers of Table 6 of Xu et al. (see `reference_study`).
 
     Of each tier, the one of the ``chosen`` references that has most battles.
     """

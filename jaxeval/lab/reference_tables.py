@@ -34,7 +34,7 @@ _MOST_SHORT = 0.1  # a budget is compared if at most this share of the models ha
 
 
 def study_table(rows: Mapping[str, Any], inner: Mapping[str, Any], level: float, **columns: Any) -> pd.DataFrame:
-    """A row per combination of the labels ``rows``, which vary slowest, and ``inner``.
+    """Return a row per combination of the labels ``rows``, which vary slowest, and ``inner``.
 
     Args:
         rows: lists of one length N.
@@ -59,7 +59,7 @@ def study_table(rows: Mapping[str, Any], inner: Mapping[str, Any], level: float,
 
 
 def mean_by_tier(values: Float, tier: Int, n_tiers: int, enough: Bool | None = None) -> Float:
-    """(..., T) means of ``values`` (..., L) over the references of every tier; those without a value are left out.
+    """Give (..., T) means of ``values`` (..., L) over the references of every tier; those without a value are left out.
 
     Args:
         enough: (..., L) references whose values rest on enough pairs to be averaged, which broadcasts to ``values``; by
@@ -73,14 +73,14 @@ def mean_by_tier(values: Float, tier: Int, n_tiers: int, enough: Bool | None = N
 
 
 def count_by_tier(enough: Bool, tier: Int, n_tiers: int) -> Int:
-    """(..., T) how many references `mean_by_tier` averages."""
+    """Return (..., T) how many references `mean_by_tier` averages."""
     return np.asarray(enough.astype(np.int64) @ (tier[:, None] == np.arange(1, n_tiers + 1)))
 
 
 def budget_table(
     battles: Battles, board: ReferenceBoard, tier: Any, sums: batch.BudgetSums, settings: ReferenceStudySettings
 ) -> tuple[pd.DataFrame, Float]:
-    """The table of references and sets under every budget, and the mean tau (B + 1, S, budgets, D)."""
+    """Return the table of references and sets under every budget, and the mean tau (B + 1, S, budgets, D)."""
     sets = board.sets if settings.budgets else {}
     margins = settings.margins
     # From (B + 1, D, budgets, S).
@@ -118,7 +118,7 @@ def budget_table(
 def same_models_table(
     battles: Battles, board: ReferenceBoard, sums: batch.SameModelSums, settings: ReferenceStudySettings
 ) -> pd.DataFrame:
-    """Sets of references compared with their members alone, under the same budget and on the same models."""
+    """Return sets of references compared with their members alone, under the same budget and on the same models."""
     # From (B + 1, budgets, S).
     sums = jax.tree.map(lambda x: np.swapaxes(x, 1, 2), sums)
     times = np.where(np.asarray(sums.defined) > 0, sums.defined, np.nan)
@@ -146,7 +146,7 @@ def _votes_of_sets(
     reduce: Callable[..., Int],
     settings: ReferenceStudySettings,
 ) -> Int:
-    """(S, M) votes of every model that a budget counts: ``reduce`` over the members of its votes against each one.
+    """Give (S, M) votes of every model that a budget counts: ``reduce`` over the members of its votes against each one.
 
     The members themselves have 0.
     """
@@ -158,7 +158,7 @@ def _votes_of_sets(
 
 
 def _ranked_and_short(votes: Int, board: ReferenceBoard, settings: ReferenceStudySettings) -> tuple[Bool, Bool]:
-    """(S, M) models ranked, and (S, budgets, M) those of them with fewer ``votes`` (S, M) than a budget."""
+    """Return (S, M) models ranked, and (S, budgets, M) those of them with fewer ``votes`` (S, M) than a budget."""
     ranked = (votes > 0) & ~np.isnan(board.theta[0])
     return ranked, ranked[:, None] & (votes[:, None] < np.array(settings.budgets, int)[:, None])
 
@@ -173,14 +173,14 @@ def relative_changes(single: batch.SingleReferences) -> Float:
 
 
 def overall_change(single: batch.SingleReferences) -> Float:
-    """(B + 1, L) mean rank change of all models."""
+    """Return (B + 1, L) mean rank change of all models."""
     change, models = np.nan_to_num(single.rank_change), np.asarray(single.tier_models)
     with np.errstate(invalid="ignore"):
         return np.asarray((change * models).sum(2) / models.sum(2))
 
 
 def tier_advice(change: Float, table: pd.DataFrame, settings: ReferenceStudySettings) -> Iterator[str]:
-    """Which tier of references serves which tier of models.
+    """Yield which tier of references serves which tier of models.
 
     Args:
         change: (B + 1, T of references, T of models) relative rank changes: references rank different numbers of
@@ -211,7 +211,7 @@ def tier_advice(change: Float, table: pd.DataFrame, settings: ReferenceStudySett
 
 
 def single_advice(tau: Float, table: pd.DataFrame, n_rated: int, settings: ReferenceStudySettings) -> Iterator[str]:
-    """The single reference that agrees best under a budget: with all votes, the one with most of them would win.
+    """Yield the single reference that agrees best under a budget: with all votes, the one with most of them would win.
 
     It compares references against which nearly all models have as many votes as the budget. The budget is the largest
     under which half of the references can be compared, or else as many of them as under any budget.
@@ -284,7 +284,7 @@ def set_advice(table: pd.DataFrame, board: ReferenceBoard, settings: ReferenceSt
 
 
 def weak_points(table: pd.DataFrame, settings: ReferenceStudySettings) -> Iterator[str]:
-    """Too few pairs, votes or resamples, and models left out; ``table`` has a row per reference."""
+    """Yield too few pairs, votes or resamples, and models left out; ``table`` has a row per reference."""
     few = table.loc[table["n_pairs"] < settings.few_pairs, "reference"]
     if len(few):
         yield (

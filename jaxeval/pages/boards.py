@@ -37,7 +37,7 @@ class Models:
         self.shown = [shown_name(name) for name in names]
 
     def alike(self, competitor: Noun) -> list[str]:
-        """A sentence on names that differ only by space around them."""
+        """Return a sentence on names that differ only by space around them."""
         trimmed: dict[str, list[str]] = {}
         for name, shown in zip(self.number, self.shown, strict=True):
             trimmed.setdefault(name.strip(), []).append(shown)
@@ -49,12 +49,12 @@ class Models:
 
 
 def shown_name(name: str) -> str:
-    """A name on one line, in quotes if it is empty, or begins or ends with a space, which nobody would see."""
+    """Return a name on one line, in quotes if it is empty, or begins or ends with a space, which nobody would see."""
     return visible_line(name) if name and name == name.strip() else f'"{visible_line(name)}"'
 
 
 def boards_of(given: Sequence[Given], models: Models, columns: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The boards of all categories, with ids for permalinks."""
+    """Return the boards of all categories, with ids for permalinks."""
     boards, taken = [], set[str]()
     titles = Counter(board_title(name, own) for own in given for name in categories(own))
     most = most_rows(given)
@@ -100,7 +100,7 @@ def boards_of(given: Sequence[Given], models: Models, columns: Sequence[Mapping[
 
 
 def most_rows(given: Sequence[Given]) -> int:
-    """Rows of each board that a page holds."""
+    """Return rows of each board that a page holds."""
     n_boards = sum(len(categories(own)) for own in given)
     return min(MOST_ROWS, max(MOST_ROWS_IN_ALL // max(n_boards, 1), _FEWEST_ROWS))
 
@@ -110,12 +110,12 @@ def _first_rows(table: pd.DataFrame, most: int) -> pd.DataFrame:
 
 
 def categories(own: Given) -> list[Any]:
-    """Names of its categories; only None for one board of all votes."""
+    """Return names of its categories; only None for one board of all votes."""
     return list(own.table["category"].unique()) if "category" in own.table else [None]
 
 
 def board_title(name: Any, own: Given) -> str:
-    """The name of a category; a name that is no text comes with its column, as "1" alone says nothing."""
+    """Return the name of a category; a name that is no text comes with its column, as "1" alone says nothing."""
     if name is None:
         return own.title or "All votes"
     return str(name) if isinstance(name, str) else slice_title(name, own.by)
@@ -145,7 +145,7 @@ def columns_of(given: Sequence[Given]) -> list[dict[str, Any]]:
 
 
 def about_models(given: Sequence[Given], models: Models, columns: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Each model with its name and its metadata."""
+    """Return each model with its name and its metadata."""
     known: list[dict[str, Any]] = [{"name": name, "about": {}} for name in models.shown]
     of_models = [column for column in columns if column["of"] == "model"]
     for own in given:
@@ -160,7 +160,7 @@ def about_models(given: Sequence[Given], models: Models, columns: Sequence[Mappi
 
 
 def is_address(value: Any) -> bool:
-    """Whether text is a web address, which a reader may follow; other schemes may run code."""
+    """Return whether text is a web address, which a reader may follow; other schemes may run code."""
     return isinstance(value, str) and _ADDRESS.fullmatch(value) is not None
 
 
@@ -207,7 +207,7 @@ def _value(value: Any, kind: str) -> Any:
 
 
 def _by_slice(own: Given, names: Iterable[Any]) -> dict[Any, list[str]]:
-    """Warnings of each category, without its name; `general_warnings` has those of no category."""
+    """Return warnings of each category, without its name; `general_warnings` has those of no category."""
     names = list(names)
     warnings = list(own.table.attrs.get("warnings", ()))
     if names == [None]:
@@ -221,7 +221,7 @@ def _by_slice(own: Given, names: Iterable[Any]) -> dict[Any, list[str]]:
 
 
 def general_warnings(given: Sequence[Given]) -> list[str]:
-    """Warnings that belong to no single category."""
+    """Return warnings that belong to no single category."""
     messages = []
     for own in given:
         if "category" in own.table:
@@ -232,7 +232,7 @@ def general_warnings(given: Sequence[Given]) -> list[str]:
 
 
 def _slice_of(sentence: str, own: Given, names: Sequence[Any]) -> Any:
-    """The category that a sentence begins with, or None; the longest, as one name may begin with another."""
+    """Return the category that a sentence begins with, or None; the longest, as one name may begin with another."""
     fits = [name for name in names if sentence.startswith(f"{slice_title(name, own.by)}: ")]
     return max(fits, key=lambda name: len(str(name)), default=None)
 

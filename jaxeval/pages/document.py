@@ -42,7 +42,7 @@ _IN_MARKUP = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 
 
 def document(template: str, data: Mapping[str, Any], **shown: Any) -> str:
-    """The page of a template in ``templates``.
+    """Return the page of a template in ``templates``.
 
     Args:
         template: its name; it extends ``base.html.jinja``.
@@ -69,7 +69,7 @@ def write_document(html: str, path: str | Path) -> None:
 
 
 def policy(script: str, style: str) -> str:
-    """The content-security policy: only this script and this style may run, and no request is allowed."""
+    """Return the content-security policy: only this script and this style may run, and no request is allowed."""
     rules = [
         "default-src 'none'",
         f"script-src {_hash(script)}",
@@ -82,7 +82,7 @@ def policy(script: str, style: str) -> str:
 
 
 def json_in_html(data: Mapping[str, Any]) -> str:
-    """``data`` as ASCII JSON without characters of markup, whatever names it holds."""
+    """Return ``data`` as ASCII JSON without characters of markup, whatever names it holds."""
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     for sign, escape in _IN_MARKUP.items():
         text = text.replace(sign, escape)
@@ -91,13 +91,13 @@ def json_in_html(data: Mapping[str, Any]) -> str:
 
 @cache
 def script_text() -> str:
-    """All scripts within one function, so that they declare no global name."""
+    """Return all scripts within one function, so that they declare no global name."""
     return f'(() => {{\n"use strict";\n{_joined(SCRIPTS)}}})();\n'
 
 
 @cache
 def style_text() -> str:
-    """All styles."""
+    """Return all styles."""
     return _joined(STYLES)
 
 
@@ -112,7 +112,7 @@ def _hash(text: str) -> str:
 
 @cache
 def _environment() -> Any:
-    """The templates. They escape all values but our own script, style and JSON, which they mark as safe."""
+    """Return the templates. They escape all values but our own script, style and JSON, which they mark as safe."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     found = Environment(
@@ -131,7 +131,7 @@ def _rating(value: float | None) -> str:
 
 
 def _interval(row: Mapping[str, Any]) -> str:
-    """The ends of an interval as distances from the rating."""
+    """Return the ends of an interval as distances from the rating."""
     if "rating" not in row or "lower" not in row:
         return ""
     upper, lower = (float(row[end]) - row["rating"] for end in ("upper", "lower"))
@@ -143,7 +143,7 @@ def _count(value: float) -> str:
 
 
 def number_of(value: Any) -> float | int | str | None:
-    """A number for JSON, rounded to a millionth: "inf" and "-inf" for infinite ones, None for missing ones."""
+    """Return a number for JSON, rounded to a millionth: "inf" and "-inf" for infinite ones, None for missing ones."""
     if value is None or pd.isna(value):
         return None
     if isinstance(value, int | np.integer):
@@ -155,7 +155,7 @@ def number_of(value: Any) -> float | int | str | None:
 
 
 def free_id(title: str, taken: set[str]) -> str:
-    """A short id of letters and digits that is not ``taken``; it is added to those."""
+    """Return a short id of letters and digits that is not ``taken``; it is added to those."""
     stem = re.sub(r"[\W_]+", "-", title.casefold()).strip("-")[:40] or "part"
     name, k = stem, 2
     while name in taken:

@@ -20,7 +20,7 @@ COLUMNS = ("date", "board", "scale", "model_name", "rating", "rank", "vote_count
 
 
 def history_rows(table: pd.DataFrame, day: date) -> pd.DataFrame:
-    """A leaderboard as rows of a history."""
+    """Return a leaderboard as rows of a history."""
     board = table["category"].astype(str) if "category" in table else pd.Series("", table.index)
     return pd.DataFrame({
         "date": day.isoformat(),
@@ -34,7 +34,7 @@ def history_rows(table: pd.DataFrame, day: date) -> pd.DataFrame:
 
 
 def with_board(history: pd.DataFrame | None, table: pd.DataFrame, day: date) -> pd.DataFrame:
-    """The history with the leaderboard of a day, which replaces an earlier one of the same day."""
+    """Return the history with the leaderboard of a day, which replaces an earlier one of the same day."""
     new = history_rows(table, day)
     if history is None or history.empty:
         return new
@@ -43,7 +43,7 @@ def with_board(history: pd.DataFrame | None, table: pd.DataFrame, day: date) -> 
 
 
 def read_history(path: str | Path) -> pd.DataFrame:
-    """A history that `write_history` wrote.
+    """Return a history that `write_history` wrote.
 
     Raises:
         DataError: the file holds no history.
@@ -58,7 +58,7 @@ def read_history(path: str | Path) -> pd.DataFrame:
 
 
 def checked_history(history: pd.DataFrame, name: str = "history=") -> pd.DataFrame:
-    """``history`` checked, with days as 2026-09-13; errors call it ``name``.
+    """Return ``history`` checked, with days as 2026-09-13; errors call it ``name``.
 
     Raises:
         DataError: a column is missing, or a date cannot be read.
@@ -145,5 +145,5 @@ def add_earlier(boards: Iterable[dict[str, Any]], rows: pd.DataFrame, number: Ma
 
 
 def earlier_rows(given: Sequence[Given]) -> pd.DataFrame:
-    """An earlier leaderboard as rows of a history."""
+    """Return an earlier leaderboard as rows of a history."""
     return pd.concat([history_rows(own.table, date.min) for own in given], ignore_index=True)

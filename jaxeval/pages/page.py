@@ -104,14 +104,14 @@ def page(
 
 
 def page_html(data: dict[str, Any]) -> str:
-    """The HTML of a page's data."""
+    """Return the HTML of a page's data."""
     return document("results.html.jinja", {**data, "digest": json_digest(data)})
 
 
 def page_data(
     given: Sequence[Given], others: Sequence[tuple[str | None, Any]], title: str | None, made: date, battles: Any = None
 ) -> dict[str, Any]:
-    """All that the page shows, in types that JSON has."""
+    """Return all that the page shows, in types that JSON has."""
     models, columns = Models(given), columns_of(given)
     boards, results = boards_of(given, models, columns), sections_of(others)
     if battles is not None and boards:
@@ -157,7 +157,7 @@ def _n_models(given: Sequence[Given]) -> int:
 
 
 def _settings_of(result: Any) -> Mapping[str, Any]:
-    """The settings of a result, where it has some."""
+    """Return the settings of a result, where it has some."""
     found: Any = result.attrs.get("settings") if isinstance(result, pd.DataFrame) else getattr(result, "settings", None)
     return asdict(found) if is_dataclass(found) and not isinstance(found, type) else dict(found or {})
 
@@ -175,7 +175,7 @@ def _facts(boards: Sequence[Mapping[str, Any]], n_models: int, settings: Mapping
 
 
 def _about(given: Sequence[Given]) -> list[str]:
-    """What made the results, in sentences, each of them once."""
+    """Return what made the results, in sentences, each of them once."""
     lines = []
     for own in given:
         if own.settings:

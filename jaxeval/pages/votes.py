@@ -64,7 +64,7 @@ def add_votes(
 
 
 def law_of(settings: Mapping[str, Any]) -> dict[str, Any] | None:
-    """How ratings become expected points; None for tie models, whose settings do not say it."""
+    """Return how ratings become expected points; None for tie models, whose settings do not say it."""
     if settings.get("ties", "half") != "half" or "link" not in settings:
         return None
     link = Link.PROBIT if settings["link"] == "probit" else Link.LOGIT
@@ -72,7 +72,7 @@ def law_of(settings: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _groups(own: Given, battles: Battles) -> Iterable[tuple[Any, Cells, pd.Index, pd.DataFrame]]:
-    """Each category in the order of the table: its name, its battles, their models, and its rows."""
+    """Return each category in the order of the table: its name, its battles, their models, and its rows."""
     if "category" not in own.table:
         models, cells = battles.cells.localise(battles.models)
         yield None, cells, models, own.table
@@ -138,7 +138,7 @@ def _differs(value: Any, usual: Any) -> bool:
 
 
 def _gauge(settings: Mapping[str, Any], models: pd.Index, number: Mapping[str, int]) -> dict[str, Any]:
-    """What fixes the level of the ratings, from the sentence in the settings."""
+    """Return what fixes the level of the ratings, from the sentence in the settings."""
     said = str(settings.get("gauge", ""))
     name, equals, rating = said.rpartition(" = ")
     if equals and name in set(models.astype(str)):
@@ -176,7 +176,7 @@ class PairCounts(NamedTuple):
 
 
 def pair_data(cells: Cells, models: Sequence[int], shown: Sequence[int] | None = None) -> dict[str, Any]:
-    """The battles between M models in the form that a page's heat maps and refits need.
+    """Return the battles between M models in the form that a page's heat maps and refits need.
 
     Args:
         cells: the battles.
@@ -200,12 +200,12 @@ def pair_data(cells: Cells, models: Sequence[int], shown: Sequence[int] | None =
 
 
 def has_outcomes(cells: Cells) -> bool:
-    """Whether all battles are wins, ties and losses."""
+    """Return whether all battles are wins, ties and losses."""
     return bool(np.isin(cells.target, _OUTCOMES).all())
 
 
 def _columns(cells: Cells) -> tuple[str, list[Float], list[Float]]:
-    """The kind of battles, columns of whole numbers, and others."""
+    """Return the kind of battles, columns of whole numbers, and others."""
     if not has_outcomes(cells):
         return "soft", [cells.battles], [*cells.pair_sums()]
     pairs = counts_by_pair(cells)
@@ -215,7 +215,7 @@ def _columns(cells: Cells) -> tuple[str, list[Float], list[Float]]:
 
 
 def counts_by_pair(cells: Cells) -> PairCounts:
-    """Battles of wins, ties and losses, by pair."""
+    """Return battles of wins, ties and losses, by pair."""
     n_pairs = len(cells.first)
     outcome = 2 - (2 * cells.target).astype(np.int64)  # in the order of _OUTCOMES
 
@@ -234,7 +234,7 @@ def packed(
     first: NDArray[np.integer[Any]], second: NDArray[np.integer[Any]], whole: Sequence[Float], real: Sequence[Float],
     n_models: int,
 ) -> str:  # fmt: skip
-    """Columns of P pairs as base64 of gzip.
+    """Return columns of P pairs as base64 of gzip.
 
     The bytes begin with whole numbers, seven bits to a byte, the lowest bits first; all but a number's last byte have
     128 added. These numbers are P; the difference of each pair (first * M + second) from the pair before; and each
@@ -252,7 +252,7 @@ def packed(
 
 
 def _sevens(numbers: NDArray[np.uint64]) -> bytes:
-    """Each number as bytes of seven bits."""
+    """Return each number as bytes of seven bits."""
     digits = numbers[:, None] >> np.arange(0, 64, 7, dtype=np.uint64)
     low = (digits & np.uint64(127)).astype(np.uint8)
     low[digits > 127] |= 128

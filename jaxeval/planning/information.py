@@ -65,7 +65,7 @@ class Information(NamedTuple):
         return ~np.isfinite(self.strengths)
 
     def covariance(self) -> Float:
-        """(M, M) C, of the battles and the prior: inverse information."""
+        """Return (M, M) C, of the battles and the prior: inverse information."""
         return pseudo_inverse(self.battles + self.prior)
 
     def with_battles(self, times: Float, weight: Float | float = 1.0) -> Information:
@@ -74,7 +74,7 @@ class Information(NamedTuple):
         return self._replace(battles=self.battles + more, scores=self.scores + squares)
 
     def variances(self, models: Int) -> tuple[Bool, Float]:
-        """(M,) models that the battles compare with most of ``models``, and the covariance of their strengths."""
+        """Give (M,) models that the battles compare with most of ``models``, and the covariance of their strengths."""
         edges = np.abs(self.battles) > _NOTHING * max(np.abs(self.battles).max(), 1e-300)
         _, group = scipy.sparse.csgraph.connected_components(scipy.sparse.csr_array(edges), directed=False)
         inside = group == np.bincount(group[models]).argmax()
@@ -83,7 +83,7 @@ class Information(NamedTuple):
 
 
 def pseudo_inverse(matrix: Float) -> Float:
-    """(M, M) inverse of a symmetric matrix among vectors of sum 0, whatever it does to a common shift."""
+    """Return (M, M) inverse of a symmetric matrix among vectors of sum 0, whatever it does to a common shift."""
     m = len(matrix)
     if m == 1:
         return np.zeros((1, 1))
@@ -93,12 +93,12 @@ def pseudo_inverse(matrix: Float) -> Float:
 
 
 def laplacian(table: Float) -> Float:
-    """(M, M) sum of x_ij (e_i - e_j)(e_i - e_j)' over the pairs of a symmetric table."""
+    """Return (M, M) sum of x_ij (e_i - e_j)(e_i - e_j)' over the pairs of a symmetric table."""
     return np.asarray(np.diag(table.sum(1)) - table)
 
 
 def information_of(fit: BradleyTerryFit, newcomer: Any = None) -> Information:
-    """What the battles of a fit tell; a ``newcomer`` that the fit does not have is added to its models.
+    """Return what the battles of a fit tell; a ``newcomer`` that the fit does not have is added to its models.
 
     With covariates, battles to come are taken to have equal ones on both sides.
 
@@ -219,7 +219,7 @@ def _spread(theta: Float) -> float:
 
 
 def _worth(theta: Float, link: Link) -> Float:
-    """(M, M) expected information of one battle of each pair."""
+    """Return (M, M) expected information of one battle of each pair."""
     z = theta[:, None] - theta
     p = evaluate_compiled(links.probability, link, z)
     worth: Float = evaluate_compiled(links.information, link, p, z)
@@ -239,13 +239,13 @@ def _dispersion(fit: BradleyTerryFit, n_battles: int) -> float:
 
 
 def expected_gains(covariance: Float, goal: Float, worth: Float, times: float = 1.0) -> Float:
-    """(M, M) what ``times`` more battles of each pair take off the trace of ``goal`` C, W and C being (M, M)."""
+    """Return (M, M) what ``times`` more battles of each pair take off the trace of ``goal`` C, W and C being (M, M)."""
     sandwich = covariance @ goal @ covariance
     return _gains(covariance, sandwich, worth * times, *np.empty((2, *worth.shape)))
 
 
 def _gains(covariance: Float, sandwich: Float, worth: Float, gain: Float, of_pair: Float) -> Float:
-    """The gains, written into ``gain``; ``of_pair`` is overwritten, too."""
+    """Return the gains, written into ``gain``; ``of_pair`` is overwritten, too."""
     for table, found in ((sandwich, gain), (covariance, of_pair)):
         own = table.diagonal()
         np.multiply(table, -2, out=found)
@@ -258,7 +258,7 @@ def _gains(covariance: Float, sandwich: Float, worth: Float, gain: Float, of_pai
 
 
 def planned_battles(covariance: Float, goal: Float, worth: Float, allowed: Bool, k: int) -> list[tuple[int, int, int]]:
-    """``k`` battles, each the one that tells most after those before it: pairs, and how many of each, in turn.
+    """Return ``k`` battles, each the one that tells most after those before it: pairs, and how many of each, in turn.
 
     Every step takes the best pair out of the ``allowed`` (M, M), and C is brought up to date by a matrix of rank one.
     More than 256 battles are planned in 256 steps, each of several battles of one pair.
@@ -346,22 +346,22 @@ class Goal(NamedTuple):
         return factor * np.sqrt(np.maximum(variance, 0)), factor * np.sqrt(np.maximum(of_pairs[self.differences], 0))
 
     def width(self, known: Information, level: float) -> float:
-        """Mean width of the intervals of the ratings, Elo; infinite if one of them has no rating."""
+        """Return the mean width of the intervals of the ratings, Elo; infinite if one of them has no rating."""
         return 2 * normal_quantile(level) * root_mean_square(self.errors(known)[0])
 
     def told_apart(self, known: Information, level: float, power: float) -> float:
-        """The difference (Elo) of an average pair at which its interval leaves 0 out with that power."""
+        """Return the difference (Elo) of an average pair at which its interval leaves 0 out with that power."""
         z = normal_quantile(level) + float(scipy.special.ndtri(power))
         return z * root_mean_square(self.errors(known)[1])
 
 
 def root_mean_square(errors: Float) -> float:
-    """The root of the mean variance; infinite if one error is, or if there is none."""
+    """Return the root of the mean variance; infinite if one error is, or if there is none."""
     return float(np.sqrt((errors**2).mean())) if len(errors) else np.inf
 
 
 def goal_of(known: Information, aim: Aim) -> Goal:
-    """The goal on a board.
+    """Return the goal on a board.
 
     Raises:
         ValueError: a model is not on the board, or there are fewer than ``top`` with a rating.

@@ -120,7 +120,7 @@ class NextBattles(Result):
         return bool(width["planned"] > _LITTLE * width["at random"])
 
     def each(self) -> pd.DataFrame:
-        """A row per battle, ``model_a, model_b, propensity, weight``, in random order with random sides."""
+        """Return a row per battle, ``model_a, model_b, propensity, weight``, in random order with random sides."""
         rng = np.random.default_rng([self.settings["seed"], 1])
         table = self.battles.loc[self.battles.index.repeat(self.battles["n_battles"])]
         table = table.iloc[rng.permutation(len(table))][["model_a", "model_b", "propensity", "weight"]]
@@ -148,7 +148,7 @@ def next_battles(
     level: float = 0.95,
     seed: int = 0,
 ) -> NextBattles:
-    """The ``k`` battles that are worth most, with the chance that each had to be chosen.
+    """Return the ``k`` battles that are worth most, with the chance that each had to be chosen.
 
     One more battle of i and j is expected to take w (S_ii + S_jj - 2 S_ij) / (1 + w (C_ii + C_jj - 2 C_ij)) off the
     mean variance of the ratings aimed at, where C is the inverse information of the battles so far, S = C W C, W the
@@ -248,7 +248,7 @@ def next_battles(
 
 
 def checked_share(random: Any) -> float:
-    """``random`` as a share.
+    """Return ``random`` as a share.
 
     Raises:
         ValueError: it is less than 0 or more than 1.
@@ -260,7 +260,7 @@ def checked_share(random: Any) -> float:
 
 
 def information(fit: BradleyTerryFit | pd.Series | int, aim: Aim) -> tuple[Information, Goal]:
-    """What is known of a board, by a fit or without votes, and the goal on it."""
+    """Return what is known of a board, by a fit or without votes, and the goal on it."""
     _ = aim.name  # what it refuses, the board need not be looked at for
     if isinstance(fit, pd.Series | int | np.integer):
         known = information_without_votes(fit)
@@ -270,7 +270,7 @@ def information(fit: BradleyTerryFit | pd.Series | int, aim: Aim) -> tuple[Infor
 
 
 def choose(known: Information, goal: Goal, k: int, random: float, rng: np.random.Generator | None = None) -> Chosen:
-    """``k`` battles; without ``rng`` none is drawn at random, and only ``expected`` has all of them.
+    """Return ``k`` battles; without ``rng`` none is drawn at random, and only ``expected`` has all of them.
 
     A share of random battles that is no whole number is rounded up or down by chance.
     """
@@ -294,7 +294,7 @@ def choose(known: Information, goal: Goal, k: int, random: float, rng: np.random
 
 
 def at_random(pairs: Bool, n: int, rng: np.random.Generator) -> Int:
-    """(M, M) ``n`` battles out of ``pairs``; all models, or all opponents of a newcomer, are drawn equally often.
+    """Give (M, M) ``n`` battles out of ``pairs``; all models, or all opponents of a newcomer, are drawn equally often.
 
     Every pair has the same expected number. Pairs of all models come in the rounds of a tournament, in each of which
     every model meets one other, and the models are numbered at random.
@@ -311,7 +311,7 @@ def at_random(pairs: Bool, n: int, rng: np.random.Generator) -> Int:
 
 
 def _rounds(models: Int, n: int) -> tuple[Int, Int]:
-    """The first ``n`` pairs of a tournament (the circle method)."""
+    """Return the first ``n`` pairs of a tournament (the circle method)."""
     m = len(models)
     even = m + m % 2  # an odd one is free
     turn = np.arange(-(-n // (m // 2)))[:, None]
@@ -322,12 +322,12 @@ def _rounds(models: Int, n: int) -> tuple[Int, Int]:
 
 
 def symmetric(table: Any) -> Float:
-    """(M, M) with the entries above the diagonal also below it."""
+    """Return (M, M) with the entries above the diagonal also below it."""
     return np.asarray(table + table.T, np.float64)
 
 
 def battles_for(known: Information, goal: Goal, random: float, good: Callable[[Information], bool]) -> int | None:
-    """The fewest battles after which the information is ``good``: 0 if it is good now, None above ten million.
+    """Return the fewest battles after which the information is ``good``: 0 if it is good now, None above ten million.
 
     Pairs are chosen for a number of battles, and the number is found for their shares, by turns.
     """
@@ -358,7 +358,7 @@ def _good_after(good: Callable[[Information], bool], known: Information, each: F
 
 
 def fewest(good: Callable[[int], bool], guess: int) -> int | None:
-    """The least number, to 1 in 500, that is ``good``, as all greater ones are; None above ten million."""
+    """Return the least number, to 1 in 500, that is ``good``, as all greater ones are; None above ten million."""
     low, high = 0, guess
     while not good(high):
         low, high = high, 2 * high
@@ -376,7 +376,7 @@ def fewest(good: Callable[[int], bool], guess: int) -> int | None:
 
 
 def _states(known: Information, goal: Goal, chosen: Chosen) -> dict[str, Information]:
-    """What is known now, and will be."""
+    """Return what is known now, and will be."""
     k, n_pairs = chosen.expected.sum(), goal.pairs.sum()
     expected = symmetric(chosen.expected)
     uniform = symmetric(k / n_pairs * goal.pairs)
@@ -410,7 +410,7 @@ def _table(known: Information, goal: Goal, chosen: Chosen, gains: Float) -> pd.D
 def _by_model(
     known: Information, goal: Goal, chosen: Chosen, errors: Mapping[str, Float], level: float
 ) -> pd.DataFrame:
-    """The models whose ratings are aimed at; those of a pair share their difference."""
+    """Return the models whose ratings are aimed at; those of a pair share their difference."""
     times = symmetric(chosen.planned + chosen.drawn).sum(1)[goal.models].astype(np.int64)
     table = pd.DataFrame({"model": known.models[goal.models], "n_battles": times})
     for name, error in errors.items():

@@ -80,7 +80,7 @@ def plot_accuracy(
 def plot_differences(
     comparison: DifferenceTables, estimators: tuple[str, ...] = FIVE, label: str = "all", **labels: Unpack[Labels]
 ) -> Figure:
-    """Bootstrap medians and intervals of the differences of every pair of models, one panel per judge."""
+    """Draw bootstrap medians and intervals of the differences of every pair of models, one panel per judge."""
     _check_estimators("plot_differences", estimators)
     table = of_slice(comparison.table, label)
     xlabel = f"difference in accuracy, {100 * comparison.accuracy.settings.level:g}% bootstrap interval"
@@ -100,7 +100,7 @@ def _check_estimators(function: str, estimators: tuple[str, ...]) -> None:
 def _intervals(
     table: pd.DataFrame, models: list[str], estimators: tuple[str, ...], xlabel: str, inches: tuple[float, float]
 ) -> Figure:
-    """Medians and intervals of what the columns ``models`` name, one panel per judge.
+    """Draw medians and intervals of what the columns ``models`` name, one panel per judge.
 
     ``inches`` are the width of the names, and of a panel.
     """
@@ -130,7 +130,7 @@ def _intervals(
 
 @figure_of("Rates of the judges", _ACCURACY)
 def plot_rates(accuracy: AccuracyTables, label: str = "all", **labels: Unpack[Labels]) -> Figure:
-    """Specificity, sensitivity and J of every judge on every model, with their intervals."""
+    """Draw specificity, sensitivity and J of every judge on every model, with their intervals."""
     table = of_slice(accuracy.rates, label).dropna(subset=["j"])
     models = list(dict.fromkeys(table["model"]))[:_MOST]
     judges = list(dict.fromkeys(table["judge"]))
@@ -166,7 +166,7 @@ def plot_interval_length(
     most: int = 1000,
     **labels: Unpack[Labels],
 ) -> Figure:
-    """Length of the Rogan-Gladen interval against the number of calibration labels.
+    """Draw the length of the Rogan-Gladen interval against the number of calibration labels.
 
     Labels are split in halves between the classes (dashed), or by Algorithm 1. The figure follows Figure 3 of
     arXiv:2511.21140.
@@ -210,7 +210,7 @@ def plot_regimes(theta: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.9), **labels:
 def plot_study(
     study: pd.DataFrame, x: str, y: str, by: str, level: float | None = None, **labels: Unpack[Labels]
 ) -> Figure:
-    """One column of a simulated study against another, with a line for each value of ``by``."""
+    """Draw one column of a simulated study against another, with a line for each value of ``by``."""
     if missing := [name for name in (x, y, by) if name not in study]:
         raise ValueError(f"plot_study finds no column {missing[0]!r}{did_you_mean(missing[0], study.columns)}")
     figure, axis = one_axis(5.4, 3.6)
@@ -237,7 +237,7 @@ def _left_out(figure: Figure, n: int, what: str) -> None:
 
 @figure_of("Judges and people", Takes("a JudgeAgreement, as judge_agreement() returns it", kinds=(JudgeAgreement,)))
 def plot_judge_agreement(found: JudgeAgreement, **labels: Unpack[Labels]) -> Figure:
-    """Agreement on decided battles, agreement by the gap of people's ratings, and biases, with their intervals.
+    """Draw agreement on decided battles, agreement by the gap of people's ratings, and biases, with their intervals.
 
     The band shows how far people agree with each other; it is drawn where battles have labels of two people.
 

@@ -123,7 +123,7 @@ def plot_anchor_swap(scores: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
 
 
 def _comparable(board: pd.DataFrame) -> pd.DataFrame:
-    """Centred ratings of models under references, NaN where there is none, of the largest connected set."""
+    """Return centred ratings of models under references, NaN where there is none, of the largest connected set."""
     means = {model: _shared_mean(rows.to_numpy()) for model, rows in board.groupby(level="model", observed=True)}
     table = pd.DataFrame.from_dict(means, orient="index", columns=board.columns).dropna(thresh=2)
     if len(table) == 0:
@@ -160,7 +160,7 @@ def _shared_mean(ratings: Float) -> Float:
 
 @figure_of("Reliability of the judges", Takes("a JudgeScreen, as screen_judges() returns it", kinds=(JudgeScreen,)))
 def plot_screen(screen: JudgeScreen, **labels: Unpack[Labels]) -> Figure:
-    """ICC(3,k) of every judge with its interval, and the threshold."""
+    """Draw ICC(3,k) of every judge with its interval, and the threshold."""
     table = screen.table.sort_values("average")
     figure, axis = one_axis(5.2, 1.1 + 0.24 * len(table))
     y = np.arange(len(table))
@@ -176,20 +176,20 @@ def plot_screen(screen: JudgeScreen, **labels: Unpack[Labels]) -> Figure:
 
 @figure_of("What more judges buy", Takes("the table that pooling_curve() returns", ("n_judges", *_POOLING)))
 def plot_pooling(curve: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
-    """Variance of the pooled rating against the number of judges, as `pooling_curve` returns it (Figure 5)."""
+    """Draw the variance of the pooled rating against the number of judges, as `pooling_curve` returns it (Figure 5)."""
     return _curves(curve, _POOLING, x=("n_judges", "strong judges"), y="variance of the mean rating (Elo²)")
 
 
 @figure_of("Standard errors of fewer prompts", Takes("the table that subsample_study() returns", ("n", *_SUBSAMPLES)))
 def plot_subsamples(study: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
-    """Empirical and predicted standard errors against the number of prompts, as `subsample_study` returns them."""
+    """Draw empirical and predicted standard errors against the number of prompts, as `subsample_study` returns them."""
     return _curves(
         study, {name: name for name in _SUBSAMPLES}, x=("n", "prompts"), y="standard error of the probability"
     )
 
 
 def _curves(table: pd.DataFrame, labels: dict[str, str], x: tuple[str, str], y: str) -> Figure:
-    """The columns of ``labels`` as lines over the column ``x[0]``, which the axis calls ``x[1]``."""
+    """Draw the columns of ``labels`` as lines over the column ``x[0]``, which the axis calls ``x[1]``."""
     figure, axis = one_axis(5.0, 3.4)
     column, shown = x
     for colour, (name, label) in zip(COLOURS, labels.items(), strict=False):

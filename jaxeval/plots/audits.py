@@ -35,7 +35,7 @@ _CLEAR = 0.05
 
 @figure_of("How few votes swap neighbours", Takes("the table of fewest_votes()", ("above", "below", *_WAYS)))
 def plot_fewest_votes(table: pd.DataFrame, top: int = 30, **labels: Unpack[Labels]) -> Figure:
-    """The fewest votes found that swap each two neighbours, on a logarithmic axis; a line leads to what is proved.
+    """Draw the fewest votes found that swap each two neighbours, on a logarithmic axis; a line leads to what is proved.
 
     Args:
         table: as `fewest_votes` gives it.
@@ -63,7 +63,7 @@ def plot_fewest_votes(table: pd.DataFrame, top: int = 30, **labels: Unpack[Label
 
 @figure_of("Points of pairs, and what ratings expect", _TAKES)
 def plot_pair_fit(pairs: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
-    """The share of points of each pair's first model against the expected share; larger marks have more votes.
+    """Draw the share of points of each pair's first model against the expected share; larger marks have more votes.
 
     Args:
         pairs: ``goodness_of_fit(...).pairs``.

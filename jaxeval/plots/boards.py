@@ -43,7 +43,7 @@ def plot_boards(
     top: int | None = 40,
     **labels: Unpack[Labels],
 ) -> Figure:
-    """The ratings of each model on two leaderboards with their intervals, in the order of the second one.
+    """Draw the ratings of each model on two leaderboards with their intervals, in the order of the second one.
 
     Beside each name stands its rank on the second board and, in brackets, on the first one. A board that does not
     rank a model shows no point, and a dash in place of the rank.
@@ -73,7 +73,7 @@ def plot_boards(
 
 @figure_of("Two boards compared", Takes("the BoardComparison that compare_boards() returns", kinds=(BoardComparison,)))
 def plot_comparison(comparison: BoardComparison, top: int | None = 40, **labels: Unpack[Labels]) -> Figure:
-    """The ratings of each model on both boards, in one gauge, and the differences, in colour of those that moved.
+    """Draw the ratings of each model on both boards, in one gauge, and the differences, in colour of those that moved.
 
     Beside each name stands its rank on board b and, in brackets, on board a, among the models that are compared.
 
@@ -99,7 +99,7 @@ def plot_comparison(comparison: BoardComparison, top: int | None = 40, **labels:
 
 
 def _hidden(n: int, competitor: Noun, start: str = "") -> str:
-    """How many rows a figure leaves out; nothing where it leaves none out."""
+    """Return how many rows a figure leaves out; nothing where it leaves none out."""
     one, many = competitor
     return f"{start}{counted(n, f'more {one}', f'more {many}')} not shown" if n > 0 else ""
 
@@ -133,7 +133,7 @@ def plot_history(
     top: int = 15,
     **labels: Unpack[Labels],
 ) -> Figure:
-    """Lines of the best models of the last leaderboard through all of them, ratings with their intervals as bands.
+    """Draw lines of the best models of the last leaderboard through all of them, ratings with their intervals as bands.
 
     Args:
         boards: leaderboards by date, as `leaderboard` returns them. Dates and times as keys stand at their places in
@@ -191,7 +191,7 @@ def _one_slice(function: str, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _times(keys: list[Hashable]) -> NDArray[Any]:
-    """Places of the keys: in time, if all are dates or times, else side by side."""
+    """Return places of the keys: in time, if all are dates or times, else side by side."""
     kinds = pd.api.types.infer_dtype(keys, skipna=False)
     return pd.to_datetime(keys).to_numpy() if kinds in ("date", "datetime", "datetime64") else np.arange(len(keys))
 
@@ -218,7 +218,7 @@ def _name_ends(axis: Any, times: NDArray[Any], last: Float, names: list[str]) ->
 
 
 def _bottom(pool: list[float], gap: float) -> float:
-    """The lowest name of a pool, ``gap`` from the next."""
+    """Return the lowest name of a pool, ``gap`` from the next."""
     return float(np.mean(pool)) - gap * (len(pool) - 1) / 2
 
 
@@ -230,7 +230,7 @@ def _bottom(pool: list[float], gap: float) -> float:
     ),
 )
 def plot_style_effect(effect: pd.DataFrame, top: int = 40, **labels: Unpack[Labels]) -> Figure:
-    """Each model's rating without control (hollow) and with it (full), and the shift with its interval.
+    """Draw each model's rating without control (hollow) and with it (full), and the shift with its interval.
 
     Args:
         effect: as `style_effect` returns it; models without ranks are left out.
@@ -263,7 +263,7 @@ def plot_style_effect(effect: pd.DataFrame, top: int = 40, **labels: Unpack[Labe
 
 
 def shift_colours(up: pd.Series, down: pd.Series) -> NDArray[Any]:
-    """Colours of rows that surely went up or surely went down, and grey for the others."""
+    """Return colours of rows that surely went up or surely went down, and grey for the others."""
     return np.select([up, down], [_UP, _DOWN], GREY)
 
 
@@ -283,7 +283,7 @@ def draw_shifts(axis: Any, columns: pd.DataFrame, colours: NDArray[Any]) -> None
     ),
 )
 def plot_coefficients(coefficients: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
-    """Odds ratio of one unit of each covariate, with its interval.
+    """Draw odds ratio of one unit of each covariate, with its interval.
 
     Coefficients of the probit link have no odds ratios: the figure shows the coefficients themselves.
 

@@ -64,7 +64,7 @@ def plot_rank_change(changes: pd.DataFrame, few_pairs: int = FEW_PAIRS, **labels
 def plot_agreement(
     curve: pd.DataFrame, probability: float | None = None, few_pairs: int = FEW_PAIRS, **labels: Unpack[Labels]
 ) -> Figure:
-    """Probability that gold agrees, by the gap of scores: one panel per evaluator, with a line and its band.
+    """Draw the probability that gold agrees, by the gap of scores: one panel per evaluator, with a line and its band.
 
     The dotted line is the average of all smaller gaps. Steps are the observed shares of agreeing pairs; where they
     leave the line, the model behind the line does not fit.

@@ -40,7 +40,7 @@ class HeatLook(NamedTuple):
 
 
 def heat_map(values: Float, text: NDArray[Any], rows: Sequence[str], columns: Sequence[str], look: HeatLook) -> Figure:
-    """Coloured cells (R, C) with their text, a name for every row and column; NaN cells are pale."""
+    """Draw coloured cells (R, C) with their text, a name for every row and column; NaN cells are pale."""
     size = 6.5 if look.inches[1] < 0.3 else 7.0
     height = look.inches[1] * len(rows) + (0.075 * max(map(len, columns), default=1) if look.upright else 0.4)
     width = 1.2 + width_of(rows) + max(look.inches[0] * len(columns), width_of([look.above]))
@@ -76,7 +76,7 @@ def heat_map(values: Float, text: NDArray[Any], rows: Sequence[str], columns: Se
 def plot_win_probability(
     pairs: BradleyTerryFit | Bootstrap | Draws | pd.DataFrame, top: int | None = _MOST, **labels: Unpack[Labels]
 ) -> Figure:
-    """The probability that the row's model beats the column's, in percent, with the best model on top.
+    """Draw the probability that the row's model beats the column's, in percent, with the best model on top.
 
     Args:
         pairs: a fit, or a bootstrap, whose ``win_probability`` is drawn; `Draws`, whose ``beat_share`` is drawn, the
@@ -117,7 +117,7 @@ def _checked_pairs(table: pd.DataFrame) -> pd.DataFrame:
 
 @figure_of("Who met whom", Takes("Battles", kinds=(Battles,)))
 def plot_battle_counts(battles: Battles, top: int | None = _MOST, **labels: Unpack[Labels]) -> Figure:
-    """The number of battles of every pair of models, models with the most battles first; pale where two never met.
+    """Draw the number of battles of every pair of models, models with the most battles first; pale where two never met.
 
     Args:
         battles: as `read_battles` or `Battles.from_pandas` makes them.
@@ -172,7 +172,7 @@ def plot_rank_distribution(draws: Draws, top: int | None = 40, **labels: Unpack[
 def plot_slices(
     table: pd.DataFrame, value: Literal["rating", "rank"] = "rating", top: int | None = _MOST, **labels: Unpack[Labels]
 ) -> Figure:
-    """The rating, or the rank, of every model in every slice, coloured by the rank within the slice.
+    """Draw the rating, or the rank, of every model in every slice, coloured by the rank within the slice.
 
     Models stand in the order of their mean rank; those without a rank in a slice have a pale cell there.
 
@@ -209,7 +209,7 @@ def plot_slices(
 
 
 def hidden_text(n: int, shown: int) -> str:
-    """How many of ``n`` rows are not ``shown``; empty if all are."""
+    """Return how many of ``n`` rows are not ``shown``; empty if all are."""
     return f"{counted(n - shown, 'more', 'more')} not shown" if n > shown else ""
 
 

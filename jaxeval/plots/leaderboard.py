@@ -42,7 +42,7 @@ _DRAWS = Takes("Draws, as results hand them out as joint", kinds=(Draws,))
 def plot_leaderboard(
     table: pd.DataFrame, top: int | None = 40, panels: int | None = 12, **labels: Unpack[Labels]
 ) -> Figure:
-    """Ratings with their intervals, best on top, tiers shaded; one panel per category.
+    """Draw ratings with their intervals, best on top, tiers shaded; one panel per category.
 
     Args:
         table: as `leaderboard` returns it, or the table of a `MergedBoard`; models without a rank (no finite rating,
@@ -127,7 +127,7 @@ def plot_ranks(
     simultaneous: bool = False,
     **labels: Unpack[Labels],
 ) -> Figure:
-    """The rank of each quantity and the ranks that the draws leave open (see `Draws.rank_sets`), tiers shaded."""
+    """Draw the rank of each quantity and the ranks that the draws leave open (see `Draws.rank_sets`), tiers shaded."""
     table = draws.table(level, simultaneous=simultaneous)
     at_once = " for all at once" if simultaneous else ""
     return _figure(table, "rank", ("rank_best", "rank_worst"), top, f"rank, {100 * level:g}% set of ranks{at_once}")
@@ -141,7 +141,7 @@ def plot_draw_differences(
     top: int | None = _MOST_ROWS,
     **labels: Unpack[Labels],
 ) -> Figure:
-    """Differences of all others from the quantity ``against``, by default the best, each with its own interval.
+    """Draw differences of all others from the quantity ``against``, by default the best, each with its own interval.
 
     Raises:
         ValueError: no quantity with a finite estimate is called ``against``, or there is none at all; there are too
@@ -164,7 +164,7 @@ def plot_draw_differences(
 
 
 def _figure(table: pd.DataFrame, value: str, ends: tuple[str, str], top: int | None, label: str) -> Figure:
-    """One axis with a row per name of a `Draws.table`: the column ``value`` between the columns ``ends``."""
+    """Draw one axis with a row per name of a `Draws.table`: the column ``value`` between the columns ``ends``."""
     table = table[table["rank"].notna()]
     shown = table.head(top or len(table))
     figure, axis = one_axis(7.4, 1.5 + 0.21 * max(len(shown), 1))

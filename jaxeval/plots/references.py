@@ -33,7 +33,7 @@ _STUDY = Takes("a ReferenceStudy, as reference_study() returns it", kinds=(Refer
 
 @figure_of("Agreement of single references with the full ranking", _STUDY)
 def plot_references(study: ReferenceStudy, delta: float = np.inf, **labels: Unpack[Labels]) -> Figure:
-    """tau-b of the pairs within ``delta`` points with its interval: one row per reference, the best model on top.
+    """Draw tau-b of the pairs within ``delta`` points with its interval: one row per reference, the best model on top.
 
     A reference with fewer pairs than the study's ``few_pairs`` shows only its number of pairs. References with more
     votes agree better.
@@ -72,7 +72,7 @@ def plot_references(study: ReferenceStudy, delta: float = np.inf, **labels: Unpa
 
 @figure_of("Rank changes by tier of the reference", _STUDY)
 def plot_reference_tiers(study: ReferenceStudy, **labels: Unpack[Labels]) -> Figure:
-    """Mean rank change by tier of the reference and of the models ranked, with intervals (Figures 1 and 2).
+    """Draw the mean rank change by tier of the reference and of the models ranked, with intervals (Figures 1 and 2).
 
     Cells show percent of the greatest possible change, as references rank different numbers of models; below it stand
     places.
@@ -102,7 +102,7 @@ def plot_reference_tiers(study: ReferenceStudy, **labels: Unpack[Labels]) -> Fig
 
 @figure_of("Wrongly ordered pairs by the budget of votes", _STUDY)
 def plot_reference_budgets(study: ReferenceStudy, delta: float = np.inf, **labels: Unpack[Labels]) -> Figure:
-    """Share of pairs in the wrong order against the votes of a model: sets of references, and single ones by tier.
+    """Draw share of pairs in the wrong order against the votes of a model: sets of references, and single ones by tier.
 
     A line turns flat where models run out of votes (``n_short`` in the table). It ends where it rests on fewer pairs
     than the study's ``few_pairs``. Single references with fewer pairs do not enter the mean of their tier. Single

@@ -24,7 +24,7 @@ _RATED = ("model", "method", "human_elo", "judge_elo", "standard_error", "residu
     Takes("a SoftElo, as soft_elo() returns it, or its table models", _RATED, (SoftElo, pd.DataFrame)),
 )
 def plot_held_out(held_out: HeldOutRatings, **labels: Unpack[Labels]) -> Figure:
-    """Held-out judge rating against human rating, one panel per method (and judge), with the diagonal (Figure 4a).
+    """Draw held-out judge rating against human rating, one panel per method (and judge), with the diagonal (Figure 4a).
 
     Args:
         held_out: a `SoftElo`, or its ``models`` table.
@@ -58,7 +58,7 @@ def plot_held_out(held_out: HeldOutRatings, **labels: Unpack[Labels]) -> Figure:
     ),
 )
 def plot_intervals(intervals: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
-    """Conformal intervals of every model by method, sorted by human rating (Figure 1c).
+    """Draw conformal intervals of every model by method, sorted by human rating (Figure 1c).
 
     Args:
         intervals: as `leave_one_out_intervals` returns it; infinite intervals run out of the picture.
@@ -106,7 +106,7 @@ def plot_intervals(intervals: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
     ),
 )
 def plot_calibration(agreement: pd.DataFrame, reliability: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
-    """Agreement by score gap, and the reliability diagram (Figures 3 and 7).
+    """Draw the agreement by score gap, and the reliability diagram (Figures 3 and 7).
 
     Args:
         agreement: as `agreement_by_score_gap` returns it; bins under 30 battles are drawn pale.
@@ -155,7 +155,7 @@ def plot_calibration(agreement: pd.DataFrame, reliability: pd.DataFrame, **label
     Takes("the table that residual_ramp() returns", ("method", "group", "residual", "standard_error")),
 )
 def plot_ramp(ramp: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
-    """Mean residual by human-Elo group, one line per method (Figure 14).
+    """Draw the mean residual by human-Elo group, one line per method (Figure 14).
 
     Args:
         ramp: as `residual_ramp` returns it.
@@ -173,7 +173,7 @@ def plot_ramp(ramp: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
 
 @figure_of("What more battles buy", Takes("the table that budget_sweep() returns", ("method", "budget", "beta", "mae")))
 def plot_budget(sweep: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
-    """Temperature and held-out MAE against battles per model (Figure 6).
+    """Draw the temperature and held-out MAE against battles per model (Figure 6).
 
     Args:
         sweep: as `budget_sweep` returns it.
@@ -203,7 +203,7 @@ def plot_budget(sweep: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
     Takes("the table that label_smoothing_sweep() returns", ("method", "constant", "mae")),
 )
 def plot_smoothing(sweep: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
-    """Held-out MAE of label smoothing by its constant, beside hard and soft targets (Table 8).
+    """Draw held-out MAE of label smoothing by its constant, beside hard and soft targets (Table 8).
 
     Args:
         sweep: as `label_smoothing_sweep` returns it.
@@ -218,7 +218,7 @@ def plot_smoothing(sweep: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
 
 
 def _groups(table: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
-    """(title, method, rows) of each method, or judge and method."""
+    """Return (title, method, rows) of each method, or judge and method."""
     if "judge" in table.columns:
         return [(f"{j}, {m}", str(m), block) for (j, m), block in table.groupby(["judge", "method"], sort=False)]
     return [(str(m), str(m), block) for m, block in table.groupby("method", sort=False)]

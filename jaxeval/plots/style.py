@@ -55,23 +55,23 @@ def shown_name(value: Any) -> str:
 
 
 def joint_name(value: Any) -> str:
-    """`shown_name` of a name of one level, or of the parts of one of several."""
+    """Return `shown_name` of a name of one level, or of the parts of one of several."""
     return ", ".join(map(shown_name, value)) if isinstance(value, tuple) else shown_name(value)
 
 
 def width_of(names: Iterable[str]) -> float:
-    """Inches that the longest of some names takes beside an axis."""
+    """Return inches that the longest of some names takes beside an axis."""
     return 0.07 * max(map(len, names), default=1)
 
 
 def legend_name(value: Any) -> str:
-    """A name as legends write it: Matplotlib would leave out one that begins with an underscore."""
+    """Return a name as legends write it: Matplotlib would leave out one that begins with an underscore."""
     text = shown_name(value)
     return f"\u200b{text}" if text.startswith("_") else text
 
 
 def drawable(text: str) -> str:
-    """``text`` with characters that the fonts lack as escapes, in place of empty boxes and a warning."""
+    """Return ``text`` with characters that the fonts lack as escapes, in place of empty boxes and a warning."""
     fonts = mpl.rcParams
     known = _known_signs(tuple(fonts["font.family"]), tuple(fonts["font.sans-serif"]), tuple(fonts["font.serif"]))
     return "".join(sign if sign == "\n" or ord(sign) in known else ascii(sign)[1:-1] for sign in visible(text))
@@ -79,7 +79,7 @@ def drawable(text: str) -> str:
 
 @cache
 def _known_signs(families: tuple[str, ...], *_settings: tuple[str, ...]) -> frozenset[int]:
-    """The code points that some of the fonts can draw, in normal and in bold."""
+    """Return the code points that some of the fonts can draw, in normal and in bold."""
     signs = []
     for weight in ("normal", "bold"):
         files = [findfont(FontProperties(family=family, weight=weight)) for family in families]
@@ -96,19 +96,19 @@ def plain(axis: Any) -> None:
 
 
 def one_axis(width: float, height: float) -> tuple[Figure, Any]:
-    """A figure of so many inches with a single axis."""
+    """Return a figure of so many inches with a single axis."""
     figure, (axis,) = panels(1, width, height)
     return figure, axis
 
 
 def panels(n: int, width: float, height: float, **shared: Any) -> tuple[Figure, NDArray[Any]]:
-    """A figure of so many inches, and its (n,) axes side by side."""
+    """Return a figure of so many inches, and its (n,) axes side by side."""
     figure = Figure(figsize=(width, height), layout="constrained")
     return figure, np.atleast_1d(figure.subplots(1, n, **shared))
 
 
 def name_legend(owner: Any, handles: Any, names: Sequence[str], **place: Any) -> Any:
-    """A legend of a figure or an axis; its names are plain text, without mathematics."""
+    """Return a legend of a figure or an axis; its names are plain text, without mathematics."""
     legend = owner.legend(handles, names, frameon=False, fontsize=8, **place)
     as_they_are(legend)
     return legend
@@ -184,7 +184,7 @@ class Takes(NamedTuple):
 
 
 def _type_name(value: Any) -> str:
-    """The name of a type after its library's, as several have a DataFrame."""
+    """Return the name of a type after its library's, as several have a DataFrame."""
     library, name = type(value).__module__.split(".")[0], type(value).__name__
     return name if library == "builtins" else f"{library}.{name}"
 
@@ -194,7 +194,7 @@ def _is_any(value: Any, name: str, kinds: tuple[type, ...]) -> bool:
 
 
 def figure_of(title: str, *takes: Takes) -> Callable[[F], F]:
-    """Decorates a function that draws: its first arguments are checked, and it takes the options of `Labels`.
+    """Decorate a function that draws: its first arguments are checked, and it takes the options of `Labels`.
 
     Args:
         title: the usual one; ``{heads}`` in it stands for what is rated, such as "Models".
@@ -231,7 +231,7 @@ def _caption(own: str | None, known: Iterable[str]) -> str:
 
 
 def _rests_on(value: Any) -> list[str]:
-    """Votes and resamples of a table or of a result, as far as they are known; of the last of several tables."""
+    """Return votes and resamples of a table or of a result, as far as they are known; of the last of several tables."""
     if isinstance(value, Mapping):
         return _rests_on(list(value.values())[-1])
     if not isinstance(value, pd.DataFrame):

@@ -39,7 +39,7 @@ def resampled_sums(
     strata: Int | None = None,
     part: int = 0,
 ) -> Float:
-    """(B, K) column sums of resamples of the N rows (items) of ``columns`` (N, K).
+    """Return (B, K) column sums of resamples of the N rows (items) of ``columns`` (N, K).
 
     Resample r draws N rows with replacement, as a function of (seed, stream, r) and the set of rows alone: not of
     their order, of B, of the chunks or of the devices.
@@ -100,7 +100,7 @@ def halves(columns: Float, n_halves: int, seed: int) -> NDArray[np.intp]:
 
 
 def _by_precision(table: Float, n: int) -> tuple[tuple[NDArray[np.floating[Any]], ...], NDArray[np.intp]]:
-    """Columns whose sums are exact in single precision, and the others; and where each of the D columns went."""
+    """Return columns whose sums are exact in single precision, and the others; and where each of the D columns went."""
     whole = (table == np.round(table)).all(0) & (np.abs(table).max(0) * n < _EXACT)
     single, double = np.flatnonzero(whole), np.flatnonzero(~whole)
     parts = [(table[:, single], np.float32), (table[:, double], np.float64)]

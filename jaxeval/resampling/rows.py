@@ -34,17 +34,17 @@ class Slots(NamedTuple):
     times: Int  # (n,) how many equal rows that is
 
     def rows_of(self, values: NDArray[Any]) -> NDArray[Any]:
-        """``values`` (N, ...) of the rows in the order of the slots, 0 in empty ones."""
+        """Return ``values`` (N, ...) of the rows in the order of the slots, 0 in empty ones."""
         return pad(values[self.source], (self.size, *values.shape[1:]))
 
 
 def worth_merging(pattern: Int) -> bool:
-    """Whether rows of equal ``pattern`` (N,) are drawn together."""
+    """Return whether rows of equal ``pattern`` (N,) are drawn together."""
     return len(pattern) >= _ALIKE * (int(pattern.max(initial=-1)) + 1)
 
 
 def slots_one_by_one(pattern: Int, strata: Int | None = None, kept: NDArray[np.intp] | None = None) -> Slots:
-    """Rows drawn one by one, ordered by their strata and values: their own order does not matter.
+    """Return rows drawn one by one, ordered by their strata and values: their own order does not matter.
 
     ``kept`` are the rows that take part; all by default. The slots are those of all rows.
     """
@@ -59,7 +59,7 @@ def slots_one_by_one(pattern: Int, strata: Int | None = None, kept: NDArray[np.i
 
 
 def slots_of_kinds(pattern: Int, strata: Int | None = None, kept: NDArray[np.intp] | None = None) -> Slots:
-    """Equal rows drawn together: a slot for each ``pattern`` (N,) from 0 on, also where no row is ``kept``."""
+    """Return equal rows drawn together: a slot for each ``pattern`` (N,) from 0 on, also where no row is ``kept``."""
     first = np.unique(pattern, return_index=True)[1]
     size = padded(len(first), Step.ITEMS)
     count = np.bincount(pattern if kept is None else pattern[kept], minlength=size)
@@ -71,7 +71,7 @@ def slots_of_kinds(pattern: Int, strata: Int | None = None, kept: NDArray[np.int
 def group_factor(
     group: Int, scheme: DrawScheme, label: str, strata: Int | None = None, size: Int | None = None
 ) -> tuple[Factor, int, Int]:
-    """Groups drawn whole, as rows of ``group`` (N,) from 0 on; the slots of groups; and the slot of each row.
+    """Return groups drawn whole, as rows of ``group`` (N,) from 0 on; the slots of groups; and the slot of each row.
 
     Args:
         group: of each row.
@@ -98,7 +98,7 @@ def group_factor(
 
 
 def stages_factor(levels: Sequence[Int], label: str) -> tuple[Factor, int, Int]:
-    """Groups drawn in stages, from the outermost of ``levels`` (N,) to the innermost; as `group_factor`.
+    """Return groups drawn in stages, from the outermost of ``levels`` (N,) to the innermost; as `group_factor`.
 
     Groups of an inner level are told apart within those of the outer ones.
     """
@@ -119,20 +119,20 @@ def stages_factor(levels: Sequence[Int], label: str) -> tuple[Factor, int, Int]:
 
 
 def drawn_numbers(factor: Factor) -> int:
-    """How many random numbers a lane takes for a factor."""
+    """Return how many random numbers a lane takes for a factor."""
     if isinstance(factor.units, Stages):
         return int(np.prod([len(place) for place in factor.units.place]))
     return int(np.prod(factor.units.size.shape)) if isinstance(factor.units, Units) else 0
 
 
 def stacked_rows(slots: Sequence[Slots], streams: Sequence[int]) -> Rows:
-    """The rows of several sets, drawn each by itself."""
+    """Return the rows of several sets, drawn each by itself."""
     stream = as_leaf(streams, np.uint64)
     return Rows((Factor(units=stacked([own.units for own in slots]), stream=stream, place=None),))
 
 
 def form_of(slots: Slots) -> RowForm:
-    """How `stacked_rows` are drawn."""
+    """Return how `stacked_rows` are drawn."""
     return RowForm(DrawScheme.MULTINOMIAL, (slots.size,))
 
 
@@ -140,7 +140,7 @@ def lanes_task(
     program: Program[Any], arrays: Mapping[str, Any], static: Mapping[str, Any], budget: Budget, *, entries: int,
     lane_bytes: int, result_bytes: int,
 ) -> Task:  # fmt: skip
-    """A program of `kernels.batch.weighted` as work for `LaneRun`.
+    """Return a program of `kernels.batch.weighted` as work for `LaneRun`.
 
     Args:
         program: what is run.
@@ -160,7 +160,7 @@ def lanes_task(
 
 
 def pattern_of(values: Float, strata: Int | None = None) -> Int:
-    """(N,) number of each row among the distinct rows, whose order depends on their strata and values alone."""
+    """Return (N,) number of each row among the distinct rows, whose order depends on their strata and values alone."""
     if strata is not None:
         number, _ = pd.factorize(strata * len(values) + pattern_of(values), sort=True)
         return number

@@ -23,7 +23,7 @@ def stratum_of_groups(
     kind: str = "strata",
     one: str = "stratum",
 ) -> Int:
-    """(K,) the stratum of each group, which is drawn whole: a cluster of battles, or an item.
+    """Return (K,) the stratum of each group, which is drawn whole: a cluster of battles, or an item.
 
     Args:
         stratum: (R,) of each row.
@@ -51,7 +51,7 @@ def stratum_of_groups(
 
 
 def checked_strata(stratum: Any) -> Int | None:
-    """(N,) numbers of strata from 0 on, all of which occur; None where there is only one."""
+    """Return (N,) numbers of strata from 0 on, all of which occur; None where there is only one."""
     values, number = np.unique(stratum, return_inverse=True)
     return number if len(values) > 1 else None
 
@@ -61,7 +61,7 @@ _TOO_SMALL = 0.05
 
 
 def small_strata_text(size: Int | None, what: str = "battle") -> list[str]:
-    """Sentences on strata of one ``what`` or of a few, from the ``size`` (S,) of all.
+    """Return sentences on strata of one ``what`` or of a few, from the ``size`` (S,) of all.
 
     A resample of n units of a stratum has (n - 1) / n of the variance that the data show within it.
     """

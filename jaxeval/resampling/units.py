@@ -38,7 +38,7 @@ def shortfall_of(total: Int) -> Int:
 
 
 def stream_number(label: str) -> int:
-    """A number for a slice's name, the same on every machine; 0 for the whole board."""
+    """Return a number for a slice's name, the same on every machine; 0 for the whole board."""
     return int.from_bytes(hashlib.blake2b(label.encode(), digest_size=8).digest()) if label else 0
 
 
@@ -97,7 +97,7 @@ def make_singles(n: int, width: int, stratum: Int | None = None) -> Singles:
 
 
 def _share(shortfall: Int, total: Int) -> Float:
-    """The rate at which Poisson counts take each battle of the strata (S,), which may be empty."""
+    """Return the rate at which Poisson counts take each battle of the strata (S,), which may be empty."""
     return np.asarray(1 - shortfall / np.maximum(total, 1))
 
 
@@ -121,7 +121,7 @@ def _strata(total: Int, limit: Int, n_numbers: Int, least_places: int, stratum: 
 
 
 def stacked(parts: Sequence[Any], size: int | None = None) -> Any:
-    """Trees of arrays, stacked on a new leading axis; each array is padded with zeros to the largest of its kind.
+    """Give trees of arrays, stacked on a new leading axis; each array is padded with zeros to the largest of its kind.
 
     The leading axis is padded to ``size``, if given.
     """
@@ -142,7 +142,7 @@ def stacked(parts: Sequence[Any], size: int | None = None) -> Any:
 
 
 def pad(x: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    """``x`` with zeros up to ``shape``."""
+    """Return ``x`` with zeros up to ``shape``."""
     if x.shape == shape:
         return x
     padded = np.zeros(shape, x.dtype)
@@ -151,7 +151,7 @@ def pad(x: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
 
 
 def _balance(weight: Int, capacity: Int) -> tuple[Int, Int]:
-    """Threshold and alias of each column when tables are laid end to end.
+    """Return the threshold and alias of each column when tables are laid end to end.
 
     In every table the weights sum to the number of columns times its capacity. Columns under capacity (light) are
     filled by those over it (heavy) in order; with running sums of deficits and excesses, two binary searches say which
@@ -186,7 +186,7 @@ class PoissonTables(NamedTuple):
 
 
 def poisson_tables(rates: Float) -> PoissonTables:
-    """Alias tables of Poisson(rate) for (R,) ``rates`` >= 0; probabilities are multiples of 2**-32.
+    """Return alias tables of Poisson(rate) for (R,) ``rates`` >= 0; probabilities are multiples of 2**-32.
 
     Values further than 7 standard deviations from the mean have less mass than 2**-32 and are left out.
     """

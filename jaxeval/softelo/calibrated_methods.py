@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
 from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
+from scipy.optimize import brentq
+from scipy.special import ndtr
 
+from jaxeval.arrays import Float, Int
 from jaxeval.checks import checked_finite, checked_positive, checked_rating
 from jaxeval.data.judged_battles import HardLabel, JudgedBattles
 from jaxeval.data.labels import Labels, check_labels
 from jaxeval.errors import DataError
 from jaxeval.show.shown import Result
-from jaxeval.softelo.noise_matching import floor_spread
-from jaxeval.softelo.target_maps import smoothing
+from jaxeval.softelo.conformal import Level, exact_level
+from jaxeval.softelo.judged_cells import smoothing
 from jaxeval.wording import counted
 
 _COLUMNS = [
@@ -23,6 +29,13 @@ _COLUMNS = [
 ]  # fmt: skip
 _ORDERS = {True: "both presentation orders", False: "one presentation order"}
 _MADE_OF = {"scores": "the signs of scores", "verdict": "verdicts"}
+# After this number of halvings no double is left between the ends, unless the half width is less than 1/2,000 of the
+# first one.
+_HALVINGS = 64
+# Noise beyond this number of standard deviations has a probability that doubles cannot hold beside 1.
+_FARTHEST = 9.0
+# Weights are rounded to this fraction of the largest weight. Equal weights and simple ratios stay exact.
+_WEIGHT_STEPS = 240
 
 
 def floor_text(tau: float) -> str:
@@ -50,7 +63,7 @@ class CalibrationSettings:
     versions: str
 
     def doubts(self, new: JudgedBattles, method: str) -> list[str]:
-        """Sentences on ``new`` battles that another judge, or the same judge on another scale, may have scored.
+        """Return sentences on ``new`` battles that another judge, or the same judge on another scale, may have scored.
 
         Raises:
             DataError: the soft map needs scores and there are verdicts only, or the other way round.
@@ -121,11 +134,11 @@ class CalibratedMethod(Result):
 
     @classmethod
     def from_table(cls, beta: float | None, anchors: pd.Series, models: pd.DataFrame) -> CalibratedMethod:
-        """A method with the columns that it needs of ``models``, a part of the table of `soft_elo` with errors."""
+        """Give a method with the columns that it needs of ``models``, a part of the table of `soft_elo` with errors."""
         return cls(beta, anchors, models[_COLUMNS].astype({"model": str}).reset_index(drop=True))
 
     def to_json(self) -> dict[str, Any]:
-        """The method in lists, objects, numbers and strings."""
+        """Return the method in lists, objects, numbers and strings."""
         return {
             "beta": self.beta,
             "anchors": {str(model): float(theta) for model, theta in self.anchors.items()},
@@ -134,7 +147,7 @@ class CalibratedMethod(Result):
 
     @classmethod
     def from_json(cls, name: str, saved: Any) -> CalibratedMethod:
-        """What `to_json` gave for the method ``name``.
+        """Return what `to_json` gave for the method ``name``.
 
         Raises:
             KeyError, TypeError, ValueError: ``saved`` is something else.
@@ -162,3 +175,85 @@ class CalibratedMethod(Result):
     def floor(self) -> float:
         """tau, Elo: the judge's own error of a model (root mean square), which no number of battles removes."""
         return floor_spread(self.models["residual"], self.models["residual_error"])
+
+
+def half_widths(
+    residual: ArrayLike, noise: ArrayLike, prediction_noise: ArrayLike, level: Level, weights: ArrayLike | None = None
+) -> Float:
+    """Return (S,) half widths of the intervals of S predictions, in the unit of the residuals.
+
+    Where no residual is less noisy than the prediction, this is the conformal quantile of |residual|.
+
+    Args:
+        residual: (n,) residuals of the calibration models.
+        noise: (n,) standard errors of these residuals.
+        prediction_noise: (S,) standard errors of the predictions' residuals.
+        level: 1 - alpha, taken by its decimal form and compared exactly.
+        weights: (n,) >= 0 and not all zero, for calibration models that are not exchangeable with the new ones
+            (arXiv:1904.06019). The weight within the half width reaches ``level`` of the total, to which the new model
+            adds the mean of the others. They are rounded to 1/240 of the largest. Equal weights change nothing.
+
+    Returns:
+        Infinite where the level cannot be reached; NaN where the prediction's noise is NaN.
+    """
+    r, s = np.asarray(residual, float), np.asarray(noise, float)
+    v = np.atleast_1d(np.asarray(prediction_noise, float))
+    steps = np.ones(len(r), np.int64)
+    if weights is not None:
+        given = np.asarray(weights, float)
+        if not (np.isfinite(given).all() and (given >= 0).all() and given.any()):
+            raise ValueError("weights must be finite, >= 0 and not all zero")
+        steps = np.rint(_WEIGHT_STEPS * given / given.max()).astype(np.int64)
+    total = int(steps.sum())
+    needed = ceil(exact_level(level) * (total + Fraction(total, max(len(r), 1))))
+    if needed > total:
+        return np.where(np.isnan(v), np.nan, np.inf)
+    added = np.sqrt(np.maximum(v[:, None] ** 2 - s**2, 0))
+    below, above = np.zeros(len(v)), np.abs(r).max() + _FARTHEST * added.max(axis=1)
+    for _ in range(_HALVINGS):
+        middle = (below + above) / 2
+        enough = _reaches(_within(r, added, middle), steps, needed) >= 0.5
+        below, above = np.where(enough, below, middle), np.where(enough, middle, above)
+    return above
+
+
+def floor_spread(residual: ArrayLike, noise: ArrayLike) -> float:
+    """Return tau, the judge's own error, which no number of battles removes: root mean square over models.
+
+    The estimate of Paule and Mandel (1982) about zero: sum r_i^2 / (s_i^2 + tau^2) = n. It is 0 where the residuals
+    are no larger than their noise.
+
+    Args:
+        residual: (n,) residuals.
+        noise: (n,) their standard errors.
+    """
+    squares, variance = np.asarray(residual, float) ** 2, np.asarray(noise, float) ** 2
+    most = float(squares.sum())
+
+    def excess(tau_squared: float) -> float:
+        return float((squares / (variance + tau_squared)).sum()) - len(squares)
+
+    least = 1e-12 * most
+    return float(np.sqrt(brentq(excess, least, most))) if most > 0 and excess(least) > 0 else 0.0
+
+
+def _within(residual: Float, added: Float, half: Float) -> Float:
+    """Return (S, n) probability that each residual lies within its prediction's half width (S,)."""
+    has_noise, h = added > 0, half[:, None]
+    scale = np.where(has_noise, added, 1.0)
+    noisy = ndtr((h - residual) / scale) - ndtr((-h - residual) / scale)
+    return np.where(has_noise, noisy, np.abs(residual) <= h)
+
+
+def _reaches(p: Float, steps: Int, needed: int) -> Float:
+    """Return (S,) probability that independent events of probability ``p`` (S, n) weigh ``needed`` or more together."""
+    # Column w is the probability that the weight is w so far; the last one takes all from ``needed`` on.
+    weight = np.zeros((len(p), needed + 1))
+    weight[:, 0] = 1.0
+    for i, step in enumerate(np.minimum(steps, needed)):
+        if step:
+            moved = weight * p[:, i, None]
+            weight -= moved
+            weight[:, step:] += moved[:, : needed + 1 - step]
+            weight[:, -1] += moved[:, needed + 1 - step :].sum(axis=1)
+    return np.asarray(weight[:, -1])

@@ -4,7 +4,7 @@ A calibration holds, for each target map, the temperature, the judge's strengths
 residuals with their errors. The intervals are conformal (arXiv:2606.13221, sections 3.3 and 5.3) with one change. The
 paper scales residuals by the standard error of the judge's rating. That fails when a new model has more battles than
 the calibration models had, as the judge's own error does not shrink with battles. Here residuals are matched in noise
-with the prediction instead, see `jaxeval.softelo.noise_matching`.
+with the prediction instead, see `jaxeval.softelo.calibrated_methods`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,13 @@ from jaxeval.ratings.bradley_terry import fit_bradley_terry
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.show.shown import Answer, Result, settings_line
 from jaxeval.show.table import Table
-from jaxeval.softelo.calibrated_methods import CalibratedMethod, CalibrationSettings, floor_text
+from jaxeval.softelo.calibrated_methods import (
+    CalibratedMethod,
+    CalibrationSettings,
+    floor_spread,
+    floor_text,
+    half_widths,
+)
 from jaxeval.softelo.conformal import (
     Level,
     chosen_level,
@@ -40,12 +46,11 @@ from jaxeval.softelo.conformal import (
     supported_level_text,
 )
 from jaxeval.softelo.judge_agreement import agreement_by_score_gap
-from jaxeval.softelo.new_models import flag_sentences, flags, rate_new_models
-from jaxeval.softelo.noise_matching import floor_spread, half_widths
+from jaxeval.softelo.judged_cells import targets
+from jaxeval.softelo.own_battles import flag_sentences, flags, rate_new_models
 from jaxeval.softelo.rating_errors import held_out_errors, units
 from jaxeval.softelo.residuals import usable_models
 from jaxeval.softelo.soft_elo import few_clusters, soft_elo
-from jaxeval.softelo.target_maps import targets
 from jaxeval.softelo.temperature import fit_temperature
 from jaxeval.wording import counted, did_you_mean, named
 
@@ -136,7 +141,7 @@ class SoftEloCalibration(Result):
         return cls(calibrated, settings, warnings)
 
     def largest_level(self, method: str = "soft") -> str:
-        """The largest level that the calibration supports, rounded down to four decimals."""
+        """Return the largest level that the calibration supports, rounded down to four decimals."""
         return supported_level_text(len(self._method(method).models))
 
     def save(self, path: str | Path) -> None:
@@ -179,7 +184,7 @@ class SoftEloCalibration(Result):
     def read_new_battles(
         self, path: str | Path, method: str = "soft", *, label_coding: Labels | None = None, **columns: Any
     ) -> JudgedBattles:
-        """Judged battles of new models from a file: only what `predict` needs is read.
+        """Return judged battles of new models from a file: only what `predict` needs is read.
 
         Human labels are not read. The judge's verdicts are read with the calibration's coding of labels, and hard
         labels are made of scores or verdicts as in the calibration. Verdicts are left out where scores alone make the
@@ -213,7 +218,7 @@ class SoftEloCalibration(Result):
         weights: Mapping[str, float] | None = None,
         cluster: str | None = None,
     ) -> pd.DataFrame:
-        """Ratings of new models on the human scale, with conformal intervals, from judged battles alone.
+        """Return ratings of new models on the human scale, with conformal intervals, from judged battles alone.
 
         Each new model is rated on its own against the anchors, whose strengths stay what the calibration found. The
         interval is for the rating that a board of human votes would show after ``human_votes`` votes on other battles
@@ -295,7 +300,7 @@ class SoftEloCalibration(Result):
         return self.methods[name]
 
     def _cluster(self, new: JudgedBattles, named: str | None) -> str | None:
-        """The column of clusters of new battles: the one that is named, or that of the calibration."""
+        """Return the column of clusters of new battles: the one that is named, or that of the calibration."""
         usual = self.settings.cluster
         if named is None and usual is not None and usual not in new.columns.columns:
             raise DataError(
@@ -306,7 +311,7 @@ class SoftEloCalibration(Result):
 
 
 def _pool(models: pd.DataFrame, among: Sequence[str] | None) -> pd.DataFrame:
-    """The calibration models that set the intervals."""
+    """Return the calibration models that set the intervals."""
     if among is None:
         return models
     if isinstance(among, str) or not len(among):
@@ -316,7 +321,7 @@ def _pool(models: pd.DataFrame, among: Sequence[str] | None) -> pd.DataFrame:
 
 
 def _in_order(weights: Mapping[str, float], pool: pd.DataFrame) -> list[float]:
-    """Weights of the calibration models as they stand in ``pool``."""
+    """Return weights of the calibration models as they stand in ``pool``."""
     _refuse_strangers("weights", weights, pool)
     absent = [m for m in pool["model"] if m not in weights]
     if absent:
@@ -336,7 +341,7 @@ def _refuse_strangers(what: str, given: Iterable[str], models: pd.DataFrame) -> 
 
 
 def _supported(level: Level | None, n: int) -> tuple[Fraction, list[str]]:
-    """The level, which n models must support, and a sentence where the default was lowered."""
+    """Return the level, which n models must support, and a sentence where the default was lowered."""
     chosen, lowered = chosen_level(level, n, "predictions")
     if conformal_rank(n, chosen) > n:
         raise ValueError(
@@ -348,7 +353,7 @@ def _supported(level: Level | None, n: int) -> tuple[Fraction, list[str]]:
 
 
 def _board(pool: pd.DataFrame, human_votes: float | None) -> tuple[float, float]:
-    """Votes behind the human rating that is predicted, and the error (Elo) that so many votes leave it."""
+    """Return votes behind the human rating that is predicted, and the error (Elo) that so many votes leave it."""
     votes = float(pool["n_human"].median() if human_votes is None else human_votes)
     if not votes > 0:
         raise ValueError(f"human_votes must be > 0 (inf: the true strength), got {human_votes!r}")

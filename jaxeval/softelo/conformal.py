@@ -23,7 +23,7 @@ DEFAULT_LEVEL = Fraction(9, 10)
 
 
 def exact_level(level: Level) -> Fraction:
-    """The level as the fraction that its decimal form says.
+    """Return the level as the fraction that its decimal form says.
 
     Raises:
         ValueError: it is not a number strictly between 0 and 1.
@@ -45,12 +45,12 @@ def conformal_rank(n: int, level: Level) -> int:
 
 
 def expected_coverage(n: int, level: Level) -> float:
-    """Coverage of split conformal intervals from n exchangeable scores: ceil(level * (n + 1)) / (n + 1)."""
+    """Return the coverage of split conformal intervals from n exchangeable scores: ceil(level * (n + 1)) / (n + 1)."""
     return conformal_rank(n, level) / (n + 1)
 
 
 def largest_supported_level(n: int) -> float:
-    """The largest level, n / (n + 1) rounded down, at which n scores give a finite interval."""
+    """Return the largest level, n / (n + 1) rounded down, at which n scores give a finite interval."""
     if n < 1:
         raise ValueError(f"no level is supported without calibration scores, got n={n}")
     level = n / (n + 1)
@@ -60,7 +60,7 @@ def largest_supported_level(n: int) -> float:
 
 
 def chosen_level(level: Level | None, n: int, use: str) -> tuple[Fraction, list[str]]:
-    """The level of intervals from n scores: the one that is given, or the default as far as n scores support it.
+    """Return the level of intervals from n scores: the one that is given, or the default as far as n scores support it.
 
     A default that n scores do not support is lowered to the largest level that they do, rounded down to four decimals.
     A level that is given is never changed.
@@ -85,13 +85,13 @@ def chosen_level(level: Level | None, n: int, use: str) -> tuple[Fraction, list[
 
 
 def smallest_calibration(level: Level) -> int:
-    """The fewest calibration scores that give a finite interval at ``level``."""
+    """Return the fewest calibration scores that give a finite interval at ``level``."""
     exact = exact_level(level)
     return ceil(exact / (1 - exact))
 
 
 def supported_level_text(n: int) -> str:
-    """The largest supported level, four decimals, rounded down; in words where there is none."""
+    """Return the largest supported level, four decimals, rounded down; in words where there is none."""
     return "none" if n < 1 else f"{int(10_000 * Fraction(n, n + 1)) / 10_000:g}"
 
 
@@ -164,7 +164,7 @@ def _weighted_quantile(values: Float, level: Fraction, weights: Float, new_weigh
 
 
 def conformal_quantile_by_stratum(scores: ArrayLike, strata: ArrayLike, level: Level) -> pd.DataFrame:
-    """A conformal quantile for each stratum from its own scores (Mondrian conformal prediction).
+    """Return a conformal quantile for each stratum from its own scores (Mondrian conformal prediction).
 
     For residuals whose spread differs between strata (model families, strength). Each stratum needs enough scores of
     its own: ``quantile`` is infinite where it has too few.

@@ -24,8 +24,7 @@ from jaxeval.execution.threads import one_blas_thread
 from jaxeval.kernels import batch
 from jaxeval.kernels.held_out import FullFit, HeldOut, Judged, Targets
 from jaxeval.kernels.solve import LONGEST_STEP, Status, Terms
-from jaxeval.softelo.judged_cells import JudgedCells
-from jaxeval.softelo.target_maps import targets
+from jaxeval.softelo.judged_cells import JudgedCells, targets
 from jaxeval.softelo.temperature import FEWEST_BATTLES, TOLERANCE_LOGIT, Ties, in_likelihood
 from jaxeval.softelo.temperature import MAX_STEPS as _TEMPERATURE_STEPS
 
@@ -58,7 +57,7 @@ def hold_out(
     run: LaneRun | None = None,
     section: str = "",
 ) -> list[Folds]:
-    """The folds of every set; each fold of a target map is a lane.
+    """Return the folds of every set; each fold of a target map is a lane.
 
     Args:
         sets: compressed battles.
@@ -83,12 +82,12 @@ def hold_out(
 
 
 def n_lanes(sets: Sequence[JudgedCells], methods: Sequence[str]) -> int:
-    """Lanes that `hold_out` runs: the temperatures, and the folds of every target map."""
+    """Return lanes that `hold_out` runs: the temperatures, and the folds of every target map."""
     return sum(c.n_models * (len(methods) + 2) + 1 for c in sets)
 
 
 def above_human(folds: Folds, human: Folds) -> Float:
-    """(K - 1, M) how far the strengths of every fold and method lie above the ``human`` ones on average, logits.
+    """Return (K - 1, M) how far the strengths of every fold and method lie above the ``human`` ones on average, logits.
 
     Each fold has mean zero over its own anchors. Where some anchors have no human battles, or where a part of the data
     lacks some anchors, these zeros differ. The offset is the mean difference over the anchors that both have. It is 0
@@ -116,7 +115,7 @@ class _Stack:
         self.size, self.n_labels = self.judged.position.shape[1], self.judged.level.shape[1]
 
     def folds(self, ridge: float, given: Float | None) -> list[Folds]:
-        """The folds of every set; temperatures that are ``given`` take the place of the set's own."""
+        """Return the folds of every set; temperatures that are ``given`` take the place of the set's own."""
         with double_precision(), one_blas_thread():
             beta, status = self._temperatures()
             pooled = np.where(np.isfinite(beta[:, -1]), beta[:, -1], 0.0)
@@ -146,7 +145,7 @@ class _Stack:
         return result
 
     def _temperatures(self) -> tuple[Float, NDArray[np.int8]]:
-        """(S, M + 1) temperatures without each model, the last one of all battles, and how their fits ended."""
+        """Return (S, M + 1) temperatures without each model, the last one of all battles, and how their fits ended."""
         fold = np.arange(self.size + 1)
         at = np.nonzero((fold < self.n_models[:, None]) | (fold == self.size))
         terms = Terms.of(0.0, TOLERANCE_LOGIT, _TEMPERATURE_STEPS)
@@ -184,7 +183,7 @@ class _Stack:
         return n, anchors, theta, converged
 
     def _held_out(self, problem: tuple[Any, ...], lanes: Lanes, ridge: float) -> HeldOut:
-        """The folds ``lanes`` by chord steps, and those that do not converge so by Newton's method."""
+        """Return the folds ``lanes`` by chord steps, and those that do not converge so by Newton's method."""
         call = partial(batch.hold_out, *problem, self.mesh)
         table = held_numbers((self.size, self.size))
         words = max(table, self.judged.pair.shape[1])
@@ -221,7 +220,7 @@ def _tables(cells: JudgedCells, target: Float, size: int) -> tuple[Float, Float]
 
 
 def full_fits(n: Float, wins: Float, ridge: float) -> FullFit:
-    """The fits of all battles that the folds start from: (L, M, M) battles and wins of the row against the column.
+    """Give the fits of all battles that the folds start from: (L, M, M) battles and wins of the row against the column.
 
     NumPy solves these few small systems in less time than a program takes to compile.
     """
@@ -241,7 +240,7 @@ def full_fits(n: Float, wins: Float, ridge: float) -> FullFit:
 
 
 def _stacked(sets: Sequence[JudgedCells], ties: Ties) -> Judged:
-    """The sets on arrays of one shape; cells of count 0 fill up."""
+    """Return the sets on arrays of one shape; cells of count 0 fill up."""
     size = padded_size(max(c.n_models for c in sets))
     nothing = size * (size - 1) // 2  # the last pair, an empty one, is for models that never met
     n_cells = padded_cells(max(len(c.battles) for c in sets) + 1, _FEWEST_CELLS)  # the last cell is empty, too
@@ -275,7 +274,7 @@ def _stacked(sets: Sequence[JudgedCells], ties: Ties) -> Judged:
 
 
 def _falls_apart(n: Float) -> Bool:
-    """(M,) folds in which the models left do not all meet, directly or through others.
+    """Return (M,) folds in which the models left do not all meet, directly or through others.
 
     A model that met nobody but the held-out one is not counted, unless such models hold more than a tenth of the
     held-out model's battles: the ridge alone places them.
@@ -294,5 +293,5 @@ def _falls_apart(n: Float) -> Bool:
 
 
 def _padded(x: NDArray[Any], size: int, filler: float) -> NDArray[Any]:
-    """``x`` with its last axis filled up to ``size``."""
+    """Return ``x`` with its last axis filled up to ``size``."""
     return np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, size - x.shape[-1])], constant_values=filler)

@@ -42,14 +42,14 @@ LEVEL = 0.95
 
 
 def decisive(battles: JudgedBattles) -> Bool:
-    """(N,) battles on which human and judge both chose a side."""
+    """Return (N,) battles on which human and judge both chose a side."""
     return np.isin(battles.human, (0.0, 1.0)) & np.isin(battles.hard, (0.0, 1.0))
 
 
 def reliability(
     battles: JudgedBattles, beta: float | None = None, n_bins: int = 10, *, cluster: str | None = None
 ) -> pd.DataFrame:
-    """Predicted against observed agreement on decided battles (Appendix G).
+    """Return the predicted against observed agreement on decided battles (Appendix G).
 
     The prediction is s(beta |score difference|), the probability that the judge's side is the human's. The bins hold
     equal numbers of battles, up to one; equal predictions may fall into two bins. See `calibration_error` for what the
@@ -84,7 +84,7 @@ def reliability(
 def agreement_by_score_gap(
     battles: JudgedBattles, edges: Sequence[float] = SCORE_GAP_EDGES, *, cluster: str | None = None
 ) -> pd.DataFrame:
-    """Agreement of judge and human on decided battles by |score difference| (Figures 3a and 7).
+    """Return the agreement of judge and human on decided battles by |score difference| (Figures 3a and 7).
 
     Args:
         battles: with human labels.
@@ -137,7 +137,7 @@ def agreement_by_score_gap(
 def correlation_interval(
     x: ArrayLike, y: ArrayLike, level: float = LEVEL, clusters: NDArray[np.intp] | None = None
 ) -> tuple[float, float, float]:
-    """Pearson's r with a confidence interval, by Fisher's z and the infinitesimal jackknife; NaN without spread.
+    """Return Pearson's r with a confidence interval, by Fisher's z and the infinitesimal jackknife; NaN without spread.
 
     ``clusters`` (N,) says which points belong together.
     """
@@ -155,7 +155,7 @@ def correlation_interval(
 
 
 def agreement(battles: JudgedBattles, *, cluster: str | None = None) -> pd.DataFrame:
-    """Cohen's kappa of judge and human (DOI 10.1177/001316446002000104), with its 95 % interval.
+    """Return Cohen's kappa of judge and human (DOI 10.1177/001316446002000104), with its 95 % interval.
 
     Returns:
         Rows ``all`` (three labels: A, tie, B) and ``decisive`` (both chose a side): ``observed`` and ``expected``
@@ -201,7 +201,7 @@ def _kappa(x: Float, y: Float, clusters: NDArray[np.intp] | None = None) -> tupl
 
 
 def verdict_disagreement(battles: JudgedBattles, *, cluster: str | None = None) -> pd.DataFrame:
-    """Where the judge's verdicts and its scores disagree (Appendix G).
+    """Return where the judge's verdicts and its scores disagree (Appendix G).
 
     Returns:
         Rows ``opposite`` (the verdict names the side that the judge scored lower, of verdicts for a side and unequal
@@ -238,7 +238,7 @@ def verdict_disagreement(battles: JudgedBattles, *, cluster: str | None = None) 
 
 
 def _opposite(verdict: Float, gap: Float) -> tuple[Bool, Bool]:
-    """(N,) verdicts against the sign of a score difference, and (N,) where both choose a side."""
+    """Return (N,) verdicts against the sign of a score difference, and (N,) where both choose a side."""
     return (verdict == 1) != (gap > 0), np.isin(verdict, (0.0, 1.0)) & (gap != 0) & ~np.isnan(gap)
 
 

@@ -6,9 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data.judged_battles import JudgedBattles
+from jaxeval.wording import did_you_mean
 
 
 class JudgedCells(NamedTuple):
@@ -28,7 +30,7 @@ class JudgedCells(NamedTuple):
 
 
 def compress(battles: JudgedBattles, rows: NDArray[np.intp] | slice = slice(None)) -> JudgedCells:
-    """The cells of the battles, or of some ``rows`` of them; the models stay numbered as they are."""
+    """Return the cells of the battles, or of some ``rows`` of them; the models stay numbered as they are."""
     a, b = battles.model_a[rows].astype(np.int64), battles.model_b[rows].astype(np.int64)
     m, swap = len(battles.models), a > b
     score = battles.score_difference[rows]
@@ -58,3 +60,29 @@ def by_model(first: Int, second: Int, n_models: int) -> tuple[list[Int], list[Bo
     order = np.lexsort((place, model))
     ends = np.cumsum(np.bincount(model, minlength=n_models))[:-1]
     return np.split(place[order], ends), np.split(order < len(first), ends)
+
+
+def smoothing(method: str) -> float:
+    """Return the constant of a target map that moves hard labels: 1 for "hard", c for "smooth:c" (Appendix H).
+
+    Raises:
+        ValueError: there is no such map, or c lies outside [0.5, 1].
+    """
+    name, _, text = method.partition(":")
+    try:
+        constant = 1.0 if method == "hard" else float(text)
+    except ValueError:
+        constant = np.nan
+    if not (method == "hard" or name == "smooth") or not 0.5 <= constant <= 1:
+        raise ValueError(
+            f"unknown method {method!r}: expected 'hard', 'soft', or 'smooth:c' with c in [0.5, 1], such as "
+            f"'smooth:0.8'{did_you_mean(method, ('hard', 'soft', 'smooth:0.8'))}"
+        )
+    return constant
+
+
+def targets(method: str, score_difference: Float, hard: Float, beta: float | Float | None) -> Float:
+    """Targets that A wins by a target map: "soft" is s(beta d), the others move the hard label and need no ``beta``."""
+    if method == "soft":
+        return np.asarray(expit(np.nan if beta is None else beta * score_difference))
+    return 0.5 + (2 * smoothing(method) - 1) * (hard - 0.5)

@@ -38,9 +38,9 @@ from jaxeval.show.shown import Answer, Result, settings_line
 from jaxeval.show.table import Table
 from jaxeval.softelo.calibration import SoftEloCalibration
 from jaxeval.softelo.conformal import Level, chosen_level
-from jaxeval.softelo.joint_errors import JudgedSide, Strengths, joint_errors
-from jaxeval.softelo.new_models import FEW_ANCHORS
-from jaxeval.softelo.target_maps import targets
+from jaxeval.softelo.judged_cells import targets
+from jaxeval.softelo.own_battles import FEW_ANCHORS
+from jaxeval.softelo.rating_errors import JudgedSide, Strengths, joint_errors
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import normal_quantile
 from jaxeval.wording import counted, named, visible_line
@@ -96,7 +96,7 @@ class MergedBoard(Result):
         return Answer(title, shown, settings_line(self.table.attrs["settings"]), self.warnings)
 
     def _sentences(self) -> list[str]:
-        """Where the new models stand, and who is first."""
+        """Return where the new models stand, and who is first."""
         table, level = self.table, f"{100 * self.table.attrs['settings']['level']:g}% level"
         n_ranked, new = table["rank"].notna().sum(), table[(table["rests_on"] == JUDGE) & table["rank"].notna()]
         sentences = [
@@ -217,7 +217,7 @@ def merge_boards(
 
 
 def _answer(table: pd.DataFrame, joint: Draws, level: float) -> str:
-    """Who is first on the merged board, as `Bootstrap.first_sentence` says it."""
+    """Return who is first on the merged board, as `Bootstrap.first_sentence` says it."""
     ranked = table[table["rank"].notna()]
     if ranked.empty:
         return "no model can be ranked"
@@ -241,7 +241,7 @@ def _text(battles: JudgedBattles) -> pd.Index:
 
 
 def _rated_by_people(judged: JudgedBattles, votes: Battles | Bootstrap | None, min_votes: int) -> pd.Index:
-    """Names of the models that the people's board rates."""
+    """Return names of the models that the people's board rates."""
     if votes is not None:
         if min_votes > 1:
             raise ValueError(
@@ -259,7 +259,7 @@ def _rated_by_people(judged: JudgedBattles, votes: Battles | Bootstrap | None, m
 
 
 def _calibrating(judged: JudgedBattles, rated: pd.Index) -> tuple[JudgedBattles, list[str]]:
-    """The battles between models that people rate, and a sentence on votes that are not used."""
+    """Return the battles between models that people rate, and a sentence on votes that are not used."""
     is_rated = _text(judged).isin(rated)
     both = is_rated[judged.model_a] & is_rated[judged.model_b]
     unused = int((~np.isnan(judged.human) & ~both).sum())
@@ -272,7 +272,7 @@ def _calibrating(judged: JudgedBattles, rated: pd.Index) -> tuple[JudgedBattles,
 
 
 def _labels(known: JudgedBattles, cluster: str | None) -> Battles:
-    """The human labels as votes."""
+    """Return the human labels as votes."""
     voted = known.subset(~np.isnan(known.human))
     sides = {"model_a": voted.models[voted.model_a], "model_b": voted.models[voted.model_b]}
     own = {} if cluster is None else {cluster: voted.column(cluster).to_numpy()}
@@ -332,7 +332,7 @@ def _joint(
     *,
     on_board: bool,
 ) -> Draws:
-    """Joint draws of the people's models and of those of the new ones that have an interval, Elo."""
+    """Return joint draws of the people's models and of those of the new ones that have an interval, Elo."""
     ((method, fitted),), settings = calibration.methods.items(), calibration.settings
     level, anchors = predicted.attrs["settings"]["level"], fitted.anchors
     placed = predicted[predicted["lower"].notna()]
@@ -383,7 +383,7 @@ def _joint(
 
 
 def _about_zero(moved: Float, zero: Bool) -> tuple[Float, Float]:
-    """(B,) by how much draws move the mean of the anchors at ``zero``, and (B, M) each less that; 0 if unknown."""
+    """Give (B,) by how much draws move the mean of the anchors at ``zero``, and (B, M) each less that; 0 if unknown."""
     known = np.isfinite(moved) & zero
     shift = np.where(known, moved, 0.0).sum(1) / np.maximum(known.sum(1), 1)
     return shift, np.where(known, moved - shift[:, None], 0.0)
@@ -404,7 +404,7 @@ def _side(
 
 
 def _new_on_a(side: JudgedSide, n_anchors: int) -> JudgedSide:
-    """Battles between new models, numbered after the anchors, and anchors: the new one on side A, numbered from 0.
+    """Give battles between new models, numbered after the anchors, and anchors: the new one on side A, numbered from 0.
 
     A new model without an interval has no number, and its battles go.
     """
@@ -421,7 +421,7 @@ def _new_on_a(side: JudgedSide, n_anchors: int) -> JudgedSide:
 
 
 def _units(tables: list[JudgedBattles], cluster: str | None) -> list[NDArray[np.intp]]:
-    """(N,) number of what each battle is sampled with, the same number for the same cluster in all tables."""
+    """Return (N,) number of what each battle is sampled with, the same number for the same cluster in all tables."""
     ends = np.cumsum([battles.n_battles for battles in tables])[:-1]
     number = np.arange(sum(battles.n_battles for battles in tables))
     if cluster is not None:
@@ -432,7 +432,7 @@ def _units(tables: list[JudgedBattles], cluster: str | None) -> list[NDArray[np.
 def _table(
     people: pd.DataFrame, joint: Draws, predicted: pd.DataFrame, not_placed: dict[str, str], known: JudgedBattles
 ) -> pd.DataFrame:
-    """The rows of the ``people``'s leaderboard and those of the new models, ranked together."""
+    """Return the rows of the ``people``'s leaderboard and those of the new models, ranked together."""
     sides = _text(known)[np.concatenate([known.model_a, known.model_b])]
     judged = people["model_name"].astype(str).map(sides.value_counts()).fillna(0)
     old = people.assign(rests_on=np.where(judged > 0, BOTH, PEOPLE), judged_count=judged, flags="")

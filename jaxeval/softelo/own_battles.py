@@ -9,27 +9,36 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from jaxeval.arrays import Float, Int
+from jaxeval.arrays import Bool, Float, Int
 from jaxeval.checks import check_room
+from jaxeval.data.judged_battles import JudgedBattles
+from jaxeval.errors import DataError
 from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import OWN_BATTLES, held_numbers, padded_few, padded_own, padded_size, slices_together
 from jaxeval.kernels import batch
 from jaxeval.kernels.held_out import OwnProblem
 from jaxeval.kernels.solve import Status, Terms
+from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.resampling.strata import checked_strata
 from jaxeval.resampling.units import make_singles, stacked, stream_number
 from jaxeval.softelo.held_out import Folds
-from jaxeval.softelo.judged_cells import JudgedCells, by_model
-from jaxeval.softelo.target_maps import targets
-from jaxeval.statistics.clusters import numbered
+from jaxeval.softelo.judged_cells import JudgedCells, by_model, targets
+from jaxeval.softelo.rating_errors import influence, standard_errors
+from jaxeval.statistics.clusters import FEW_CLUSTERS, numbered
+from jaxeval.wording import counted, named
 
 TOLERANCE_LOGIT = 1e-8  # 2e-6 Elo
 MAX_STEPS = 200
 _BYTES_PER_SLOT = 24  # draws of a battle in a lane, as counts and as what they are multiplied by
 _TABLES = 3  # numbers of a lane by opponent: battles, for each target map what is expected of them, and its square
+#: A new model's rating from fewer judged battles, or fewer different opponents, is flagged.
+FEW_BATTLES, FEW_ANCHORS = 30, 5
+_FEW_FLAGGED = 3  # flagged models that have a sentence each
+_ALIKE_ELO = 1e-6  # a smaller standard error comes from rounding: all battles are alike
 
 
 class OwnBattles(NamedTuple):
@@ -44,7 +53,7 @@ class OwnBattles(NamedTuple):
     stratum: Int | None = None  # (N,) stratum within which battles or clusters are drawn; None for one stratum
 
     def strata_of_units(self) -> Int:
-        """(U,) the stratum of each battle, or cluster."""
+        """Return (U,) the stratum of each battle, or cluster."""
         stratum = np.zeros(self.target.shape[1], np.int64) if self.stratum is None else self.stratum
         return stratum if self.cluster is None else stratum[np.unique(self.cluster, return_index=True)[1]]
 
@@ -57,7 +66,7 @@ def battles_by_model(
     cluster: Int | None = None,
     stratum: Int | None = None,
 ) -> list[OwnBattles]:
-    """The battles of every model under every method, against its fold's anchors, for the bootstrap.
+    """Return the battles of every model under every method, against its fold's anchors, for the bootstrap.
 
     ``cluster`` (N,) numbers the battles that are drawn together, ``stratum`` (N,) the strata within which they are
     drawn.
@@ -98,7 +107,7 @@ def _own_groups(cells: JudgedCells, *groups: Int | None) -> list[list[Int] | Non
 
 
 def strengths(models: Sequence[OwnBattles], ridge: float) -> Float:
-    """(S, K) log-strengths of ``models`` from all their battles, logits; NaN without battles."""
+    """Return (S, K) log-strengths of ``models`` from all their battles, logits; NaN without battles."""
     n_maps, m = models[0].anchors.shape
     size, rows = padded_size(m), padded_few(len(models) * n_maps)
     anchors, n, score = np.zeros((rows, size)), np.zeros((rows, size)), np.zeros(rows)
@@ -115,7 +124,7 @@ def strengths(models: Sequence[OwnBattles], ridge: float) -> Float:
 def resampled_strengths(
     models: Sequence[OwnBattles], n_resamples: int, seed: int, ridge: float, run: LaneRun | None = None
 ) -> Float:
-    """(S, K, B) log-strengths of ``models`` in resamples of their own battles, logits; NaN without battles.
+    """Return (S, K, B) log-strengths of ``models`` in resamples of their own battles, logits; NaN without battles.
 
     Resample r of a model is a function of (seed, the model's name, r) and of its battles in the order given. It does
     not depend on the other models, the chunks or the devices. With clusters it holds as many clusters, drawn with
@@ -157,7 +166,7 @@ def resampled_strengths(
 
 
 def _by_width(sizes: Sequence[int]) -> list[tuple[int, NDArray[np.intp]]]:
-    """Models of similar numbers of battles run together: little is padding, and few shapes are compiled."""
+    """Return models of similar numbers of battles run together: little is padding, and few shapes are compiled."""
     rest, groups = np.array(sizes), []
     while rest.any():
         members = np.flatnonzero(rest > 0.6 * rest.max())
@@ -167,7 +176,7 @@ def _by_width(sizes: Sequence[int]) -> list[tuple[int, NDArray[np.intp]]]:
 
 
 def _problem(own: OwnBattles, width: int, size: int, *, by_unit: bool = False, stratified: bool = False) -> OwnProblem:
-    """The model's problem with ``width`` places of battles, and ``size`` of opponents.
+    """Return the model's problem with ``width`` places of battles, and ``size`` of opponents.
 
     ``by_unit``: battles have other places than the units that draw them.
     """
@@ -192,3 +201,121 @@ def _problem(own: OwnBattles, width: int, size: int, *, by_unit: bool = False, s
     }
     units = make_singles(len(stratum), width, stratum[by_stratum] if stratified else None)
     return OwnProblem(units=units, **fields)
+
+
+def rate_new_models(
+    battles: JudgedBattles, target: Float, unit: NDArray[np.intp], anchors: pd.Series, ridge: float, base: float
+) -> tuple[pd.DataFrame, int]:
+    """Return the rating of each model that is no anchor, from its battles with anchors alone.
+
+    Args:
+        battles: each between a new model and an anchor; those between two anchors are left out.
+        target: (N,) that side A wins.
+        unit: (N,) number of what each battle is sampled with.
+        anchors: strengths by model, logits.
+        ridge: coefficient of theta^2.
+        base: rating of strength 0, Elo.
+
+    Returns:
+        One row per new model: ``model, rating, standard_error`` (Elo; NaN where its battles do not differ),
+        ``n_battles, n_anchors``, ``n_units`` (clusters, or battles without clusters), ``won`` and ``lost`` (all
+        battles). And the number of battles that are left out.
+
+    Raises:
+        DataError: an opponent is not an anchor, or no battle is of a new model.
+    """
+    names = pd.Index([str(m) for m in battles.models])
+    place = pd.Index(anchors.index).get_indexer(names)
+    a, b = battles.model_a.astype(np.intp), battles.model_b.astype(np.intp)
+    new_a, new_b = place[a] < 0, place[b] < 0
+    _refuse_unknown(names, a, b, new_a & new_b, anchors.index)
+    own = new_a != new_b
+    if not own.any():
+        raise DataError(
+            f"none of {counted(len(a), 'battle')} is of a new model: all are between the "
+            f"{counted(len(anchors), 'anchor')} of the calibration. A model to predict must not be among them"
+        )
+    rated, model = np.unique(np.where(new_a, a, b)[own], return_inverse=True)
+    opponent, points = place[np.where(new_a, b, a)[own]], np.where(new_a, target, 1 - target)[own]
+    strength = anchors.to_numpy()[None]
+    each = [
+        OwnBattles(
+            name=str(names[m]),
+            opponent=opponent[model == i],
+            target=points[None, model == i],
+            anchors=strength,
+            start=np.zeros(1),
+        )
+        for i, m in enumerate(rated)
+    ]
+    theta = strengths(each, ridge)[:, 0]
+    moved = influence(model, opponent, points, theta, np.repeat(strength, len(rated), axis=0), ridge)
+    error = ELO_PER_LOGIT * standard_errors(model, unit[own], moved, len(rated))
+    of_model = pd.DataFrame({"opponent": opponent, "points": points, "unit": unit[own]}).groupby(model)
+    table = pd.DataFrame(
+        {
+            "model": names[rated],
+            "rating": base + ELO_PER_LOGIT * theta,
+            "standard_error": np.where(error > _ALIKE_ELO, error, np.nan),
+            "n_battles": of_model.size(),
+            "n_anchors": of_model["opponent"].nunique(),
+            "n_units": of_model["unit"].nunique(),
+            "won": of_model["points"].min() == 1,
+            "lost": of_model["points"].max() == 0,
+        }
+    )
+    return table, int((~own).sum())
+
+
+def flags(table: pd.DataFrame, pool: pd.DataFrame) -> list[str]:
+    """Give why each rating of `rate_new_models`, or its interval, is less reliable than it looks; "" without a reason.
+
+    Args:
+        table: as `rate_new_models` returns it.
+        pool: the calibration models that set the intervals.
+    """
+    noisiest = pool["residual_error"].max()
+    low, high = pool["judge_elo"].min(), pool["judge_elo"].max()
+    found = []
+    for row in table.itertuples():
+        one_cluster = row.n_units == 1 < row.n_battles
+        doubts = {
+            f"only {counted(row.n_battles, 'battle')}": row.n_battles < FEW_BATTLES,
+            f"only {counted(row.n_anchors, 'opponent')}": row.n_anchors < FEW_ANCHORS,
+            "won all its battles": row.won,
+            "lost all its battles": row.lost,
+            f"only {counted(row.n_units, 'cluster')}": 1 < row.n_units < min(FEW_CLUSTERS, row.n_battles),
+            "its battles lie in one cluster: no standard error, no interval": one_cluster,
+            "its battles do not differ: no standard error, no interval": np.isnan(row.standard_error)
+            and not one_cluster,
+            f"its standard error of {row.standard_error:.0f} exceeds the noise of every calibration residual "
+            f"({noisiest:.0f} at most)": row.standard_error > noisiest,
+            f"outside the range of the calibration models ({low:.0f} to {high:.0f})": not low <= row.rating <= high,
+        }
+        found.append("; ".join(text for text, applies in doubts.items() if applies))
+    return found
+
+
+def flag_sentences(table: pd.DataFrame) -> list[str]:
+    """Return sentences on the new models that have flags; one sentence where they are many."""
+    flagged = table[table["flags"] != ""]
+    if len(flagged) <= _FEW_FLAGGED:
+        return [f"{row.model}: {row.flags}" for row in flagged.itertuples()]
+    return [
+        f"{len(flagged):,} of {len(table):,} new models are flagged, see the column flags: {named(flagged['model'])}"
+    ]
+
+
+def _refuse_unknown(
+    names: pd.Index, a: NDArray[np.intp], b: NDArray[np.intp], both_new: Bool, anchors: pd.Index
+) -> None:
+    if not both_new.any():
+        return
+    found = pd.concat([pd.Series(names[a[both_new]]), pd.Series(names[b[both_new]])]).value_counts()
+    shown = ", ".join(f"{m} ({c:,})" for m, c in found.head(8).items())
+    raise DataError(
+        f"{both_new.sum():,} of {counted(len(a), 'battle has', 'battles have')} no anchor on either side, and a new "
+        "model is rated against anchors only. Models of these battles that are not among the "
+        f"{counted(len(anchors), 'anchor')}: {shown}; the anchors are {named(anchors)}. Leave those battles out, or "
+        "correct the names"
+    )

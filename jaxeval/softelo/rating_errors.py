@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
 from scipy.special import expit
 
-from jaxeval.arrays import Float
+from jaxeval.arrays import Bool, Float
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.softelo.held_out import hold_out
-from jaxeval.softelo.judged_cells import compress
-from jaxeval.softelo.target_maps import targets
+from jaxeval.softelo.judged_cells import compress, targets
 
 Int = NDArray[np.intp]
 
@@ -38,7 +38,7 @@ class RatingErrors(NamedTuple):
 def held_out_errors(
     battles: JudgedBattles, methods: Sequence[str], ridge: float, cluster: str | None = None
 ) -> RatingErrors:
-    """Errors of the ratings that `soft_elo` gives every model from its own battles.
+    """Return errors of the ratings that `soft_elo` gives every model from its own battles.
 
     Args:
         battles: with human labels; those without one move the judge's rating only.
@@ -70,7 +70,7 @@ def held_out_errors(
 
 
 def units(battles: JudgedBattles, cluster: str | None) -> Int:
-    """(N,) number of each battle's sampling unit: the battle itself, or its cluster.
+    """Return (N,) number of each battle's sampling unit: the battle itself, or its cluster.
 
     Raises:
         DataError: there is no column of that name, or it has missing values.
@@ -81,7 +81,7 @@ def units(battles: JudgedBattles, cluster: str | None) -> Int:
 
 
 def influence(model: Int, opponent: Int, target: Float, theta: Float, anchors: Float, ridge: float) -> Float:
-    """(N,) by how much each battle moves its model's rating, logits; 0 without a target.
+    """Return (N,) by how much each battle moves its model's rating, logits; 0 without a target.
 
     Args:
         model: (N,) number of the model that is rated.
@@ -98,7 +98,7 @@ def influence(model: Int, opponent: Int, target: Float, theta: Float, anchors: F
 
 
 def standard_errors(model: Int, unit: Int, moved: Float, n_models: int) -> Float:
-    """(M,) standard errors from the influence ``moved`` (N,) of battles that are sampled by ``unit`` (N,).
+    """Return (M,) standard errors from the influence ``moved`` (N,) of battles that are sampled by ``unit`` (N,).
 
     With G units of a model and their totals t: sqrt(G / (G - 1) * sum (t - mean t)^2). NaN with fewer than two units.
     """
@@ -108,3 +108,100 @@ def standard_errors(model: Int, unit: Int, moved: Float, n_models: int) -> Float
     mean = np.bincount(of, total, n_models) / np.maximum(count, 1)
     squares = np.bincount(of, (total - mean[of]) ** 2, n_models)
     return np.sqrt(np.where(count > 1, squares * count / np.maximum(count - 1, 1), np.nan))
+
+
+class JudgedSide(NamedTuple):
+    """Judged battles as the fits see them, (N,) each. Numbers are of anchors, or of new models on side A."""
+
+    a: Int
+    b: Int
+    target: Float  # that A wins, by the judge's target map
+    difference: Float  # score of A minus that of B
+    unit: Int  # number of the battle's sampling unit, the same in all tables
+
+
+class Strengths(NamedTuple):
+    """What the fits gave, logits."""
+
+    anchors: Float  # (M,) by the judge
+    new: Float  # (J,) by the judge
+    people: Float  # (M,) by human votes; not finite where these set none
+    beta: float | None  # temperature; None for a target map without one
+    ridge: float  # of the judge's fits
+
+
+class JointErrors(NamedTuple):
+    """Covariances, logits^2, of strengths less the mean strength of the anchors that hold the zero."""
+
+    new: Float  # (J, J)
+    new_people: Float  # (J, M)
+    people: Float  # (M, M)
+
+
+def joint_errors(
+    known: JudgedSide, own: JudgedSide, human: Float, strengths: Strengths, zero: Bool, *, on_board: bool
+) -> JointErrors:
+    """Return covariances of new models' strengths and of the people's, from the battles that both rest on.
+
+    Args:
+        known: the battles between anchors, which calibrate.
+        own: those of the new models, A being the new model and B the anchor.
+        human: (N,) human targets of the ``known`` battles, from which the temperature comes; NaN without a label.
+        strengths: of the fits.
+        zero: (M,) anchors whose mean strength is the zero.
+        on_board: whether the people's board rests on these labels, too. If not, it is independent of the judge's fits.
+    """
+    m, j = len(strengths.anchors), len(strengths.new)
+    beta, theta = strengths.beta or 0.0, strengths.anchors
+    p = expit(theta[known.a] - theta[known.b])
+    own_p = expit(strengths.new[own.a] - theta[own.b])
+    with np.errstate(invalid="ignore"):  # two models beyond all others
+        human_p = expit(strengths.people[known.a] - strengths.people[known.b])
+    voted = ~(np.isnan(human) | np.isnan(human_p)) & on_board
+    decided = np.isin(human, (0.0, 1.0))
+
+    # Scores: of the judge's anchors (M), of the new models (J), of the temperature (1), of the people's strengths (M).
+    judge_error = known.target - p
+    human_error = np.where(voted, human - human_p, 0.0)
+    of_beta = np.where(decided, known.difference * (human - expit(beta * known.difference)), 0.0)
+    entries = [
+        (known.unit, known.a, judge_error),
+        (known.unit, known.b, -judge_error),
+        (own.unit, m + own.a, own.target - own_p),
+        (known.unit, np.full(len(p), m + j), of_beta),
+        (known.unit, m + j + 1 + known.a, human_error),
+        (known.unit, m + j + 1 + known.b, -human_error),
+    ]
+    row, column, value = (np.concatenate(part) for part in zip(*entries, strict=True))
+    scores = coo_array((value, (row, column)), shape=(row.max() + 1, 2 * m + j + 1)).tocsr()
+    products = (scores.T @ scores).toarray()
+
+    # How much each parameter moves with each score.
+    of_anchors = np.linalg.inv(_information(known.a, known.b, p * (1 - p), m) + 2 * strengths.ridge * np.eye(m))
+    slope, own_slope = (0.0 * x.target for x in (known, own))
+    steepness = np.zeros(0)
+    if strengths.beta is not None:
+        slope, own_slope = (x.difference * x.target * (1 - x.target) for x in (known, own))
+        steepness = (known.difference**2 * known.target * (1 - known.target))[decided]
+    per_beta = of_anchors @ (np.bincount(known.a, slope, m) - np.bincount(known.b, slope, m))
+    weight = np.bincount(own.a * m + own.b, own_p * (1 - own_p), j * m).reshape(j, m)
+    information = weight.sum(1) + 2 * strengths.ridge
+    own_per_beta = (np.bincount(own.a, own_slope, j) + weight @ per_beta) / information
+    answer = np.zeros((j + m, 2 * m + j + 1))
+    share = zero / zero.sum()
+    answer[:j, :m] = (weight / information[:, None] - share) @ of_anchors
+    answer[:j, m : m + j] = np.diag(1 / information)
+    if steepness.sum() > 0:
+        answer[:j, m + j] = (own_per_beta - share @ per_beta) / steepness.sum()
+    human_weight = np.where(voted, human_p * (1 - human_p), 0.0)
+    of_people = np.linalg.pinv(_information(known.a, known.b, human_weight, m), hermitian=True)
+    answer[j:, m + j + 1 :] = of_people - share @ of_people
+    covariance = answer @ products @ answer.T
+    return JointErrors(covariance[:j, :j], covariance[:j, j:], covariance[j:, j:])
+
+
+def _information(a: Int, b: Int, weight: Float, m: int) -> Float:
+    """Return (M, M) information of a Bradley-Terry fit, from the p (1 - p) of its battles."""
+    met = np.bincount(a * m + b, weight, m * m).reshape(m, m)
+    met += met.T
+    return np.asarray(np.diag(met.sum(1)) - met)

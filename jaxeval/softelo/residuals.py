@@ -15,7 +15,7 @@ from jaxeval.wording import counted
 
 
 def score_gap_by_strength(battles: JudgedBattles, human_elo: pd.Series, n_groups: int = 4) -> pd.DataFrame:
-    """|Score difference| by the strength groups of the two models (section 4.2); group 1 is the weakest.
+    """Return |Score difference| by the strength groups of the two models (section 4.2); group 1 is the weakest.
 
     Returns:
         One row per pair of groups: ``weaker, stronger, median, mean, n_battles``. ``attrs["settings"]["mean"]`` is over
@@ -36,7 +36,7 @@ def score_gap_by_strength(battles: JudgedBattles, human_elo: pd.Series, n_groups
 
 
 def strength_group(human_elo: pd.Series, n_groups: int = 4) -> pd.Series:
-    """Group of each model, 1 = weakest; numbers of models in the groups differ by one at most."""
+    """Return the group of each model, 1 = weakest; numbers of models in the groups differ by one at most."""
     known = human_elo[np.isfinite(human_elo.to_numpy(float))]
     if len(known) < n_groups:
         raise ValueError(
@@ -47,7 +47,7 @@ def strength_group(human_elo: pd.Series, n_groups: int = 4) -> pd.Series:
 
 
 def residual_ramp(held_out: HeldOutRatings, n_groups: int = 4) -> pd.DataFrame:
-    """Signed residual, judge minus human, by human-Elo group (Figures 2b and 14): a ramp means a stretched scale.
+    """Give signed residual, judge minus human, by human-Elo group (Figures 2b and 14): a ramp means a stretched scale.
 
     Args:
         held_out: a `SoftElo`, or its ``models`` table.
@@ -79,14 +79,14 @@ def residual_ramp(held_out: HeldOutRatings, n_groups: int = 4) -> pd.DataFrame:
 
 
 def usable_rows(held_out: HeldOutRatings) -> pd.DataFrame:
-    """Rows of a `SoftElo` or its table that have a residual and are in its averages."""
+    """Return rows of a `SoftElo` or its table that have a residual and are in its averages."""
     table = models_table(held_out)
     used = np.isfinite(table["residual"].to_numpy(float))
     return table[used & table["averaged"].to_numpy(bool)] if "averaged" in table.columns else table[used]
 
 
 def usable_models(soft_elo: HeldOutRatings) -> tuple[pd.DataFrame, list[str]]:
-    """Rows of a `SoftElo` or its table that have a residual and a standard error, and a sentence on the others.
+    """Return rows of a `SoftElo` or its table that have a residual and a standard error, and a sentence on the others.
 
     Rows that `soft_elo` flagged and left out of its averages do not calibrate either.
     """
@@ -118,18 +118,18 @@ def usable_models(soft_elo: HeldOutRatings) -> tuple[pd.DataFrame, list[str]]:
 
 
 def grouping(table: pd.DataFrame) -> list[str]:
-    """Columns that name whose residuals a row holds."""
+    """Return columns that name whose residuals a row holds."""
     return ["judge", "method"] if "judge" in table.columns else ["method"]
 
 
 def human_ratings(held_out: HeldOutRatings) -> pd.Series:
-    """(M,) human ratings by model, Elo."""
+    """Return (M,) human ratings by model, Elo."""
     table = models_table(held_out)
     return table.drop_duplicates("model").set_index("model")["human_elo"]
 
 
 def slope_and_correlation(x: Float, y: Float) -> tuple[float, float]:
-    """Slope of y on x, and Pearson's r; NaN without spread."""
+    """Return the slope of y on x, and Pearson's r; NaN without spread."""
     if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return np.nan, np.nan
     u, v = x - x.mean(), y - y.mean()

@@ -21,9 +21,8 @@ from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.resampling.strata import checked_strata, small_strata_text, stratum_of_groups
 from jaxeval.show.shown import Answer, Result, settings_line
 from jaxeval.softelo.held_out import Folds, above_human, hold_out, n_lanes
-from jaxeval.softelo.judged_cells import compress
+from jaxeval.softelo.judged_cells import compress, smoothing
 from jaxeval.softelo.own_battles import battles_by_model, resampled_strengths
-from jaxeval.softelo.target_maps import smoothing
 from jaxeval.softelo.temperature import Ties, in_likelihood, status_text
 from jaxeval.statistics.clusters import FEW_CLUSTERS
 from jaxeval.statistics.draws import Draws
@@ -125,7 +124,7 @@ HeldOutRatings: TypeAlias = SoftElo | pd.DataFrame
 
 
 def models_table(held_out: HeldOutRatings) -> pd.DataFrame:
-    """The table of models of held-out ratings."""
+    """Return the table of models of held-out ratings."""
     return held_out if isinstance(held_out, pd.DataFrame) else held_out.models
 
 
@@ -270,7 +269,7 @@ def soft_elo(
 def label_smoothing_sweep(
     battles: JudgedBattles, constants: Sequence[float] = SMOOTHING_CONSTANTS, ridge: float = 0.01
 ) -> pd.DataFrame:
-    """Held-out accuracy of label smoothing by its constant, all in one call (Table 8 of arXiv:2606.13221).
+    """Return the held-out accuracy of label smoothing by its constant, all in one call (Table 8 of arXiv:2606.13221).
 
     A hard label 1 or 0 becomes c or 1 - c: this is Soft-Elo from the sign of the score difference alone. The constant
     with the least error is known only from the errors themselves. Unlike the temperature, it is no estimate from the
@@ -296,7 +295,7 @@ def label_smoothing_sweep(
 
 
 def _checked_strata(battles: JudgedBattles, strata: str | None, cluster: str | None) -> NDArray[np.int64] | None:
-    """(N,) stratum of each battle; None without strata, and where there is one."""
+    """Return (N,) stratum of each battle; None without strata, and where there is one."""
     if strata is None:
         return None
     codes = battles.codes(strata)[0]
@@ -306,7 +305,7 @@ def _checked_strata(battles: JudgedBattles, strata: str | None, cluster: str | N
 
 
 def _clusters_per_model(battles: JudgedBattles, codes: NDArray[np.intp]) -> NDArray[np.int64]:
-    """(M,) clusters that hold battles of each model."""
+    """Return (M,) clusters that hold battles of each model."""
     size = int(codes.max()) + 1
     both = [model.astype(np.int64) * size + codes for model in (battles.model_a, battles.model_b)]
     return np.bincount(np.unique(np.concatenate(both)) // size, minlength=len(battles.models))
@@ -329,7 +328,7 @@ def _check(
 
 
 def _table(names: pd.Index, methods: Sequence[str], folds: Folds, base: float, min_battles: int) -> pd.DataFrame:
-    """One row per model and method; the standard errors are still missing."""
+    """Return one row per model and method; the standard errors are still missing."""
     n_human, n_judge = (np.rint(folds.n[k].sum(1)).astype(int) for k in (0, 1))
     theta = folds.theta.copy()
     theta[1:] -= above_human(folds, folds)
@@ -349,7 +348,7 @@ def _table(names: pd.Index, methods: Sequence[str], folds: Folds, base: float, m
 
 
 def _flags(folds: Folds, i: int, k: int, soft: bool, min_battles: int) -> list[str]:
-    """What is wrong with the rating of model ``i`` by target map ``k``, in words."""
+    """Return what is wrong with the rating of model ``i`` by target map ``k``, in words."""
     n_human, n_judge = np.rint(folds.n[:2, i].sum(1))
     status = status_text(int(folds.beta_status[i]), float(folds.beta[i]))
     doubts = {
@@ -386,7 +385,7 @@ def how_close(summary: pd.DataFrame) -> list[str]:
 
 
 def _summary(models: pd.DataFrame, keys: list[str], seed: int) -> pd.DataFrame:
-    """Accuracy of every method over the models averaged, with bootstrap intervals over models."""
+    """Return accuracy of every method over the models averaged, with bootstrap intervals over models."""
     rows = []
     for key, group in models.groupby(keys, sort=False):
         used = group[group["averaged"]]
@@ -411,7 +410,7 @@ _MEASURES = ("mae", "spearman", "kendall", "beta")
 
 
 def _accuracy(models: pd.DataFrame, weights: Float) -> Float:
-    """(B, 4) MAE, Spearman, Kendall tau-b and mean beta of models taken (B, M) ``weights`` times each.
+    """Return (B, 4) MAE, Spearman, Kendall tau-b and mean beta of models taken (B, M) ``weights`` times each.
 
     Copies of a model are never paired with each other in tau; they share an average rank in Spearman's correlation.
     """
@@ -438,7 +437,7 @@ def _accuracy(models: pd.DataFrame, weights: Float) -> Float:
 
 
 def _warnings(models: pd.DataFrame, several: bool) -> list[str]:
-    """What is flagged, in words."""
+    """Return what is flagged, in words."""
     messages = []
     keys = ["judge", "method"] if several else ["method"]
     for key, group in models.groupby(keys, sort=False):
@@ -456,7 +455,7 @@ def _warnings(models: pd.DataFrame, several: bool) -> list[str]:
 
 
 def few_clusters(models: pd.DataFrame) -> list[str]:
-    """A sentence per judge on models whose battles lie in few clusters; none where there are no clusters."""
+    """Return a sentence per judge on models whose battles lie in few clusters; none where there are no clusters."""
     if "n_clusters" not in models:
         return []
     few = models[models["n_clusters"] < FEW_CLUSTERS]

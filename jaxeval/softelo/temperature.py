@@ -93,7 +93,7 @@ def fit_temperature(
     weight: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
 ) -> Temperature:
-    """Temperature of a judge by maximum likelihood of y = s(beta d) (Eq. 6 of arXiv:2606.13221).
+    """Return temperature of a judge by maximum likelihood of y = s(beta d) (Eq. 6 of arXiv:2606.13221).
 
     With r_b = w_b d_b (y_b - s(beta d_b)) and I the information, the standard error is sqrt(sum r_b^2) / I: the
     sandwich, as in `fit_bradley_terry`. With clusters the sums R_k of r_b over each take its place, as
@@ -134,7 +134,7 @@ def fit_temperatures(
     weight: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
 ) -> pd.DataFrame:
-    """Temperatures of slices.
+    """Return temperatures of slices.
 
     Args:
         by: (N,) name of each battle's slice: a language, a judge.
@@ -171,7 +171,7 @@ def fit_temperatures(
 
 
 def in_likelihood(human: Float, ties: Ties) -> Bool:
-    """(N,) which human targets enter the likelihood."""
+    """Return (N,) which human targets enter the likelihood."""
     if ties not in ("drop", "half"):
         raise ValueError(f"ties must be 'drop' or 'half', got {ties!r}")
     labelled = ~np.isnan(human)
@@ -179,7 +179,7 @@ def in_likelihood(human: Float, ties: Ties) -> Bool:
 
 
 def status_text(status: int, beta: float) -> str:
-    """A status in words."""
+    """Return a status in words."""
     return "negative slope" if status == Status.CONVERGED and beta < 0 else STATUS_TEXT[status]
 
 
@@ -249,14 +249,14 @@ def _fit_groups(
 
 
 def _scores(beta: float | Float, weight: Float, difference: Float, target: Float) -> Float:
-    """(N,) derivatives of the battles' log-likelihoods."""
+    """Return (N,) derivatives of the battles' log-likelihoods."""
     return np.asarray(weight * difference * (target - expit(beta * difference)))
 
 
 def _over_clusters(
     beta: float, weight: Float, difference: Float, target: Float, cluster: NDArray[np.intp]
 ) -> tuple[float, tuple[int, float]]:
-    """The root of the clusters' summed squared scores, how many clusters there are, and how many effective ones.
+    """Return the root of the clusters' summed squared scores, how many clusters there are, and how many effective ones.
 
     NaN with one cluster of several battles. All but ``beta`` are by battle.
     """

@@ -35,7 +35,7 @@ def calibration_error(
     clusters: Sequence[NDArray[np.intp]] | None = None,
     level: float = 0.95,
 ) -> dict[str, float]:
-    """The error of K bins, by name: ``ece, ece_floor, ece_debiased, ece_lower, ece_upper``; NaN without battles.
+    """Return the error of K bins, by name: ``ece, ece_floor, ece_debiased, ece_lower, ece_upper``; NaN without battles.
 
     Args:
         predicted: per bin, (n,) probabilities of its battles.
@@ -65,7 +65,7 @@ def calibration_error(
 
 
 def _bounds(error: float, noise: Float, level: float) -> tuple[float, float]:
-    """Bounds of the error without noise, from (K,) ``noise``: each bin's standard error times its share."""
+    """Return bounds of the error without noise, from (K,) ``noise``: each bin's standard error times its share."""
     z, total, root = float(ndtri((1 + level) / 2)), float(noise.sum()), float(np.sqrt(noise @ noise))
 
     def above(t: float) -> float:
@@ -85,7 +85,7 @@ def _binomial(predicted: Sequence[Float]) -> list[Float]:
 
 
 def _absolute_normal(mean: Float, deviation: Float) -> tuple[Float, Float]:
-    """Mean and variance of |x| for normal x."""
+    """Return the mean and variance of |x| for normal x."""
     z = np.abs(mean) / np.maximum(deviation, np.finfo(float).tiny)
     found = deviation * np.sqrt(2 / np.pi) * np.exp(-(z**2) / 2) + np.abs(mean) * (1 - 2 * ndtr(-z))
     return found, mean**2 + deviation**2 - found**2
@@ -115,7 +115,7 @@ def reliability_bins(
 
 
 def bin_rates(predicted: Sequence[Float], agree: Sequence[Float], clusters: Sequence[NDArray[np.intp]]) -> pd.DataFrame:
-    """A row per bin: mean prediction, agreement, its standard error over clusters, and the number of battles."""
+    """Return a row per bin: mean prediction, agreement, its standard error over clusters, and the number of battles."""
     n = np.array([len(a) for a in agree])
     rate = np.array([a.mean() if len(a) else np.nan for a in agree])
     effect = [design_effect(a - p, own) for a, p, own in zip(agree, rate, clusters, strict=True)]
@@ -125,7 +125,7 @@ def bin_rates(predicted: Sequence[Float], agree: Sequence[Float], clusters: Sequ
 
 
 def _deal_ties(order: NDArray[np.intp], predicted: Float, agree: Float) -> NDArray[np.intp]:
-    """``order`` (by ``predicted``, then ``agree``) with the agreements of equal predictions spread among them."""
+    """Give ``order`` (by ``predicted``, then ``agree``) with the agreements of equal predictions spread among them."""
     _, group = np.unique(predicted[order], return_inverse=True)
     kind = 2 * group + (agree[order] == 1)
     size = np.bincount(kind, minlength=1)

@@ -18,7 +18,7 @@ FEW_CLUSTERS = 30
 
 
 def effective_clusters(size: ArrayLike) -> float:
-    """How many clusters of equal size hold as much as clusters of these sizes: (sum n)^2 / sum n^2 (Kish 1965).
+    """Return how many clusters of equal size hold as much as clusters of these sizes: (sum n)^2 / sum n^2 (Kish 1965).
 
     Examples:
         >>> effective_clusters([40] * 60), round(effective_clusters([30] * 59 + [950]), 1)
@@ -29,7 +29,7 @@ def effective_clusters(size: ArrayLike) -> float:
 
 
 def cluster_factors(size: ArrayLike) -> Float:
-    """Factors (K,) of the sums of residuals of clusters, for the variance of a mean: 1 / sqrt(1 - n_k / n).
+    """Return factors (K,) of the sums of residuals of clusters, for the variance of a mean: 1 / sqrt(1 - n_k / n).
 
     A mean follows its largest clusters, whose residuals come out too small. With these factors (CR2, Bell and McCaffrey
     2002; Pustejovsky and Tipton 2018, DOI 10.1080/07350015.2016.1247004) the variance is right on average where
@@ -41,7 +41,7 @@ def cluster_factors(size: ArrayLike) -> Float:
 
 
 def degrees_of_freedom(size: ArrayLike) -> float:
-    """Satterthwaite's degrees of freedom of the variance that `cluster_factors` gives (Bell and McCaffrey 2002).
+    """Return Satterthwaite's degrees of freedom of the variance that `cluster_factors` gives (Bell and McCaffrey 2002).
 
     K - 1 for K equal clusters, fewer for unequal ones; NaN for one cluster.
 
@@ -57,7 +57,7 @@ def degrees_of_freedom(size: ArrayLike) -> float:
 
 
 def widening(freedom: float | None, level: float) -> float:
-    """How much longer Student's interval with these degrees of freedom is than the normal one; 1 for None.
+    """Return how much longer Student's interval with these degrees of freedom is than the normal one; 1 for None.
 
     Infinite where there is one cluster, whose degrees of freedom are NaN.
     """
@@ -74,7 +74,7 @@ def widening_of_draws(freedom: float | None, level: float) -> float:
 
 
 def numbered(cluster: Any) -> NDArray[np.intp]:
-    """(N,) cluster numbers in order of first appearance: clusters of one observation are numbered as the rows are.
+    """Give (N,) cluster numbers in order of first appearance: clusters of one observation are numbered as the rows are.
 
     Raises:
         ValueError: a cluster is missing.
@@ -90,7 +90,7 @@ def numbered(cluster: Any) -> NDArray[np.intp]:
 
 
 def design_effect(influence: Float, cluster: NDArray[np.intp] | None) -> float:
-    """Variance of the sum of (N,) influences drawn by clusters, divided by that of independent draws (Kish 1965).
+    """Give variance of the sum of (N,) influences drawn by clusters, divided by that of independent draws (Kish 1965).
 
     Sums of clusters take the factors of `cluster_factors`, so that the effect of clusters without any is 1 on average.
     Influences have mean zero. The effect is 1 without clusters, or with one observation in each. Where all influences
@@ -111,13 +111,13 @@ def design_effect(influence: Float, cluster: NDArray[np.intp] | None) -> float:
 
 
 def freedom_of(cluster: NDArray[np.intp] | None) -> float | None:
-    """Degrees of freedom of the variance of a mean over (N,) observations; None where each is drawn by itself."""
+    """Give degrees of freedom of the variance of a mean over (N,) observations; None where each is drawn by itself."""
     size = np.zeros(0) if cluster is None else np.bincount(numbered(cluster))
     return None if cluster is None or len(size) == len(cluster) else degrees_of_freedom(size)
 
 
 def wilson_share(hits: Bool, clusters: NDArray[np.intp] | None = None, level: float = 0.95) -> dict[str, float]:
-    """Share with its Wilson interval (DOI 10.1080/01621459.1927.10502953).
+    """Return the share with its Wilson interval (DOI 10.1080/01621459.1927.10502953).
 
     With ``clusters`` (N,), the interval takes as many battles as would give the share the variance that it has over the
     clusters, if they were independent; fewer for few clusters, by Student's t.
@@ -137,7 +137,7 @@ def wilson_share(hits: Bool, clusters: NDArray[np.intp] | None = None, level: fl
 
 
 def few_clusters_text(n_clusters: int | None, n_effective: float | None = None) -> list[str]:
-    """A sentence on clusters that are too few to rely on; none where there are no clusters.
+    """Return a sentence on clusters that are too few to rely on; none where there are no clusters.
 
     With ``n_effective``, clusters of unequal size count as many as there would be of equal size.
     """

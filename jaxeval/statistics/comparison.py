@@ -34,7 +34,7 @@ def check_square(n_models: int, most: int, what: str, instead: str) -> None:
 
 
 def beat_share(draws: Float) -> Float:
-    """(M, M) share of (B, M) ``draws`` in which the row's model is above the column's, half for equal ones.
+    """Return (M, M) share of (B, M) ``draws`` in which the row's model is above the column's, half for equal ones.
 
     Draws in which either is NaN are left out; NaN on the diagonal and where no draw is left.
     """
@@ -53,7 +53,7 @@ def beat_share(draws: Float) -> Float:
 def draw_bounds(
     draws: Float, level: float, limits: Limits | Float = None, centre: Float | None = None
 ) -> tuple[Float, Float]:
-    """Percentile bounds over the first axis of ``draws``; `Draws` says what NaN draws and ``limits`` do.
+    """Return percentile bounds over the first axis of ``draws``; `Draws` says what NaN draws and ``limits`` do.
 
     With a ``centre``, the estimates, they are bias-corrected, see `bias_corrected_bounds`; there are then no limits.
     """
@@ -68,7 +68,7 @@ def draw_bounds(
 def bias_corrected_bounds(
     draws: Float, level: float, estimate: Float, acceleration: Float | None = None
 ) -> tuple[Float, Float]:
-    """Percentile bounds (M,) of (B, M) draws that lie to one side of the ``estimate``, as it does of the truth.
+    """Return percentile bounds (M,) of (B, M) draws that lie to one side of the ``estimate``, as it does of the truth.
 
     With z0 the normal quantile of the share of draws below the estimate, the ends are the quantiles of the draws at
     Phi(2 z0 -+ z) (Efron 1987, DOI 10.1080/01621459.1987.10478410); shares beyond .01 and .99 count as these. NaN draws
@@ -107,12 +107,12 @@ def _quantiles(ordered: Float, n: Int, share: Float) -> Float:
 
 
 def difference_limits(one: Limits | Float, other: Limits | Float) -> Limits:
-    """The limits of one quantity less another."""
+    """Return the limits of one quantity less another."""
     return None if one is None or other is None else (one[0] - other[1], one[1] - other[0])
 
 
 def square_limits(limits: Limits, n: int) -> Limits:
-    """(M, M) limits of row minus column."""
+    """Return (M, M) limits of row minus column."""
     if limits is None:
         return None
     low, high = (np.broadcast_to(np.asarray(x, float), n) for x in limits)
@@ -122,7 +122,7 @@ def square_limits(limits: Limits, n: int) -> Limits:
 def difference_bounds(
     draws: Float, level: float, limits: Limits = None, centre: Float | None = None
 ) -> tuple[Float, Float]:
-    """(M, M) percentile bounds of row minus column, draw by draw; NaN on the diagonal. See `draw_bounds`."""
+    """Return (M, M) percentile bounds of row minus column, draw by draw; NaN on the diagonal. See `draw_bounds`."""
     n_models = draws.shape[1]
     lower, upper = np.full((2, n_models, n_models), np.nan)
     each = None if limits is None else np.array([np.broadcast_to(x, n_models) for x in limits], float)
@@ -138,7 +138,7 @@ def difference_bounds(
 
 
 def rank_at_most_share(draws: Float, k: int) -> Float:
-    """(M,) share of ``draws`` in which a model ranks k-th or better.
+    """Return (M,) share of ``draws`` in which a model ranks k-th or better.
 
     Equal draws share the places that they cover: of two models that tie for the first, each is first in half a draw.
     Models that are NaN in a draw take no rank in it, and it does not count for them.
@@ -150,7 +150,7 @@ def rank_at_most_share(draws: Float, k: int) -> Float:
 
 
 def rank_distribution(draws: Float) -> Float:
-    """(M, M) share of ``draws`` in which the row's model takes each rank, the first one first.
+    """Return (M, M) share of ``draws`` in which the row's model takes each rank, the first one first.
 
     Equal draws share the places that they cover, as in `rank_at_most_share`; NaN for a model without any draw.
     """
@@ -165,13 +165,13 @@ def rank_distribution(draws: Float) -> Float:
 
 
 def places(draws: Float) -> tuple[Float, Float]:
-    """(B, M) first and last of the places that each draw covers with those equal to it; NaN where it is NaN."""
+    """Return (B, M) first and last of the places that each draw covers with those equal to it; NaN where it is NaN."""
     best, worst = (pd.DataFrame(-draws).rank(axis=1, method=end).to_numpy() for end in ("min", "max"))
     return best, worst
 
 
 def ranking_agreement(one: Float, other: Float, top: int, precision: float = 0.0) -> dict[str, Float]:
-    """Measures (B,) of agreement of two rankings by (B, M) values, the largest first, in each of B draws.
+    """Return measures (B,) of agreement of two rankings by (B, M) values, the largest first, in each of B draws.
 
     "kendall_tau" is tau-b, "spearman" the correlation of ranks, and "top_overlap" the share of the first ``top`` of one
     that are among the first ``top`` of the other; ties share their places. Values that are NaN on a side are left out

@@ -72,11 +72,11 @@ class Differences:
         return self.n_comparisons <= MOST_COMPARISONS
 
     def critical(self, level: float) -> float:
-        """The critical value of all differences at once; NaN for one model."""
+        """Return the critical value of all differences at once; NaN for one model."""
         return _critical(_largest_of(self._largest), _exact(level)) * widening_of_draws(self.freedom, level)
 
     def tiers(self, level: float) -> Int:
-        """(N,) tiers, 1 = top; 0 for models that are not among the F.
+        """Return (N,) tiers, 1 = top; 0 for models that are not among the F.
 
         From the top down, a new tier starts at the first model whose difference interval from its tier's leader,
         simultaneous over all pairs at ``level``, excludes 0.
@@ -91,7 +91,7 @@ class Differences:
         return tier
 
     def rank_sets(self, level: float, simultaneous: bool = False) -> tuple[Int, Int]:
-        """(N,) best and worst ranks that the draws leave open; 0 for models without a rank.
+        """Return (N,) best and worst ranks that the draws leave open; 0 for models without a rank.
 
         best = 1 + #{models above, told apart}, worst = M - #{models below, told apart}. Each set holds the true rank of
         its model with probability ``level`` (the ranks of the whole block, where models are equal): its family is the
@@ -138,7 +138,7 @@ class Differences:
         return above, below
 
     def apart_from(self, model: int, level: float) -> Bool:
-        """(N,) models that are told apart from the one at position ``model``, all of them at once at ``level``.
+        """Return (N,) models that are told apart from the one at position ``model``, all of them at once at ``level``.
 
         The family is the differences of that model, as for its set of ranks.
         """
@@ -174,7 +174,7 @@ class Differences:
         return centred, centred**2, finite.astype(np.float64)
 
     def _rows(self) -> Iterator[tuple[int, Float]]:
-        """Every model, and the (F,) standard errors of its differences; (F, F) of them may not fit in memory."""
+        """Yield every model, and the (F,) standard errors of its differences; (F, F) of them may not fit in memory."""
         for start in range(0, len(self.models), _BLOCK):
             yield from enumerate(self.errors(slice(start, start + _BLOCK)), start)
 
@@ -205,7 +205,7 @@ class Differences:
         return found
 
     def _statistics(self, i: int, others: slice, error: Float) -> Iterator[tuple[slice, Float]]:
-        """Statistics of the differences of model ``i`` to ``others``, by parts that stay in the cache.
+        """Yield statistics of the differences of model ``i`` to ``others``, by parts that stay in the cache.
 
         A part is a slice of J models, and their (J, B) statistics: NaN where the (F,) ``error`` is.
         """
@@ -218,7 +218,7 @@ class Differences:
             yield part, statistic
 
     def _apart(self, i: int, error: Float, critical: float) -> Bool:
-        """(F,) models that are told apart from model ``i``: their difference is beyond the ``critical`` value.
+        """Return (F,) models that are told apart from model ``i``: their difference is beyond the ``critical`` value.
 
         By more than the precision of the draws: where few votes make few different draws, the critical value may be
         that of a draw in which both are equal, up to rounding.
@@ -253,7 +253,7 @@ def differences(
     freedom: float | None = None,
     closed_form: ClosedForm | None = None,
 ) -> Differences:
-    """Differences of the ``ranked`` (N,) models with (N,) finite ``estimate`` and (B, N) ``draws``.
+    """Return differences of the ``ranked`` (N,) models with (N,) finite ``estimate`` and (B, N) ``draws``.
 
     Draws (B,) that have not ``converged`` say nothing and are left out; by default all have. A draw in which no model
     is finite says that these data may leave all models without a value, and counts as any other that is not finite.
@@ -271,12 +271,12 @@ def differences(
 
 
 def _largest_of(statistic: Float) -> Float:
-    """(B,) largest of (J, B) statistics, NaN left out; NaN where there are none."""
+    """Return (B,) largest of (J, B) statistics, NaN left out; NaN where there are none."""
     return np.asarray(np.fmax.reduce(statistic, axis=0, initial=np.nan))
 
 
 def _exact(level: float) -> Fraction:
-    """The checked ``level`` as it was written: a rank computed in floating point may be one too high."""
+    """Return the checked ``level`` as it was written: a rank computed in floating point may be one too high."""
     return Fraction(str(checked_level(level)))
 
 

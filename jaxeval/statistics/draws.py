@@ -123,7 +123,7 @@ class Draws(Result):
             raise ValueError(f"every quantity needs a name of its own, but several are called {named(several)}")
 
     def of(self, **chosen: Hashable) -> Draws:
-        """The quantities with these values in levels of the names, as ``judge="judge-1"``; the other levels stay.
+        """Give the quantities with these values in levels of the names, as ``judge="judge-1"``; the other levels stay.
 
         Raises:
             ValueError: the names have no such level, or a level has no such value.
@@ -142,14 +142,14 @@ class Draws(Result):
         return replace(taken, names=taken.names.droplevel(list(chosen))) if several else taken
 
     def take(self, which: Bool | NDArray[np.intp]) -> Draws:
-        """The quantities ``which``: a mask (M,), or their numbers."""
+        """Return the quantities ``which``: a mask (M,), or their numbers."""
         low, high = (np.broadcast_to(x, len(self.names))[which] for x in self.limits or (-np.inf, np.inf))
         limits = None if self.limits is None else (low, high)
         each: dict[str, Any] = {name: x[which] for name in _EACH if (x := getattr(self, name)) is not None}
         return replace(self, draws=self.draws[:, which], limits=limits, closed_form=None, **each)
 
     def __sub__(self, other: Draws) -> Draws:
-        """The paired differences of the same names, draw by draw, of draws that the same resamples made.
+        """Return the paired differences of the same names, draw by draw, of draws that the same resamples made.
 
         Raises:
             ValueError: the names differ, or the numbers of draws.
@@ -200,7 +200,7 @@ class Draws(Result):
         return finite.std().where(~self._finite_draws_equal)
 
     def interval(self, level: float = 0.95, kind: IntervalKind = "percentile") -> pd.DataFrame:
-        """Confidence intervals: columns ``lower`` and ``upper``; NaN without a finite estimate, or without spread.
+        """Give confidence intervals: columns ``lower`` and ``upper``; NaN without a finite estimate, or without spread.
 
         Args:
             level: of each interval by itself.
@@ -235,7 +235,7 @@ class Draws(Result):
         return PropertyTable(self._square(comparison.beat_share(self.draws)))
 
     def difference_interval(self, level: float = 0.95) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """(M, M) lower and upper percentile bounds of row minus column."""
+        """Return (M, M) lower and upper percentile bounds of row minus column."""
         self._check_square("the table of difference intervals")
         bounds = comparison.difference_bounds(self.draws, level, self.limits, self._centre)
         with np.errstate(invalid="ignore"):  # both infinite
@@ -246,7 +246,7 @@ class Draws(Result):
     def _widened(
         self, estimate: Float, bounds: tuple[Float, Float], level: float, limits: comparison.Limits
     ) -> tuple[Float, Float]:
-        """Bounds of draws as far from the ``estimate`` as so few clusters ask for, within the limits."""
+        """Return bounds of draws as far from the ``estimate`` as so few clusters ask for, within the limits."""
         if self.freedom is None:
             return bounds
         wider = widening_of_draws(self.freedom, level)
@@ -273,12 +273,12 @@ class Draws(Result):
         return np.concatenate(found) if found else others
 
     def ranked(self, among: Bool | None = None) -> Bool:
-        """(M,) quantities that take a rank: those with a finite estimate, ``among`` (M,) if given."""
+        """Return (M,) quantities that take a rank: those with a finite estimate, ``among`` (M,) if given."""
         finite = np.isfinite(self.estimate)
         return finite if among is None else finite & among
 
     def rank_share(self, k: int, among: Bool | None = None) -> pd.Series:
-        """Share of draws in which each quantity ranks k-th or better among those `ranked`; NaN for the others."""
+        """Give share of draws in which each quantity ranks k-th or better among those `ranked`; NaN for the others."""
         k = checked_integer("k", k, 1)
         ranked = self.ranked(among)
         share = np.full(len(ranked), np.nan)
@@ -294,7 +294,7 @@ class Draws(Result):
         return pd.DataFrame(share, self.names, pd.RangeIndex(1, len(ranked) + 1, name="rank"))
 
     def differences(self, among: Bool | None = None) -> Differences:
-        """Differences of all pairs of the quantities `ranked`, from which `tiers` and `rank_sets` come.
+        """Return differences of all pairs of the quantities `ranked`, from which `tiers` and `rank_sets` come.
 
         Nothing is compared yet; ``n_comparisons`` of the result says how much work that will be. The last result is
         kept, because tiers and sets of ranks share most of the work.
@@ -313,7 +313,7 @@ class Draws(Result):
         return {}
 
     def tiers(self, level: float = 0.95, among: Bool | None = None) -> pd.Series:
-        """Tiers that the draws can separate at the simultaneous ``level`` (max-t over all pairs), 1 = top.
+        """Return tiers that the draws can separate at the simultaneous ``level`` (max-t over all pairs), 1 = top.
 
         Missing for quantities that are not `ranked`, and for those that are not finite in more than 1 % of the draws.
 
@@ -332,7 +332,7 @@ class Draws(Result):
         return self._positive({"rank_best": best, "rank_worst": worst})
 
     def apart_from(self, value: float = 0.0, level: float = 0.95) -> pd.Series:
-        """Whether each quantity is told apart from a ``value``, all of them at once at ``level``.
+        """Return whether each quantity is told apart from a ``value``, all of them at once at ``level``.
 
         The largest |draw - estimate| / standard error over all quantities, draw by draw, gives the critical value
         (max-t, by steps down as for `rank_sets`): with probability ``level`` none that has the value is told apart from
@@ -346,12 +346,12 @@ class Draws(Result):
         return pd.Series(compared.apart_from(len(self.names), level)[:-1], self.names, name="apart")
 
     def rank(self, among: Bool | None = None) -> pd.Series:
-        """Rank by the estimate among those `ranked`, 1 = the largest; missing for the others."""
+        """Return the rank by the estimate among those `ranked`, 1 = the largest; missing for the others."""
         strength = pd.Series(np.where(self.ranked(among), self._told_apart(), np.nan), self.names)
         return strength.rank(ascending=False, method="min").astype("Int64")
 
     def ranks(self, level: float = 0.95, simultaneous: bool = False, among: Bool | None = None) -> pd.DataFrame:
-        """Columns ``rank`` (by the estimate), ``rank_best``, ``rank_worst`` and ``tier``; missing if not `ranked`.
+        """Give columns ``rank`` (by the estimate), ``rank_best``, ``rank_worst`` and ``tier``; missing if not `ranked`.
 
         The last three are missing altogether where comparing all pairs would take minutes: ``within_reach`` of the
         `differences` says so.
@@ -373,7 +373,7 @@ class Draws(Result):
         simultaneous: bool = False,
         among: Bool | None = None,
     ) -> pd.DataFrame:
-        """A row per name, best first: ``estimate``, ``standard_error``, ``lower``, ``upper``, and the `ranks`.
+        """Return a row per name, best first: ``estimate``, ``standard_error``, ``lower``, ``upper``, and the `ranks`.
 
         The last column is ``status``, if there is one.
         """
@@ -389,14 +389,14 @@ class Draws(Result):
         )
 
     def _told_apart(self) -> Float:
-        """(M,) estimates, equal where they differ by rounding alone."""
+        """Return (M,) estimates, equal where they differ by rounding alone."""
         if self.precision == 0:
             return self.estimate
         step = self.precision / 100
         return np.asarray(np.round(self.estimate / step) * step)
 
     def _positive(self, numbers: dict[str, NDArray[np.int64]]) -> pd.DataFrame:
-        """Columns of counts from 1, missing where 0."""
+        """Return columns of counts from 1, missing where 0."""
         counts = pd.DataFrame(numbers, self.names, dtype="Int64")
         return counts.where(counts > 0)
 
@@ -410,12 +410,12 @@ class Draws(Result):
 
 
 def _fewest(*freedom: float | None) -> float | None:
-    """The fewest degrees of freedom; None where all are many."""
+    """Return the fewest degrees of freedom; None where all are many."""
     known = [x for x in freedom if x is not None]
     return float(np.min(known)) if known else None  # NaN, of one cluster, stays
 
 
 def both_converged(first: Draws, second: Draws) -> Bool | None:
-    """(B,) resamples whose computation ended for both of two `Draws`; None for all."""
+    """Return (B,) resamples whose computation ended for both of two `Draws`; None for all."""
     known = [draws.converged for draws in (first, second) if draws.converged is not None]
     return np.logical_and.reduce(known) if known else None

@@ -10,7 +10,7 @@ from jaxeval.arrays import Float
 
 
 def checked_alpha(alpha: float) -> float:
-    """``alpha`` itself, or a ValueError if it is no number strictly between 0 and 1."""
+    """Return ``alpha`` itself, or a ValueError if it is no number strictly between 0 and 1."""
     if not (isinstance(alpha, int | float | np.number) and 0 < alpha < 1):
         got = alpha.item() if isinstance(alpha, np.generic) else alpha
         raise ValueError(f"alpha must be between 0 and 1, got {got!r}")
@@ -18,12 +18,12 @@ def checked_alpha(alpha: float) -> float:
 
 
 def holm(p: Float) -> Float:
-    """p-values adjusted by Holm's steps (1979): the chance of any false alarm. NaN stay, and are not counted."""
+    """Return p-values adjusted by Holm's steps (1979): the chance of any false alarm. NaN stay, and are not counted."""
     return _by_steps(p, lambda own: np.maximum.accumulate(own * np.arange(len(own), 0, -1)))
 
 
 def benjamini_hochberg(p: Float) -> Float:
-    """p-values adjusted for the expected share of false alarms among all, of independent tests.
+    """Return p-values adjusted for the expected share of false alarms among all, of independent tests.
 
     Benjamini and Hochberg 1995, DOI 10.1111/j.2517-6161.1995.tb02031.x. NaN stay, and are not counted.
     """
@@ -31,7 +31,7 @@ def benjamini_hochberg(p: Float) -> Float:
 
 
 def _by_steps(p: Float, steps: Callable[[Float], Float]) -> Float:
-    """``steps`` of the known p-values in ascending order, put back in their places."""
+    """Return ``steps`` of the known p-values in ascending order, put back in their places."""
     known = ~np.isnan(p)
     order = np.argsort(p[known], kind="stable")
     adjusted = np.empty(len(order))

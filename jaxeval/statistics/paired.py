@@ -13,7 +13,7 @@ from jaxeval.statistics.quantiles import normal_quantile
 
 
 def score_z(only_a: float, only_b: float, n: float, null: float) -> float:
-    """Tango's score of the difference ``null``: (b - c - n null) / its standard error there.
+    """Return Tango's score of the difference ``null``: (b - c - n null) / its standard error there.
 
     With b items that ``only_a`` has right, c that ``only_b`` has, of ``n``; the share q of the latter is estimated
     under the null (Tango 1998, DOI 10.1002/(SICI)1097-0258(19980430)17:8<891::AID-SIM780>3.0.CO;2-B). The numbers need
@@ -27,7 +27,7 @@ def score_z(only_a: float, only_b: float, n: float, null: float) -> float:
 
 
 def score_interval(only_a: float, only_b: float, n: float, level: float) -> tuple[float, float]:
-    """The differences that the score does not refuse at ``level``, two-sided; never empty, and within [-1, 1].
+    """Return the differences that the score does not refuse at ``level``, two-sided; never empty, and within [-1, 1].
 
     Examples:
         >>> [round(end, 4) for end in score_interval(0, 0, 500, 0.95)]
@@ -51,7 +51,7 @@ def score_interval(only_a: float, only_b: float, n: float, level: float) -> tupl
 
 
 def p_above(only_a: float, only_b: float, n: float, null: float) -> float:
-    """The p-value of the null that the difference is ``null`` or less, below 0.
+    """Return the p-value of the null that the difference is ``null`` or less, below 0.
 
     It is that of the score, or that of a binomial c, as it is where a is never right alone, if that is larger: over all
     shares of unlike answers no exact test has a smaller one.
@@ -65,7 +65,7 @@ def p_above(only_a: float, only_b: float, n: float, null: float) -> float:
 
 
 def p_of_equal_shares(only_a: int, only_b: int, right_a: int, n_a: int, right_b: int, n_b: int) -> float:
-    """The exact two-sided p-value of the null that two models are right equally often, on items that one may lack.
+    """Give the exact two-sided p-value of the null that two models are right equally often, on items that one may lack.
 
     Of the items that both have, a alone is right on ``only_a`` and b alone on ``only_b``; of the ``n_a`` and ``n_b``
     that one of them has, they are right on ``right_a`` and ``right_b``. Given how many answers are right, the null

@@ -15,7 +15,7 @@ _LEAST = 1e-6  # of a skewness: the limit is a division by 0
 
 
 def checked_level(level: float) -> float:
-    """``level`` itself, or a ValueError if it is no number strictly between 0 and 1."""
+    """Return ``level`` itself, or a ValueError if it is no number strictly between 0 and 1."""
     if not (isinstance(level, int | float | np.number) and 0 < level < 1):
         got = level.item() if isinstance(level, np.generic) else level
         raise ValueError(f"level must be between 0 and 1, got {got!r}")
@@ -23,7 +23,7 @@ def checked_level(level: float) -> float:
 
 
 def normal_quantile(level: float) -> float:
-    """The normal quantile z of a two-sided interval: 1.96 for ``level`` 0.95.
+    """Return the normal quantile z of a two-sided interval: 1.96 for ``level`` 0.95.
 
     Raises:
         ValueError: ``level`` is not between 0 and 1.
@@ -32,7 +32,7 @@ def normal_quantile(level: float) -> float:
 
 
 def wilson(p: ArrayLike, n: ArrayLike, level: float) -> tuple[Float, Float]:
-    """Wilson's score interval of a proportion ``p`` of ``n`` (DOI 10.1080/01621459.1927.10502953)."""
+    """Return Wilson's score interval of a proportion ``p`` of ``n`` (DOI 10.1080/01621459.1927.10502953)."""
     p, n = np.asarray(p, float), np.asarray(n, float)
     z = normal_quantile(level)
     centre = (p + z**2 / (2 * n)) / (1 + z**2 / n)
@@ -41,7 +41,7 @@ def wilson(p: ArrayLike, n: ArrayLike, level: float) -> tuple[Float, Float]:
 
 
 def exact_share(p: ArrayLike, n: ArrayLike, level: float) -> tuple[Float, Float]:
-    """Clopper and Pearson's interval of a proportion ``p`` of ``n`` (DOI 10.1093/biomet/26.4.404).
+    """Return Clopper and Pearson's interval of a proportion ``p`` of ``n`` (DOI 10.1093/biomet/26.4.404).
 
     It holds at least its level at every proportion. ``n`` need not be whole: of dependent observations it is an
     effective number (Korn and Graubard 1998).
@@ -60,7 +60,7 @@ def exact_share(p: ArrayLike, n: ArrayLike, level: float) -> tuple[Float, Float]
 
 
 def interval_bounds(draws: Float, level: float) -> tuple[Float, Float]:
-    """Equal-tailed bounds over the first axis of (B, ...) ``draws``, by linear interpolation of order statistics.
+    """Give equal-tailed bounds over the first axis of (B, ...) ``draws``, by linear interpolation of order statistics.
 
     NaN draws are left out; infinite ones are the largest or smallest. All-NaN columns give NaN.
 
@@ -73,7 +73,7 @@ def interval_bounds(draws: Float, level: float) -> tuple[Float, Float]:
 
 
 def centred(values: Float) -> Float:
-    """(B, ...) resamples ``values[1:]``, moved to have the estimate ``values[0]`` as their mean.
+    """Return (B, ...) resamples ``values[1:]``, moved to have the estimate ``values[0]`` as their mean.
 
     For agreement with noisy scores: the scores have their noise (of items, of votes) already, and those of a resample
     have it twice over, which lowers every agreement. As they are, most resamples may lie below the estimate. Moved,
@@ -87,7 +87,7 @@ def centred(values: Float) -> Float:
 def bounds_with_failures(
     draws: Float, level: float, least: ArrayLike, most: ArrayLike
 ) -> tuple[Float, Float, Float, Float]:
-    """Median, equal-tailed bounds and share of failures over the first axis of (B, ...) ``draws``.
+    """Return the median, equal-tailed bounds and share of failures over the first axis of (B, ...) ``draws``.
 
     A failed draw (NaN) counts as ``least`` in the lower bound and as ``most`` in the upper one. The median is that of
     the other draws. Where all draws fail, the median and the bounds are NaN.
@@ -102,7 +102,7 @@ def bounds_with_failures(
 
 
 def _ordered(draws: Float, *quantiles: float) -> tuple[Float, Int]:
-    """(..., B) draws in order, NaN last, and (...) how many are not NaN.
+    """Return (..., B) draws in order, NaN last, and (...) how many are not NaN.
 
     If none is NaN, only the draws at the places of ``quantiles`` are put in order.
     """
@@ -116,7 +116,7 @@ def _ordered(draws: Float, *quantiles: float) -> tuple[Float, Int]:
 
 
 def _at(ordered: Float, n: Int, position: NDArray[np.floating[Any]], missing: ArrayLike = np.nan) -> Float:
-    """Values at a ``position`` (...) of the first ``n`` in order, interpolated; ``missing`` beyond them."""
+    """Return values at a ``position`` (...) of the first ``n`` in order, interpolated; ``missing`` beyond them."""
 
     def one(place: NDArray[np.intp]) -> Float:
         value = np.take_along_axis(ordered, np.clip(place, 0, np.maximum(n - 1, 0))[..., None], -1)[..., 0]
@@ -134,7 +134,7 @@ def _between(low: Float, high: Float, share: Float) -> Float:
 
 
 def skewness_of(third: Float, variance: Float, dof: Float) -> Float:
-    """Skewness over samples of means with that ``variance``, from the sums of the cubed influences of their units.
+    """Give skewness over samples of means with that ``variance``, from the sums of the cubed influences of their units.
 
     These are too small by a factor that n = dof + 1 units have; with hardly more than two there is none, and that of
     three is the largest. A mean without variance has the skewness 0.
@@ -145,13 +145,13 @@ def skewness_of(third: Float, variance: Float, dof: Float) -> Float:
 
 
 def student_quantile(level: float, dof: Float | float) -> Float:
-    """Two-sided quantiles of Student's t; infinite degrees give the normal ones."""
+    """Return two-sided quantiles of Student's t; infinite degrees give the normal ones."""
     p = (1 + level) / 2
     return np.where(np.isinf(dof), scipy.special.ndtri(p), scipy.special.stdtrit(np.minimum(dof, 1e10), p))
 
 
 def skewed_interval(mean: Float, error: Float, dof: Float, skew: Float, level: float) -> tuple[Float, Float]:
-    """Both ends of the interval of means with standard errors of ``dof`` degrees of freedom."""
+    """Return both ends of the interval of means with standard errors of ``dof`` degrees of freedom."""
     half, wide = student_quantile(level, dof), student_quantile(level, _of_hall(dof))
     skew = np.where(np.abs(skew) > _LEAST, skew, _LEAST)
 
@@ -162,7 +162,7 @@ def skewed_interval(mean: Float, error: Float, dof: Float, skew: Float, level: f
 
 
 def skewed_p(t: Float, dof: Float, skew: Float) -> Float:
-    """The p-value, on one side, of means that are ``t`` standard errors above the null: the larger of both."""
+    """Return the p-value, on one side, of means that are ``t`` standard errors above the null: the larger of both."""
     turned = t + skew * t**2 / 3 + skew**2 * t**3 / 27 + skew / 6
     return np.asarray(np.maximum(scipy.special.stdtr(dof, -t), scipy.special.stdtr(_of_hall(dof), -turned)))
 

@@ -36,7 +36,7 @@ def cohen_kappa(table: Float, distance: Float | None = None) -> tuple[Float, Flo
 
 
 def coincidences(counts: Float) -> Float:
-    """(N, L, L) coincidences of labels within units: all ordered pairs of a unit's m labels, each 1 / (m - 1).
+    """Return (N, L, L) coincidences of labels within units: all ordered pairs of a unit's m labels, each 1 / (m - 1).
 
     Units with fewer than two labels have none.
 
@@ -49,7 +49,7 @@ def coincidences(counts: Float) -> Float:
 
 
 def krippendorff_alpha(coincidence: Float, distance: Float | None = None) -> Float:
-    """Alpha of (..., L, L) sums of coincidences: 1 - observed / expected disagreement.
+    """Return alpha of (..., L, L) sums of coincidences: 1 - observed / expected disagreement.
 
     With (L, L) squared ``distance`` of labels, alpha is that of interval data. See Hayes and Krippendorff 2007, DOI
     10.1080/19312450709336664. NaN without a pair, or where all labels are equal.
@@ -69,5 +69,5 @@ def krippendorff_alpha(coincidence: Float, distance: Float | None = None) -> Flo
 
 
 def label_counts(codes: NDArray[np.intp], n_labels: int) -> Float:
-    """(N, L) how many of the (N, R) ``codes`` are each label; -1 is none."""
+    """Return (N, L) how many of the (N, R) ``codes`` are each label; -1 is none."""
     return np.asarray((codes[:, :, None] == np.arange(n_labels)).sum(1), float)

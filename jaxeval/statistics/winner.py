@@ -29,7 +29,7 @@ class Winner(NamedTuple):
 
 
 def winner(draws: Draws, level: float = 0.95, among: Bool | None = None) -> Winner | None:
-    """The largest of the quantities `Draws.ranked`, and its zoom interval (arXiv:2411.18569).
+    """Return the largest of the quantities `Draws.ranked`, and its zoom interval (arXiv:2411.18569).
 
     The interval is estimate -+ r standard errors. All quantities near the top share r, as for an interval that holds
     for all of them at once. Those that are far below in units of their errors hardly widen it: r is the smallest number

@@ -9,9 +9,8 @@ from processes import ended, start_script
 
 from jaxeval.anchored import screening as judge_screening
 from jaxeval.anchored.elo import anchored_elo
-from jaxeval.anchored.icc import icc3, single_run_reliability
-from jaxeval.anchored.judge_panel import judge_panel
 from jaxeval.anchored.pooling import pooling_curve
+from jaxeval.anchored.reliability import icc3, judge_panel, single_run_reliability
 from jaxeval.anchored.scores import bootstrap_scores
 from jaxeval.anchored.screening import screen_judges, width_by_threshold
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts

@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 
 from jaxeval.anchored.pooling import pooling_curve
-from jaxeval.anchored.prompt_strata import prompt_strata
-from jaxeval.anchored.scores import bootstrap_scores
+from jaxeval.anchored.scores import bootstrap_scores, prompt_strata
 from jaxeval.anchored.screening import screen_judges
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.errors import DataError

@@ -10,8 +10,8 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 import jaxeval
-from jaxeval.softelo.joint_errors import Strengths, joint_errors
 from jaxeval.softelo.merged_board import _new_on_a, _side, _units
+from jaxeval.softelo.rating_errors import Strengths, joint_errors
 
 ELO = 400 / np.log(10)
 RIDGE = 0.01

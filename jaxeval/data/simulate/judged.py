@@ -121,7 +121,7 @@ def simulate_judged_answers(
     correlation: float = 0.5,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Answers of M models to the same items, labelled by people and judged by J judges.
+    """Simulate answers of M models to the same items, labelled by people and judged by J judges.
 
     Args:
         accuracy: (M,) share of right answers.
@@ -250,7 +250,7 @@ def simulate_judge_outputs(
 
 
 def scored_calls(battles: JudgedBattles, seed: int = 0) -> pd.DataFrame:
-    """Simulated judged battles as the calls that made them: two rows per battle, one in each order.
+    """Return judged battles as the calls that made them: two rows per battle, one in each order.
 
     Returns:
         The columns ``item``, ``model_a``, ``model_b``, ``scores_a``, ``scores_b`` (means of six criteria, 1 to 10) and
@@ -273,7 +273,7 @@ def scored_calls(battles: JudgedBattles, seed: int = 0) -> pd.DataFrame:
 
 
 def _criterion_scores(sixths: NDArray[np.int_], rng: np.random.Generator) -> NDArray[np.int_]:
-    """Integer scores (N, side, criterion) whose differences, first side minus second, sum to ``sixths`` (N,)."""
+    """Return integer scores (N, side, criterion) whose differences, first side minus second, sum to ``sixths`` (N,)."""
     n = len(_CRITERIA)
     gap = sixths[:, None] // n + (np.arange(n) < (sixths % n)[:, None])
     low = 1 + np.floor((10 - np.abs(gap)) * rng.random(gap.shape)).astype(int)
@@ -281,7 +281,7 @@ def _criterion_scores(sixths: NDArray[np.int_], rng: np.random.Generator) -> NDA
 
 
 def _replies(sixths: NDArray[np.int_], rng: np.random.Generator) -> list[str]:
-    """Replies (N,) with integer scores whose differences, first side minus second, sum to ``sixths`` (N,)."""
+    """Return replies (N,) with integer scores whose differences, first side minus second, sum to ``sixths`` (N,)."""
     scores = _criterion_scores(sixths, rng)
     names = np.array(["B", "C", "A"])[1 + np.sign(sixths)]
     return [

@@ -22,7 +22,7 @@ def simulate_scores(
     items_per_passage: int = 1,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Right and wrong answers of every model to every item, as `score_leaderboard` takes them.
+    """Simulate right and wrong answers of every model to every item, as `score_leaderboard` takes them.
 
     A model of ability t answers an item of difficulty b with probability 1 / (1 + exp(b - t)), trial by trial.
 
@@ -90,7 +90,7 @@ def simulate_evaluators(
     strengths: pd.Series | None = None,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Scores of models by evaluators beside their ratings by people, as `compare_evaluators` takes them.
+    """Simulate scores of models by evaluators beside their ratings by people, as `compare_evaluators` takes them.
 
     Args:
         n_models: M, number of models.

@@ -105,7 +105,7 @@ def simulate_judges(
     taste: float = 0.3,
     **options: Unpack[VoteOptions],
 ) -> pd.DataFrame:
-    """Battles with a column for each of two people and each judge, as `judge_agreement` takes them.
+    """Simulate battles with a column for each of two people and each judge, as `judge_agreement` takes them.
 
     "human" is the outcome of `simulate_votes`. "expert" repeats that outcome with probability .6, and otherwise decides
     by the same strengths. Each judge repeats it with probability ``agreement``, and otherwise decides by a taste and a
@@ -225,7 +225,7 @@ def simulate_anchored_verdicts(
     drift_sd: float = 0.8,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Verdicts of M models' answers against a reference by J judges in K runs, and direct 1-10 scores of both.
+    """Simulate verdicts of M models' answers against a reference by J judges in K runs, and direct 1-10 scores of both.
 
     A judge sees an answer's advantage over the reference: strength + item effect + its own taste for the item + the
     noise of the run. Within ``tie_width`` of 0 it calls a tie. Its direct scores are on a scale of its own, shifted and

@@ -32,7 +32,7 @@ def simulate_votes(
     details: bool = False,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Votes in the Arena's format: model_a, model_b, winner, language, voter.
+    """Simulate votes in the Arena's format: model_a, model_b, winner, language, voter.
 
     Models are drawn by popularity, which falls as rank^-exponent in an order unrelated to strength. A battle is a tie
     with probability ``tie_rate`` * 4 p (1 - p), where p = s(theta_a - theta_b) and s is the logistic function; two
@@ -115,7 +115,7 @@ def votes_on(pairs: pd.DataFrame, strengths: pd.Series, tie_rate: float = 0.25, 
 
 
 def _winners(difference: NDArray[np.float64], tie_rate: float, rng: np.random.Generator) -> pd.Categorical:
-    """An outcome for each difference of strengths, side A minus side B."""
+    """Return an outcome for each difference of strengths, side A minus side B."""
     p = 1 / (1 + np.exp(-difference))
     tie = tie_rate * 4 * p * (1 - p)
     labels = np.array(["model_a", "tie", "both_bad", "model_b"])
@@ -124,7 +124,7 @@ def _winners(difference: NDArray[np.float64], tie_rate: float, rng: np.random.Ge
 
 
 def _details(votes: pd.DataFrame, rng: np.random.Generator) -> dict[str, Any]:
-    """The further columns of votes."""
+    """Return the further columns of votes."""
     n = len(votes)
     a, b = (votes[side].cat.codes.to_numpy().astype(np.int64) for side in ("model_a", "model_b"))
     pair = np.minimum(a, b) * (max(a.max(), b.max()) + 1) + np.maximum(a, b)
@@ -162,7 +162,7 @@ class VoteOptions(TypedDict, total=False):
 
 
 def simulate_battles(n_battles: int = 25_000, n_models: int = 55, **options: Unpack[VoteOptions]) -> Battles:
-    """`simulate_votes`, with its options, read as `Battles`.
+    """Simulate `simulate_votes`, with its options, read as `Battles`.
 
     Examples:
         >>> import jaxeval
@@ -173,7 +173,7 @@ def simulate_battles(n_battles: int = 25_000, n_models: int = 55, **options: Unp
 
 
 def simulate_strengths(n_models: int = 55, spread: float = 1.0, seed: int = 0) -> pd.Series:
-    """Normal log-strengths (logits) of standard deviation ``spread``, mean zero, best first, by model name.
+    """Simulate normal log-strengths (logits) of standard deviation ``spread``, mean zero, best first, by model name.
 
     Examples:
         >>> import jaxeval
@@ -188,7 +188,7 @@ def simulate_strengths(n_models: int = 55, spread: float = 1.0, seed: int = 0) -
 
 
 def given_or_drawn(strengths: pd.Series | None, n_models: int, n: int, seed: int, name: str = "n_battles") -> pd.Series:
-    """The ``strengths``, or those of `simulate_strengths`; an error if there are fewer than two, or no battle."""
+    """Give the ``strengths``, or those of `simulate_strengths`; an error if there are fewer than two, or no battle."""
     checked_integer(name, n, 1)
     checked_integer("seed", seed)
     if strengths is None:
@@ -207,7 +207,7 @@ def simulate_rankings(
     strengths: pd.Series | None = None,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Rankings of items drawn at random, by the model of Plackett and Luce, as `Rankings` reads them.
+    """Simulate rankings of items drawn at random, by the model of Plackett and Luce, as `Rankings` reads them.
 
     Args:
         n_rankings: number of rankings.

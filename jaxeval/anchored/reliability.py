@@ -1,4 +1,4 @@
-"""Intraclass correlation of a judge's repeated runs, ICC(3,1) and ICC(3,k) (DOI 10.1037/0033-2909.86.2.420)."""
+"""How far judges agree: with themselves over repeated runs, ICC(3,1) and ICC(3,k), and with each other."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.arrays import Bool, Float, Int
+from jaxeval.data.anchored_verdicts import AnchoredVerdicts
+from jaxeval.errors import DataError
 from jaxeval.execution.elementwise import scalar_or_array
 from jaxeval.show.shown import Result
 from jaxeval.statistics.quantiles import checked_level
+from jaxeval.statistics.rater_agreement import cohen_kappa
 from jaxeval.wording import counted
 
 OK, NO_ITEMS, NO_VARIATION, NO_ERROR = "ok", "fewer than two complete items", "items do not vary", "runs never differ"
@@ -60,7 +63,7 @@ class Icc3(Result):
 
 
 def icc3(table: ArrayLike | pd.DataFrame, level: float = 0.95, missing: Literal["error", "complete"] = "error") -> Icc3:
-    """ICC(3,1) and ICC(3,k) of items x runs, with the intervals of the F distribution.
+    """Return ICC(3,1) and ICC(3,k) of items x runs, with the intervals of the F distribution.
 
     ICC(3,1) = (MS_items - MS_error) / (MS_items + (k - 1) MS_error) and ICC(3,k) = (MS_items - MS_error) / MS_items,
     from the two-way table without interaction: differences between runs' means do not count as error.
@@ -123,7 +126,7 @@ def icc3(table: ArrayLike | pd.DataFrame, level: float = 0.95, missing: Literal[
 
 
 def centred_runs(scores: Float, complete: Bool) -> tuple[Float, Float]:
-    """Scores (..., n, k) less their run's mean, 0 where incomplete, and the (...) size of their rounding errors.
+    """Return scores (..., n, k) less their run's mean, 0 where incomplete, and the (...) size of their rounding errors.
 
     Reliability does not depend on the runs' means, and sums of squares of centred scores do not cancel.
     """
@@ -157,8 +160,80 @@ def _scores(table: ArrayLike | pd.DataFrame) -> Float:
 
 
 def single_run_reliability(average: ArrayLike, k: ArrayLike) -> float | Float:
-    """Reliability of one run where that of the mean of ``k`` runs is ``average``: rho / (k - (k - 1) rho)."""
+    """Return reliability of one run where that of the mean of ``k`` runs is ``average``: rho / (k - (k - 1) rho)."""
     rho, runs = np.broadcast_arrays(np.asarray(average, float), np.asarray(k, float))
     if (runs < 1).any() or (rho > 1).any():
         raise ValueError("reliabilities must be at most 1, and k at least 1")
     return scalar_or_array(rho / (runs - (runs - 1) * rho))
+
+
+@dataclass(frozen=True, eq=False)
+class JudgePanel:
+    """Outcomes (J, R, K) of R answers by judge and run, NaN where there is none; ``item`` (R,) of every answer.
+
+    Runs are numbered within each judge, so that judges need not name them alike; judge j has ``n_runs[j]`` of them.
+    """
+
+    item: Int
+    outcome: Float
+    n_runs: Int
+
+    def run_means(self) -> Float:
+        """Return (J, R) means over the runs that there are, NaN where there is none."""
+        there = ~np.isnan(self.outcome)
+        with np.errstate(invalid="ignore"):
+            return np.where(there, self.outcome, 0.0).sum(-1) / there.sum(-1)
+
+
+def judge_panel(verdicts: AnchoredVerdicts) -> JudgePanel:
+    """Return the verdicts by judge, answer and run."""
+    number, answers = verdicts.groups(["model", "anchor", "item"])
+    items = np.empty(len(answers), np.int64)
+    items[number] = verdicts.number["item"]
+    run, n_runs = runs_of_judges(verdicts)
+    tables = np.full((len(n_runs), len(answers), n_runs.max()), np.nan)
+    tables[verdicts.number["judge"], number, run] = verdicts.outcome
+    return JudgePanel(items, tables, n_runs)
+
+
+def runs_of_judges(verdicts: AnchoredVerdicts) -> tuple[Int, Int]:
+    """Return (N,) number of each verdict's run among those of its judge, and (J,) how many each judge has."""
+    judge = verdicts.number["judge"]
+    used = np.zeros((len(verdicts.levels["judge"]), len(verdicts.levels["run"])), bool)
+    used[judge, verdicts.number["run"]] = True
+    return (used.cumsum(1) - 1)[judge, verdicts.number["run"]], used.sum(1)
+
+
+def judge_kappas(verdicts: AnchoredVerdicts) -> pd.DataFrame:
+    """Return (J, J) Cohen's kappa between judges over win, tie and loss of the same answers, run by run.
+
+    Raises:
+        DataError: outcomes are not verdicts of win, tie and loss.
+    """
+    if not np.isin(verdicts.outcome, (0.0, 0.5, 1.0)).all():
+        raise DataError("Cohen's kappa needs verdicts of win, tie and loss, and some outcomes lie between them")
+    tables = judge_panel(verdicts).outcome
+    answers = tables.reshape(len(tables), -1)
+    one_hot = np.stack([answers == c for c in (0.0, 0.5, 1.0)], -1).astype(float)  # (J, R K, 3)
+    _, _, kappa = cohen_kappa(np.einsum("iab,jac->ijbc", one_hot, one_hot))
+    judges = verdicts.levels["judge"].rename("judge")
+    return pd.DataFrame(kappa, judges, judges)
+
+
+def reliability_factor(kappas: pd.DataFrame) -> float:
+    """Return the root of the mean Cohen's kappa over pairs of judges, the ``kappa`` of `anchored_elo`.
+
+    It is an empirical shrinkage of standard errors, not a correction: the less judges agree, the shorter it makes them.
+
+    Raises:
+        ValueError: there is one judge only, or the mean is not positive.
+    """
+    values = kappas.to_numpy()
+    pairs = values[np.triu_indices(len(values), 1)]
+    mean = np.nanmean(pairs) if np.isfinite(pairs).any() else np.nan
+    if not mean > 0:
+        raise ValueError(
+            f"the mean kappa of {counted(len(pairs), 'pair')} of judges is {mean:.3g}, and a reliability factor needs "
+            "one above 0"
+        )
+    return float(np.sqrt(mean))
