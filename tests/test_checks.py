@@ -5,14 +5,13 @@ import re
 import numpy as np
 import pytest
 from answers import CALIBRATION, TEST, read
-from click.testing import CliRunner
+from command_line import run
 from judged import read as read_judged
 from judged import two_orders
 
 import jaxeval
 from jaxeval import MemoryLimitError, checks
 from jaxeval.checks import check_room, checked_finite, checked_integer, checked_positive
-from jaxeval.cli.main import main
 
 VOTES = jaxeval.simulate_votes(300, 4)
 
@@ -120,6 +119,6 @@ class TestRoom:
 
     def test_on_the_command_line(self, tmp_path):
         VOTES.to_csv(tmp_path / "votes.csv")
-        result = CliRunner().invoke(main, ["leaderboard", str(tmp_path / "votes.csv"), "--resamples", str(10**12)])
+        result = run("leaderboard", tmp_path / "votes.csv", "--resamples", 10**12)
         assert result.exit_code == 1
         assert "Error: n_resamples=1,000,000,000,000: the results would take" in result.stderr

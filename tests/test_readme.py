@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pages
 import pytest
-from click.testing import CliRunner
+from command_line import run as run_command
 from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 
@@ -61,7 +61,7 @@ def test_the_two_commands():
 
 def test_the_demo(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(main, ["demo"])
+    result = run_command("demo")
     assert result.exit_code == 0, result.output
     assert "simulating 25,000 votes between 55 models" in result.stderr
     assert (tmp_path / "leaderboard.png").exists()
@@ -81,7 +81,7 @@ def files(tmp_path_factory):
 def run(line):
     words = shlex.split(line)
     assert words[0] == "jaxeval"
-    result = CliRunner().invoke(main, words[1:])
+    result = run_command(*words[1:])
     assert result.exit_code == 0, result.output
     return result.stdout
 

@@ -5,13 +5,12 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from command_line import run
 
 import jaxeval
 from jaxeval.audits import audit as module
 from jaxeval.audits.audit import Audit
 from jaxeval.audits.parts import Absent, Finding, NotAnsweredError, Part, PartResult, Severity
-from jaxeval.cli.main import main
 from jaxeval.errors import DataError
 from jaxeval.show.records import json_digest
 
@@ -197,16 +196,16 @@ def test_the_command_leaves_out_votes_without_a_group(votes, tmp_path):
     group = votes["language"].astype(object).where(votes.index >= 100)
     votes.assign(group=group).to_parquet(tmp_path / "votes.parquet")
     line = ["audit", str(tmp_path / "votes.parquet"), "--parts", "board", "--by", "group", "--missing"]
-    assert "Of 1,400 votes" in CliRunner().invoke(main, [*line, "drop"], catch_exceptions=False).output
-    assert "100 missing values" in CliRunner().invoke(main, [*line, "error"]).output
-    assert "is not one of 'error', 'drop'" in CliRunner().invoke(main, [*line, "label"]).output
+    assert "Of 1,400 votes" in run(*line, "drop", catch_exceptions=False).output
+    assert "100 missing values" in run(*line, "error").output
+    assert "is not one of 'error', 'drop'" in run(*line, "label").output
 
 
 def test_the_command_prints_and_writes(votes, tmp_path):
     votes.to_parquet(tmp_path / "votes.parquet")
     out = tmp_path / "audit"
     line = ["audit", str(tmp_path / "votes.parquet"), "--parts", "board", "--by", "language", "--out", str(out)]
-    done = CliRunner().invoke(main, line, catch_exceptions=False)
+    done = run(*line, catch_exceptions=False)
     assert done.exit_code == 0
     assert "Of 1,500 votes between 8 models" in done.output
     assert "What is audited?" in done.output

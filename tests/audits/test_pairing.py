@@ -3,13 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from command_line import run
 from scipy.special import expit
 from scipy.stats import t
 
 import jaxeval
 from jaxeval.audits.pairing import followed
-from jaxeval.cli.main import main
 
 M = 8
 ELO = np.log(10) / 400
@@ -65,7 +64,7 @@ def test_matched_pairs_are_told_and_random_ones_are_not(tmp_path):
     assert "held 87% to 94%" in text
     played(1).to_csv(tmp_path / "votes.csv", index=False)
     line = ["audit", str(tmp_path / "votes.csv"), "--target", "target", "--time", "time", "--parts", "pairing"]
-    told = " ".join(CliRunner().invoke(main, line, catch_exceptions=False).output.split())
+    told = " ".join(run(*line, catch_exceptions=False).output.split())
     assert "Who meets whom does not visibly follow from the results so far" in told
 
 

@@ -1,18 +1,16 @@
 import json
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from command_line import run as command
 
 import jaxeval
-from jaxeval.cli.main import main
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
-
-def run(*arguments):
-    return CliRunner().invoke(main, ["agreement", *(str(a) for a in arguments)])
+run = partial(command, "agreement")
 
 
 @pytest.fixture

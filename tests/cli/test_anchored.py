@@ -4,17 +4,16 @@ import json
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from command_line import run
 
 from jaxeval import anchored_elo
-from jaxeval.cli.main import main
 from jaxeval.data.simulate.verdicts import simulate_anchored_verdicts
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
 
 def anchored(*arguments):
-    return CliRunner().invoke(main, ["anchored", *[str(a) for a in arguments]])
+    return run("anchored", *arguments)
 
 
 @pytest.fixture(scope="module")

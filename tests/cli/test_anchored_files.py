@@ -5,10 +5,9 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from command_line import run
 
 from jaxeval import DataError, anchored_scores, read_anchored_verdicts
-from jaxeval.cli.main import main
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 #: Grades of the games of two prompts, as Arena-Hard writes them: the baseline is A in the first game.
@@ -35,7 +34,7 @@ def outcomes(found):
 
 
 def anchored(*arguments):
-    return CliRunner().invoke(main, ["anchored", *[str(a) for a in arguments]])
+    return run("anchored", *arguments)
 
 
 def test_files_of_arena_hard_are_read_whatever_their_number(tmp_path):

@@ -5,16 +5,15 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from command_line import run as command
 
 import jaxeval
-from jaxeval.cli.main import main
 
 B = 20
 
 
 def run(*arguments):
-    return CliRunner().invoke(main, ["leaderboard", *map(str, arguments), "--resamples", str(B)])
+    return command("leaderboard", *arguments, "--resamples", B)
 
 
 @pytest.fixture(scope="module")

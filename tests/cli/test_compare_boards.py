@@ -6,16 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from arena_votes import arena_votes
-from click.testing import CliRunner
+from command_line import run as command
 
 import jaxeval
-from jaxeval.cli.main import main
 
 B = 20
 
 
 def run(*arguments):
-    return CliRunner().invoke(main, ["compare-boards", *map(str, arguments), "--resamples", str(B)])
+    return command("compare-boards", *arguments, "--resamples", B)
 
 
 @pytest.fixture(scope="module")

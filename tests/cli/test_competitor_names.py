@@ -5,10 +5,9 @@ import re
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from command_line import said
 
 import jaxeval
-from jaxeval.cli.main import main
 
 SIDES = ("--model-a", "player_1", "--model-b", "player_2")
 FEW = ("--resamples", "20")
@@ -31,12 +30,6 @@ def folder(tmp_path_factory):
     games.to_csv(path / "games.csv", index=False)
     games[:400].to_csv(path / "before.csv", index=False)
     return path
-
-
-def run(*arguments, code=0):
-    result = CliRunner().invoke(main, list(map(str, arguments)))
-    assert result.exit_code == code, result.output
-    return result.output
 
 
 def of_models(text):
@@ -65,7 +58,7 @@ def of_models(text):
 def test_screens(folder, command, shown, monkeypatch):
     monkeypatch.chdir(folder)
     resampled = () if command[0] == "next" else FEW
-    text = run(*command, *SIDES, *resampled, "--full")
+    text = said(*command, *SIDES, *resampled, "--full")
     assert shown in text
     assert of_models(text) == []
 
@@ -74,9 +67,9 @@ def test_what_a_leaderboard_writes(folder, tmp_path):
     written = {name: tmp_path / f"board.{name}" for name in ("md", "tex", "html", "json", "svg")}
     asked = ("leaderboard", folder / "games.csv", *SIDES, *FEW)
     for name in ("md", "tex", "html"):
-        run(*asked, "--out", written[name], "--quiet")
+        said(*asked, "--out", written[name], "--quiet")
     published = ("--eval-results", tmp_path / "hub", "--eval-benchmark", "a/b:c")
-    text = run(*asked, "--out", written["json"], "--plot", written["svg"], *published)
+    text = said(*asked, "--out", written["json"], "--plot", written["svg"], *published)
     assert "wrote results of 6 players to" in text
     for name in ("md", "tex", "html"):
         assert of_models(written[name].read_text()) == [], name
@@ -88,29 +81,29 @@ def test_what_a_leaderboard_writes(folder, tmp_path):
 
 def test_another_word(folder, tmp_path):
     asked = ("leaderboard", folder / "games.csv", *SIDES, *FEW)
-    text = run(*asked, "--competitor-name", "city,cities")
+    text = said(*asked, "--competitor-name", "city,cities")
     assert "the cities fall into 2 groups" in text
     assert "player_1" not in text
     assert of_models(text) == []
-    result = run(*asked, "--competitor-name", ",", code=2)
+    result = said(*asked, "--competitor-name", ",", code=2)
     assert "Invalid value for '--competitor-name': ',' is no word such as 'player'" in result
-    assert "may have 40 characters" in run(*asked, "--competitor-name", "p" * 41, code=2)
+    assert "may have 40 characters" in said(*asked, "--competitor-name", "p" * 41, code=2)
 
 
 def test_errors(folder):
     asked = ("leaderboard", folder / "games.csv", *SIDES, *FEW)
-    assert "no player 'nobody' among the 9" in run(*asked, "--exclude", "nobody", code=1)
-    assert "the anchor player 'nobody' is not among the 9 players" in run(*asked, "--gauge", "nobody=1000", code=1)
-    assert "no player has 9,999 battles or more" in run(*asked, "--min-votes", "9999", code=1)
+    assert "no player 'nobody' among the 9" in said(*asked, "--exclude", "nobody", code=1)
+    assert "the anchor player 'nobody' is not among the 9 players" in said(*asked, "--gauge", "nobody=1000", code=1)
+    assert "no player has 9,999 battles or more" in said(*asked, "--min-votes", "9999", code=1)
     newcomer = ("next", folder / "games.csv", *SIDES, "--k", "5", "--pair", "nobody", "hero")
-    assert "no player 'nobody' on the board" in run(*newcomer, code=1)
+    assert "no player 'nobody' on the board" in said(*newcomer, code=1)
 
 
 def test_the_word_stays_in_a_state(folder, tmp_path):
     state, asked = tmp_path / "state.parquet", (*SIDES, *FEW, "--state", tmp_path / "state.parquet")
-    assert "  Player " in run("leaderboard", folder / "before.csv", *asked)
+    assert "  Player " in said("leaderboard", folder / "before.csv", *asked)
     assert jaxeval.Battles.load(state).competitor.one == "player"
-    assert "  Knight " in run("leaderboard", folder / "games.csv", *asked, "--competitor-name", "knight")
+    assert "  Knight " in said("leaderboard", folder / "games.csv", *asked, "--competitor-name", "knight")
     assert jaxeval.Battles.load(state).competitor.many == "knights"
 
 
@@ -119,10 +112,10 @@ def test_votes_without_a_word_leave_a_state_its_word(folder, tmp_path):
     votes[:200].to_csv(tmp_path / "first.csv", index=False)
     votes[200:].to_csv(tmp_path / "second.csv", index=False)
     asked = (*FEW, "--state")
-    run("leaderboard", tmp_path / "first.csv", *asked, tmp_path / "said.parquet", "--competitor-name", "player")
-    assert "  Player " in run("leaderboard", tmp_path / "second.csv", *asked, tmp_path / "said.parquet")
-    assert "  Model " in run("leaderboard", tmp_path / "first.csv", *asked, tmp_path / "unsaid.parquet")
-    assert "  Player " in run("leaderboard", folder / "games.csv", *SIDES, *asked, tmp_path / "unsaid.parquet")
+    said("leaderboard", tmp_path / "first.csv", *asked, tmp_path / "said.parquet", "--competitor-name", "player")
+    assert "  Player " in said("leaderboard", tmp_path / "second.csv", *asked, tmp_path / "said.parquet")
+    assert "  Model " in said("leaderboard", tmp_path / "first.csv", *asked, tmp_path / "unsaid.parquet")
+    assert "  Player " in said("leaderboard", folder / "games.csv", *SIDES, *asked, tmp_path / "unsaid.parquet")
 
 
 @pytest.mark.parametrize(
@@ -135,7 +128,7 @@ def test_votes_without_a_word_leave_a_state_its_word(folder, tmp_path):
 def test_the_audit(folder, tmp_path, parts, shown):
     out = tmp_path / "audit"
     columns = ("--voter", "voter", "--time", "time", "--by", "language")
-    text = run("audit", folder / "games.csv", *SIDES, *columns, *parts, *FEW, "--full", "--out", out)
+    text = said("audit", folder / "games.csv", *SIDES, *columns, *parts, *FEW, "--full", "--out", out)
     assert shown in text
     assert re.search(r"^ +-  hero +unrated +3$", text, re.MULTILINE)
     for page in (text, (out / "audit.md").read_text(), (out / "audit.html").read_text()):
@@ -152,8 +145,8 @@ def test_tables_of_players(folder, tmp_path, column):
     names.write_text(f"{column},name\nplayer-1,Ada\n")
     facts.write_text(f"{column},country\nAda,Wales\n")
     known = (*SIDES, *FEW, "--rename", names, "--metadata", facts)
-    assert re.search(r" Ada .* Wales", run("leaderboard", folder / "games.csv", *known, "--full"))
-    compared = run("compare-boards", folder / "before.csv", folder / "games.csv", *known, "--out", "-")
+    assert re.search(r" Ada .* Wales", said("leaderboard", folder / "games.csv", *known, "--full"))
+    compared = said("compare-boards", folder / "before.csv", folder / "games.csv", *known, "--out", "-")
     assert re.search(r"^Ada,.*,Wales$|\| Ada \|.*\| Wales \|", compared, re.MULTILINE)
 
 
@@ -165,11 +158,11 @@ def test_rankings(tmp_path):
     ]
     pd.DataFrame(rows, columns=["race", "runner", "rank"]).to_csv(path, index=False)
     asked = ("rankings", path, "--ranking", "race", "--item", "runner", *FEW)
-    text = run(*asked)
+    text = said(*asked)
     assert "40 rankings of 3 runners" in text
     assert "  Runner " in text
     assert of_models(text) == []
-    assert "  Athlete " in run(*asked, "--competitor-name", "athlete")
+    assert "  Athlete " in said(*asked, "--competitor-name", "athlete")
 
 
 @pytest.mark.slow
@@ -180,5 +173,5 @@ def test_panels(tmp_path):
     )
     verdicts.to_csv(path, index=False)
     asked = ("panel", path, "--model-a", "left_image", "--model-b", "right_image", *FEW)
-    assert "  Image " in run(*asked)
-    assert "  Photo " in run(*asked, "--competitor-name", "photo")
+    assert "  Image " in said(*asked)
+    assert "  Photo " in said(*asked, "--competitor-name", "photo")

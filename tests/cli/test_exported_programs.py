@@ -6,12 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from command_line import run
 
 import jaxeval
 from jaxeval.cli import exported_programs
 from jaxeval.cli.exported_programs import ExportedPrograms
-from jaxeval.cli.main import main
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels.batch.chunks import Chunks
 from jaxeval.kernels.batch.programs import kept_in, program
@@ -149,10 +148,10 @@ def test_a_board_is_the_same(tmp_path):
     for name, store in [("none", None), ("first", ExportedPrograms(tmp_path)), ("later", ExportedPrograms(tmp_path))]:
         arguments = ["leaderboard", str(votes), "--resamples", "20", "--out", str(tmp_path / f"{name}.csv")]
         if store is None:
-            found = CliRunner().invoke(main, arguments)
+            found = run(*arguments)
         else:
             with kept_in(store):
-                found = CliRunner().invoke(main, arguments)
+                found = run(*arguments)
         assert found.exit_code == 0, found.output
         boards.append((tmp_path / f"{name}.csv").read_bytes())
         exports.append({path.name: path.stat().st_mtime_ns for path in tmp_path.glob("*-export")})

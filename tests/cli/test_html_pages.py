@@ -5,22 +5,15 @@ import re
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from command_line import said
 
 import jaxeval
-from jaxeval.cli.main import main
 from jaxeval.pages.history import read_history
 
 
 def data_of(path):
     html = path.read_text("utf-8")
     return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)[1])
-
-
-def call(*arguments, code=0):
-    found = CliRunner().invoke(main, [str(x) for x in arguments])
-    assert found.exit_code == code, found.output
-    return found.output
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +32,7 @@ FEW = ["--resamples", 20, "--quiet"]
 @pytest.mark.slow
 def test_a_page_with_slices(files, tmp_path):
     out = tmp_path / "board.html"
-    call(
+    said(
         "leaderboard",
         files[0],
         "--by",
@@ -61,7 +54,7 @@ def test_a_page_with_slices(files, tmp_path):
 @pytest.mark.slow
 def test_style_control_brings_the_board_without(files, tmp_path):
     out = tmp_path / "board.html"
-    call("leaderboard", files[0], "--features", "longer", "--html", out, *FEW)
+    said("leaderboard", files[0], "--features", "longer", "--html", out, *FEW)
     controlled, without = data_of(out)["boards"]
     assert controlled["without"] == without["id"]
     fit = jaxeval.fit_bradley_terry(jaxeval.read_battles(files[0]))
@@ -70,8 +63,8 @@ def test_style_control_brings_the_board_without(files, tmp_path):
 
 def test_a_state_keeps_a_board_a_day(files, tmp_path):
     state, out = tmp_path / "state.parquet", tmp_path / "board.html"
-    call("leaderboard", files[0], "--state", state, "--publish-date", "2026-09-12", *FEW)
-    call("leaderboard", files[1], "--state", state, "--publish-date", "2026-09-13", "--html", out, *FEW)
+    said("leaderboard", files[0], "--state", state, "--publish-date", "2026-09-12", *FEW)
+    said("leaderboard", files[1], "--state", state, "--publish-date", "2026-09-13", "--html", out, *FEW)
     history = read_history(tmp_path / "state.history.parquet")
     assert history["date"].unique().tolist() == ["2026-09-12", "2026-09-13"]
     first = jaxeval.fit_bradley_terry(jaxeval.read_battles(files[0])).ratings
@@ -84,9 +77,9 @@ def test_a_state_keeps_a_board_a_day(files, tmp_path):
 
 def test_a_run_that_fails_keeps_no_board(files, tmp_path):
     state = tmp_path / "state.parquet"
-    call("leaderboard", files[0], "--state", state, "--publish-date", "2026-09-12", *FEW)
+    said("leaderboard", files[0], "--state", state, "--publish-date", "2026-09-12", *FEW)
     before = (tmp_path / "state.history.parquet").read_bytes()
-    call("leaderboard", files[0], "--state", state, "--publish-date", "2026-09-13", "--gauge", "x=1", *FEW, code=1)
+    said("leaderboard", files[0], "--state", state, "--publish-date", "2026-09-13", "--gauge", "x=1", *FEW, code=1)
     assert (tmp_path / "state.history.parquet").read_bytes() == before
 
 
@@ -95,13 +88,13 @@ def test_every_board_has_a_page(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     given = ["--battles", 150, "--models", 4]
     if command != "demo":
-        call("simulate", command, *given, "--out", f"{command}.csv")
+        said("simulate", command, *given, "--out", f"{command}.csv")
         given = [f"{command}.csv"]
-    call(command, *given, "--html", "board.html", *FEW)
+    said(command, *given, "--html", "board.html", *FEW)
     (board,) = data_of(tmp_path / "board.html")["boards"]
     assert len(board["rows"]) > 2
 
 
 def test_what_is_refused(files, tmp_path):
-    assert "--title needs --html" in call("leaderboard", files[0], "--title", "x", code=2)
-    assert "must end in .html" in call("leaderboard", files[0], "--html", tmp_path / "x.pdf", code=2)
+    assert "--title needs --html" in said("leaderboard", files[0], "--title", "x", code=2)
+    assert "must end in .html" in said("leaderboard", files[0], "--html", tmp_path / "x.pdf", code=2)

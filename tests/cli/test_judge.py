@@ -1,20 +1,19 @@
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from command_line import run as command
 
 import jaxeval
 from jaxeval.accuracy.statuses import STATUSES
-from jaxeval.cli.main import main
 
 FAST = ("--resamples", 20)
 
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
-
-def run(*arguments):
-    return CliRunner().invoke(main, ["judge", *[str(a) for a in arguments]])
+run = partial(command, "judge")
 
 
 @pytest.fixture(scope="module")

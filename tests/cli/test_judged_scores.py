@@ -5,10 +5,9 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from command_line import run
 
 import jaxeval
-from jaxeval.cli.main import main
 from jaxeval.data.judged_score_files import read_judged_scores
 
 RANDOM = ["--human", "human", "--calibration-sampling", "random"]
@@ -40,7 +39,7 @@ def long_file(table, tmp_path_factory):
 
 
 def call(*arguments, code=0):
-    found = CliRunner().invoke(main, [str(x) for x in arguments])
+    found = run(*arguments)
     assert found.exit_code == code, found.output
     return " ".join(found.output.split())
 

@@ -8,10 +8,9 @@ from io import StringIO
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from command_line import run as command
 
 import jaxeval
-from jaxeval.cli.main import main
 
 #: Kinds of `jaxeval simulate`, and the commands whose lines their files must get, the first one first.
 KINDS = {
@@ -37,13 +36,13 @@ LONG = ("audit", "soft-elo")
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("example files")  # a space, which lines must quote
-    found = CliRunner().invoke(main, ["simulate", "all", "--battles", "150", "--models", "4", "--out", str(path)])
+    found = command("simulate", "all", "--battles", "150", "--models", "4", "--out", path)
     assert found.exit_code == 0, found.output
     return path
 
 
 def looked_at(*paths):
-    found = CliRunner().invoke(main, [str(path) for path in paths])
+    found = command(*paths)
     assert found.exit_code == 0, found.output
     return found.output
 
@@ -70,7 +69,7 @@ def of_kind(folder, kind):
 
 def runs(words):
     few = [] if words[0] in ("next", "compare-scores") else ["--resamples", "20"]
-    found = CliRunner().invoke(main, [*words, *few])
+    found = command(*words, *few)
     assert found.exit_code == 0, (words, found.output)
 
 
@@ -345,7 +344,7 @@ def test_what_cannot_be_read_is_one_message(tmp_path, content):
     for ending in ("csv", "json", "jsonl", "parquet"):
         path = tmp_path / f"file.{ending}"
         path.write_bytes(content)
-        found = CliRunner().invoke(main, [str(path)])
+        found = command(path)
         assert found.exit_code in (0, 1), found.output
         assert found.exception is None or isinstance(found.exception, SystemExit), found.exception
 
@@ -360,7 +359,7 @@ def test_large_files_are_read_at_their_heads(tmp_path):
 
 
 def refused(*words):
-    found = CliRunner().invoke(main, [str(word) for word in words])
+    found = command(*words)
     assert found.exit_code == 2, found.output
     return found.stderr
 

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from command_line import run
 from matplotlib.figure import Figure
 from styled import styled as simulated
 
@@ -25,13 +26,9 @@ from jaxeval.show.files import write_table, write_text
 @pytest.fixture(scope="module")
 def votes(tmp_path_factory):
     path = tmp_path_factory.mktemp("votes") / "votes.parquet"
-    result = CliRunner().invoke(main, ["simulate", "--battles", "3000", "--models", "8", "--out", str(path)])
+    result = run("simulate", "--battles", "3000", "--models", "8", "--out", path)
     assert result.exit_code == 0, result.output
     return path
-
-
-def run(*arguments):
-    return CliRunner().invoke(main, [str(a) for a in arguments])
 
 
 def test_simulated_file_is_the_simulation(votes):

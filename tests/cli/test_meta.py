@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from command_line import run
 
 from jaxeval import (
     compare_evaluators,
@@ -13,7 +13,6 @@ from jaxeval import (
     smallest_gap,
     stratified_rank_change,
 )
-from jaxeval.cli.main import main
 from jaxeval.evaluators.comparison import evaluator_advice
 
 B = 20
@@ -24,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("undrawn")
 
 
 def meta(*arguments):
-    result = CliRunner().invoke(main, ["meta", *[str(a) for a in arguments]])
+    result = run("meta", *arguments)
     assert "Traceback" not in result.output
     return result
 

@@ -1,17 +1,15 @@
 import json
 import shlex
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from command_line import run as command
 
 import jaxeval
-from jaxeval.cli.main import main
 
-
-def run(*arguments):
-    return CliRunner().invoke(main, ["next", *(str(a) for a in arguments)])
+run = partial(command, "next")
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +50,7 @@ def test_the_new_votes_come_back_with_their_propensity(votes, fit, tmp_path):
     out = tmp_path / "board.csv"
     arguments = shlex.split(line)[:5]
     assert arguments == ["jaxeval", "leaderboard", str(day), "--propensity", "propensity"]
-    result = CliRunner().invoke(main, [*arguments[1:], "--resamples", "20", "--out", str(out)])
+    result = command(*arguments[1:], "--resamples", "20", "--out", out)
     assert result.exit_code == 0, result.output
     assert "battles count by their inverse propensities, and say about as much as" in " ".join(result.stdout.split())
     battles = jaxeval.read_battles(day, propensity="propensity")

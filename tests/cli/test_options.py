@@ -5,7 +5,7 @@ from collections import defaultdict
 
 import click
 import pytest
-from click.testing import CliRunner
+from command_line import run
 
 from jaxeval.cli.commands import OPTIONS, QUESTIONS, Command
 from jaxeval.cli.main import main
@@ -166,8 +166,8 @@ def test_a_former_spelling_works_and_says_so(tmp_path):
     votes = tmp_path / "votes.csv"
     votes.write_text("model_a,model_b,winner\n" + "a,b,model_a\na,b,model_b\nb,c,model_a\nc,b,model_a\n" * 9)
     asked = ["next", str(votes), "--k", "5", "--goal", "top", "--out", "-"]
-    new = CliRunner().invoke(main, [*asked, "--top-size", "2"])
-    old = CliRunner().invoke(main, [*asked, "--top=2"])
+    new = run(*asked, "--top-size", "2")
+    old = run(*asked, "--top=2")
     assert (new.exit_code, old.exit_code) == (0, 0), old.output
     assert old.stdout == new.stdout
     assert "--top is now called --top-size" in old.stderr
@@ -181,7 +181,7 @@ def test_what_follows_two_dashes_is_no_option():
 
 class TestHelp:
     def test_commands_stand_under_questions(self):
-        shown = CliRunner().invoke(main, ["--help"]).stdout
+        shown = run("--help").stdout
         for question, lines in QUESTIONS.items():
             assert f"\n{question}\n" in shown
             for name, line in lines.items():
@@ -193,14 +193,14 @@ class TestHelp:
 
     @pytest.mark.parametrize("command", ALL)
     def test_sections(self, command):
-        shown = CliRunner().invoke(main, [*command.split(), "--help"]).stdout
+        shown = run(*command.split(), "--help").stdout
         heads = [line.removesuffix(":") for line in shown.splitlines() if line.removesuffix(":") in OPTIONS]
         assert heads == [section for section in OPTIONS if section in heads]
         for option in SHOWN[command]:
             assert option.opts[0] in shown
 
     def test_a_mistyped_command_gets_a_suggestion(self):
-        result = CliRunner().invoke(main, ["lederboard"])
+        result = run("lederboard")
         assert result.exit_code == 2
         assert "no command 'lederboard'; did you mean 'leaderboard'?" in result.stderr
 

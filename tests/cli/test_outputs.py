@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from command_line import run
 from hostile import NAMES
 
 import jaxeval
@@ -17,10 +17,6 @@ from jaxeval.show.records import json_digest
 
 #: Options that say what becomes of a result.
 SAME = {"--out", "--format", "--raw-names", "--quiet", "--full"}
-
-
-def run(*arguments):
-    return CliRunner().invoke(main, [str(a) for a in arguments])
 
 
 @pytest.fixture(scope="module")
@@ -163,7 +159,7 @@ class TestJson:
         votes, out = tmp_path / "votes.csv", tmp_path / "board.json"
         pd.DataFrame(rows, columns=["model_a", "model_b", "winner"]).to_csv(votes, index=False)
         arguments = ["leaderboard", str(votes), "--resamples", "20", "--seed", "7", "--out", str(out)]
-        assert CliRunner().invoke(main, [*arguments, "--interval", "percentile"]).exit_code == 0
+        assert run(*arguments, "--interval", "percentile").exit_code == 0
         content = json.loads(out.read_text(), parse_constant=pytest.fail)
         expected = jaxeval.leaderboard(jaxeval.read_battles(votes), n_resamples=20, seed=7, interval="percentile")
         board = {row["model_name"]: row for row in content["rows"]}

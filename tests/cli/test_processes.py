@@ -3,11 +3,10 @@
 import click
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from command_line import run as run_command
 from processes import ended, free_address, start_commands, started
 
 import jaxeval
-from jaxeval.cli.main import main
 from jaxeval.cli.processes import Processes
 
 IMPATIENT = """
@@ -64,6 +63,6 @@ def test_two_processes_read_and_choose_as_one_does(tmp_path):
                  "--metadata", tmp_path / "models.csv", "--by", "language", "--resamples", "20"]  # fmt: skip
     codes, _, errors = ended(start_commands(*arguments, out=tmp_path / "two.csv"))
     assert codes == [0, 0], errors
-    alone = CliRunner().invoke(main, [str(word) for word in (*arguments, "--out", tmp_path / "one.csv")])
+    alone = run_command(*(*arguments, "--out", tmp_path / "one.csv"))
     assert alone.exit_code == 0, alone.output
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "one.csv"), pd.read_csv(tmp_path / "two.csv"), atol=1e-6)

@@ -5,11 +5,10 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from command_line import run as command
 from ranked import places, simulated, table
 
 import jaxeval
-from jaxeval.cli.main import main
 
 LISTS = simulated(60, 4, lengths=(2, 4), seed=3)
 JUDGES = np.random.default_rng(8).integers(0, 25, len(LISTS))
@@ -23,7 +22,7 @@ def path(tmp_path):
 
 
 def run(*arguments, code=0):
-    result = CliRunner().invoke(main, ["rankings", *map(str, arguments)])
+    result = command("rankings", *arguments)
     assert result.exit_code == code, result.output
     return result.output
 

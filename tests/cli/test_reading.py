@@ -5,10 +5,9 @@ import json
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from command_line import run
 
 import jaxeval
-from jaxeval.cli.main import main
 from jaxeval.data.model_tables import join_metadata, read_metadata, read_names
 from jaxeval.errors import DataError
 from jaxeval.wording import Noun
@@ -20,13 +19,13 @@ WORDS = {"model_a": "1", "model_b": "2", "tie": "0", "both_bad": "0"}
 def board(*arguments, **options):
     """The table that the command writes on standard output."""
     arguments = ["leaderboard", *map(str, arguments), "--resamples", "20", "--out", "-", "--format", "csv"]
-    result = CliRunner().invoke(main, arguments, **options)
+    result = run(*arguments, **options)
     assert result.exit_code == 0, result.output
     return pd.read_csv(io.StringIO(result.stdout)).set_index("model_name")
 
 
 def message(*arguments):
-    result = CliRunner().invoke(main, ["leaderboard", *map(str, arguments), "--resamples", "20"])
+    result = run("leaderboard", *arguments, "--resamples", "20")
     assert result.exit_code, result.output
     return " ".join(result.output.split())
 

@@ -8,7 +8,7 @@ import sys
 import click
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from command_line import run
 from served import REPOSITORY, TOKEN, served
 
 import jaxeval
@@ -43,7 +43,7 @@ def test_every_command_asks_for_the_file(server, tmp_path, monkeypatch, command)
     VOTES.assign(scores_a=1, scores_b=2).rename(columns={"winner": "human"}).to_csv("judged.csv")
     at = {"FILE": "votes.csv", "REPLIES": "replies.csv", "JUDGED": "judged.csv"}
     at["URL"] = f"{server.url.replace('//', '//me:geheim@')}/none.csv?token=geheim"
-    result = CliRunner().invoke(main, [at.get(word, word) for word in command.split()])
+    result = run(*[at.get(word, word) for word in command.split()])
     assert result.exit_code == 1
     assert f"no such file: http://***@127.0.0.1:{server.server_port}/none.csv?..." in result.stderr
     assert "geheim" not in result.output
@@ -65,7 +65,7 @@ def test_every_file_that_a_command_reads_may_be_elsewhere():
 
 def test_help_and_wrong_options_ask_for_nothing(server):
     for options in (["--help"], ["--no-such-option"], ["--by", "x", "--eval-results", "x"]):
-        CliRunner().invoke(main, ["leaderboard", f"{server.url}/votes.csv", *options])
+        run("leaderboard", f"{server.url}/votes.csv", *options)
     assert server.asked == []
 
 
@@ -85,7 +85,7 @@ def test_a_board_of_files_of_the_web(server, tmp_path):
     server.files = {"/votes.csv": VOTES.to_csv(index=False).encode(), "/models.csv": MODELS}
     out = tmp_path / "board.json"
     options = ["--resamples", "20", "--metadata", with_password(server, "models.csv"), "--out", str(out)]
-    result = CliRunner().invoke(main, ["leaderboard", with_password(server, "votes.csv"), *options])
+    result = run("leaderboard", with_password(server, "votes.csv"), *options)
     assert result.exit_code == 0, result.output
     checked_board(out, result.output)
 

@@ -3,11 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from command_line import run as run_command
 from processes import ended, start_commands
 
 import jaxeval
-from jaxeval.cli.main import main
 from jaxeval.data.simulate.verdicts import simulate_anchored_verdicts
 from jaxeval.execution.checkpoints import Checkpoint
 
@@ -50,7 +49,7 @@ SLOW = [pytest.param(command, marks=pytest.mark.slow) for command in ("soft-elo"
 @pytest.mark.parametrize("command", ["leaderboard", "anchored", *SLOW])
 def test_finished_resamples_are_kept_and_memory_is_limited(command, commands, tmp_path, monkeypatch):
     def run(*options):
-        return CliRunner().invoke(main, [command.split()[0], *commands[command], *options])
+        return run_command(command.split()[0], *commands[command], *options)
 
     folder = str(tmp_path / "run")
     first = run("--checkpoint", folder, "--memory", "2GB")
@@ -72,7 +71,7 @@ def test_finished_resamples_are_kept_and_memory_is_limited(command, commands, tm
 @pytest.mark.parametrize("command", ["soft-elo", "judge", "meta --votes"])
 def test_two_processes_give_the_tables_of_one(command, commands, tmp_path):
     arguments = [command.split()[0], *commands[command]]
-    alone = CliRunner().invoke(main, [*arguments, "--out", str(tmp_path / "alone")])
+    alone = run_command(*arguments, "--out", tmp_path / "alone")
     assert alone.exit_code == 0, alone.output
     codes, printed, errors = ended(
         start_commands(*arguments, "--checkpoint", tmp_path / "run", out=tmp_path / "shared")

@@ -2,11 +2,10 @@ import json
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from command_line import run, said
 from scored import answers
 
 from jaxeval import plan_scores, score_leaderboard
-from jaxeval.cli.main import main
 
 
 @pytest.fixture(scope="module")
@@ -17,21 +16,15 @@ def file(tmp_path_factory):
     return path
 
 
-def call(*arguments):
-    found = CliRunner().invoke(main, [str(x) for x in arguments])
-    assert found.exit_code == 0, found.output
-    return found.output
-
-
 def test_a_board(file):
-    printed = call("scores", file, "--resamples", 20)
+    printed = said("scores", file, "--resamples", 20)
     assert "m0 is first with 0." in printed
     assert "95% intervals of new items like these, 20 resamples of items" in printed
     assert "3 models, 120 items, 720 trials" in printed
 
 
 def test_tables_are_those_of_the_library(file, tmp_path):
-    call("scores", file, "--resamples", 20, "--pass-at", 2, "--pass-hat", 2, "--items", "--out", tmp_path / "out/")
+    said("scores", file, "--resamples", 20, "--pass-at", 2, "--pass-hat", 2, "--items", "--out", tmp_path / "out/")
     written = pd.read_csv(tmp_path / "out" / "scores.csv")
     own = score_leaderboard(pd.read_csv(file), n_resamples=20, progress=False)
     assert written["model_name"].tolist() == own["model_name"].tolist()
@@ -43,7 +36,7 @@ def test_tables_are_those_of_the_library(file, tmp_path):
 def test_abilities_and_a_subset(tmp_path):
     answers(40, [0.9, 0.75, 0.6, 0.5, 0.4, 0.2]).to_csv(tmp_path / "scores.csv")
     options = ["--irt", "rasch", "--subset", 5, "--resamples", 20]
-    printed = call("scores", tmp_path / "scores.csv", *options, "--out", tmp_path / "out/")
+    printed = said("scores", tmp_path / "scores.csv", *options, "--out", tmp_path / "out/")
     assert "scores on the subset, of models that had no part in its choice: off by 0." in " ".join(printed.split())
     written = {x.stem for x in (tmp_path / "out").glob("*.csv")}
     assert {"abilities", "difficulties", "subset", "subset_errors"} <= written
@@ -55,23 +48,23 @@ def test_abilities_of_shares(tmp_path):
     rows = [(f"m{m}", f"b{b}", 0.1 + 0.12 * m + 0.03 * b, 200) for m in range(5) for b in range(6)]
     pd.DataFrame(rows, columns=["model", "item", "score", "questions"]).to_csv(tmp_path / "shares.csv", index=False)
     file, out = tmp_path / "shares.csv", ["--irt", "rasch", "--resamples", 20, "--out", tmp_path / "out/"]
-    call("scores", file, "--n", "questions", *out)
+    said("scores", file, "--n", "questions", *out)
     assert pd.read_csv(tmp_path / "out" / "abilities.csv")["model_name"].tolist() == ["m4", "m3", "m2", "m1", "m0"]
 
 
 @pytest.mark.parametrize("population", ["items", "trials"])
 def test_populations_and_slices(file, population):
-    printed = call("scores", file, "--by", "topic", "--population", population, "--resamples", 20)
+    printed = said("scores", file, "--by", "topic", "--population", population, "--resamples", 20)
     assert "Category" in printed
 
 
 def test_json_on_standard_output(file):
-    found = json.loads(call("scores", file, "--resamples", 20, "--out", "-", "--format", "json"))
+    found = json.loads(said("scores", file, "--resamples", 20, "--out", "-", "--format", "json"))
     assert "m0" in json.dumps(found)
 
 
 def test_two_models(file):
-    printed = call("compare-scores", "m1", "m2", file, "--margin", 0.1)
+    printed = said("compare-scores", "m1", "m2", file, "--margin", 0.1)
     assert "by sign flips" in printed  # means of two trials
     assert "with a margin of 0.1: not worse p" in printed
 
@@ -79,20 +72,20 @@ def test_two_models(file):
 def test_models_that_are_not_told_apart(single, tmp_path):
     few = pd.read_csv(single).groupby("model").head(60)
     few.to_csv(tmp_path / "few.csv", index=False)
-    assert "m0 and m1 are not told apart: difference " in call("compare-scores", "m0", "m1", tmp_path / "few.csv")
-    assert "m0 is above m2: difference +" in call("compare-scores", "m0", "m2", tmp_path / "few.csv")
+    assert "m0 and m1 are not told apart: difference " in said("compare-scores", "m0", "m1", tmp_path / "few.csv")
+    assert "m0 is above m2: difference +" in said("compare-scores", "m0", "m2", tmp_path / "few.csv")
 
 
 def test_a_baseline(file):
-    assert "of 2 models 0 are above m0 and 2 below it, by Holm's steps" in call("compare-scores", "m0", "all", file)
+    assert "of 2 models 0 are above m0 and 2 below it, by Holm's steps" in said("compare-scores", "m0", "all", file)
 
 
 def test_errors_name_the_option(file, tmp_path):
     pd.read_csv(file).drop(columns="trial").to_csv(tmp_path / "twice.csv", index=False)
-    found = CliRunner().invoke(main, ["scores", str(tmp_path / "twice.csv")])
+    found = run("scores", tmp_path / "twice.csv")
     assert found.exit_code == 1
     assert "--trial" in found.output
-    found = CliRunner().invoke(main, ["compare-scores", "m0", "m7", str(file)])
+    found = run("compare-scores", "m0", "m7", file)
     assert found.exit_code == 1
     assert "no model is called 'm7'" in found.output
 
@@ -109,10 +102,10 @@ def single(tmp_path_factory):
 def test_a_gate_ends_with_its_status(single, peek):
     options = ["--gate", *(["--peek"] if peek else [])]
     look = " at every look" if peek else ""
-    printed = call("compare-scores", "m0", "m2", single, "--margin", 0.05, *options)
+    printed = said("compare-scores", "m0", "m2", single, "--margin", 0.05, *options)
     assert "gate passed: m0 is not worse than m2 by 0.05 or more (p " in printed
     assert f"{look})" in printed.splitlines()[0]
-    found = CliRunner().invoke(main, ["compare-scores", "m2", "m0", str(single), "--margin", "0.05", *options])
+    found = run("compare-scores", "m2", "m0", single, "--margin", "0.05", *options)
     assert found.exit_code == 1
     assert "gate failed: it is not shown that m2 is not worse than m0 by 0.05 or more (p 1" in found.output
 
@@ -121,14 +114,14 @@ def test_equal_answers_pass_a_gate(tmp_path):
     answers = pd.DataFrame({"item": range(500), "score": [1, 1, 1, 0] * 125})
     file = tmp_path / "same.csv"
     pd.concat([answers.assign(model=name) for name in ("new", "old")]).to_csv(file, index=False)
-    printed = call("compare-scores", "new", "old", file, "--margin", 0.02, "--gate")
+    printed = said("compare-scores", "new", "old", file, "--margin", 0.02, "--gate")
     assert "gate passed: new is not worse than old by 0.02 or more (p 0.0007)" in printed
     assert "new and old are not told apart: difference +0.000 [-0.008, +0.008]" in printed
 
 
 def test_what_a_gate_needs(single, file):
     def refused(*arguments):
-        found = CliRunner().invoke(main, ["compare-scores", *map(str, arguments)])
+        found = run("compare-scores", *arguments)
         assert found.exit_code == 2
         return found.output
 
@@ -138,11 +131,11 @@ def test_what_a_gate_needs(single, file):
 
 
 def test_a_plan(single, tmp_path):
-    printed = " ".join(call("plan-scores", single, "--pair", "m0", "m1", "--difference", 0.05).split())
+    printed = " ".join(said("plan-scores", single, "--pair", "m0", "m1", "--difference", 0.05).split())
     own = plan_scores(pd.read_csv(single), [("m0", "m1")], difference=0.05).iloc[0]
     assert f"a difference of {own['smallest_difference']:.3f}; 0.05 is found with power {own['power']:.2f}" in printed
     assert f"{own['items_needed']:,} items" in printed
-    call("plan-scores", single, "--gate", "--difference", 0.05, "--out", tmp_path / "plan.csv")
+    said("plan-scores", single, "--gate", "--difference", 0.05, "--out", tmp_path / "plan.csv")
     written = pd.read_csv(tmp_path / "plan.csv")
     gate = plan_scores(pd.read_csv(single), difference=0.05, one_sided=True)
     assert written["items_needed"].tolist() == gate["items_needed"].tolist()

@@ -5,15 +5,14 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from command_line import run as command
 
 import jaxeval
-from jaxeval.cli.main import main
 from jaxeval.cli.simulate import KINDS
 
 
 def run(*arguments):
-    result = CliRunner().invoke(main, [str(a) for a in arguments])
+    result = command(*arguments)
     assert result.exit_code == 0, result.output
     return result
 
@@ -149,7 +148,7 @@ def test_what_cannot_be_written(arguments, message, tmp_path, monkeypatch):
     files = {"plan": tmp_path / "plan.csv", "other": tmp_path / "other.csv"}
     files["plan"].write_text("model_a,model_b\nmodel-1x,model-2\n")
     files["other"].write_text("a\n1\n")
-    result = CliRunner().invoke(main, ["simulate", *(text.format(**files) for text in arguments)])
+    result = command("simulate", *(text.format(**files) for text in arguments))
     assert result.exit_code in (1, 2)
     assert message in " ".join(result.stderr.split())
     assert not (tmp_path / "x.csv").exists()

@@ -3,16 +3,11 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from command_line import run
 
 import jaxeval
-from jaxeval.cli.main import main
 
 pytestmark = pytest.mark.usefixtures("undrawn")
-
-
-def run(*arguments):
-    return CliRunner().invoke(main, [str(a) for a in arguments])
 
 
 @pytest.fixture(scope="module")

@@ -7,10 +7,9 @@ import sys
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from command_line import run as command
 
 import jaxeval
-from jaxeval.cli.main import main
 from jaxeval.data.battles import Battles
 from jaxeval.pages.history import read_history
 
@@ -34,7 +33,7 @@ def folder(tmp_path, monkeypatch):
 
 def run(*arguments, code=0, few=FEW):
     """The command; its output on one line."""
-    found = CliRunner().invoke(main, ["leaderboard", *map(str, arguments), *few])
+    found = command("leaderboard", *arguments, *few)
     assert found.exit_code == code, found.output
     return " ".join(found.output.split())
 

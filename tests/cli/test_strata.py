@@ -2,16 +2,15 @@
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from command_line import run as command
 
 from jaxeval import simulate_judged_answers, simulate_votes
-from jaxeval.cli.main import main
 
 ONE = "1 stratum of one {} does not vary in the resamples"
 
 
 def run(*arguments):
-    return CliRunner().invoke(main, [*map(str, arguments), "--resamples", "5"])
+    return command(*arguments, "--resamples", "5")
 
 
 @pytest.fixture(scope="module")

@@ -8,11 +8,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from command_line import run
 
 import jaxeval
 from jaxeval.cli.console import PlainConsole
-from jaxeval.cli.main import main
 from jaxeval.cli.report import print_leaderboard
 from jaxeval.cli.terminal import plain_cell, short_number
 from jaxeval.show.screens import Screen, grid_of, print_screen
@@ -72,7 +71,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=lambda arguments: f"{arguments[0]}-{len(arguments)}")
 def test_no_command_prints_what_a_terminal_obeys(files, arguments):
-    result = CliRunner().invoke(main, [text.format(files) for text in arguments])
+    result = run(*[text.format(files) for text in arguments])
     assert not isinstance(result.exception, Exception) or isinstance(result.exception, SystemExit), result.exception
     shown = result.stdout + result.stderr
     assert not set(OBEYED) & set(shown)

@@ -3,11 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from command_line import run
 
 import jaxeval
 from jaxeval import Battles, DataError
-from jaxeval.cli.main import main
 from jaxeval.data.columns import numbers_or_nan
 from jaxeval.data.conditions import rows_where
 from jaxeval.wording import look_of
@@ -34,7 +33,7 @@ class TestBlanks:
     def test_in_a_file_of_the_command(self, tmp_path):
         rows = [f"{a}, {b}, {winner}" for a, b, winner in VOTES.itertuples(index=False)]
         (tmp_path / "votes.csv").write_text("\n".join(["model_a, model_b, winner", *rows * 3]))
-        output = CliRunner().invoke(main, ["leaderboard", str(tmp_path / "votes.csv"), "--resamples", "20"]).output
+        output = run("leaderboard", tmp_path / "votes.csv", "--resamples", "20").output
         assert "12 battles between 3 models" in output
         assert STRIPPED in output
 

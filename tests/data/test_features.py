@@ -9,10 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from arena_votes import arena_votes
-from click.testing import CliRunner
+from command_line import run
 
 from jaxeval import Battles, DataError
-from jaxeval.cli.main import main
 from jaxeval.data.features import (
     Feature,
     arena_style,
@@ -188,7 +187,7 @@ class TestArenaStyle:
         for name, options in (("arena.parquet", ["--style", "arena"]), ("hand.csv", ["--features", ",".join(hand)])):
             out = tmp_path / f"{name}.json"
             arguments = ["leaderboard", tmp_path / name, *options, "--resamples", "20", "--out", out, "--full"]
-            result = CliRunner().invoke(main, list(map(str, arguments)))
+            result = run(*arguments)
             assert result.exit_code == 0, result.output
             screens.append(" ".join(result.stdout.split()))
             boards.append(json.loads(out.read_text()))

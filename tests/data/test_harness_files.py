@@ -6,19 +6,12 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from command_line import said
 
 from jaxeval import DataError, read_scores
-from jaxeval.cli.main import main
 
 LOGS = Path(__file__).with_name("logs")
 INSPECT, LM_EVAL = LOGS / "inspect", LOGS / "lm_eval"
-
-
-def said(*words):
-    found = CliRunner().invoke(main, [str(word) for word in words])
-    assert found.exit_code == 0, found.output
-    return found.output
 
 
 def means(scores):

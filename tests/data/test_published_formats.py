@@ -4,11 +4,10 @@ import json
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from command_line import run
 from pandas import read_csv
 
 from jaxeval import Battles, read_battles
-from jaxeval.cli.main import main
 from jaxeval.errors import DataError
 
 JUDGE = ["gpt-4", "pair-v2"]
@@ -168,7 +167,7 @@ def test_the_command_reads_them(name, tmp_path):
     path = write(tmp_path, PUBLISHED[name])
     baseline = {"baseline": "base"} if name.startswith("Arena-Hard") else {}
     options = [*(f"--{option}={value}" for option, value in baseline.items()), "--out", str(tmp_path / "board.csv")]
-    result = CliRunner().invoke(main, ["leaderboard", str(path), "--resamples", "20", *options])
+    result = run("leaderboard", path, "--resamples", "20", *options)
     assert result.exit_code == 0, result.output
     expected = read_battles(path, **baseline)
     table = read_csv(tmp_path / "board.csv")

@@ -13,11 +13,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
+from command_line import run as run_command
 
 import jaxeval
 from jaxeval import Battles, DataError
-from jaxeval.cli.main import main
 from jaxeval.cli.state import State
 from jaxeval.data import saved_battles
 from jaxeval.show.records import json_digest
@@ -306,7 +305,7 @@ class TestFaults:
 
 class TestCommand:
     def run(self, *arguments):
-        return CliRunner().invoke(main, ["leaderboard", *map(str, arguments), "--resamples", "20"])
+        return run_command("leaderboard", *arguments, "--resamples", "20")
 
     @pytest.mark.slow
     def test_day_after_day(self, tmp_path):
@@ -600,7 +599,7 @@ def test_a_state_is_not_read_as_votes(saved):
     """Its rows are distinct battles with their numbers, which the columns of votes do not show."""
     with pytest.raises(DataError, match=r"battles that jaxeval saved, not votes: load it with Battles\.load; on"):
         jaxeval.read_battles(saved)
-    result = CliRunner().invoke(main, ["leaderboard", str(saved), "--state", str(saved.with_name("other.parquet"))])
+    result = run_command("leaderboard", saved, "--state", saved.with_name("other.parquet"))
     assert result.exit_code == 1
     assert "battles that jaxeval saved, and no votes to add" in result.output
     frame = Battles.load(saved).to_pandas()

@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from command_line import run
 from processes import ended, start_commands, start_script
 
 from jaxeval import (
@@ -20,7 +20,6 @@ from jaxeval import (
     read_battles,
     simulate_votes,
 )
-from jaxeval.cli.main import main
 from jaxeval.execution import lanes
 from jaxeval.execution.processes import gather
 
@@ -314,7 +313,7 @@ class TestOneProcess:
             raise ProcessError("a process of this run was lost")
 
         monkeypatch.setattr("jaxeval.data.readers.read_battles", lose)
-        result = CliRunner().invoke(main, ["leaderboard", str(folder / "0.parquet")])
+        result = run("leaderboard", folder / "0.parquet")
         assert result.exit_code == 1
         assert result.output == "Error: a process of this run was lost\n"
 
@@ -329,20 +328,20 @@ class TestOneProcess:
 
     @pytest.mark.parametrize("text", ["two", "2/2@host:1", "0/2", "0/2@host"])
     def test_addresses_that_are_none(self, folder, text):
-        result = CliRunner().invoke(main, ["leaderboard", str(folder / "0.parquet"), "--distributed", text])
+        result = run("leaderboard", folder / "0.parquet", "--distributed", text)
         assert result.exit_code == 2
         assert "is not auto or I/N@HOST:PORT" in result.output
 
     def test_a_size_that_is_none(self, folder):
-        result = CliRunner().invoke(main, ["leaderboard", str(folder / "0.parquet"), "--memory", "much"])
+        result = run("leaderboard", folder / "0.parquet", "--memory", "much")
         assert result.exit_code == 2
         assert "is not a size such as 500MB or 2GB" in result.output
 
     def test_sizes(self, folder, tmp_path):
         command = ["leaderboard", str(folder / "0.parquet"), "--resamples", "20", "--checkpoint", str(tmp_path / "run")]
-        assert CliRunner().invoke(main, [*command, "--memory", "1.5 GB"]).exit_code == 0
+        assert run(*command, "--memory", "1.5 GB").exit_code == 0
         assert json.loads((tmp_path / "run" / "run.json").read_text())["version"] == 1
-        result = CliRunner().invoke(main, [*command[:-2], "--memory", "2kb"])
+        result = run(*command[:-2], "--memory", "2kb")
         assert result.exit_code == 1
         assert "memory_limit=2,000 bytes is too small" in result.output
 

@@ -5,10 +5,9 @@ import warnings
 import jax
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from command_line import run
 
 import jaxeval
-from jaxeval.cli.main import main
 from jaxeval.kernels.batch import programs
 from jaxeval.kernels.batch.programs import program
 
@@ -83,7 +82,7 @@ def test_the_command_ends_with_a_sentence(budget, tmp_path):
     votes = tmp_path / "votes.csv"
     jaxeval.simulate_votes(100, 3, seed=0).to_csv(votes, index=False)
     budget(programs._n_maps())
-    found = CliRunner().invoke(main, ["leaderboard", str(votes), "--resamples", "5"])
+    found = run("leaderboard", votes, "--resamples", "5")
     assert found.exit_code == 1
     assert "Error: this process holds" in found.output
     assert "sysctl vm.max_map_count" in found.output

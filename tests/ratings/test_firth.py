@@ -7,12 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import twins
-from click.testing import CliRunner
+from command_line import run
 from scipy.special import expit
 from scipy.stats import norm, t
 
 from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, leaderboard, read_ratings, simulate_battles
-from jaxeval.cli.main import main
 from jaxeval.kernels import batch, firth
 from jaxeval.ratings.boards import fit_boards
 from jaxeval.ratings.dense_refits import dense_refits
@@ -400,12 +399,12 @@ def test_the_command(tmp_path):
     rows = [("a", "b", "model_a")] * 4 + [("b", "c", "model_a")] * 3 + [("c", "b", "model_a")] * 2
     pd.DataFrame(rows, columns=["model_a", "model_b", "winner"]).to_csv(tmp_path / "votes.csv", index=False)
     arguments = ["leaderboard", str(tmp_path / "votes.csv"), "--resamples", "40"]
-    plain = CliRunner().invoke(main, arguments)
+    plain = run(*arguments)
     assert "unrated" in plain.output
     assert "too few games to say who leads: b is first with" in plain.output
     assert "intervals of 3 models under 200 votes are from a penalised fit (Firth)" in " ".join(plain.output.split())
     out = tmp_path / "board.json"
-    result = CliRunner().invoke(main, [*arguments, "--penalty", "firth", "--interval", "wald", "--out", str(out)])
+    result = run(*arguments, "--penalty", "firth", "--interval", "wald", "--out", out)
     assert result.exit_code == 0, result.output
     assert "unrated" not in result.output
     assert "95% wald intervals" in result.output
@@ -413,6 +412,6 @@ def test_the_command(tmp_path):
     written = json.loads(out.read_text())
     assert written["settings"]["penalty"] == "firth"
     assert all(row["rating_upper"] is not None for row in written["rows"])
-    refused = CliRunner().invoke(main, [*arguments, "--penalty", "firth", "--ridge", "1"])
+    refused = run(*arguments, "--penalty", "firth", "--ridge", "1")
     assert refused.exit_code == 1
     assert "got ridge=1" in refused.output

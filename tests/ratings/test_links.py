@@ -7,12 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import twins
-from click.testing import CliRunner
+from command_line import run
 from scipy.optimize import minimize
 from scipy.special import log_ndtr, ndtr
 
 from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, leaderboard, read_ratings, simulate_battles
-from jaxeval.cli.main import main
 from jaxeval.kernels import batch
 from jaxeval.ratings.boards import fit_boards
 from jaxeval.ratings.dense_refits import dense_refits
@@ -311,12 +310,12 @@ def test_files_and_checkpoints_hold_the_link(often, tmp_path):
 def test_the_command_takes_a_link(tmp_path):
     votes().to_csv(tmp_path / "votes.csv", index=False)
     arguments = ["leaderboard", str(tmp_path / "votes.csv"), "--link", "probit", "--resamples", "20"]
-    result = CliRunner().invoke(main, [*arguments, "--out", str(tmp_path / "board.json")])
+    result = run(*arguments, "--out", tmp_path / "board.json")
     assert result.exit_code == 0, result.output
     assert "probit link" in result.output
-    assert "Probits" in CliRunner().invoke(main, [*arguments, "--features", "x"]).output
+    assert "Probits" in run(*arguments, "--features", "x").output
     assert json.loads((tmp_path / "board.json").read_text())["settings"]["link"] == "probit"
-    other = CliRunner().invoke(main, [*arguments, "--ties", "davidson"])
+    other = run(*arguments, "--ties", "davidson")
     assert other.exit_code != 0
     assert "take link='logit', or ties='half'" in other.output
 

@@ -5,11 +5,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from arena_votes import FLAGS, arena_votes, flags_of
-from click.testing import CliRunner
+from command_line import run as command
 
 import jaxeval
 from jaxeval import Battles, DataError, arena_style, bootstrap, leaderboard
-from jaxeval.cli.main import main
 from jaxeval.ratings.leaderboard import shared_warnings
 from jaxeval.ratings.options import MOST_SLICES
 from jaxeval.wording import named
@@ -26,7 +25,7 @@ def small_chunks(monkeypatch):
 
 
 def run(*arguments):
-    return CliRunner().invoke(main, ["leaderboard", *map(str, arguments), "--resamples", "8"])
+    return command("leaderboard", *arguments, "--resamples", "8")
 
 
 class TestNumber:

@@ -5,11 +5,10 @@ import inspect
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from command_line import run as command
 from scipy.stats import norm, t
 
 import jaxeval
-from jaxeval.cli.main import main
 from jaxeval.ratings.thin_models import ENOUGH_BATTLES, nearby, penalised
 
 ELO = 400 / np.log(10)
@@ -177,7 +176,7 @@ class TestTheAnswer:
     def test_python_and_the_command_say_the_same(self, few, tmp_path):
         few.to_csv(tmp_path / "few.csv", index=False)
         table = jaxeval.leaderboard(few, n_resamples=60)
-        run = CliRunner().invoke(main, ["leaderboard", str(tmp_path / "few.csv"), "--resamples", "60"])
+        run = command("leaderboard", tmp_path / "few.csv", "--resamples", "60")
         said = table.attrs["answer"]
         assert said == jaxeval.bootstrap(few, 60).first_sentence()
         assert run.output.splitlines()[0] == said
