@@ -24,6 +24,7 @@ WITHOUT_A_ROW = {
     "PredictionPoweredFit": "closed form beside `PredictionPoweredBoard`, whose draws are simulated",
     "allocate_calibration": "plans labels: no interval",
     "audit": "combines the results of the other functions",
+    "ModelFit": "its intervals are those of whatever model is brought; the fits have twins in those of Bradley-Terry",
     "draws_of": "its intervals are those of whatever statistic is brought; their formulas have twins in NumPy",
     "fewest_votes": "counts votes; its level is that of the tiers of `bootstrap`",
     "item_report": "its level is that of the bound on p_negative; no interval is shown",

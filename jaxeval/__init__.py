@@ -46,6 +46,7 @@ _HOMES = {
     "data.simulate.verdicts": ["simulate_judges", "simulate_panel", "simulate_verdicts"],
     "data.simulate.votes": ["simulate_battles", "simulate_rankings", "simulate_strengths", "simulate_votes"],
     "data.verdict_rows": ["join_verdicts"],
+    "engine.choice_models": ["ChoiceModel", "ModelFit", "fit_model"],
     "engine.draws_of": ["draws_of", "loo_of"],
     "errors": ["DataError", "MemoryLimitError", "ProcessError"],
     "evaluators.comparison": ["compare_evaluators"],

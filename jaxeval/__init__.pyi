@@ -74,6 +74,9 @@ from jaxeval.data.simulate.votes import simulate_rankings as simulate_rankings
 from jaxeval.data.simulate.votes import simulate_strengths as simulate_strengths
 from jaxeval.data.simulate.votes import simulate_votes as simulate_votes
 from jaxeval.data.verdict_rows import join_verdicts as join_verdicts
+from jaxeval.engine.choice_models import ChoiceModel as ChoiceModel
+from jaxeval.engine.choice_models import ModelFit as ModelFit
+from jaxeval.engine.choice_models import fit_model as fit_model
 from jaxeval.engine.draws_of import draws_of as draws_of
 from jaxeval.engine.draws_of import loo_of as loo_of
 from jaxeval.errors import DataError as DataError

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from answers import simulate
+from jax.nn import log_sigmoid
 from ranked import named, simulated
 from scipy.special import expit
 from scored import answers as scored_answers
@@ -231,6 +232,18 @@ def _rate(data: Data, **options: Any) -> Any:
     return jaxeval.bootstrap(battles(data["votes"]), **options)
 
 
+def _home(data: Data, **options: Any) -> Any:
+    """A model of one's own: each model has an advantage on side A."""
+
+    def home(parameter: Any, battle: Any) -> Any:
+        a, b = battle["model_a"], battle["model_b"]
+        z = parameter["strength"][a] - parameter["strength"][b] + parameter["home"][a]
+        return log_sigmoid(z), log_sigmoid(-z)
+
+    model = jaxeval.ChoiceModel(home, {"strength": "model", "home": "model"})
+    return jaxeval.bootstrap(battles(data["votes"]), model=model, **options)
+
+
 def _rated(name: str, *columns: str, slow: bool = True, without: Mapping[str, str] = {}, **options: Any) -> Estimator:
     """`bootstrap` with other ``options``."""
     return Estimator(
@@ -252,6 +265,14 @@ _BOARDS = [
         alone=lambda data, **run: _rate(each(data, lambda t: t[t["task"] == "few"]), by="task", **run),
     ),
     _rated("method sparse", method="sparse"),
+    Estimator(
+        "bootstrap, own model",
+        votes,
+        _home,
+        of_joint,
+        by_kind=True,
+        without={"alone": "as without options", "sides": "the model is about sides"},
+    ),
     _rated("ties davidson", ties="davidson"),
     Estimator(
         "bootstrap, few votes",

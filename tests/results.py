@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from evaluated import GAPS, GOLD
 from hostile import FORMULAS, LONG, MARKUP, SCRIPTS
+from jax.nn import log_sigmoid
 from judged import read, residual_table, two_orders
 
 import jaxeval
@@ -49,6 +50,16 @@ def votes():
 @cache
 def battles():
     return jaxeval.Battles.from_pandas(votes())
+
+
+def own_model():
+    """Bradley and Terry's."""
+
+    def choices(parameter, battle):
+        z = parameter["strength"][battle["model_a"]] - parameter["strength"][battle["model_b"]]
+        return log_sigmoid(z), log_sigmoid(-z)
+
+    return jaxeval.ChoiceModel(choices, {"strength": "model"})
 
 
 @cache
@@ -208,6 +219,8 @@ _RESULTS = {
     "Rankings": rankings,
     "RankingsReport": lambda: rankings().report,
     "NextBattles": lambda: jaxeval.next_battles(jaxeval.fit_bradley_terry(battles()), 30),
+    "ChoiceModel": own_model,
+    "ModelFit": lambda: jaxeval.fit_model(own_model(), battles()),
     "PlackettLuceFit": lambda: jaxeval.fit_plackett_luce(rankings()),
     "Bootstrap": board,
     "PredictionPoweredBoard": powered,

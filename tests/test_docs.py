@@ -32,6 +32,7 @@ SLOW = {
     "goodness-of-fit.md",
     "judge-panels.md",
     "own-estimators.md",
+    "own-models.md",
     "people-and-judges.md",
     "scores.md",
     "small-categories.md",

@@ -6,7 +6,7 @@ what is drawn and how it is refitted; run by `LaneRun`; and returned as a `Boots
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Unpack, overload
 
@@ -31,10 +31,11 @@ from jaxeval.ratings.options import BootstrapArguments, BootstrapOptions, Scheme
 from jaxeval.ratings.plackett_luce import PlackettLuceFit, check_for_rankings, ranking_fit
 from jaxeval.ratings.ranking_boards import fit_ranking_board
 from jaxeval.ratings.ranking_refits import ranking_refits
-from jaxeval.ratings.refits import BoardRefits, Refitted, SliceBoards
+from jaxeval.ratings.refits import BoardModel, BoardRefits, Refitted, SliceBoards
 from jaxeval.ratings.slices import make_slices
 from jaxeval.ratings.sparse_boards import resolved
 from jaxeval.ratings.sparse_refits import sparse_refits
+from jaxeval.statistics.draws import Draws
 
 #: Entries of the (M, M) tables of all slices in one call; each costs about 170 bytes.
 _TABLE_ENTRIES = 2**23
@@ -50,6 +51,16 @@ def bootstrap(
     battles: Battles | Any, n_resamples: int = ..., seed: int = ..., scheme: Scheme = ..., *,
     by: str | Sequence[str], features: Sequence[FeatureLike] = ..., **options: Unpack[BootstrapArguments],
 ) -> Bootstraps: ...  # fmt: skip
+@overload
+def bootstrap(
+    battles: Battles | Any, n_resamples: int = ..., seed: int = ..., scheme: Scheme = ..., *,
+    model: BoardModel, by: None = None, **options: Unpack[BootstrapArguments],
+) -> Draws: ...  # fmt: skip
+@overload
+def bootstrap(
+    battles: Battles | Any, n_resamples: int = ..., seed: int = ..., scheme: Scheme = ..., *,
+    model: BoardModel, by: str | Sequence[str], **options: Unpack[BootstrapArguments],
+) -> dict[Hashable, Draws]: ...  # fmt: skip
 @spelled_out(BootstrapOptions)
 def bootstrap(
     battles: Battles | Any,
@@ -59,8 +70,9 @@ def bootstrap(
     *,
     by: str | Sequence[str] | None = None,
     features: Sequence[FeatureLike] = (),
+    model: BoardModel | None = None,
     **options: Unpack[BootstrapArguments],
-) -> Bootstrap | Bootstraps:
+) -> Bootstrap | Bootstraps | Draws | dict[Hashable, Draws]:
     """Resample the battles, refit every resample, and keep the joint draws.
 
     Resample r is a function of the slice's battles and of (seed, slice name, r) alone. It is the same for any number of
@@ -93,6 +105,8 @@ def bootstrap(
         features: as in `fit_bradley_terry`, like ``normalize``, ``feature_ridge``, ``ties``, ``link`` and
             ``penalty``. With features, or a tie model, results are `ContextualBootstrap`. With a tie model resamples
             are also refitted with ties as half a win, see `ContextualBootstrap.expected_score`.
+        model: a `ChoiceModel` of one's own in place of Bradley-Terry's, see `fit_model`. The result is a `Draws` of its
+            parameters; with ``by`` a dict of them by group. It takes ``ridge``, and no other option of ratings.
         method: as in `fit_bradley_terry`; "auto" chooses for each slice by its own number of models. What is drawn does
             not depend on it.
         chunk_size: resamples computed together; by default sized to the cache (CPU) or to 1 GB (GPU, TPU).
@@ -132,6 +146,10 @@ def bootstrap(
         (100, 4)
     """
     given = {**locals(), **options}  # first of all, so that locals are the arguments alone
+    if model is not None:
+        rows = model.rows(battles)
+        with together(rows.n_processes):
+            return model.boards(rows, BootstrapOptions.of(given).checked(rows)).by_group(of_run(options))
     battles = battles.rows if isinstance(battles, Rankings) else as_battles(battles)  # read
     with together(battles.n_processes):
         asked = BootstrapOptions.of(given).checked(battles)

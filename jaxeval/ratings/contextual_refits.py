@@ -79,8 +79,9 @@ def contextual_refits(fitted: ContextualBoard, label: str, drawn: VoteGroups, op
         by_pair = pair_problems([board], [label], [drawn], options, full)
     if by_pair is not None:
         entries = table_words(by_pair[0], batch.Solver.CHORD)
-        own = {"program": batch.refit, "problem": by_pair[0], "form": by_pair[1]}
-        ways[0] = ways[0]._replace(budget=REFITS, words=entries, **own)
+        ways[0] = ways[0]._replace(
+            budget=REFITS, words=entries, program=batch.refit, problem=by_pair[0], form=by_pair[1]
+        )
 
     def on_board(refitted: Refitted) -> Refitted:
         """A lane whose coefficient runs away counts as converged: its other parameters are at a limit."""

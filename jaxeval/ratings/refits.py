@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import jax
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.arrays import Bool, Float
 from jaxeval.checks import check_room
+from jaxeval.data.battles import Battles
 from jaxeval.execution.lanes import LaneRun, Solver, Task, device_mesh
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.shapes import Budget
@@ -23,6 +24,7 @@ from jaxeval.kernels.resample import Packing
 from jaxeval.kernels.solve import Status, Terms
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.slices import Slices
+from jaxeval.statistics.draws import Draws
 
 # Refits stop when the error predicted to remain is under this, logits (1e-8 is 2e-6 Elo).
 TOLERANCE_LOGIT = {"float64": 1e-8, "float32": 2e-5}
@@ -265,3 +267,15 @@ class SliceBoards(ABC, Generic[Fit, Resampled]):
                 made = in_threads(self.result, [fits[s] for s in members], refits)
                 results |= zip(members, made, strict=True)
         return [results[s] for s in range(len(results))]
+
+
+class BoardModel(Protocol):
+    """A model that somebody brings, which `jaxeval.bootstrap` resamples."""
+
+    def rows(self, judgments: Any) -> Battles:
+        """The judgments, with what the model reads of them."""
+        ...
+
+    def boards(self, rows: Any, options: BootstrapOptions) -> SliceBoards[Any, Draws]:
+        """The model's boards of all slices."""
+        ...
