@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from devices import on_four_devices
-from estimators import ELSEWHERE, ESTIMATORS, INVARIANCES, RUN, B, Found
+from estimators import ELSEWHERE, ESTIMATORS, INVARIANCES, RUN, TO_THE_BIT, B, Found
 
 import jaxeval
 from jaxeval.execution import lanes
@@ -80,6 +80,7 @@ def test_every_estimator_is_in_the_table_or_has_a_reason():
     assert len({x.name for x in ESTIMATORS}) == len(ESTIMATORS)
     for estimator in ESTIMATORS:
         assert set(estimator.without) <= set(INVARIANCES)
+        assert set(estimator.rounded) <= set(TO_THE_BIT) - set(estimator.without)
         assert all(estimator.without.values())
     for invariance in INVARIANCES:
         assert f"test_{invariance}" in globals()
@@ -145,8 +146,8 @@ def test_alone(estimator):
 
 @owed("chunks")
 def test_chunks(estimator):
-    for size in (7, 1):
-        assert_same(found(estimator, chunk_size=size), plain(estimator), estimator.atol)
+    for size, atol in ((7, estimator.within("chunks")), (1, estimator.atol)):
+        assert_same(found(estimator, chunk_size=size), plain(estimator), atol)
 
 
 def lanes_of(estimator, n_resamples):
@@ -183,12 +184,12 @@ def test_first(estimator):
     if whole.draws is not None:
         few = found(estimator, n_resamples=estimator.fewer)
         assert len(few.draws) == estimator.fewer < B
-        assert_near(few.draws, whole.draws[: estimator.fewer], estimator.atol)
+        assert_near(few.draws, whole.draws[: estimator.fewer], estimator.within("first"))
         return
     few, many = lanes_of(estimator, estimator.fewer), lanes_of(estimator, B)
     assert set(few) < set(many)
     for lane, value in few.items():
-        np.testing.assert_allclose(value, many[lane], rtol=0, atol=estimator.atol, err_msg=str(lane))
+        np.testing.assert_allclose(value, many[lane], rtol=0, atol=estimator.within("first"), err_msg=str(lane))
 
 
 def save(path, slow):
@@ -227,7 +228,7 @@ def test_devices(estimator, four_devices):
     for name, values in own._asdict().items():
         if values is not None:
             assert saved[f"{place} {name}"].dtype == np.float64
-            np.testing.assert_allclose(saved[f"{place} {name}"], values, rtol=0, atol=estimator.atol)
+            np.testing.assert_allclose(saved[f"{place} {name}"], values, rtol=0, atol=estimator.within("devices"))
 
 
 class StoppedError(Exception):

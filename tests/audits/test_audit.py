@@ -180,7 +180,8 @@ def test_models_that_are_level_at_the_top_do_not_lead():
     wins = pd.DataFrame({"model_a": ["a", "b"] * 10, "model_b": "c", "winner": ["model_a"] * 16 + ["model_b"] * 4})
     found = jaxeval.audit(wins, parts=["board", "fewest_votes"], **RUN)
     assert found["board"].findings()[0].text == "Of 20 votes between 3 models, a, b are level, and none leads."
-    assert found["fewest_votes"].findings()[0].text == "No model is #1 by itself: b, a are level."
+    said = found["fewest_votes"].findings()[0].text
+    assert said in {f"No model is #1 by itself: {two} are level." for two in ("a, b", "b, a")}  # by their last bits
     assert not any("a passes b" in sentence or "b passes a" in sentence for sentence in found.verdict)
 
 
