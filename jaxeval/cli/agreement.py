@@ -169,13 +169,6 @@ def _how(drawn: dict[str, Any]) -> str:
     return f"{100 * drawn['level']:g}% intervals, {resamples} of items, seed {drawn['seed']}; {versions()}"
 
 
-def _share_cell(name: Any, value: Any) -> str:
-    """A cell of a share or a correlation with two decimals, or of anything else."""
-    from jaxeval.cli.tables import one_line_cell
-
-    return f"{value:.2f}" if isinstance(value, float) and abs(value) <= 1 else one_line_cell(name, value)
-
-
 def _screen(found: JudgeAgreement, notes: list[str]) -> Screen:
     from jaxeval.show.screens import Screen, grid_of
 
@@ -187,21 +180,20 @@ def _screen(found: JudgeAgreement, notes: list[str]) -> Screen:
         meaning = "agreement, and kappa beyond chance"
     elif "youden_j" in table:
         meaning = "agreement and kappa on what both decided; agreement all and kappa all with the third label"
-    grids = [grid_of(main, "Judges and people", _share_cell, rows="judge", meaning=meaning, kept=("agreement",))]
-    panel = found.panel.rename(columns={"lower": "value_lower", "upper": "value_upper"})
-    panel = panel.assign(measure=panel["measure"].str.replace("_", " "))
+    grids = [grid_of(main, "Judges and people", rows="judge", meaning=meaning, kept=("agreement",))]
+    panel = found.panel.assign(measure=found.panel["measure"].str.replace("_", " "))
     if len(panel):
-        grids.append(grid_of(panel, "Together", _share_cell, rows="measure"))
+        grids.append(grid_of(panel, "Together", rows="measure"))
     more = []
     if len(found.by_gap):
-        gaps = found.by_gap.rename(columns={"lower": "agreement_lower", "upper": "agreement_upper"})
+        gaps = found.by_gap
         ends = zip(gaps.pop("gap_from"), gaps.pop("gap_to"), strict=True)
         names = [f"{low:g} to {high:g}" if high < float("inf") else f"over {low:g}" for low, high in ends]
         gaps.insert(1, "gap", names)
-        models = found.by_model.rename(columns={"lower": "agreement_lower", "upper": "agreement_upper"})
-        grids.append(grid_of(gaps, "Agreement by the gap of people's ratings (Elo)", _share_cell))
-        more.append(grid_of(models, "Agreement by model", _share_cell))
+        models = found.by_model
+        grids.append(grid_of(gaps, "Agreement by the gap of people's ratings (Elo)"))
+        more.append(grid_of(models, "Agreement by model"))
     titles = {"Stated confidence": found.reliability, "Pairs of raters": found.raters,
               "Correlation of errors": found.error_correlation.reset_index()}  # fmt: skip
-    more += [grid_of(own, title, _share_cell) for title, own in titles.items() if len(own)]
+    more += [grid_of(own, title) for title, own in titles.items() if len(own)]
     return Screen(found.sentences, grids, more, notes=notes, warnings=found.warnings)

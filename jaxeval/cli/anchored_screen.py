@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from jaxeval.cli.terminal import plain_cell
 from jaxeval.show.boards import plus_minus
 from jaxeval.show.rated import board_grid
-from jaxeval.show.screens import Column, Grid, Screen, grid_of
+from jaxeval.show.screens import Grid, Screen, columns_of, grid_of
 from jaxeval.wording import counted, named, visible_line
 
 if TYPE_CHECKING:
@@ -51,14 +50,14 @@ def anchored_screen(
     if "judges" in tables:
         least = ("single_boot", "average_boot", "n_incomplete", "n", "n_runs")
         judges = tables["judges"].drop(columns=_FILES_ONLY, errors="ignore")
-        found.append(grid_of(judges, titles["judges"], _cell, rows="judge", kept=("strong",), least=least))
+        found.append(grid_of(judges, titles["judges"], rows="judge", kept=("strong",), least=least))
     if "anchor_coverage" in tables:
         meaning = "share of probabilities in the informative range, at floor and ceiling"
-        found.append(grid_of(tables["anchor_coverage"], "References", _cell, meaning=meaning, rows="reference"))
+        found.append(grid_of(tables["anchor_coverage"], "References", meaning=meaning, rows="reference"))
     if "anchor_swap" in tables:
         swap = tables["anchor_swap"].drop(columns=_FILES_ONLY, errors="ignore")
-        found.append(grid_of(swap, "References against each other (Elo)", _cell, rows="pair"))
-    found += [grid_of(tables[name], title, _cell) for name, title in _FURTHER.items() if name in tables]
+        found.append(grid_of(swap, "References against each other (Elo)", rows="pair"))
+    found += [grid_of(tables[name], title) for name, title in _FURTHER.items() if name in tables]
     return Screen(_answer(tables), [*grids, *found[:1]], found[1:], notes=notes, warnings=warnings)
 
 
@@ -89,18 +88,14 @@ def _roles(table: pd.DataFrame) -> list[str]:
 
 def _board(table: pd.DataFrame, title: str) -> Grid:
     shown = table.sort_values("rating", ascending=False, kind="stable")
-    extra = [Column(role.capitalize(), list(map(visible_line, shown[role])), right=False, order=2, folds=True)
-             for role in _roles(shown)]  # fmt: skip
-    if "probability" in shown:
-        extra.append(Column("Probability", [_cell("probability", x) for x in shown["probability"].tolist()], order=7))
-    for name, order in (("wins", 8), ("ties", 8), ("losses", 8)):
-        if name in shown:
-            extra.append(Column(name.capitalize(), [_cell(name, x) for x in shown[name].tolist()], order=order))
+    extra = columns_of(shown[_roles(shown)], 2)
+    for names, order in ((["probability"], 7), (["wins", "ties", "losses"], 8)):
+        extra += columns_of(shown[[name for name in names if name in shown]], order)
     n = shown.get("n_items")
     if n is None and "wins" in shown:
         n = shown["wins"] + shown["losses"] + shown.get("ties", 0)
     if n is not None:
-        extra.append(Column("N", [f"{x:,.6g}" for x in n], order=6))
+        extra += columns_of(n.to_frame("n"), 6)
     alike = [
         f"{role} {visible_line(shown[role].iloc[0])}" for role in _WORDS if role in shown and role not in _roles(shown)
     ]
@@ -113,14 +108,3 @@ def _board(table: pd.DataFrame, title: str) -> Grid:
         rows="rating",
     )
     return grid._replace(meaning=", ".join(text for text in alike if "(one " not in text))
-
-
-def _cell(name: Any, value: Any) -> str:
-    if isinstance(value, float):
-        if value != value:
-            return "-"
-        elo = any(part in str(name) for part in ("rating", "shift", "offset", "spread"))
-        if str(name) == "n":
-            return f"{value:,.6g}"
-        return f"{value:,.1f}" if elo or str(name) in ("wins", "ties", "losses") else f"{value:.3f}"
-    return plain_cell(value)

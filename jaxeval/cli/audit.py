@@ -103,17 +103,8 @@ def _screen(found: Audit) -> Screen:
     own = found.competitor
     words = {name: [own.many if word == "models" else word for word in name.split("_")] for name in found.tables}
     titles = {name: found.questions.get(name, " ".join(words[name]).capitalize()) for name in found.tables}
-    grids = {
-        name: grid_of(table, titles[name], _cell, competitor=own) for name, table in found.tables.items() if len(table)
-    }
+    grids = {name: grid_of(table, titles[name], competitor=own) for name, table in found.tables.items() if len(table)}
     first = [grid for name, grid in grids.items() if name in found.questions]
     more = [grid for name, grid in grids.items() if name not in found.questions]
     absent = [f"{found.questions[name]} No answer: {reason}" for name, reason in found.absent.items()]
     return Screen(found.verdict, first, more, advice=absent, notes=found.rests_on, warnings=found.warnings)
-
-
-def _cell(name: Any, value: Any) -> str:
-    """A cell of a table; infinite votes are never enough, and an infinite rating is none."""
-    from jaxeval.cli.tables import one_line_cell
-
-    return "unrated" if name == "rating" and abs(value) == float("inf") else one_line_cell(name, value)

@@ -12,7 +12,7 @@ from jaxeval.cli.judged_scores import Labels, label_options, warnings_of
 from jaxeval.cli.outputs import Findings, Outputs, output_options, present
 from jaxeval.cli.reading import Scale
 from jaxeval.cli.run_options import SHARE, InputFile, choice_option, level_option, seed_option
-from jaxeval.cli.scores import POINTS, read_given, score_cell, score_columns, what_was_read
+from jaxeval.cli.scores import POINTS, read_given, score_columns, what_was_read
 from jaxeval.cli.terminal import named_model
 from jaxeval.data.remote_names import FileName
 
@@ -171,10 +171,7 @@ def _comparison_screen(table: pd.DataFrame, answer: list[str], notes: list[str],
     from jaxeval.show.screens import Screen, grid_of
 
     shown = table.drop(columns=["n_flips", "status"], errors="ignore")
-    shown = shown.dropna(axis="columns", how="all")
-    if "flags" in shown and not shown["flags"].any():
-        shown = shown.drop(columns="flags")
-    grid = grid_of(shown, "Scores compared", score_cell, rows="comparison", kept=("difference",), least=("n_left_out",))
+    grid = grid_of(shown, "Scores compared", rows="comparison", kept=("difference",), least=("n_left_out",))
     return Screen(answer, [grid], notes=notes, warnings=warnings)
 
 
@@ -253,8 +250,6 @@ def _plan_in_words(table: pd.DataFrame, difference: float | None, gate: bool, po
 def _plan_screen(table: pd.DataFrame, answer: list[str], notes: list[str]) -> Screen:
     from jaxeval.show.screens import Screen, grid_of
 
-    shown = table.dropna(axis="columns", how="all")
-    shown = shown if shown["flags"].any() else shown.drop(columns="flags")
     kept = ("smallest_difference", "items_needed")
-    grid = grid_of(shown, "What these scores can tell", score_cell, rows="pair", kept=kept, least=("sd_between",))
+    grid = grid_of(table, "What these scores can tell", rows="pair", kept=kept, least=("sd_between",))
     return Screen(answer, [grid], notes=notes)

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from jaxeval.cli.outputs import Findings
-from jaxeval.cli.tables import one_line_cell
 from jaxeval.show.boards import rank_spread
-from jaxeval.show.headings import heading
 from jaxeval.show.rated import bars, whole
-from jaxeval.show.screens import Column, Grid, Screen, grid_of
+from jaxeval.show.screens import Column, Grid, Screen, columns_of, grid_of
 from jaxeval.show.shown import settings_line
 from jaxeval.wording import visible_line
 
@@ -74,20 +72,11 @@ def comparison_screen(found: BoardComparison, table: pd.DataFrame, top: int | No
             )
         ),
         Column("Rank change", [_change(row) for row in rows], right=False, order=6),
-        *(
-            Column(
-                heading(name, found.competitor),
-                [one_line_cell(name, x) for x in table[name].tolist()],
-                right=False,
-                order=8,
-            )
-            for name in more
-        ),
+        *columns_of(table[more], 8, found.competitor),
     ]
     grids = [Grid(None, columns, rows=found.competitor, top=None if top is None else min(top, len(table)))]
     agreement = found.agreement.reset_index().replace({"measure": {"top_overlap": f"top_{found.top}_overlap"}})
-    agreement = agreement.rename(columns={"lower": "value_lower", "upper": "value_upper"})
-    grids.append(grid_of(agreement, "Agreement", one_line_cell, rows="measure"))
+    grids.append(grid_of(agreement, "Agreement", rows="measure"))
     return Screen(answer=found.answer.sentences, grids=grids, notes=notes_of(found), warnings=found.warnings)
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from jaxeval.cli.tables import Printed, Study, estimate, number_cell, one_line_cell, pairs_cell, wide
+from jaxeval.cli.tables import Printed, Study, estimate, pairs_cell, wide
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.wording import counted
 
@@ -80,24 +80,24 @@ def study_evaluators(
         )
         ranking = _ranking_rows(tables["tau"], tables["comparison"], few)
         title = f"Which evaluator ranks most like {gold}"
-        printed.append(Printed(ranking, title, number_cell, "evaluator", meaning))
+        printed.append(Printed(ranking, title, "evaluator", meaning))
     taus = wide(hide_few_pairs(tables["tau"], "tau", few), "evaluator", "delta", pairs_cell("tau"))
     meaning = "Kendall's tau-b of models whose scores differ by less than delta points (pairs of models)"
-    close = Printed(taus, "Close models", number_cell, "evaluator", meaning)
+    close = Printed(taus, "Close models", "evaluator", meaning)
     (more if printed else printed).append(close)
     measures = _measure_rows(hide_few_pairs(tables["agreement"], "value", few))
     meaning = f"the top has {top}; rank deviation in places"
-    more.append(Printed(measures, "All models", number_cell, "evaluator", meaning))
+    more.append(Printed(measures, "All models", "evaluator", meaning))
     changes = wide(hide_few_pairs(tables["rank_change"], "rank_change", few), "evaluator", "tier", _change_cell)
     meaning = (
         "mean |rank - gold rank| by tier of gold (models of the tier that the evaluator scored); tiers are of all "
         "models that gold and any evaluator scored"
     )
-    more.append(Printed(changes, "Rank change by tier", number_cell, "evaluator", meaning))
+    more.append(Printed(changes, "Rank change by tier", "evaluator", meaning))
     gaps = hide_few_pairs(tables["smallest_gap"], "delta", few)
     named = ["evaluator", "delta", "lower", "upper", "largest_gap", "n_pairs", "reached_share", "lack_of_fit", "status"]
     title = f"Smallest gap of scores at which gold agrees with probability {agreement:g}"
-    more.append(Printed(gaps[[name for name in named if name in gaps]], title, one_line_cell, "evaluator"))
+    more.append(Printed(gaps[[name for name in named if name in gaps]], title, "evaluator"))
     if improvements:
         shown = hide_few_in_agreement(tables["improvement"], few)
         rows = wide(shown, "evaluator", "delta", _improvement_cell, lambda delta: counted(delta, "point"))
@@ -105,7 +105,7 @@ def study_evaluators(
             "probability that gold agrees by the regression, share of pairs of such gaps that do, and average below "
             "(pairs)"
         )
-        printed.append(Printed(rows, "What an improvement means", number_cell, "evaluator", meaning))
+        printed.append(Printed(rows, "What an improvement means", "evaluator", meaning))
     read = f"{counted(len(frame), 'model')}, {counted(frame.shape[1] - 1, 'evaluator')}; gold is {gold}"
     return Study(
         printed=printed,

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jaxeval.accuracy.belief import REASONS, SPOKEN, what_to_believe, why_none
-from jaxeval.cli.terminal import plain_cell
 from jaxeval.show.screens import Column, Grid, Screen, grid_of
 from jaxeval.wording import counted, visible_line
 
@@ -39,7 +38,7 @@ def judge_screen(report: JudgeReport, read: Sequence[str]) -> Screen:
     if comparison is not None:
         title = "Differences, A minus B: the estimate to believe"
         grids.insert(0, _believed(comparison.table, title, ("model_a", "model_b"), "difference", settings))
-    full = [grid_of(table, title, _cell, below=sentences) for title, (sentences, table) in sections.items()
+    full = [grid_of(table, title, below=sentences) for title, (sentences, table) in sections.items()
             if table is not None]  # fmt: skip
     cautions = sections[_CAUTIONS][0]
     return Screen(
@@ -126,9 +125,3 @@ def _of(rows: pd.DataFrame, estimator: str) -> pd.Series:
 def _same(table: pd.DataFrame, name: str, models: Sequence[str]) -> bool:
     """Whether a column says nothing: one judge only."""
     return name not in models and (table[name] == table[name].iloc[0]).all()
-
-
-def _cell(name: Any, value: Any) -> str:
-    if isinstance(value, float):
-        return "-" if value != value else f"{value:+.3f}" if name in ("difference", "delta_j") else f"{value:.3f}"
-    return plain_cell(value)

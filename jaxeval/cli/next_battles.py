@@ -153,13 +153,11 @@ def _proposed(found: NextBattles, report: object, warnings: Sequence[str], judge
         expected = found.expected.reset_index().rename(columns={"battles": "after"})
         kept = ("model_b", "n_battles", "propensity")
         grids = [
-            grid_of(
-                battles, "Battles", _cell, meaning=meaning, rows="pair", kept=kept, least=("weight",), competitor=own
-            ),
-            grid_of(expected, f"Expected intervals of {found.goal} (mean, Elo)", _cell),
+            grid_of(battles, "Battles", meaning=meaning, rows="pair", kept=kept, least=("weight",), competitor=own),
+            grid_of(expected, f"Expected intervals of {found.goal} (mean, Elo)"),
         ]
         by = f"Expected intervals by {own.one} (width, Elo)"
-        more = [grid_of(found.by_model, by, _cell, rows=own, competitor=own)]
+        more = [grid_of(found.by_model, by, rows=own, competitor=own)]
         advice = list(found.answer.sentences[1:])
         if "inverse propensities" in found.expected.index:
             line = shlex.join(["jaxeval", "leaderboard", str(judged), "--propensity", "propensity"])
@@ -185,23 +183,10 @@ def _questions(table: Table, report: object, warnings: Sequence[str]) -> Finding
     notes = [str(report), how]
     meaning = "width: mean one of the intervals; difference: that the votes tell from 0 with the power; Elo"
     return Findings(
-        screen=lambda: Screen([], [grid_of(table, title, _cell, meaning=meaning)], notes=notes, warnings=warnings),
+        screen=lambda: Screen([], [grid_of(table, title, meaning=meaning)], notes=notes, warnings=warnings),
         tables={"votes": table},
         warnings=warnings,
         title=title,
         notes=notes,
         settings=settings,
     )
-
-
-def _cell(name: Any, value: Any) -> str:
-    """A cell of a number, of a model's name, or of a number of votes that does not exist."""
-    import pandas as pd
-
-    from jaxeval.cli.tables import one_line_cell
-
-    if pd.isna(value):
-        return "never" if str(name).startswith("votes") else ""
-    if name == "propensity":
-        return f"{value:.2%}"
-    return f"{value:,.1f}" if name in ("width", "difference", "standard_error") else one_line_cell(name, value)

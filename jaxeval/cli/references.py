@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from jaxeval.cli.tables import Printed, Study, estimate, number_cell, one_line_cell, pairs_cell, wide
+from jaxeval.cli.tables import Printed, Study, estimate, pairs_cell, wide
 from jaxeval.cli.terminal import named_model
 from jaxeval.data.remote_names import FileName
 
@@ -61,26 +61,26 @@ def study_references(
     meaning = "beside the ranking of all votes (misordered: share of pairs in the wrong order)"
     singles = _reference_rows(study.by_reference, few)
     title = "Ranking by win rate against one reference"
-    printed = [Printed(singles, title, one_line_cell, "reference", meaning, kept=("tau", "pairs"))]
+    printed = [Printed(singles, title, "reference", meaning, kept=("tau", "pairs"))]
     taus = wide(hide_few_pairs(study.by_tier, "tau", few), "tier", "delta", pairs_cell("tau"))
     meaning = (
         "Kendall's tau-b of models whose win rates differ by less than delta points: means over the references of a "
         "tier (pairs)"
     )
-    more = [Printed(taus, "Close models", number_cell, "tier", meaning)]
+    more = [Printed(taus, "Close models", "tier", meaning)]
     changes = wide(study.by_tier_and_test_tier, "tier", "test_tier", _change_cell)
     meaning = (
         "% of the greatest possible, by tier of the reference (rows) and of the models ranked (columns); in places "
         "(references with enough pairs)"
     )
-    more.append(Printed(changes, "Mean rank change", number_cell, "tier", meaning))
+    more.append(Printed(changes, "Mean rank change", "tier", meaning))
     wrong = _budget_rows(study.by_budget, few)
     title = "Share of pairs in the wrong order, by votes of a model"
-    more.append(Printed(wrong, title, number_cell, "set", "(pairs)"))
+    more.append(Printed(wrong, title, "set", "(pairs)"))
     if len(study.by_set):
         gains = wide(hide_few_pairs(study.by_set, "gain", few), "references", "budget", _set_cell)
         meaning = "gain in tau over the same ones alone, on the same models, by votes of a model; tau alone (pairs)"
-        more.append(Printed(gains, "Several references", number_cell, "set", meaning))
+        more.append(Printed(gains, "Several references", "set", meaning))
     return Study(
         printed=printed,
         more=more,

@@ -7,16 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_float_dtype
 
 from jaxeval.cli.outputs import Findings
-from jaxeval.cli.tables import one_line_cell
-from jaxeval.cli.terminal import plain_cell
 from jaxeval.ratings.slices import slice_title
 from jaxeval.show.boards import more_columns, penalised_line, rank_spread, row_notes, settings_lines
-from jaxeval.show.headings import heading
-from jaxeval.show.rated import board_grid, whole
-from jaxeval.show.screens import Column, Grid, Screen, grid_of, print_screen
+from jaxeval.show.rated import board_grid
+from jaxeval.show.screens import Column, Grid, Screen, columns_of, grid_of, print_screen
 from jaxeval.wording import Noun, competitor_of, counted, visible_line
 
 if TYPE_CHECKING:
@@ -74,7 +70,7 @@ def leaderboard_screen(table: pd.DataFrame, top: int | None = None, notes: Seque
         if own["borrowed"] >= 0
     }
     if len(borrowing):
-        grids.insert(0, grid_of(borrowing, "What categories borrow", _of_category, meaning=_BORROWING, rows="group"))
+        grids.insert(0, grid_of(borrowing, "What categories borrow", meaning=_BORROWING, rows="group"))
     if table.attrs.get("judges"):
         grids.append(_judges(pd.DataFrame(table.attrs["judges"])))
     answers = table.attrs.get("answer", "").splitlines() or [""] * len(blocks)
@@ -118,10 +114,7 @@ def _board(title: str | None, block: pd.DataFrame, top: int | None, competitor: 
     extra = []
     if "expected_score_rating" in block:
         extra = [Column("By expected score", [_by_score(row) for row in rows], order=7)]
-    for name in more_columns(block):
-        number = is_float_dtype(block[name])
-        cells = [_besides(value) for value in block[name].tolist()]
-        extra.append(Column(heading(name, competitor), cells, right=number, order=8, folds=not number))
+    extra += columns_of(block[more_columns(block)], 8, competitor)
     return board_grid(
         None if title is None else visible_line(title),
         list(block["model_name"]),
@@ -138,52 +131,21 @@ def _board(title: str | None, block: pd.DataFrame, top: int | None, competitor: 
 
 
 def _coefficients(table: pd.DataFrame, link: str) -> Grid:
-    def column(head: str, name: str, form: str) -> Column:
-        return Column(head, ["" if pd.isna(x) else format(x, form) for x in table[name]])
-
-    intervals = ["" if pd.isna(row.lower) else f"{row.lower:+.3f} to {row.upper:+.3f}" for row in table.itertuples()]
-    names = ["category"] if "category" in table else []
-    return Grid(
-        "Covariates",
-        [
-            *(Column(name.capitalize(), list(map(visible_line, table[name])), right=False, folds=True)
-              for name in (*names, "feature")),
-            column(f"{link.capitalize()}s", "coefficient", "+.3f"),
-            Column("Interval", intervals, order=1),
-            column("Odds ratio", "odds_ratio", ".3f")._replace(order=3),
-            column("Elo", "elo", "+.1f")._replace(order=2),
-            column("One unit is", "unit", ".4g")._replace(order=4),
-        ],
-        rows="covariate",
-    )  # fmt: skip
-
-
-def _of_category(name: str, value: Any) -> str:
-    """A cell of what a category borrows."""
-    if name in ("category", "n_battles") or pd.isna(value):
-        return whole(value) if name == "n_battles" else "" if name != "category" else visible_line(value)
-    return f"{value:.0%}" if name == "borrowed" else f"{value:.2f}" if name == "variance_factor" else f"{value:,.0f}"
+    heads = {"coefficient": f"{link}s", "unit": "one_unit_is"}
+    names = [name for name in ("category", "feature", "coefficient", "lower", "upper", "elo", "odds_ratio", "unit")
+             if name in table]  # fmt: skip
+    return grid_of(table[names].rename(columns=heads), "Covariates", rows="covariate", kept=("feature", f"{link}s"))
 
 
 def _judges(table: pd.DataFrame) -> Grid:
     """The judges of a panel."""
-
-    def cell(name: Any, value: Any) -> str:
-        return "" if pd.isna(value) else f"{value:.2f}" if isinstance(value, float) else one_line_cell(name, value)
-
     return grid_of(
         table.drop(columns=[name for name in table if str(name).endswith("_standard_error")]),
         "Judges",
-        cell,
         meaning="discrimination: how sharply a judge follows the ratings, root mean square 1; side bias: logits",
         rows="judge",
         kept=("judge", "discrimination"),
     )
-
-
-def _besides(value: Any) -> str:
-    """A cell of what was joined to the board, or asked for besides."""
-    return "" if pd.isna(value) else f"{value:.3f}" if isinstance(value, float) else plain_cell(value)
 
 
 def _by_score(row: dict[Any, Any]) -> str:

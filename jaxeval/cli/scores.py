@@ -226,19 +226,6 @@ def _how(settings: dict[str, Any]) -> str:
     )
 
 
-def score_cell(name: Any, value: Any) -> str:
-    """A cell of a score with its decimals, of a p-value, or of anything else."""
-    import pandas as pd
-
-    from jaxeval.cli.tables import one_line_cell
-
-    if value is pd.NA:
-        return one_line_cell(name, float("nan"))
-    if not isinstance(value, float) or value != value:
-        return one_line_cell(name, value)
-    return f"{value:.2g}" if str(name).startswith("p") and not str(name).startswith("pass") else f"{value:.{POINTS}f}"
-
-
 def _screen(tables: dict[str, pd.DataFrame], notes: list[str], warnings: list[str], top: int | None) -> Screen:
     from jaxeval.show.boards import rank_spread, score_answers
     from jaxeval.show.screens import Screen, grid_of
@@ -249,13 +236,12 @@ def _screen(tables: dict[str, pd.DataFrame], notes: list[str], warnings: list[st
     )
     first = ["judge", "category", "rank", "model_name", "score", "score_lower", "score_upper", "spread"]
     first = [x for x in first if x in shown]
-    empty = [x for x in ("flags",) if not shown[x].any()]
-    shown = shown[[*first, *(x for x in shown if x not in (*first, *empty))]]
-    main = grid_of(shown, "Scores", score_cell, rows="model", kept=("model_name", "score"), least=("n_items",))
+    shown = shown[[*first, *(x for x in shown if x not in first)]]
+    main = grid_of(shown, "Scores", rows="model", kept=("model_name", "score"), least=("n_items",))
     grids = [main._replace(top=top) if top else main]
     others = {name.replace("_at_", "@").replace("_hat_", "^"): own for name, own in tables.items() if name != "scores"}
     more = [
-        grid_of(own.drop(columns="fewest_trials", errors="ignore"), name.capitalize(), score_cell, rows="row")
+        grid_of(own.drop(columns="fewest_trials", errors="ignore"), name.capitalize(), rows="row")
         for name, own in others.items()
     ]
     return Screen(score_answers(table)[:_MOST_ANSWERS], [*grids, *more], notes=notes, warnings=warnings)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from jaxeval.cli.report import leaderboard_screen
-from jaxeval.cli.terminal import plain_cell, short_number
 from jaxeval.show.headings import heading
 from jaxeval.show.rated import board_grid
-from jaxeval.show.screens import Column, Grid, Screen, grid_of
+from jaxeval.show.screens import Grid, Screen, columns_of, grid_of
 from jaxeval.softelo.calibrated_methods import floor_text
 from jaxeval.softelo.soft_elo import how_close
 from jaxeval.wording import counted, visible_line
@@ -43,19 +40,19 @@ def held_out_screen(
     shown = ["method", "n_models", "n_left_out", "mae", "mae_lower", "mae_upper", "spearman", "kendall", "beta"]
     title = "Held-out ratings against human ratings (Elo)"
     heads = summary[shown] if judges is None else judges.sort_values("mae", kind="stable")[["judge", *shown]]
-    grids = [grid_of(heads, title, elo_cell, rows="method"), _held_out_board(tables, best["method"])]
+    grids = [grid_of(heads, title, rows="method"), _held_out_board(tables, best["method"])]
     more = []
     if "conformal" in tables:
         title = f"Split conformal intervals, {counted(splits, 'random split')} (Elo)"
-        more.append(grid_of(tables["conformal"], title, elo_cell, rows="method"))
-    more.append(grid_of(tables["diagnostics"], "The judge's scores", elo_cell, rows="measure"))
+        more.append(grid_of(tables["conformal"], title, rows="method"))
+    more.append(grid_of(tables["diagnostics"], "The judge's scores", rows="measure"))
     if "smoothing" in tables:
-        grids.append(grid_of(tables["smoothing"], "Label smoothing by its constant (Elo)", elo_cell))
+        grids.append(grid_of(tables["smoothing"], "Label smoothing by its constant (Elo)"))
     if "slices" in tables:
         title = f"Slices by {by}, against the global human rating (Elo)"
-        grids.append(grid_of(tables["slices"], title, elo_cell, rows="slice"))
+        grids.append(grid_of(tables["slices"], title, rows="slice"))
     if "budget" in tables:
-        more.append(grid_of(tables["budget"], "By the annotation budget (Elo)", elo_cell))
+        more.append(grid_of(tables["budget"], "By the annotation budget (Elo)"))
     return Screen(how_close(summary if judges is None else judges), grids, more, notes=notes, warnings=warnings)
 
 
@@ -78,14 +75,13 @@ def _held_out_board(tables: Mapping[str, pd.DataFrame], method: str) -> Grid:
         lower,
         upper,
         rank=range(1, len(own) + 1),
-        extra=[Column("Human", _elo(own["human_elo"]), order=7), Column("Off by", _elo(own["residual"], "+"), order=8)],
+        extra=[
+            *columns_of(own[["human_elo"]].rename(columns={"human_elo": "human"}), 7),
+            *columns_of(own[["residual"]].rename(columns={"residual": "off_by"}), 8),
+        ],
         votes=own["n_human"].tolist(),
         notes=own["flags"].astype(str).tolist(),
     )
-
-
-def _elo(values: pd.Series, sign: str = "") -> list[str]:
-    return ["-" if not np.isfinite(x) else f"{x:{sign}.1f}" for x in values]
 
 
 def calibration_screen(calibration: SoftEloCalibration, read: object) -> Screen:
@@ -102,7 +98,7 @@ def prediction_screen(table: pd.DataFrame, method: str) -> Screen:
         list(shown["model"]),
         *(shown[name].to_numpy(float) for name in ("rating", "lower", "upper")),
         rank=range(1, len(shown) + 1) if len(shown) > 1 else (),
-        extra=[Column("Battles", [f"{n:,}" for n in shown["n_battles"]], order=5)],
+        extra=columns_of(shown[["n_battles"]], 5),
         notes=shown["flags"].astype(str).tolist(),
     )
     first = shown.iloc[0]
@@ -140,16 +136,3 @@ def merged_screen(merged: MergedBoard) -> Screen:
         f"{settings['judge_ridge']:g}; {floor_text(settings['floor'])}"
     )
     return board._replace(answer=merged.answer.sentences, grids=grids, notes=[about, *board.notes])
-
-
-def elo_cell(name: Any, value: Any) -> str:
-    """A cell of a name or a number: Elo with one decimal, all else with four digits."""
-    if isinstance(value, float):
-        if value != value:
-            return "-"
-        text = str(name)
-        elo = any(
-            part in text for part in ("mae", "width", "elo", "narrow", "wide", "rating", "lower", "upper", "error")
-        )
-        return f"{value:.1f}" if elo and abs(value) >= 3 else short_number(value)
-    return plain_cell(value)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jaxeval.cli.outputs import Findings
-from jaxeval.cli.terminal import short_number
+from jaxeval.show.cells import Lines
 from jaxeval.show.screens import Screen, grid_of
 from jaxeval.wording import counted, visible_line
 
@@ -36,7 +36,7 @@ def wide(
     found: dict[Any, dict[str, Any]] = {}
     for _, row in table.iterrows():
         first = _LABELS.get(rows, visible_line)(row[rows])
-        found.setdefault(first, {rows: first})[name(row[columns])] = cell(row)
+        found.setdefault(first, {rows: first})[name(row[columns])] = Lines(cell(row))
     return pd.DataFrame(list(found.values()))
 
 
@@ -61,30 +61,11 @@ def estimate(row: pd.Series, name: str, form: str = ".3f", count: str = "", betw
     return f"{row[name]:{form}}{count}{ends}"
 
 
-def number_cell(name: Any, value: Any) -> str:
-    """A cell of a number, or one that `wide` made, whose lines it keeps."""
-    import pandas as pd
-
-    if not isinstance(value, str) and pd.isna(value):
-        return "-"
-    if isinstance(value, float):
-        if str(name) == "reached_share":
-            return f"{value:.2f}"
-        return "never" if value == float("inf") else short_number(value)
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
-
-
-def one_line_cell(name: Any, value: Any) -> str:
-    """A cell of a number or of a name."""
-    return visible_line(value) if isinstance(value, str) else number_cell(name, value)
-
-
 class Printed(NamedTuple):
     """A table as a command of meta-evaluation prints it."""
 
     table: pd.DataFrame
     title: str
-    cell: Callable[[Any, Any], str]
     rows: str
     meaning: str = ""
     kept: Sequence[str] = ()  # columns that stay where there is little room
@@ -113,7 +94,7 @@ def study_findings(study: Study, drawn: Mapping[str, Any]) -> Findings:
     notes = [str(study.read), f"{drawn_how}; {versions()}"]
 
     def screen() -> Screen:
-        shown, more = ([grid_of(p.table, p.title, p.cell, rows=p.rows, meaning=p.meaning, kept=p.kept) for p in some]
+        shown, more = ([grid_of(p.table, p.title, rows=p.rows, meaning=p.meaning, kept=p.kept) for p in some]
                        for some in (study.printed, study.more))  # fmt: skip
         return Screen(study.advice[:1], shown, more, study.advice[1:], notes, study.warnings)
 

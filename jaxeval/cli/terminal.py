@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxeval.wording import visible, visible_line
+from jaxeval.wording import visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,20 +53,6 @@ def print_bytes(data: bytes) -> None:
     with click.open_file("-", "wb") as stream:
         stream.write(data)
         stream.flush()
-
-
-def short_number(value: float) -> str:
-    """Four digits and never an exponent: below 0.00005 rounding errors begin, which are shown as 0."""
-    if not abs(value) < float("inf"):
-        return f"{value:g}"
-    return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}" if abs(value) >= 5e-5 else "0"
-
-
-def plain_cell(value: Any) -> str:
-    """A cell of a name, of a whole number, or of yes and no."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:,}" if isinstance(value, int) else visible_line(value)
 
 
 def named_model(models: pd.Index, name: str) -> Any:

@@ -1,7 +1,11 @@
-"""The cells of a DataFrame as text with equal decimals in a column, and which columns are intervals."""
+"""The cells of a DataFrame as text: the kind of each column's quantity, its decimals, and which columns are intervals.
+
+Screens, notebooks, documents and pages spell numbers by what is said here, and nowhere else.
+"""
 
 from __future__ import annotations
 
+import re
 from math import floor, log10
 from typing import Any, NamedTuple
 
@@ -15,6 +19,63 @@ from jaxeval.wording import visible_line
 MISSING = "-"
 #: Numbers beyond these are written with an exponent.
 _LARGEST, _SMALLEST = 1e15, 1e-4
+#: Numbers below are errors of rounding.
+_NOTHING = 1e-15
+
+
+class Kind(NamedTuple):
+    """A kind of quantity, and how its numbers are rounded and spelled."""
+
+    name: str
+    decimals: int | None = None  # of all numbers of a column; by default what suits the largest
+    digits: int | None = None  # significant ones, of each number by itself
+    percent: bool = False
+    infinite: str | None = None  # what an infinite number says
+    missing: str = MISSING
+
+
+NUMBER = Kind("number")
+RATING = Kind("rating", infinite="unrated")
+ELO = Kind("Elo", decimals=1)  # differences, errors and widths
+SHARE = Kind("share")
+PERCENT = Kind("percent", percent=True)
+P_VALUE = Kind("p-value", digits=2)
+COUNT = Kind("count", infinite="never")
+VOTES = COUNT._replace(missing="never")  # that a claim takes
+WEIGHT = Kind("weight", digits=4)
+#: Names of columns by the kind of their quantity. `kind_of` knows endings and beginnings, too.
+_NAMES = {
+    RATING: "rating",
+    ELO: "elo mae width mean_width human off_by residual shift offset",
+    SHARE: "share propensity_share prevalence probability",
+    PERCENT: "propensity borrowed",
+    P_VALUE: "p",
+    WEIGHT: "weight",
+    COUNT: "n wins ties losses battles pairs dropped flipped added after items_needed",
+    Kind("gap", infinite="never"): "delta",
+}
+_KINDS = {name: kind for kind, names in _NAMES.items() for name in names.split()}
+_BEGINNINGS = {"n_": COUNT, "p_rank_": SHARE, "p_": P_VALUE, "votes": VOTES}
+_ENDINGS = {"_share": SHARE, "_count": COUNT, "_elo": ELO}
+
+
+def kind_of(name: object) -> Kind:
+    """The kind of quantity that a column of this name holds; ends and errors of a rating are distances in Elo."""
+    text = str(name)
+    if text in _KINDS:
+        return _KINDS[text]
+    stem = re.sub("_(lower|upper|se|standard_error|a|b)$", "", text)
+    if stem in _KINDS:
+        return ELO if _KINDS[stem] is RATING else _KINDS[stem]
+    of_begin = (kind for begin, kind in _BEGINNINGS.items() if text.startswith(begin))
+    of_end = (kind for end, kind in _ENDINGS.items() if stem.endswith(end))
+    return next(of_end, next(of_begin, NUMBER))
+
+
+class Lines(str):
+    """A cell that is written over several lines, and holds nobody's names."""
+
+    __slots__ = ()
 
 
 class Interval(NamedTuple):
@@ -77,33 +138,63 @@ def as_numbers(column: pd.Series) -> Float:
 
 
 def cell_texts(frame: pd.DataFrame) -> list[list[str]]:
-    """The cells of each column; an estimate and the ends of its interval have equally many decimals."""
+    """The cells of each column by the kind of its quantity; an estimate and its interval have equal decimals."""
+    kinds = [kind_of(name) for name in frame.columns]
     together = [[k] for k in range(frame.shape[1])]
     for own in find_intervals(frame):
         for k in own:
             together[k] = list(own)
-    return [_column(frame.iloc[:, k], frame.iloc[:, like]) for k, like in enumerate(together)]
+            if k != own.estimate and (kinds[k] is NUMBER or kinds[own.estimate] is RATING):
+                kinds[k] = kinds[own.estimate]._replace(infinite=None)
+    return [
+        _column(frame.iloc[:, k], frame.iloc[:, like], kind)
+        for k, (like, kind) in enumerate(zip(together, kinds, strict=True))
+    ]
 
 
-def _column(column: pd.Series, like: pd.DataFrame) -> list[str]:
+def _column(column: pd.Series, like: pd.DataFrame, kind: Kind) -> list[str]:
     """The cells of a column; floating-point numbers get the decimals that suit the columns ``like``."""
     if is_bool_dtype(column.dtype):
         return [MISSING if value is pd.NA else "yes" if value else "no" for value in column]
     if is_integer_dtype(column.dtype):
-        return [MISSING if value is pd.NA else f"{value:,}" for value in column]
+        return [kind.missing if value is pd.NA else f"{value:,}" for value in column]
     if is_float_dtype(column.dtype):
         decimals = _decimals(np.concatenate([as_numbers(like.iloc[:, k]) for k in range(like.shape[1])]))
-        return [number_text(value, decimals) for value in as_numbers(column).tolist()]
-    return [cell_text(value) for value in column]
+        return [_spelled(value, kind, decimals) for value in as_numbers(column).tolist()]
+    return [cell_text(value, kind) for value in column]
 
 
-def cell_text(value: Any) -> str:
+def cell_text(value: Any, kind: Kind = NUMBER) -> str:
     """One cell of a column of mixed values: names on one line, their invisible characters written out."""
+    if isinstance(value, Lines):
+        return value
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
     if isinstance(value, float | np.floating):
-        return number_text(float(value), _decimals(np.array([value], float)))
+        return _spelled(float(value), kind, _decimals(np.array([value], float)))
+    if isinstance(value, int | np.integer):
+        return f"{value:,}"
     return MISSING if value is None or value is pd.NA or value is pd.NaT else visible_line(value)
+
+
+def _spelled(value: float, kind: Kind, decimals: int) -> str:
+    """A number of a kind, where its column has so many decimals."""
+    if np.isinf(value) and kind.infinite is not None:
+        return kind.infinite
+    if np.isnan(value):
+        return kind.missing
+    if np.isinf(value):
+        return number_text(value, 0)
+    if kind.percent:
+        return f"{value:.{2 if abs(value) < 0.1 else 0}%}"
+    if kind.digits is not None:
+        return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value + 0.0:.{kind.digits}g}"
+    if kind.decimals is not None or kind.name == COUNT.name:
+        decimals = min(decimals, 1) if kind.decimals is None else kind.decimals
+        return f"{round(value, decimals) + 0.0:,.{decimals}f}"
+    if kind.name == RATING.name:
+        decimals = min(decimals, 1)
+    return number_text(0.0 if abs(value) < _NOTHING else value, decimals)
 
 
 def _decimals(values: Float) -> int:

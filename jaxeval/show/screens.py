@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from jaxeval.show.headings import heading
 from jaxeval.wording import MODEL, Noun, counted, named, visible
@@ -77,7 +77,6 @@ class Screen(NamedTuple):
 def grid_of(
     table: pd.DataFrame,
     title: str | None,
-    cell: Callable[[Any, Any], str],
     *,
     meaning: str = "",
     below: Sequence[str] = (),
@@ -86,34 +85,39 @@ def grid_of(
     least: Sequence[str] = (),
     competitor: Noun = MODEL,
 ) -> Grid:
-    """A table as a grid; ``cell`` makes text of a column's name and a value.
+    """The columns of a table as a grid, without those that are missing in all rows.
 
-    An estimate and the columns of its interval, ``x``, ``x_lower`` and ``x_upper``, become one column. Where there is
-    no room the columns ``least`` go first, then the last ones; the first and those named in ``kept`` stay. Headings of
-    columns of competitors have the word for a ``competitor``.
+    An estimate and the ends of its interval become one column. Where there is no room the columns ``least`` go first,
+    then the last ones; the first and those named in ``kept`` stay. Headings of columns of competitors have the word for
+    a ``competitor``.
     """
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-    names = [str(name) for name in table]
-    cells: dict[str, list[str]] = {}
-    for name in names:
-        stem, _, end = name.rpartition("_")
-        texts = [cell(name, value) for value in table[name].tolist()]
-        if not stem or not {f"{stem}_lower", f"{stem}_upper"} <= set(names):
-            cells[name] = texts
-        elif end == "lower":
-            upper = [cell(f"{stem}_upper", value) for value in table[f"{stem}_upper"].tolist()]
-            own = cells.get(stem, [""] * len(table))
-            known = table[name].notna()
-            ends = [f"[{x}, {y}]" if there else "" for x, y, there in zip(texts, upper, known, strict=True)]
-            cells[stem] = [" ".join(filter(None, parts)) for parts in zip(own, ends, strict=True)]
-    columns = []
-    for k, name in enumerate(cells):
-        column = table.get(name, table.get(f"{name}_lower"))
-        number = is_numeric_dtype(column) and not is_bool_dtype(column)
-        order = 0 if k == 0 or name in kept else k + len(cells) * (name in least)
-        columns.append(Column(heading(name, competitor), cells[name], right=number, order=order, folds=not number))
+    from jaxeval.show.cells import MISSING, cell_texts, find_intervals
+
+    texts, names = cell_texts(table), [str(name) for name in table.columns]
+    missing = [set(cells) <= {MISSING, ""} for cells in texts]
+    upper = {own.lower: own.upper for own in find_intervals(table)}
+    beside = {own.estimate: own.lower for own in reversed(find_intervals(table))}  # the first of several intervals
+    columns: list[Column] = []
+    for k, name in enumerate(names):
+        if k in upper.values() or k in beside.values() or (k and missing[k]):
+            continue
+        low, cells = k if k in upper else beside.get(k), texts[k]
+        if low is not None:
+            ends = zip(texts[low], texts[upper[low]], strict=True)
+            ends = ["" if {x, y} == {MISSING} else f"[{x}, {y}]" for x, y in ends]
+            cells = ends if k == low else [" ".join(filter(None, own)) for own in zip(cells, ends, strict=True)]
+        number = is_numeric_dtype(table.dtypes.iloc[k]) and not is_bool_dtype(table.dtypes.iloc[k])
+        order = 0 if k == 0 or name in kept else k + len(texts) * (name in least)
+        head = heading(name.removesuffix("_lower") if k in upper else name, competitor)
+        columns.append(Column(head, cells, right=number, order=order, folds=not number))
     return Grid(title, columns, meaning, below, rows)
+
+
+def columns_of(table: pd.DataFrame, order: int, competitor: Noun = MODEL) -> list[Column]:
+    """The columns of a table as those of another grid, all of one ``order``."""
+    return [column._replace(order=order) for column in grid_of(table, None, competitor=competitor).columns]
 
 
 def print_screen(screen: Screen, console: Console, full: bool = False) -> None:

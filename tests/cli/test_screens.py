@@ -21,8 +21,9 @@ from jaxeval.cli.judge_screen import judge_screen
 from jaxeval.cli.references import study_references
 from jaxeval.cli.report import leaderboard_screen
 from jaxeval.cli.soft_elo_screens import calibration_screen, held_out_screen, prediction_screen
-from jaxeval.cli.tables import one_line_cell, study_findings
+from jaxeval.cli.tables import study_findings
 from jaxeval.lab.judge_diagnostics import diagnose
+from jaxeval.show.cells import cell_text
 from jaxeval.show.screens import Column, Grid, Screen, grid_of, print_screen
 
 WIDTHS = (60, 100, 160)
@@ -246,7 +247,7 @@ def test_what_is_known_of_models_besides_is_shown():
     joined.attrs = board.attrs
     text = shown(leaderboard_screen(joined), 160)
     assert "P rank 1  Organization" in text
-    assert "1.000  red\\x1b" in text
+    assert "1  red\\x1b" in text
 
 
 class TestRoom:
@@ -285,12 +286,15 @@ class TestRoom:
         assert "... and 30 more rows (--out writes all)" in shown(Screen([], [grid]), 80)
 
 
-def test_an_interval_is_one_column():
+def test_an_interval_is_one_column_and_nothing_known_is_none():
     table = pd.DataFrame({"j": ["a", "b"], "x": [0.5, 0.25], "x_lower": [0.25, np.nan], "x_upper": [0.75, np.nan],
-                          "y_lower": [1.0, 2.0], "y_upper": [3.0, 4.0]})  # fmt: skip
-    grid = grid_of(table, None, lambda _, value: value if isinstance(value, str) else f"{value:g}")
-    assert [column.head for column in grid.columns] == ["J", "X", "Y"]
-    assert [list(column.cells) for column in grid.columns[1:]] == [["0.5 [0.25, 0.75]", "0.25"], ["[1, 3]", "[2, 4]"]]
+                          "y": np.nan, "p_value": [0.012345, 1e-20]})  # fmt: skip
+    grid = grid_of(table, None)
+    assert [column.head for column in grid.columns] == ["J", "X", "P value"]
+    assert [list(column.cells) for column in grid.columns[1:]] == [
+        ["0.500 [0.250, 0.750]", "0.250"],
+        ["0.012", "1e-20"],
+    ]
 
 
 class TestWarnings:
@@ -315,4 +319,4 @@ class TestWarnings:
 
 @pytest.mark.parametrize("value", [pd.NA, pd.NaT, None, float("nan")])
 def test_what_is_missing_is_a_dash(value):
-    assert one_line_cell("dropped", value) == "-"
+    assert cell_text(value) == "-"

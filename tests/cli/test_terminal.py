@@ -13,7 +13,7 @@ from command_line import run
 import jaxeval
 from jaxeval.cli.console import PlainConsole
 from jaxeval.cli.report import print_leaderboard
-from jaxeval.cli.terminal import plain_cell, short_number
+from jaxeval.show.cells import cell_texts
 from jaxeval.show.screens import Screen, grid_of, print_screen
 
 EVIL = ["e\x1b]0;title\x07", "c1\x9b31m", "back\x08\x08", "bidi\u202eoverride", "cr\rname", "two\nlines", "[bold]:x:"]
@@ -82,7 +82,7 @@ def test_names_stay_in_their_cells():
     """Escapes are laid out, not added to a finished table; a name has no second line to look like a row."""
     written = io.StringIO()
     table = pd.DataFrame({"model": [*EVIL, "plain"], "n_votes": range(len(EVIL) + 1)})
-    grid = grid_of(table, "Tit\x1ble", lambda _, value: plain_cell(value))
+    grid = grid_of(table, "Tit\x1ble")
     print_screen(Screen([], [grid]), PlainConsole(file=written, width=80))
     lines = written.getvalue().rstrip("\n").split("\n")
     assert lines[0].strip() == "Tit\\x1ble"
@@ -115,19 +115,25 @@ def test_only_one_module_prints():
 
 
 @pytest.mark.parametrize(
-    ("value", "text"),
+    ("name", "values", "texts"),
     [
-        (4.337e-19, "0"),
-        (-4.337e-19, "0"),
-        (0.0001234567, "0.0001235"),
-        (12.3456, "12.35"),
-        (123456.7, "123,457"),
-        (float("inf"), "inf"),
-        (0.0, "0"),
+        ("x", [4.337e-19, 0.5, -4.337e-19], ["0.000", "0.500", "0.000"]),  # rounding errors
+        ("x", [0.0001234567, 0.5], ["0.0001", "0.500"]),
+        ("x", [123456.7, np.inf, np.nan], ["123,457", "inf", "-"]),
+        ("rating", [1012.34, 998.76, np.inf], ["1012", "999", "unrated"]),
+        ("rating_lower", [-np.inf, 98.765], ["-inf", "98.8"]),
+        ("weight", [0.002493, 5.0, 12_345.6], ["0.002493", "5", "12,346"]),
+        ("mae", [12.3456, -0.01], ["12.3", "0.0"]),
+        ("p_value", [0.03456, 0.00012345, 1.0], ["0.035", "0.00012", "1"]),
+        ("propensity", [0.01234, 0.5], ["1.23%", "50%"]),
+        ("n_votes", [1_234_567.0, 3.0], ["1,234,567", "3"]),
+        ("wins", [61.333, 6.0], ["61.3", "6.0"]),
+        ("votes_to_swap", [np.inf, 120.0], ["never", "120"]),
+        ("share", pd.array([0.25, None], "Float64"), ["0.250", "-"]),
     ],
 )
-def test_numbers_have_no_exponent(value, text):
-    assert short_number(value) == text
+def test_numbers_are_spelled_by_their_kind(name, values, texts):
+    assert cell_texts(pd.DataFrame({name: values})) == [texts]
 
 
 def test_sentences_are_folded_after_escaping():
