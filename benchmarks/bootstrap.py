@@ -27,8 +27,8 @@ import jaxeval
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch
 from jaxeval.ratings.boards import fit_boards
-from jaxeval.ratings.dense_refits import dense_refits
 from jaxeval.ratings.options import BootstrapOptions
+from jaxeval.ratings.pair_refits import dense_refits
 from jaxeval.ratings.vote_groups import VoteGroups
 
 N_RESAMPLES = 1000

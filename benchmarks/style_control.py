@@ -23,8 +23,7 @@ from jaxeval import Battles, bootstrap, fit_bradley_terry, simulate_votes
 from jaxeval.data.features import design
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch
-from jaxeval.ratings.contextual_boards import fit_contextual_boards
-from jaxeval.ratings.contextual_refits import contextual_refits
+from jaxeval.ratings.contextual_boards import contextual_refits, fit_contextual_boards
 from jaxeval.ratings.contextual_rows import compress
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.vote_groups import VoteGroups
@@ -68,7 +67,9 @@ class Resamples:
     def weight(self, number: int) -> np.ndarray:
         """(N,) of one resample."""
         with double_precision():
-            drawn = batch.draw_contextual(self.refits.problem, self.refits.form, np.uint64(0), np.int64(number))
+            drawn = batch.draw_one(
+                batch.count_rows, self.refits.problem, self.refits.form, np.uint64(0), np.int64(number)
+            )
             return np.asarray(drawn)[self.used]
 
 

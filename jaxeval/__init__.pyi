@@ -105,7 +105,7 @@ from jaxeval.ratings.bootstrap_result import Bootstrap as Bootstrap
 from jaxeval.ratings.bradley_terry import fit_bradley_terry as fit_bradley_terry
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit as BradleyTerryFit
 from jaxeval.ratings.compare_boards import compare_boards as compare_boards
-from jaxeval.ratings.contextual_bootstrap import ContextualBootstrap as ContextualBootstrap
+from jaxeval.ratings.contextual_fit import ContextualBootstrap as ContextualBootstrap
 from jaxeval.ratings.contextual_fit import ContextualFit as ContextualFit
 from jaxeval.ratings.leaderboard import leaderboard as leaderboard
 from jaxeval.ratings.panel_ratings import JudgePanel as JudgePanel

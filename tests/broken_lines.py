@@ -104,7 +104,7 @@ LINES = [
     Broken("ties of scores and of gold are mixed up", "kernels/rank_agreement.py",
            "(sums.pairs - sums.tied_scores) * (sums.pairs - sums.tied_gold)",
            "(sums.pairs - sums.tied_scores) * (sums.pairs - sums.tied_scores)", "kernels/test_rank_agreement.py"),
-    Broken("the sign of an infinite temperature", "kernels/temperature.py",
+    Broken("the sign of an infinite temperature", "kernels/held_out.py",
            "jnp.where(agree > 0, jnp.inf, -jnp.inf)", "jnp.where(agree > 0, -jnp.inf, jnp.inf)",
            "kernels/test_temperature.py"),
     Broken("the deviance loses its factor", "kernels/misfit.py",

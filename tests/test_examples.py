@@ -22,7 +22,7 @@ SLOW = {
     "jaxeval.audits.goodness_of_fit",
     "jaxeval.audits.replication",
     "jaxeval.ratings.board_comparison",
-    "jaxeval.ratings.contextual_bootstrap",
+    "jaxeval.ratings.contextual_fit",
     "jaxeval.ratings.panel_ratings",
     "jaxeval.ratings.prediction_powered",
     "jaxeval.ratings.small_categories",

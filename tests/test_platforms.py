@@ -17,8 +17,8 @@ from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch
 from jaxeval.kernels.platforms import by_platform, traced_for
 from jaxeval.ratings.boards import fit_boards
-from jaxeval.ratings.dense_refits import dense_refits
 from jaxeval.ratings.options import SCHEMES, BootstrapOptions
+from jaxeval.ratings.pair_refits import dense_refits
 from jaxeval.ratings.vote_groups import VoteGroups
 
 PRODUCTS = {"dot", "einsum", "inner", "matmul", "outer", "tensordot", "vdot", "vecdot"}

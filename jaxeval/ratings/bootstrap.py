@@ -22,19 +22,20 @@ from jaxeval.execution.runs import of_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.ratings.bootstrap_result import Bootstrap, Bootstraps, bootstrap_result
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
-from jaxeval.ratings.contextual_boards import fit_slices
-from jaxeval.ratings.contextual_bootstrap import ContextualBootstrap, contextual_bootstrap
-from jaxeval.ratings.contextual_fit import ContextualFit, board_fit
-from jaxeval.ratings.contextual_refits import contextual_refits
-from jaxeval.ratings.dense_refits import dense_refits
+from jaxeval.ratings.contextual_boards import contextual_refits, fit_slices
+from jaxeval.ratings.contextual_fit import ContextualBootstrap, ContextualFit, board_fit, contextual_bootstrap
 from jaxeval.ratings.options import BootstrapArguments, BootstrapOptions, Scheme
-from jaxeval.ratings.plackett_luce import PlackettLuceFit, check_for_rankings, ranking_fit
-from jaxeval.ratings.ranking_boards import fit_ranking_board
-from jaxeval.ratings.ranking_refits import ranking_refits
+from jaxeval.ratings.pair_refits import dense_refits, sparse_refits
+from jaxeval.ratings.plackett_luce import (
+    PlackettLuceFit,
+    check_for_rankings,
+    fit_ranking_board,
+    ranking_fit,
+    ranking_refits,
+)
 from jaxeval.ratings.refits import BoardModel, BoardRefits, Refitted, SliceBoards
 from jaxeval.ratings.slices import make_slices
 from jaxeval.ratings.sparse_boards import resolved
-from jaxeval.ratings.sparse_refits import sparse_refits
 from jaxeval.statistics.draws import Draws
 
 #: Entries of the (M, M) tables of all slices in one call; each costs about 170 bytes.

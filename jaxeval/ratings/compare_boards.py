@@ -23,7 +23,7 @@ from jaxeval.execution.signatures import spelled_out
 from jaxeval.ratings.board_comparison import BoardComparison, Pairing
 from jaxeval.ratings.bootstrap import bootstrap
 from jaxeval.ratings.bootstrap_result import Bootstrap
-from jaxeval.ratings.contextual_bootstrap import ContextualBootstrap
+from jaxeval.ratings.contextual_fit import ContextualBootstrap
 from jaxeval.ratings.gauge import Gauge, make_scale
 from jaxeval.ratings.leaderboard import LeaderboardOptions, too_few_draws
 from jaxeval.ratings.options import BootstrapOptions

@@ -20,7 +20,7 @@ from jaxeval.execution.processes import check_alike, together
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.ratings.bootstrap import bootstrap
 from jaxeval.ratings.bootstrap_result import Bootstrap, Bootstraps
-from jaxeval.ratings.contextual_bootstrap import ContextualBootstrap
+from jaxeval.ratings.contextual_fit import ContextualBootstrap
 from jaxeval.ratings.options import BoardInterval, BootstrapOptions, ResampleArguments
 from jaxeval.ratings.slices import slice_name, slice_title
 from jaxeval.ratings.small_categories import CategoryBoard

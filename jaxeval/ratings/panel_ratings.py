@@ -23,8 +23,7 @@ from jaxeval.ratings.bootstrap_result import Bootstrap, BootstrapSettings, boots
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
 from jaxeval.ratings.gauge import Gauge
 from jaxeval.ratings.options import BootstrapOptions, Scheme
-from jaxeval.ratings.panel_boards import PanelBoard, fit_panel_board, messages_of
-from jaxeval.ratings.panel_refits import panel_refits
+from jaxeval.ratings.panel_boards import PanelBoard, fit_panel_board, messages_of, panel_refits
 from jaxeval.ratings.refits import BoardRefits, Refitted, SliceBoards
 from jaxeval.ratings.slices import make_slices
 from jaxeval.show.table import Table

@@ -1,22 +1,317 @@
-"""Plackett-Luce strengths of ranked items by (regularised) maximum likelihood."""
+"""Plackett-Luce strengths of ranked items: the sets that are chosen from, their fit, and their refits."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from itertools import combinations
+from math import comb
+from typing import Any, NamedTuple
 
+import jax
+import numpy as np
 import pandas as pd
+import scipy
+from numpy.typing import NDArray
 
+from jaxeval.arrays import Bool, Float, Int, as_leaf
 from jaxeval.data.features import design
+from jaxeval.data.ranking_places import Places
 from jaxeval.data.rankings import ITEM, RankingCells, Rankings, as_rankings
 from jaxeval.data.report import DataReport
+from jaxeval.execution.precision import double_precision, on_device
+from jaxeval.execution.shapes import (
+    CONTEXTUAL_REFITS,
+    UNIT_ROWS,
+    padded_cells,
+    padded_columns,
+    padded_size,
+    padded_units,
+    power_of_two,
+)
+from jaxeval.execution.threads import one_blas_thread
+from jaxeval.kernels import batch
+from jaxeval.kernels.batch.rows import RankingForm, RankingProblem, fit_rankings, refit_rankings
+from jaxeval.kernels.connectivity import Standing
+from jaxeval.kernels.links import Link
+from jaxeval.kernels.plackett_luce import Base, Choices, Use
+from jaxeval.kernels.resample import DrawScheme, Packing
+from jaxeval.kernels.solve import Terms
+from jaxeval.ratings.boards import MOST_INVERTED, TOLERANCE_LOGIT, Board
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
+from jaxeval.ratings.connectivity import Connectivity, analyse_pairs, per_model
+from jaxeval.ratings.drawn_votes import unit_members
 from jaxeval.ratings.gauge import Gauge
-from jaxeval.ratings.options import FitOptions
-from jaxeval.ratings.ranking_boards import RankingBoard, fit_ranking_board
+from jaxeval.ratings.options import BootstrapOptions, FitOptions
+from jaxeval.ratings.refits import BoardRefits, Way
 from jaxeval.ratings.slices import whole_board
 from jaxeval.ratings.vote_groups import VoteGroups
+from jaxeval.resampling.rows import unit_draw
+from jaxeval.resampling.units import pad
+from jaxeval.statistics.comparison import check_square
 from jaxeval.wording import MODEL, counted
+
+_MAX_NEWTON_STEPS = 200
+
+
+class RankingBoard(NamedTuple):
+    """One fitted slice of rankings; M' is the number of items with padding."""
+
+    board: Board
+    cells: RankingCells
+    choices: Choices  # NumPy arrays
+    base: Base  # the fit, NumPy arrays (M',)
+    main_weight: Float  # (M,) meetings of the items of the main group, 0 for the others
+    features: tuple[str, ...] = ()  # of a likelihood: names of covariates, here none
+    flags: tuple[str, ...] = ()  # what the rankings cannot say of these, here nothing
+
+    def inverse_information(self) -> Float:
+        """(M, M) pseudo-inverse of the information."""
+        m = len(self.board.theta)
+        return np.asarray(self.base.inverse)[:m, :m]
+
+    def scores(self) -> scipy.sparse.csr_array:
+        """(C, M) derivatives of one ranking's log-likelihood in each cell, its weight included."""
+        chosen = _table(self.choices.of_items, len(self.cells.count), len(self.base.theta))
+        times, shares, _ = self._sets()
+        rated = pad(self.board.active, (len(self.base.theta),)).astype(float)
+        return scipy.sparse.csr_array(chosen.multiply(rated) - times @ shares)[:, : len(self.board.theta)]
+
+    def score_variance(self) -> Float:
+        """(M, M) variance of the sum of all scores if the model is right and rankings are independent."""
+        times, shares, _ = self._sets()
+        own = times.T @ (self.cells.count * self.cells.weight)
+        matrix = np.diag(shares.T @ own) - (shares.T @ shares.multiply(own[:, None])).toarray()
+        m = len(self.board.theta)
+        return np.asarray(matrix[:m, :m])
+
+    def log_likelihood(self) -> float:
+        """Log-likelihood of the choices between items with a finite rating."""
+        chosen = _table(self.choices.of_items, len(self.cells.count), len(self.base.theta))
+        times, _, total = self._sets()
+        won = chosen.T @ self.cells.count
+        return float(won @ np.asarray(self.base.theta) - (times.T @ self.cells.count) @ np.log(total))
+
+    def expected(self, difference: Float) -> Float:
+        """Probabilities that the first of two items is ranked above the second, by differences of strengths."""
+        return self.board.expected(difference)
+
+    def _sets(self) -> tuple[scipy.sparse.csr_array, scipy.sparse.csr_array, Float]:
+        """(C, A) times that rankings choose from sets, (A, M') probabilities of their items, (A,) sums of exp(theta).
+
+        A set that says nothing about items with a finite rating counts as chosen from 0 times, and its sum is 1.
+        """
+        size = len(self.base.theta)
+        active, above = np.zeros((2, size), bool)
+        active[: len(self.board.theta)] = self.board.active
+        above[: len(self.board.theta)] = ~self.board.active & (self.board.connectivity.standing == Standing.ABOVE)
+        mass = np.where(active, np.exp(np.asarray(self.base.theta)), 0.0)
+        items, ends, total, says = [], [], [], []
+        for table in map(np.asarray, self.choices.sets):
+            total.append(mass[table].sum(0))
+            says.append((total[-1] > 0) & ~above[table].any(0))
+            items.append(table.T.reshape(-1))
+            ends.append(np.full(table.shape[1], len(table)))
+        informative, sums = np.concatenate(says), np.where(np.concatenate(says), np.concatenate(total), 1.0)
+        item, start = np.concatenate(items), np.concatenate([[0], np.cumsum(np.concatenate(ends))])
+        share = mass[item] / np.repeat(sums, np.diff(start))
+        shares = scipy.sparse.csr_array((share, item, start), (len(sums), size))
+        times = _table(self.choices.of_sets, len(self.cells.count), len(sums))
+        return scipy.sparse.csr_array(times.multiply(informative)), shares, sums
+
+
+def _table(use: Use, n_cells: int, n: int) -> scipy.sparse.csr_array:
+    """(C, n) how often the cells use each of ``n`` things."""
+    number, cell, factor = map(np.asarray, use)
+    return scipy.sparse.csr_array((factor, (cell, number)), (n_cells, n))
+
+
+def fit_ranking_board(models: pd.Index, cells: RankingCells, options: FitOptions) -> RankingBoard:
+    """Fit one slice: its items and cells.
+
+    Raises:
+        ValueError: too many items for tables of all pairs.
+    """
+    m = len(models)
+    check_square(m, MOST_INVERTED, "the information of a fit of rankings", "the rankings of the items that you compare")
+    connectivity, battles = _connectivity(cells, m)
+    active = (connectivity.standing == Standing.IDENTIFIED) | (options.ridge > 0)
+    size = padded_size(m + 1)  # at least one item is padding, which fills up the sets
+    choices = make_choices(cells, size)
+    standing = np.full(size, Standing.INCOMPARABLE, np.int8)
+    standing[:m] = connectivity.standing
+    count = pad(cells.count, (padded_cells(len(cells.count)),))
+    with double_precision(), one_blas_thread():
+        terms = Terms.of(options.ridge, TOLERANCE_LOGIT, _MAX_NEWTON_STEPS)
+        fit = fit_rankings(choices, count, standing, np.arange(size) < m, terms)
+        found, inverse, diagonal = jax.device_get(fit)
+    board = Board(
+        models=models,
+        cells=cells,
+        n=np.zeros(1),
+        wins=np.zeros(1),
+        pair_weight=None,
+        connectivity=connectivity,
+        active=active,
+        theta=np.where(active, np.asarray(found.theta)[:m], 0.0),
+        status=int(found.status),
+        n_steps=int(found.n_steps),
+        grad_norm=float(found.grad_norm),
+        ridge=options.ridge,
+        link=Link.LOGIT,
+    )
+    theta: Any = pad(board.theta, (size,))
+    main_weight = np.where(connectivity.standing == Standing.IDENTIFIED, battles, 0.0)
+    return RankingBoard(board, cells, choices, Base(theta, inverse, diagonal), main_weight)
+
+
+def _connectivity(cells: RankingCells, n_items: int) -> tuple[Connectivity, Float]:
+    """What the rankings identify, and (M,) meetings of each item with its neighbours.
+
+    An item takes a point off the next one in a ranking, or half of it if they tie. Chains of such points connect the
+    same items as the points of all pairs.
+    """
+    item, cell, ties = neighbours(cells.places)
+    weight = (cells.count * cells.weight)[cell]
+    swap = item[0] > item[1]
+    first, second = np.where(swap, item[::-1], item)
+    pairs, pair = np.unique(first.astype(np.int64) * n_items + second, return_inverse=True)
+    # Wins and losses are summed separately: a difference of sums would leave rounding where there is no loss.
+    wins, losses = (np.bincount(pair, weight * np.where(ties, 0.5, side)).astype(float) for side in (~swap, swap))
+    n = wins + losses
+    first, second = np.divmod(pairs, n_items)
+    return analyse_pairs(first, second, n, wins, losses, n_items), per_model(first, second, n, n_items)
+
+
+def neighbours(places: Places) -> tuple[NDArray[np.int32], NDArray[np.intp], Bool]:
+    """(2, E') items of neighbouring places, the better one first; the ranking of each pair; and whether they tie."""
+    inside = np.ones(len(places.item), bool)
+    inside[places.start[:-1]] = False
+    at = np.flatnonzero(inside)
+    return (
+        np.stack([places.item[at - 1], places.item[at]]),
+        places.ranking[at],
+        places.level[at] == places.level[at - 1],
+    )
+
+
+def make_choices(cells: RankingCells, size: int) -> Choices:
+    """The sets that rankings choose from, with ``size`` items, the last of which is padding; NumPy arrays.
+
+    Let t items tie above the items of a set R. At each of their t choices, k of them are left, and all subsets of k are
+    equally probable. So a ranking chooses 1 / (t over k) times from each such subset together with R.
+    """
+    by_width: dict[int, list[tuple[Int, NDArray[np.intp], float]]] = defaultdict(list)
+    for rankings, items, columns, share in _chosen_from(cells.places):
+        own = np.sort(items[:, columns], 1)
+        width = power_of_two(own.shape[1])
+        filled = np.pad(own, [(0, 0), (0, width - own.shape[1])], constant_values=size - 1)
+        by_width[width].append((filled, rankings, share))
+    sets, numbers, of_cells, factors, n_before = [], [], [], [], 0
+    width = 2
+    while width <= max(by_width):
+        parts = by_width.get(width, [])
+        tables = np.concatenate([np.zeros((0, width), np.int64), *(table for table, _, _ in parts)])
+        distinct, number = np.unique(tables, axis=0, return_inverse=True)
+        padding = ((0, padded_columns(len(distinct)) - len(distinct)), (0, 0))
+        padded = np.pad(distinct, padding, constant_values=size - 1)
+        sets.append(as_leaf(padded.T, np.int32))
+        numbers.append(n_before + number.reshape(-1))
+        of_cells += [rankings for _, rankings, _ in parts]
+        factors += [np.full(len(rankings), share) for _, rankings, share in parts]
+        n_before += len(padded)
+        width *= 2
+    of_sets = np.concatenate(numbers), np.concatenate(of_cells), np.concatenate(factors)
+    places = cells.places
+    ranking, length = places.ranking, places.length
+    last = places.level[places.start[1:] - 1]
+    n_last = np.bincount(ranking, places.level == last[ranking], len(length))
+    chosen = np.where(places.level == last[ranking], 1 - 1 / n_last[ranking], 1.0)
+    pair, cell, ties = neighbours(places)
+    there, back = pair[0].astype(np.int64) * size + pair[1], pair[1].astype(np.int64) * size + pair[0]
+    edges = np.concatenate([there, back[ties]]), np.concatenate([cell, cell[ties]])
+    return Choices(
+        sets=tuple(sets),
+        of_sets=padded_use(*of_sets[:2], of_sets[2] * cells.weight[of_sets[1]]),
+        of_items=padded_use(places.item, ranking, chosen * cells.weight[ranking]),
+        edges=padded_use(*edges, np.ones(len(edges[0]))),
+    )
+
+
+def _chosen_from(places: Places) -> Iterator[tuple[NDArray[np.intp], Int, list[int], float]]:
+    """Rankings with one pattern of ties; their items; the columns of items that are one set; and how often it is used.
+
+    Sets of one item are left out: there is no choice.
+    """
+    length = places.length
+    for size in np.unique(length):
+        own = np.flatnonzero(length == size)
+        place = places.start[own][:, None] + np.arange(size)
+        patterns, of_pattern = np.unique(places.level[place], axis=0, return_inverse=True)
+        for p, pattern in enumerate(patterns):
+            which = of_pattern.reshape(-1) == p
+            rankings, items = own[which], places.item[place[which]].astype(np.int64)
+            for level in np.unique(pattern):
+                tied, rest = np.flatnonzero(pattern == level), np.flatnonzero(pattern > level).tolist()
+                for k in range(len(tied), 0, -1):
+                    if k + len(rest) > 1:
+                        for left in combinations(tied.tolist(), k):
+                            yield rankings, items, [*left, *rest], 1 / comb(len(tied), k)
+
+
+def padded_use(number: NDArray[Any], cell: NDArray[Any], factor: Float) -> Use:
+    """A `Use` for the kernels, with padding."""
+    shape = (padded_cells(len(number)),)
+    return Use(
+        number=as_leaf(pad(number, shape), np.int32),
+        cell=as_leaf(pad(cell, shape), np.int32),
+        factor=as_leaf(pad(factor, shape), np.float64),
+    )
+
+
+# In turn, each for the lanes that those before it left; and their limits of steps.
+_MAX_STEPS = {batch.Solver.CHORD: 30, batch.Solver.NEWTON_CG: 60, batch.Solver.NEWTON: 200}
+# Numbers that a lane has for each set, for each ranking and for each pair of items, at most.
+_PER_SET, _PER_CELL, _PER_PAIR = 8, 4, 4
+
+
+def ranking_refits(fitted: RankingBoard, label: str, drawn: VoteGroups, options: BootstrapOptions) -> BoardRefits:
+    """The refits of a slice called ``label``: rankings are drawn, or clusters of them.
+
+    Chord steps leave resamples that do not rate the same items as the full data.
+    """
+    members = unit_members(fitted.cells, drawn)
+    n_columns = padded_units(members.units.shape[1])
+    column, row = np.divmod(members.unit, UNIT_ROWS)
+    grid = pad(members.units, (UNIT_ROWS, n_columns))
+    draw = unit_draw(grid, options.drawn, label, Packing(None), members.stratum)
+    m, size = len(fitted.board.theta), len(fitted.base.theta)
+    problem = RankingProblem(
+        units=draw.units,
+        members=padded_use(members.cell, row * n_columns + column, members.times.astype(float)),
+        choices=fitted.choices,
+        stream=as_leaf(draw.stream, np.uint64),
+        base=fitted.base,
+        is_item=as_leaf(np.arange(size) < m, np.bool_),
+        main_weight=as_leaf(pad(fitted.main_weight, (size,)), np.float64),
+    )
+    count_dtype: Any = np.float64 if options.drawn == DrawScheme.BAYESIAN else np.int32
+    n_cells = padded_cells(len(fitted.cells.count))
+    form = RankingForm(options.drawn, count_dtype, n_cells, batch.Solver.CHORD)
+    entries = _PER_SET * sum(s.shape[1] for s in fitted.choices.sets) + _PER_CELL * n_cells
+    ways = [
+        Way(
+            solver,
+            steps,
+            CONTEXTUAL_REFITS,
+            entries + (_PER_PAIR if solver == batch.Solver.NEWTON else 1) * size**2,
+            8 * (entries + _PER_PAIR * size**2),
+        )
+        for solver, steps in _MAX_STEPS.items()
+    ]
+    return BoardRefits(options, refit_rankings, on_device(problem), form, ways, size)
+
 
 #: Options of a fit that are about battles, with the value that stands for none.
 _OF_BATTLES = {"features": (), "ties": "half", "link": "logit", "reweight": False, "penalty": "none"}

@@ -24,8 +24,7 @@ from jaxeval.ratings.bootstrap_result import Bootstrap, BootstrapSettings, boots
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
 from jaxeval.ratings.gauge import Gauge
 from jaxeval.ratings.options import BootstrapOptions, Scheme
-from jaxeval.ratings.powered_boards import PoweredBoard, fit_powered_board
-from jaxeval.ratings.powered_refits import powered_refits
+from jaxeval.ratings.powered_boards import PoweredBoard, fit_powered_board, powered_refits
 from jaxeval.ratings.refits import BoardRefits, Refitted, SliceBoards
 from jaxeval.ratings.slices import make_slices
 from jaxeval.statistics.quantiles import interval_bounds

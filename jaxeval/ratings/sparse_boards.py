@@ -14,9 +14,9 @@ from jaxeval.data.cells import Cells
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import padded_graph, padded_models
 from jaxeval.kernels import batch
-from jaxeval.kernels.adjacency import SLOTS, Adjacency
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.solve import Terms
+from jaxeval.kernels.sparse_solve import SLOTS, Adjacency
 from jaxeval.ratings.connectivity import Connectivity, per_model, with_components
 from jaxeval.resampling.units import pad
 

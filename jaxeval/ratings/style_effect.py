@@ -14,7 +14,7 @@ from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.features import FeatureLike, checked_features
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.ratings.bootstrap import bootstrap
-from jaxeval.ratings.contextual_bootstrap import ContextualBootstrap
+from jaxeval.ratings.contextual_fit import ContextualBootstrap
 from jaxeval.ratings.options import BootstrapOptions, ResampleArguments
 from jaxeval.show.table import Table
 from jaxeval.wording import competitor_settings

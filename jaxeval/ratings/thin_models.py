@@ -52,7 +52,7 @@ class Independent:
 def penalised(n: Float, wins: Float, start: Float) -> Penalised | None:
     """Maximise Firth's penalised likelihood of (M, M) tables of battles and wins, from ``start`` (M,).
 
-    The models must have met, directly or through others. `jaxeval.kernels.firth` says what is solved; here each step
+    The models must have met, directly or through others. `dense_solve.newton_firth` says what is solved; here each step
     takes the adjusted score alone.
 
     Returns:

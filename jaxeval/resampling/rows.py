@@ -17,8 +17,7 @@ from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import Budget, Step, padded, padded_columns, padded_few
 from jaxeval.kernels.batch.programs import Program
 from jaxeval.kernels.batch.weighted import Factor, RowForm, Rows
-from jaxeval.kernels.nested_draws import Stages
-from jaxeval.kernels.resample import DrawScheme, Packing, Singles, Units
+from jaxeval.kernels.resample import DrawScheme, Packing, Singles, Stages, Units
 from jaxeval.resampling.units import make_singles, make_units, pad, shortfall_of, stacked, stream_number
 
 # Equal rows are drawn together if they are this many on average: drawing rows one by one is three times as fast.

@@ -8,7 +8,7 @@ import twins
 from compiled import compiled
 from scipy.special import expit, softmax
 
-from jaxeval.kernels import battle_rows, contextual
+from jaxeval.kernels import contextual
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.solve import Status, Terms, pseudo_inverse
 from jaxeval.kernels.tie_models import NO_TIES, Response, TieModel
@@ -20,9 +20,9 @@ PROBIT = Response(TieModel.HALF, Link.PROBIT)
 
 M, D, R = 4, 2, 3
 chord, newton, newton_cg, scaled_chord, derivatives = compiled(
-    contextual.chord, contextual.newton, contextual.newton_cg, contextual.scaled_chord, battle_rows.derivatives
+    contextual.chord, contextual.newton, contextual.newton_cg, contextual.scaled_chord, contextual.derivatives
 )
-pair_tables = jax.jit(battle_rows.pair_tables, static_argnums=2)
+pair_tables = jax.jit(contextual.pair_tables, static_argnums=2)
 alive = jax.jit(contextual.alive, static_argnums=0)
 MODELS = [HALF, PROBIT, DAVIDSON, RAO_KUPPER]
 
@@ -37,7 +37,7 @@ def rows():
     factor[1, 1] = 0
     factor[2] = 99  # beyond the blocks in use
     pairs = np.array([[[0, 1], [1, 2]], [[2, 3], [0, 3]], [[0, 1], [0, 1]]], np.int32)
-    return battle_rows.Rows(
+    return contextual.Rows(
         feature=jnp.asarray(rng.normal(size=(*shape, D))),
         target=jnp.asarray(rng.choice([0.0, 0.5, 1.0], shape)),
         factor=jnp.asarray(factor),
@@ -120,7 +120,7 @@ def test_derivatives(model, rows, count):
     phi = parameters(model)
     moves = np.concatenate([active, np.full((D + 1, R), True)])
     moves[-1] = model.ties != TieModel.HALF
-    played = battle_rows.among(rows, count, jnp.asarray(active))
+    played = contextual.among(rows, count, jnp.asarray(active))
     grad, matrix = derivatives(model, rows, jnp.asarray(phi), played, jnp.asarray(ridge))
     for lane in range(R):
         own_grad, own_matrix, *_ = naive(
@@ -141,7 +141,7 @@ def test_tables_and_counts(rows, count):
         np.testing.assert_allclose(np.asarray(n)[lane], own_n, rtol=1e-12)
         np.testing.assert_allclose(np.asarray(wins)[lane], own_wins, rtol=1e-12)
     drawn = np.arange(20 * R).reshape(20, R)
-    found = battle_rows.counts_of_rows(rows, jnp.asarray(drawn))
+    found = contextual.counts_of_rows(rows, jnp.asarray(drawn))
     np.testing.assert_array_equal(found[:2], drawn[np.asarray(rows.unit)[:2]])
     assert not found[2].any()  # not in use
 
@@ -152,7 +152,7 @@ def test_the_pseudo_inverse(model, rows, count):
     active = jnp.asarray([True, True, True, False])
     ridge, phi = jnp.zeros(M + D + 1), jnp.asarray(parameters(model, 1))
     free = jnp.asarray([True, False, model.ties != TieModel.HALF])
-    played = battle_rows.among(rows, count[..., :1], active[:, None])
+    played = contextual.among(rows, count[..., :1], active[:, None])
     alive = contextual.alive(model, rows, played, active[:, None], free)[:, 0]
     np.testing.assert_array_equal(alive, np.concatenate([active, free]))
     _, matrix = derivatives(model, rows, phi, played, ridge)
@@ -175,7 +175,7 @@ def board():
     win, tie = 1 / (1 + np.exp(0.4 - z)), 1 / (1 + np.exp(-0.4 - z))
     u = rng.random(shape)
     target = np.where(u < win, 1.0, np.where(u < tie, 0.5, 0.0))
-    rows = battle_rows.Rows(
+    rows = contextual.Rows(
         jnp.asarray(feature), jnp.asarray(target), jnp.asarray(rng.uniform(0.5, 1.5, shape)),
         jnp.zeros(shape, jnp.int32), jnp.asarray(pairs[..., 0]), jnp.asarray(pairs[..., 1]), jnp.asarray(2, jnp.int32),
     )  # fmt: skip

@@ -13,7 +13,7 @@ from jaxeval.execution.precision import double_precision, on_device
 from jaxeval.kernels import plackett_luce
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.solve import Terms
-from jaxeval.ratings.ranking_boards import make_choices
+from jaxeval.ratings.plackett_luce import make_choices
 
 M, SIZE = 6, 8  # items, and with padding
 LISTS = simulated(20, M, seed=2)

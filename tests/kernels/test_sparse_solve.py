@@ -7,12 +7,11 @@ import pytest
 import twins
 
 from jaxeval.kernels import sparse_solve
-from jaxeval.kernels.adjacency import any_opponent, opponent_sums, take
 from jaxeval.kernels.batch.sparse import standing
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.platforms import traced_for
 from jaxeval.kernels.solve import Terms
-from jaxeval.kernels.sparse_solve import SparsePairs
+from jaxeval.kernels.sparse_solve import SparsePairs, any_opponent, opponent_sums, take
 from jaxeval.ratings.sparse_boards import WideGraph, make_adjacency, make_graph
 from jaxeval.resampling.units import pad
 

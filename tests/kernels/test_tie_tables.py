@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxeval.kernels import pair_tables, tie_models, tie_tables
+from jaxeval.kernels import pair_tables, tie_models
 from jaxeval.kernels.resample import Packing
 from jaxeval.kernels.tie_models import Response, TieModel
 
@@ -34,7 +34,7 @@ def table(model, count, factor=None, packed=True):
         target = jnp.broadcast_to(jnp.asarray([[0.0], [0.5], [1.0]]), count.shape)
         layout = layout._replace(weight=jnp.ones(count.shape), target=target)
     dense = pair_tables.spread(layout, pair_tables.pair_statistics(layout, draws, len(FIRST) + 1, keep_ties=True))
-    return tie_tables.tie_table(model, layout, dense, packing, np.float64)
+    return tie_models.tie_table(model, layout, dense, packing, np.float64)
 
 
 def log_likelihood(model, phi, count, factor, ridge):
@@ -46,7 +46,7 @@ def log_likelihood(model, phi, count, factor, ridge):
     return jnp.sum(factor[FIRST, SECOND] * each) - jnp.sum(ridge * phi**2)
 
 
-gradient = jax.jit(tie_tables.gradient, static_argnums=0)
+gradient = jax.jit(tie_models.table_gradient, static_argnums=0)
 by_jax = jax.jit(jax.grad(log_likelihood, 1), static_argnums=0)
 
 

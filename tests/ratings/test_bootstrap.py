@@ -15,11 +15,11 @@ from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, read_battl
 from jaxeval.execution.progress import progress_bar
 from jaxeval.kernels import batch
 from jaxeval.kernels.resample import DrawScheme
-from jaxeval.ratings import dense_refits as dense_module
 from jaxeval.ratings import drawn_votes as votes_module
+from jaxeval.ratings import pair_refits as dense_module
 from jaxeval.ratings.boards import fit_boards
-from jaxeval.ratings.dense_refits import dense_refits
 from jaxeval.ratings.options import BootstrapOptions
+from jaxeval.ratings.pair_refits import dense_refits
 from jaxeval.ratings.vote_groups import vote_groups
 
 ELO_PER_LOGIT = 400 / np.log(10)

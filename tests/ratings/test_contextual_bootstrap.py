@@ -12,9 +12,8 @@ from jaxeval.data.features import design, position_advantage
 from jaxeval.execution.lanes import LaneRun
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import batch
-from jaxeval.ratings import contextual_refits as contextual_module
-from jaxeval.ratings.contextual_boards import fit_contextual_boards
-from jaxeval.ratings.contextual_refits import contextual_refits
+from jaxeval.ratings import contextual_boards as contextual_module
+from jaxeval.ratings.contextual_boards import contextual_refits, fit_contextual_boards
 from jaxeval.ratings.contextual_rows import compress
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.vote_groups import vote_groups
@@ -57,7 +56,7 @@ def weights_of(battles, features, ties, scheme, number, cluster=None, strata=Non
     groups = vote_groups(battles, cluster, strata)(slice(None), cell_of_row)
     plan = contextual_refits(fitted, "", groups, options)
     with double_precision():
-        count = np.asarray(batch.draw_contextual(plan.problem, plan.form, np.uint64(seed), np.int64(number)))
+        count = np.asarray(batch.draw_one(batch.count_rows, plan.problem, plan.form, np.uint64(seed), np.int64(number)))
     rows = plan.problem.rows
     used = np.asarray(rows.factor) > 0
     feature, target = np.asarray(rows.feature)[used], np.asarray(rows.target)[used]

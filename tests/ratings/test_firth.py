@@ -12,11 +12,11 @@ from scipy.special import expit
 from scipy.stats import norm, t
 
 from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, leaderboard, read_ratings, simulate_battles
-from jaxeval.kernels import batch, firth
+from jaxeval.kernels import batch, dense_solve
 from jaxeval.ratings.boards import fit_boards
-from jaxeval.ratings.dense_refits import dense_refits
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.ratings.options import BootstrapOptions
+from jaxeval.ratings.pair_refits import dense_refits
 from jaxeval.ratings.vote_groups import VoteGroups
 
 
@@ -95,7 +95,7 @@ def test_products_of_leverages():
         u[i, j] * u[k, h] * (e @ c @ f) ** 2 * np.outer(e, f) for i, j, e in b for k, h, f in b
     )  # fmt: skip
     with jax.enable_x64(True):
-        np.testing.assert_allclose(firth._squared_products(u, c), expected, atol=1e-10)
+        np.testing.assert_allclose(dense_solve._squared_products(u, c), expected, atol=1e-10)
 
 
 def between(won, lost):

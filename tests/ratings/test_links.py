@@ -14,8 +14,8 @@ from scipy.special import log_ndtr, ndtr
 from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, leaderboard, read_ratings, simulate_battles
 from jaxeval.kernels import batch
 from jaxeval.ratings.boards import fit_boards
-from jaxeval.ratings.dense_refits import dense_refits
 from jaxeval.ratings.options import BootstrapOptions
+from jaxeval.ratings.pair_refits import dense_refits
 from jaxeval.ratings.vote_groups import VoteGroups
 
 #: Elo per probit.

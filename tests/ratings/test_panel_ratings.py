@@ -14,11 +14,11 @@ from jaxeval import Battles, DataError, fit_judge_panel, leaderboard, simulate_p
 from jaxeval.data.features import design
 from jaxeval.data.panel_verdicts import PanelColumns, panel_rows
 from jaxeval.execution.precision import double_precision
-from jaxeval.kernels.batch.judge_panel import draw_panel
+from jaxeval.kernels.batch.refits import draw_one
+from jaxeval.kernels.batch.rows import count_verdicts
 from jaxeval.ratings.options import BootstrapOptions
-from jaxeval.ratings.panel_boards import fit_panel_board, messages_of, typical
+from jaxeval.ratings.panel_boards import fit_panel_board, messages_of, panel_refits, typical
 from jaxeval.ratings.panel_ratings import CONFOUNDED, NO_ITEMS, SHARED_TASTE
-from jaxeval.ratings.panel_refits import panel_refits
 from jaxeval.ratings.sandwich import score_squares
 from jaxeval.ratings.slices import whole_board
 from jaxeval.ratings.vote_groups import VoteGroups
@@ -191,7 +191,9 @@ class TestDraws:
         fitted = fit_panel_board(rows.models, cells, rows.judges, options, True)
         refits = panel_refits(fitted, "", drawn, options)
         with double_precision():
-            n, points = (np.asarray(x) for x in draw_panel(refits.problem, refits.form, np.uint64(0), np.int64(7)))
+            n, points = (
+                np.asarray(x) for x in draw_one(count_verdicts, refits.problem, refits.form, np.uint64(0), np.int64(7))
+            )
         own = np.arange(len(cells.first))
         contests = pd.DataFrame({"judge": rows.judges[cells.judge], "model_a": rows.models[cells.first]})
         contests["model_b"] = rows.models[cells.second]
@@ -210,7 +212,7 @@ class TestDraws:
     @pytest.mark.slow
     def test_newton_gives_what_chord_steps_give(self, verdicts, panel, monkeypatch):
         from jaxeval.kernels import batch
-        from jaxeval.ratings import panel_refits as module
+        from jaxeval.ratings import panel_boards as module
 
         monkeypatch.setattr(module, "_MAX_STEPS", {batch.Solver.NEWTON: 200})
         other = fit_judge_panel(verdicts, B)

@@ -13,10 +13,10 @@ import jaxeval
 from jaxeval import Battles, DataError, Rankings, bootstrap, fit_bradley_terry, fit_plackett_luce, leaderboard
 from jaxeval.data.features import design
 from jaxeval.execution.precision import double_precision
-from jaxeval.kernels.batch.plackett_luce import draw_rankings
+from jaxeval.kernels.batch.refits import draw_one
+from jaxeval.kernels.batch.rows import count_rankings
 from jaxeval.ratings.options import BootstrapOptions
-from jaxeval.ratings.ranking_boards import fit_ranking_board
-from jaxeval.ratings.ranking_refits import ranking_refits
+from jaxeval.ratings.plackett_luce import fit_ranking_board, ranking_refits
 from jaxeval.ratings.slices import whole_board
 
 ELO = 400 / np.log(10)
@@ -163,7 +163,7 @@ def drawn(rankings, number, scheme, **groups):
     cells, drawn = whole_board(rankings.rows, design(rankings.rows, (), True), options)
     refits = ranking_refits(fit_ranking_board(rankings.items, cells, options), "", drawn, options)
     with double_precision():
-        count = np.asarray(draw_rankings(refits.problem, refits.form, np.uint64(0), np.int64(number)))
+        count = np.asarray(draw_one(count_rankings, refits.problem, refits.form, np.uint64(0), np.int64(number)))
     places, n = cells.places, len(cells.count)
     assert not count[n:].any()
     lists = []

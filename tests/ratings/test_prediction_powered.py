@@ -11,12 +11,12 @@ from jaxeval import Battles, DataError, leaderboard, prediction_powered, simulat
 from jaxeval.data.features import design
 from jaxeval.data.verdict_rows import SAMPLE, verdict_rows
 from jaxeval.execution.precision import double_precision
-from jaxeval.kernels.batch.powered import draw_powered
+from jaxeval.kernels.batch.refits import draw_one
+from jaxeval.kernels.batch.rows import powered_sums
 from jaxeval.kernels.prediction_powered import Form
 from jaxeval.ratings.drawn_votes import vote_draws
 from jaxeval.ratings.options import BootstrapOptions
-from jaxeval.ratings.powered_boards import fit_powered_board
-from jaxeval.ratings.powered_refits import powered_refits
+from jaxeval.ratings.powered_boards import fit_powered_board, powered_refits
 from jaxeval.ratings.slices import whole_board
 
 ELO = 400 / np.log(10)
@@ -186,7 +186,7 @@ class TestResamples:
         refits = powered_refits(fitted, "", drawn, options, None)
         for r in (0, 17):
             with double_precision():
-                sums = draw_powered(refits.problem, refits.form, np.uint64(0), np.int64(r))
+                sums = draw_one(powered_sums, refits.problem, refits.form, np.uint64(0), np.int64(r))
             n, human, judge, _, _, _, n_others, others, _ = (np.asarray(x)[: len(cells.first)] for x in sums)
             assert n.sum() == len(samples[0])
             assert n_others.sum() == len(samples[2])

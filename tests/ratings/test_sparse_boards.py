@@ -19,11 +19,10 @@ from jaxeval.kernels.batch.refits import draw_pairs
 from jaxeval.kernels.pair_tables import unpacked
 from jaxeval.plots.leaderboard import plot_leaderboard
 from jaxeval.ratings.boards import fit_boards
-from jaxeval.ratings.dense_refits import dense_refits
 from jaxeval.ratings.options import BootstrapOptions
+from jaxeval.ratings.pair_refits import dense_refits, sparse_refits
 from jaxeval.ratings.refits import Refitted
 from jaxeval.ratings.sparse_boards import SPARSE_MODELS, resolved
-from jaxeval.ratings.sparse_refits import sparse_refits
 from jaxeval.ratings.vote_groups import vote_groups
 from jaxeval.statistics import comparison
 

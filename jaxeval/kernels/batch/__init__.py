@@ -5,21 +5,18 @@ a chunk's lanes as the last axis of their arrays. Chunks run one after the other
 chunks of a call are spread over the devices.
 """
 
-from jaxeval.kernels.batch.changed_votes import refit_changed
+from jaxeval.kernels.batch.changed_boards import Simulated, measure, refit_changed, refit_misfit
 from jaxeval.kernels.batch.chunks import Chunks
-from jaxeval.kernels.batch.contextual import (
-    ContextualFit,
-    ContextualForm,
-    ContextualProblem,
-    draw_contextual,
-    fit_contextual,
-    refit_contextual,
-)
-from jaxeval.kernels.batch.elementwise import elementwise
 from jaxeval.kernels.batch.folds import OwnResamples, fold_temperatures, hold_out, own_resamples, rate, temperatures
-from jaxeval.kernels.batch.item_response import ItemDraw, fit_item_response, refit_item_response
-from jaxeval.kernels.batch.items import ItemTotals, delta_sums, evaluator_resamples
-from jaxeval.kernels.batch.misfit import Simulated, measure, refit_misfit
+from jaxeval.kernels.batch.items import (
+    ItemDraw,
+    ItemTotals,
+    delta_sums,
+    evaluator_resamples,
+    fit_item_response,
+    refit_item_response,
+)
+from jaxeval.kernels.batch.programs import elementwise
 from jaxeval.kernels.batch.references import (
     BudgetSums,
     ReferenceProblem,
@@ -29,7 +26,25 @@ from jaxeval.kernels.batch.references import (
     StudySettings,
     reference_study,
 )
-from jaxeval.kernels.batch.refits import Problem, RefitForm, Refits, Solver, draw, fit, inverse_information, refit
+from jaxeval.kernels.batch.refits import (
+    Problem,
+    RefitForm,
+    Refits,
+    Solver,
+    draw,
+    draw_one,
+    fit,
+    inverse_information,
+    refit,
+)
+from jaxeval.kernels.batch.rows import (
+    ContextualFit,
+    ContextualForm,
+    ContextualProblem,
+    count_rows,
+    fit_contextual,
+    refit_contextual,
+)
 from jaxeval.kernels.batch.sparse import Graph, SparseProblem, fit_sparse, refit_sparse
 
 __all__ = [
@@ -53,9 +68,10 @@ __all__ = [
     "SparseProblem",
     "StudyForm",
     "StudySettings",
+    "count_rows",
     "delta_sums",
     "draw",
-    "draw_contextual",
+    "draw_one",
     "elementwise",
     "evaluator_resamples",
     "fit",

@@ -6,14 +6,12 @@ from typing import Any, NamedTuple, TypeAlias
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.sharding import Mesh
 
 from jaxeval.kernels import choice_models, lane_draws, resample
-from jaxeval.kernels.batch.chunks import Chunks, over_lanes
 from jaxeval.kernels.batch.programs import program
-from jaxeval.kernels.batch.refits import Refits, Solver
+from jaxeval.kernels.batch.refits import Refits, Solver, refit_program
 from jaxeval.kernels.choice_models import LogProbabilities
-from jaxeval.kernels.kinds import Bool, Float, Int32, Integer, UInt64
+from jaxeval.kernels.kinds import Bool, Float, Int32, UInt64
 from jaxeval.kernels.solve import Solution, Status, Terms
 
 #: One lane of a model: from its parameters (P,) and what is known of C occasions to log-probabilities (K, C).
@@ -83,8 +81,12 @@ def fit_choices(
     return jax.tree.map(lambda x: x[..., 0], end)
 
 
-def _refit_chunk(problem: ChoiceProblem, form: ChoiceForm, seed: Array, terms: Terms, numbers: Array) -> Refits:
-    """Draw and refit the resamples ``numbers`` of one slice."""
+@refit_program
+def refit_choices(problem: ChoiceProblem, form: ChoiceForm, seed: Array, terms: Terms, numbers: Array) -> Refits:
+    """Refit resamples of one slice, as `refit` does.
+
+    A resample that leaves a direction of the parameters open has the status `Status.TOO_FEW`.
+    """
     n_lanes, n_occasions = len(numbers), len(jax.tree.leaves(problem.data)[0])
     draws = lane_draws.draw(problem.units, form.scheme, form.count_dtype, seed, problem.stream, numbers)
     counts = jnp.stack(lane_draws.sums(draws, problem.unit, problem.occasion, n_occasions, problem.shares))
@@ -98,18 +100,3 @@ def _refit_chunk(problem: ChoiceProblem, form: ChoiceForm, seed: Array, terms: T
         end = choice_models.newton(of_lanes, lanes, moves, problem.gauge, terms)
     status = jnp.where(known, end.status, Status.TOO_FEW).astype(jnp.int8)
     return Refits(end.theta.T, status, end.n_steps, end.grad_norm, jnp.zeros((n_lanes, len(lanes)), jnp.int8))
-
-
-@program("form", "mesh")
-def refit_choices(
-    problem: ChoiceProblem, form: ChoiceForm, mesh: Mesh, seed: Integer[Array, ""], terms: Terms, chunks: Chunks
-) -> Refits:
-    """Refit resamples of one slice, as `refit` does.
-
-    A resample that leaves a direction of the parameters open has the status `Status.TOO_FEW`.
-    """
-
-    def chunk(numbers: Array, problem: ChoiceProblem, seed: Array, terms: Terms) -> Refits:
-        return _refit_chunk(problem, form, seed, terms, numbers)
-
-    return over_lanes(chunk, mesh, chunks, (problem, seed, terms))

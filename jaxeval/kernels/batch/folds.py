@@ -6,13 +6,12 @@ import jax
 from jax import Array, lax
 from jax.sharding import Mesh
 
-from jaxeval.kernels import held_out, resample, solve, temperature
+from jaxeval.kernels import held_out, resample, solve
 from jaxeval.kernels.batch.chunks import Chunks, over_lanes
 from jaxeval.kernels.batch.programs import program
-from jaxeval.kernels.held_out import FullFit, HeldOut, Judged, OwnProblem, Scores, Targets
+from jaxeval.kernels.held_out import FullFit, HeldOut, Judged, OwnProblem, Scores, Targets, TemperatureFit
 from jaxeval.kernels.kinds import Float, Int8, Integer, Num
 from jaxeval.kernels.solve import Terms
-from jaxeval.kernels.temperature import TemperatureFit
 
 
 @program()
@@ -20,7 +19,7 @@ def temperatures(
     level: Float[Array, "S L"], n: Float[Array, "S L"], wins: Float[Array, "S L"], fewest: Num[Array, ""], terms: Terms
 ) -> TemperatureFit:
     """Temperatures of S judges by their score levels."""
-    return jax.vmap(lambda d, n, y: temperature.fit(d, n, y, fewest, terms))(level, n, wins)
+    return jax.vmap(lambda d, n, y: held_out.fit_temperature(d, n, y, fewest, terms))(level, n, wins)
 
 
 class FoldTemperatures(NamedTuple):
@@ -43,7 +42,7 @@ def fold_temperatures(
         def one(fold: Array) -> FoldTemperatures:
             own = judged.own[fold]
             rest = judged.total.at[judged.label[own]].add(-judged.battles[own])
-            fit = temperature.fit(judged.level, rest * judged.fitting, rest * judged.wins, fewest, terms)
+            fit = held_out.fit_temperature(judged.level, rest * judged.fitting, rest * judged.wins, fewest, terms)
             return FoldTemperatures(fit.beta, fit.status)
 
         return jax.vmap(one)(folds)

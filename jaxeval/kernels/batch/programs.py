@@ -228,3 +228,9 @@ def kept_in(store: Store) -> Iterator[None]:
 def program(*static_argnames: str) -> Callable[[Callable[..., T]], Program[T]]:
     """A decorator that makes a function a `Program`."""
     return partial(Program, static_argnames=static_argnames)
+
+
+@program("kernel")
+def elementwise(kernel: Callable[..., Any], *arguments: Any) -> Any:
+    """``kernel`` of trees of arrays, compiled for each kernel and each shape."""
+    return kernel(*arguments)

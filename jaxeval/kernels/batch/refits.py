@@ -11,9 +11,9 @@ import numpy as np
 from jax import Array, lax
 from jax.sharding import Mesh
 
-from jaxeval.kernels import connectivity, dense_solve, firth, likelihood, pair_tables, resample, tie_tables
+from jaxeval.kernels import connectivity, dense_solve, likelihood, pair_tables, resample, tie_models
 from jaxeval.kernels.batch.chunks import Chunks, over_lanes
-from jaxeval.kernels.batch.programs import program
+from jaxeval.kernels.batch.programs import Program, program
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Num, Real, UInt64
 from jaxeval.kernels.links import Link
@@ -88,7 +88,7 @@ def fit(
 
     def one(active: Array, start: Array | None, *table: Any) -> Solution:
         if solver == Solver.FIRTH:
-            return firth.newton(pair_tables.PairTable(*table), active, terms, start)
+            return dense_solve.newton_firth(pair_tables.PairTable(*table), active, terms, start)
         return dense_solve.newton(link, pair_tables.PairTable(*table), active, terms, start)
 
     return jax.vmap(one)(active, start, n, score, wins)
@@ -133,6 +133,37 @@ def draw_pairs(
     return jax.vmap(lambda draws: pair_tables.pair_statistics(problem.layout, draws, form.n_pairs, keep_ties))(draws)
 
 
+def refit_program(
+    chunk: Callable[[Any, Any, Array, Terms, Array], Refits],
+    ready: Callable[[Any, Any], Any] = lambda problem, _: problem,
+) -> Program[Refits]:
+    """A program over lanes of ``chunk(problem, form, seed, terms, numbers)``, named like that function.
+
+    ``chunk`` draws and refits the resamples ``numbers`` of one slice; ``ready(problem, form)`` computes before all
+    chunks what it takes as the problem. Results are those of `refit`.
+    """
+
+    def refits(problem: Any, form: Any, mesh: Mesh, seed: Integer[Array, ""], terms: Terms, chunks: Chunks) -> Refits:
+        def of_lanes(numbers: Array, problem: Any, seed: Array, terms: Terms) -> Refits:
+            return chunk(problem, form, seed, terms, numbers)
+
+        found: Refits = over_lanes(of_lanes, mesh, chunks, (ready(problem, form), seed, terms))
+        return found
+
+    for name in ("__name__", "__qualname__", "__module__", "__doc__"):
+        setattr(refits, name, getattr(chunk, name))
+    return program("form", "mesh")(refits)
+
+
+@program("drawn", "form")
+def draw_one(
+    drawn: Callable[[Any, Any, Array, Array], Any], problem: Any, form: Any, seed: Integer[Array, ""],
+    number: Integer[Array, ""],
+) -> Any:  # fmt: skip
+    """What ``drawn(problem, form, seed, numbers)`` gives for one resample: to reproduce or audit a refit."""
+    return jax.tree.map(lambda x: x[..., 0], drawn(problem, form, seed, number[None]))
+
+
 def rated(standing: Int8[Array, "*shape"], ridge: Real[Array, ""]) -> Bool[Array, "*shape"]:
     """Models with a finite rating: with a ridge all, though ``standing`` still says which ones the data leave open."""
     return (standing == Standing.IDENTIFIED) | (ridge > 0)
@@ -144,8 +175,8 @@ def _solve(problem: Problem, form: RefitForm, terms: Terms, dense: tuple[Num[Arr
     )
     nobody = jnp.zeros(problem.main_battles.shape, jnp.int8)  # chord steps do not search for separated models
     if form.ties != TieModel.HALF:
-        ties = tie_tables.tie_table(form.ties, problem.layout, dense, form.packing, form.dtype)
-        of_ties = partial(tie_tables.gradient, form.ties, ridge=terms.ridge)
+        ties = tie_models.tie_table(form.ties, problem.layout, dense, form.packing, form.dtype)
+        of_ties = partial(tie_models.table_gradient, form.ties, ridge=terms.ridge)
         return Refits(*dense_solve.chord(of_ties, ties, start, inverse, terms), nobody)
     keep_wins = form.solver != Solver.CHORD or form.link != Link.LOGIT
     table = pair_tables.pair_table(problem.layout, dense, form.packing, form.dtype, keep_wins)
@@ -160,7 +191,7 @@ def _solve(problem: Problem, form: RefitForm, terms: Terms, dense: tuple[Num[Arr
     wins = jnp.where(both, table.wins, 0)
     connected = pair_tables.PairTable(jnp.where(both, table.n, 0), pair_tables.row_sums(wins).astype(form.dtype), wins)
     if form.solver == Solver.FIRTH:
-        end = firth.newton(connected, active, terms, start)
+        end = dense_solve.newton_firth(connected, active, terms, start)
     elif form.solver == Solver.NEWTON:
         end = dense_solve.newton(form.link, connected, active, terms)
     else:

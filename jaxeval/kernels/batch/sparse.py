@@ -5,17 +5,14 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.sharding import Mesh
 
 from jaxeval.kernels import connectivity, pair_tables, resample, sparse_solve
-from jaxeval.kernels.adjacency import Adjacency, any_opponent, opponent_sums, take
-from jaxeval.kernels.batch.chunks import Chunks, over_lanes
 from jaxeval.kernels.batch.programs import program
-from jaxeval.kernels.batch.refits import RefitForm, Refits, draw_pairs, rated
+from jaxeval.kernels.batch.refits import RefitForm, Refits, draw_pairs, rated, refit_program
 from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Num, Real, UInt64
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.solve import Terms
-from jaxeval.kernels.sparse_solve import SparsePairs
+from jaxeval.kernels.sparse_solve import Adjacency, SparsePairs, any_opponent, opponent_sums, take
 
 
 class Graph(NamedTuple):
@@ -99,10 +96,11 @@ def fit_sparse(
     return Refits(end.theta[:, 0], end.status[0], end.n_steps[0], end.grad_norm[0], found[:, 0])
 
 
-def _refit_chunk(
+@refit_program
+def refit_sparse(
     problem: SparseProblem, form: RefitForm, seed: Integer[Array, ""], terms: Terms, numbers: Integer[Array, "L"]
 ) -> Refits:
-    """Draw and refit the resamples ``numbers``."""
+    """Draw and refit resamples of one board, as `refit` does."""
     graph = problem.graph
     statistics = draw_pairs(problem, form, seed, numbers)
     n, wins = (x.astype(form.dtype) for x in pair_tables.unpacked(statistics, form.packing, form.dtype))
@@ -115,15 +113,3 @@ def _refit_chunk(
     start = jnp.broadcast_to(problem.start.astype(form.dtype)[:, None], weight.shape)
     end = sparse_solve.newton_cg(form.link, graph.adjacency, _among(graph, pairs, active), active, start, terms)
     return Refits(end.theta.T, end.status, end.n_steps, end.grad_norm, found.T)
-
-
-@program("form", "mesh")
-def refit_sparse(
-    problem: SparseProblem, form: RefitForm, mesh: Mesh, seed: Integer[Array, ""], terms: Terms, chunks: Chunks
-) -> Refits:
-    """Refit resamples of one board, as `refit` does."""
-
-    def chunk(numbers: Array, problem: SparseProblem, seed: Array, terms: Terms) -> Refits:
-        return _refit_chunk(problem, form, seed, terms, numbers)
-
-    return over_lanes(chunk, mesh, chunks, (problem, seed, terms))

@@ -11,7 +11,7 @@ from jax import Array, lax
 from jax.extend.core import Jaxpr, Literal, jaxpr_as_fun
 from jax.sharding import Mesh
 
-from jaxeval.kernels import nested_draws, resample
+from jaxeval.kernels import resample
 from jaxeval.kernels.batch.chunks import Chunks, over_lanes
 from jaxeval.kernels.batch.programs import program
 from jaxeval.kernels.kinds import Float, Int32, Integer, Num, UInt64
@@ -26,7 +26,7 @@ WHOLE = -1
 class Factor(NamedTuple):
     """What is drawn, by itself."""
 
-    units: resample.Units | resample.Singles | nested_draws.Stages
+    units: resample.Units | resample.Singles | resample.Stages
     stream: UInt64[Array, "..."]
     place: Int32[Array, "... N"] | None  # the unit of each row, row-major on a grid; None: unit n is row n
 
@@ -65,8 +65,8 @@ def _drawn(factor: Factor, size: int, scheme: resample.DrawScheme, seed: Array, 
     units, stream = factor.units, factor.stream
     if isinstance(units, resample.Singles):
         drawn: Array = resample.singles(units, size, seed, stream, numbers)
-    elif isinstance(units, nested_draws.Stages):
-        drawn = nested_draws.nested(units, size, seed, stream, numbers)
+    elif isinstance(units, resample.Stages):
+        drawn = resample.nested(units, size, seed, stream, numbers)
     else:
         drawn = resample.draw(units, scheme, resample.Packing(None), seed, stream, numbers).reshape(len(numbers), -1)
     return drawn if factor.place is None else drawn[:, factor.place]

@@ -1,4 +1,4 @@
-"""Misfit of simulated boards that are refitted, one per lane."""
+"""Refits of one board with changed votes, and of boards simulated at its fit: one change or board per lane."""
 
 from functools import partial
 from typing import NamedTuple
@@ -8,15 +8,29 @@ import jax.numpy as jnp
 from jax import Array
 from jax.sharding import Mesh
 
-from jaxeval.kernels import dense_solve, likelihood, misfit
+from jaxeval.kernels import changed_votes, dense_solve, likelihood, misfit
 from jaxeval.kernels.batch.chunks import Chunks, over_lanes
 from jaxeval.kernels.batch.programs import program
 from jaxeval.kernels.batch.refits import Solver
+from jaxeval.kernels.changed_votes import Change, Changed, FullBoard
 from jaxeval.kernels.kinds import Bool, Float, Integer
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.misfit import Design, Measures, Misfit
 from jaxeval.kernels.pair_tables import PairTable, row_sums
 from jaxeval.kernels.solve import Terms
+
+
+@program("mesh", "newton")
+def refit_changed(
+    board: FullBoard, changes: Change, mesh: Mesh, terms: Terms, chunks: Chunks, *, newton: bool = False
+) -> Changed:
+    """Refits with the ``changes`` (numbers), as `changed_votes.refit`: leading axes (devices, T, R)."""
+
+    def chunk(numbers: Array, board: FullBoard, changes: Change, terms: Terms) -> Changed:
+        own = jax.tree.map(lambda x: x[numbers], changes)
+        return jax.vmap(lambda change: changed_votes.refit(board, change, terms, newton))(own)
+
+    return over_lanes(chunk, mesh, chunks, (board, changes, terms))
 
 
 @program()
