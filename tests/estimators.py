@@ -285,6 +285,7 @@ _BOARDS = [
         of_joint,
         by_kind=True,
         without={"alone": "as without options", "sides": "the model is about sides"},
+        rounded=("chunks",),
     ),
     _rated("ties davidson", ties="davidson"),
     Estimator(
