@@ -42,7 +42,7 @@ GROUPS = [
     (
         "Draws, tables and files",
         "Joint draws of any estimator, and what is written for others.",
-        ["statistics", "data.saved_draws", "tables", "data.model_tables"],
+        ["statistics", "data.saved_draws", "show", "data.model_tables"],
     ),
     ("Pages", "Leaderboards that refit in the reader's browser.", ["pages"]),
     ("Simulated data", "Data whose truth is known.", ["data.simulate", "lab.accuracy_studies"]),

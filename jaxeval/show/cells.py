@@ -41,6 +41,7 @@ SHARE = Kind("share")
 PERCENT = Kind("percent", percent=True)
 P_VALUE = Kind("p-value", digits=2)
 COUNT = Kind("count", infinite="never")
+AGREEMENT = Kind("agreement", decimals=2)  # of two raters: their errors are larger
 VOTES = COUNT._replace(missing="never")  # that a claim takes
 WEIGHT = Kind("weight", digits=4)
 #: Names of columns by the kind of their quantity. `kind_of` knows endings and beginnings, too.
@@ -51,6 +52,7 @@ _NAMES = {
     PERCENT: "propensity borrowed",
     P_VALUE: "p",
     WEIGHT: "weight",
+    AGREEMENT: "agreement kappa all_agreement all_kappa youden_j",
     COUNT: "n wins ties losses battles pairs dropped flipped added after items_needed",
     Kind("gap", infinite="never"): "delta",
 }
