@@ -86,7 +86,7 @@ STUDIES = {
     "data.simulate.verdicts": ["simulate_anchored_verdicts"],
     "evaluators.comparison": ["evaluator_advice"],
     "evaluators.rank_correlation": ["delta_table"],
-    "lab.annotation_budget": ["budget_sweep"],
+    "lab.held_out_sweeps": ["budget_sweep"],
     "lab.conformal_study": ["conformal_study", "leave_one_out_intervals", "width_decomposition"],
     "softelo.judge_agreement": ["agreement_by_score_gap", "reliability"],
     "lab.judge_diagnostics": ["diagnose"],

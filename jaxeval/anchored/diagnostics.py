@@ -80,14 +80,14 @@ def _swaps(board: pd.DataFrame) -> pd.DataFrame:
     for a, b in combinations(range(len(board.columns)), 2):
         # Judges and tasks that both references have: others would pass for a shift.
         both = np.flatnonzero(~np.isnan(ratings[:, [a, b]]).any(1))
-        number, found = pd.factorize(model[both])
-        x, y = (np.bincount(number, ratings[both, k], len(found)) / np.bincount(number) for k in (a, b))
+        number, model_numbers = pd.factorize(model[both])
+        x, y = (np.bincount(number, ratings[both, k], len(model_numbers)) / np.bincount(number) for k in (a, b))
         row: tuple[float, ...] = (np.nan,) * 4
-        if len(found):
+        if len(model_numbers):
             shift = np.abs((x - x.mean()) - (y - y.mean()))
-            tau = scipy.stats.kendalltau(x, y).statistic if len(found) > 1 else np.nan
+            tau = scipy.stats.kendalltau(x, y).statistic if len(model_numbers) > 1 else np.nan
             row = tau, x.mean() - y.mean(), shift.mean(), shift.max()
-        rows.append((board.columns[a], board.columns[b], len(found), *row))
+        rows.append((board.columns[a], board.columns[b], len(model_numbers), *row))
     columns = ["anchor_a", "anchor_b", "n_models", "kendall", "offset", "mean_shift", "largest_shift"]
     return pd.DataFrame(rows, columns=columns)
 

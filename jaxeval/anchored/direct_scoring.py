@@ -114,9 +114,9 @@ def direct_win_probability(
     rows: list[tuple[Any, ...]] = []
     for key, where in frame.groupby(by, sort=True, observed=True).indices.items():
         theta, status = cumulative_logit(difference[where], level[where])
-        own = frame.loc[where]
-        items = own.groupby(answer, observed=True).ngroup().to_numpy()
-        model, models = pd.factorize(own["model"], sort=True)
+        part = frame.loc[where]
+        items = part.groupby(answer, observed=True).ngroup().to_numpy()
+        model, models = pd.factorize(part["model"], sort=True)
         probability, error = _mapped_means(difference[where], level[where], items, model, theta)
         if status == ONE_LEVEL:
             error = np.full_like(error, np.nan)
@@ -202,10 +202,10 @@ def cumulative_logit(x: Float, level: Int) -> tuple[Float, str]:
 
 def _separation(x: Float, count: Float) -> str:
     """Return whether sorted values x (D,) with the counts (D, 3) of levels there tell the levels apart."""
-    present = [x[own > 0] for own in count.T if own.any()]
+    present = [x[counts > 0] for counts in count.T if counts.any()]
     if len(present) < 2:
         return ONE_LEVEL
-    for up in (present, [-own[::-1] for own in present]):  # larger x go with higher levels, or with lower
+    for up in (present, [-counts[::-1] for counts in present]):  # larger x go with higher levels, or with lower
         gaps = [high[0] - low[-1] for low, high in pairwise(up)]
         if min(gaps) > 0:
             return "separated"
@@ -291,10 +291,10 @@ def dispersion(direct: pd.DataFrame, anchored: pd.DataFrame) -> pd.DataFrame:
         raise DataError(f"{only} in one of the tables only (the first: {shown})")
     rows = []
     errors = {"direct": ("standard_error", "standard_error"), "anchored": ("probability_se", "own_se")}
-    for (name, (error, own)), table in zip(errors.items(), (direct, anchored), strict=True):
+    for (name, (error, variation)), table in zip(errors.items(), (direct, anchored), strict=True):
         by_model = table.groupby([c for c in by if c != "judge"], observed=True)["probability"]
         cv = (by_model.std(ddof=1) / by_model.mean()).mean()
-        rows.append((name, table[error].mean(), table[own].mean(), cv))
+        rows.append((name, table[error].mean(), table[variation].mean(), cv))
     frame = pd.DataFrame(rows, columns=["method", "standard_error", "own_se", "cv"]).set_index("method")
     frame.loc["reduction"] = 1 - frame.loc["anchored"] / frame.loc["direct"]
     return frame

@@ -147,7 +147,7 @@ def anchored_elo(
     """
     level, prior, chosen = checked_level(level), checked_prior(prior), checked_scale(link)
     options = {} if squares is None else {"squares": squares}
-    given = broadcast(
+    arrays = broadcast(
         wins=wins,
         ties=ties,
         losses=losses,
@@ -156,8 +156,8 @@ def anchored_elo(
         **options,
     )
     for name in ("wins", "ties", "losses"):
-        require(given, name, np.isfinite(given[name]) & (given[name] >= 0), "be finite and not negative")
-    w, t, lost, pool, kappa = (given[name] for name in ("wins", "ties", "losses", "pool_size", "kappa"))
+        require(arrays, name, np.isfinite(arrays[name]) & (arrays[name] >= 0), "be finite and not negative")
+    w, t, lost, pool, kappa = (arrays[name] for name in ("wins", "ties", "losses", "pool_size", "kappa"))
     n = w + t + lost
     if (n == 0).any():
         first = int((n == 0).argmax())
@@ -166,15 +166,15 @@ def anchored_elo(
             f"{first}, from 0): leave them out"
         )
     # Averages over runs may add up to a little more than they should.
-    require(given, "pool_size", n <= pool * (1 + 1e-9), "be no less than the number of outcomes")
-    require(given, "kappa", (kappa > 0) & (kappa <= 1), "lie in (0, 1]")
+    require(arrays, "pool_size", n <= pool * (1 + 1e-9), "be no less than the number of outcomes")
+    require(arrays, "kappa", (kappa > 0) & (kappa <= 1), "lie in (0, 1]")
     # By how much the outcomes' squares are less than those of wins and losses with the same mean.
     lack = t / 4
     if squares is not None:
         won, rounding = w + t / 2, 1e-9 * n
-        square = given["squares"]
+        square = arrays["squares"]
         possible = (square >= won * (won / n) - rounding) & (square <= w + t / 4 + rounding)
-        require(given, "squares", possible, "lie between (W + T/2)^2 / n and W + T/4")
+        require(arrays, "squares", possible, "lie between (W + T/2)^2 / n and W + T/4")
         lack = np.maximum(won - square, 0.0)
 
     a, b = w + t / 2 + prior, lost + t / 2 + prior
@@ -253,8 +253,8 @@ def beta_interval(p: Float, q: Float, size: Float, level: float) -> tuple[Point,
     def end(lower: bool) -> Point:
         x = _quantile(mean, rest, size_, (1 - level) / 2, swap ^ lower)
         sides = (x.p, x.q), (x.q, x.p), (x.log_p, x.log_q), (x.log_q, x.log_p)
-        own, other, log_own, log_other = (np.where(swap, v, u)[where].reshape(p.shape) for u, v in sides)
-        return Point(p=own, q=other, log_p=log_own, log_q=log_other)
+        of_side, other, log_own, log_other = (np.where(swap, v, u)[where].reshape(p.shape) for u, v in sides)
+        return Point(p=of_side, q=other, log_p=log_own, log_q=log_other)
 
     return end(lower=True), end(lower=False)
 

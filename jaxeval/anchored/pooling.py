@@ -72,11 +72,11 @@ def pooled_scores(
     verdicts = verdicts.take(np.isin(verdicts.number["judge"], judging.get_indexer(chosen)))
     counts = count_verdicts(verdicts, ["model", "anchor", "judge"])
     wins, ties, losses = (counts[c].to_numpy() for c in COUNTS)
-    found = anchored_elo(wins, ties, losses, prior, level=level, pool_size=pool_size, link=link)
+    ratings = anchored_elo(wins, ties, losses, prior, level=level, pool_size=pool_size, link=link)
     pool, table = verdicts.groups(["model", "anchor"])
-    own, variance = _prompt_variances(verdicts, found, pool)
+    own_variance, variance = _prompt_variances(verdicts, ratings, pool)
     # Names as objects: columns of Arrow's strings have no tuples.
-    counts = counts.assign(judge=counts["judge"].astype(object), rating=found.rating, variance=own)
+    counts = counts.assign(judge=counts["judge"].astype(object), rating=ratings.rating, variance=own_variance)
     of_judges = counts.groupby(["model", "anchor"], sort=False).agg(
         n_judges=("rating", "size"), rating=("rating", "mean"), spread=("rating", "std"), variance=("variance", "mean"),
         judges=("judge", tuple),
@@ -93,8 +93,11 @@ def pooled_scores(
     table["rating"] = of_judges["rating"]
     table["rating_lower"], table["rating_upper"] = (linked_rating(link, mapping, end) for end in (lower, upper))
     table["rating_se"] = rating_se
-    rho = {own: _mean_reliability(screen, own) for own in of_judges["judges"].unique()}
-    seen = {own: _mean_correlation(screen, own) if len(own) > 1 else rho[own] for own in rho}
+    rho = {own_variance: _mean_reliability(screen, own_variance) for own_variance in of_judges["judges"].unique()}
+    seen = {
+        own_variance: _mean_correlation(screen, own_variance) if len(own_variance) > 1 else rho[own_variance]
+        for own_variance in rho
+    }
     for name, correlations in (("rating_se_predicted", rho), ("rating_se_predicted_observed", seen)):
         correlation = of_judges["judges"].map(correlations).to_numpy(float)
         table[name] = np.sqrt(pooled_variance(of_judges["variance"], correlation, of_judges["n_judges"]))
@@ -128,36 +131,36 @@ def _pooled_judges(
     return chosen, warnings
 
 
-def _prompt_variances(verdicts: AnchoredVerdicts, found: AnchoredElo, pool: Int) -> tuple[Float, Float]:
+def _prompt_variances(verdicts: AnchoredVerdicts, ratings: AnchoredElo, pool: Int) -> tuple[Float, Float]:
     """Variances of ratings, Elo^2, from the prompts' own outcomes: (C,) of every judge's, (P,) of the judges' means.
 
     The prior enters as in `anchored_elo`, as outcomes of 1 and 0 from prompts that all judges share.
 
     Args:
-        found: (C,) ratings of the models, anchors and judges.
+        ratings: (C,) ratings of the models, anchors and judges.
         pool: (N,) number of every verdict's model and anchor.
     """
     cell, _ = verdicts.groups(["model", "anchor", "judge"])
     answer, _ = verdicts.groups(["model", "anchor", "judge", "item"])
     prompt, _ = verdicts.groups(["model", "anchor", "item"])
     pool_of_cell, pool_of_prompt = (_of_group(pool, number) for number in (cell, prompt))
-    p = np.asarray(found.probability)
+    p = np.asarray(ratings.probability)
     # What a judge's rating moves by, Elo, where the outcome of one prompt moves by 1.
-    step = found.rating_se / np.sqrt(p * (1 - p) * (found.n + 2 * found.prior))
+    step = ratings.rating_se / np.sqrt(p * (1 - p) * (ratings.n + 2 * ratings.prior))
     own_step = step / np.bincount(pool_of_cell)[pool_of_cell]
     away = (verdicts.outcome - p[cell]) / np.bincount(answer)[answer]
     squares = np.bincount(_of_group(cell, answer), np.bincount(answer, away) ** 2)
-    own = step**2 * (squares + found.prior * (p**2 + (1 - p) ** 2))
+    variance_of_judge = step**2 * (squares + ratings.prior * (p**2 + (1 - p) ** 2))
     together = np.bincount(prompt, own_step[cell] * away)
     of_prior = sum(np.bincount(pool_of_cell, own_step * outcome) ** 2 for outcome in (p, 1 - p))
-    return own, np.bincount(pool_of_prompt, together**2) + found.prior * of_prior
+    return variance_of_judge, np.bincount(pool_of_prompt, together**2) + ratings.prior * of_prior
 
 
 def _of_group(outer: Int, inner: Int) -> Int:
     """Return (G,) number of the outer group that each of G inner groups lies in; both are (N,) numbers of rows."""
-    found = np.empty(inner.max() + 1, np.int64)
-    found[inner] = outer
-    return found
+    group = np.empty(inner.max() + 1, np.int64)
+    group[inner] = outer
+    return group
 
 
 def pooling_curve(verdicts: AnchoredVerdicts, model: Hashable, anchor: Hashable | None = None, *, screen: JudgeScreen,

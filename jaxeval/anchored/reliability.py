@@ -159,16 +159,8 @@ def _scores(table: ArrayLike | pd.DataFrame) -> Float:
     return values
 
 
-def single_run_reliability(average: ArrayLike, k: ArrayLike) -> float | Float:
-    """Return reliability of one run where that of the mean of ``k`` runs is ``average``: rho / (k - (k - 1) rho)."""
-    rho, runs = np.broadcast_arrays(np.asarray(average, float), np.asarray(k, float))
-    if (runs < 1).any() or (rho > 1).any():
-        raise ValueError("reliabilities must be at most 1, and k at least 1")
-    return scalar_or_array(rho / (runs - (runs - 1) * rho))
-
-
 @dataclass(frozen=True, eq=False)
-class JudgePanel:
+class PanelRuns:
     """Outcomes (J, R, K) of R answers by judge and run, NaN where there is none; ``item`` (R,) of every answer.
 
     Runs are numbered within each judge, so that judges need not name them alike; judge j has ``n_runs[j]`` of them.
@@ -185,7 +177,7 @@ class JudgePanel:
             return np.where(there, self.outcome, 0.0).sum(-1) / there.sum(-1)
 
 
-def judge_panel(verdicts: AnchoredVerdicts) -> JudgePanel:
+def judge_panel(verdicts: AnchoredVerdicts) -> PanelRuns:
     """Return the verdicts by judge, answer and run."""
     number, answers = verdicts.groups(["model", "anchor", "item"])
     items = np.empty(len(answers), np.int64)
@@ -193,7 +185,7 @@ def judge_panel(verdicts: AnchoredVerdicts) -> JudgePanel:
     run, n_runs = runs_of_judges(verdicts)
     tables = np.full((len(n_runs), len(answers), n_runs.max()), np.nan)
     tables[verdicts.number["judge"], number, run] = verdicts.outcome
-    return JudgePanel(items, tables, n_runs)
+    return PanelRuns(items, tables, n_runs)
 
 
 def runs_of_judges(verdicts: AnchoredVerdicts) -> tuple[Int, Int]:

@@ -23,7 +23,7 @@ from jaxeval.wording import counted
 
 #: An answer is left out where its scores of 1 to 10 vary over runs by a larger standard deviation (Appendix E.2).
 _DIRECT_DEVIATION = 0.5
-_TOP, _NEAR = 10, 20.0
+_NEAR = 20.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -148,8 +148,8 @@ def summarised_scores(
     table = _over_judges(scores, by)
     if len(strong):
         errors = [name for name in table.columns if "_se" in name]
-        own = _over_judges(scores[scores["judge"].isin(list(strong))], by)[errors]
-        table = table.join(own.add_suffix("_strong"))
+        of_strong = _over_judges(scores[scores["judge"].isin(list(strong))], by)[errors]
+        table = table.join(of_strong.add_suffix("_strong"))
         for name in ("probability", "rating"):
             whole, part = (table[f"{name}_se_of_mean{end}"] for end in ("", "_strong"))
             table[f"{name}_se_reduction"] = 1 - part / whole.where(whole > 0)
@@ -193,51 +193,6 @@ def prior_sensitivity(
     return pd.DataFrame(rows, columns=[by, "kendall", "mean_difference", "largest_difference", "within_20", "n_models"])
 
 
-def board_agreement(one: pd.DataFrame, other: pd.DataFrame, *, top: int = _TOP) -> pd.Series:
-    """Return how far two boards of the same models agree, in order, in Elo and in the win rate (Table 15).
-
-    Ratings are compared about their means over the models of both, since their zeros may differ.
-
-    Args:
-        one: a table with columns ``model`` and ``rating`` (Elo), and maybe ``probability``; a row per model.
-        other: another one.
-        top: number of models at the top of each board, which are compared as sets.
-
-    Returns:
-        ``kendall`` (tau-b), ``spearman``, ``mean_difference`` (Elo), ``mean_difference_percent`` (of the probabilities,
-        in points of per cent; NaN without them), ``jaccard`` of the top, and ``n_models`` that both have.
-
-    Raises:
-        DataError: a column is missing, a model has two rows, or fewer than two models are on both.
-    """
-    tables = []
-    for name, board in (("one", one), ("other", other)):
-        for column in ("model", "rating"):
-            require_column(board, column)
-        if board["model"].duplicated().any():
-            again = counted(int(board["model"].duplicated().sum()), "row repeats", "rows repeat")
-            raise DataError(f"in the board {name!r}, {again} a model: give one row per model")
-        tables.append(board.set_index("model"))
-    models = tables[0].index.intersection(tables[1].index)
-    if len(models) < 2:
-        raise DataError(f"{counted(len(models), 'model')} on both boards: at least two are needed")
-    a, b = (table.loc[models, "rating"].to_numpy(float) for table in tables)
-    apart = float(np.abs((a - a.mean()) - (b - b.mean())).mean())
-    rates = [table.loc[models, "probability"].to_numpy(float) for table in tables if "probability" in table]
-    points = 100 * float(np.abs(rates[0] - rates[1]).mean()) if len(rates) == 2 else np.nan
-    firsts = [set(models[np.argsort(-values, kind="stable")[:top]]) for values in (a, b)]
-    return pd.Series(
-        {
-            "kendall": _kendall(a, b),
-            "spearman": float(scipy.stats.spearmanr(a, b).statistic) if np.ptp(a) and np.ptp(b) else np.nan,
-            "mean_difference": apart,
-            "mean_difference_percent": points,
-            "jaccard": len(firsts[0] & firsts[1]) / len(firsts[0] | firsts[1]),
-            "n_models": len(models),
-        }
-    )
-
-
 def _kendall(a: Float, b: Float) -> float:
     return float(scipy.stats.kendalltau(a, b).statistic) if len(a) > 1 else np.nan
 
@@ -270,12 +225,12 @@ def guarded_scores(
     for column in ("model", "judge", "item", "verdict", "score", "reference_score"):
         require_column(frame, column)
     reject_missing(frame["verdict"].isna().to_numpy(), "verdict")
-    found = abstain(AnchoredVerdicts.from_pandas(frame), threshold, confidence=confidence, prior=prior)
+    abstention = abstain(AnchoredVerdicts.from_pandas(frame), threshold, confidence=confidence, prior=prior)
     rows: list[tuple[Any, ...]] = []
-    for model, own in found.summary.groupby("model", sort=False):
-        rows.append((model, "anchored", "none", own["standard_error"].mean(), own["cv"].mean(), 1.0))
-        rows.append((model, "anchored", "trusted", own["standard_error_trusted"].mean(), own["cv_trusted"].mean(),
-                     own["coverage"].mean()))  # fmt: skip
+    for model, block in abstention.summary.groupby("model", sort=False):
+        rows.append((model, "anchored", "none", block["standard_error"].mean(), block["cv"].mean(), 1.0))
+        rows.append((model, "anchored", "trusted", block["standard_error_trusted"].mean(), block["cv_trusted"].mean(),
+                     block["coverage"].mean()))  # fmt: skip
     answer = [c for c in ("model", "judge", "anchor", "task", "item") if c in frame]
     if confidence is None:
         spread = numbers(frame["score"], "score").reshape(-1)
@@ -291,7 +246,9 @@ def guarded_scores(
         direct = direct_win_probability(part)
         n = part.groupby(["model", "judge"], observed=True)[answer].apply(lambda x: len(x.drop_duplicates()))
         share = (n / n_all).fillna(0.0).groupby(level="model").mean()
-        for model, own in direct.groupby("model", sort=False):
-            rows.append((model, "direct", name, own["standard_error"].mean(), _cv(own["probability"]), share[model]))
+        for model, block in direct.groupby("model", sort=False):
+            rows.append(
+                (model, "direct", name, block["standard_error"].mean(), _cv(block["probability"]), share[model])
+            )
     columns = ["model", "method", "filter", "standard_error", "cv", "coverage"]
     return pd.DataFrame(rows, columns=columns).sort_values(["model", "method", "filter"], ignore_index=True)

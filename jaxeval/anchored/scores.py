@@ -345,11 +345,11 @@ def _prompt_means(verdicts: AnchoredVerdicts, rows: Int, group: Int, part: Int) 
     ``group`` (N,) is that of every verdict, and ``part`` (G,) is sorted.
     """
     _, item = np.unique(verdicts.number["item"][rows], return_inverse=True)
-    own = np.isin(group[rows], part)
+    in_part = np.isin(group[rows], part)
     shape = int(item.max()) + 1, len(part)
-    cell = item[own] * len(part) + np.searchsorted(part, group[rows][own])
+    cell = item[in_part] * len(part) + np.searchsorted(part, group[rows][in_part])
     times = np.bincount(cell, minlength=shape[0] * shape[1])
-    total = np.bincount(cell, verdicts.outcome[rows][own], len(times))
+    total = np.bincount(cell, verdicts.outcome[rows][in_part], len(times))
     return times.reshape(shape), (total / np.maximum(times, 1)).reshape(shape)
 
 

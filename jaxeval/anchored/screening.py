@@ -12,7 +12,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.anchored.elo import anchored_elo
-from jaxeval.anchored.reliability import NO_VARIATION, JudgePanel, centred_runs, icc3, judge_panel
+from jaxeval.anchored.reliability import NO_VARIATION, PanelRuns, centred_runs, icc3, judge_panel
 from jaxeval.anchored.scores import COUNTS, count_verdicts, prompt_strata
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.checks import checked_finite, checked_integer
@@ -140,12 +140,12 @@ def screen_judges(
     frame = pd.DataFrame(np.nan, judges, [f"{name}{end}" for name in _MEASURES for end in _ENDS])
     frame["n"], frame["status"] = 0, _ONE_RUN
     for k in np.unique(panel.n_runs[panel.n_runs > 1]):  # as a rule all judges have as many runs
-        own = np.flatnonzero(panel.n_runs == k)
-        found = icc3(panel.outcome[own, :, :k], level, missing="complete")
+        alike = np.flatnonzero(panel.n_runs == k)
+        reliability = icc3(panel.outcome[alike, :, :k], level, missing="complete")
         for name in _MEASURES:
             for end in ("", "_lower", "_upper"):
-                frame.loc[judges[own], f"{name}{end}"] = getattr(found, f"{name}{end}")
-        frame.loc[judges[own], "n"], frame.loc[judges[own], "status"] = found.n, found.status
+                frame.loc[judges[alike], f"{name}{end}"] = getattr(reliability, f"{name}{end}")
+        frame.loc[judges[alike], "n"], frame.loc[judges[alike], "status"] = reliability.n, reliability.status
     varies = (frame["status"] != NO_VARIATION).to_numpy()
     means = np.where(varies[:, None], panel.run_means(), np.nan)
     correlation = _correlation(means)
@@ -272,7 +272,7 @@ def _warnings(
 
 
 def _resampled(
-    panel: JudgePanel,
+    panel: PanelRuns,
     means: Float,
     pairs: NDArray[np.intp],
     n_resamples: int,
@@ -291,13 +291,13 @@ def _resampled(
 
     n_judges, numbers = len(panel.n_runs), np.unique(panel.n_runs[panel.n_runs > 1])
     of_icc = [np.flatnonzero(panel.n_runs == k) for k in numbers]
-    blocks = [per_item(_icc_columns(panel.outcome[j, :, : panel.n_runs[j]])) for own in of_icc for j in own]
+    blocks = [per_item(_icc_columns(panel.outcome[j, :, : panel.n_runs[j]])) for judges in of_icc for j in judges]
     blocks += [per_item(_correlation_columns(means[i], means[j])) for i, j in pairs]
     drawn = resampled_sums(np.concatenate(blocks, axis=1), n_resamples, seed, "icc", run=run, strata=strata)
     icc, start = np.full((2, n_resamples, n_judges), np.nan), 0
-    for k, own in zip(numbers, of_icc, strict=True):
-        end = start + len(own) * (4 + k)
-        icc[..., own] = _icc_of_sums(drawn[:, start:end].reshape(n_resamples, len(own), 4 + k), int(k))
+    for k, judges in zip(numbers, of_icc, strict=True):
+        end = start + len(judges) * (4 + k)
+        icc[..., judges] = _icc_of_sums(drawn[:, start:end].reshape(n_resamples, len(judges), 4 + k), int(k))
         start = end
     n, x, y, xx, yy, xy = np.moveaxis(drawn[:, start:].reshape(n_resamples, len(pairs), 6), -1, 0)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -356,8 +356,8 @@ def width_by_threshold(verdicts: AnchoredVerdicts, screen: JudgeScreen, threshol
     """
     scores = count_verdicts(verdicts, ["model", "judge", "anchor"])
     wins, ties, losses = (scores[c].to_numpy() for c in COUNTS)
-    found = anchored_elo(wins, ties, losses, level=level, squares=scores["squares"].to_numpy())
-    ends = (found.probability_lower, found.probability_upper), (found.own_lower, found.own_upper)
+    ratings = anchored_elo(wins, ties, losses, level=level, squares=scores["squares"].to_numpy())
+    ends = (ratings.probability_lower, ratings.probability_upper), (ratings.own_lower, ratings.own_upper)
     widths = [np.asarray(upper) - np.asarray(lower) for lower, upper in ends]
     _, warnings = present_judges(screen.table.index, scores["judge"], screen)
     icc = screen.table["average"].reindex(scores["judge"]).to_numpy()

@@ -48,8 +48,8 @@ class AnytimeIntervals(PartResult):
 
     def _shown(self) -> Answer:
         title = f"AnytimeIntervals: {counted(len(self.table), 'pair')}, {self.table['apart'].sum():,} told apart"
-        told = f"{100 * self.settings['level']:g}% at all looks, tuned for {self.settings['tuned_for']:g} Elo"
-        return Answer(title, self.table, told, self.warnings)
+        settings = f"{100 * self.settings['level']:g}% at all looks, tuned for {self.settings['tuned_for']:g} Elo"
+        return Answer(title, self.table, settings, self.warnings)
 
     @property
     def tables(self) -> Mapping[str, pd.DataFrame]:
@@ -140,10 +140,10 @@ def anytime_intervals(
 
 def audited_anytime(audited: Audited) -> AnytimeIntervals:
     """Return the part of an audit."""
-    found = anytime_intervals(audited.fit, level=audited.options.level)
-    if found.table["width_ratio"].isna().all():
+    intervals = anytime_intervals(audited.fit, level=audited.options.level)
+    if intervals.table["width_ratio"].isna().all():
         raise NotAnsweredError("no difference of two ratings has a standard error: there are no intervals to widen")
-    return found
+    return intervals
 
 
 def wider_at_all_looks(lower: Float, upper: Float, level: float) -> float:

@@ -88,10 +88,10 @@ class Audit(Result):
             KeyError: there is no such part.
             ValueError: the part has no answer; the message says why.
         """
-        found = self.parts[name]
-        if isinstance(found, Absent):
-            raise NotAnsweredError(f"the audit has no {name}: {found.reason}")
-        return found
+        part = self.parts[name]
+        if isinstance(part, Absent):
+            raise NotAnsweredError(f"the audit has no {name}: {part.reason}")
+        return part
 
     @property
     def fewest_votes(self) -> pd.DataFrame:
@@ -106,12 +106,12 @@ class Audit(Result):
     @property
     def answers(self) -> dict[str, PartResult]:
         """The results of the parts that have one, by name."""
-        return {name: found for name, found in self.parts.items() if not isinstance(found, Absent)}
+        return {name: result for name, result in self.parts.items() if not isinstance(result, Absent)}
 
     @property
     def absent(self) -> dict[str, str]:
         """Why parts have no answer, by name."""
-        return {name: found.reason for name, found in self.parts.items() if isinstance(found, Absent)}
+        return {name: result.reason for name, result in self.parts.items() if isinstance(result, Absent)}
 
     def findings(self) -> list[Finding]:
         """Return all sentences of all parts, the most serious first, and then in the order of the parts."""
@@ -119,8 +119,8 @@ class Audit(Result):
 
     @cached_property
     def _findings(self) -> list[Finding]:
-        found = [sentence for part in self.answers.values() for sentence in part.findings()]
-        return sorted(found, key=lambda finding: -finding.severity)
+        findings = [sentence for part in self.answers.values() for sentence in part.findings()]
+        return sorted(findings, key=lambda finding: -finding.severity)
 
     @property
     def verdict(self) -> list[str]:
@@ -144,16 +144,16 @@ class Audit(Result):
         """All tables of all parts, by the names of their files."""
         return {
             "_".join(filter(None, (part, name))): table
-            for part, found in self.answers.items()
-            for name, table in found.tables.items()
+            for part, result in self.answers.items()
+            for name, table in result.tables.items()
         }
 
     def figures(self) -> dict[str, Figure]:
         """Return all figures of all parts, by the names of their files."""
         return {
             "_".join(filter(None, (part, name))): figure
-            for part, found in self.answers.items()
-            for name, figure in found.figures().items()
+            for part, result in self.answers.items()
+            for name, figure in result.figures().items()
         }
 
     def to_json(self) -> str:
@@ -218,10 +218,10 @@ class Audit(Result):
             if name in self.absent:
                 yield text("p", f"No answer: {self.absent[name]}")
                 continue
-            found = self.answers[name]
-            yield "<ul>" + "".join(text("li", f.text) for f in found.findings()) + "</ul>"
-            if len(found.table):
-                yield html_table(found.table, heading=self._heading, most_rows=_ROWS_OF_PAGE)
+            result = self.answers[name]
+            yield "<ul>" + "".join(text("li", f.text) for f in result.findings()) + "</ul>"
+            if len(result.table):
+                yield html_table(result.table, heading=self._heading, most_rows=_ROWS_OF_PAGE)
         yield text("h2", "What it rests on")
         yield "<ul>" + "".join(text("li", note) for note in self._told) + "</ul>"
         yield "</body>\n</html>"
@@ -275,10 +275,10 @@ class AuditedBoard(PartResult):
 
     def findings(self) -> list[Finding]:
         """Return how large the board is, by how much the first model leads, and which models have no rating."""
-        fit, table, own = self.fit, self.table, self.fit.competitor
-        votes = f"{counted(int(fit.n_battles.sum()) // 2, 'vote')} between {own.counted(len(table))}"
+        fit, table, noun = self.fit, self.table, self.fit.competitor
+        votes = f"{counted(int(fit.n_battles.sum()) // 2, 'vote')} between {noun.counted(len(table))}"
         if len(table) - table["rank"].isna().sum() < 2:
-            return [Finding(_PART, Severity.SERIOUS, f"No two {own.many} of {votes} have comparable ratings.")]
+            return [Finding(_PART, Severity.SERIOUS, f"No two {noun.many} of {votes} have comparable ratings.")]
         first, second = table["model_name"][:2]
         gap = fit.ratings[first] - fit.ratings[second]
         error = fit.difference_standard_errors.loc[first, second]
@@ -289,16 +289,18 @@ class AuditedBoard(PartResult):
         rated = table["rating"][table["rank"].notna()]
         level = table["model_name"][: int((rated >= rated.iloc[0] - LEVEL).sum())]
         if len(level) > 1:
-            which = f"all {own.counted(len(level))}" if len(level) == len(table) else named([*map(visible_line, level)])
+            which = (
+                f"all {noun.counted(len(level))}" if len(level) == len(table) else named([*map(visible_line, level)])
+            )
             lead = f"{which} are level, and none leads"
-        found = [Finding(_PART, Severity.NOTE, f"Of {votes}, {lead}.")]
+        findings = [Finding(_PART, Severity.NOTE, f"Of {votes}, {lead}.")]
         outside = table.loc[table["rank"].isna(), "model_name"]
         if len(outside):
-            names, has = named(list(map(visible_line, outside))), own.counted(len(outside), "has", "have")
+            names, has = named(list(map(visible_line, outside))), noun.counted(len(outside), "has", "have")
             it = "it" if len(outside) == 1 else "them"
             text = f"{has} no finite rating, and no part of the audit says more about {it}: {names}."
-            found.append(Finding(_PART, Severity.CAUTION, text))
-        return found
+            findings.append(Finding(_PART, Severity.CAUTION, text))
+        return findings
 
 
 def audited_board(audited: Audited) -> AuditedBoard:
@@ -366,27 +368,27 @@ def audit(battles: Battles | Any, *, parts: Sequence[str] | None = None, **optio
         >>> found["board"].table[["rank", "model_name", "vote_count"]].head(2).to_numpy().tolist()
         [[1, 'model-1', 806], [2, 'model-2', 1254]]
     """
-    asked = _asked(parts)
+    chosen = _asked(parts)
     audited = Audited.of(battles, options)
-    own = audited.battles.competitor
-    asked = [part._replace(question=part.question.format(own.one)) for part in asked]
+    noun = audited.battles.competitor
+    chosen = [part._replace(question=part.question.format(noun.one)) for part in chosen]
     warnings = tuple(audited.fit.warnings)  # those of the fit belong to no part
-    settings = audited.settings | {"parts": [part.name for part in asked]}
-    found = {}
+    settings = audited.settings | {"parts": [part.name for part in chosen]}
+    answers = {}
     identity = partial(Identity, settings, audited.digest, noun="battles")
     running: RunOptions = {**audited.running, "progress": False}  # of the runs within; there is a bar for each part
-    with open_run(identity, len(asked), "questions", **running):
-        for number, part in enumerate(asked):
-            with progress_bar(len(asked), part.question, audited.running.get("progress"), compiles=False) as advance:
+    with open_run(identity, len(chosen), "questions", **running):
+        for number, part in enumerate(chosen):
+            with progress_bar(len(chosen), part.question, audited.running.get("progress"), compiles=False) as advance:
                 advance(number)
-                found[part.name] = part.answer(audited)
+                answers[part.name] = part.answer(audited)
     return Audit(
-        parts=found,
-        questions={part.name: part.question for part in asked},
+        parts=answers,
+        questions={part.name: part.question for part in chosen},
         settings={**settings, "votes": audited.digest, "versions": versions()},
         notes=(str(audited.battles.report),),
         warnings=warnings,
-        competitor=own,
+        competitor=noun,
     )
 
 

@@ -104,9 +104,9 @@ class Audited:
     @classmethod
     def of(cls, battles: Battles | Any, arguments: Mapping[str, Any]) -> Self:
         """Return the battles, or a table of them, with the ``arguments`` (`AuditArguments`) of a call, checked."""
-        own = as_battles(battles)
-        asked = {f.name: arguments[f.name] for f in fields(AuditOptions) if f.name in arguments}
-        return cls(own, AuditOptions(**asked).checked(own), of_run(arguments))
+        checked = as_battles(battles)
+        named = {f.name: arguments[f.name] for f in fields(AuditOptions) if f.name in arguments}
+        return cls(checked, AuditOptions(**named).checked(checked), of_run(arguments))
 
     @cached_property
     def fit(self) -> BradleyTerryFit:
@@ -116,8 +116,8 @@ class Audited:
     @cached_property
     def resampled(self) -> Bootstrap:
         """The joint draws of the board, by clusters where there are any."""
-        own = self.options
-        return bootstrap(self.battles, own.n_resamples, own.seed, **self._model, **self.running)
+        options = self.options
+        return bootstrap(self.battles, options.n_resamples, options.seed, **self._model, **self.running)
 
     @cached_property
     def time(self) -> str | None:

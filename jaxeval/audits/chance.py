@@ -11,7 +11,7 @@ import numpy as np
 import scipy
 
 from jaxeval.arrays import Float, Int
-from jaxeval.audits.pair_votes import PairVotes, Responses
+from jaxeval.audits.pair_votes import ExpectedResults, PairVotes
 from jaxeval.audits.simulated_boards import measured, refitted, simulated_boards
 from jaxeval.execution.progress import Advance
 from jaxeval.execution.runs import Identity, RunOptions, open_run
@@ -58,25 +58,25 @@ def simulated_chance(
     """By boards simulated at the fit, of independent votes for a win, a tie or a loss."""
     simulated = simulated_boards(board, votes, triads, n_resamples, seed)
     with open_run(partial(_identity, votes, triads, n_resamples, seed), n_resamples, "boards", **running) as run:
-        found = refitted(simulated, run)
-    failed = found.status != Status.CONVERGED
+        misfit = refitted(simulated, run)
+    failed = misfit.status != Status.CONVERGED
     pearson, deviances, cyclics, pair, triad = (
         np.where(failed, np.nan, x)
-        for x in (found.pearson, found.deviance, found.cyclic, found.largest_pair, found.largest_triad)
+        for x in (misfit.pearson, misfit.deviance, misfit.cyclic, misfit.largest_pair, misfit.largest_triad)
     )
-    own = measured(simulated, votes)
+    of_votes = measured(simulated, votes)
     p, t = len(votes.n), triads.shape[1]
     sign = np.sign(votes.points - votes.expected)
     return Chance(
         pearson=pearson,
-        pair=sign * np.sqrt(np.asarray(own.deviance)[:p]),
+        pair=sign * np.sqrt(np.asarray(of_votes.deviance)[:p]),
         largest_pair=pair,
-        triad=(np.asarray(own.cycle) / np.sqrt(np.asarray(own.cycle_variance)))[:t],
+        triad=(np.asarray(of_votes.cycle) / np.sqrt(np.asarray(of_votes.cycle_variance)))[:t],
         largest_triad=triad,
-        deviance=float(np.asarray(own.deviance).sum()),
+        deviance=float(np.asarray(of_votes.deviance).sum()),
         deviances=deviances,
-        cyclic=float(own.cyclic),
-        total=float(own.total),
+        cyclic=float(of_votes.cyclic),
+        total=float(of_votes.total),
         cyclics=cyclics,
         n_failed=int(failed.sum()),
     )
@@ -84,7 +84,7 @@ def simulated_chance(
 
 def signed_chance(
     fitted: Likelihood,
-    response: Responses,
+    response: ExpectedResults,
     votes: PairVotes,
     triads: Int,
     drawn: VoteGroups,
@@ -95,26 +95,16 @@ def signed_chance(
     """By random signs of clusters, or of votes; log-odds that no strengths explain vary as X2 does, to first order."""
     multipliers = Multipliers.of(fitted, response, drawn)
     with open_run(partial(_identity, votes, triads, n_resamples, seed), n_resamples, "boards", **running) as run:
-        chance = Chance(*multipliers.misfit(votes, triads, n_resamples, seed, run.advance))
+        chance = multipliers.misfit(votes, triads, n_resamples, seed, run.advance)
     if isinstance(fitted, Board) and fitted.cells.hard:
-        own = measured(simulated_boards(fitted, votes, triads, 0, seed), votes)
+        of_votes = measured(simulated_boards(fitted, votes, triads, 0, seed), votes)
         chance = chance._replace(
-            deviance=float(np.asarray(own.deviance).sum()),
-            cyclic=float(own.cyclic),
-            total=float(own.total),
+            deviance=float(np.asarray(of_votes.deviance).sum()),
+            cyclic=float(of_votes.cyclic),
+            total=float(of_votes.total),
             cyclics=chance.pearson,
         )
     return chance
-
-
-class SignedMisfit(NamedTuple):
-    """Misfit of the votes, and of B boards of random signs."""
-
-    pearson: Float  # (B,)
-    pair: Float  # (P,) the residual of each pair by its standard error
-    largest_pair: Float  # (B,)
-    triad: Float  # (T,) the same of log-odds around each triad
-    largest_triad: Float  # (B,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +120,7 @@ class Multipliers:
     stretch: Float  # (C,) `_stretch` of single votes
 
     @classmethod
-    def of(cls, fitted: Likelihood, response: Responses, drawn: VoteGroups) -> Multipliers:
+    def of(cls, fitted: Likelihood, response: ExpectedResults, drawn: VoteGroups) -> Multipliers:
         """Return those of a ``fitted`` board, whose units are the clusters ``drawn`` together, or single votes.
 
         The fit follows the votes, and so takes up a share of a unit's residuals, its leverage h. Divided by 1 - h,
@@ -141,8 +131,8 @@ class Multipliers:
         p, c = len(cells.first), len(cells.count)
         weight, inverse = battle_weights(fitted.board, cells), fitted.inverse_information()
         by_pair = scipy.sparse.csr_array((np.ones(c), (cells.pair, np.arange(c))), (p, c))
-        own = inverse.diagonal()
-        spread = own[cells.first] + own[cells.second] - 2 * inverse[cells.first, cells.second]
+        variance = inverse.diagonal()
+        spread = variance[cells.first] + variance[cells.second] - 2 * inverse[cells.first, cells.second]
         leverage = (weight * response.expected * (1 - response.expected)) * spread[cells.pair]  # of a vote
         clusters, times = drawn.repeating, None
         if clusters is not None:
@@ -187,8 +177,8 @@ class Multipliers:
             moved = self.inverse @ (of_parameters @ times)
             yield self.residuals @ times - self.taken @ moved
 
-    def misfit(self, votes: PairVotes, triads: Int, n_resamples: int, seed: int, advance: Advance) -> SignedMisfit:
-        """Return that of the votes, and of ``n_resamples`` lanes.
+    def misfit(self, votes: PairVotes, triads: Int, n_resamples: int, seed: int, advance: Advance) -> Chance:
+        """Return the misfit of the votes, and of ``n_resamples`` lanes.
 
         Triads are of log-odds to first order in the residuals, and their standard errors are those of the lanes.
         """
@@ -212,7 +202,7 @@ class Multipliers:
         largest = np.concatenate([around.largest(e / steep[:, None], spread) for e in drawn])
         residual = votes.points - votes.expected
         of_triads = around.of((residual / steep)[:, None])[:, 0] / spread
-        return SignedMisfit(pearson, residual / error, pairs, of_triads, largest)
+        return Chance(pearson, residual / error, pairs, of_triads, largest)
 
 
 def _stretch(leverage: Float) -> Float:
@@ -244,7 +234,7 @@ class _Circles:
 
     def largest(self, values: Float, spread: Float) -> Float:
         """Return (B,) over the triads, each by its ``spread`` (T,)."""
-        found = np.zeros(values.shape[1])
+        largest = np.zeros(values.shape[1])
         for part, x in self._parts(values):
-            found = np.maximum(found, np.abs(x / spread[part, None]).max(0, initial=0.0))
-        return found
+            largest = np.maximum(largest, np.abs(x / spread[part, None]).max(0, initial=0.0))
+        return largest

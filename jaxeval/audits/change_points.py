@@ -62,8 +62,8 @@ class TimedVotes:
         place = self.period * self.n_units
         both = np.concatenate([place + self.first, place + self.second])
         size = self.n_periods * self.n_units
-        found = np.bincount(both, np.tile(self.count, 2), size)
-        return np.asarray(found, np.float64).reshape(self.n_periods, self.n_units)
+        votes = np.bincount(both, np.tile(self.count, 2), size)
+        return np.asarray(votes, np.float64).reshape(self.n_periods, self.n_units)
 
 
 class StepTest(NamedTuple):
@@ -128,10 +128,10 @@ def step_test(votes: TimedVotes, board: Board, min_votes: int, n_draws: int, rng
     before = votes.per_unit().cumsum(0)
     enough = (before[:-1] >= min_votes) & (before[-1] - before[:-1] >= min_votes) & board.active
     enough &= (spread > 0) & (effective > 1e-9 * np.maximum(np.diag(total), 1e-300))
-    own = np.where(enough, spread, np.inf)
-    sums /= own[..., None].astype(np.float32)
+    divisor = np.where(enough, spread, np.inf)
+    sums /= divisor[..., None].astype(np.float32)
     of_unit = np.abs(sums, out=sums).max(0).astype(np.float64)
-    z = np.where(enough, -score.cumsum(0)[:-1] / own, np.nan)
+    z = np.where(enough, -score.cumsum(0)[:-1] / divisor, np.nan)
     effective = np.where(enough, effective, np.nan)
     error = spread / effective
     return StepTest(z, z * error, error, of_unit.max(0), of_unit, board)
@@ -141,19 +141,19 @@ def _by_unit(votes: TimedVotes, values: Float) -> Float:
     """Return (T, U) sums of ``values`` (E,) for the first units, less those for the second ones."""
     place, size = votes.period * votes.n_units, votes.n_periods * votes.n_units
     both = np.concatenate([place + votes.first, place + votes.second])
-    found = np.bincount(both, np.concatenate([values, -values]), size)
-    return np.asarray(found, np.float64).reshape(votes.n_periods, votes.n_units)
+    sums = np.bincount(both, np.concatenate([values, -values]), size)
+    return np.asarray(sums, np.float64).reshape(votes.n_periods, votes.n_units)
 
 
 def _squares(votes: TimedVotes, values: Float) -> Float:
     """(T, U, U) sums of ``values`` (E,) times outer products of slopes: 1 for the first unit, -1 for the second."""
     u = votes.n_units
     place = votes.period.astype(np.int64) * u * u
-    found = np.zeros(votes.n_periods * u * u)
+    sums = np.zeros(votes.n_periods * u * u)
     for one, other, sign in ((votes.first, votes.first, 1), (votes.second, votes.second, 1),
                              (votes.first, votes.second, -1), (votes.second, votes.first, -1)):  # fmt: skip
-        found += np.bincount(place + one.astype(np.int64) * u + other, sign * values, len(found))
-    return found.reshape(votes.n_periods, u, u)
+        sums += np.bincount(place + one.astype(np.int64) * u + other, sign * values, len(sums))
+    return sums.reshape(votes.n_periods, u, u)
 
 
 def _by_cluster(votes: TimedVotes, values: Float) -> scipy.sparse.csr_array:
@@ -174,10 +174,10 @@ def _roots(squares: Float) -> Float:
 def _pseudo_inverse(information: Float, active: Bool) -> Float:
     """Return (U, U) inverse among the ``active`` units, whose common level is free; 0 elsewhere."""
     inverse = np.zeros_like(information)
-    own = np.flatnonzero(active)
-    if len(own) > 1:
-        level = 1 / len(own)
-        inverse[np.ix_(own, own)] = np.linalg.inv(information[np.ix_(own, own)] + level) - level
+    there = np.flatnonzero(active)
+    if len(there) > 1:
+        level = 1 / len(there)
+        inverse[np.ix_(there, there)] = np.linalg.inv(information[np.ix_(there, there)] + level) - level
     return inverse
 
 
@@ -190,18 +190,18 @@ def timed_votes(
     key = period.astype(np.int64) * len(cells.count) + cell
     if cluster is not None:
         key = key * (int(cluster.max()) + 1) + cluster
-    row, found = pd.factorize(key)
-    own = np.empty(len(found), np.intp)
-    own[row] = np.arange(len(row))
-    pair = cells.pair[cell[own]]
+    row, keys = pd.factorize(key)
+    first_row = np.empty(len(keys), np.intp)
+    first_row[row] = np.arange(len(row))
+    pair = cells.pair[cell[first_row]]
     return TimedVotes(
-        period=period[own],
+        period=period[first_row],
         first=cells.first[pair],
         second=cells.second[pair],
-        target=cells.target[cell[own]],
-        weight=cells.weight[cell[own]],
-        count=np.bincount(row, None if count is None else count.astype(float), len(found)).astype(float),
-        cluster=None if cluster is None else cluster[own],
+        target=cells.target[cell[first_row]],
+        weight=cells.weight[cell[first_row]],
+        count=np.bincount(row, None if count is None else count.astype(float), len(keys)).astype(float),
+        cluster=None if cluster is None else cluster[first_row],
         n_periods=n_periods,
         n_units=n_models,
     )

@@ -26,7 +26,7 @@ from jaxeval.resampling.units import pad
 
 #: Limits of chord steps and of Newton's steps. A change that leaves a model without a finite rating uses up the latter.
 _CHORD_STEPS, _NEWTON_STEPS = 30, 25
-#: Entries of a lane, at least, and by what factor they grow: each number of them is compiled.
+#: VoteChanges of a lane, at least, and by what factor they grow: each number of them is compiled.
 _FEWEST_ENTRIES, _STEP = 64, 4
 _BYTES_PER_WORD = 10
 #: A model has passed another if it is ahead by this many logits: a hundred times the error of a refit, and 2e-5 Elo.
@@ -37,7 +37,7 @@ MOST_ADDED = 1e12
 _BLOCK = 2**22
 
 
-class Entries(NamedTuple):
+class VoteChanges(NamedTuple):
     """Changes of L lanes: K entries each, of which those without weight and points are padding."""
 
     first: Int  # (L, K) models
@@ -46,7 +46,7 @@ class Entries(NamedTuple):
     points: Float  # (L, K) added to the points of the first model
 
 
-class Refitted(NamedTuple):
+class ChangedFits(NamedTuple):
     """L changed boards of M models."""
 
     theta: Float  # (L, M)
@@ -80,7 +80,7 @@ class ChangedBoards:
         full: FullBoard = on_device(FullBoard(*(as_leaf(x, np.float64) for x in (n, wins.sum(1), inverse))))
         return full
 
-    def refit(self, entries: Entries, start: Float, pairs: Int, which: Int, section: str) -> Refitted:
+    def refit(self, entries: VoteChanges, start: Float, pairs: Int, which: Int, section: str) -> ChangedFits:
         """Return the boards of the lanes ``which``; the others come back as zeros that did not converge.
 
         Args:
@@ -120,7 +120,9 @@ class ChangedBoards:
             left = which[(status[which] != Status.CONVERGED) & (status[which] != Status.TOO_FEW)]
             self.run.run(self._task(change, True), lanes, left, results, f"{section}-newton")
         m = len(self.board.theta)
-        return Refitted(np.asarray(results.theta)[:, :m], status == Status.CONVERGED, np.asarray(results.pull)[:, :m])
+        return ChangedFits(
+            np.asarray(results.theta)[:, :m], status == Status.CONVERGED, np.asarray(results.pull)[:, :m]
+        )
 
     def _task(self, change: Change, newton: bool) -> Task:
         terms = Terms.of(0.0, TOLERANCE_LOGIT, _NEWTON_STEPS if newton else _CHORD_STEPS)
@@ -166,7 +168,7 @@ class Moves(Protocol):
         """
         ...
 
-    def entries(self, at: Int, times: Float) -> Entries:
+    def entries(self, at: Int, times: Float) -> VoteChanges:
         """Return what the moves ``at`` (L, K) change, each made so many ``times`` (L, K)."""
         ...
 
@@ -228,9 +230,9 @@ class VoteMoves:
         toward = np.take_along_axis(pull, j, 1) - np.take_along_axis(pull, i, 1)
         return toward * (self.points[at] - self.weight[at] * expected)
 
-    def entries(self, at: Int, times: Float) -> Entries:
+    def entries(self, at: Int, times: Float) -> VoteChanges:
         """As in `Moves`."""
-        return Entries(self.first[at], self.second[at], self.weight[at] * times, self.points[at] * times)
+        return VoteChanges(self.first[at], self.second[at], self.weight[at] * times, self.points[at] * times)
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,7 +263,7 @@ class VoterMoves:
             raise NotImplementedError("gains of voters are those at the full board")
         return np.asarray((self.times @ self.votes.gains(theta, pull).T).T)
 
-    def entries(self, at: Int, times: Float) -> Entries:
+    def entries(self, at: Int, times: Float) -> VoteChanges:
         """As in `Moves`: the cells of all voters of a lane, summed."""
         lanes = np.repeat(np.arange(len(at)), at.shape[1])
         chosen = scipy.sparse.csr_array((times.reshape(-1), (lanes, at.reshape(-1))), (len(at), len(self.capacity)))
@@ -277,13 +279,13 @@ class VoterMoves:
 
 def most_promising(moves: Moves, theta: Float, pull: Float, n: int) -> tuple[Int, Float]:
     """Return the ``n`` moves of most gain for each of L lanes, best first, and their gains: (L, K) each."""
-    found = []
+    chosen = []
     n = min(n, len(moves.capacity))
     for some in np.array_split(pull, max(len(pull) * moves.width // _BLOCK, 1)):
         gains = moves.gains(theta, some)
         best = np.argpartition(-gains, n - 1, 1)[:, :n] if n < gains.shape[1] else np.argsort(-gains, 1)
-        own = np.take_along_axis(gains, best, 1)
-        order = np.argsort(-own, 1, kind="stable")
-        found.append((np.take_along_axis(best, order, 1), np.take_along_axis(own, order, 1)))
-    at, gain = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        largest = np.take_along_axis(gains, best, 1)
+        order = np.argsort(-largest, 1, kind="stable")
+        chosen.append((np.take_along_axis(best, order, 1), np.take_along_axis(largest, order, 1)))
+    at, gain = (np.concatenate(parts) for parts in zip(*chosen, strict=True))
     return at, gain

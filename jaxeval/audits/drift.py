@@ -85,9 +85,9 @@ class Drift(PartResult):
     def _shown(self) -> Answer:
         n = self.settings["n_periods"]
         title = f"Drift: {counted(len(self.changes), 'change')} in {counted(n, 'period')}"
-        told = f"by {visible_line(self.settings['time'])}, every {self.settings['every']}, "
+        settings = f"by {visible_line(self.settings['time'])}, every {self.settings['every']}, "
         table = self.table[["model", "z", "period", "p_value", "p_adjusted", "detectable"]]
-        return Answer(title, table, f"{told}any false alarm at most {self.settings['alpha']:g}", self.warnings)
+        return Answer(title, table, f"{settings}any false alarm at most {self.settings['alpha']:g}", self.warnings)
 
     @property
     def tables(self) -> Mapping[str, pd.DataFrame]:
@@ -96,26 +96,26 @@ class Drift(PartResult):
 
     def findings(self) -> list[Finding]:
         """Return what it means for the board, in sentences."""
-        every, n, own = self.settings["every"], self.settings["n_periods"], self.competitor
+        every, n, noun = self.settings["every"], self.settings["n_periods"], self.competitor
         tested = self.table["p_adjusted"].notna()
         if not tested.any():
-            text = f"No {own.one} has {counted(self.settings['min_votes'], 'vote')} before and after a split of the "
+            text = f"No {noun.one} has {counted(self.settings['min_votes'], 'vote')} before and after a split of the "
             return [Finding(_PART, Severity.CAUTION, f"{text}{n} {told_period(every)}s: drift cannot be seen.")]
-        among = f"of {own.counted(int(tested.sum()))} over {counted(n, told_period(every))}"
+        among = f"of {noun.counted(int(tested.sum()))} over {counted(n, told_period(every))}"
         usual = f"{self.table.loc[tested, 'detectable'].median():.0f} Elo"
         if len(self.changes) == 0:
             best = self.table.loc[tested].iloc[0]
             text = f"No rating {among} changed: the largest |z| is {abs(best['z']):.1f} "
             text += (
-                f"({visible_line(best['model'])}), and a change takes {self.critical:.1f}. For the median {own.one} "
+                f"({visible_line(best['model'])}), and a change takes {self.critical:.1f}. For the median {noun.one} "
             )
             return [Finding(_PART, Severity.REASSURING, f"{text}a step of {usual} would be found half of the time.")]
-        told = "; ".join(
+        changes = "; ".join(
             f"{visible_line(row.model)} by {row.difference:+.0f} Elo from {row.period} on (p = {row.p_adjusted:.2g})"
             for row in self.changes.head(_MOST_TOLD).itertuples()
         )
         changed = self.changes["model"].nunique()
-        text = f"The ratings of {changed:,} {among} changed: {told}. The board shows averages over these changes."
+        text = f"The ratings of {changed:,} {among} changed: {changes}. The board shows averages over these changes."
         return [Finding(_PART, Severity.SERIOUS if changed > tested.sum() / 10 else Severity.CAUTION, text)]
 
 
@@ -197,20 +197,20 @@ def drift(
         battles.model_a, battles.model_b, battles.target, battles.weight, battles.count, cut.number,
         clusters, n_periods=len(cut.starts), n_models=battles.n_models,
     )  # fmt: skip
-    first, found, votes, board = _search(votes, min_votes, alpha, most_changes, n_draws, np.random.default_rng(seed))
+    first, changes, votes, board = _search(votes, min_votes, alpha, most_changes, n_draws, np.random.default_rng(seed))
     critical = _quantile(first, 1 - alpha)
     warnings = []
     if votes.cluster is not None:
         size = votes.cluster_sizes()
         warnings = few_clusters_text(len(size), effective_clusters(size))
-    if len(found) == most_changes > 0:
+    if len(changes) == most_changes > 0:
         warnings.append(
             f"{counted(most_changes, 'change was', 'changes were')} found, and no more were looked for (most_changes=)"
         )
     return Drift(
         ratings=_ratings(battles, cut, first.board, z_level),
         table=_models_table(first, cut, battles.models, critical),
-        changes=_changes_table(found, votes, board, cut, battles.models, _quantile(first, level)),
+        changes=_changes_table(changes, votes, board, cut, battles.models, _quantile(first, level)),
         critical=critical,
         settings={"time": time, "every": every, "cluster": cluster, "min_votes": min_votes, "alpha": alpha,
                   "level": level, "n_draws": n_draws, "seed": seed, "n_periods": len(cut.starts)},
@@ -221,16 +221,16 @@ def drift(
 
 def audited_drift(audited: Audited) -> Drift:
     """Return the part of an audit, by weeks, or by what suits the votes."""
-    own = audited.options
+    options = audited.options
     check_plain(audited)
     return drift(
         audited.battles,
-        str(own.time),
-        every=usual_period(vote_seconds(audited.battles, str(own.time))),
-        cluster=own.cluster,
-        alpha=1 - own.level,
-        level=own.level,
-        seed=own.seed,
+        str(options.time),
+        every=usual_period(vote_seconds(audited.battles, str(options.time))),
+        cluster=options.cluster,
+        alpha=1 - options.level,
+        level=options.level,
+        seed=options.seed,
     )
 
 
@@ -252,17 +252,17 @@ def _search(
     votes: TimedVotes, min_votes: int, alpha: float, most: int, n_draws: int, rng: np.random.Generator
 ) -> tuple[StepTest, list[_Change], TimedVotes, Board]:
     """Return the test before any step is taken out, the steps, and the votes and their fit with all steps taken out."""
-    found: list[_Change] = []
+    changes: list[_Change] = []
     first = test = step_test(votes, fit_timed(votes), min_votes, n_draws, rng)
-    while len(found) < most and not np.isnan(test.z).all():
+    while len(changes) < most and not np.isnan(test.z).all():
         split, unit = np.unravel_index(np.nanargmax(np.abs(test.z)), test.z.shape)
         p = (1 + (test.largest >= abs(test.z[split, unit])).sum()) / (n_draws + 1)
         if p > alpha:
             break
-        found.append(_Change(int(unit), votes.n_units, int(split) + 1, float(p)))
+        changes.append(_Change(int(unit), votes.n_units, int(split) + 1, float(p)))
         votes = votes.split(int(unit), int(split) + 1)
         test = step_test(votes, fit_timed(votes), min_votes, n_draws, rng)
-    return first, found, votes, test.board
+    return first, changes, votes, test.board
 
 
 def _quantile(test: StepTest, level: float) -> float:
@@ -273,17 +273,17 @@ def _quantile(test: StepTest, level: float) -> float:
 def _models_table(test: StepTest, cut: Periods, models: pd.Index, critical: float) -> pd.DataFrame:
     z = np.where(np.isnan(test.z), 0.0, np.abs(test.z))
     tested, best = (z > 0).any(0), z.argmax(0)
-    own = np.take_along_axis(test.z, best[None], 0)[0]
+    largest = np.take_along_axis(test.z, best[None], 0)[0]
     n = len(test.largest) + 1
     error = np.where(np.isnan(test.step_error), np.inf, test.step_error).min(0)
     error = np.where(tested, error, np.nan)
     table = pd.DataFrame(
         {
             "model": models,
-            "z": own,
+            "z": largest,
             "period": cut.names[best + 1],
-            "p_value": np.where(tested, (1 + (test.of_unit >= np.abs(own)[:, None]).sum(1)) / n, np.nan),
-            "p_adjusted": np.where(tested, (1 + (test.largest[:, None] >= np.abs(own)).sum(0)) / n, np.nan),
+            "p_value": np.where(tested, (1 + (test.of_unit >= np.abs(largest)[:, None]).sum(1)) / n, np.nan),
+            "p_adjusted": np.where(tested, (1 + (test.largest[:, None] >= np.abs(largest)).sum(0)) / n, np.nan),
             "detectable": critical * error * ELO_PER_LOGIT,
         }
     )
@@ -292,21 +292,21 @@ def _models_table(test: StepTest, cut: Periods, models: pd.Index, critical: floa
 
 
 def _changes_table(
-    found: list[_Change], votes: TimedVotes, board: Board, cut: Periods, models: pd.Index, largest: float
+    changes: list[_Change], votes: TimedVotes, board: Board, cut: Periods, models: pd.Index, largest: float
 ) -> pd.DataFrame:
     """Return the steps, from the fit in which every model that changed counts as several models.
 
     ``largest`` is the quantile of the largest |z|: intervals of that many errors hold for all models and splits at
     once, and so for those that the data choose.
     """
-    covariance = _sandwich(votes, board) if found else np.zeros((0, 0))
+    covariance = _sandwich(votes, board) if changes else np.zeros((0, 0))
     n_votes = votes.per_unit()
     of_unit: dict[int, Any] = dict(enumerate(models))
     rows = []
-    for change in found:
+    for change in changes:
         of_unit[change.later] = of_unit[change.unit]
-    for change in found:
-        before, after = _neighbours(change, found)
+    for change in changes:
+        before, after = _neighbours(change, changes)
         gap = board.theta[after] - board.theta[before] if board.active[after] & board.active[before] else np.nan
         error = covariance[before, before] + covariance[after, after] - 2 * covariance[before, after]
         half = largest * np.sqrt(max(error, 0.0))
@@ -327,13 +327,13 @@ def _changes_table(
     return pd.DataFrame(rows, columns=_OF_CHANGES)
 
 
-def _neighbours(change: _Change, found: list[_Change]) -> tuple[int, int]:
+def _neighbours(change: _Change, changes: list[_Change]) -> tuple[int, int]:
     """Return the units just before and just after a step, when all steps are taken out.
 
     A unit that is split later keeps its number before the later step; what comes after it has a new one.
     """
     before = change.unit
-    later = [other for other in found if other.later > change.later]
+    later = [other for other in changes if other.later > change.later]
     for other in later:  # a later split of what lies before the step leaves its second part next to it
         if other.unit == before:
             before = other.later
@@ -358,7 +358,7 @@ def _sandwich(votes: TimedVotes, board: Board) -> Float:
 def _ratings(battles: Battles, cut: Periods, whole: Board, z_level: float) -> pd.DataFrame:
     """Return the ratings of every period, fitted in one batched call."""
     rows = battles.rows_by_group(cut.number, len(cut.starts))
-    slices = [battles.compress(own)[0].localise(battles.models) for own in rows]
+    slices = [battles.compress(period_rows)[0].localise(battles.models) for period_rows in rows]
     boards = fit_boards(slices, FitOptions())
     inverses, _ = inverse_information(boards)
     parts = []

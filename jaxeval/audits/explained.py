@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -32,33 +31,26 @@ _POSITION = "position"
 _RANK = 1e-9
 
 
-class Explained(NamedTuple):
-    """What other boards leave of the misfit."""
-
-    table: pd.DataFrame
-    no_slices: str  # why there are no slices, in words
-
-
 def n_free(fitted: Likelihood) -> int:
     """Return parameters that a board fits: strengths but one, coefficients, and that of ties."""
-    own = int(fitted.free.sum()) if isinstance(fitted, ContextualBoard) else 0
-    return int(fitted.board.active.sum()) - 1 + own
+    coefficients = int(fitted.free.sum()) if isinstance(fitted, ContextualBoard) else 0
+    return int(fitted.board.active.sum()) - 1 + coefficients
 
 
 def explained(
     battles: Battles, plain: PairVotes, board: Board, options: FitOptions, by: str | Sequence[str] | None
-) -> Explained:
+) -> tuple[pd.DataFrame, str]:
     """Return Pearson's X2 of one number per model, and of what else might fit.
 
     That is a board with the features of ``options``, boards with a model of ties, and boards of each slice of ``by`` on
     its own. ``removed`` is the share of the first row's excess of X2 over its degrees of freedom that is gone in a row.
     Slices keep all of it if pairs are as odd in each slice, and have none of it if mixing slices caused it.
-    Overlapping slices, in which votes would count twice, have no row.
+    Overlapping slices, in which votes would count twice, have no row: the text says why there are no slices.
 
     Raises:
         DataError: as in `bootstrap`.
     """
-    found = [
+    rows = [
         (f"one number per {battles.competitor.one}", float(plain.pearson.sum()), int(plain.met.sum()) - n_free(board))
     ]
     others = {}
@@ -66,11 +58,11 @@ def explained(
         others["control for " + ", ".join(design(battles, options.features, options.normalize).names)] = options
     if 0 < plain.ties.sum() < plain.votes.sum() and board.cells.hard:
         others |= {name: replace(options, features=(), ties=ties) for name, ties in _TIE_MODELS.items()}
-    for name, own in others.items():
-        covariates = design(battles, own.features, own.normalize)
-        (fitted,) = fit_slices([(battles.models, whole_board(battles, covariates, own)[0])], covariates, own)
+    for name, other in others.items():
+        covariates = design(battles, other.features, other.normalize)
+        (fitted,) = fit_slices([(battles.models, whole_board(battles, covariates, other)[0])], covariates, other)
         votes = pair_votes(fitted, responses(fitted).expected)
-        found.append((name, float(votes.pearson.sum()), int(votes.met.sum()) - n_free(fitted)))
+        rows.append((name, float(votes.pearson.sum()), int(votes.met.sum()) - n_free(fitted)))
     no_slices = ""
     if by is None:
         no_slices = "no column of slices was named"
@@ -80,18 +72,18 @@ def explained(
         if slices.overlapping:
             no_slices = f"the slices by {', '.join(slices.overlapping)} overlap: {slices.told}"
         else:
-            found.append(_of_slices(slices))
-    table = pd.DataFrame(found, columns=["board", "statistic", "dof"])
+            rows.append(_of_slices(slices))
+    table = pd.DataFrame(rows, columns=["board", "statistic", "dof"])
     table["excess"] = table["statistic"] - table["dof"]
     first = table["excess"].iloc[0]
     table["removed"] = 1 - table["excess"] / first if first > 2 * np.sqrt(2 * table["dof"].iloc[0]) else np.nan
-    return Explained(table, no_slices)
+    return table, no_slices
 
 
 def _of_slices(slices: Slices) -> tuple[str, float, int]:
     boards = fit_boards(slices.boards, FitOptions())
-    each = [pair_votes(own, responses(own).expected) for own in boards]
-    dof = sum(int(votes.met.sum()) - n_free(own) for votes, own in zip(each, boards, strict=True))
+    each = [pair_votes(board, responses(board).expected) for board in boards]
+    dof = sum(int(votes.met.sum()) - n_free(board) for votes, board in zip(each, boards, strict=True))
     statistic = float(sum(votes.pearson.sum() for votes in each))
     return f"a rating for each of {counted(len(boards), 'slice')} by {', '.join(slices.by)}", statistic, dof
 
@@ -118,8 +110,10 @@ def rank_errors(models: pd.Index, board: Board, votes: PairVotes, drawn: VoteGro
 
     def error(middle: Float | None) -> Float:
         covariance = inverse if middle is None else inverse @ middle @ inverse
-        own = covariance.diagonal()
-        return np.asarray(np.sqrt(np.maximum(own[above] + own[below] - 2 * covariance[above, below], 0)) * elo)
+        variance = covariance.diagonal()
+        return np.asarray(
+            np.sqrt(np.maximum(variance[above] + variance[below] - 2 * covariance[above, below], 0)) * elo
+        )
 
     return pd.DataFrame(
         {
@@ -159,9 +153,9 @@ class _Rows:
         informed = scipy.sparse.csr_array(x * self.information[:, None])
         cross = _product(self.models, informed)
         taken = self.inverse @ cross
-        (of_models, squares), own = self.of_models, self.pulls(x)
-        both = _product(own, of_models) @ taken
-        variance = _product(own, own) - both - both.T + taken.T @ squares @ taken
+        (of_models, squares), of_x = self.of_models, self.pulls(x)
+        both = _product(of_x, of_models) @ taken
+        variance = _product(of_x, of_x) - both - both.T + taken.T @ squares @ taken
         score = np.asarray(x.T @ (self.residual * self.times))
         return score, _product(x, informed) - cross.T @ taken, variance
 
@@ -188,13 +182,13 @@ def dependence(
     """
     rows = _rows(battles, board, cluster)
     more = [x for x in ([lengths] if lengths else []) if x not in features]
-    own = [x for x in features if not (isinstance(x, Feature) and x.name == _POSITION)]
-    found = design(battles, [position_advantage(), *more, *own], normalize=True)
+    others = [x for x in features if not (isinstance(x, Feature) and x.name == _POSITION)]
+    covariates = design(battles, [position_advantage(), *more, *others], normalize=True)
     table = []
-    for name, x, factor in zip(found.names, found.matrix.T, found.factor, strict=True):
+    for name, x, factor in zip(covariates.names, covariates.matrix.T, covariates.factor, strict=True):
         score, information, variance = rows.test(scipy.sparse.csr_array(x[:, None]))
-        told = factor / information[0, 0] if information[0, 0] > _RANK * rows.information.sum() else np.nan
-        effect, error = score[0] * told, np.sqrt(variance[0, 0]) * told
+        per_score = factor / information[0, 0] if information[0, 0] > _RANK * rows.information.sum() else np.nan
+        effect, error = score[0] * per_score, np.sqrt(variance[0, 0]) * per_score
         table.append(("side A" if name == _POSITION else name, *_chi_square(score, variance), effect, error))
     if time is not None:
         when = scipy.sparse.csr_array(rows.models * _times(battles, time)[:, None])

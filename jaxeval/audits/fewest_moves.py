@@ -20,8 +20,8 @@ from jaxeval.audits.changed_boards import (
     MOST_ADDED,
     SWAPPED_BY,
     ChangedBoards,
+    ChangedFits,
     Moves,
-    Refitted,
     VoteMoves,
     Way,
     most_promising,
@@ -71,9 +71,9 @@ def fewest_moves(boards: ChangedBoards, moves: Moves, pairs: Int, section: str) 
         if len(open_) == 0:
             break
         entries = moves.entries(lanes.at, lanes.trial)
-        found = boards.refit(entries, lanes.theta, pairs, open_, f"{section}-{number}")
-        own = np.arange(len(pairs))
-        lanes.look(open_, found.theta[own, pairs[:, 0]] - found.theta[own, pairs[:, 1]], found, moves)
+        fits = boards.refit(entries, lanes.theta, pairs, open_, f"{section}-{number}")
+        lane = np.arange(len(pairs))
+        lanes.look(open_, fits.theta[lane, pairs[:, 0]] - fits.theta[lane, pairs[:, 1]], fits, moves)
     return FewestMoves(np.where(np.isfinite(lanes.high), lanes.high, np.nan), lanes.at, lanes.best)
 
 
@@ -84,11 +84,11 @@ def _needed(gain: Float, capacity: Float, gap: Float) -> Float:
     closed = np.cumsum(np.where(worth, gain, 0.0) * room, 1)
     reached = closed > gap[:, None]
     k = np.argmax(reached, 1)
-    own = np.arange(len(gap))
-    before = np.where(k > 0, closed[own, k - 1], 0.0)
-    taken = np.where(k > 0, np.cumsum(room, 1)[own, k - 1], 0.0)
+    lane = np.arange(len(gap))
+    before = np.where(k > 0, closed[lane, k - 1], 0.0)
+    taken = np.where(k > 0, np.cumsum(room, 1)[lane, k - 1], 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        more = np.floor((gap - before) / gain[own, k]) + 1
+        more = np.floor((gap - before) / gain[lane, k]) + 1
     return np.where(reached.any(1), taken + more, np.inf)
 
 
@@ -127,19 +127,19 @@ class _Lanes:
         np.put_along_axis(self.trial, order, np.take_along_axis(self.made, order, 1) + taken, 1)
         return np.flatnonzero(step >= 1)
 
-    def look(self, open_: Int, gap: Float, found: Refitted, moves: Moves) -> None:
+    def look(self, open_: Int, gap: Float, fits: ChangedFits, moves: Moves) -> None:
         """Take in what the refits of the lanes ``open_`` say."""
         of_open = np.zeros(len(gap), bool)
         of_open[open_] = True
         number = self.trial.sum(1)
-        swapped = of_open & found.converged & (gap < -SWAPPED_BY)
-        failed = of_open & ~found.converged
+        swapped = of_open & fits.converged & (gap < -SWAPPED_BY)
+        failed = of_open & ~fits.converged
         ahead = of_open & ~swapped & ~failed
         self.high, self.behind = np.where(swapped, number, self.high), np.where(swapped, gap, self.behind)
         self.best[swapped] = self.trial[swapped]
         self.low, self.gap = np.where(ahead, number, self.low), np.where(ahead, gap, self.gap)
         self.made[ahead] = self.trial[ahead]
-        self.theta[ahead], self.pull[ahead] = found.theta[ahead], found.pull[ahead]
+        self.theta[ahead], self.pull[ahead] = fits.theta[ahead], fits.pull[ahead]
         alone = np.flatnonzero(failed & (number - self.low <= 1))  # a move that may not be made now
         self.capacity[alone, self.foremost[alone]] = self.made[alone, self.foremost[alone]]
         self.longest = np.where(failed, np.maximum(np.floor((number - self.low) / 2), 1), self.longest)
@@ -207,10 +207,10 @@ class _Bound(NamedTuple):
         kept = core[moves.first] & core[moves.second]
         first, second, capacity = moves.first[kept], moves.second[kept], moves.capacity[kept]
         chance = expit(theta[first] - theta[second])
-        own = np.abs(moves.weight[kept])
+        size_of_move = np.abs(moves.weight[kept])
         score = moves.weight[kept] * chance - moves.points[kept]
         length = _distance(inverse, first, second)
-        bent, most = own * chance * (1 - chance) * length, own * length / 4
+        bent, most = size_of_move * chance * (1 - chance) * length, size_of_move * length / 4
         spread, reach = np.abs(score) * _spread(inverse, core, first, second), np.zeros(len(first))
         size = np.abs(score) * np.sqrt(length)
         if moves.way is Way.ADDED and across.any():  # such votes may be added, too
@@ -250,7 +250,7 @@ class _Bound(NamedTuple):
 
 def _needed_surely(problem: _Bound, theta: Float, pairs: Int) -> Float:
     """Return (T,) one more than the most changed votes that surely do not swap the pairs."""
-    found = []
+    counts = []
     by_size = np.argsort(-problem.size)
     everywhere, others = by_size[:_TERMS], by_size[_TERMS:]
     for some in np.array_split(pairs, max(len(pairs) * len(problem.first) // _BLOCK, 1)):
@@ -277,8 +277,8 @@ def _needed_surely(problem: _Bound, theta: Float, pairs: Int) -> Float:
             closed = _sum_of_largest(m * gain + h * size, capacity, middle) + (m * always + h * always_size)[:, 0]
             held = closed < gap - SWAPPED_BY
             low, high = np.where(open_ & held, middle, low), np.where(open_ & ~held, middle, high)
-        found.append(low + 1.0)
-    return np.concatenate(found)
+        counts.append(low + 1.0)
+    return np.concatenate(counts)
 
 
 def _limits(first: Float, second: Float, lost: Float, gained: Float) -> tuple[Float, Float]:
@@ -320,9 +320,9 @@ def _inverse_within(core: Bool, i: Int, j: Int, weight: Float, theta: Float) -> 
     chance = expit(theta[i] - theta[j])
     table = coo_array((weight * chance * (1 - chance), (i, j)), (m, m)).toarray()
     table += table.T
-    own = np.ix_(core, core)
+    inside = np.ix_(core, core)
     inverse = np.zeros((m, m))
-    inverse[own] = np.linalg.pinv((np.diag(table.sum(1)) - table)[own], hermitian=True)
+    inverse[inside] = np.linalg.pinv((np.diag(table.sum(1)) - table)[inside], hermitian=True)
     return inverse
 
 
@@ -334,13 +334,13 @@ def _distance(inverse: Float, i: Int, j: Int) -> Float:
 
 def _spread(inverse: Float, core: Bool, first: Int, second: Int | None = None) -> Float:
     """Return (V,) the largest |f' H^-1 x_v| for a difference f of two models of the ``core``."""
-    own = inverse[:, core]
+    columns = inverse[:, core]
     if second is None:
-        return np.ptp(own, 1)[first] if len(first) else np.zeros(0)
+        return np.ptp(columns, 1)[first] if len(first) else np.zeros(0)
     pairs, which = np.unique(first * len(inverse) + second, return_inverse=True)
     i, j = np.divmod(pairs, len(inverse))
-    blocks = np.array_split(np.arange(len(pairs)), max(len(pairs) * own.shape[1] // _BLOCK, 1))
-    return np.concatenate([np.ptp(own[i[some]] - own[j[some]], 1) for some in blocks])[which]
+    blocks = np.array_split(np.arange(len(pairs)), max(len(pairs) * columns.shape[1] // _BLOCK, 1))
+    return np.concatenate([np.ptp(columns[i[some]] - columns[j[some]], 1) for some in blocks])[which]
 
 
 def _centre(pull: Float) -> Float:

@@ -13,7 +13,7 @@ import pandas as pd
 
 from jaxeval.arrays import Float, Int
 from jaxeval.audits.audited import AuditArguments, Audited, AuditOptions
-from jaxeval.audits.changed_boards import ChangedBoards, Entries, VoteMoves, VoterMoves, Way
+from jaxeval.audits.changed_boards import ChangedBoards, VoteChanges, VoteMoves, VoterMoves, Way
 from jaxeval.audits.fewest_moves import FewestMoves, fewest_moves, surely_needed
 from jaxeval.audits.parts import Finding, NotAnsweredError, PartResult, Severity, check_plain
 from jaxeval.checks import checked_integer
@@ -127,12 +127,12 @@ class FewestVotes(PartResult):
         text = f"It takes {counted(row[ways[0]], f'{ways[0]} vote')} {self._share(row[ways[0]])} to put "
         text += ", or ".join([f"{row[f'{ways[0]}_for']} ahead of #1, {first}", *numbers])
         severity = self._severity(min(int(row[way]) for way in ways))
-        found = [Finding(PART, severity, visible_line(f"{text}."))]
+        findings = [Finding(PART, severity, visible_line(f"{text}."))]
         if "voters" in row and not pd.isna(row["voters"]):
             text = f"Without {counted(row['voters'], 'voter')}, {row['voters_for']} is ahead of #1, {first}."
             severity = Severity.SERIOUS if row["voters"] <= _FEW_VOTERS else Severity.NOTE
-            found.append(Finding(PART, severity, visible_line(text)))
-        return found
+            findings.append(Finding(PART, severity, visible_line(text)))
+        return findings
 
     def _of_neighbours(self) -> list[Finding]:
         known = self.table[~self._level].dropna(subset=["dropped"])
@@ -208,7 +208,7 @@ def fewest_votes(
 def of_audited(audited: Audited, top: Sequence[int] = (1, 3, 5, 10)) -> FewestVotes:
     """Return `fewest_votes` of what is audited."""
     sizes = sorted({checked_integer("top", k, 1) for k in top} | {1})
-    options, own = audited.options, audited.battles.competitor
+    options, noun = audited.options, audited.battles.competitor
     check_plain(audited)
     board = audited.fit._board
     rated = np.flatnonzero(board.active)
@@ -216,11 +216,11 @@ def of_audited(audited: Audited, top: Sequence[int] = (1, 3, 5, 10)) -> FewestVo
         raise NotAnsweredError("the fit did not converge, so that no refit says which votes decide")
     if len(rated) < 2:
         raise NotAnsweredError(
-            f"fewer than two {own.many} have comparable ratings, so that there is no order to change"
+            f"fewer than two {noun.many} have comparable ratings, so that there is no order to change"
         )
     if len(board.theta) > _WIDEST:
         raise NotAnsweredError(
-            f"fewest votes are counted on boards of {_WIDEST:,} {own.many} or fewer, got {len(board.theta):,}: choose "
+            f"fewest votes are counted on boards of {_WIDEST:,} {noun.many} or fewer, got {len(board.theta):,}: choose "
             "some by filter(models=) (on the command line --models)"
         )
     order = rated[np.argsort(-board.theta[rated], kind="stable")][:_MOST_MODELS]
@@ -229,25 +229,25 @@ def of_audited(audited: Audited, top: Sequence[int] = (1, 3, 5, 10)) -> FewestVo
         tiers = audited.resampled.joint.tiers(options.level).reindex(board.models[order]).to_numpy(float)
         boards = ChangedBoards.of(board, run)
         borders = _borders(sizes, tiers, order)
-        asked = _Asked.of(board, boards.inverse, order, borders)
-        neighbours = asked.pairs[: len(order) - 1]
+        swaps = _PairsToSwap.of(board, boards.inverse, order, borders)
+        neighbours = swaps.pairs[: len(order) - 1]
         counts: dict[str, Float] = {}
         least: dict[str, Float] = {}
         changes = []
         for way in Way:
             moves = VoteMoves.of(board, way)
-            found = fewest_moves(boards, moves, asked.pairs, f"fewest-{way}")
-            counts[way] = found.number
+            fewest = fewest_moves(boards, moves, swaps.pairs, f"fewest-{way}")
+            counts[way] = fewest.number
             least[f"{way}_at_least"] = surely_needed(board, boards.inverse, moves, neighbours)
-            changes.append(_changes(moves, found, neighbours, board.models))
+            changes.append(_changes(moves, fewest, neighbours, board.models))
             run.advance(1)
         if options.voter is not None:
-            counts["voters"] = fewest_moves(boards, _voter_moves(audited), asked.pairs, "fewest-voters").number
+            counts["voters"] = fewest_moves(boards, _voter_moves(audited), swaps.pairs, "fewest-voters").number
         run.advance(1)
         without, removed = without_each_model(boards, order)
         run.advance(1)
     above, below = neighbours.T
-    columns = {name: _whole(found[: len(neighbours)]) for name, found in {**counts, **least}.items()}
+    columns = {name: _whole(fewest[: len(neighbours)]) for name, fewest in {**counts, **least}.items()}
     table = pd.DataFrame({
         "above": board.models[above],
         "below": board.models[below],
@@ -257,12 +257,12 @@ def of_audited(audited: Audited, top: Sequence[int] = (1, 3, 5, 10)) -> FewestVo
     })  # fmt: skip
     return FewestVotes(
         table=Table.of(table, "Fewest votes that swap neighbours", ("above", "below", "gap", *Way)),
-        borders=_border_table(borders, asked, counts, board.models),
+        borders=_border_table(borders, swaps, counts, board.models),
         models=removed,
         changes=Table.of(pd.concat(changes, ignore_index=True), "Votes that are changed"),
         n_votes=int(audited.fit.n_battles.sum()) // 2,
         settings=audited.settings,
-        competitor=own,
+        competitor=noun,
     )
 
 
@@ -276,22 +276,22 @@ class _Border(NamedTuple):
 
 def _borders(sizes: Sequence[int], tiers: Float, order: Int) -> list[_Border]:
     """Give the borders of tops and of tiers, of which ``tiers`` (R,) holds those of an ``order`` of models, or NaN."""
-    found = [_Border(f"top {k}" if k > 1 else "#1", order[:k], order[k:]) for k in sizes if k < len(order)]
+    borders = [_Border(f"top {k}" if k > 1 else "#1", order[:k], order[k:]) for k in sizes if k < len(order)]
     placed = ~np.isnan(tiers)
-    models, own = order[placed], tiers[placed].astype(int)
-    for k in np.flatnonzero(own[1:] != own[:-1]) + 1:
-        found.append(_Border(f"tiers {own[k - 1]} and {own[k]}", models[:k], models[k:]))
-    return found
+    models, tier = order[placed], tiers[placed].astype(int)
+    for k in np.flatnonzero(tier[1:] != tier[:-1]) + 1:
+        borders.append(_Border(f"tiers {tier[k - 1]} and {tier[k]}", models[:k], models[k:]))
+    return borders
 
 
-class _Asked(NamedTuple):
+class _PairsToSwap(NamedTuple):
     """Pairs of models whose order is to change: neighbours first, then those across borders."""
 
     pairs: Int  # (T, 2)
     across: list[Int]  # for each border, which of them let a model in
 
     @classmethod
-    def of(cls, board: Board, inverse: Float, order: Int, borders: Sequence[_Border]) -> _Asked:
+    def of(cls, board: Board, inverse: Float, order: Int, borders: Sequence[_Border]) -> _PairsToSwap:
         """Give the neighbours of an ``order`` (R,), and for each border those pairs that the data tell apart least."""
         variance = np.diag(inverse)
         known = {pair: k for k, pair in enumerate(pairwise(order.tolist()))}
@@ -307,15 +307,15 @@ class _Asked(NamedTuple):
 
 
 def _border_table(
-    borders: Sequence[_Border], asked: _Asked, counts: Mapping[str, Float], names: pd.Index
+    borders: Sequence[_Border], swaps: _PairsToSwap, counts: Mapping[str, Float], names: pd.Index
 ) -> pd.DataFrame:
     """Return the fewest of all pairs across each border, and who comes in."""
     rows = []
-    for border, across in zip(borders, asked.across, strict=True):
+    for border, across in zip(borders, swaps.across, strict=True):
         row: dict[str, Any] = {"border": border.name, "top": len(border.above)}
         for kind, count in counts.items():
             best = across[np.argmin(np.nan_to_num(count[across], nan=np.inf))]
-            row |= {kind: count[best], f"{kind}_for": names[asked.pairs[best, 1]] if count[best] > 0 else ""}
+            row |= {kind: count[best], f"{kind}_for": names[swaps.pairs[best, 1]] if count[best] > 0 else ""}
         rows.append(row)
     table = pd.DataFrame(rows)
     return Table.of(
@@ -323,10 +323,10 @@ def _border_table(
     )
 
 
-def _changes(moves: VoteMoves, found: FewestMoves, pairs: Int, names: pd.Index) -> pd.DataFrame:
+def _changes(moves: VoteMoves, fewest: FewestMoves, pairs: Int, names: pd.Index) -> pd.DataFrame:
     """Return the votes that swap each of the ``pairs``."""
-    pair, k = np.nonzero(found.times[: len(pairs)])
-    move = found.move[pair, k]
+    pair, k = np.nonzero(fewest.times[: len(pairs)])
+    move = fewest.move[pair, k]
     return pd.DataFrame({
         "above": names[pairs[pair, 0]],
         "below": names[pairs[pair, 1]],
@@ -334,7 +334,7 @@ def _changes(moves: VoteMoves, found: FewestMoves, pairs: Int, names: pd.Index) 
         "model_a": names[moves.first[move]],
         "model_b": names[moves.second[move]],
         "result": moves.target[move],
-        "votes": found.times[pair, k].astype(np.int64),
+        "votes": fewest.times[pair, k].astype(np.int64),
     })  # fmt: skip
 
 
@@ -342,9 +342,9 @@ def _voter_moves(audited: Audited) -> VoterMoves:
     battles = audited.battles
     cell = battles.compress(slice(None))[1]
     codes, _ = battles.codes(str(audited.options.voter), "drop")
-    own = codes >= 0
-    count = None if battles.count is None else battles.count[own]
-    return VoterMoves.of(audited.fit._board, cluster_rows(codes[own], cell[own], count))
+    named = codes >= 0
+    count = None if battles.count is None else battles.count[named]
+    return VoterMoves.of(audited.fit._board, cluster_rows(codes[named], cell[named], count))
 
 
 def _whole(values: Float) -> Any:
@@ -364,16 +364,16 @@ def without_each_model(boards: ChangedBoards, order: Int) -> tuple[list[Any], pd
         return [""] * (r - 1), pd.DataFrame(columns)
     n, wins = board.rated_tables()
     every = np.arange(len(n))
-    entries = Entries(np.repeat(order[:, None], len(n), 1), np.tile(every, (r, 1)), -n[order], -wins[order])
+    entries = VoteChanges(np.repeat(order[:, None], len(n), 1), np.tile(every, (r, 1)), -n[order], -wins[order])
     two_others = np.array([order[order != model][:2] for model in order])
-    found = boards.refit(entries, np.tile(board.theta, (r, 1)), two_others, np.arange(r), "removed-models")
-    gap = found.theta[:, order[:-1]] - found.theta[:, order[1:]]
-    own = (order[:-1] == order[:, None]) | (order[1:] == order[:, None])
-    gap = np.where(own | ~found.converged[:, None], np.inf, gap)
+    refits = boards.refit(entries, np.tile(board.theta, (r, 1)), two_others, np.arange(r), "removed-models")
+    gap = refits.theta[:, order[:-1]] - refits.theta[:, order[1:]]
+    of_removed = (order[:-1] == order[:, None]) | (order[1:] == order[:, None])
+    gap = np.where(of_removed | ~refits.converged[:, None], np.inf, gap)
     least = gap.argmin(0)
     without = [names[order[k]] if gap[k, pair] < 0 else "" for pair, k in enumerate(least.tolist())]
     rows = []
-    for model, theta, converged in zip(order, found.theta, found.converged, strict=True):
+    for model, theta, converged in zip(order, refits.theta, refits.converged, strict=True):
         row: dict[str, Any] = dict.fromkeys(columns) | {"removed": names[model]}
         if converged:
             others = order[order != model]

@@ -142,9 +142,9 @@ class GoodnessOfFit(PartResult):
         if self._misfit:
             for row in self.explained.iloc[1:].itertuples():
                 share = f"{100 * min(abs(row.removed), 1):.0f}%"
-                told = f"removes {share} of the misfit" if row.removed >= 0 else f"adds {share} to the misfit"
+                effect = f"removes {share} of the misfit" if row.removed >= 0 else f"adds {share} to the misfit"
                 if np.isfinite(row.removed):
-                    yield Severity.NOTE, f"{visible_line(row.board)} {told}"
+                    yield Severity.NOTE, f"{visible_line(row.board)} {effect}"
             yield self._of_ranks()
 
     def _of_pairs(self) -> Iterator[tuple[Severity, str]]:
@@ -268,10 +268,10 @@ def goodness_of_fit(
     checked_integer("n_resamples", n_resamples, 19)
     checked_integer("seed", seed)
     battles = as_battles(battles)
-    own = battles.competitor
+    noun = battles.competitor
     if battles.n_models > _MOST_MODELS:
         raise NotAnsweredError(
-            f"{own.counted(battles.n_models)} are more than the {_MOST_MODELS:,} whose boards can be simulated and "
+            f"{noun.counted(battles.n_models)} are more than the {_MOST_MODELS:,} whose boards can be simulated and "
             "refitted: test a part of them (Battles.filter(models=...), on the command line --models)"
         )
     options = FitOptions(ties=ties, features=features, cluster=cluster, method="dense").checked(battles)
@@ -282,13 +282,13 @@ def goodness_of_fit(
     votes = pair_votes(fitted, response.expected)
     dof = int(votes.met.sum()) - n_free(fitted)
     if dof < 1:
-        rated = f"rated {own.one}", f"rated {own.many}"
+        rated = f"rated {noun.one}", f"rated {noun.many}"
         raise DataError(
             f"{counted(int(votes.met.sum()), 'pair')} of {counted(int(fitted.board.active.sum()), *rated)} met: "
-            f"one number per {own.one} fits whatever the votes are; more pairs must meet"
+            f"one number per {noun.one} fits whatever the votes are; more pairs must meet"
         )
     if not votes.votes.sum() > 0:
-        raise DataError(f"no two {own.many} that met have finite ratings: there is nothing to test")
+        raise DataError(f"no two {noun.many} that met have finite ratings: there is nothing to test")
     if not votes.variance.sum() > 1e-9 * votes.n.sum():
         raise DataError(
             f"all {counted(int(votes.votes.sum()), 'vote is a tie', 'votes are ties')}: nothing varies, and there is "
@@ -307,8 +307,8 @@ def goodness_of_fit(
         chance = signed_chance(fitted, response, votes, triads, drawn, n_resamples, seed, running)
     else:
         chance = simulated_chance(plain, votes, triads, n_resamples, seed, running)
-    others = explained(battles, plain_votes, plain, replace(options, ties="half"), by)
-    reasons = _reasons(votes, chance) | ({"slices": others.no_slices} if others.no_slices else {})
+    without, no_slices = explained(battles, plain_votes, plain, replace(options, ties="half"), by)
+    reasons = _reasons(votes, chance) | ({"slices": no_slices} if no_slices else {})
     settings = {"n_resamples": n_resamples, "seed": seed, "level": float(level), "cluster": cluster, "ties": ties}
     floor, share, error = _cyclic(votes, chance, dof)
     statistic = float(votes.pearson.sum())
@@ -326,18 +326,18 @@ def goodness_of_fit(
         p_value=p_value,
         deviance=chance.deviance,
         deviance_p_value=deviance_p,
-        pairs=_pair_table(battles.models, votes, chance, own),
+        pairs=_pair_table(battles.models, votes, chance, noun),
         triads=_triad_table(battles.models, votes, triads, chance),
         cyclic_share=np.nan if "cyclic_share" in reasons else share,
         cyclic_floor=floor,
         cyclic_error=error,
-        explained=others.table,
+        explained=without,
         ranks=rank_errors(battles.models, plain, plain_votes, plain_drawn),
         method=_method(signs, cluster),
         reasons=reasons,
-        warnings=_warnings(fitted.board, drawn, chance, own),
+        warnings=_warnings(fitted.board, drawn, chance, noun),
         settings=settings,
-        competitor=own,
+        competitor=noun,
     )
 
 
@@ -455,11 +455,11 @@ def _warnings(board: Board, drawn: VoteGroups, chance: Chance, competitor: Noun)
 
 def audited_goodness_of_fit(audited: Audited) -> GoodnessOfFit:
     """Return the same as a part of an audit."""
-    own = audited.options
+    options = audited.options
     return goodness_of_fit(
-        audited.battles, cluster=own.cluster, ties=own.ties, features=own.features, by=own.by or None,
-        time=audited.time, lengths=own.lengths, level=own.level, n_resamples=own.n_resamples, seed=own.seed,
-        **audited.running,
+        audited.battles, cluster=options.cluster, ties=options.ties, features=options.features, by=options.by or None,
+        time=audited.time, lengths=options.lengths, level=options.level, n_resamples=options.n_resamples,
+        seed=options.seed, **audited.running,
     )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,19 +29,6 @@ _MOST_ERAS, _FEWEST_WINDOWS = 4, 5
 _PRIOR = 1.0
 
 
-class Followed(NamedTuple):
-    """How opponents follow from the results so far."""
-
-    slope: float  # logits that opponents are stronger by, for each logit of a rating so far above the final one
-    z: float
-    freedom: float = float("inf")  # degrees of freedom of the error of z
-
-    @property
-    def p_value(self) -> float:
-        """Of a slope of 0, two-sided."""
-        return float(2 * scipy.special.stdtr(self.freedom, -abs(self.z)))
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Pairing(PartResult):
     """Whether models met stronger opponents after better results than their ratings say.
@@ -60,16 +47,17 @@ class Pairing(PartResult):
 
     def findings(self) -> list[Finding]:
         """Return whether pairs follow from results, and what that may cost."""
-        row, own = self.table.iloc[0], self.competitor
-        told = f"z {row['z']:.1f}, p = {row['p_value']:.2g}"
+        row, noun = self.table.iloc[0], self.competitor
+        test = f"z {row['z']:.1f}, p = {row['p_value']:.2g}"
         if row["p_value"] > 1 - self.level:
-            text = f"Who meets whom does not visibly follow from the results so far ({told})."
+            text = f"Who meets whom does not visibly follow from the results so far ({test})."
             return [Finding(_PART, Severity.REASSURING, text)]
         stronger = "stronger" if row["slope"] > 0 else "weaker"
         size = f"{100 * abs(row['slope']):.0f} Elo {stronger}"
         text = (
-            f"Who meets whom follows from the results so far: for every 100 Elo that results put a {own.one} too high, "
-            f"its next opponents are {size} ({told}). Intervals take pairs as given: where running ratings chose them, "
+            f"Who meets whom follows from the results so far: for every 100 Elo that results put a {noun.one} too "
+            f"high, its next opponents are {size} ({test}). Intervals take pairs as given: where running ratings chose "
+            "them, "
             "95% intervals of simulated boards held 87% to 94%."
         )
         return [Finding(_PART, Severity.CAUTION, text)]
@@ -82,19 +70,19 @@ def audited_pairing(audited: Audited) -> Pairing:
         NotAnsweredError: there is nothing to see.
     """
     check_plain(audited)
-    own = audited.options
-    times = vote_times(audited.battles, str(own.time))
-    cluster = None if own.cluster is None else audited.battles.codes(own.cluster)[0]
-    found = followed(audited.battles, audited.fit._board, times, cluster)
-    if not np.isfinite(found.p_value):
+    options = audited.options
+    times = vote_times(audited.battles, str(options.time))
+    cluster = None if options.cluster is None else audited.battles.codes(options.cluster)[0]
+    slope, z, p_value = followed(audited.battles, audited.fit._board, times, cluster)
+    if not np.isfinite(p_value):
         raise NotAnsweredError(
             "no votes came after others, or opponents do not differ: pairs cannot follow from results"
         )
-    table = pd.DataFrame([{"slope": found.slope, "z": found.z, "p_value": found.p_value}])
-    return Pairing(table, own.level, {"time": own.time, "cluster": own.cluster}, audited.battles.competitor)
+    table = pd.DataFrame([{"slope": slope, "z": z, "p_value": p_value}])
+    return Pairing(table, options.level, {"time": options.time, "cluster": options.cluster}, audited.battles.competitor)
 
 
-def followed(battles: Battles, board: Board, times: Float, cluster: Int | None = None) -> Followed:
+def followed(battles: Battles, board: Board, times: Float, cluster: Int | None = None) -> tuple[float, float, float]:
     """Return how the strengths of opponents depend on the errors of running ratings.
 
     The error e of a model before a vote is the sum of its residuals so far, at the fit of all votes, divided by their
@@ -108,7 +96,7 @@ def followed(battles: Battles, board: Board, times: Float, cluster: Int | None =
     a, b, when = battles.model_a[active], battles.model_b[active], times[active]
     n, m = len(a), len(board.theta)
     if n == 0:
-        return Followed(np.nan, np.nan)
+        return np.nan, np.nan, np.nan
     theta = np.where(board.active, board.theta, 0.0)
     count = np.ones(n) if battles.count is None else battles.count[active].astype(float)
     weight = count if battles.weight is None else count * battles.weight[active]
@@ -135,9 +123,10 @@ def followed(battles: Battles, board: Board, times: Float, cluster: Int | None =
     spread = np.sqrt(squared)
     squares = (count[vote] * e**2).sum()
     if not (spread > 1e-12 and squares > 1e-12):
-        return Followed(np.nan, np.nan)
+        return np.nan, np.nan, np.nan
     total = float((count * products).sum())
-    return Followed(float(total / squares), float(total / spread), float(freedom))
+    z = float(total / spread)
+    return float(total / squares), z, float(2 * scipy.special.stdtr(float(freedom), -abs(z)))
 
 
 def _before(values: Float, model: Int, when: Float) -> Float:
@@ -146,8 +135,8 @@ def _before(values: Float, model: Int, when: Float) -> Float:
     starts = np.append(True, model[1:] != model[:-1])
     later = starts | np.append(True, when[1:] != when[:-1])
     total = np.cumsum(values) - values
-    own, first = (np.maximum.accumulate(np.where(new, place, 0)) for new in (later, starts))
-    return np.asarray(total[own] - total[first])
+    latest, first = (np.maximum.accumulate(np.where(new, place, 0)) for new in (later, starts))
+    return np.asarray(total[latest] - total[first])
 
 
 def _windows(when: Float) -> Int:
@@ -162,8 +151,8 @@ def _expected(theta: Float, model: Int, window: Int, count: Float, m: int) -> Fl
     k = int(window.max()) + 1
     plays = np.bincount(window * m + model, count, k * m).reshape(k, m)
     total, strong = plays.sum(1), plays @ theta
-    own = plays[window, model]
-    return np.asarray((strong[window] - own * theta[model]) / np.maximum(total[window] - own, 1.0))
+    of_itself = plays[window, model]
+    return np.asarray((strong[window] - of_itself * theta[model]) / np.maximum(total[window] - of_itself, 1.0))
 
 
 def _centred(values: Float, group: Int, count: Float) -> Float:

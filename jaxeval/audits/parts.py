@@ -71,8 +71,8 @@ def check_plain(audited: Audited) -> None:
     Raises:
         NotAnsweredError: the audit is asked for another model.
     """
-    own = audited.options
-    if own.features or own.ties != "half":
+    options = audited.options
+    if options.features or options.ties != "half":
         raise NotAnsweredError(
             "it looks at ratings with ties as half a win and without covariates: leave ties= and features= out (on the "
             "command line --ties, --features)"

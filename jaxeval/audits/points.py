@@ -56,34 +56,25 @@ class GroupedVotes(NamedTuple):
         decided = (cells.target == 0) | (cells.target == 1)
         rated = board.active[cells.first] & board.active[cells.second]
         usable = decided & rated[cells.pair]
-        own = (group >= 0) & usable[cell]
-        keys, row = np.unique(group[own].astype(np.int64) * len(usable) + cell[own], return_inverse=True)
-        found, cell = np.divmod(keys, len(usable))
+        counted = (group >= 0) & usable[cell]
+        keys, row = np.unique(group[counted].astype(np.int64) * len(usable) + cell[counted], return_inverse=True)
+        group_of_key, cell = np.divmod(keys, len(usable))
         pair = cells.pair[cell]
         first, second = cells.first[pair], cells.second[pair]
         return cls(
-            group=found,
+            group=group_of_key,
             first=first,
             second=second,
             won=cells.target[cell],
             logit=board.theta[first] - board.theta[second],
-            times=count_by(row, None if times is None else times[own], len(keys)).astype(float),
+            times=count_by(row, None if times is None else times[counted], len(keys)).astype(float),
             n_groups=n_groups,
         )
 
     def take(self, which: Bool) -> GroupedVotes:
         """Return the votes of the groups ``which`` (G,), numbered anew."""
-        number = np.cumsum(which) - 1
-        own = which[self.group]
-        return GroupedVotes(
-            group=number[self.group[own]],
-            first=self.first[own],
-            second=self.second[own],
-            won=self.won[own],
-            logit=self.logit[own],
-            times=self.times[own],
-            n_groups=int(which.sum()),
-        )
+        votes = GroupedVotes._make([*(column[which[self.group]] for column in self[:-1]), int(which.sum())])
+        return votes._replace(group=(np.cumsum(which) - 1)[votes.group])
 
     @property
     def sizes(self) -> Float:
@@ -129,15 +120,15 @@ class Points(NamedTuple):
         It is the s with which the mean of min(z^2, 4) is that of a normal z, where z^2 = excess^2 / (variance + s^2
         taste variance), over all rows with a variance of 1 or more. It is 0 if fewer than 30 rows have one.
         """
-        told = self.variance >= _ENOUGH_VARIANCE
-        if told.sum() < _FEWEST_TO_TELL:
+        enough = self.variance >= _ENOUGH_VARIANCE
+        if enough.sum() < _FEWEST_TO_TELL:
             return Taste(0.0, 0.0)
-        square, own, more = self.excess[told] ** 2, self.variance[told], self.taste_variance[told]
+        square, variance, more = self.excess[enough] ** 2, self.variance[enough], self.taste_variance[enough]
 
         def surplus(s: float) -> float:
-            return float(np.minimum(square / (own + s**2 * more), _MOST_SQUARE).mean() - _MEAN_SQUARE)
+            return float(np.minimum(square / (variance + s**2 * more), _MOST_SQUARE).mean() - _MEAN_SQUARE)
 
-        z = surplus(0.0) / np.sqrt(_SQUARE_VARIANCE / told.sum())
+        z = surplus(0.0) / np.sqrt(_SQUARE_VARIANCE / enough.sum())
         if z <= 0:
             return Taste(0.0, float(z))
         most = surplus(_MOST_TASTE) > 0
@@ -148,8 +139,8 @@ class Points(NamedTuple):
         return widened(self.p_plain / 2, self.variance, taste**2 * self.taste_variance, sides=2)
 
 
-def points_of(votes: GroupedVotes, asked: Bool, n_models: int) -> Points:
-    """Return the points that every group gives to every model; p-values for the groups ``asked`` (G,) only."""
+def points_of(votes: GroupedVotes, tested: Bool, n_models: int) -> Points:
+    """Return the points that every group gives to every model; p-values for the groups ``tested`` (G,) only."""
     p = scipy.special.expit(votes.logit)
     sides = np.concatenate([votes.first, votes.second]).astype(np.int64)
     keys, row = np.unique(np.tile(votes.group, 2).astype(np.int64) * n_models + sides, return_inverse=True)
@@ -161,8 +152,8 @@ def points_of(votes: GroupedVotes, asked: Bool, n_models: int) -> Points:
     variance = sums.variance
     of_pair = _squares_by_pair(votes, times * spread, row, len(keys))
     p_plain = np.full(len(keys), np.nan)
-    own = asked[group]
-    p_plain[own] = sums.take(own).p_values(points[own])
+    rows = tested[group]
+    p_plain[rows] = sums.take(rows).p_values(points[rows])
     return Points(
         group=group,
         model=model,
@@ -197,33 +188,24 @@ def widened(tail: Float, variance: Float, more: Float, sides: int = 1) -> Float:
     return np.asarray(np.minimum(p, 1.0))
 
 
-class Preference(NamedTuple):
-    """How far each of G groups prefers the models that the board rates higher."""
-
-    agreement: Float  # (G,) share of votes for the higher rated model
-    expected: Float  # (G,) the same, of a group that votes as the board does
-    p_honest: Float  # (G,) chance that such a group prefers them so little
-
-
-def preference(votes: GroupedVotes, taste: float, n_models: int) -> Preference:
+def preference(votes: GroupedVotes, taste: float, n_models: int) -> dict[str, Float]:
     """Test whether groups prefer the higher rated model: each such vote adds the difference of log-strengths.
 
-    ``taste``: logits by which groups differ in what they like, as in `Points.taste`.
+    ``taste``: logits by which groups differ in what they like, as in `Points.taste`. Of each of G groups:
+    ``agreement``, the share of votes for the higher rated model; ``expected_agreement``, the same of a group that votes
+    as the board does; ``p_honest``, the chance that such a group prefers these models so little.
     """
     gap, higher = np.abs(votes.logit), np.where(votes.logit >= 0, votes.won, 1 - votes.won)
     likely = scipy.special.expit(gap)
-    own = ChanceSums(votes.group, likely, gap, votes.times, votes.n_groups)
+    sums = ChanceSums(votes.group, likely, gap, votes.times, votes.n_groups)
     by_model = np.concatenate([votes.first, votes.second]).astype(np.int64)
     keys, row = np.unique(np.tile(votes.group, 2).astype(np.int64) * n_models + by_model, return_inverse=True)
     moved = votes.times * votes.spread * votes.logit
     slope = np.bincount(row, np.concatenate([moved, -moved]), len(keys))
     more = np.asarray(taste**2 * np.bincount(keys // n_models, slope**2, votes.n_groups), np.float64)
     n = np.maximum(votes.sizes, 1)
-    return Preference(
-        agreement=own.total(higher) / n,
-        expected=own.total(likely) / n,
-        p_honest=widened(own.tail(own.total(gap * higher), np.zeros(len(n), bool), whole=False), own.variance, more),
-    )
+    p_honest = widened(sums.tail(sums.total(gap * higher), np.zeros(len(n), bool), whole=False), sums.variance, more)
+    return {"agreement": sums.total(higher) / n, "expected_agreement": sums.total(likely) / n, "p_honest": p_honest}
 
 
 def beside_coins(votes: GroupedVotes) -> tuple[Float, Float]:
@@ -253,11 +235,11 @@ def divided_models(points: Points, which: Bool, taste: float, models: pd.Index) 
         favour the model, "against" where they do not. p is NaN for models about which fewer than 50 such voters say
         much.
     """
-    own = which[points.group] & (points.n >= 2)
-    model, m = points.model[own], len(models)
+    rows = which[points.group] & (points.n >= 2)
+    model, m = points.model[rows], len(models)
 
     def total(values: np.ndarray) -> np.ndarray:
-        return np.bincount(model, values[own], m)
+        return np.bincount(model, values[rows], m)
 
     excess, variance = points.excess, points.variance
     n_voters = np.bincount(model, minlength=m)
@@ -269,17 +251,17 @@ def divided_models(points: Points, which: Bool, taste: float, models: pd.Index) 
     square = total(share * (excess**2 - variance) / error) / weight
     squares = np.maximum(total(share**2), 1e-30)
     spread = np.sqrt(squares) / weight
-    told = squares**2 / np.maximum(total(share**4), 1e-30) >= _FEWEST_VOTERS
-    usual = np.median(square[told]) if told.sum() >= _FEWEST_MODELS else np.nan
-    z = np.where(told, (square - usual) / spread, np.nan)
+    enough = squares**2 / np.maximum(total(share**4), 1e-30) >= _FEWEST_VOTERS
+    usual = np.median(square[enough]) if enough.sum() >= _FEWEST_MODELS else np.nan
+    z = np.where(enough, (square - usual) / spread, np.nan)
     # Squares are skew: a gamma distribution of the skewness of their weighted sum.
     shape = 4 / np.maximum(_SKEWNESS * total(share**3) / squares**1.5, 1e-6) ** 2
-    p = np.where(told, scipy.special.gammaincc(shape, np.maximum(shape + z * np.sqrt(shape), 0)), np.nan)
+    p = np.where(enough, scipy.special.gammaincc(shape, np.maximum(shape + z * np.sqrt(shape), 0)), np.nan)
     table = pd.DataFrame(
         {
             "model": models,
             "n_voters": n_voters,
-            "taste_logit": np.where(told, np.sqrt(np.maximum(square, 0)), np.nan),
+            "taste_logit": np.where(enough, np.sqrt(np.maximum(square, 0)), np.nan),
             "z": z,
             "p_value": p,
             "p_adjusted": holm(p),
@@ -301,21 +283,21 @@ class Repeats(NamedTuple):
 def repeats(voter: Int, cell: Int, cells: Cells, prompt: Int | None, times: Int | None, n_voters: int) -> Repeats:
     """The repeats among rows of ``times`` votes each, with ``voter`` and ``prompt`` (R,), -1 for none, and ``cell``."""
     times = np.ones(len(voter), np.int64) if times is None else times
-    own = voter >= 0 if prompt is None else (voter >= 0) & (prompt >= 0)
+    known = voter >= 0 if prompt is None else (voter >= 0) & (prompt >= 0)
     pair = cells.pair[cell]
-    keys = voter[own].astype(np.int64) * len(cells.first) + pair[own]
+    keys = voter[known].astype(np.int64) * len(cells.first) + pair[known]
     if prompt is not None:
-        keys = pd.factorize(keys)[0] * (int(prompt.max()) + 1) + prompt[own]
+        keys = pd.factorize(keys)[0] * (int(prompt.max()) + 1) + prompt[known]
     number, distinct = pd.factorize(keys)
-    total = count_by(number, times[own], len(distinct))
+    total = count_by(number, times[known], len(distinct))
     first = np.zeros(len(number), bool)
     first[np.unique(number, return_index=True)[1]] = True
     of_row = np.zeros(len(voter), np.int64)
-    of_row[own] = times[own] - first
-    size = count_by(voter[own], times[own], n_voters).astype(float)
-    share = np.bincount(pair[own], times[own]) / times[own].sum()
+    of_row[known] = times[known] - first
+    size = count_by(voter[known], times[known], n_voters).astype(float)
+    share = np.bincount(pair[known], times[known]) / times[known].sum()
     return Repeats(
-        of_voter=count_by(voter[own], of_row[own], n_voters),
+        of_voter=count_by(voter[known], of_row[known], n_voters),
         of_row=of_row,
         alike=float((total * (total - 1.0) / 2).sum()),
         alike_by_chance=float((size * (size - 1) / 2).sum() * (share**2).sum()) if prompt is None else np.nan,
@@ -324,15 +306,15 @@ def repeats(voter: Int, cell: Int, cells: Cells, prompt: Int | None, times: Int 
 
 def busiest_hours(voter: Int, seconds: Int, times: Int | None, n_voters: int) -> Float:
     """Return (V,) the most votes that each voter cast within an hour."""
-    own = np.flatnonzero(voter >= 0)
-    moment = seconds[own] - seconds[own].min()
+    known = np.flatnonzero(voter >= 0)
+    moment = seconds[known] - seconds[known].min()
     span = int(moment.max()) + _HOUR + 1
-    order = np.argsort(voter[own] * span + moment, kind="stable")
-    key = (voter[own] * span + moment)[order]
-    cast = np.concatenate([[0], np.cumsum(np.ones(len(own)) if times is None else times[own][order])])
+    order = np.argsort(voter[known] * span + moment, kind="stable")
+    key = (voter[known] * span + moment)[order]
+    cast = np.concatenate([[0], np.cumsum(np.ones(len(known)) if times is None else times[known][order])])
     within = cast[np.searchsorted(key, key + _HOUR)] - cast[np.arange(len(key))]
     most = np.zeros(n_voters)
-    np.maximum.at(most, voter[own][order], within)
+    np.maximum.at(most, voter[known][order], within)
     return most
 
 
@@ -364,14 +346,8 @@ class ChanceSums(NamedTuple):
 
     def take(self, which: Bool) -> ChanceSums:
         """Return the sums ``which`` (G,), numbered anew."""
-        own, number = which[self.group], np.cumsum(which) - 1
-        return ChanceSums(
-            group=number[self.group[own]],
-            probability=self.probability[own],
-            weight=self.weight[own],
-            times=self.times[own],
-            n_groups=int(which.sum()),
-        )
+        sums = ChanceSums._make([*(column[which[self.group]] for column in self[:-1]), int(which.sum())])
+        return sums._replace(group=(np.cumsum(which) - 1)[sums.group])
 
     def total(self, values: Float) -> Float:
         """Return (G,) sums of ``values`` (R,) over the terms of each group."""

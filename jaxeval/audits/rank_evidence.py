@@ -90,9 +90,9 @@ class RankEvidence(PartResult):
     def tables(self) -> Mapping[str, pd.DataFrame]:
         """All tables, by what is added to the part's name."""
         best = pd.DataFrame([] if self.winner is None else [self.winner])
-        found = {"": self.table, "neighbours": self.neighbours, "winner": best, "families": self.families,
+        tables = {"": self.table, "neighbours": self.neighbours, "winner": best, "families": self.families,
                  "variants": self.variants}  # fmt: skip
-        return {name: table for name, table in found.items() if len(table)}
+        return {name: table for name, table in tables.items() if len(table)}
 
     def figures(self) -> dict[str, Figure]:
         """Return the ranks that are left open, tiers shaded."""
@@ -113,7 +113,11 @@ class RankEvidence(PartResult):
     def findings(self) -> list[Finding]:
         """Return what it found, in sentences, each with its number."""
         parts = self._of_neighbours, self._of_first, self._of_winner, self._of_families, self._of_sampling
-        return [Finding(_PART, *found) for part in (*parts, self._of_newest, self._of_planning) for found in part()]
+        return [
+            Finding(_PART, *severity_and_text)
+            for part in (*parts, self._of_newest, self._of_planning)
+            for severity_and_text in part()
+        ]
 
     def _of_neighbours(self) -> list[tuple[Severity, str]]:
         apart, alone = self.neighbours["told_apart"], self.neighbours["told_apart_alone"]
@@ -128,15 +132,19 @@ class RankEvidence(PartResult):
     def _of_first(self) -> list[tuple[Severity, str]]:
         may = self.table[(self.table["rank_best"] == 1).fillna(False)]
         names, n_few = list(may.loc[may["comparable"], "model_name"].map(visible_line)), int((~may["comparable"]).sum())
-        own = self.competitor
+        noun = self.competitor
         few = (
-            f"; {counted(n_few, f'more {own.one} has', f'more {own.many} have')} too few votes to say" if n_few else ""
+            f"; {counted(n_few, f'more {noun.one} has', f'more {noun.many} have')} too few votes to say"
+            if n_few
+            else ""
         )
         if not names:
-            return [(Severity.SERIOUS, f"{own.counted(n_few, 'has', 'have')} too few votes to say who is first.")]
+            return [(Severity.SERIOUS, f"{noun.counted(n_few, 'has', 'have')} too few votes to say who is first.")]
         if len(names) == 1:
-            return [(Severity.REASSURING, f"Only 1 {own.one} may be first at {self.level:.0%}: {names[0]}{few}.")]
-        return [(Severity.CAUTION, f"{len(names):,} {own.many} may be first at {self.level:.0%}: {named(names)}{few}.")]
+            return [(Severity.REASSURING, f"Only 1 {noun.one} may be first at {self.level:.0%}: {names[0]}{few}.")]
+        return [
+            (Severity.CAUTION, f"{len(names):,} {noun.many} may be first at {self.level:.0%}: {named(names)}{few}.")
+        ]
 
     def _of_winner(self) -> list[tuple[Severity, str]]:
         best = self.winner
@@ -181,9 +189,9 @@ class RankEvidence(PartResult):
         if len(table) == 0 or len(self.table) == 2:  # of two models each has but one opponent
             return []
         worst = table.loc[table["n_effective"].idxmin()]
-        own, few = self.competitor, "" if "first_vote" in table else " with the fewest votes"
+        noun, few = self.competitor, "" if "first_vote" in table else " with the fewest votes"
         new = "" if few else "newest "
-        among = f"the {new}{own.one}{few}" if len(table) == 1 else f"one of the {len(table):,} {new}{own.many}{few}"
+        among = f"the {new}{noun.one}{few}" if len(table) == 1 else f"one of the {len(table):,} {new}{noun.many}{few}"
         text = (
             f"The rating of {visible_line(worst['model_name'])}, {among}, rests on "
             f"{counted(worst['vote_count'], 'vote')} against {counted(worst['n_opponents'], 'opponent')}, "
@@ -252,13 +260,13 @@ def audited_ranks(audited: Audited) -> RankEvidence:
 def _evidence(audited: Audited, time: str | None, n_newest: int) -> RankEvidence:
     board, options = audited.resampled, audited.options
     level, joint, fit = options.level, board.joint, board.fit
-    ranked, own = board.ranked().to_numpy(), board.competitor
+    ranked, noun = board.ranked().to_numpy(), board.competitor
     if ranked.sum() < 2:
-        raise NotAnsweredError(f"fewer than two {own.many} have a finite rating: there are no ranks")
+        raise NotAnsweredError(f"fewer than two {noun.many} have a finite rating: there are no ranks")
     if not board.differences().within_reach:
         raise NotAnsweredError(
-            f"ranks of {own.counted(int(ranked.sum()))} in {counted(len(board.draws), 'resample')} are too many to "
-            f"compare: leave out {own.many} with few battles (Battles.filter, on the command line --models), or take "
+            f"ranks of {noun.counted(int(ranked.sum()))} in {counted(len(board.draws), 'resample')} are too many to "
+            f"compare: leave out {noun.many} with few battles (Battles.filter, on the command line --models), or take "
             "fewer resamples"
         )
     rests_on = opponents(fit)
@@ -277,13 +285,13 @@ def _evidence(audited: Audited, time: str | None, n_newest: int) -> RankEvidence
         table=_best_first(table),
         neighbours=_neighbours(board, level),
         winner=winner(joint, level),
-        families=_families(joint, options.families, ranked, finite, own),
+        families=_families(joint, options.families, ranked, finite, noun),
         variants=_variants(errors[rests_on["newest"].to_numpy() & ranked]),
         joint=joint,
         level=level,
         settings=board.settings,
         warnings=tuple(board.warnings),
-        competitor=own,
+        competitor=noun,
     )
 
 
@@ -350,13 +358,13 @@ def _families(
     noise = joint.draws[finite] - joint.estimate
     rows = []
     for name, members in family[ranked].groupby(family[ranked]).groups.items():
-        own = np.asarray(members)
-        if len(own) < 2 or not finite.any():
+        numbers = np.asarray(members)
+        if len(numbers) < 2 or not finite.any():
             continue
-        best = own[joint.estimate[own].argmax()]
-        gain = noise[:, own].max(1).mean() - noise[:, own].mean()
-        found = joint.names[best], joint.estimate[best], joint.standard_errors.iloc[best], gain
-        rows.append((name, len(own), *found))
+        best = numbers[joint.estimate[numbers].argmax()]
+        gain = noise[:, numbers].max(1).mean() - noise[:, numbers].mean()
+        of_best = joint.names[best], joint.estimate[best], joint.standard_errors.iloc[best], gain
+        rows.append((name, len(numbers), *of_best))
     return pd.DataFrame(rows, columns=columns).sort_values("gain", ascending=False, ignore_index=True)
 
 

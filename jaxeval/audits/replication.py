@@ -102,22 +102,22 @@ class Replication(PartResult):
 
     def _of_coverage(self) -> Iterator[Finding]:
         known = self.table[self.table["coverage"].notna()]
-        told = [f"{row.claim} {row.coverage:.3f}" for row in known.itertuples()]
+        claims = [f"{row.claim} {row.coverage:.3f}" for row in known.itertuples()]
         short = known["coverage"] < self.level - np.maximum(_SHORT, 3 * known["standard_error"])
         n, error = counted(self.settings["n_boards"], "board"), known["standard_error"].max()
         where = f"on {n} simulated at the fitted values (standard errors up to {error:.3f})"
         if short.any():
-            few = ", ".join(text for text, one in zip(told, short, strict=True) if one)
+            few = ", ".join(text for text, one in zip(claims, short, strict=True) if one)
             text = f"Claims at {self.level:.0%} hold less often than that {where}: {few}."
             yield Finding(_PART, Severity.CAUTION, text)
-        elif told:
-            text = f"What the board claims at {self.level:.0%} holds {where}: {', '.join(told)}"
+        elif claims:
+            text = f"What the board claims at {self.level:.0%} holds {where}: {', '.join(claims)}"
             yield Finding(_PART, Severity.REASSURING, f"{text}. This presumes that the model is right.")
 
     def _of_agreement(self) -> Iterator[Finding]:
-        found = self.agreement.set_index(["boards", "measure"]).sort_index()
+        agreement = self.agreement.set_index(["boards", "measure"]).sort_index()
         for boards, what in ((_HALVES, "of random halves of the votes"), (_SIMULATED, "of two boards of this size")):
-            tau, top, same = (found.loc[(boards, name)] for name in ("kendall_tau", "top_overlap", "same_first"))
+            tau, top, same = (agreement.loc[(boards, name)] for name in ("kendall_tau", "top_overlap", "same_first"))
             if np.isnan(tau["mean"]):
                 continue
             text = (
@@ -203,30 +203,30 @@ def replicated(audited: Audited, n_boards: int = 200, n_splits: int = 100, top: 
     )
 
 
-def _few_votes(models: pd.Index, own: Noun) -> list[str]:
+def _few_votes(models: pd.Index, noun: Noun) -> list[str]:
     """Return a warning about models that agreement leaves out."""
     if len(models) == 0:
         return []
-    has, names = own.counted(len(models), "has", "have"), named(list(map(visible_line, models)))
+    has, names = noun.counted(len(models), "has", "have"), named(list(map(visible_line, models)))
     them = "it" if len(models) == 1 else "them"
     return [f"{has} a chance of more than 1% to win or lose all votes, and agreement leaves {them} out: {names}"]
 
 
 def _check(fit: BradleyTerryFit) -> None:
     """Raise an error for boards whose votes are not simulated."""
-    board, own = fit._board, fit.competitor
+    board, noun = fit._board, fit.competitor
     soft = ~np.isin(board.cells.target, (0.0, 0.5, 1.0))
     if soft.any():
         n = counted(int(board.cells.count[soft].sum()), "battle has", "battles have")
         raise NotAnsweredError(f"only wins, ties and losses are simulated, and {n} another target")
     if len(board.theta) > _MOST_MODELS:
         raise NotAnsweredError(
-            f"simulated boards of {own.counted(len(board.theta))} would take minutes: at most {_MOST_MODELS:,} "
-            f"{own.many} are simulated. Leave out {own.many} with few battles (Battles.filter, on the command line "
+            f"simulated boards of {noun.counted(len(board.theta))} would take minutes: at most {_MOST_MODELS:,} "
+            f"{noun.many} are simulated. Leave out {noun.many} with few battles (Battles.filter, on the command line "
             "--models)"
         )
     if np.isfinite(fit.ratings).sum() < 2:
-        raise NotAnsweredError(f"fewer than two {own.many} have a finite rating: there is nothing to simulate")
+        raise NotAnsweredError(f"fewer than two {noun.many} have a finite rating: there is nothing to simulate")
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,21 +239,21 @@ class _Simulated:
 
     @classmethod
     def of(cls, fit: BradleyTerryFit, level: float, seed: int, n_boards: int, advance: Advance) -> _Simulated:
-        found = outcomes(fit)
+        possible = outcomes(fit)
         truth = np.where(np.isfinite(fit.ratings), fit.theta, np.nan)
-        compared = np.isfinite(truth) & (separated_chances(found, len(truth)) <= MOST_NOT_FINITE)
+        compared = np.isfinite(truth) & (separated_chances(possible, len(truth)) <= MOST_NOT_FINITE)
         if compared.sum() < 2:
             raise NotAnsweredError(
                 f"fewer than two {fit.competitor.many} have enough votes to have a finite rating on 99% of simulated "
                 "boards: there is nothing to replicate"
             )
-        true = TrueBoard.of(truth, expected_covariance(fit, found), fit.scale, compared, level, seed)
+        true = TrueBoard.of(truth, expected_covariance(fit, possible), fit.scale, compared, level, seed)
         theta, held = [], []
-        counts = (simulated_counts(found, seed, number) for number in range(n_boards))
-        for boards in refitted_boards(fit, found.cells, counts, n_boards):
-            for board, own in zip(boards, sandwiches(boards), strict=True):
+        counts = (simulated_counts(possible, seed, number) for number in range(n_boards))
+        for boards in refitted_boards(fit, possible.cells, counts, n_boards):
+            for board, covariance in zip(boards, sandwiches(boards), strict=True):
                 theta.append(np.where(board.active, board.theta, np.nan))
-                held.append(true.held(theta[-1], own))
+                held.append(true.held(theta[-1], covariance))
             advance(len(boards))
         return cls(compared, np.stack(theta), held)
 
@@ -276,7 +276,7 @@ class _Simulated:
 
     def _each(self, part: str) -> Float:
         """Return (L, M) a part of `Held`; (L, 1) of those that are of the whole board."""
-        return np.stack([np.atleast_1d(getattr(own, part)) for own in self.held])
+        return np.stack([np.atleast_1d(getattr(held, part)) for held in self.held])
 
     def models(self, fit: BradleyTerryFit) -> pd.DataFrame:
         """Return a row per model, best first."""
@@ -376,8 +376,8 @@ class TrueBoard:
             others = others[np.argsort(np.abs(theta[others] - theta[i]) / error[i, others], kind="stable")]
             statistic = np.abs(noise[:, others] - noise[:, [i]]).T / error[i, others, None]
             np.maximum.accumulate(statistic, axis=0, out=statistic)
-            found = np.quantile(statistic, level, axis=1, method="inverted_cdf")
-            critical[i, 1 : len(others) + 1], critical[i, len(others) + 1 :] = found, found[-1]
+            quantiles = np.quantile(statistic, level, axis=1, method="inverted_cdf")
+            critical[i, 1 : len(others) + 1], critical[i, len(others) + 1 :] = quantiles, quantiles[-1]
             np.maximum(largest, statistic[-1], out=largest)
         of_all = float(np.quantile(largest, level, method="inverted_cdf"))
         return cls(theta, scale, compared, critical, of_all, level)
@@ -386,8 +386,10 @@ class TrueBoard:
         """Return whether what a board with these strengths (M,), NaN without a rating, and errors claims is true."""
         rated = np.isfinite(theta) & np.isfinite(self.theta)
         truth, z, unit = np.where(rated, self.theta, np.nan), normal_quantile(self.level), self.scale.unit
-        own = np.sqrt(np.maximum(np.diag(self.scale.covariance(covariance)), 0))
-        own = np.where(rated & (own > 0), own, np.nan)  # a model that the gauge holds has no interval
+        error_of_rating = np.sqrt(np.maximum(np.diag(self.scale.covariance(covariance)), 0))
+        error_of_rating = np.where(
+            rated & (error_of_rating > 0), error_of_rating, np.nan
+        )  # a model that the gauge holds has no interval
         at = np.nan_to_num(self.theta)
         off = self.scale.aligned_ratings(theta[None], at)[0] - self.scale.ratings(at)
         error = _errors(covariance)
@@ -402,8 +404,8 @@ class TrueBoard:
         all_ranks, all_width = self._ranks(theta, truth, statistic > self.critical_of_all)
         starts = self._tier_starts(theta, statistic, comparable)
         return Held(
-            ratings=_share(np.abs(off) <= z * own, own),
-            ratings_width=2 * z * own,
+            ratings=_share(np.abs(off) <= z * error_of_rating, error_of_rating),
+            ratings_width=2 * z * error_of_rating,
             neighbours=_share(np.abs(apart_by) <= z * error[above, below], apart_by),
             neighbours_width=np.where(np.isnan(apart_by), np.nan, 2 * z * unit * error[above, below]),
             ranks=ranks,

@@ -37,7 +37,7 @@ _NAMES = {batch.Solver.CHORD: "chord", batch.Solver.NEWTON: "newton"}
 _DRAWS_OF_A_THREAD = 2**17
 # Tables that a lane works on, and bytes that it takes for each number of them.
 _TABLES, _BYTES_PER_WORD = {batch.Solver.CHORD: 2, batch.Solver.NEWTON: 4}, 10
-#: Entries of the (M, M) tables of all boards in one batched call, which cost about 170 bytes each; and boards.
+#: VoteChanges of the (M, M) tables of all boards in one batched call, which cost about 170 bytes each; and boards.
 _TABLE_ENTRIES = 2**21
 _MOST_AT_ONCE = 64
 
@@ -133,15 +133,15 @@ def measured(simulated: SimulatedBoards, votes: PairVotes) -> Measures:
     boards, size = simulated.boards, len(simulated.boards.design.n)
     points, ties = pad(votes.points, (size,)), pad(votes.ties.astype(np.int32), (size,))
     with double_precision():
-        found: Measures = jax.device_get(batch.measure(boards.design, points, ties, boards.start))
-        return found
+        measures: Measures = jax.device_get(batch.measure(boards.design, points, ties, boards.start))
+        return measures
 
 
 def refitted(simulated: SimulatedBoards, run: LaneRun) -> Misfit:
     """Return misfit of the simulated boards, (B,) each."""
     with one_blas_thread():
-        found: Misfit = run.solve(simulated, "simulated boards").results
-        return found
+        misfit: Misfit = run.solve(simulated, "simulated boards").results
+        return misfit
 
 
 def _laplacian_inverse(votes: PairVotes, weight: Float, active: Bool) -> Float:
@@ -151,12 +151,12 @@ def _laplacian_inverse(votes: PairVotes, weight: Float, active: Bool) -> Float:
     table[votes.first, votes.second] = table[votes.second, votes.first] = weight
     matrix = (np.diag(table.sum(1)) - table)[np.ix_(active, active)]
     shift = np.trace(matrix) / len(matrix) ** 2  # curvature for the common level, which the weights do not see
-    found = np.zeros((m, m))
-    found[np.ix_(active, active)] = np.linalg.inv(matrix + shift) - 1 / (shift * len(matrix) ** 2)
-    return found
+    inverse = np.zeros((m, m))
+    inverse[np.ix_(active, active)] = np.linalg.inv(matrix + shift) - 1 / (shift * len(matrix) ** 2)
+    return inverse
 
 
-class Outcomes(NamedTuple):
+class PossibleVotes(NamedTuple):
     """What the votes of each cell of a board may come out as: U kinds of votes, of a pair and a weight."""
 
     cells: Cells  # of three results for every kind: lost, tied, won by the pair's first model
@@ -164,7 +164,7 @@ class Outcomes(NamedTuple):
     chances: Float  # (U, 3) of the three results
 
 
-def outcomes(fit: BradleyTerryFit) -> Outcomes:
+def outcomes(fit: BradleyTerryFit) -> PossibleVotes:
     """Return the chances of all results at the fitted values, which expect what the fit expects.
 
     A pair ties as often as its own votes do, shrunk to what the board suggests, as in `misfit.shares_of_ties`.
@@ -192,33 +192,35 @@ def outcomes(fit: BradleyTerryFit) -> Outcomes:
         weight=np.repeat(kinds[1], 3),
         count=np.zeros(3 * len(pair), np.int64),
     )
-    return Outcomes(simulated, n.astype(np.int64), chances / chances.sum(1, keepdims=True))
+    return PossibleVotes(simulated, n.astype(np.int64), chances / chances.sum(1, keepdims=True))
 
 
-def simulated_counts(found: Outcomes, seed: int, number: int) -> Int:
+def simulated_counts(possible: PossibleVotes, seed: int, number: int) -> Int:
     """Simulate (3 U,) votes of the cells on simulated board ``number``, which depends on nothing else but the seed."""
     rng = np.random.default_rng([seed, 0, number])
-    lost = rng.binomial(found.n, found.chances[:, 0])
-    left = 1 - found.chances[:, 0]
-    tied = rng.binomial(found.n - lost, np.minimum(found.chances[:, 1] / np.maximum(left, np.finfo(float).tiny), 1))
-    return np.stack([lost, tied, found.n - lost - tied], 1).reshape(-1)
+    lost = rng.binomial(possible.n, possible.chances[:, 0])
+    left = 1 - possible.chances[:, 0]
+    tied = rng.binomial(
+        possible.n - lost, np.minimum(possible.chances[:, 1] / np.maximum(left, np.finfo(float).tiny), 1)
+    )
+    return np.stack([lost, tied, possible.n - lost - tied], 1).reshape(-1)
 
 
-def separated_chances(found: Outcomes, n_models: int) -> Float:
+def separated_chances(possible: PossibleVotes, n_models: int) -> Float:
     """(M,) chance that a model wins or loses all of its votes on a simulated board, and so has no finite rating."""
-    cells = found.cells
+    cells = possible.cells
     first, second = (side[cells.pair[::3]] for side in (cells.first, cells.second))
     with np.errstate(divide="ignore"):
-        lost, won = (found.n * np.log(found.chances[:, k]) for k in (0, 2))
+        lost, won = (possible.n * np.log(possible.chances[:, k]) for k in (0, 2))
     all_won = np.bincount(first, won, n_models) + np.bincount(second, lost, n_models)
     all_lost = np.bincount(first, lost, n_models) + np.bincount(second, won, n_models)
     return np.asarray(np.exp(all_won) + np.exp(all_lost))
 
 
-def expected_covariance(fit: BradleyTerryFit, found: Outcomes) -> Float:
+def expected_covariance(fit: BradleyTerryFit, possible: PossibleVotes) -> Float:
     """Return (M, M) sandwich covariance of the strengths for the numbers of votes that are expected."""
-    expected = np.sqrt(found.n[:, None] * found.chances).reshape(-1)  # squares of scores hold the weight twice
-    cells = replace(found.cells, weight=found.cells.weight * expected, count=np.ones_like(found.cells.count))
+    expected = np.sqrt(possible.n[:, None] * possible.chances).reshape(-1)  # squares of scores hold the weight twice
+    cells = replace(possible.cells, weight=possible.cells.weight * expected, count=np.ones_like(possible.cells.count))
     (covariance,) = sandwiches([fit._likelihood.board._replace(cells=cells)])
     return covariance
 
@@ -256,5 +258,5 @@ def sandwiches(boards: list[Board]) -> Iterator[Float]:
     """Yield (M, M) sandwich covariance of the strengths of each board; its votes are independent."""
     inverses, _ = inverse_information(boards)
     for board, inverse in zip(boards, inverses, strict=True):
-        own = inverse[: len(board.theta), : len(board.theta)]
-        yield own @ score_squares(board.scores(), board.cells.count, VoteGroups()) @ own
+        among_models = inverse[: len(board.theta), : len(board.theta)]
+        yield among_models @ score_squares(board.scores(), board.cells.count, VoteGroups()) @ among_models

@@ -118,18 +118,18 @@ class WhoVotes(PartResult):
         if n == 0:
             return [Finding(_PART, Severity.CAUTION, f"0 voters have {votes}: no voter can be tested.")]
         odd = self.table[self.table["verdict"] != ""]
-        told = "; ".join(f"voter {visible_line(row.voter)} {row.verdict}" for row in odd.head(_MOST_TOLD).itertuples())
+        names = "; ".join(f"voter {visible_line(row.voter)} {row.verdict}" for row in odd.head(_MOST_TOLD).itertuples())
         do = "does" if len(odd) == 1 else "do"
         text = f"Of the {counted(n, 'voter')} with {votes}, {len(odd):,} {do} not vote as honest voters do "
-        text += f"({self.settings['correction']} at {self.settings['alpha']:g})" + (f": {told}" if told else "")
-        found = [Finding(_PART, Severity.CAUTION if len(odd) else Severity.REASSURING, f"{text}.")]
+        text += f"({self.settings['correction']} at {self.settings['alpha']:g})" + (f": {names}" if names else "")
+        findings = [Finding(_PART, Severity.CAUTION if len(odd) else Severity.REASSURING, f"{text}.")]
         if self.taste.z > _SURE_OF_TASTE:
             text = f"Voters' likings of {self.competitor.a_one} differ by {self.taste.logit:.2f} logits (standard "
             text += "deviation), so that the votes of one voter are not independent: cluster by voter."
-            found.append(Finding(_PART, Severity.NOTE, text))
+            findings.append(Finding(_PART, Severity.NOTE, text))
         if len(self.strongest):
-            found.append(_told_strongest(self.strongest.iloc[0]))
-        return found
+            findings.append(_told_strongest(self.strongest.iloc[0]))
+        return findings
 
     def _of_board(self) -> list[Finding]:
         if self.n_suspect_votes == 0 or self.without["change"].isna().all():
@@ -206,9 +206,9 @@ class _Votes(NamedTuple):
     @property
     def sizes(self) -> Int:
         """(V,) votes."""
-        own = self.voter >= 0
-        count = None if self.battles.count is None else self.battles.count[own]
-        return count_by(self.voter[own], count, len(self.names))
+        known = self.voter >= 0
+        count = None if self.battles.count is None else self.battles.count[known]
+        return count_by(self.voter[known], count, len(self.names))
 
     def grouped(self, group: NDArray[np.intp], n_groups: int) -> GroupedVotes:
         """Return decided votes by any group of the rows."""
@@ -222,7 +222,7 @@ class _Votes(NamedTuple):
         """Fit without some votes (R,) of the rows."""
         cells, models = self.cells, self.battles.models
         tables = [with_count(cells, cells.count - count_by(self.cell, votes, len(cells.count))) for votes in gone]
-        return fit_boards([(models, left) for left in tables], _options(), [self.board.theta] * len(tables))
+        return fit_boards([(models, left) for left in tables], FitOptions(), [self.board.theta] * len(tables))
 
 
 def who_votes(
@@ -291,10 +291,10 @@ def who_votes(
     votes = _votes(battles, voter)
     sizes = votes.sizes
     grouped = votes.grouped(votes.voter, len(votes.names))
-    asked = grouped.sizes >= min_votes
-    points = points_of(grouped, asked, battles.n_models)
+    tested = grouped.sizes >= min_votes
+    points = points_of(grouped, tested, battles.n_models)
     taste = points.taste()
-    table = _voter_table(votes, grouped, points, asked, taste, correction)
+    table = _voter_table(votes, grouped, points, tested, taste, correction)
     table.insert(2, "verdict", _verdicts(table, grouped, alpha))
     prompts = None if prompt is None else battles.codes(prompt, "drop")[0]
     again = repeats(votes.voter, votes.cell, votes.cells, prompts, battles.count, len(votes.names))
@@ -334,19 +334,15 @@ def who_votes(
 
 def audited_votes(audited: Audited) -> WhoVotes:
     """Return the part of an audit; its clusters are taken for prompts, unless they are the voters."""
-    own = audited.options
+    options = audited.options
     check_plain(audited)
-    prompt, time = own.cluster if own.cluster != own.voter else None, own.time
+    prompt, time = options.cluster if options.cluster != options.voter else None, options.time
     if time is not None:
         try:
             vote_seconds(audited.battles, time)
         except DataError:  # the part on drift reports it; voters can be looked at all the same
             time = None
-    return who_votes(audited.battles, str(own.voter), time=time, prompt=prompt, alpha=1 - own.level)
-
-
-def _options() -> FitOptions:
-    return FitOptions()
+    return who_votes(audited.battles, str(options.voter), time=time, prompt=prompt, alpha=1 - options.level)
 
 
 def _votes(battles: Battles, voter: str) -> _Votes:
@@ -367,21 +363,21 @@ def _votes(battles: Battles, voter: str) -> _Votes:
             f"all {counted(battles.n_battles, 'battle is a tie', 'battles are ties')}: nobody prefers any "
             f"{battles.competitor.one}"
         )
-    board, own = fit_boards([(battles.models, cells), (battles.models, decided)], _options())
-    return _Votes(battles, cells, cell, codes, names, board, own)
+    board, decided_board = fit_boards([(battles.models, cells), (battles.models, decided)], FitOptions())
+    return _Votes(battles, cells, cell, codes, names, board, decided_board)
 
 
 def _voter_table(
-    votes: _Votes, grouped: GroupedVotes, points: Points, asked: Bool, taste: Taste, correction: Correction
+    votes: _Votes, grouped: GroupedVotes, points: Points, tested: Bool, taste: Taste, correction: Correction
 ) -> pd.DataFrame:
-    """Return a row for each voter ``asked`` for, numbered."""
-    number, models = np.flatnonzero(asked), votes.battles.models
-    own = asked[points.group]
-    each = pd.DataFrame({name: getattr(points, name)[own] for name in ("group", "model", "n", "points", "expected")})
-    each["p"] = points.p_values(taste.logit)[own]
+    """Return a row for each voter ``tested``, numbered."""
+    number, models = np.flatnonzero(tested), votes.battles.models
+    rows = tested[points.group]
+    each = pd.DataFrame({name: getattr(points, name)[rows] for name in ("group", "model", "n", "points", "expected")})
+    each["p"] = points.p_values(taste.logit)[rows]
     best = each.loc[each.groupby("group")["p"].idxmin()].set_index("group").reindex(number)
     n_models = each.groupby("group").size().reindex(number).to_numpy()
-    liking = preference(grouped.take(asked), taste.logit, len(models))
+    liking = preference(grouped.take(tested), taste.logit, len(models))
     pull, pulled = _pulls(votes, number)
     p_points = np.minimum(best["p"].to_numpy() * n_models, 1.0)
     return pd.DataFrame(
@@ -398,10 +394,8 @@ def _voter_table(
             "expected_points": best["expected"].to_numpy(),
             "p_points": p_points,
             "p_points_adjusted": _CORRECTIONS[correction](p_points),
-            "agreement": liking.agreement,
-            "expected_agreement": liking.expected,
-            "p_honest": liking.p_honest,
-            "p_honest_adjusted": _CORRECTIONS[correction](liking.p_honest),
+            **liking,
+            "p_honest_adjusted": _CORRECTIONS[correction](liking["p_honest"]),
         }
     )
 
@@ -425,10 +419,10 @@ def _verdicts(table: pd.DataFrame, grouped: GroupedVotes, alpha: float) -> list[
 def _pulls(votes: _Votes, number: NDArray[np.intp]) -> tuple[Float, NDArray[np.intp]]:
     """Return (K,) largest pulls of the voters ``number`` on a rating, Elo, and the models pulled."""
     m = len(votes.battles.models)
-    own = votes.voter >= 0
-    times = np.ones(own.sum()) if votes.battles.count is None else votes.battles.count[own].astype(float)
+    known = votes.voter >= 0
+    times = np.ones(known.sum()) if votes.battles.count is None else votes.battles.count[known].astype(float)
     shape = (len(votes.names), len(votes.cells.count))
-    by_voter = scipy.sparse.csr_array((times, (votes.voter[own], votes.cell[own])), shape)[number]
+    by_voter = scipy.sparse.csr_array((times, (votes.voter[known], votes.cell[known])), shape)[number]
     scores, inverse = (by_voter @ votes.board.scores()).tocsr(), votes.board.inverse_information() * ELO_PER_LOGIT
     inverse[~votes.board.active] = 0
     pull, model = np.zeros(len(number)), np.zeros(len(number), np.intp)
@@ -445,15 +439,15 @@ def _bursts(votes: _Votes, seconds: Int, every: Every, min_votes: int) -> pd.Dat
     """Return periods and models of ``min_votes`` votes or more, the least likely first."""
     cut = cut_periods(seconds, every)
     n_periods = len(cut.starts)
-    found = points_of(votes.grouped(cut.number, n_periods), np.ones(n_periods, bool), len(votes.battles.models))
-    p = np.where(found.n >= min_votes, found.p_values(found.taste().logit), np.nan)
+    points = points_of(votes.grouped(cut.number, n_periods), np.ones(n_periods, bool), len(votes.battles.models))
+    p = np.where(points.n >= min_votes, points.p_values(points.taste().logit), np.nan)
     table = pd.DataFrame(
         {
-            "period": cut.names[found.group],
-            "model": votes.battles.models[found.model],
-            "n": found.n.astype(np.int64),
-            "points": found.points,
-            "expected": found.expected,
+            "period": cut.names[points.group],
+            "model": votes.battles.models[points.model],
+            "n": points.n.astype(np.int64),
+            "points": points.points,
+            "expected": points.expected,
             "p_value": p,
             "p_adjusted": holm(p),
         }

@@ -109,18 +109,18 @@ def held_out_findings(
         return {**running, "checkpoint": None if folder is None else Path(folder) / name}
 
     if by:
-        from jaxeval.lab.annotation_budget import slice_ratings
+        from jaxeval.lab.held_out_sweeps import slice_ratings
 
         tables["slices"] = slice_ratings(battles, by, ridge, **within("slices"))
         warnings += tables["slices"].attrs["warnings"]
     if budget:
-        from jaxeval.lab.annotation_budget import budget_sweep
+        from jaxeval.lab.held_out_sweeps import budget_sweep
 
         tables["budget"] = budget_sweep(battles, ridge=ridge, seed=seed, cluster=cluster, **within("budget"))
         warnings += tables["budget"].attrs["warnings"]
 
     if smoothing:
-        from jaxeval.softelo.soft_elo import label_smoothing_sweep
+        from jaxeval.lab.held_out_sweeps import label_smoothing_sweep
 
         tables["smoothing"] = label_smoothing_sweep(battles, ridge=ridge)
 

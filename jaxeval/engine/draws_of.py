@@ -28,10 +28,10 @@ from jaxeval.engine.statistic import (
 from jaxeval.engine.weighing import (
     Cluster,
     Columns,
-    Given,
+    DataRows,
     RowKind,
     Weighing,
-    given_rows,
+    rows_of_data,
     sliced,
     weighed_battles,
     weighed_rows,
@@ -128,39 +128,39 @@ def draws_of(
         0   2.75   3.03
         1   0.88   1.16
     """
-    own = Statistic(statistic)
+    wrapped = Statistic(statistic)
     n_resamples, seed = checked_integer("n_resamples", n_resamples, 1), checked_integer("seed", seed)
-    asked = {"scheme": scheme, "cluster": cluster, "strata": strata, "by": by, "rows": rows}
-    weighings, levels, usual, traced = _weighed(own, data, n_resamples, seed, **asked)
-    index = traced.names(names, usual, own.name)
+    options = {"scheme": scheme, "cluster": cluster, "strata": strata, "by": by, "rows": rows}
+    weighings, levels, usual, traced = _weighed(wrapped, data, n_resamples, seed, **options)
+    index = traced.names(names, usual, wrapped.name)
     check_room(n_resamples, 8 * traced.n_numbers * len(weighings))
-    settings = {"statistic": own.name, "n_resamples": n_resamples, "seed": seed, "scheme": scheme}
+    settings = {"statistic": wrapped.name, "n_resamples": n_resamples, "seed": seed, "scheme": scheme}
     settings |= {name: _told(x) for name, x in (("cluster", cluster), ("strata", strata), ("by", by)) if x is not None}
 
     def identity() -> Identity:
         arrays = [jax.tree.leaves((x.data, x.rows)) for x in weighings]
-        deciding = {"statistic": own.digest, "seed": seed, "scheme": scheme, "rows": rows}
+        deciding = {"statistic": wrapped.digest, "seed": seed, "scheme": scheme, "rows": rows}
         return Identity(deciding, arrays, {"n_resamples": n_resamples}, noun="rows")
 
     lanes = Lanes.of(1, n_resamples + 1)
     lanes = lanes._replace(numbers=lanes.numbers + WHOLE)  # the data themselves come first
     with open_run(identity, len(weighings) * (n_resamples + 1), "resamples", **running) as run:
         parts = [
-            _checked_run(own, traced, own_rows, seed, lanes, f"statistic-{s}", run, index)
+            _checked_run(wrapped, traced, own_rows, seed, lanes, f"statistic-{s}", run, index)
             for s, own_rows in enumerate(weighings)
         ]
-    found = np.concatenate(parts, axis=1)
-    status, warnings = _told_missing(found, index, own.name, weighings)
+    values = np.concatenate(parts, axis=1)
+    status, warnings = _told_missing(values, index, wrapped.name, weighings)
     freedom = [x.freedom for x in weighings if x.freedom is not None]
     return StatisticDraws(
         _with_levels(index, [x.name for x in weighings], levels),
-        found[0],
-        found[1:],
+        values[0],
+        values[1:],
         status=status,
         settings=settings,
         freedom=float(np.min(freedom)) if freedom else None,
         warnings=tuple(dict.fromkeys([text for x in weighings for text in x.warnings] + warnings)),
-        derivatives=None if any(x.unit is None for x in weighings) else _Derivatives(own, weighings, seed, lanes),
+        derivatives=None if any(x.unit is None for x in weighings) else _Derivatives(wrapped, weighings, seed, lanes),
     )
 
 
@@ -190,47 +190,47 @@ def loo_of(
         >>> jaxeval.loo_of(lambda weights, d: weights @ d["score"] / weights.sum(), table, "model").iloc[:, 0].to_dict()
         {'a': 7.5, 'b': 4.0, 'c': 3.0}
     """
-    own = Statistic(statistic)
-    given, number, levels = _left_out(data, groups)
-    traced = Traced(own, np.ones(given.n), given.arrays)
-    index = traced.names(names, given.names, own.name)
-    one = np.ones(given.n)
-    weighing = _of_groups(given, number, one)
+    wrapped = Statistic(statistic)
+    rows, number, levels = _left_out(data, groups)
+    traced = Traced(wrapped, np.ones(rows.n), rows.arrays)
+    index = traced.names(names, rows.names, wrapped.name)
+    one = np.ones(rows.n)
+    weighing = _of_groups(rows, number, one)
     lanes = Lanes(np.zeros(len(levels) + 1, np.int64), np.arange(-1, len(levels)))
     check_room(len(lanes.numbers), 8 * traced.n_numbers)
 
     def identity() -> Identity:
-        return Identity({"statistic": own.digest}, [jax.tree.leaves(given.arrays), number], noun="rows")
+        return Identity({"statistic": wrapped.digest}, [jax.tree.leaves(rows.arrays), number], noun="rows")
 
     with open_run(identity, len(lanes.numbers), "groups", **running) as run:
-        found = _checked_run(own, traced, weighing, 0, lanes, "left-out", run, index)
-    table = pd.DataFrame(found[1:], levels, index)
-    table.attrs["estimate"] = dict(zip(index, found[0].tolist(), strict=True))
+        values = _checked_run(wrapped, traced, weighing, 0, lanes, "left-out", run, index)
+    table = pd.DataFrame(values[1:], levels, index)
+    table.attrs["estimate"] = dict(zip(index, values[0].tolist(), strict=True))
     return table
 
 
-def _left_out(data: Any, groups: Any) -> tuple[Given, Int, pd.Index]:
+def _left_out(data: Any, groups: Any) -> tuple[DataRows, Int, pd.Index]:
     """Return the rows, the numbers (N, G) of the groups that each is in, and the groups."""
     named_so = [groups] if isinstance(groups, str) else [g for g in groups or [] if isinstance(g, str)] \
         if isinstance(groups, list | tuple) else []  # fmt: skip
     if isinstance(data, Battles):
-        given = _rows_of_battles(data, [] if groups == "model" else named_so)
+        rows = _rows_of_battles(data, [] if groups == "model" else named_so)
         if groups == "model":
-            sides = np.stack([given.arrays["model_a"], given.arrays["model_b"]], axis=1)
-            return given, sides, data.models.rename("model")
+            sides = np.stack([rows.arrays["model_a"], rows.arrays["model_b"]], axis=1)
+            return rows, sides, data.models.rename("model")
     else:
-        given = given_rows(data, named_so)
+        rows = rows_of_data(data, named_so)
     if groups is None:
-        return given, np.arange(given.n)[:, None], pd.RangeIndex(given.n, name="row")
+        return rows, np.arange(rows.n)[:, None], pd.RangeIndex(rows.n, name="row")
     several = isinstance(groups, list | tuple) and len(groups) > 0 and all(isinstance(g, str) for g in groups)
-    found = [given.groups(own, "groups") for own in (groups if several else [groups])]
-    levels = reduce(lambda one, other: one.union(other), (own for _, own in found))
-    number = np.stack([levels.get_indexer(own)[codes] for codes, own in found], axis=1)
-    return given, number, levels.rename(groups if isinstance(groups, str) else "group")
+    groups_and_levels = [rows.groups(group, "groups") for group in (groups if several else [groups])]
+    levels = reduce(lambda one, other: one.union(other), (group for _, group in groups_and_levels))
+    number = np.stack([levels.get_indexer(group)[codes] for codes, group in groups_and_levels], axis=1)
+    return rows, number, levels.rename(groups if isinstance(groups, str) else "group")
 
 
 def _weighed(
-    own: Statistic, data: Any, n_resamples: int, seed: int, *, scheme: str, cluster: Cluster, strata: Any, by: Any,
+    wrapped: Statistic, data: Any, n_resamples: int, seed: int, *, scheme: str, cluster: Cluster, strata: Any, by: Any,
     rows: str,
 ) -> tuple[list[Weighing], list[str], pd.Index | None, Traced]:  # fmt: skip
     """Return the rows of every slice, the columns of the slices, the usual names, and what the statistic computes."""
@@ -246,34 +246,34 @@ def _weighed(
                 raise TypeError(f"{option}= of Battles is the name of a column, got {type(value).__name__}")
         options = {"n_resamples": n_resamples, "seed": seed, "scheme": scheme, "cluster": column, "strata": strata}
         weighings, levels = weighed_battles(data, {**options, "by": by})
-        return weighings, levels, data.models, Traced(own, weighings[0].full[: weighings[0].n], weighings[0].data)
+        return weighings, levels, data.models, Traced(wrapped, weighings[0].full[: weighings[0].n], weighings[0].data)
     columns_by = [] if by is None else [by] if isinstance(by, str) else list(by)
     grouping = [x for x in (*(cluster if several else [cluster]), strata, *columns_by) if isinstance(x, str)]
-    given = _rows_of_battles(data, grouping) if isinstance(data, Battles) else given_rows(data, grouping)
-    if given.n < 2:
+    table = _rows_of_battles(data, grouping) if isinstance(data, Battles) else rows_of_data(data, grouping)
+    if table.n < 2:
         raise DataError("the data have one row, which does not vary in resamples: draws need two or more")
-    columns = Columns.of(given, cluster)
-    stratum = None if strata is None else given.groups(strata, "strata")[0]
+    columns = Columns.of(table, cluster)
+    stratum = None if strata is None else table.groups(strata, "strata")[0]
     _check_together(scheme, columns.kind, strata)
-    traced = Traced(own, np.ones(given.n), given.arrays)
-    slices = [(None, "", np.arange(given.n))] if by is None else sliced(given, columns_by)
+    traced = Traced(wrapped, np.ones(table.n), table.arrays)
+    slices = [(None, "", np.arange(table.n))] if by is None else sliced(table, columns_by)
     if len(slices) > MOST_SLICES:
         raise DataError(f"there are {len(slices):,} slices by {named(columns_by)}: name a coarser column")
-    alike = rows == "interchangeable" or given.alike
+    alike = rows == "interchangeable" or table.alike
     weighings = [
         weighed_rows(
-            given.taken(which),
+            table.taken(which),
             columns.taken(which),
             None if stratum is None else stratum[which],
             DrawScheme(SCHEMES[scheme]),
             alike,
-            label=f"{given.stream} {label}".strip(),
+            label=f"{table.stream} {label}".strip(),
             name=name,
             strata_name=strata if isinstance(strata, str) else "strata",
         )
         for name, label, which in slices
     ]
-    return weighings, [str(x) for x in columns_by], given.names, traced
+    return weighings, [str(x) for x in columns_by], table.names, traced
 
 
 def _check_together(scheme: str, kind: str, strata: Any) -> None:
@@ -288,7 +288,7 @@ def _check_together(scheme: str, kind: str, strata: Any) -> None:
         raise ValueError(f"stages are drawn with replacement: scheme={scheme!r} cannot have several columns")
 
 
-def _rows_of_battles(battles: Battles, grouping: Sequence[str]) -> Given:
+def _rows_of_battles(battles: Battles, grouping: Sequence[str]) -> DataRows:
     """Return votes one by one."""
     if battles.count is not None or battles.weight is not None:
         raise DataError(
@@ -297,17 +297,17 @@ def _rows_of_battles(battles: Battles, grouping: Sequence[str]) -> Given:
         )
     arrays = {"model_a": battles.model_a, "model_b": battles.model_b, "target": battles.target}
     columns = {name: battles.column(name).to_numpy() for name in grouping}
-    return Given(arrays, len(battles.target), columns, battles.models)
+    return DataRows(arrays, len(battles.target), columns, battles.models)
 
 
-def _of_groups(given: Given, number: Int, full: Float) -> Weighing:
+def _of_groups(table: DataRows, number: Int, full: Float) -> Weighing:
     """Return rows of which the groups ``number`` (N, G) are left out in turn."""
     size = len(full) + 1
     padded_full = np.append(full, 0.0)
     groups = np.vstack([number, np.full((1, number.shape[1]), -2)])
     rows = Rows((), None, as_leaf(padded_full, np.float64), as_leaf(groups, np.int32))
     return Weighing(
-        None, rows, RowForm(), given.arrays, size - 1, padded_full, padded_full, None, np.ones(0, np.int64), None, 0,
+        None, rows, RowForm(), table.arrays, size - 1, padded_full, padded_full, None, np.ones(0, np.int64), None, 0,
         None, (),
     )  # fmt: skip
 
@@ -327,32 +327,32 @@ def _checked_run(
     """
     data = jax.tree.map(weighing.filled, weighing.data)
     task = _task(statistic, traced, weighing, seed, len(lanes.numbers), data, traced.n_numbers)
-    found = np.zeros((len(lanes.numbers), traced.n_numbers))
-    every = np.arange(len(found))
+    values = np.zeros((len(lanes.numbers), traced.n_numbers))
+    every = np.arange(len(values))
     shapes = (len(weighing.full), *(x.shape[1:] for x in jax.tree.leaves(data)))
     if (statistic.digest, shapes) not in _AGREED:
         check_shapes(statistic, weighing.n, weighing.full, data)
-        run.run(task, lanes, every[:1], found, section)
-        _check_rows(statistic, weighing, found[0], names)
+        run.run(task, lanes, every[:1], values, section)
+        _check_rows(statistic, weighing, values[0], names)
         _AGREED.add((statistic.digest, shapes))
         every = every[1:]
-    run.run(task, lanes, every, found, section)
-    return found
+    run.run(task, lanes, every, values, section)
+    return values
 
 
-def _check_rows(statistic: Statistic, weighing: Weighing, found: Float, names: pd.Index) -> None:
-    """Check that what was ``found`` with empty rows is what there is without them.
+def _check_rows(statistic: Statistic, weighing: Weighing, values: Float, names: pd.Index) -> None:
+    """Check that ``values``, of rows with empty ones, are what there is without these.
 
     Raises:
         ValueError: it is not.
     """
     with double_precision():
         alone = np.asarray(statistic_once(statistic, weighing.full[: weighing.n], weighing.data))
-    if not same_numbers(alone, found):
-        k = int(np.argmax(np.nan_to_num(np.abs(alone - found), nan=np.inf)))
+    if not same_numbers(alone, values):
+        k = int(np.argmax(np.nan_to_num(np.abs(alone - values), nan=np.inf)))
         raise ValueError(
             f"{statistic.name} changes when rows of weight 0 are added: {plain_number(alone[k])} becomes "
-            f"{plain_number(found[k])} for {names[k]!r}. A row of weight 0 is a row that is not there: take "
+            f"{plain_number(values[k])} for {names[k]!r}. A row of weight 0 is a row that is not there: take "
             "weights.sum() in place of the number of rows, and weighted sums in place of means and sorts of all rows"
         )
 
@@ -393,22 +393,24 @@ def _with_levels(index: pd.Index, slices: Sequence[Any], levels: Sequence[str]) 
     if not levels:
         return index
     heads = [name if isinstance(name, tuple) else (name,) for name in slices]
-    own = [name if isinstance(name, tuple) else (name,) for name in index]
+    parts = [name if isinstance(name, tuple) else (name,) for name in index]
     names = [name or "name" for name in index.names]
-    return pd.MultiIndex.from_tuples([(*head, *name) for head in heads for name in own], names=[*levels, *names])
+    return pd.MultiIndex.from_tuples([(*head, *name) for head in heads for name in parts], names=[*levels, *names])
 
 
 def _told_missing(
-    found: Float, index: pd.Index, statistic: str, weighings: Sequence[Weighing]
+    values: Float, index: pd.Index, statistic: str, weighings: Sequence[Weighing]
 ) -> tuple[NDArray[Any], list[str]]:
     """Return what is wrong with each number, in words, and what to say of all of them.
 
     Raises:
         ValueError: none has a value.
     """
-    estimate, draws = found[0], found[1:]
+    estimate, draws = values[0], values[1:]
     if np.isnan(estimate).all():
-        gaps = any(np.isnan(x).any() for own in weighings for x in jax.tree.leaves(own.data) if x.dtype.kind == "f")
+        gaps = any(
+            np.isnan(x).any() for weighing in weighings for x in jax.tree.leaves(weighing.data) if x.dtype.kind == "f"
+        )
         advice = "the data have missing values: leave those rows out, or give them weight 0 in the statistic"
         raise ValueError(
             f"{statistic} has no value (NaN) for the data themselves: "
@@ -443,32 +445,32 @@ class _Derivatives:
 
     @cached_property
     def _sums(self) -> tuple[Float, Float]:
-        squares, cubes = zip(*(self._influence_sums(own) for own in self.weighings), strict=True)
+        squares, cubes = zip(*(self._influence_sums(weighing) for weighing in self.weighings), strict=True)
         return np.concatenate(squares), np.concatenate(cubes)
 
     def influence_sums(self) -> tuple[Float, Float]:
         """As of `smooth.Derivatives`."""
         return self._sums
 
-    def _influence_sums(self, own: Weighing) -> tuple[Float, Float]:
-        rows = Rows((), None, as_leaf(own.full, np.float64), as_leaf(_units(own)[:, None], np.int32))
-        whole = own._replace(rows=rows, form=RowForm())
-        n = len(own.copies)
+    def _influence_sums(self, weighing: Weighing) -> tuple[Float, Float]:
+        rows = Rows((), None, as_leaf(weighing.full, np.float64), as_leaf(_units(weighing)[:, None], np.int32))
+        whole = weighing._replace(rows=rows, form=RowForm())
+        n = len(weighing.copies)
         lanes = Lanes(np.zeros(n, np.int64), np.arange(n))
-        data = own.full, jax.tree.map(own.filled, own.data)
-        traced = Traced(self.statistic, own.full[: own.n], own.data)
+        data = weighing.full, jax.tree.map(weighing.filled, weighing.data)
+        traced = Traced(self.statistic, weighing.full[: weighing.n], weighing.data)
         task = _task(Derivative(self.statistic), traced, whole, 0, n, data, traced.n_numbers)
         moved = np.asarray(LaneRun().results(task, lanes, "influence"))
-        stratum = np.zeros(n, np.int64) if own.stratum is None else own.stratum
-        copies = np.maximum(own.copies, 1)[:, None]
-        of_strata = np.bincount(stratum, own.copies)
+        stratum = np.zeros(n, np.int64) if weighing.stratum is None else weighing.stratum
+        copies = np.maximum(weighing.copies, 1)[:, None]
+        of_strata = np.bincount(stratum, weighing.copies)
         mean = np.stack([np.bincount(stratum, x) for x in moved.T], 1) / np.maximum(of_strata, 1)[:, None]
         away = moved / copies - mean[stratum]
-        return (own.copies[:, None] * away**2).sum(0), (own.copies[:, None] * away**3).sum(0)
+        return (weighing.copies[:, None] * away**2).sum(0), (weighing.copies[:, None] * away**3).sum(0)
 
     @cached_property
     def _errors(self) -> tuple[Float, Float]:
-        parts = [self._studentised(own) for own in self.weighings]
+        parts = [self._studentised(weighing) for weighing in self.weighings]
         errors = np.concatenate(parts, axis=1)
         return errors[0], errors[1:]
 
@@ -476,14 +478,14 @@ class _Derivatives:
         """As of `smooth.Derivatives`."""
         return self._errors
 
-    def _studentised(self, own: Weighing) -> Float:
-        if own.stratum is not None:
+    def _studentised(self, weighing: Weighing) -> Float:
+        if weighing.stratum is not None:
             raise ValueError("studentised intervals know no strata: use kind='bca'")
-        traced = Traced(self.statistic, own.full[: own.n], own.data)
-        k, data = traced.n_numbers, (own.base, _units(own), jax.tree.map(own.filled, own.data))
+        traced = Traced(self.statistic, weighing.full[: weighing.n], weighing.data)
+        k, data = traced.n_numbers, (weighing.base, _units(weighing), jax.tree.map(weighing.filled, weighing.data))
         try:
-            task = _task(Studentised(self.statistic), traced, own, self.seed, len(self.lanes.numbers), data, 2 * k)
-            found = np.asarray(LaneRun().results(task, self.lanes, "studentised"))
+            task = _task(Studentised(self.statistic), traced, weighing, self.seed, len(self.lanes.numbers), data, 2 * k)
+            errors = np.asarray(LaneRun().results(task, self.lanes, "studentised"))
         except ValueError as error:
             if "Reverse-mode" not in str(error):
                 raise
@@ -491,9 +493,9 @@ class _Derivatives:
                 f"{self.statistic.name} has a loop of unknown length, through which JAX finds no derivatives in "
                 "reverse: use kind='bca', or a loop of a given length (jax.lax.fori_loop, jax.lax.scan)"
             ) from None
-        return found[:, k:]
+        return errors[:, k:]
 
 
-def _units(own: Weighing) -> Int:
-    assert own.unit is not None  # the caller has looked
-    return own.unit
+def _units(weighing: Weighing) -> Int:
+    assert weighing.unit is not None  # the caller has looked
+    return weighing.unit

@@ -68,8 +68,8 @@ class Derivative:
 
     def __call__(self, weights: Array, data: tuple[Array, Any]) -> Array:
         """Return ``data`` are the weights of all rows, and the statistic's own."""
-        full, own = data
-        slope: Array = jax.jvp(lambda w: self.statistic(w, own), (full,), (full - weights,))[1]
+        full, each = data
+        slope: Array = jax.jvp(lambda w: self.statistic(w, each), (full,), (full - weights,))[1]
         return slope
 
     def __eq__(self, other: object) -> bool:
@@ -87,15 +87,15 @@ class Studentised:
 
     def __call__(self, weights: Array, data: tuple[Array, Array, Any]) -> Array:
         """Return ``data`` are what a row weighs that is drawn once, the unit of each row, and the statistic's own."""
-        base, unit, own = data
-        slopes = jax.jacrev(lambda w: self.statistic(w, own))(weights)
+        base, unit, rows = data
+        slopes = jax.jacrev(lambda w: self.statistic(w, rows))(weights)
         n = len(unit)
         drawn = jax.ops.segment_max(jnp.where(base > 0, weights / jnp.where(base > 0, base, 1.0), 0.0), unit, n)
         influence = jax.ops.segment_sum((slopes * base).T, unit, n)
         drawn = jnp.maximum(drawn, 0.0)[:, None]  # units without rows have none
         mean = (drawn * influence).sum(0) / drawn.sum()
         error = jnp.sqrt((drawn * (influence - mean) ** 2).sum(0))
-        return jnp.concatenate([self.statistic(weights, own), error])
+        return jnp.concatenate([self.statistic(weights, rows), error])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Studentised) and self.statistic == other.statistic
@@ -104,8 +104,8 @@ class Studentised:
         return hash(("studentised", self.statistic))
 
 
-def _in_a_row(found: Any) -> Array:
-    leaves = found.values() if isinstance(found, Mapping) else [found]
+def _in_a_row(tree: Any) -> Array:
+    leaves = tree.values() if isinstance(tree, Mapping) else [tree]
     return jnp.concatenate([jnp.ravel(jnp.asarray(x)).astype(jnp.float64) for x in leaves])
 
 
@@ -140,36 +140,36 @@ class Traced:
         """K: how many numbers it gives."""
         return sum(int(np.prod(x.shape)) for x in jax.tree.leaves(self.shapes))
 
-    def names(self, given: Any, usual: pd.Index | None, name: str) -> pd.Index:
-        """Return the names of its numbers: those ``given``, or its keys, or the ``usual`` names of the data.
+    def names(self, names: Any, usual: pd.Index | None, name: str) -> pd.Index:
+        """Return the names of its numbers: ``names``, or its keys, or the ``usual`` names of the data.
 
         Raises:
             ValueError: there are not as many names as numbers.
         """
         k = self.n_numbers
-        own = None if given is None else given if isinstance(given, pd.Index) else pd.Index(_listed(given))
+        index = None if names is None else names if isinstance(names, pd.Index) else pd.Index(_listed(names))
         if not isinstance(self.shapes, Mapping):
-            if own is None:
-                own = usual if usual is not None and len(usual) == k else pd.RangeIndex(k)
-                own = pd.Index([name]) if self.shapes.shape == () else own
-            _check_number(own, k, name)
-            return own
+            if index is None:
+                index = usual if usual is not None and len(usual) == k else pd.RangeIndex(k)
+                index = pd.Index([name]) if self.shapes.shape == () else index
+            _check_number(index, k, name)
+            return index
         keys = [str(key) for key in self.shapes]
         sizes = {int(np.prod(x.shape)) for x in self.shapes.values()}
         if all(x.shape == () for x in self.shapes.values()):
-            own = pd.Index(keys) if own is None else own
-            _check_number(own, k, name)
-            return own
+            index = pd.Index(keys) if index is None else index
+            _check_number(index, k, name)
+            return index
         if len(sizes) > 1:
-            told = ", ".join(f"{key!r} has {int(np.prod(x.shape)):,}" for key, x in self.shapes.items())
+            lengths = ", ".join(f"{key!r} has {int(np.prod(x.shape)):,}" for key, x in self.shapes.items())
             raise ValueError(
-                f"{name} returns a dict whose entries have different numbers of values ({told}): let each entry have "
-                "one value for each name, or return one value in each"
+                f"{name} returns a dict whose entries have different numbers of values ({lengths}): let each entry "
+                "have one value for each name, or return one value in each"
             )
-        if own is None:
-            own = usual if usual is not None and len(usual) in sizes else pd.RangeIndex(max(sizes))
-        _check_number(own, max(sizes), name)
-        return pd.MultiIndex.from_product([keys, own], names=["measure", own.name or "name"])
+        if index is None:
+            index = usual if usual is not None and len(usual) in sizes else pd.RangeIndex(max(sizes))
+        _check_number(index, max(sizes), name)
+        return pd.MultiIndex.from_product([keys, index], names=["measure", index.name or "name"])
 
 
 def _check_number(names: pd.Index, k: int, statistic: str) -> None:
@@ -223,20 +223,20 @@ class _UnusableError(Exception):
 
 
 def _checked_numbers(statistic: Statistic, weights: Any, data: Any) -> Any:
-    found = statistic.function(weights, data)
-    parts = found.values() if isinstance(found, Mapping) else [found]
+    value = statistic.function(weights, data)
+    parts = value.values() if isinstance(value, Mapping) else [value]
     for part in parts:
         is_array = isinstance(part, Array | np.ndarray | int | float | np.number)
         if not is_array or jnp.iscomplexobj(part):
-            own = "complex numbers" if is_array else f"a {type(part).__name__}"
-            kind = f"a dict with {own}" if isinstance(found, Mapping) else own
+            what = "complex numbers" if is_array else f"a {type(part).__name__}"
+            kind = f"a dict with {what}" if isinstance(value, Mapping) else what
             raise _UnusableError(
                 f"{statistic.name} returns {kind}: a statistic returns an array of numbers, or a dict of them "
                 "(jnp.stack makes one array of several numbers)"
             )
     if sum(jnp.size(part) for part in parts) == 0:
         raise _UnusableError(f"{statistic.name} returns no number")
-    return jax.tree.map(jnp.asarray, dict(found) if isinstance(found, Mapping) else found)
+    return jax.tree.map(jnp.asarray, dict(value) if isinstance(value, Mapping) else value)
 
 
 def _why(statistic: Statistic, error: Exception, data: Any) -> str:
@@ -272,7 +272,9 @@ def _why(statistic: Statistic, error: Exception, data: Any) -> str:
 def _line_of(statistic: Statistic, error: Exception) -> str:
     """Return where in somebody's file an error arose."""
     code = getattr(_plain(statistic.function), "__code__", None)
-    frames = [own for own in traceback.extract_tb(error.__traceback__) if code and own.filename == code.co_filename]
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__) if code and frame.filename == code.co_filename
+    ]
     if not frames:
         return ""
     line = f": {frames[-1].line}" if frames[-1].line else ""
@@ -328,13 +330,13 @@ def _refers_to(value: Any, seen: set[int]) -> Iterator[bytes]:
         yield f"module {value.__name__}".encode()
     elif isinstance(value, Mapping):
         yield f"mapping of {len(value)}".encode()
-        for key, own in value.items():
+        for key, part in value.items():
             yield repr(key).encode()
-            yield from _refers_to(own, seen)
+            yield from _refers_to(part, seen)
     elif isinstance(value, list | tuple | set | frozenset):
         yield f"{type(value).__name__} of {len(value)}".encode()
-        for own in value:
-            yield from _refers_to(own, seen)
+        for part in value:
+            yield from _refers_to(part, seen)
     elif isinstance(value, pd.DataFrame | pd.Series | pd.Index):
         yield from (pd.util.hash_pandas_object(value).to_numpy().tobytes(), repr(value.shape).encode())
     elif isinstance(value, np.ndarray | jax.Array) and not isinstance(value, jax.core.Tracer):
@@ -366,8 +368,8 @@ def _of_code(code: CodeType) -> Iterator[bytes]:
 
 def _global_names(code: CodeType) -> set[str]:
     """Return the globals that code reads, and the functions within it."""
-    own = {step.argval for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
-    return own.union(*(_global_names(inner) for inner in code.co_consts if isinstance(inner, CodeType)))
+    names = {step.argval for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    return names.union(*(_global_names(inner) for inner in code.co_consts if isinstance(inner, CodeType)))
 
 
 def _digest(parts: Any) -> str:
@@ -405,8 +407,8 @@ class StatisticDraws(Draws):
 
     def take(self, which: Bool | NDArray[np.intp]) -> Draws:
         """Return the quantities ``which``: a mask (M,), or their numbers."""
-        own: Any = super().take(which)
-        return replace(own, place=self._places[which])
+        taken: Any = super().take(which)
+        return replace(taken, place=self._places[which])
 
     @property
     def _places(self) -> NDArray[np.intp]:

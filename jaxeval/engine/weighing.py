@@ -83,7 +83,7 @@ class Columns(NamedTuple):
     levels: tuple[pd.Index, ...]
 
     @classmethod
-    def of(cls, given: Given, cluster: Cluster) -> Columns:
+    def of(cls, table: DataRows, cluster: Cluster) -> Columns:
         """Return what ``cluster`` asks for.
 
         Raises:
@@ -97,24 +97,24 @@ class Columns(NamedTuple):
             chosen = sorted(chosen)
         if not chosen:
             raise DataError("cluster= names no column; leave it out to draw rows one by one")
-        found = [given.groups(own, "cluster") for own in chosen]
+        groups = [table.groups(column, "cluster") for column in chosen]
         kind: Any = "crossed" if isinstance(cluster, set | frozenset) else "stages"
-        names = tuple(own if isinstance(own, str) else "cluster" for own in chosen)
-        codes, levels = zip(*found, strict=True)
+        names = tuple(column if isinstance(column, str) else "cluster" for column in chosen)
+        codes, levels = zip(*groups, strict=True)
         return cls(names, "clusters" if len(chosen) == 1 else kind, tuple(codes), tuple(levels))
 
     def taken(self, rows: NDArray[np.intp]) -> Columns:
         """Return those of some rows, numbered anew."""
         codes, levels = [], []
-        for own, level in zip(self.codes, self.levels, strict=True):
-            there, number = np.unique(own[rows], return_inverse=True)
+        for code, level in zip(self.codes, self.levels, strict=True):
+            there, number = np.unique(code[rows], return_inverse=True)
             codes.append(number)
             levels.append(level[there])
         return self._replace(codes=tuple(codes), levels=tuple(levels))
 
 
 def weighed_rows(
-    given: Given, columns: Columns, strata: NDArray[np.intp] | None, scheme: DrawScheme, alike: bool, *, label: str,
+    table: DataRows, columns: Columns, strata: NDArray[np.intp] | None, scheme: DrawScheme, alike: bool, *, label: str,
     name: Hashable, strata_name: str = "strata",
 ) -> Weighing:  # fmt: skip
     """Return the rows of a table, drawn with ``scheme`` within ``strata`` (N,), under the random numbers of ``label``.
@@ -124,35 +124,35 @@ def weighed_rows(
     """
     strata = None if strata is None else checked_strata(strata)
     if columns.kind == "rows":
-        return _alone(given, strata, scheme, alike, label, name)
+        return _alone(table, strata, scheme, alike, label, name)
     of_groups = None
     if strata is not None and columns.kind == "clusters":
         of_groups = stratum_of_groups(strata, columns.codes[0], columns.levels[0], strata_name)
-    source, times = np.arange(given.n), np.ones(given.n, np.int64)
+    source, times = np.arange(table.n), np.ones(table.n, np.int64)
     if alike:
         joint = np.unique(np.stack(columns.codes), axis=1, return_inverse=True)[1].reshape(-1)
-        pattern = pattern_of(given.matrix, joint)
+        pattern = pattern_of(table.matrix, joint)
         source, times = np.unique(pattern, return_index=True)[1], np.bincount(pattern)
     if columns.kind == "stages":
-        made = [stages_factor([own[source] for own in columns.codes], label)]
+        made = [stages_factor([codes[source] for codes in columns.codes], label)]
     else:
-        streams = [label] if len(columns.codes) == 1 else [f"{label}\x1f{own}" for own in columns.names]
+        streams = [label] if len(columns.codes) == 1 else [f"{label}\x1f{codes}" for codes in columns.names]
         made = [
-            group_factor(own[source], scheme, stream, of_groups)
-            for own, stream in zip(columns.codes, streams, strict=True)
+            group_factor(codes[source], scheme, stream, of_groups)
+            for codes, stream in zip(columns.codes, streams, strict=True)
         ]
     size = padded(len(source) + 1, Step.ITEMS)
     factors = tuple(factor._replace(place=as_leaf(pad(place, (size,)), np.int32)) for factor, _, place in made)
     base = pad(times.astype(float), (size,))
     outer = columns.codes[0]
     crossed = columns.kind == "crossed"
-    known = [own for own in map(freedom_of, columns.codes[: None if crossed else 1]) if own is not None]
-    warnings = [text for own in columns.codes[: None if crossed else 1] for text in _few(own)]
+    known = [codes for codes in map(freedom_of, columns.codes[: None if crossed else 1]) if codes is not None]
+    warnings = [text for codes in columns.codes[: None if crossed else 1] for text in _few(codes)]
     return Weighing(
         name=name,
         rows=Rows(factors, as_leaf(base, np.float64), as_leaf(base, np.float64)),
         form=RowForm(scheme, tuple(width for _, width, _ in made)),
-        data=jax.tree.map(lambda x: x[source], given.arrays),
+        data=jax.tree.map(lambda x: x[source], table.arrays),
         n=len(source),
         full=base,
         base=base,
@@ -170,9 +170,11 @@ def _few(cluster: NDArray[np.intp]) -> list[str]:
     return few_clusters_text(len(size), effective_clusters(size))
 
 
-def _alone(given: Given, strata: Int | None, scheme: DrawScheme, alike: bool, label: str, name: Hashable) -> Weighing:
+def _alone(
+    table: DataRows, strata: Int | None, scheme: DrawScheme, alike: bool, label: str, name: Hashable
+) -> Weighing:
     """Return rows drawn by themselves, in the order of their values; equal ones together if that is faster."""
-    pattern = pattern_of(given.matrix, strata)
+    pattern = pattern_of(table.matrix, strata)
     merged = alike and worth_merging(pattern)
     if scheme == DrawScheme.MULTINOMIAL:
         slots = (slots_of_kinds if merged else slots_one_by_one)(pattern, strata)
@@ -180,7 +182,7 @@ def _alone(given: Given, strata: Int | None, scheme: DrawScheme, alike: bool, la
         factor, width = Factor(slots.units, as_leaf(stream_number(label), np.uint64), None), slots.size
     else:
         order = np.unique(pattern, return_index=True)[1] if merged else np.argsort(pattern, kind="stable")
-        source, times = order, np.bincount(pattern) if merged else np.ones(given.n, np.int64)
+        source, times = order, np.bincount(pattern) if merged else np.ones(table.n, np.int64)
         of_kinds = None if strata is None else strata[source]
         factor, width, place = group_factor(np.arange(len(source)), scheme, label, of_kinds, times)
         size = padded(len(source) + 1, Step.ITEMS)
@@ -191,7 +193,7 @@ def _alone(given: Given, strata: Int | None, scheme: DrawScheme, alike: bool, la
         name=name,
         rows=Rows((factor,), as_leaf(there, np.float64), as_leaf(full, np.float64)),
         form=RowForm(scheme, (width,)),
-        data=jax.tree.map(lambda x: x[source], given.arrays),
+        data=jax.tree.map(lambda x: x[source], table.arrays),
         n=len(source),
         full=full,
         base=there,
@@ -213,11 +215,11 @@ def weighed_battles(battles: Battles, options: Mapping[str, Any]) -> tuple[list[
     Raises:
         DataError, ValueError: as `bootstrap`.
     """
-    asked = BootstrapOptions(**options).checked(battles)
-    slices = make_slices(battles, design(battles, (), True), asked)
+    options_checked = BootstrapOptions(**options).checked(battles)
+    slices = make_slices(battles, design(battles, (), True), options_checked)
     groups = slices.groups or [None]
     made = [
-        _votes(battles.models, *board, drawn, asked.drawn, label, name)
+        _votes(battles.models, *board, drawn, options_checked.drawn, label, name)
         for board, drawn, label, name in zip(slices.boards, slices.drawn, slices.labels, groups, strict=True)
     ]
     return made, slices.by
@@ -263,20 +265,20 @@ def _votes(
     )
 
 
-def sliced(given: Given, by: Sequence[Any]) -> list[tuple[Hashable, str, NDArray[np.intp]]]:
+def sliced(table: DataRows, by: Sequence[Any]) -> list[tuple[Hashable, str, NDArray[np.intp]]]:
     """Return the slices of columns: name, label of the random numbers, and rows of each."""
-    found = [given.groups(own, "by") for own in by]
-    joint = np.stack([codes for codes, _ in found])
+    groups = [table.groups(column, "by") for column in by]
+    joint = np.stack([codes for codes, _ in groups])
     keys, number = np.unique(joint, axis=1, return_inverse=True)
     number = number.reshape(-1)
     slices: list[tuple[Hashable, str, NDArray[np.intp]]] = []
     for k, key in enumerate(keys.T):
-        parts = tuple(levels[code] for (_, levels), code in zip(found, key, strict=True))
+        parts = tuple(levels[code] for (_, levels), code in zip(groups, key, strict=True))
         slices.append((parts if len(by) > 1 else parts[0], "\x1f".join(map(str, parts)), np.flatnonzero(number == k)))
     return slices
 
 
-class Given(NamedTuple):
+class DataRows(NamedTuple):
     """N rows."""
 
     arrays: Any  # what the statistic gets: a tree of arrays (N, ...)
@@ -308,7 +310,7 @@ class Given(NamedTuple):
             )
         return factorize_sorted(pd.Series(values), option)
 
-    def taken(self, rows: NDArray[np.intp]) -> Given:
+    def taken(self, rows: NDArray[np.intp]) -> DataRows:
         """Return some of the rows."""
         columns = {name: np.asarray(x)[rows] for name, x in self.columns.items()}
         return self._replace(arrays=jax.tree.map(lambda x: x[rows], self.arrays), n=len(rows), columns=columns)
@@ -320,7 +322,7 @@ class Given(NamedTuple):
         return np.concatenate(parts, axis=1) if parts else np.zeros((self.n, 0))
 
 
-def given_rows(data: Any, grouping: Sequence[str]) -> Given:
+def rows_of_data(data: Any, grouping: Sequence[str]) -> DataRows:
     """``data`` as rows; columns that are named in ``grouping`` make groups, and are no part of what a statistic gets.
 
     Raises:
@@ -346,7 +348,7 @@ def given_rows(data: Any, grouping: Sequence[str]) -> Given:
     return _checked(array, {"data": array}, {})._replace(names=names)
 
 
-def _of_table(frame: pd.DataFrame, grouping: Sequence[str]) -> Given:
+def _of_table(frame: pd.DataFrame, grouping: Sequence[str]) -> DataRows:
     several = frame.columns[frame.columns.duplicated()]
     if len(several):
         raise DataError(f"the table has several columns called {named(several)}: rename or drop all but one")
@@ -360,7 +362,7 @@ def _of_table(frame: pd.DataFrame, grouping: Sequence[str]) -> Given:
     return _checked(array, {"the table": array}, columns)._replace(names=pd.Index(kept))
 
 
-def _of_scores(scores: ItemScores) -> Given:
+def _of_scores(scores: ItemScores) -> DataRows:
     """Return scores (I, M) of the models on each item; items are drawn as `score_leaderboard` draws them."""
     if len(scores.evaluators) > 1:
         raise DataError(
@@ -368,15 +370,15 @@ def _of_scores(scores: ItemScores) -> Given:
             "those of one: choose its rows, or pass .scores as an array"
         )
     columns: dict[str, Any] = {"item": np.arange(len(scores.items))}
-    for own in (scores.cluster, scores.benchmark):
-        if own is not None:
-            columns[own.column] = np.asarray(own.names)[own.number]
+    for group in (scores.cluster, scores.benchmark):
+        if group is not None:
+            columns[group.column] = np.asarray(group.names)[group.number]
     for name, column in scores.columns.items():
         if len(column.item) == len(scores.items):
             columns[name] = np.asarray(column.levels)[column.number[np.argsort(column.item)]]
     array = scores.scores[:, 0]
-    given = _checked(array, {"the scores": array}, columns)
-    return given._replace(names=scores.models.rename("model"), stream="scores", alike=True)
+    rows = _checked(array, {"the scores": array}, columns)
+    return rows._replace(names=scores.models.rename("model"), stream="scores", alike=True)
 
 
 def _array(values: Any, what: str) -> NDArray[Any]:
@@ -399,7 +401,7 @@ def _array(values: Any, what: str) -> NDArray[Any]:
     return array
 
 
-def _checked(arrays: Any, each: Mapping[str, NDArray[Any]], columns: Mapping[str, Any]) -> Given:
+def _checked(arrays: Any, each: Mapping[str, NDArray[Any]], columns: Mapping[str, Any]) -> DataRows:
     if not each:
         raise DataError(f"there are no arrays in the data: data must be {TAKEN}")
     flat = [name for name, x in each.items() if x.ndim == 0]
@@ -410,9 +412,9 @@ def _checked(arrays: Any, each: Mapping[str, NDArray[Any]], columns: Mapping[str
         )
     lengths = {name: len(x) for name, x in each.items()}
     if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{name} has {n:,}" for name, n in lengths.items())
-        raise DataError(f"the arrays of the data have different numbers of rows: {told}")
+        sizes = ", ".join(f"{name} has {n:,}" for name, n in lengths.items())
+        raise DataError(f"the arrays of the data have different numbers of rows: {sizes}")
     n = next(iter(lengths.values()))
     if n == 0:
         raise DataError("the data have no rows")
-    return Given(arrays, n, {name: x for name, x in columns.items() if len(x) == n})
+    return DataRows(arrays, n, {name: x for name, x in columns.items() if len(x) == n})

@@ -80,8 +80,8 @@ def compare_evaluators(
     sums = resampled_delta_sums(parts, np.array([np.inf]), settings)
     tau, pairs, status = tau_b(sums)[..., 0], np.asarray(sums.pairs)[0, :, 0], tau_status(parts, sums)[:, 0]
     number = number.reshape(-1)
-    own, of_first, of_second = np.split(number, [n, n + len(first)])
-    place = np.argsort(np.lexsort([-tau[0, own], pairs[own] < few_pairs]))  # NaN last
+    alone, of_first, of_second = np.split(number, [n, n + len(first)])
+    place = np.argsort(np.lexsort([-tau[0, alone], pairs[alone] < few_pairs]))  # NaN last
     swap = place[first] > place[second]
     better, other = np.where(swap, second, first), np.where(swap, first, second)
     of_better, of_other = np.where(swap, of_second, of_first), np.where(swap, of_first, of_second)
@@ -134,14 +134,14 @@ def evaluator_advice(
         comparison: as `compare_evaluators` returns it.
         few_pairs: numbers from fewer pairs of models are left out.
     """
-    found = [] if comparison is None else list(_best(hide_few_pairs(comparison, "difference", few_pairs)))
-    for evaluator, own in with_evaluator(taus).groupby("evaluator", sort=False):
-        sentences = [*_close_models(own, few_pairs)]
+    sentences_of_all = [] if comparison is None else list(_best(hide_few_pairs(comparison, "difference", few_pairs)))
+    for evaluator, rows in with_evaluator(taus).groupby("evaluator", sort=False):
+        sentences = [*_close_models(rows, few_pairs)]
         for table, of_table in ((changes, _tiers), (gaps, _smallest_gap), (improvements, _improvements)):
             if table is not None:
                 sentences += of_table(table[with_evaluator(table)["evaluator"] == evaluator], few_pairs)
-        found += [f"{evaluator}: {sentence}" if "evaluator" in taus else sentence for sentence in sentences]
-    return found
+        sentences_of_all += [f"{evaluator}: {sentence}" if "evaluator" in taus else sentence for sentence in sentences]
+    return sentences_of_all
 
 
 def _best(comparison: pd.DataFrame) -> Iterator[str]:

@@ -155,8 +155,8 @@ class AgreementFits(Shown):
             error = np.where(error > 0, error, np.nan)
             far = np.nanmax(np.abs(draws - np.nanmean(draws, 0)) / error, -1)
             a_pair = np.abs(misfit) * np.asarray(self.regressions.bin_pairs[0]) >= 1
-            found = np.nanmax(np.where(a_pair, np.abs(misfit), 0.0) / error, -1)
-            unfit = found > np.nanquantile(far, self.settings.level, axis=0)
+            largest = np.nanmax(np.where(a_pair, np.abs(misfit), 0.0) / error, -1)
+            unfit = largest > np.nanquantile(far, self.settings.level, axis=0)
         return np.asarray(unfit & (_status(self.scores, self.regressions) == OK))
 
     def _observed(self) -> Float:
@@ -296,15 +296,15 @@ def _check_probability(probability: float) -> None:
 
 def _largest_gaps(scores: ModelScores) -> Float:
     """Return (E,) largest gap between two models; NaN for an evaluator without scores."""
-    known = [own[~np.isnan(own)] for own in scores.scores]
-    return np.array([np.ptp(own) if len(own) else np.nan for own in known])
+    known = [points[~np.isnan(points)] for points in scores.scores]
+    return np.array([np.ptp(points) if len(points) else np.nan for points in known])
 
 
 def _gaps(scores: ModelScores) -> list[Float]:
     """Of every evaluator, the gaps above 0 between two models."""
     first, second = np.triu_indices(len(scores.gold), 1)
     gaps = np.abs(scores.scores[:, first] - scores.scores[:, second])
-    return [own[own > 0] for own in gaps]  # False for NaN
+    return [apart[apart > 0] for apart in gaps]  # False for NaN
 
 
 def _gap_at(fits: GapRegression, probability: float, most: Float) -> Float:
@@ -356,13 +356,13 @@ def _fits(scores: ModelScores, ridge: float, edges: Float, settings: Resampling)
         one = fitted(start, replace(settings, n_resamples=0, run={**settings.run, "progress": False}))
         near = np.stack([one.intercept[0], one.slope[0] * scale], -1)
         start = np.where(np.isfinite(near) & (one.status[0] == Status.CONVERGED)[:, None], near, 0.0)
-    found = fitted(start, settings)
-    known = (found.pairs > 0) & (found.status == Status.CONVERGED) & ~scores.constant_gold
-    intercept, slope = (np.where(known, x, np.nan) for x in (found.intercept, found.slope))
+    fits = fitted(start, settings)
+    known = (fits.pairs > 0) & (fits.status == Status.CONVERGED) & ~scores.constant_gold
+    intercept, slope = (np.where(known, x, np.nan) for x in (fits.intercept, fits.slope))
     if settings.n_resamples and settings.resample != "models":
         # In logits, and not in gaps, which may be infinite.
         intercept, slope = (np.concatenate([x[:1], centred(x)]) for x in (intercept, slope))
-    return found._replace(intercept=intercept, slope=slope)
+    return fits._replace(intercept=intercept, slope=slope)
 
 
 def _status(scores: ModelScores, fits: GapRegression) -> NDArray[Any]:

@@ -26,6 +26,7 @@ Gold: TypeAlias = pd.Series | ArrayLike | str
 OK = "ok"
 #: Numbers from fewer pairs of models are hidden, as in Xu et al. (see `reference_study`).
 FEW_PAIRS = 15
+_MOST_FACTS = 5  # of evaluators, in one sentence
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -182,7 +183,7 @@ def _numbers(column: pd.Series, name: Any) -> Float:
     return values
 
 
-def of_evaluators(scores: ModelScores, chosen: Bool, facts: Sequence[str], limit: int = 5) -> str:
+def of_evaluators(scores: ModelScores, chosen: Bool, facts: Sequence[str]) -> str:
     """Return the facts (E,) of the ``chosen`` evaluators, each with its evaluator's name; equal facts appear once."""
     if not scores.labelled:
         return facts[0]
@@ -190,7 +191,7 @@ def of_evaluators(scores: ModelScores, chosen: Bool, facts: Sequence[str], limit
     for k in np.flatnonzero(chosen).tolist():
         by_fact.setdefault(facts[k], []).append(scores.evaluators[k])
     said = [f"{fact} ({named(names)})" for fact, names in by_fact.items()]
-    return "; ".join(said[:limit]) + f"; and {len(said) - limit} more such" * (len(said) > limit)
+    return "; ".join(said[:_MOST_FACTS]) + f"; and {len(said) - _MOST_FACTS} more such" * (len(said) > _MOST_FACTS)
 
 
 def hide_few_pairs(table: pd.DataFrame, name: str, few_pairs: int = FEW_PAIRS, count: str = "n_pairs") -> pd.DataFrame:

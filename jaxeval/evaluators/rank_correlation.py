@@ -291,24 +291,24 @@ def stratified_rank_change(
     if m < n_tiers:
         raise DataError(f"{counted(m, 'model')} cannot be split into {counted(n_tiers, 'tier')}: ask for fewer")
     size = 6 * m * (1 if settings.resample == "models" else m)
-    asked = TierQuestion(as_leaf(np.arange(n_tiers), np.int64), as_leaf(within_tier, np.bool_))
-    found = resampled(tier_changes, aligned, (asked,), settings, size)
+    question = TierQuestion(as_leaf(np.arange(n_tiers), np.int64), as_leaf(within_tier, np.bool_))
+    changes = resampled(tier_changes, aligned, (question,), settings, size)
     n = aligned.n_models[:, None]
     status = first_reason(
         (n < 2, FEW_SCORED),
         (aligned.constant[:, None], CONSTANT),
         (aligned.constant_gold[:, None], CONSTANT_GOLD),
-        (found.models[0] == 0, NO_MODEL),
+        (changes.models[0] == 0, NO_MODEL),
     )
-    of_tier = found.models[0].astype(int)
+    of_tier = changes.models[0].astype(int)
     inside = of_tier * (of_tier - 1) // 2
     columns: dict[str, Any] = {
-        "rank_change": np.where(status == OK, found.change[0], np.nan),
+        "rank_change": np.where(status == OK, changes.change[0], np.nan),
         "n_models": of_tier,
         "n_pairs": inside if within_tier else inside + of_tier * (n - of_tier),
         "n_missing": aligned.n_missing,
         "status": status,
-        **interval_columns(np.where(status == OK, found.change, np.nan), settings, 0.0, m - 1.0),
+        **interval_columns(np.where(status == OK, changes.change, np.nan), settings, 0.0, m - 1.0),
     }
     if settings.n_resamples:  # no model of those that the evaluator scored can move by more
         columns["upper"] = np.minimum(columns["upper"], np.maximum(n - 1.0, 0))

@@ -89,15 +89,15 @@ class Resampling:
         """
         if self.strata is None or scores.by_item is None:
             return None
-        own, items = scores.by_item.column(self.strata), scores.by_item.items
-        return checked_strata(stratum_of_groups(own.number, own.item, items, self.strata, "item"))
+        column, items = scores.by_item.column(self.strata), scores.by_item.items
+        return checked_strata(stratum_of_groups(column.number, column.item, items, self.strata, "item"))
 
 
 def opened(scores: Scores, gold: Gold, options: ModelResampling) -> tuple[ModelScores, Resampling]:
     """Return the scores aligned with gold, and the settings of a measure, both checked."""
     drawn = {f.name for f in fields(Resampling)}
-    given: dict[str, Any] = {name: value for name, value in options.items() if name in drawn}
-    settings, aligned = Resampling(**given, run=of_run(options)), align_scores(scores, gold)
+    chosen: dict[str, Any] = {name: value for name, value in options.items() if name in drawn}
+    settings, aligned = Resampling(**chosen, run=of_run(options)), align_scores(scores, gold)
     settings.check(aligned)
     return aligned, settings
 
@@ -120,8 +120,8 @@ def resampled(
     gold = _filled(scores.gold, 0, padded(len(scores.gold), Step.MODELS))
     program = partial(batch.evaluator_resamples, measure, data, gold, arguments)
     section = f"{measure.__name__}-{digest_of((arguments, scores.scores, scores.items, settings.item_strata(scores)))}"
-    found = run_lanes(program, drawn_counts(scores, settings), size, scores.gold, settings, section)
-    return jax.tree.map(lambda x: x[:, : len(scores.scores)], found)
+    results = run_lanes(program, drawn_counts(scores, settings), size, scores.gold, settings, section)
+    return jax.tree.map(lambda x: x[:, : len(scores.scores)], results)
 
 
 def in_slots(x: Float, settings: Resampling, of_models: bool = False) -> Float:
@@ -162,18 +162,18 @@ def run_lanes(
 
 def drawn_counts(scores: ModelScores, settings: Resampling) -> tuple[Counts, ...]:
     """(1 + B, Q) counts of each model in the data and the resamples; for scores by item, then those of each item."""
-    own: list[tuple[int, str, bool, Int | None]] = [(len(scores.gold), "models", settings.resample != "items", None)]
+    draws: list[tuple[int, str, bool, Int | None]] = [(len(scores.gold), "models", settings.resample != "items", None)]
     if settings.resample != "models" and scores.items is not None:
-        own.append((len(scores.items), "items", True, settings.item_strata(scores)))
-    check_room(settings.n_resamples, sum(size for size, *_ in own))
-    found = []
-    for n, stream, varies, stratum in own:
+        draws.append((len(scores.items), "items", True, settings.item_strata(scores)))
+    check_room(settings.n_resamples, sum(size for size, *_ in draws))
+    times = []
+    for n, stream, varies, stratum in draws:
         counts = np.zeros((1 + settings.n_resamples, _width(n)), np.uint8)
         counts[:, :n] = 1
         if varies and settings.n_resamples:
             counts[1:] = _draws(n, stream, settings, stratum)
-        found.append(counts)
-    return tuple(found)
+        times.append(counts)
+    return tuple(times)
 
 
 def _draws(n: int, stream: str, settings: Resampling, stratum: Int | None) -> Counts:
@@ -221,15 +221,15 @@ def resampled_delta_sums(scores: ModelScores, deltas: Float, settings: Resamplin
     part = max(1, _COLUMNS // max(len(deltas) * m * m // 2, 1))
     parts = []
     for start in range(0, e, part):
-        own = scores.scores[start : start + part]
-        pairs = delta_pairs(own, scores.gold, deltas, counts.shape[1])
+        points = scores.scores[start : start + part]
+        pairs = delta_pairs(points, scores.gold, deltas, counts.shape[1])
         with double_precision():
             pairs = jax.device_put(pairs)
         program = partial(batch.delta_sums, pairs)
         section = f"deltas-{digest_of((deltas, scores.scores))}-{start}"
         size = _PAIRS + 3 * len(pairs.end) + 2 * pairs.order.shape[1]
         found = run_lanes(program, counts, size, scores.gold, settings, section)
-        n = len(own) * len(deltas)
+        n = len(points) * len(deltas)
         parts.append(jax.tree.map(lambda x: x[:, :n].reshape(len(x), -1, len(deltas)), found))  # noqa: B023
     return jax.tree.map(lambda *x: np.concatenate(x, axis=1), *parts)
 
@@ -271,11 +271,13 @@ def delta_pairs(scores: Float, gold: Float, deltas: Float, width: int) -> rank_a
     n_ends = 1 + len(deltas)
     order = np.full((size, slots), width - 1, np.int32)
     end = np.ones((2 * size, slots), np.int32)
-    for k, own in enumerate(scores):
-        there = np.flatnonzero(~np.isnan(own))
-        place = there[np.argsort(own[there], kind="stable")]
+    for k, points in enumerate(scores):
+        there = np.flatnonzero(~np.isnan(points))
+        place = there[np.argsort(points[there], kind="stable")]
         order[k, : len(place)] = place
-        gaps = own[place] - own[place][:, None]  # rises along a row, so a count says where the pairs under a gap end
+        gaps = (
+            points[place] - points[place][:, None]
+        )  # rises along a row, so a count says where the pairs under a gap end
         for d, inside in enumerate([gaps <= 0, *(gaps < delta for delta in deltas)]):
             end[k * n_ends + d, : len(place)] = inside.sum(1)
     row = np.arange(e * len(deltas))

@@ -74,8 +74,8 @@ def separability(
     ends = _ends(scores, aligned, lower, upper, standard_error, score_level)
     aligned = _with_intervals(aligned, ends)
     by_model = np.stack([in_slots(end, settings, of_models=True) for end in ends], axis=1)
-    found = resampled(separation_sums, aligned, (by_model,), settings, 4 * len(aligned.gold))
-    pairs, apart, ordered, agreeing = (np.asarray(x) for x in found)
+    sums = resampled(separation_sums, aligned, (by_model,), settings, 4 * len(aligned.gold))
+    pairs, apart, ordered, agreeing = (np.asarray(x) for x in sums)
     separated = np.where(pairs > 0, apart / np.where(pairs > 0, pairs, 1), np.nan)
     agreement = np.where(ordered > 0, agreeing / np.where(ordered > 0, ordered, 1), np.nan)
     columns: dict[str, Any] = {
@@ -143,12 +143,12 @@ def _like(scores: Scores, aligned: ModelScores, values: Any, name: str) -> Float
     if values.index.has_duplicates:
         twice = values.index[values.index.duplicated()][0]
         raise DataError(f"model {plain(twice)!r} has more than one row in {name}: keep one")
-    own = values.loc[:, values.columns.isin(aligned.evaluators)]
-    if own.columns.has_duplicates:
-        twice = own.columns[own.columns.duplicated()][0]
+    columns = values.loc[:, values.columns.isin(aligned.evaluators)]
+    if columns.columns.has_duplicates:
+        twice = columns.columns[columns.columns.duplicated()][0]
         raise DataError(f"{name} has more than one column {plain(twice)!r}: keep one")
     try:
-        return own[list(aligned.evaluators)].reindex(aligned.models).to_numpy(np.float64, na_value=np.nan).T
+        return columns[list(aligned.evaluators)].reindex(aligned.models).to_numpy(np.float64, na_value=np.nan).T
     except (TypeError, ValueError) as error:
         raise DataError(f"{name} is not numeric ({error})") from error
 

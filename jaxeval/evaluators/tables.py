@@ -85,29 +85,31 @@ def table_attributes(scores: ModelScores, table: pd.DataFrame, name: str, settin
 
 
 def _warnings(scores: ModelScores, table: pd.DataFrame, settings: Resampling) -> list[str]:
-    found = []
+    sentences = []
     n, missing = scores.n_models, scores.n_missing
     if missing.any():
         left = [f"{m:,} of {k + m:,}" for k, m in zip(n, missing, strict=True)]
-        found.append("models that lack one of the two scores are left out: " + of_evaluators(scores, missing > 0, left))
+        sentences.append(
+            "models that lack one of the two scores are left out: " + of_evaluators(scores, missing > 0, left)
+        )
     few = n < FEW_MODELS
     if few.any() and settings.n_resamples and settings.resample != "items":
-        found.append(
+        sentences.append(
             f"intervals over fewer than {FEW_MODELS} models say little: "
             + of_evaluators(scores, few, [counted(k, "model") for k in n])
         )
     strata = settings.item_strata(scores)
     if settings.n_resamples and strata is not None:
-        found += small_strata_text(np.bincount(strata), "item")
+        sentences += small_strata_text(np.bincount(strata), "item")
     if "failed_share" in table:
         some = table["failed_share"][(table["failed_share"] > 0) & (table["failed_share"] < 1)]
         if len(some):
-            found.append(
+            sentences.append(
                 f"{len(some):,} of {counted(len(table), 'number')} {'is' if len(some) == 1 else 'are'} missing in some "
                 f"resamples, up to {some.max():.1%} of them: those resamples count as the least possible value in the "
                 "lower end of the interval and as the greatest in the upper end"
             )
-    return found
+    return sentences
 
 
 def _outside(table: pd.DataFrame, name: str) -> list[str]:

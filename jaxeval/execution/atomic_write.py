@@ -142,14 +142,14 @@ def alone(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
 
 
 def _held(path: Path, waiting: Callable[[], None]) -> int:
-    told = False
+    warned = False
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
             locked = _try_or_tell(handle, path)
-            if not locked and not told:
+            if not locked and not warned:
                 waiting()
-                told = True
+                warned = True
             if not locked:
                 _lock(handle, wait=True)
             if is_named(handle, path):

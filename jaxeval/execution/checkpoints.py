@@ -56,26 +56,26 @@ class Checkpoint:
 
     def _check(self, about: Path, digest: str, settings: Mapping[str, Any], noun: str) -> None:
         try:
-            found = json.loads(about.read_text(encoding="utf-8"))
+            record = json.loads(about.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError):
-            found = None
+            record = None
         types = {"version": int, "digest": str, "settings": dict}
         if (
-            not isinstance(found, dict)
-            or found.get("format") != _FORMAT
-            or not all(isinstance(found.get(key), kind) for key, kind in types.items())
+            not isinstance(record, dict)
+            or record.get("format") != _FORMAT
+            or not all(isinstance(record.get(key), kind) for key, kind in types.items())
         ):
             raise DataError(
                 f"{about} does not describe a run of jaxeval: name another folder, or remove this one, and its "
                 "resamples are drawn again"
             )
-        if found["version"] > _VERSION:
+        if record["version"] > _VERSION:
             raise DataError(
-                f"{about} is of version {found['version']}, newer than this jaxeval reads ({_VERSION}): update "
+                f"{about} is of version {record['version']}, newer than this jaxeval reads ({_VERSION}): update "
                 "jaxeval, or name another folder"
             )
-        if found["digest"] != digest:
-            other = found["settings"]
+        if record["digest"] != digest:
+            other = record["settings"]
             differ = [
                 f"{k} {_in_words(other[k])}, not {_in_words(v)}"
                 for k, v in settings.items()
@@ -143,10 +143,10 @@ def _read_part(path: Path, results: Results) -> dict[str, NDArray[Any]]:
         raise ValueError(f"it holds {', '.join(sorted(part))}, not {', '.join(sorted(of_lane))}")
     n_lanes = part["number"].size
     for name, (dtype, shape) in of_lane.items():
-        found = part[name]
-        if found.dtype != dtype or found.shape != (n_lanes, *shape):
-            raise ValueError(f"{name!r} is {found.dtype} {found.shape}, not {np.dtype(dtype)} {(n_lanes, *shape)}")
-        if name in _LAST_CODE and not np.all((found >= 0) & (found <= _LAST_CODE[name])):
+        array = part[name]
+        if array.dtype != dtype or array.shape != (n_lanes, *shape):
+            raise ValueError(f"{name!r} is {array.dtype} {array.shape}, not {np.dtype(dtype)} {(n_lanes, *shape)}")
+        if name in _LAST_CODE and not np.all((array >= 0) & (array <= _LAST_CODE[name])):
             raise ValueError(f"{name!r} has codes outside of 0 to {_LAST_CODE[name]}")
     if len(set(zip(part["slice"].tolist(), part["number"].tolist(), strict=True))) < n_lanes:
         raise ValueError("it holds a resample twice")

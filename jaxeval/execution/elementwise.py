@@ -54,13 +54,13 @@ def _in_blocks(kernel: Callable[..., Any], tree: Any, arrays: Sequence[NDArray[A
     flat = [x.reshape(-1) for x in arrays]
 
     def block(start: int) -> Any:
-        own = [x[start : start + length] for x in flat]
-        return jax.tree.unflatten(tree, [np.pad(x, (0, length - len(x)), mode=mode) for x in own])
+        parts = [x[start : start + length] for x in flat]
+        return jax.tree.unflatten(tree, [np.pad(x, (0, length - len(x)), mode=mode) for x in parts])
 
     with double_precision():
-        found = [batch.elementwise(kernel, *block(start)) for start in range(0, max(size, 1), length)]
-        found = jax.device_get(found)
-    return jax.tree.map(lambda *x: np.concatenate(x)[:size].reshape(shape), *found)
+        blocks = [batch.elementwise(kernel, *block(start)) for start in range(0, max(size, 1), length)]
+        blocks = jax.device_get(blocks)
+    return jax.tree.map(lambda *x: np.concatenate(x)[:size].reshape(shape), *blocks)
 
 
 def broadcast(**arguments: ArrayLike) -> dict[str, Float]:

@@ -179,11 +179,11 @@ class LaneRun:
         if self.n_processes == 1:
             self._run_own(task, lanes, which, results, section)
             return
-        own = which[share_of(len(which))]
-        everyone = gather(lambda: _packed(results, self._run_own(task, lanes, own, results, section)))
+        shared = which[share_of(len(which))]
+        everyone = gather(lambda: _packed(results, self._run_own(task, lanes, shared, results, section)))
         for process, other in enumerate(everyone):
             _unpack(other, results, process)
-        self.advance(len(which) - len(own))
+        self.advance(len(which) - len(shared))
 
     def _run_own(self, task: Task, lanes: Lanes, which: Int, results: Any, section: str) -> Int:
         left, checkpoint = which, self.checkpoint
@@ -275,8 +275,8 @@ def _chunks(slices: Int, which: Int, size: int) -> list[Int]:
     return [
         part
         for s in np.unique(slices[which])
-        for own in [which[slices[which] == s]]
-        for part in np.split(own, np.arange(size, len(own), size))
+        for of_slice in [which[slices[which] == s]]
+        for part in np.split(of_slice, np.arange(size, len(of_slice), size))
     ]
 
 
@@ -304,11 +304,11 @@ def _placed(parts: list[Int], lanes: Lanes, size: int, per_device: int) -> Chunk
     return chunks
 
 
-def _store(parts: list[Int], found: Any, results: Any) -> list[Int]:
+def _store(parts: list[Int], results_of_call: Any, results: Any) -> list[Int]:
     """Wait for what a call gives, and write it into ``results``."""
     # A slice is copied several times as fast as single lanes.
-    where = [slice(own[0], own[-1] + 1) if own[-1] - own[0] == len(own) - 1 else own for own in parts]
-    for into, values in zip(jax.tree.leaves(results), jax.tree.leaves(jax.device_get(found)), strict=True):
+    where = [slice(lane[0], lane[-1] + 1) if lane[-1] - lane[0] == len(lane) - 1 else lane for lane in parts]
+    for into, values in zip(jax.tree.leaves(results), jax.tree.leaves(jax.device_get(results_of_call)), strict=True):
         n_devices = len(values)
         for c, (part, lanes) in enumerate(zip(parts, where, strict=True)):
             into[lanes] = values[c % n_devices, c // n_devices, : len(part)]

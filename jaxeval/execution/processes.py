@@ -94,19 +94,19 @@ def gather(make: Callable[[], bytes]) -> list[bytes]:
         return [make()]
     failure: Exception | None = None
     try:
-        own = make()
+        mine = make()
     except Exception as error:
         if getattr(error, _TOLD, False):
             raise
-        failure, own = error, f"{type(error).__name__}: {error}".encode()
+        failure, mine = error, f"{type(error).__name__}: {error}".encode()
     except BaseException:  # an interrupt: nobody is waited for
         _leave(130)
         raise
     try:
-        heads = _exchange(np.array([failure is not None, len(own) >> 24, len(own) & 0xFFFFFF], np.int32))
+        heads = _exchange(np.array([failure is not None, len(mine) >> 24, len(mine) & 0xFFFFFF], np.int32))
         sizes = (heads[:, 1].astype(np.int64) << 24) + heads[:, 2]
         words = np.zeros(-(-int(sizes.max()) // 4), np.uint32)  # four bytes each: fewer elements to move
-        words.view(np.uint8)[: len(own)] = np.frombuffer(own, np.uint8)
+        words.view(np.uint8)[: len(mine)] = np.frombuffer(mine, np.uint8)
         everyone = [words.view(np.uint8)[:size].tobytes() for words, size in zip(_exchange(words), sizes, strict=True)]
     except ProcessError:
         raise
@@ -163,8 +163,8 @@ def first_alone(make: Callable[[], T]) -> T:
         return make()
     made: list[T] = []
 
-    def turn(own: bool) -> bytes:
-        if own:
+    def turn(mine: bool) -> bytes:
+        if mine:
             made.append(make())
         return b""
 
@@ -191,8 +191,8 @@ def check_alike(options: Mapping[str, Any], data: str = "", noun: str = "data") 
     """
     if n_sharing() == 1:
         return
-    own = {name: repr(value) for name, value in options.items()}
-    first, *others = map(_call, gather(lambda: json.dumps([own, data]).encode()))
+    mine = {name: repr(value) for name, value in options.items()}
+    first, *others = map(_call, gather(lambda: json.dumps([mine, data]).encode()))
     unlike = []
     for process, other in enumerate(others, start=1):
         if (None in (first, other)) or first[0].keys() != other[0].keys():

@@ -91,15 +91,15 @@ def open_run(
         memory_limit, kept, progress = outer.memory_limit, outer.checkpoint, False
     with together():
         if kept is not None or checkpoint is not None or n_sharing() > 1:
-            own = identity()
-            digest = digest_of((own.data, own.settings))
+            parts = identity()
+            digest = digest_of((parts.data, parts.settings))
             ran = {"chunk_size": chunk_size, "memory_limit": memory_limit, "checkpoint": checkpoint is not None}
-            alike = {**own.settings, **own.presentation, **ran, "lanes": n_lanes}
-            check_alike(alike, digest_of((digest, own.measured)), own.noun)
+            alike = {**parts.settings, **parts.presentation, **ran, "lanes": n_lanes}
+            check_alike(alike, digest_of((digest, parts.measured)), parts.noun)
             if kept is not None:
                 kept = kept.of_part(digest)
             elif checkpoint is not None:
-                kept = first_alone(partial(Checkpoint, checkpoint, digest, own.settings, own.noun))
+                kept = first_alone(partial(Checkpoint, checkpoint, digest, parts.settings, parts.noun))
         with progress_bar(n_lanes, unit, progress) as advance:
             run = LaneRun(advance, chunk_size, memory_limit, kept, n_sharing())
             before = _OPEN.set(run)

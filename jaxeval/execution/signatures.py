@@ -23,9 +23,9 @@ def with_options_of(
     """
 
     def decorate(read: Callable[..., T]) -> Callable[Concatenate[Any, P], T]:
-        path, *own, _ = signature(read).parameters.values()
+        path, *parameters, _ = signature(read).parameters.values()
         _, *options = signature(made).parameters.values()
-        read.__signature__ = signature(read).replace(parameters=[path, *options, *own])  # type: ignore[attr-defined]
+        read.__signature__ = signature(read).replace(parameters=[path, *options, *parameters])  # type: ignore[attr-defined]
         return read
 
     return decorate
@@ -42,14 +42,14 @@ def spelled_out(defaults: type = object) -> Callable[[F], F]:
 
     def decorate(function: F) -> F:
         listed = signature(function)
-        *own, rest = listed.parameters.values()
+        *parameters, rest = listed.parameters.values()
         (options,) = get_args(get_type_hints(function)[rest.name])
         kinds = get_type_hints(options)
         names = sorted(kinds, key=lambda name: not hasattr(defaults, name))  # those with defaults of their own first
         named = [
             Parameter(n, Parameter.KEYWORD_ONLY, default=getattr(defaults, n, None), annotation=kinds[n]) for n in names
         ]
-        shown = listed.replace(parameters=[*own, *named])
+        shown = listed.replace(parameters=[*parameters, *named])
         known = frozenset(shown.parameters)
 
         @wraps(function)

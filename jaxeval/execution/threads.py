@@ -25,7 +25,7 @@ def in_threads(function: Callable[..., T], *of_slices: Iterable[Any]) -> list[T]
     """
     arguments = list(zip(*of_slices, strict=False))  # as map does: itertools.repeat has no end
     if len(arguments) < 2:
-        return [function(*own) for own in arguments]
+        return [function(*values) for values in arguments]
     with ThreadPoolExecutor(min(len(arguments), os.cpu_count() or 1)) as pool:
         try:
             return list(pool.map(function, *zip(*arguments, strict=True)))

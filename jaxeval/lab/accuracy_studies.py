@@ -95,10 +95,10 @@ def coverage_study(
         (`rogan_gladen`).
     """
     study = _Study.of(options)
-    given = broadcast(theta=theta, q0=q0, q1=q1, n=n, m=m)
-    require_share(given, "theta", "q0", "q1")
-    require(given, "m", given["m"] >= 2 * checked_integer("pilot", pilot, 1), "hold the pilot")
-    settings = {name: x.reshape(-1, 1) for name, x in given.items()}
+    arrays = broadcast(theta=theta, q0=q0, q1=q1, n=n, m=m)
+    require_share(arrays, "theta", "q0", "q1")
+    require(arrays, "m", arrays["m"] >= 2 * checked_integer("pilot", pilot, 1), "hold the pilot")
+    settings = {name: x.reshape(-1, 1) for name, x in arrays.items()}
     theta, q0, q1, n, m = settings.values()
     draw = _binomial(len(theta), study)
     p = draw(n, theta * q1 + (1 - theta) * (1 - q0)) / n
@@ -107,9 +107,9 @@ def coverage_study(
     naive |= {"length_untruncated": naive["length"], "mean_m1": np.full(len(theta), np.nan)}
 
     def corrected(q0: Float, q1: Float, m0: Float, m1: Float) -> dict[str, Float]:
-        found = rogan_gladen(p, q0, q1, n, m0, m1, study.level)
-        estimate, lower, upper = (np.asarray(x) for x in (found.estimate, found.lower, found.upper))
-        length = np.asarray(found.upper_untruncated - found.lower_untruncated)
+        intervals = rogan_gladen(p, q0, q1, n, m0, m1, study.level)
+        estimate, lower, upper = (np.asarray(x) for x in (intervals.estimate, intervals.lower, intervals.upper))
+        length = np.asarray(intervals.upper_untruncated - intervals.lower_untruncated)
         more = {"length_untruncated": np.nanmean(length, 1), "mean_m1": m1.mean(1)}
         return performance(estimate, lower, upper, theta, axis=1) | more
 
@@ -136,8 +136,10 @@ def _binomial(n_settings: int, study: _Study) -> Callable[[Float, Float], Float]
 
 def _table(kind: str, settings: dict[str, Float], columns: dict[str, dict[str, Float]]) -> pd.DataFrame:
     """A row per setting and name: the name in column ``kind``, the settings, and the ``columns`` (S,) of that name."""
-    given = {name: x.reshape(-1) for name, x in settings.items()}
-    return pd.concat([pd.DataFrame({kind: name, **given, **own}) for name, own in columns.items()], ignore_index=True)
+    labels = {name: x.reshape(-1) for name, x in settings.items()}
+    return pd.concat(
+        [pd.DataFrame({kind: name, **labels, **numbers}) for name, numbers in columns.items()], ignore_index=True
+    )
 
 
 def shift_study(
@@ -158,8 +160,8 @@ def shift_study(
         A row per setting and estimator: ``calibration_theta, test_theta, q0, q1, n, m, bias, bias_se,
         undefined_share``.
     """
-    given = broadcast(calibration_theta=calibration_theta, test_theta=test_theta, q0=q0, q1=q1, n=n, m=m)
-    settings = {name: x.reshape(-1, 1) for name, x in given.items()}
+    arrays = broadcast(calibration_theta=calibration_theta, test_theta=test_theta, q0=q0, q1=q1, n=n, m=m)
+    settings = {name: x.reshape(-1, 1) for name, x in arrays.items()}
     theta_c, theta_t, q0, q1, n, m = settings.values()
     draw = _binomial(len(theta_t), _Study.of(options))
     judged = draw(n, theta_t * q1 + (1 - theta_t) * (1 - q0))
@@ -167,9 +169,9 @@ def shift_study(
     product = draw(label, q1)
     judgment = product + draw(m - label, 1 - q0)
     labelled, test = LabelledSums(m, label, judgment, product, judgment, label), JudgedSums(n, judged, judged)
-    found = evaluate(judge_error.by_stratum, labelled, test, np.bool_(True))
+    estimates = evaluate(judge_error.by_stratum, labelled, test, np.bool_(True))
     kept = ("bias", "bias_se", "undefined_share")
-    studies = {name: performance(x, x, x, theta_t, axis=1) for name, x in found._asdict().items()}
+    studies = {name: performance(x, x, x, theta_t, axis=1) for name, x in estimates._asdict().items()}
     return _table("estimator", settings, {name: {k: study[k] for k in kept} for name, study in studies.items()})
 
 
@@ -199,8 +201,8 @@ def comparison_study(
     for name, count in (("n", n), ("m", m)):
         checked_integer(name, count, 1)
     z = normal_quantile(study.level)
-    given = broadcast(j_a=j_a, delta_j=delta_j, theta_a=theta_a, theta_b=theta_b)
-    settings = {name: x.reshape(-1) for name, x in given.items()}
+    arrays = broadcast(j_a=j_a, delta_j=delta_j, theta_a=theta_a, theta_b=theta_b)
+    settings = {name: x.reshape(-1) for name, x in arrays.items()}
     rng = np.random.default_rng(study.seed)
     j_a, delta_j, theta_a, theta_b = settings.values()
     q_a, q_b = (1 + j_a) / 2, (1 + j_a + delta_j) / 2
@@ -215,11 +217,13 @@ def comparison_study(
     shape = len(j_a), study.replications
     test = rng.multinomial(n, test_cells[:, None], shape)
     half, rest = (rng.multinomial(k, calibration_cells[:, None], shape) for k in (m // 2, m - m // 2))
-    found = [_paired_differences(*counts) for counts in zip(test, half, half + rest, strict=True)]
+    of_replications = [_paired_differences(*counts) for counts in zip(test, half, half + rest, strict=True)]
     truth = (theta_b - theta_a)[:, None]
     studies = {}
-    for name in found[0]:
-        value, variance = (np.stack(x) for x in zip(*(differences[name] for differences in found), strict=True))
+    for name in of_replications[0]:
+        value, variance = (
+            np.stack(x) for x in zip(*(differences[name] for differences in of_replications), strict=True)
+        )
         half_length = z * np.sqrt(variance)
         # Without an estimate the difference may be any.
         lower, upper = np.fmax(value - half_length, -1), np.fmin(value + half_length, 1)
@@ -265,20 +269,20 @@ def _paired_differences(test: Int, half: Int, full: Int) -> dict[str, tuple[Floa
         variance = (test.T * on_test**2).sum(0) + (counts.T * on_calibration**2).sum(0)
         return value[0, 1] - value[0, 0], variance
 
-    found = {}
+    control_variates = {}
     for name, counts in (("ppi_plus_plus_half", half), ("ppi_plus_plus", full)):
-        own = LabelledSums(*sums(counts, y, f, y * f, f, y))
-        of_a = LabelledSums(*(x[:, :1] for x in own))
-        total, each = Sums(judged, own, of_a), evaluate(judge_error.by_stratum, own, judged, binary)
-        weight = evaluate(judge_error.weights, own, judged, binary).ppi_plus_plus
+        labelled = LabelledSums(*sums(counts, y, f, y * f, f, y))
+        of_a = LabelledSums(*(x[:, :1] for x in labelled))
+        total, each = Sums(judged, labelled, of_a), evaluate(judge_error.by_stratum, labelled, judged, binary)
+        weight = evaluate(judge_error.weights, labelled, judged, binary).ppi_plus_plus
         items = influence.control_variate(data, total, each.ppi_plus_plus, weight)
-        found[name] = difference(each.ppi_plus_plus, items, counts)
+        control_variates[name] = difference(each.ppi_plus_plus, items, counts)
     with_a = evaluate(judge_error.with_rates_of, of_a, judged, binary)
     corrected, shared = np.clip(each.rogan_gladen, 0, 1), np.clip(with_a, 0, 1)
     return {
         "naive": difference(each.naive, influence.naive(data, total, each.naive), full),
-        "ppi_plus_plus": found["ppi_plus_plus"],
-        "ppi_plus_plus_half": found["ppi_plus_plus_half"],
+        "ppi_plus_plus": control_variates["ppi_plus_plus"],
+        "ppi_plus_plus_half": control_variates["ppi_plus_plus_half"],
         "rogan_gladen": difference(corrected, influence.rogan_gladen(data, total, each.rogan_gladen), full),
         "rogan_gladen_shared": difference(shared, influence.shared_rogan_gladen(data, total, of_a, 0, with_a), full),
     }
@@ -382,16 +386,16 @@ def _item_products(weight: Float, answers: LabelledAnswers) -> Float:
 def _intervals(drawn: Sums, products: Float, binary: Bool, level: float) -> dict[str, tuple[Float, ...]]:
     """Return the estimate and untruncated ends (R, M, J) by estimator."""
     values = estimates(drawn, drawn, binary)
-    test, own, shared = jax.tree.map(lambda x: x[:, 0], drawn)
+    test, labelled_alone, shared = jax.tree.map(lambda x: x[:, 0], drawn)
     z = normal_quantile(level)
-    of_scores = scipy.special.stdtrit(np.maximum(own.n - 2, 1), (1 + level) / 2)
+    of_scores = scipy.special.stdtrit(np.maximum(labelled_alone.n - 2, 1), (1 + level) / 2)
     quantile = np.where(binary, z, of_scores)
-    shifts = evaluate(judge_error.small_sample_shift, own, test, binary)._asdict()
+    shifts = evaluate(judge_error.small_sample_shift, labelled_alone, test, binary)._asdict()
     ends: dict[str, tuple[Float, ...]] = {}
-    for name, variance in evaluate(judge_error.careful_variances, own, test, binary)._asdict().items():
+    for name, variance in evaluate(judge_error.careful_variances, labelled_alone, test, binary)._asdict().items():
         half, centre = quantile * np.sqrt(variance), values[name] + shifts[name]
         ends[name] = centre - half, centre + half
-    of_verdicts = intervals_of_proportions(own, test, own, level)
+    of_verdicts = intervals_of_proportions(labelled_alone, test, labelled_alone, level)
     excess = evaluate(judge_error.rates_excess, shared, test)
     with np.errstate(invalid="ignore", divide="ignore"):
         p = test.judgment / test.n
@@ -405,7 +409,7 @@ def _intervals(drawn: Sums, products: Float, binary: Bool, level: float) -> dict
         calibrating = np.einsum("rmja,rjab,rmjb->rmj", weight, products, weight)
         half = z * np.sqrt((p * (1 - p) / test.n + calibrating) / (q0 + q1 - 1) ** 2 + excess)
         ends["rogan_gladen_shared"] = theta - half, theta + half
-    for name, labelled in (("rogan_gladen", own), ("rogan_gladen_shared", shared)):
+    for name, labelled in (("rogan_gladen", labelled_alone), ("rogan_gladen_shared", shared)):
         doubt = evaluate(judge_error.doubt_of_sums, labelled, np.ones_like(labelled.n))
         undefined = np.isnan(values[name]) | (doubt > Doubt.FEW_OF_CLASS)
         lower, upper = (np.where(undefined, np.nan, end) for end in ends[name])

@@ -97,11 +97,11 @@ def heterogeneity(verdicts: AnchoredVerdicts, *, prior: float = 0.5) -> pd.DataF
     """
     scores = anchored_scores(verdicts, ["model", "anchor", "judge", "task"], prior=prior)
     rows = []
-    for (model, anchor), own in scores.groupby(["model", "anchor"], sort=False, observed=True):
-        of_judges = [block for _, block in own.groupby("judge", observed=True) if len(block) > 1]
+    for (model, anchor), scores_of_model in scores.groupby(["model", "anchor"], sort=False, observed=True):
+        of_judges = [block for _, block in scores_of_model.groupby("judge", observed=True) if len(block) > 1]
         if of_judges:
-            found = [task_heterogeneity(block["probability"], block["probability_se"]) for block in of_judges]
-            rows.append((model, anchor, float(np.mean(found)), int(own["task"].nunique())))
+            variances = [task_heterogeneity(block["probability"], block["probability_se"]) for block in of_judges]
+            rows.append((model, anchor, float(np.mean(variances)), int(scores_of_model["task"].nunique())))
     if not rows:
         raise DataError("no judge saw a model in two tasks")
     return pd.DataFrame(rows, columns=["model", "anchor", "tau_squared", "n_tasks"])
@@ -121,8 +121,8 @@ def prompt_subsamples(verdicts: AnchoredVerdicts, *, prior: float = 0.5, seed: i
     outcomes: Float = wide.dropna().to_numpy(float)
     sizes = [n for n in _SIZES if n <= len(outcomes)]
     if not sizes:
-        found = counted(len(outcomes), "prompt has", "prompts have")
-        raise DataError(f"{found} the verdicts of all models and judges: subsamples need {_SIZES[0]} or more")
+        complete = counted(len(outcomes), "prompt has", "prompts have")
+        raise DataError(f"{complete} the verdicts of all models and judges: subsamples need {_SIZES[0]} or more")
     try:
         kappa = min(reliability_factor(judge_kappas(verdicts)), 1.0)
     except ValueError:
@@ -163,14 +163,14 @@ def subsample_study(
     values = values[:, None] if values.ndim == 1 else values
     if values.ndim != 2 or not ((values >= 0) & (values <= 1)).all():
         raise ValueError(f"outcomes must be (M,) or (M, G) numbers in [0, 1], none missing; got shape {values.shape}")
-    m, given = len(values), np.asarray(sizes, float)
-    if given.ndim != 1 or not ((given >= 1) & (given <= m) & (given == np.rint(given))).all():
+    m, n_of_size = len(values), np.asarray(sizes, float)
+    if n_of_size.ndim != 1 or not ((n_of_size >= 1) & (n_of_size <= m) & (n_of_size == np.rint(n_of_size))).all():
         raise ValueError(f"sizes must be whole numbers between 1 and the {counted(m, 'prompt')}, got {sizes!r}")
     prior, given_kappa = checked_prior(prior), np.asarray(kappa, float)
     if given_kappa.ndim or not 0 < given_kappa <= 1:
         raise ValueError(f"kappa must lie in (0, 1], got {kappa!r}")
     checked_integer("n_repeats", n_repeats, 1)
-    n = given.astype(int)
+    n = n_of_size.astype(int)
     rng = np.random.default_rng(seed)
     total = np.empty((n_repeats, len(n), values.shape[1]))
     size = max(1, _HELD // max(m, n.max(initial=1) * values.shape[1]))

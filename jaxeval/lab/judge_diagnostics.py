@@ -127,14 +127,19 @@ def _headline(tables: Mapping[str, pd.DataFrame], battles: JudgedBattles, cluste
         for name, row in tables["agreement"].iterrows():
             rows[f"kappa, {name} battles"] = row["kappa"], row["lower"], row["upper"], int(row["n_battles"])
     if "reliability" in tables:
-        found = tables["reliability"].attrs["settings"]
-        n = found["n_battles"]
-        rows["calibration error (ECE)"] = found["ece"], np.nan, np.nan, n
-        rows["ECE of a judge without error"] = found["ece_floor"], np.nan, np.nan, n
-        rows["ECE without that noise"] = found["ece_debiased"], found["ece_lower"], found["ece_upper"], n
+        settings = tables["reliability"].attrs["settings"]
+        n = settings["n_battles"]
+        rows["calibration error (ECE)"] = settings["ece"], np.nan, np.nan, n
+        rows["ECE of a judge without error"] = settings["ece_floor"], np.nan, np.nan, n
+        rows["ECE without that noise"] = settings["ece_debiased"], settings["ece_lower"], settings["ece_upper"], n
     if "agreement_by_score_gap" in tables:
-        found = tables["agreement_by_score_gap"].attrs["settings"]
-        rows["r(|score difference|, agreement)"] = found["r"], found["r_lower"], found["r_upper"], found["n_battles"]
+        settings = tables["agreement_by_score_gap"].attrs["settings"]
+        rows["r(|score difference|, agreement)"] = (
+            settings["r"],
+            settings["r_lower"],
+            settings["r_upper"],
+            settings["n_battles"],
+        )
     for table, kind, label in (
         ("verdict_disagreement", "opposite", "verdict against score"),
         ("verdict_disagreement", "label", "verdict is not the label of the scores"),
@@ -302,16 +307,18 @@ def family_excess(
     for key, block in table.groupby(keys, sort=False):
         names = dict(zip(keys, key, strict=True))
         family = judge_family if isinstance(judge_family, str) else judge_family[names.get("judge", "")]
-        own = block.loc[block["family"] == family, "residual"].dropna()
+        of_family = block.loc[block["family"] == family, "residual"].dropna()
         other = block.loc[block["family"] != family, "residual"].dropna()
-        enough = len(own) > 1 and len(other) > 1
-        error = np.sqrt(own.var() / len(own) + other.var() / len(other)) if enough else np.nan
-        excess = own.mean() - other.mean() if len(own) and len(other) else np.nan
-        rows.append({**names, "excess": excess, "standard_error": error, "n_own": len(own), "n_other": len(other)})
+        enough = len(of_family) > 1 and len(other) > 1
+        error = np.sqrt(of_family.var() / len(of_family) + other.var() / len(other)) if enough else np.nan
+        excess = of_family.mean() - other.mean() if len(of_family) and len(other) else np.nan
+        rows.append(
+            {**names, "excess": excess, "standard_error": error, "n_own": len(of_family), "n_other": len(other)}
+        )
         if not enough:
             warnings.append(
-                f"{' '.join(map(str, names.values()))}: no standard error with {counted(len(own), 'model')} of family "
-                f"{family!r} and {len(other):,} of others; two of each are needed"
+                f"{' '.join(map(str, names.values()))}: no standard error with {counted(len(of_family), 'model')} of "
+                f"family {family!r} and {len(other):,} of others; two of each are needed"
             )
     if n_left_out:
         warnings.append(f"{counted(n_left_out, 'model without a family is', 'models without a family are')} left out")
@@ -320,10 +327,10 @@ def family_excess(
     return result
 
 
-def _partial_correlation(x: Float, y: Float, given: Float) -> float:
+def _partial_correlation(x: Float, y: Float, held: Float) -> float:
     if len(x) < 4:
         return np.nan
-    design = np.stack([np.ones_like(given), given], 1)
+    design = np.stack([np.ones_like(held), held], 1)
     rest = [v - design @ np.linalg.lstsq(design, v, rcond=None)[0] for v in (x, y)]
     return slope_and_correlation(*rest)[1]
 

@@ -59,12 +59,12 @@ def compare_rating_systems(verdicts: AnchoredVerdicts, *, seed: int = 0) -> Rati
     models = verdicts.levels["model"]
     place = _places(verdicts, seed)
     for k, key in enumerate(pd.MultiIndex.from_frame(pairs)):
-        own = np.flatnonzero(group == k)
-        own = own[np.argsort(place[own])]
-        model, outcome = verdicts.number["model"][own], verdicts.outcome[own]
+        verdict_rows = np.flatnonzero(group == k)
+        verdict_rows = verdict_rows[np.argsort(place[verdict_rows])]
+        model, outcome = verdicts.number["model"][verdict_rows], verdicts.outcome[verdict_rows]
         rated = {
             "bradley_terry": _bradley_terry(model, outcome),
-            "glicko2": _glicko2(model, outcome, verdicts.number["run"][own]),
+            "glicko2": _glicko2(model, outcome, verdicts.number["run"][verdict_rows]),
             "openskill": _openskill(model, outcome),
         }
         rows = np.flatnonzero(of_row == key)
@@ -121,9 +121,9 @@ def _glicko2(model: Int, outcome: Float, period: Int) -> dict[int, float]:
         met = [before[int(m)] for m in model[rows]]
         reference.update_player([r for r, _ in met], [rd for _, rd in met], (1 - outcome[rows]).tolist())
         for m, player in players.items():
-            own = outcome[rows[model[rows] == m]].tolist()
-            if own:
-                player.update_player([anchor[0]] * len(own), [anchor[1]] * len(own), own)
+            outcomes = outcome[rows[model[rows] == m]].tolist()
+            if outcomes:
+                player.update_player([anchor[0]] * len(outcomes), [anchor[1]] * len(outcomes), outcomes)
             else:
                 player.did_not_compete()
     return {m: player.rating - reference.rating for m, player in players.items()}

@@ -84,7 +84,7 @@ def rankings(
     padded = np.pad(board.references, (0, padded_size(used) - used), constant_values=-1)
     single = _pools([np.array([k]) for k in padded], cells, size, nothing)
     # Sorted, because what is drawn must not depend on the order of the members.
-    sets = [np.sort(own) for own in board.sets.values()] if settings.budgets else []
+    sets = [np.sort(members) for members in board.sets.values()] if settings.budgets else []
     shared = None
     if settings.item is not None and settings.budgets and clusters is not None and drawn.cluster is not None:
         shared = _shared_items(battles, settings.item, clusters, drawn.cluster, padded, sets, size)
@@ -105,7 +105,7 @@ def rankings(
     # No model has more votes: larger budgets would only take time.
     most = battle_counts(cells, m).sum(1).max() if shared is None else len(shared.unit)
     budgets = np.minimum(np.array(settings.budgets, np.int64), most)
-    asked = batch.StudySettings(
+    study = batch.StudySettings(
         seed=as_leaf(settings.seed, np.uint64),
         deltas=as_leaf(settings.margins, np.float64),
         budgets=as_leaf(budgets, np.int64),
@@ -118,8 +118,8 @@ def rankings(
     pools = [p.cell for p in (problem.single, problem.several) if p is not None]
     words = sum(held_numbers(cell.shape) for cell in pools) * (2 + 2 * len(budgets))
     with double_precision():
-        problem, asked, gold = jax.device_put((problem, asked, padded_rows(gold)))
-    call = partial(batch.reference_study, problem, form, mesh, asked, gold)
+        problem, study, gold = jax.device_put((problem, study, padded_rows(gold)))
+    call = partial(batch.reference_study, problem, form, mesh, study, gold)
     held = sum(x.nbytes for x in jax.tree.leaves((problem, gold)))
     task = Task(call=call, budget=REFERENCES, entries=words, lane_bytes=_BYTES_PER_WORD * words, fixed_bytes=held)
     alone, together, same = run.results(task, Lanes.of(1, n_lanes), "references")
@@ -135,9 +135,9 @@ def _members(board: ReferenceBoard, sets: Sequence[NDArray[np.intp]]) -> NDArray
     number = np.full(len(board.models), -1)
     number[board.references] = np.arange(len(board.references))
     members = np.full((max(map(len, sets), default=1), len(sets)), -1, np.int32)
-    for s, own in enumerate(sets):
-        if (number[own] >= 0).all():
-            members[: len(own), s] = number[own]
+    for s, references in enumerate(sets):
+        if (number[references] >= 0).all():
+            members[: len(references), s] = number[references]
     return members
 
 

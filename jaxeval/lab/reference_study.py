@@ -387,21 +387,21 @@ def model_numbers(names: Sequence[Hashable], models: pd.Index) -> NDArray[np.int
 def named_sets(sets: Sets, models: pd.Index) -> dict[str, NDArray[np.intp]]:
     """Return numbers of the models of every set, by its name or those of its models."""
     items = sets.items() if isinstance(sets, Mapping) else ((" + ".join(map(str, names)), names) for names in sets)
-    found: dict[str, NDArray[np.intp]] = {}
+    numbers_of: dict[str, NDArray[np.intp]] = {}
     label_of: dict[frozenset[int], str] = {}
     for key, names in items:
         label, numbers = str(key), model_numbers(names, models)
         first = label_of.setdefault(frozenset(numbers.tolist()), label)
-        if label in found or first != label:
+        if label in numbers_of or first != label:
             raise ValueError(f"sets are named twice: {label}{f' is {first} again' if first != label else ''}")
-        found[label] = numbers
-    alone = [label for label, numbers in found.items() if len(numbers) < 2]
+        numbers_of[label] = numbers
+    alone = [label for label, numbers in numbers_of.items() if len(numbers) < 2]
     if alone:
         raise ValueError(
             f"sets need two references or more: {named(alone)} (name single ones with references=, on the command line "
             "--reference)"
         )
-    return found
+    return numbers_of
 
 
 def tiers_of(theta: Float, n_tiers: int) -> Int:
@@ -419,10 +419,10 @@ def default_sets(chosen: NDArray[np.intp], tier: Int, n_battles: Int) -> dict[st
     Of each tier, the one of the ``chosen`` references that has most battles.
     """
     best = {
-        t: own[np.argmax(n_battles[own])]
+        t: in_tier[np.argmax(n_battles[in_tier])]
         for t in np.unique(tier[chosen])
         if t > 0
-        for own in [chosen[tier[chosen] == t]]
+        for in_tier in [chosen[tier[chosen] == t]]
     }
     wanted = (tuple(t for t in tiers if t in best) for tiers in _COMBINATIONS)
     return {

@@ -44,18 +44,18 @@ def study_table(rows: Mapping[str, Any], inner: Mapping[str, Any], level: float,
             gets its interval, by the centred resamples, and without resamples NaN.
     """
     n, k = len(next(iter(rows.values()))), len(next(iter(inner.values()), [None]))
-    found = {name: pd.Series(x).repeat(k).array for name, x in rows.items()}
-    found |= {name: np.tile(np.asarray(x), n) for name, x in inner.items()}
+    table = {name: pd.Series(x).repeat(k).array for name, x in rows.items()}
+    table |= {name: np.tile(np.asarray(x), n) for name, x in inner.items()}
     for name, values in columns.items():
         if name not in RANGES:
             values = values[:, None] if values.ndim == 1 else values.reshape(n, k)
-            found[name] = np.broadcast_to(values, (n, k)).reshape(-1)
+            table[name] = np.broadcast_to(values, (n, k)).reshape(-1)
             continue
         ends = [np.full(n * k, np.nan)] * 2
         if len(values) > 1:
             ends = [np.clip(x, *RANGES[name]).reshape(-1) for x in interval_bounds(centred(np.asarray(values)), level)]
-        found |= {name: np.reshape(values[0], -1), f"{name}_lower": ends[0], f"{name}_upper": ends[1]}
-    return pd.DataFrame(found)
+        table |= {name: np.reshape(values[0], -1), f"{name}_lower": ends[0], f"{name}_upper": ends[1]}
+    return pd.DataFrame(table)
 
 
 def mean_by_tier(values: Float, tier: Int, n_tiers: int, enough: Bool | None = None) -> Float:
@@ -65,11 +65,11 @@ def mean_by_tier(values: Float, tier: Int, n_tiers: int, enough: Bool | None = N
         enough: (..., L) references whose values rest on enough pairs to be averaged, which broadcasts to ``values``; by
             default all.
     """
-    own = tier[:, None] == np.arange(1, n_tiers + 1)
+    in_tier = tier[:, None] == np.arange(1, n_tiers + 1)
     known = ~np.isnan(values) if enough is None else ~np.isnan(values) & enough
-    n = known.astype(float) @ own
+    n = known.astype(float) @ in_tier
     with np.errstate(invalid="ignore"):
-        return np.where(n > 0, np.where(known, values, 0.0) @ own / n, np.nan)
+        return np.where(n > 0, np.where(known, values, 0.0) @ in_tier / n, np.nan)
 
 
 def count_by_tier(enough: Bool, tier: Int, n_tiers: int) -> Int:
@@ -151,10 +151,10 @@ def _votes_of_sets(
     The members themselves have 0.
     """
     count, model = battle_counts(battles.cells, len(board.models)), np.arange(len(board.models))
-    votes = [np.where(np.isin(model, own), 0, reduce(count[:, own], axis=1)) for own in members]
-    found = np.array(votes, np.int64).reshape(len(members), len(model))
+    votes = [np.where(np.isin(model, references), 0, reduce(count[:, references], axis=1)) for references in members]
+    counts = np.array(votes, np.int64).reshape(len(members), len(model))
     # A budget of items counts items, and all models share them.
-    return found if settings.item is None else np.where(found > 0, len(battles.codes(settings.item)[1]), 0)
+    return counts if settings.item is None else np.where(counts > 0, len(battles.codes(settings.item)[1]), 0)
 
 
 def _ranked_and_short(votes: Int, board: ReferenceBoard, settings: ReferenceStudySettings) -> tuple[Bool, Bool]:
@@ -202,11 +202,12 @@ def tier_advice(change: Float, table: pd.DataFrame, settings: ReferenceStudySett
                 "command line --few-pairs)"
             )
             continue
-        own, worst = rows.loc[rows["relative_change"].idxmin()], rows.loc[rows["relative_change"].idxmax()]
+        best, worst = rows.loc[rows["relative_change"].idxmin()], rows.loc[rows["relative_change"].idxmax()]
         yield (
-            f"models of tier {t + 1} are ranked best by references of tier {own.name}: {own['rank_change']:.1f} places "
-            f"off, {own['relative_change']:.1%} of the most possible{_interval(own, 'relative_change', '.1%')} (by "
-            f"those of tier {worst.name}, the worst, {worst['relative_change']:.1%}){_sure(-change[:, :, t])}"
+            f"models of tier {t + 1} are ranked best by references of tier {best.name}: {best['rank_change']:.1f} "
+            f"places off, {best['relative_change']:.1%} of the most possible"
+            f"{_interval(best, 'relative_change', '.1%')} (by those of tier "
+            f"{worst.name}, the worst, {worst['relative_change']:.1%}){_sure(-change[:, :, t])}"
         )
 
 
@@ -248,12 +249,13 @@ def single_advice(tau: Float, table: pd.DataFrame, n_rated: int, settings: Refer
         )
         return
     b = np.flatnonzero(n_fair >= min(n_fair.max(), max(2, n_single / 2)))[-1]
-    own = np.flatnonzero(fair[:, b])
-    row = rows.iloc[own[tau[0, own, b].argmax()] * n_budgets + b]
+    compared = np.flatnonzero(fair[:, b])
+    row = rows.iloc[compared[tau[0, compared, b].argmax()] * n_budgets + b]
     yield (
-        f"of the {counted(len(own), 'single reference')} (of {n_single:,}) with {counted(settings.budgets[b], 'vote')} "
-        f"of nearly every model, {row['references']} agrees best with the ranking of all votes under that budget: tau "
-        f"{row['tau']:.2f}{_interval(row, 'tau')} over {counted(row['n_pairs'], 'pair')}{_sure(tau[:, own, b])}"
+        f"of the {counted(len(compared), 'single reference')} (of {n_single:,}) with "
+        f"{counted(settings.budgets[b], 'vote')} of nearly every model, {row['references']} agrees best with "
+        f"the ranking of all votes under that budget: tau "
+        f"{row['tau']:.2f}{_interval(row, 'tau')} over {counted(row['n_pairs'], 'pair')}{_sure(tau[:, compared, b])}"
     )
 
 

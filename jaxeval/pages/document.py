@@ -115,15 +115,15 @@ def _environment() -> Any:
     """Return the templates. They escape all values but our own script, style and JSON, which they mark as safe."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    found = Environment(
+    environment = Environment(
         loader=PackageLoader("jaxeval.pages"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters |= {"rating": _rating, "interval": _interval, "count": _count}
-    return found
+    environment.filters |= {"rating": _rating, "interval": _interval, "count": _count}
+    return environment
 
 
 def _rating(value: float | None) -> str:

@@ -51,10 +51,10 @@ def read_history(path: str | Path) -> pd.DataFrame:
     """
     with Path(path).open("rb") as file:
         try:
-            found = pd.read_parquet(file)
+            table = pd.read_parquet(file)
         except Exception as error:  # of pyarrow, several without a common class
             raise DataError(f"{path} is no history of boards: {error}; delete it to begin anew") from error
-    return checked_history(found, str(path))
+    return checked_history(table, str(path))
 
 
 def checked_history(history: pd.DataFrame, name: str = "history=") -> pd.DataFrame:
@@ -95,22 +95,22 @@ def add_history(boards: Sequence[dict[str, Any]], history: pd.DataFrame, made: d
     history = history[history["date"] <= made.isoformat()]
     of_board = dict(list(history.groupby("board", sort=False)))
     for board in boards:
-        own = of_board.get(board["category"] or "")
-        if own is None:
+        past = of_board.get(board["category"] or "")
+        if past is None:
             continue
-        alike = own["scale"] == board["scale"]
-        other = sorted(set(own["date"]) - set(own["date"][alike]))
-        own = own[alike]
+        alike = past["scale"] == board["scale"]
+        other = sorted(set(past["date"]) - set(past["date"][alike]))
+        past = past[alike]
         if other and not (board.get("without") or board.get("controlled")):
             are = "is" if len(other) == 1 else "are"
             board["notes"].append(
                 f"{counted(len(other), 'day')} of the history, the last {other[-1]}, {are} left out: ratings then were "
                 f"on another scale than now ({board['scale']})"
             )
-        if own.empty:
+        if past.empty:
             continue
-        dates = sorted(own["date"].unique())
-        known = own[own["model_name"].isin(number.keys())].drop_duplicates(["date", "model_name"])
+        dates = sorted(past["date"].unique())
+        known = past[past["model_name"].isin(number.keys())].drop_duplicates(["date", "model_name"])
         models: dict[int, dict[str, list[Any]]] = {}
         for name, rows in known.groupby("model_name", sort=False):
             by_day = rows.set_index("date").reindex(dates)
@@ -122,7 +122,7 @@ def add_history(boards: Sequence[dict[str, Any]], history: pd.DataFrame, made: d
         board["history"] = {"dates": dates, "models": models}
         before = [day for day in dates if day < made.isoformat()]
         if before:
-            add_earlier([board], own[own["date"] == before[-1]], number)
+            add_earlier([board], past[past["date"] == before[-1]], number)
             board["since"] = before[-1]
 
 
@@ -139,9 +139,9 @@ def add_earlier(boards: Iterable[dict[str, Any]], rows: pd.DataFrame, number: Ma
             was[row["board"], row["scale"], number[row["model_name"]]] = known
     for board in boards:
         for row in board["rows"]:
-            found = was.get((board["category"] or "", board["scale"], row["model"]))
-            if found is not None and "rating" in row:
-                row["was"] = found
+            row_then = was.get((board["category"] or "", board["scale"], row["model"]))
+            if row_then is not None and "rating" in row:
+                row["was"] = row_then
 
 
 def earlier_rows(given: Sequence[Given]) -> pd.DataFrame:

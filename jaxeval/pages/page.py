@@ -158,8 +158,10 @@ def _n_models(given: Sequence[Given]) -> int:
 
 def _settings_of(result: Any) -> Mapping[str, Any]:
     """Return the settings of a result, where it has some."""
-    found: Any = result.attrs.get("settings") if isinstance(result, pd.DataFrame) else getattr(result, "settings", None)
-    return asdict(found) if is_dataclass(found) and not isinstance(found, type) else dict(found or {})
+    settings: Any = (
+        result.attrs.get("settings") if isinstance(result, pd.DataFrame) else getattr(result, "settings", None)
+    )
+    return asdict(settings) if is_dataclass(settings) and not isinstance(settings, type) else dict(settings or {})
 
 
 def _facts(boards: Sequence[Mapping[str, Any]], n_models: int, settings: Mapping[str, Any], competitor: Noun) -> str:

@@ -40,7 +40,7 @@ GoalName = Literal["board", "top", "pair", "newcomer"]
 _TOP = 10
 
 
-class Information(NamedTuple):
+class BoardInformation(NamedTuple):
     """What the battles so far tell of M models; strengths are in the unit of the link, and a battle has weight 1.
 
     Models without a rating, and newcomers, have a strength that is ``assumed``, with a spread around the mean of the
@@ -68,7 +68,7 @@ class Information(NamedTuple):
         """Return (M, M) C, of the battles and the prior: inverse information."""
         return pseudo_inverse(self.battles + self.prior)
 
-    def with_battles(self, times: Float, weight: Float | float = 1.0) -> Information:
+    def with_battles(self, times: Float, weight: Float | float = 1.0) -> BoardInformation:
         """With ``times`` (M, M) more battles of each pair, symmetric, of that weight each."""
         more, squares = (laplacian(self.worth * times * weight**power) for power in (1, 2))
         return self._replace(battles=self.battles + more, scores=self.scores + squares)
@@ -97,7 +97,7 @@ def laplacian(table: Float) -> Float:
     return np.asarray(np.diag(table.sum(1)) - table)
 
 
-def information_of(fit: BradleyTerryFit, newcomer: Any = None) -> Information:
+def information_of(fit: BradleyTerryFit, newcomer: Any = None) -> BoardInformation:
     """Return what the battles of a fit tell; a ``newcomer`` that the fit does not have is added to its models.
 
     With covariates, battles to come are taken to have equal ones on both sides.
@@ -130,7 +130,7 @@ def information_of(fit: BradleyTerryFit, newcomer: Any = None) -> Information:
         table[first, second] = table[second, first] = n
         battles, scores = battles + laplacian(table * worth), scores + laplacian(table * worth)
     gauge = np.append(fit.scale.weights, np.zeros(len(added)))
-    return Information(
+    return BoardInformation(
         models=fit.ratings.index.append(pd.Index(added)) if added else fit.ratings.index,
         strengths=strengths,
         assumed=assumed,
@@ -145,7 +145,7 @@ def information_of(fit: BradleyTerryFit, newcomer: Any = None) -> Information:
     )
 
 
-def information_without_votes(ratings: pd.Series | int) -> Information:
+def information_without_votes(ratings: pd.Series | int) -> BoardInformation:
     """What is known of a board without votes: expected ratings (Elo) by model, or a number of models of equal rating.
 
     Raises:
@@ -165,11 +165,11 @@ def information_without_votes(ratings: pd.Series | int) -> Information:
     m = len(theta)
     if m < 2 or not np.isfinite(theta).all() or not ratings.index.is_unique:
         wrong = "a model that is there twice" if np.isfinite(theta).all() else "one that is not finite"
-        found = counted(m, "rating") if m < 2 else wrong
-        raise ValueError(f"ratings must be finite, of two models or more, each model once: got {found}")
+        problem = counted(m, "rating") if m < 2 else wrong
+        raise ValueError(f"ratings must be finite, of two models or more, each model once: got {problem}")
     theta = theta - theta.mean()
     prior = (np.eye(m) - 1 / m) / _spread(theta) ** 2
-    return Information(
+    return BoardInformation(
         models=ratings.index,
         strengths=theta,
         assumed=theta,
@@ -238,20 +238,20 @@ def _dispersion(fit: BradleyTerryFit, n_battles: int) -> float:
     return ratio if np.isfinite(ratio) and ratio > 0 else 1.0
 
 
-def expected_gains(covariance: Float, goal: Float, worth: Float, times: float = 1.0) -> Float:
-    """Return (M, M) what ``times`` more battles of each pair take off the trace of ``goal`` C, W and C being (M, M)."""
+def expected_gains(covariance: Float, goal: Float, worth: Float) -> Float:
+    """Return (M, M) what one more battle of each pair takes off the trace of ``goal`` C, W and C being (M, M)."""
     sandwich = covariance @ goal @ covariance
-    return _gains(covariance, sandwich, worth * times, *np.empty((2, *worth.shape)))
+    return _gains(covariance, sandwich, worth, *np.empty((2, *worth.shape)))
 
 
 def _gains(covariance: Float, sandwich: Float, worth: Float, gain: Float, of_pair: Float) -> Float:
     """Return the gains, written into ``gain``; ``of_pair`` is overwritten, too."""
-    for table, found in ((sandwich, gain), (covariance, of_pair)):
-        own = table.diagonal()
-        np.multiply(table, -2, out=found)
-        found += own
-        found += own[:, None]
-        found *= worth
+    for table, result in ((sandwich, gain), (covariance, of_pair)):
+        variance = table.diagonal()
+        np.multiply(table, -2, out=result)
+        result += variance
+        result += variance[:, None]
+        result *= worth
     of_pair += 1
     gain /= of_pair
     return gain
@@ -332,24 +332,24 @@ class Goal(NamedTuple):
         """(M, M) W: the trace of W C is the mean variance of the ratings."""
         return np.asarray(self.contrasts.T @ self.contrasts / len(self.contrasts))
 
-    def errors(self, known: Information) -> tuple[Float, Float]:
+    def errors(self, known: BoardInformation) -> tuple[Float, Float]:
         """(R,) standard errors of the ratings, and (D,) of the differences, Elo; infinite where nothing compares."""
         inside, covariance = known.variances(self.models)
         variance = np.full(len(self.contrasts), np.inf)
         whole = ~self.contrasts[:, ~inside].any(1)
-        own = self.contrasts[np.ix_(whole, inside)]
-        variance[whole] = ((own @ covariance) * own).sum(1)
+        contrasts = self.contrasts[np.ix_(whole, inside)]
+        variance[whole] = ((contrasts @ covariance) * contrasts).sum(1)
         of_pairs = np.full(self.differences.shape, np.inf)
         diagonal = np.diag(covariance)
         of_pairs[np.ix_(inside, inside)] = diagonal[:, None] + diagonal - 2 * covariance
         factor = known.unit * np.sqrt(known.dispersion)
         return factor * np.sqrt(np.maximum(variance, 0)), factor * np.sqrt(np.maximum(of_pairs[self.differences], 0))
 
-    def width(self, known: Information, level: float) -> float:
+    def width(self, known: BoardInformation, level: float) -> float:
         """Return the mean width of the intervals of the ratings, Elo; infinite if one of them has no rating."""
         return 2 * normal_quantile(level) * root_mean_square(self.errors(known)[0])
 
-    def told_apart(self, known: Information, level: float, power: float) -> float:
+    def told_apart(self, known: BoardInformation, level: float, power: float) -> float:
         """Return the difference (Elo) of an average pair at which its interval leaves 0 out with that power."""
         z = normal_quantile(level) + float(scipy.special.ndtri(power))
         return z * root_mean_square(self.errors(known)[1])
@@ -360,7 +360,7 @@ def root_mean_square(errors: Float) -> float:
     return float(np.sqrt((errors**2).mean())) if len(errors) else np.inf
 
 
-def goal_of(known: Information, aim: Aim) -> Goal:
+def goal_of(known: BoardInformation, aim: Aim) -> Goal:
     """Return the goal on a board.
 
     Raises:
@@ -378,11 +378,11 @@ def goal_of(known: Information, aim: Aim) -> Goal:
         return Goal(words, np.array([a, b]), contrasts, both, above)
     if name == "newcomer":
         models = np.array([_number(known, aim.newcomer)])
-        own = np.zeros((m, m), bool)
-        own[models] = own[:, models] = True
+        allowed = np.zeros((m, m), bool)
+        allowed[models] = allowed[:, models] = True
         others = ~known.unrated
         others[models] = True
-        words, pairs = f"the rating of {visible_line(aim.newcomer)}", above & own
+        words, pairs = f"the rating of {visible_line(aim.newcomer)}", above & allowed
         differences = pairs & others & others[:, None]
     elif name == "top":
         rank = np.argsort(-np.where(np.isnan(known.strengths), -np.inf, known.strengths), kind="stable")
@@ -400,9 +400,9 @@ def goal_of(known: Information, aim: Aim) -> Goal:
 
 
 def _within(models: Int, above: Bool) -> Bool:
-    own = np.zeros(len(above), bool)
-    own[models] = True
-    return above & own[:, None] & own
+    inside = np.zeros(len(above), bool)
+    inside[models] = True
+    return above & inside[:, None] & inside
 
 
 def _two(pair: tuple[Hashable, Hashable]) -> tuple[Hashable, Hashable]:
@@ -411,7 +411,7 @@ def _two(pair: tuple[Hashable, Hashable]) -> tuple[Hashable, Hashable]:
     return pair
 
 
-def _number(known: Information, model: Hashable) -> int:
+def _number(known: BoardInformation, model: Hashable) -> int:
     if model not in known.models:
         hint = did_you_mean(model, known.models)
         raise ValueError(f"no {known.competitor.one} {model!r} on the board of {len(known.models):,}{hint}")

@@ -16,9 +16,9 @@ from jaxeval.execution.precision import versions
 from jaxeval.execution.threads import one_blas_thread
 from jaxeval.planning.information import (
     Aim,
+    BoardInformation,
     Goal,
     GoalName,
-    Information,
     expected_gains,
     goal_of,
     information_of,
@@ -211,15 +211,15 @@ def next_battles(
         if k > _MOST_BATTLES:
             raise ValueError(f"k must be at most {_MOST_BATTLES:,}, got {k:,}")
     else:
-        found = battles_for(known, aimed, share, lambda after: aimed.width(after, level) <= wanted)
-        if found == 0:
+        needed = battles_for(known, aimed, share, lambda after: aimed.width(after, level) <= wanted)
+        if needed == 0:
             now = f"{aimed.width(known, level):.4g} Elo"
             raise ValueError(f"intervals of {aimed.words} are no wider than {wanted:g} Elo already: {now} (mean)")
-        if found is None:
+        if needed is None:
             raise ValueError(
                 f"no number of battles up to {_MOST_BATTLES:,} brings intervals of {aimed.words} to {wanted:g} Elo"
             )
-        k = found
+        k = needed
     assert k is not None
     chosen = choose(known, aimed, k, share, np.random.default_rng(seed))
     settings: dict[str, Any] = {
@@ -233,7 +233,7 @@ def next_battles(
     settings |= competitor_settings(known.competitor)
     states = _states(known, aimed, chosen)
     errors = {name: aimed.errors(state)[0] for name, state in states.items()}
-    mean = pd.Series({name: root_mean_square(own) for name, own in errors.items()})
+    mean = pd.Series({name: root_mean_square(error) for name, error in errors.items()})
     expected = pd.DataFrame({"standard_error": mean, "width": 2 * normal_quantile(level) * mean})
     gains = known.unit**2 * expected_gains(known.covariance(), aimed.matrix, known.worth)
     return NextBattles(
@@ -259,7 +259,7 @@ def checked_share(random: Any) -> float:
     return share
 
 
-def information(fit: BradleyTerryFit | pd.Series | int, aim: Aim) -> tuple[Information, Goal]:
+def information(fit: BradleyTerryFit | pd.Series | int, aim: Aim) -> tuple[BoardInformation, Goal]:
     """Return what is known of a board, by a fit or without votes, and the goal on it."""
     _ = aim.name  # what it refuses, the board need not be looked at for
     if isinstance(fit, pd.Series | int | np.integer):
@@ -269,7 +269,9 @@ def information(fit: BradleyTerryFit | pd.Series | int, aim: Aim) -> tuple[Infor
     return known, goal_of(known, aim)
 
 
-def choose(known: Information, goal: Goal, k: int, random: float, rng: np.random.Generator | None = None) -> Chosen:
+def choose(
+    known: BoardInformation, goal: Goal, k: int, random: float, rng: np.random.Generator | None = None
+) -> Chosen:
     """Return ``k`` battles; without ``rng`` none is drawn at random, and only ``expected`` has all of them.
 
     A share of random battles that is no whole number is rounded up or down by chance.
@@ -301,13 +303,13 @@ def at_random(pairs: Bool, n: int, rng: np.random.Generator) -> Int:
     """
     m = len(pairs)
     times, rest = divmod(n, int(pairs.sum()))
-    found = times * pairs.astype(np.int64)
+    battles = times * pairs.astype(np.int64)
     if pairs.sum() < m * (m - 1) // 2:
         i, j = (rng.permutation(np.argwhere(pairs))[:rest]).T
     else:
         i, j = _rounds(rng.permutation(m), rest)
-    np.add.at(found, (np.minimum(i, j), np.maximum(i, j)), 1)
-    return found
+    np.add.at(battles, (np.minimum(i, j), np.maximum(i, j)), 1)
+    return battles
 
 
 def _rounds(models: Int, n: int) -> tuple[Int, Int]:
@@ -326,7 +328,9 @@ def symmetric(table: Any) -> Float:
     return np.asarray(table + table.T, np.float64)
 
 
-def battles_for(known: Information, goal: Goal, random: float, good: Callable[[Information], bool]) -> int | None:
+def battles_for(
+    known: BoardInformation, goal: Goal, random: float, good: Callable[[BoardInformation], bool]
+) -> int | None:
     """Return the fewest battles after which the information is ``good``: 0 if it is good now, None above ten million.
 
     Pairs are chosen for a number of battles, and the number is found for their shares, by turns.
@@ -336,10 +340,10 @@ def battles_for(known: Information, goal: Goal, random: float, good: Callable[[I
     k = 100
     for _ in range(8):
         each = symmetric(choose(known, goal, k, random).expected) / k
-        found = fewest(partial(_good_after, good, known, each), k)
-        if found is None:
+        number = fewest(partial(_good_after, good, known, each), k)
+        if number is None:
             return None
-        before, k = k, found
+        before, k = k, number
         if abs(k - before) <= 0.01 * k:
             break
     while not good(known.with_battles(symmetric(choose(known, goal, k, random).expected))):
@@ -347,13 +351,13 @@ def battles_for(known: Information, goal: Goal, random: float, good: Callable[[I
     return k
 
 
-def battles_at_random_for(known: Information, goal: Goal, good: Callable[[Information], bool]) -> int | None:
+def battles_at_random_for(known: BoardInformation, goal: Goal, good: Callable[[BoardInformation], bool]) -> int | None:
     """As `battles_for`, of battles between pairs at random."""
     each = symmetric(goal.pairs) / goal.pairs.sum()
     return 0 if good(known) else fewest(partial(_good_after, good, known, each), 100)
 
 
-def _good_after(good: Callable[[Information], bool], known: Information, each: Float, n: int) -> bool:
+def _good_after(good: Callable[[BoardInformation], bool], known: BoardInformation, each: Float, n: int) -> bool:
     return good(known.with_battles(n * each))
 
 
@@ -375,7 +379,7 @@ def fewest(good: Callable[[int], bool], guess: int) -> int | None:
     return high
 
 
-def _states(known: Information, goal: Goal, chosen: Chosen) -> dict[str, Information]:
+def _states(known: BoardInformation, goal: Goal, chosen: Chosen) -> dict[str, BoardInformation]:
     """Return what is known now, and will be."""
     k, n_pairs = chosen.expected.sum(), goal.pairs.sum()
     expected = symmetric(chosen.expected)
@@ -387,7 +391,7 @@ def _states(known: Information, goal: Goal, chosen: Chosen) -> dict[str, Informa
     return states | {"at random": known.with_battles(uniform)}
 
 
-def _table(known: Information, goal: Goal, chosen: Chosen, gains: Float) -> pd.DataFrame:
+def _table(known: BoardInformation, goal: Goal, chosen: Chosen, gains: Float) -> pd.DataFrame:
     times = chosen.planned + chosen.drawn
     i, j = np.nonzero(times)
     k = chosen.expected.sum()
@@ -408,7 +412,7 @@ def _table(known: Information, goal: Goal, chosen: Chosen, gains: Float) -> pd.D
 
 
 def _by_model(
-    known: Information, goal: Goal, chosen: Chosen, errors: Mapping[str, Float], level: float
+    known: BoardInformation, goal: Goal, chosen: Chosen, errors: Mapping[str, Float], level: float
 ) -> pd.DataFrame:
     """Return the models whose ratings are aimed at; those of a pair share their difference."""
     times = symmetric(chosen.planned + chosen.drawn).sum(1)[goal.models].astype(np.int64)
@@ -418,13 +422,13 @@ def _by_model(
     return Table.of(table, f"Expected intervals of {goal.words}")
 
 
-def _warnings(known: Information, goal: Goal, chosen: Chosen) -> list[str]:
-    found, unrated = [], known.unrated
+def _warnings(known: BoardInformation, goal: Goal, chosen: Chosen) -> list[str]:
+    sentences, unrated = [], known.unrated
     if unrated.any():
         theirs = int(np.triu(symmetric(chosen.planned + chosen.drawn) * (unrated | unrated[:, None])).sum())
         have, them = ("has", "it") if unrated.sum() == 1 else ("have", "them")
         battles = counted(theirs, "battle of this plan connects", "battles of this plan connect")
-        found.append(
+        sentences.append(
             f"{named(known.models[unrated])} {have} no rating so far: {battles} {them} with the others. "
             + (
                 "Plan again once these are judged, as strengths are assumed till then"
@@ -433,8 +437,8 @@ def _warnings(known: Information, goal: Goal, chosen: Chosen) -> list[str]:
             )
         )
     if not (chosen.expected[goal.pairs] > 0).all():
-        found.append(
+        sentences.append(
             "some pairs have no chance to be chosen, which inverse propensities cannot correct: plan a share of random "
             "battles (random=, on the command line --random)"
         )
-    return found
+    return sentences

@@ -11,7 +11,7 @@ import pandas as pd
 from jaxeval.arrays import Float
 from jaxeval.checks import checked_number, checked_numbers
 from jaxeval.execution.threads import one_blas_thread
-from jaxeval.planning.information import Aim, Goal, GoalName, Information
+from jaxeval.planning.information import Aim, BoardInformation, Goal, GoalName
 from jaxeval.planning.next_battles import (
     battles_at_random_for,
     battles_for,
@@ -85,13 +85,13 @@ def plan_votes(
         raise ValueError(f"power must be between 0 and 1, got {power!r}")
     aim = Aim(goal, top, pair, newcomer)
     known, aimed = information(fit, aim)
-    own = _Questions(known, aimed, share, level, power)
-    asked = [
-        *((f"width {x:g}", partial(own.of_width, x)) for x in _positive("width", width)),
-        *((f"difference {x:g}", partial(own.of_difference, x)) for x in _positive("difference", difference)),
-        *((counted(x, "vote"), partial(own.of_votes, x)) for x in _whole(votes)),
-    ] or [(counted(x, "vote"), partial(own.of_votes, x)) for x in _VOTES]
-    table = pd.DataFrame([{"asked": text, **answer()} for text, answer in asked])
+    board = _Questions(known, aimed, share, level, power)
+    questions = [
+        *((f"width {x:g}", partial(board.of_width, x)) for x in _positive("width", width)),
+        *((f"difference {x:g}", partial(board.of_difference, x)) for x in _positive("difference", difference)),
+        *((counted(x, "vote"), partial(board.of_votes, x)) for x in _whole(votes)),
+    ] or [(counted(x, "vote"), partial(board.of_votes, x)) for x in _VOTES]
+    table = pd.DataFrame([{"asked": text, **answer()} for text, answer in questions])
     table = table.astype({"votes": "Int64", "votes_at_random": "Int64"})
     settings = {"goal": aim.name, "random": share, "level": level, "power": power}
     table.attrs = {"settings": settings | competitor_settings(known.competitor), "warnings": []}
@@ -101,7 +101,7 @@ def plan_votes(
 class _Questions:
     """Answers on a board."""
 
-    def __init__(self, known: Information, goal: Goal, random: float, level: float, power: float) -> None:
+    def __init__(self, known: BoardInformation, goal: Goal, random: float, level: float, power: float) -> None:
         self.known, self.goal, self.random, self.level, self.power = known, goal, random, level, power
 
     def of_width(self, width: float) -> dict[str, float | None]:
@@ -115,11 +115,11 @@ class _Questions:
         at_random = battles_at_random_for(self.known, self.goal, lambda x: self.goal.width(x, self.level) <= width)
         return self._told(votes, at_random)
 
-    def _needed(self, good: Callable[[Information], bool]) -> dict[str, float | None]:
+    def _needed(self, good: Callable[[BoardInformation], bool]) -> dict[str, float | None]:
         votes = battles_for(self.known, self.goal, self.random, good)
         return self._told(votes, battles_at_random_for(self.known, self.goal, good))
 
-    def _after(self, votes: int) -> Information:
+    def _after(self, votes: int) -> BoardInformation:
         expected = choose(self.known, self.goal, votes, self.random).expected
         return self.known.with_battles(symmetric(expected)) if votes else self.known
 

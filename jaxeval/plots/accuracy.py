@@ -236,18 +236,18 @@ def _left_out(figure: Figure, n: int, what: str) -> None:
 
 
 @figure_of("Judges and people", Takes("a JudgeAgreement, as judge_agreement() returns it", kinds=(JudgeAgreement,)))
-def plot_judge_agreement(found: JudgeAgreement, **labels: Unpack[Labels]) -> Figure:
+def plot_judge_agreement(agreement: JudgeAgreement, **labels: Unpack[Labels]) -> Figure:
     """Draw agreement on decided battles, agreement by the gap of people's ratings, and biases, with their intervals.
 
     The band shows how far people agree with each other; it is drawn where battles have labels of two people.
 
     Args:
-        found: as `jaxeval.judge_agreement` returns it.
+        agreement: as `jaxeval.judge_agreement` returns it.
     """
-    table = found.table[found.table["judge"] != "people"]
-    people = found.table[found.table["judge"] == "people"].iloc[0]
+    table = agreement.table[agreement.table["judge"] != "people"]
+    people = agreement.table[agreement.table["judge"] == "people"].iloc[0]
     height = 1.8 + 0.3 * len(table)
-    has_gaps = len(found.by_gap) > 0
+    has_gaps = len(agreement.by_gap) > 0
     axes = panels(3 if has_gaps else 2, 13.0 if has_gaps else 9.0, max(height, 3.4))
     figure, (left, *between, right) = axes
     _intervals_of_raters(left, table, {"agreement": "agreement"})
@@ -258,7 +258,7 @@ def plot_judge_agreement(found: JudgeAgreement, **labels: Unpack[Labels]) -> Fig
     known = "\n(band: people with each other)" if np.isfinite(people["agreement"]) else ""
     finish(left, x=f"agreement with people{known}")
     for middle in between:
-        _by_gap(middle, found)
+        _by_gap(middle, agreement)
     biases = {name: text for name, text in _BIASES.items() if name in table}
     _intervals_of_raters(right, table, biases)
     right.axvline(0.5, color=GREY, linewidth=1, linestyle="--")
@@ -266,10 +266,10 @@ def plot_judge_agreement(found: JudgeAgreement, **labels: Unpack[Labels]) -> Fig
     return figure
 
 
-def _by_gap(middle: Axes, found: JudgeAgreement) -> None:
+def _by_gap(middle: Axes, agreement: JudgeAgreement) -> None:
     """Agreement by the gap of people's ratings."""
-    bins = found.by_gap[["gap_from", "gap_to"]].drop_duplicates().to_numpy()
-    for k, (name, block) in enumerate(found.by_gap.groupby("judge", sort=False)):
+    bins = agreement.by_gap[["gap_from", "gap_to"]].drop_duplicates().to_numpy()
+    for k, (name, block) in enumerate(agreement.by_gap.groupby("judge", sort=False)):
         x = np.arange(len(bins)) + 0.06 * k
         ends_of = block["agreement"] - block["lower"], block["upper"] - block["agreement"]
         colour = COLOURS[k % len(COLOURS)]

@@ -65,13 +65,15 @@ def plot_anchored(scores: pd.DataFrame, strong: list[Hashable] | None = None, **
     for axis, (anchor, task) in zip(axes, panels, strict=False):
         block = table[(table["anchor"] == anchor) & (table["task"] == task) & table["model"].isin(models)]
         for k, judge in enumerate(judges):
-            own = block[block["judge"] == judge]
-            y = np.array([models.index(model) for model in own["model"]]) + offsets[k]
+            of_judge = block[block["judge"] == judge]
+            y = np.array([models.index(model) for model in of_judge["model"]]) + offsets[k]
             pale = strong is not None and judge not in strong
             colour = COLOURS[k % len(COLOURS)]
-            axis.hlines(y, own["rating_lower"], own["rating_upper"], color=colour, alpha=0.15 if pale else 0.5)
+            axis.hlines(
+                y, of_judge["rating_lower"], of_judge["rating_upper"], color=colour, alpha=0.15 if pale else 0.5
+            )
             label = f"{legend_name(judge)} (weak)" if pale else legend_name(judge)
-            axis.scatter(own["rating"], y, s=14, color=colour, alpha=0.3 if pale else 1.0, zorder=3, label=label)
+            axis.scatter(of_judge["rating"], y, s=14, color=colour, alpha=0.3 if pale else 1.0, zorder=3, label=label)
         axis.axvline(0, color=GREY, linewidth=1, linestyle="--")
         said = [text for text, more in zip((f"against {anchor}", task), several, strict=True) if more]
         axis.set_title(", ".join(map(shown_name, said)), loc="left", fontsize=10, parse_math=False)

@@ -81,15 +81,15 @@ def plot_agreement(
     figure = Figure(figsize=(1.0 + 3.0 * columns, 0.8 + 2.5 * rows), layout="constrained")
     axes = np.atleast_1d(figure.subplots(rows, columns, sharey=True, squeeze=False)).reshape(-1)
     for k, (axis, evaluator) in enumerate(zip(axes, evaluators, strict=False)):
-        own = curve[curve["evaluator"] == evaluator].sort_values("delta")
+        line = curve[curve["evaluator"] == evaluator].sort_values("delta")
         colour = COLOURS[k % len(COLOURS)]
-        if "lower" in own:
-            axis.fill_between(own["delta"], own["lower"], own["upper"], color=colour, alpha=0.18, linewidth=0)
-        axis.plot(own["delta"], own["probability"], color=colour, label="at this gap")
+        if "lower" in line:
+            axis.fill_between(line["delta"], line["lower"], line["upper"], color=colour, alpha=0.18, linewidth=0)
+        axis.plot(line["delta"], line["probability"], color=colour, label="at this gap")
         axis.plot(
-            own["delta"], own["average_below"], color=colour, linestyle=":", label="average below it, (1 + tau)/2"
+            line["delta"], line["average_below"], color=colour, linestyle=":", label="average below it, (1 + tau)/2"
         )
-        axis.step(own["delta"], own["observed"], where="mid", color="black", linewidth=0.9, label="observed, by bins")
+        axis.step(line["delta"], line["observed"], where="mid", color="black", linewidth=0.9, label="observed, by bins")
         axis.axhline(0.5, color=GREY, linewidth=0.8)
         if probability is not None:
             axis.axhline(probability, color="black", linewidth=0.8, linestyle="--")

@@ -113,7 +113,7 @@ def plot_calibration(agreement: pd.DataFrame, reliability: pd.DataFrame, **label
         reliability: as `reliability` returns it.
     """
     figure, (left, right) = panels(2, 9.6, 4.0)
-    found = agreement.attrs["settings"]
+    measures = agreement.attrs["settings"]
     place = np.arange(len(agreement))
     pale = np.where(agreement["n_battles"] < _FEW_BATTLES, 0.3, 0.85)
     for x, (_, row), alpha in zip(place, agreement.iterrows(), pale, strict=True):
@@ -128,8 +128,8 @@ def plot_calibration(agreement: pd.DataFrame, reliability: pd.DataFrame, **label
     left.axhline(0.5, color=GREY, linewidth=1, linestyle="--")
     left.set_xticks(place, names)
     left.set_ylim(0, 1.02)
-    bounds = f"{found['r']:.2f} [{found['r_lower']:.2f}, {found['r_upper']:.2f}]"
-    title = "r undefined" if np.isnan(found["r"]) else f"r = {bounds}"
+    bounds = f"{measures['r']:.2f} [{measures['r_lower']:.2f}, {measures['r_upper']:.2f}]"
+    title = "r undefined" if np.isnan(measures["r"]) else f"r = {bounds}"
     finish(left, x="|score difference|", y="agreement with humans", title=title)
 
     known = reliability[reliability["n_battles"] > 0]

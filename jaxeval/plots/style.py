@@ -167,19 +167,19 @@ class Takes(NamedTuple):
     kinds: tuple[type, ...] = (pd.DataFrame,)
     settings: tuple[str, ...] = ()  # that a table must have in its ``attrs``
 
-    def check(self, function: str, given: Any) -> None:
-        """Raise TypeError or ValueError, with the name of the ``function``, if ``given`` is anything else."""
-        if not isinstance(given, self.kinds):
-            names = [name for name in ("joint", "fit", "table", "models") if _is_any(given, name, self.kinds)]
+    def check(self, function: str, value: Any) -> None:
+        """Raise TypeError or ValueError, with the name of the ``function``, if ``value`` is anything else."""
+        if not isinstance(value, self.kinds):
+            names = [name for name in ("joint", "fit", "table", "models") if _is_any(value, name, self.kinds)]
             hint = f"; pass its .{names[0]}" if names else ""
-            raise TypeError(f"{function} takes {self.what}, got an object of type {_type_name(given)}{hint}")
-        if not isinstance(given, pd.DataFrame):
+            raise TypeError(f"{function} takes {self.what}, got an object of type {_type_name(value)}{hint}")
+        if not isinstance(value, pd.DataFrame):
             return
-        if missing := [name for name in self.columns if name not in given]:
-            have = named(list(map(visible_line, given.columns)), 12) or "none"
+        if missing := [name for name in self.columns if name not in value]:
+            have = named(list(map(visible_line, value.columns)), 12) or "none"
             lacking = f"lacks the columns {named(missing)} and has {have}"
             raise ValueError(f"{function} takes {self.what}; this table {lacking}")
-        if missing := [name for name in self.settings if name not in given.attrs.get("settings", {})]:
+        if missing := [name for name in self.settings if name not in value.attrs.get("settings", {})]:
             raise ValueError(f"{function} takes {self.what}, with {named(missing)} in its attrs['settings']")
 
 
@@ -203,8 +203,8 @@ def figure_of(title: str, *takes: Takes) -> Callable[[F], F]:
     usual = title
 
     def decorate(function: F) -> F:
-        *own, _ = signature(function).parameters.values()
-        listed = signature(function).replace(parameters=own)
+        *parameters, _ = signature(function).parameters.values()
+        listed = signature(function).replace(parameters=parameters)
 
         @wraps(function)
         def draw(*args: Any, title: str | None = None, caption: str | None = None, **options: Any) -> Figure:
@@ -225,9 +225,9 @@ def figure_of(title: str, *takes: Takes) -> Callable[[F], F]:
     return decorate
 
 
-def _caption(own: str | None, known: Iterable[str]) -> str:
+def _caption(chosen: str | None, known: Iterable[str]) -> str:
     """The caller's caption, then what is known of votes and settings, each once; empty if the caller wants none."""
-    return "" if own == "" else " · ".join(dict.fromkeys([*([own] if own else []), *known]))
+    return "" if chosen == "" else " · ".join(dict.fromkeys([*([chosen] if chosen else []), *known]))
 
 
 def _rests_on(value: Any) -> list[str]:
@@ -236,7 +236,7 @@ def _rests_on(value: Any) -> list[str]:
         return _rests_on(list(value.values())[-1])
     if not isinstance(value, pd.DataFrame):
         held = vars(value)  # a caption is no reason to compute what is not there yet
-        settings = [getattr(own, "settings", None) for own in (value, held.get("accuracy"), held.get("joint"))]
+        settings = [getattr(holder, "settings", None) for holder in (value, held.get("accuracy"), held.get("joint"))]
         n = getattr(held.get("fit", value), "n_battles", None)  # of each model, or in all
         n = int(n.sum()) // 2 if isinstance(n, pd.Series) else n
         return [*_votes(n), *_made(next(filter(None, settings), None))]

@@ -62,20 +62,20 @@ def resampled_sums(
     pattern = pattern_of(values, strata)
     kept = [None, *([] if subsets is None else subsets)]
     slots_of = slots_of_kinds if worth_merging(pattern) else slots_one_by_one
-    slots = [slots_of(pattern, strata, own) for own in kept]
+    slots = [slots_of(pattern, strata, subset) for subset in kept]
     streams = [stream_number(stream)] + [stream_number(f"{stream} half")] * (len(kept) - 1)
     table = slots[0].rows_of(values)
-    own = None
+    rows_of_sets = None
     if slots_of is slots_one_by_one:  # the rows of the table that each set draws, and an empty row
         place = np.argsort(slots[0].source)
-        own = np.full((len(kept), len(table)), len(table) - 1, np.int32)
+        rows_of_sets = np.full((len(kept), len(table)), len(table) - 1, np.int32)
         for k, of_set in enumerate(slots):
-            own[k, : len(of_set.source)] = place[of_set.source]
+            rows_of_sets[k, : len(of_set.source)] = place[of_set.source]
     parts, order = _by_precision(table, len(columns))
     width = sum(x.shape[1] for x in parts)
     task = lanes_task(
         row_sums,
-        {"rows": stacked_rows(slots, streams), "columns": parts, "own": own, "seed": np.uint64(seed)},
+        {"rows": stacked_rows(slots, streams), "columns": parts, "own": rows_of_sets, "seed": np.uint64(seed)},
         {"form": form_of(slots[0])},
         ITEMS,
         entries=len(table),

@@ -105,14 +105,14 @@ def stages_factor(levels: Sequence[Int], label: str) -> tuple[Factor, int, Int]:
     parent = np.zeros(len(levels[0]), np.int64)
     n_parents = 1
     for level in levels:
-        keys, own = np.unique(parent * (int(level.max()) + 1) + level, return_inverse=True)
+        keys, number = np.unique(parent * (int(level.max()) + 1) + level, return_inverse=True)
         of_parent = keys // (int(level.max()) + 1)
         n_children = np.bincount(of_parent, minlength=n_parents)
         room = padded_few(n_parents)
         first.append(as_leaf(pad(np.cumsum(n_children) - n_children, (room,)), np.int32))
         size.append(as_leaf(pad(n_children, (room,)), np.int32))
         place.append(as_leaf(np.arange(padded_few(int(n_children.max()))), np.int32))
-        parent, n_parents = own, len(keys)
+        parent, n_parents = number, len(keys)
     stages = Stages(tuple(first), tuple(size), tuple(place))
     return Factor(stages, as_leaf(stream_number(label), np.uint64), None), padded(n_parents + 1, Step.ITEMS), parent
 
@@ -127,7 +127,7 @@ def drawn_numbers(factor: Factor) -> int:
 def stacked_rows(slots: Sequence[Slots], streams: Sequence[int]) -> Rows:
     """Return the rows of several sets, drawn each by itself."""
     stream = as_leaf(streams, np.uint64)
-    return Rows((Factor(units=stacked([own.units for own in slots]), stream=stream, place=None),))
+    return Rows((Factor(units=stacked([slot.units for slot in slots]), stream=stream, place=None),))
 
 
 def form_of(slots: Slots) -> RowForm:
@@ -154,8 +154,8 @@ def lanes_task(
         held = jax.device_put(dict(arrays))
     size = sum(x.nbytes for x in jax.tree.leaves(held)) + result_bytes
     order = list(program.signature.parameters)[:-1]  # the chunks come last, by position
-    given = {**static, **held, "mesh": device_mesh()}
-    return Task(partial(program, *(given[name] for name in order)), budget, entries, lane_bytes, size)
+    arguments = {**static, **held, "mesh": device_mesh()}
+    return Task(partial(program, *(arguments[name] for name in order)), budget, entries, lane_bytes, size)
 
 
 def pattern_of(values: Float, strata: Int | None = None) -> Int:

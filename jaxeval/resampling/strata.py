@@ -65,19 +65,19 @@ def small_strata_text(size: Int | None, what: str = "battle") -> list[str]:
 
     A resample of n units of a stratum has (n - 1) / n of the variance that the data show within it.
     """
-    found: list[str] = []
+    sentences: list[str] = []
     if size is None:
-        return found
+        return sentences
     lone = int((size == 1).sum())
     if lone > 0:
         strata, they = ("stratum", "it contributes") if lone == 1 else ("strata", "they contribute")
         vary = f"of one {what} {'does' if lone == 1 else 'do'} not vary in the resamples"
-        found.append(f"{lone:,} {strata} {vary}, so the intervals leave out what {they}")
+        sentences.append(f"{lone:,} {strata} {vary}, so the intervals leave out what {they}")
     several = size[size > 1]
     short = 1 - np.sqrt(1 - len(several) / several.sum()) if len(several) else 0.0
     if short > _TOO_SMALL:
-        found.append(
+        sentences.append(
             f"the {'other ' if lone else ''}strata hold {several.mean():.1f} {what}s on average: resamples vary too "
             f"little within so few, and errors are too small by about {short:.0%}"
         )
-    return found
+    return sentences

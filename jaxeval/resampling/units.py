@@ -58,18 +58,18 @@ def make_units(
     if int(by_column.sum()) >= 2**31:
         raise ValueError(f"a resample can draw at most {2**31 - 1:,} battles or clusters, got {by_column.sum():,}")
     # Without the padding columns, which depend on the other slices: what is drawn must not.
-    own = np.zeros(int(np.flatnonzero(by_column)[-1]) + 1, np.int64) if stratum is None else stratum
-    n = len(own)
-    total = np.bincount(own, by_column[:n]).astype(np.int64)
+    stratum_of_column = np.zeros(int(np.flatnonzero(by_column)[-1]) + 1, np.int64) if stratum is None else stratum
+    n = len(stratum_of_column)
+    total = np.bincount(stratum_of_column, by_column[:n]).astype(np.int64)
     short = shortfall_of(total) if shortfall is None else np.minimum(shortfall, total)
     rate = np.zeros(count.shape)
-    rate[:, :n] = count[:, :n] * _share(short, total)[own]
+    rate[:, :n] = count[:, :n] * _share(short, total)[stratum_of_column]
     which, distinct = pd.factorize(rate.reshape(-1), sort=True)  # by hashing: ten times as fast as np.unique
     which = which.reshape(count.shape)
     tables = poisson_tables(distinct)
     by_number = np.zeros((n, power_of_two(len(count))), np.int64)
     by_number[:, : len(count)] = count[:, :n].T
-    n_numbers = np.bincount(own) * by_number.shape[1]
+    n_numbers = np.bincount(stratum_of_column) * by_number.shape[1]
     category = np.zeros(count.shape[1] * by_number.shape[1], np.uint64)
     category[: by_number.size] = category_tables(by_number.reshape(-1), n_numbers)
     return Units(
@@ -134,8 +134,8 @@ def stacked(parts: Sequence[Any], size: int | None = None) -> Any:
             return arrays[0][None]
         together = np.zeros((n, *shape), arrays[0].dtype)
         for k, x in enumerate(arrays):
-            own: tuple[int | slice, ...] = (k, *map(slice, x.shape))
-            together[own] = x
+            place: tuple[int | slice, ...] = (k, *map(slice, x.shape))
+            together[place] = x
         return together
 
     return jax.tree.map(stack, *parts)

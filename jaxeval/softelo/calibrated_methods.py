@@ -200,10 +200,10 @@ def half_widths(
     v = np.atleast_1d(np.asarray(prediction_noise, float))
     steps = np.ones(len(r), np.int64)
     if weights is not None:
-        given = np.asarray(weights, float)
-        if not (np.isfinite(given).all() and (given >= 0).all() and given.any()):
+        weight = np.asarray(weights, float)
+        if not (np.isfinite(weight).all() and (weight >= 0).all() and weight.any()):
             raise ValueError("weights must be finite, >= 0 and not all zero")
-        steps = np.rint(_WEIGHT_STEPS * given / given.max()).astype(np.int64)
+        steps = np.rint(_WEIGHT_STEPS * weight / weight.max()).astype(np.int64)
     total = int(steps.sum())
     needed = ceil(exact_level(level) * (total + Fraction(total, max(len(r), 1))))
     if needed > total:

@@ -80,7 +80,7 @@ class SoftEloCalibration(Result):
     warnings: list[str]
 
     def _shown(self) -> Answer:
-        rows = {name: {"beta": own.beta, "n_models": len(own.models)} for name, own in self.methods.items()}
+        rows = {name: {"beta": method.beta, "n_models": len(method.models)} for name, method in self.methods.items()}
         table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("method")
         title = f"SoftEloCalibration: {counted(self.settings.n_battles, 'battle')} judged by {self.settings.judge_name}"
         return Answer(title, table, settings_line(self.settings), self.warnings)
@@ -331,8 +331,8 @@ def _in_order(weights: Mapping[str, float], pool: pd.DataFrame) -> list[float]:
     return [weights[m] for m in pool["model"]]
 
 
-def _refuse_strangers(what: str, given: Iterable[str], models: pd.DataFrame) -> None:
-    unknown = sorted(set(given) - set(models["model"]))
+def _refuse_strangers(what: str, names: Iterable[str], models: pd.DataFrame) -> None:
+    unknown = sorted(set(names) - set(models["model"]))
     if unknown:
         raise ValueError(
             f"{what} names {counted(len(unknown), 'model that does', 'models that do')} not calibrate: "

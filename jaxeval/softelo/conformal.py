@@ -10,7 +10,6 @@ from fractions import Fraction
 from math import ceil, nextafter
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 
 from jaxeval.arrays import Float
@@ -152,45 +151,15 @@ def _weighted_quantile(values: Float, level: Fraction, weights: Float, new_weigh
     if not weights.any():
         raise ValueError("weights must not all be zero")
     exact = [Fraction(float(w)) for w in weights]
-    own = sum(exact) / len(exact) if new_weight is None else Fraction(float(new_weight))
-    if own < 0:
+    added = sum(exact) / len(exact) if new_weight is None else Fraction(float(new_weight))
+    if added < 0:
         raise ValueError(f"new_weight must be >= 0, got {new_weight}")
-    needed, reached = level * (sum(exact) + own), Fraction(0)
+    needed, reached = level * (sum(exact) + added), Fraction(0)
     for i in np.argsort(values, kind="stable"):
         reached += exact[i]
         if reached >= needed:
             return float(values[i])
     return float("inf")
-
-
-def conformal_quantile_by_stratum(scores: ArrayLike, strata: ArrayLike, level: Level) -> pd.DataFrame:
-    """Return a conformal quantile for each stratum from its own scores (Mondrian conformal prediction).
-
-    For residuals whose spread differs between strata (model families, strength). Each stratum needs enough scores of
-    its own: ``quantile`` is infinite where it has too few.
-
-    Returns:
-        One row per stratum: ``n``, ``quantile``, ``expected_coverage`` (NaN where infinite), ``largest_level``.
-    """
-    values, labels = np.asarray(scores, float), np.asarray(strata)
-    if labels.shape != values.shape:
-        raise ValueError(
-            f"{counted(len(values), 'score needs', 'scores need')} as many strata, got shape {labels.shape}"
-        )
-    missing = pd.isna(labels)
-    if missing.any():
-        raise ValueError(
-            f"{missing.sum():,} of {counted(len(labels), 'stratum is', 'strata are')} missing: name one for every score"
-        )
-    rows = {}
-    for stratum in pd.unique(labels):
-        own = values[labels == stratum]
-        quantile = conformal_quantile(own, level)
-        coverage = expected_coverage(len(own), level) if np.isfinite(quantile) else np.nan
-        rows[stratum] = (len(own), quantile, coverage, largest_supported_level(len(own)))
-    columns = ["n", "quantile", "expected_coverage", "largest_level"]
-    table = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
-    return table.rename_axis("stratum").sort_index()
 
 
 def conformity_scores(residual: ArrayLike, standard_error: ArrayLike) -> Float:

@@ -68,7 +68,7 @@ def hold_out(
         run: how the lanes are run.
         section: tells this call from others in the run's checkpoint.
     """
-    found: dict[int, Folds] = {}
+    folds_of: dict[int, Folds] = {}
     # Sets within a factor of four share their shapes; finer kinds would compile more often.
     kinds = [(padded_size(c.n_models), max(len(c.battles), _FEWEST_CELLS - 1).bit_length() // 2) for c in sets]
     for kind in dict.fromkeys(kinds):
@@ -77,8 +77,8 @@ def hold_out(
         most = max(_WORDS_HELD // words, 1)
         for part in (members[start : start + most] for start in range(0, len(members), most)):
             stack = _Stack([sets[s] for s in part], methods, ties, run or LaneRun(), section=f"{section}{part[0]}")
-            found |= zip(part, stack.folds(ridge, beta), strict=True)
-    return [found[s] for s in range(len(sets))]
+            folds_of |= zip(part, stack.folds(ridge, beta), strict=True)
+    return [folds_of[s] for s in range(len(sets))]
 
 
 def n_lanes(sets: Sequence[JudgedCells], methods: Sequence[str]) -> int:
@@ -114,14 +114,14 @@ class _Stack:
         self.judged = _stacked(self.sets, ties)
         self.size, self.n_labels = self.judged.position.shape[1], self.judged.level.shape[1]
 
-    def folds(self, ridge: float, given: Float | None) -> list[Folds]:
-        """Return the folds of every set; temperatures that are ``given`` take the place of the set's own."""
+    def folds(self, ridge: float, common_beta: Float | None) -> list[Folds]:
+        """Return the folds of every set; ``common_beta`` takes the place of the set's own temperatures."""
         with double_precision(), one_blas_thread():
             beta, status = self._temperatures()
             pooled = np.where(np.isfinite(beta[:, -1]), beta[:, -1], 0.0)
             beta, status = beta[:, :-1], status[:, :-1]
-            if given is not None:
-                beta = np.tile(_padded(given, self.size, np.nan), (len(beta), 1))
+            if common_beta is not None:
+                beta = np.tile(_padded(common_beta, self.size, np.nan), (len(beta), 1))
                 status = np.full(beta.shape, Status.CONVERGED, np.int8)
             usable = np.isfinite(beta) & (status == Status.CONVERGED)
             n, anchors, theta, converged = self._fits(ridge, pooled, np.where(usable, beta, 0.0))
@@ -193,11 +193,11 @@ class _Stack:
             of_lane = words + 4 * table if newton else words
             return self._task(partial(call, terms, newton=newton), of_lane, problem)
 
-        found: HeldOut = self.run.results(task(False), lanes, f"folds-{self.section}-chord")
-        failed = np.flatnonzero(found.status != Status.CONVERGED)
+        fits: HeldOut = self.run.results(task(False), lanes, f"folds-{self.section}-chord")
+        failed = np.flatnonzero(fits.status != Status.CONVERGED)
         again = replace(self.run, advance=lambda n: None)  # the progress bar has counted them
-        again.run(task(True), lanes, failed, found, f"folds-{self.section}-newton")
-        return found
+        again.run(task(True), lanes, failed, fits, f"folds-{self.section}-newton")
+        return fits
 
     def _task(self, call: Call, words: int, held: Any) -> Task:
         # The lanes of a slice are no more than the models.
@@ -253,8 +253,8 @@ def _stacked(sets: Sequence[JudgedCells], ties: Ties) -> Judged:
         position = np.full((size, size), nothing, np.int32)
         first, second = c.pairs
         position[first, second] = position[second, first] = np.arange(len(first))
-        own = np.full((size + 1, width), n_cells - 1, np.int32)
-        for row, mine in zip(own, c.own, strict=False):
+        cells_of_model = np.full((size + 1, width), n_cells - 1, np.int32)
+        for row, mine in zip(cells_of_model, c.own, strict=False):
             row[: len(mine)] = mine
         each.append(
             {
@@ -266,7 +266,7 @@ def _stacked(sets: Sequence[JudgedCells], ties: Ties) -> Judged:
                 "fitting": _padded(fitting, n_labels, 0),
                 "wins": _padded(fitting * np.nan_to_num(human), n_labels, 0),
                 "position": position,
-                "own": own,
+                "own": cells_of_model,
             }
         )
     with double_precision():

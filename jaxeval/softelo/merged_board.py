@@ -165,10 +165,10 @@ def merge_boards(
         {'both': 6, 'judge': 2}
     """
     source = judged if new is None else new
-    for name, given in {"judged": judged, "new": source}.items():
-        if not isinstance(given, JudgedBattles):
+    for name, judged_table in {"judged": judged, "new": source}.items():
+        if not isinstance(judged_table, JudgedBattles):
             raise TypeError(
-                f"{name} must be JudgedBattles, got {type(given).__name__}: read_judged_battles reads them, "
+                f"{name} must be JudgedBattles, got {type(judged_table).__name__}: read_judged_battles reads them, "
                 "and the method judged() of JudgeOutputs gives them"
             )
     votes = votes if votes is None or isinstance(votes, Bootstrap) else as_battles(votes)
@@ -180,19 +180,19 @@ def merge_boards(
     calibration = SoftEloCalibration.fit(known, ridge, (method,), base, cluster=cluster)
     people = votes if isinstance(votes, Bootstrap) else None
     if people is None:
-        own = _labels(known, cluster) if votes is None else votes
-        people = bootstrap(own, n_resamples, seed, base=base, cluster=cluster, **running)
-    found = _new_battles(source, rated, calibration.methods[method].anchors.index, min_anchors)
+        people_votes = _labels(known, cluster) if votes is None else votes
+        people = bootstrap(people_votes, n_resamples, seed, base=base, cluster=cluster, **running)
+    to_place = _new_battles(source, rated, calibration.methods[method].anchors.index, min_anchors)
     models = calibration.methods[method].models
     share, lowered = chosen_level(level, len(models), "the merged board")
-    predicted = calibration.predict(found.battles, share, method, human_votes=np.inf, cluster=cluster)
+    predicted = calibration.predict(to_place.battles, share, method, human_votes=np.inf, cluster=cluster)
     if predicted["lower"].isna().all():
         doubts = [f"{row.model} ({row.flags})" for row in predicted.itertuples()]
         raise DataError(f"no new model has an interval, so none can be placed: {named(doubts)}")
-    joint = _joint(known, found.battles, calibration, people, predicted, on_board=votes is None)
+    joint = _joint(known, to_place.battles, calibration, people, predicted, on_board=votes is None)
     board = leaderboard(people, level=float(share))
-    notes = [*board.attrs["warnings"], *lowered, *found.sentences, *unused, *predicted.attrs["warnings"]]
-    table = _table(board, joint, predicted, found.not_placed, known)
+    notes = [*board.attrs["warnings"], *lowered, *to_place.sentences, *unused, *predicted.attrs["warnings"]]
+    table = _table(board, joint, predicted, to_place.not_placed, known)
     table.attrs = {
         "answer": _answer(table, joint, float(share)),
         "warnings": list(dict.fromkeys(notes)),
@@ -275,8 +275,8 @@ def _labels(known: JudgedBattles, cluster: str | None) -> Battles:
     """Return the human labels as votes."""
     voted = known.subset(~np.isnan(known.human))
     sides = {"model_a": voted.models[voted.model_a], "model_b": voted.models[voted.model_b]}
-    own = {} if cluster is None else {cluster: voted.column(cluster).to_numpy()}
-    return Battles.from_pandas(pd.DataFrame({**sides, "target": voted.human, **own}), target="target")
+    clusters = {} if cluster is None else {cluster: voted.column(cluster).to_numpy()}
+    return Battles.from_pandas(pd.DataFrame({**sides, "target": voted.human, **clusters}), target="target")
 
 
 def _new_battles(source: JudgedBattles, rated: pd.Index, anchors: pd.Index, min_anchors: int) -> _New:
@@ -288,8 +288,8 @@ def _new_battles(source: JudgedBattles, rated: pd.Index, anchors: pd.Index, min_
             "has no human label, or fewer than min_votes (--min-votes)"
         )
     a, b = source.model_a.astype(np.intp), source.model_b.astype(np.intp)
-    own = (is_new[a] & is_anchor[b]) | (is_anchor[a] & is_new[b])
-    met = pd.DataFrame({"model": np.where(is_new[a], a, b)[own], "anchor": np.where(is_new[a], b, a)[own]})
+    usable = (is_new[a] & is_anchor[b]) | (is_anchor[a] & is_new[b])
+    met = pd.DataFrame({"model": np.where(is_new[a], a, b)[usable], "anchor": np.where(is_new[a], b, a)[usable]})
     n_anchors = met.groupby("model")["anchor"].nunique().reindex(np.flatnonzero(is_new), fill_value=0)
     not_placed = {
         names[k]: f"met only {counted(n, 'anchor')}" if n else "met no anchor"
@@ -316,7 +316,7 @@ def _new_battles(source: JudgedBattles, rated: pd.Index, anchors: pd.Index, min_
             f"{counted(n_strange, 'battle')} of new models against models without calibrating battles: not used"
         )
     out = names.isin(list(not_placed))
-    return _New(source.subset(own & ~out[a] & ~out[b]), not_placed, sentences)
+    return _New(source.subset(usable & ~out[a] & ~out[b]), not_placed, sentences)
 
 
 def _reasons(not_placed: dict[str, str]) -> str:
@@ -325,7 +325,7 @@ def _reasons(not_placed: dict[str, str]) -> str:
 
 def _joint(
     known: JudgedBattles,
-    own: JudgedBattles,
+    new_battles: JudgedBattles,
     calibration: SoftEloCalibration,
     people: Bootstrap,
     predicted: pd.DataFrame,
@@ -344,11 +344,11 @@ def _joint(
     moved = np.where(place >= 0, people.draws[:, place], np.nan) - np.where(zero, rating, np.nan)
     shift, moved = _about_zero(moved, zero)
 
-    known_units, own_units = _units([known, own], settings.cluster)
+    known_units, own_units = _units([known, new_battles], settings.cluster)
     numbered = [*anchors.index, *placed["model"]]
     errors = joint_errors(
         _side(known, method, fitted.beta, numbered, known_units),
-        _new_on_a(_side(own, method, fitted.beta, numbered, own_units), len(anchors)),
+        _new_on_a(_side(new_battles, method, fitted.beta, numbered, own_units), len(anchors)),
         known.human,
         Strengths(
             anchors=anchors.to_numpy(),
@@ -360,13 +360,13 @@ def _joint(
         zero,
         on_board=on_board,
     )
-    given = errors.new_people @ np.linalg.pinv(errors.people, rcond=1e-10, hermitian=True)
-    values, vectors = np.linalg.eigh(errors.new - given @ errors.new_people.T)
+    regression = errors.new_people @ np.linalg.pinv(errors.people, rcond=1e-10, hermitian=True)
+    values, vectors = np.linalg.eigh(errors.new - regression @ errors.new_people.T)
     root = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
     # Draws of a model are a function of the seed and of its name.
     streams = [np.random.default_rng([people.settings.seed, stream_number(name)]) for name in placed["model"]]
     normal = np.stack([stream.standard_normal((len(moved), 2)) for stream in streams], axis=1)  # (B, J, 2)
-    sampled = moved @ given.T + ELO_PER_LOGIT * normal[:, :, 0] @ root
+    sampled = moved @ regression.T + ELO_PER_LOGIT * normal[:, :, 0] @ root
     spread = np.hypot(ELO_PER_LOGIT * np.sqrt(np.diag(errors.new)), fitted.floor)
     half = (placed["upper"] - placed["lower"]).to_numpy() / 2
     stretch = half / (normal_quantile(level) * spread)

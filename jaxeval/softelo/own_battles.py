@@ -102,8 +102,8 @@ def _own_groups(cells: JudgedCells, *groups: Int | None) -> list[list[Int] | Non
         return [None] * len(groups)
     order = np.lexsort([*(x for x in reversed(groups) if x is not None), cells.of_battle])
     cell = cells.of_battle[order]
-    own, _ = by_model(cells.first[cell], cells.second[cell], cells.n_models)
-    return [None if group is None else [group[order][mine] for mine in own] for group in groups]
+    of_models, _ = by_model(cells.first[cell], cells.second[cell], cells.n_models)
+    return [None if group is None else [group[order][mine] for mine in of_models] for group in groups]
 
 
 def strengths(models: Sequence[OwnBattles], ridge: float) -> Float:
@@ -111,10 +111,10 @@ def strengths(models: Sequence[OwnBattles], ridge: float) -> Float:
     n_maps, m = models[0].anchors.shape
     size, rows = padded_size(m), padded_few(len(models) * n_maps)
     anchors, n, score = np.zeros((rows, size)), np.zeros((rows, size)), np.zeros(rows)
-    anchors[: len(models) * n_maps, :m] = np.concatenate([own.anchors for own in models])
-    met = np.stack([np.bincount(own.opponent, minlength=m) for own in models])
+    anchors[: len(models) * n_maps, :m] = np.concatenate([model.anchors for model in models])
+    met = np.stack([np.bincount(model.opponent, minlength=m) for model in models])
     n[: len(models) * n_maps, :m] = np.repeat(met, n_maps, axis=0)
-    score[: len(models) * n_maps] = np.concatenate([own.target.sum(1) for own in models])
+    score[: len(models) * n_maps] = np.concatenate([model.target.sum(1) for model in models])
     with double_precision():
         found = batch.rate(anchors, n, score, np.zeros(rows), Terms.of(float(ridge), TOLERANCE_LOGIT, MAX_STEPS))
         theta = np.where(np.asarray(found.status) == Status.CONVERGED, np.asarray(found.theta), np.nan)
@@ -131,27 +131,31 @@ def resampled_strengths(
     replacement, as the model has; clusters of one battle each give what battles give, bit for bit. With strata it holds
     as many of each.
     """
-    if all(own.cluster is None or own.cluster.max(initial=-1) + 1 == len(own.cluster) for own in models):
-        models = [own._replace(cluster=None) for own in models]
+    if all(
+        problem.cluster is None or problem.cluster.max(initial=-1) + 1 == len(problem.cluster) for problem in models
+    ):
+        models = [problem._replace(cluster=None) for problem in models]
     check_room(n_resamples, 8 * len(models) * len(models[0].anchors))
     theta = np.full((len(models), len(models[0].anchors), n_resamples), np.nan)
     mesh, terms = device_mesh(), Terms.of(float(ridge), TOLERANCE_LOGIT, MAX_STEPS)
-    size = padded_size(max(own.anchors.shape[1] for own in models))
-    stratified = any(own.stratum is not None for own in models)
-    by_unit = stratified or any(own.cluster is not None or (np.diff(own.opponent) < 0).any() for own in models)
+    size = padded_size(max(problem.anchors.shape[1] for problem in models))
+    stratified = any(problem.stratum is not None for problem in models)
+    by_unit = stratified or any(
+        problem.cluster is not None or (np.diff(problem.opponent) < 0).any() for problem in models
+    )
     run = run or LaneRun()
     of_model = _TABLES * held_numbers((size,)) * theta.shape[1]  # numbers of a lane that iterate
-    for width, members in _by_width([own.target.shape[1] for own in models]):
+    for width, members in _by_width([problem.target.shape[1] for problem in models]):
         together = 1 if run.memory_limit else slices_together(OWN_BATTLES, of_model, len(members), n_resamples)
         n_slices = -(-len(members) // together)
         filled = np.append(members, np.repeat(members[-1], padded_few(n_slices) * together - len(members)))
         problems = [_problem(models[i], width, size, by_unit=by_unit, stratified=stratified) for i in filled]
         with double_precision():
-            own: OwnProblem = jax.device_put(
+            problem: OwnProblem = jax.device_put(
                 jax.tree.map(lambda x, g=together: x.reshape(-1, g, *x.shape[1:]), stacked(problems))
             )
-            held = 2 * sum(x.nbytes for x in jax.tree.leaves(own)) + 2 * theta.nbytes
-            call = partial(batch.own_resamples, own, mesh, np.uint64(seed), terms)
+            held = 2 * sum(x.nbytes for x in jax.tree.leaves(problem)) + 2 * theta.nbytes
+            call = partial(batch.own_resamples, problem, mesh, np.uint64(seed), terms)
             words = width + (together - 1) * of_model
             task = Task(call, OWN_BATTLES, words, lane_bytes=_BYTES_PER_SLOT * words, fixed_bytes=held)
             counting = replace(run, advance=lambda n, g=together: run.advance(g * n))
@@ -175,29 +179,31 @@ def _by_width(sizes: Sequence[int]) -> list[tuple[int, NDArray[np.intp]]]:
     return groups
 
 
-def _problem(own: OwnBattles, width: int, size: int, *, by_unit: bool = False, stratified: bool = False) -> OwnProblem:
+def _problem(
+    battles: OwnBattles, width: int, size: int, *, by_unit: bool = False, stratified: bool = False
+) -> OwnProblem:
     """Return the model's problem with ``width`` places of battles, and ``size`` of opponents.
 
     ``by_unit``: battles have other places than the units that draw them.
     """
-    n, order = own.target.shape[1], np.argsort(own.opponent, kind="stable")
-    stratum = own.strata_of_units()
+    n, order = battles.target.shape[1], np.argsort(battles.opponent, kind="stable")
+    stratum = battles.strata_of_units()
     by_stratum = np.argsort(stratum, kind="stable")  # units of a stratum have consecutive numbers
-    cluster = np.arange(n) if own.cluster is None else own.cluster
-    target, unit = np.zeros((width, len(own.target))), np.zeros(width, np.int32)
-    target[:n], unit[:n] = own.target.T[order], np.argsort(by_stratum)[cluster[order]]
-    met = np.bincount(own.opponent, minlength=size)
+    cluster = np.arange(n) if battles.cluster is None else battles.cluster
+    target, unit = np.zeros((width, len(battles.target))), np.zeros(width, np.int32)
+    target[:n], unit[:n] = battles.target.T[order], np.argsort(by_stratum)[cluster[order]]
+    met = np.bincount(battles.opponent, minlength=size)
     end = np.cumsum(met)
     most = len(stratum) * int(np.bincount(cluster).max(initial=1))
     fields: dict[str, Any] = {  # arrays of the host, which compiled functions take as they are
-        "stream": np.uint64(stream_number(own.name)),
+        "stream": np.uint64(stream_number(battles.name)),
         "first": (end - met).astype(np.int32),
         "end": end.astype(np.int32),
         "target": target,
         "step": np.float64(2.0 ** (np.ceil(np.log2(max(most, 1))) - 23)),
         "unit": unit if by_unit else None,
-        "anchors": np.pad(own.anchors, [(0, 0), (0, size - own.anchors.shape[1])]),
-        "start": np.nan_to_num(own.start),
+        "anchors": np.pad(battles.anchors, [(0, 0), (0, size - battles.anchors.shape[1])]),
+        "start": np.nan_to_num(battles.start),
     }
     units = make_singles(len(stratum), width, stratum[by_stratum] if stratified else None)
     return OwnProblem(units=units, **fields)
@@ -229,14 +235,14 @@ def rate_new_models(
     a, b = battles.model_a.astype(np.intp), battles.model_b.astype(np.intp)
     new_a, new_b = place[a] < 0, place[b] < 0
     _refuse_unknown(names, a, b, new_a & new_b, anchors.index)
-    own = new_a != new_b
-    if not own.any():
+    of_new = new_a != new_b
+    if not of_new.any():
         raise DataError(
             f"none of {counted(len(a), 'battle')} is of a new model: all are between the "
             f"{counted(len(anchors), 'anchor')} of the calibration. A model to predict must not be among them"
         )
-    rated, model = np.unique(np.where(new_a, a, b)[own], return_inverse=True)
-    opponent, points = place[np.where(new_a, b, a)[own]], np.where(new_a, target, 1 - target)[own]
+    rated, model = np.unique(np.where(new_a, a, b)[of_new], return_inverse=True)
+    opponent, points = place[np.where(new_a, b, a)[of_new]], np.where(new_a, target, 1 - target)[of_new]
     strength = anchors.to_numpy()[None]
     each = [
         OwnBattles(
@@ -250,8 +256,8 @@ def rate_new_models(
     ]
     theta = strengths(each, ridge)[:, 0]
     moved = influence(model, opponent, points, theta, np.repeat(strength, len(rated), axis=0), ridge)
-    error = ELO_PER_LOGIT * standard_errors(model, unit[own], moved, len(rated))
-    of_model = pd.DataFrame({"opponent": opponent, "points": points, "unit": unit[own]}).groupby(model)
+    error = ELO_PER_LOGIT * standard_errors(model, unit[of_new], moved, len(rated))
+    of_model = pd.DataFrame({"opponent": opponent, "points": points, "unit": unit[of_new]}).groupby(model)
     table = pd.DataFrame(
         {
             "model": names[rated],
@@ -264,7 +270,7 @@ def rate_new_models(
             "lost": of_model["points"].max() == 0,
         }
     )
-    return table, int((~own).sum())
+    return table, int((~of_new).sum())
 
 
 def flags(table: pd.DataFrame, pool: pd.DataFrame) -> list[str]:
@@ -276,7 +282,7 @@ def flags(table: pd.DataFrame, pool: pd.DataFrame) -> list[str]:
     """
     noisiest = pool["residual_error"].max()
     low, high = pool["judge_elo"].min(), pool["judge_elo"].max()
-    found = []
+    sentences = []
     for row in table.itertuples():
         one_cluster = row.n_units == 1 < row.n_battles
         doubts = {
@@ -292,8 +298,8 @@ def flags(table: pd.DataFrame, pool: pd.DataFrame) -> list[str]:
             f"({noisiest:.0f} at most)": row.standard_error > noisiest,
             f"outside the range of the calibration models ({low:.0f} to {high:.0f})": not low <= row.rating <= high,
         }
-        found.append("; ".join(text for text, applies in doubts.items() if applies))
-    return found
+        sentences.append("; ".join(text for text, applies in doubts.items() if applies))
+    return sentences
 
 
 def flag_sentences(table: pd.DataFrame) -> list[str]:
@@ -311,8 +317,8 @@ def _refuse_unknown(
 ) -> None:
     if not both_new.any():
         return
-    found = pd.concat([pd.Series(names[a[both_new]]), pd.Series(names[b[both_new]])]).value_counts()
-    shown = ", ".join(f"{m} ({c:,})" for m, c in found.head(8).items())
+    counts = pd.concat([pd.Series(names[a[both_new]]), pd.Series(names[b[both_new]])]).value_counts()
+    shown = ", ".join(f"{m} ({c:,})" for m, c in counts.head(8).items())
     raise DataError(
         f"{both_new.sum():,} of {counted(len(a), 'battle has', 'battles have')} no anchor on either side, and a new "
         "model is rated against anchors only. Models of these battles that are not among the "

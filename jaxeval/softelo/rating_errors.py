@@ -139,13 +139,13 @@ class JointErrors(NamedTuple):
 
 
 def joint_errors(
-    known: JudgedSide, own: JudgedSide, human: Float, strengths: Strengths, zero: Bool, *, on_board: bool
+    known: JudgedSide, placed: JudgedSide, human: Float, strengths: Strengths, zero: Bool, *, on_board: bool
 ) -> JointErrors:
     """Return covariances of new models' strengths and of the people's, from the battles that both rest on.
 
     Args:
         known: the battles between anchors, which calibrate.
-        own: those of the new models, A being the new model and B the anchor.
+        placed: those of the new models, A being the new model and B the anchor.
         human: (N,) human targets of the ``known`` battles, from which the temperature comes; NaN without a label.
         strengths: of the fits.
         zero: (M,) anchors whose mean strength is the zero.
@@ -154,7 +154,7 @@ def joint_errors(
     m, j = len(strengths.anchors), len(strengths.new)
     beta, theta = strengths.beta or 0.0, strengths.anchors
     p = expit(theta[known.a] - theta[known.b])
-    own_p = expit(strengths.new[own.a] - theta[own.b])
+    own_p = expit(strengths.new[placed.a] - theta[placed.b])
     with np.errstate(invalid="ignore"):  # two models beyond all others
         human_p = expit(strengths.people[known.a] - strengths.people[known.b])
     voted = ~(np.isnan(human) | np.isnan(human_p)) & on_board
@@ -167,7 +167,7 @@ def joint_errors(
     entries = [
         (known.unit, known.a, judge_error),
         (known.unit, known.b, -judge_error),
-        (own.unit, m + own.a, own.target - own_p),
+        (placed.unit, m + placed.a, placed.target - own_p),
         (known.unit, np.full(len(p), m + j), of_beta),
         (known.unit, m + j + 1 + known.a, human_error),
         (known.unit, m + j + 1 + known.b, -human_error),
@@ -178,15 +178,15 @@ def joint_errors(
 
     # How much each parameter moves with each score.
     of_anchors = np.linalg.inv(_information(known.a, known.b, p * (1 - p), m) + 2 * strengths.ridge * np.eye(m))
-    slope, own_slope = (0.0 * x.target for x in (known, own))
+    slope, own_slope = (0.0 * x.target for x in (known, placed))
     steepness = np.zeros(0)
     if strengths.beta is not None:
-        slope, own_slope = (x.difference * x.target * (1 - x.target) for x in (known, own))
+        slope, own_slope = (x.difference * x.target * (1 - x.target) for x in (known, placed))
         steepness = (known.difference**2 * known.target * (1 - known.target))[decided]
     per_beta = of_anchors @ (np.bincount(known.a, slope, m) - np.bincount(known.b, slope, m))
-    weight = np.bincount(own.a * m + own.b, own_p * (1 - own_p), j * m).reshape(j, m)
+    weight = np.bincount(placed.a * m + placed.b, own_p * (1 - own_p), j * m).reshape(j, m)
     information = weight.sum(1) + 2 * strengths.ridge
-    own_per_beta = (np.bincount(own.a, own_slope, j) + weight @ per_beta) / information
+    own_per_beta = (np.bincount(placed.a, own_slope, j) + weight @ per_beta) / information
     answer = np.zeros((j + m, 2 * m + j + 1))
     share = zero / zero.sum()
     answer[:j, :m] = (weight / information[:, None] - share) @ of_anchors

@@ -100,10 +100,10 @@ def usable_models(soft_elo: HeldOutRatings) -> tuple[pd.DataFrame, list[str]]:
         finite &= table["averaged"].to_numpy(bool)
     used = table[finite]
     if len(used) == 0:
-        found = {str(f) for f in table.get("flags", []) if f}
+        doubts = {str(f) for f in table.get("flags", []) if f}
         if "n_clusters" in table.columns and (table["n_clusters"] < 2).any():
-            found.add("all battles of a model lie in one cluster")
-        flags = "; ".join(sorted(found))
+            doubts.add("all battles of a model lie in one cluster")
+        flags = "; ".join(sorted(doubts))
         raise ValueError(
             f"none of {counted(len(table), 'held-out rating')} has a residual and a standard error without a flag: "
             f"nothing to calibrate{f' ({flags})' if flags else ''}"

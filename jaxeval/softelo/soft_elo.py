@@ -31,8 +31,6 @@ from jaxeval.wording import counted, named, visible_line
 
 #: Level of the intervals over models in a summary.
 SUMMARY_LEVEL = 0.95
-#: Constants of label smoothing, those of Table 8.
-SMOOTHING_CONSTANTS = (0.55, 0.65, 0.75, 0.85, 0.95)
 _SUMMARY_RESAMPLES = 1000
 
 
@@ -206,25 +204,25 @@ def soft_elo(
     with open_run(identity, lanes, "folds and resamples of held-out models", **running) as run:
         folds = hold_out(sets, methods, float(ridge), ties, run=run)
         frames = [
-            _table(judged.models, methods, found, base, min_battles).assign(judge=judge)
-            for (judge, judged), found in zip(judges.items(), folds, strict=True)
+            _table(judged.models, methods, fold, base, min_battles).assign(judge=judge)
+            for (judge, judged), fold in zip(judges.items(), folds, strict=True)
         ]
         if n_resamples:
-            own = [
-                battles_by_model(cells, found, methods, list(map(str, judged.models)), codes, stratum)
-                for cells, found, judged, codes, stratum in zip(
+            of_judges = [
+                battles_by_model(cells, fold, methods, list(map(str, judged.models)), codes, stratum)
+                for cells, fold, judged, codes, stratum in zip(
                     sets, folds, judges.values(), clusters, stratum_of, strict=True
                 )
             ]
-            each = [x for of_judge in own for x in of_judge]
+            each = [x for of_judge in of_judges for x in of_judge]
             if strata is not None:
                 sizes = np.concatenate([np.bincount(x.strata_of_units()) for x in each])
                 warnings += small_strata_text(sizes, "battle" if cluster is None else "cluster")
             theta = resampled_strengths(each, n_resamples, seed, float(ridge), run)
             parts = np.split(theta, np.cumsum([cells.n_models for cells in sets])[:-1])
-            for k, (frame, found, judged, part) in enumerate(zip(frames, folds, judges.values(), parts, strict=True)):
-                elo = base + ELO_PER_LOGIT * (part.transpose(1, 0, 2) - above_human(found, found)[:, :, None])
-                elo[~np.isfinite(found.theta[1:])] = np.nan
+            for k, (frame, fold, judged, part) in enumerate(zip(frames, folds, judges.values(), parts, strict=True)):
+                elo = base + ELO_PER_LOGIT * (part.transpose(1, 0, 2) - above_human(fold, fold)[:, :, None])
+                elo[~np.isfinite(fold.theta[1:])] = np.nan
                 draws[k][:, names.get_indexer(judged.models)] = elo
                 error = elo.std(axis=2, ddof=1) if n_resamples > 1 else np.full(elo.shape[:2], np.nan)
                 frame["standard_error"] = error.T.ravel()
@@ -264,34 +262,6 @@ def soft_elo(
         settings=settings,
         warnings=[*_warnings(models, len(judges) > 1), *warnings],
     )
-
-
-def label_smoothing_sweep(
-    battles: JudgedBattles, constants: Sequence[float] = SMOOTHING_CONSTANTS, ridge: float = 0.01
-) -> pd.DataFrame:
-    """Return the held-out accuracy of label smoothing by its constant, all in one call (Table 8 of arXiv:2606.13221).
-
-    A hard label 1 or 0 becomes c or 1 - c: this is Soft-Elo from the sign of the score difference alone. The constant
-    with the least error is known only from the errors themselves. Unlike the temperature, it is no estimate from the
-    battles.
-
-    Args:
-        battles: with human labels.
-        constants: c, each in [0.5, 1].
-        ridge: > 0, as in `soft_elo`.
-
-    Returns:
-        One row per method, hard and soft first: ``method, constant`` (1 for hard, NaN for soft), ``n_models, mae``
-        (Elo, with its 95 % interval over models ``mae_lower, mae_upper``), ``spearman, kendall``. ``attrs`` holds
-        ``warnings`` and ``settings``.
-    """
-    names = [f"smooth:{float(c)!r}" for c in dict.fromkeys(constants)]
-    held_out = soft_elo(battles, ridge, 0, methods=("hard", "soft", *names))
-    table = held_out.summary.reset_index()
-    table.insert(1, "constant", [np.nan if name == "soft" else smoothing(name) for name in table["method"]])
-    table = table[["method", "constant", "n_models", "mae", "mae_lower", "mae_upper", "spearman", "kendall"]]
-    table.attrs = {"warnings": held_out.warnings, "settings": {"ridge": ridge}}
-    return table
 
 
 def _checked_strata(battles: JudgedBattles, strata: str | None, cluster: str | None) -> NDArray[np.int64] | None:

@@ -226,12 +226,12 @@ def _fit_groups(
         spread = np.sqrt(np.bincount(group[fitted], _scores(known[group[fitted]], *by_battle) ** 2, n_groups))
         several: list[tuple[int | None, float | None]] = [(None, None)] * n_groups
     else:
-        own = []
+        index = []
         for g in range(n_groups):
             rows = np.flatnonzero(group[fitted] == g)
             of_rows = (weights[fitted][rows], difference[fitted][rows], targets[fitted][rows])
-            own.append(_over_clusters(known[g], *of_rows, cluster=drawn[fitted][rows]))
-        spread, several = np.array([x for x, _ in own]), [counts for _, counts in own]
+            index.append(_over_clusters(known[g], *of_rows, cluster=drawn[fitted][rows]))
+        spread, several = np.array([x for x, _ in index]), [counts for _, counts in index]
     masks = {
         "n_battles": fitted,
         "n_informative": fitted & (difference != 0),

@@ -87,8 +87,8 @@ def _binomial(predicted: Sequence[Float]) -> list[Float]:
 def _absolute_normal(mean: Float, deviation: Float) -> tuple[Float, Float]:
     """Return the mean and variance of |x| for normal x."""
     z = np.abs(mean) / np.maximum(deviation, np.finfo(float).tiny)
-    found = deviation * np.sqrt(2 / np.pi) * np.exp(-(z**2) / 2) + np.abs(mean) * (1 - 2 * ndtr(-z))
-    return found, mean**2 + deviation**2 - found**2
+    expected = deviation * np.sqrt(2 / np.pi) * np.exp(-(z**2) / 2) + np.abs(mean) * (1 - 2 * ndtr(-z))
+    return expected, mean**2 + deviation**2 - expected**2
 
 
 def reliability_bins(
@@ -118,7 +118,7 @@ def bin_rates(predicted: Sequence[Float], agree: Sequence[Float], clusters: Sequ
     """Return a row per bin: mean prediction, agreement, its standard error over clusters, and the number of battles."""
     n = np.array([len(a) for a in agree])
     rate = np.array([a.mean() if len(a) else np.nan for a in agree])
-    effect = [design_effect(a - p, own) for a, p, own in zip(agree, rate, clusters, strict=True)]
+    effect = [design_effect(a - p, cluster) for a, p, cluster in zip(agree, rate, clusters, strict=True)]
     error = np.sqrt(rate * (1 - rate) * effect / np.maximum(n, 1))
     mean = [p.mean() if len(p) else np.nan for p in predicted]
     return pd.DataFrame({"predicted": mean, "agreement": rate, "standard_error": error, "n_battles": n})

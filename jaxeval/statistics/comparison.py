@@ -41,9 +41,9 @@ def beat_share(draws: Float) -> Float:
     n_models = draws.shape[1]
     share = np.full((n_models, n_models), np.nan)
     for i in range(n_models):
-        own = draws[:, i, None]
-        both = ~(np.isnan(own) | np.isnan(draws))
-        points = (own > draws).sum(0) + 0.5 * ((own == draws) & both).sum(0)
+        column = draws[:, i, None]
+        both = ~(np.isnan(column) | np.isnan(draws))
+        points = (column > draws).sum(0) + 0.5 * ((column == draws) & both).sum(0)
         n = both.sum(0)
         share[i] = np.where(n > 0, points / np.maximum(n, 1), np.nan)
     np.fill_diagonal(share, np.nan)

@@ -103,9 +103,9 @@ class Differences:
         share, n_ranked = _exact(level), int(self.ranked.sum())
         best, worst = np.where(self.ranked, 1, 0), np.where(self.ranked, n_ranked, 0)
         if self.closed_form is not None and (self.ranked.sum() > len(self.models)):
-            others, own = (n_ranked, len(self.models)) if simultaneous else (2, 2)
+            others, n_own = (n_ranked, len(self.models)) if simultaneous else (2, 2)
             each = (1 - share) / max((n_ranked - 1) * others // 2, 1)
-            share = 1 - each * ((len(self.models) - 1) * own // 2)
+            share = 1 - each * ((len(self.models) - 1) * n_own // 2)
             above, below = self._in_closed_form(float(1 - each))
             best += above
             worst -= below
@@ -196,13 +196,13 @@ class Differences:
 
     @cached_property
     def _largest_of_all(self) -> Float:
-        found = np.full(self.draws.shape, np.nan)
+        largest = np.full(self.draws.shape, np.nan)
         for i, error in self._rows():
             below = slice(i + 1, len(self.models))
             for part, statistic in self._statistics(i, below, error):
-                np.fmax(found[i], _largest_of(statistic), out=found[i])
-                np.fmax(found[part], statistic, out=found[part])
-        return found
+                np.fmax(largest[i], _largest_of(statistic), out=largest[i])
+                np.fmax(largest[part], statistic, out=largest[part])
+        return largest
 
     def _statistics(self, i: int, others: slice, error: Float) -> Iterator[tuple[slice, Float]]:
         """Yield statistics of the differences of model ``i`` to ``others``, by parts that stay in the cache.
@@ -265,9 +265,9 @@ def differences(
     models = np.flatnonzero(ranked & (share <= MOST_NOT_FINITE))
     models = models[np.argsort(-estimate[models], kind="stable")]
     # Models in rows: a row is then one piece of memory.
-    own = np.ascontiguousarray((draws[np.ix_(known, models)] - estimate[models]).T)
-    own = np.where(np.isfinite(own), own, np.nan)
-    return Differences(models, ranked, estimate[models], own, noise, freedom, closed_form)
+    columns = np.ascontiguousarray((draws[np.ix_(known, models)] - estimate[models]).T)
+    columns = np.where(np.isfinite(columns), columns, np.nan)
+    return Differences(models, ranked, estimate[models], columns, noise, freedom, closed_form)
 
 
 def _largest_of(statistic: Float) -> Float:

@@ -112,9 +112,9 @@ class Draws(Result):
             )
         sizes = {"status": self.names.shape, "anchored": self.names.shape, "converged": self.draws.shape[:1]}
         for name, shape in sizes.items():
-            found = getattr(self, name)
-            if found is not None and found.shape != shape:
-                raise ValueError(f"{name} must be an array of shape {shape}, got one of shape {found.shape}")
+            array = getattr(self, name)
+            if array is not None and array.shape != shape:
+                raise ValueError(f"{name} must be an array of shape {shape}, got one of shape {array.shape}")
         shapes = [(), ()] if self.limits is None else list(map(np.shape, self.limits))
         if len(shapes) != 2 or not set(shapes) <= {(), self.names.shape}:
             raise ValueError(f"limits must be two numbers or arrays of shape {self.names.shape}, got shapes {shapes}")
@@ -128,7 +128,7 @@ class Draws(Result):
         Raises:
             ValueError: the names have no such level, or a level has no such value.
         """
-        own = np.ones(len(self.names), bool)
+        chosen_rows = np.ones(len(self.names), bool)
         for level, value in chosen.items():
             if level not in self.names.names:
                 raise ValueError(f"no level {level!r} of names; the levels are {named(self.names.names)}")
@@ -136,8 +136,8 @@ class Draws(Result):
             if value not in values:
                 hint = did_you_mean(value, values.unique())
                 raise ValueError(f"no {level} {value!r} among the names; there are {named(values.unique())}{hint}")
-            own &= values == value
-        taken = self.take(own)
+            chosen_rows &= values == value
+        taken = self.take(chosen_rows)
         several = len(chosen) < self.names.nlevels
         return replace(taken, names=taken.names.droplevel(list(chosen))) if several else taken
 
@@ -160,14 +160,14 @@ class Draws(Result):
                 f"{counted(len(self.draws), 'draw')} of {named(self.names)} and {len(other.draws):,} of "
                 f"{named(other.names)}"
             )
-        own, others = self.anchored, other.anchored
+        anchored, other_anchored = self.anchored, other.anchored
         with np.errstate(invalid="ignore"):  # both infinite: no difference to speak of
             return Draws(
                 self.names,
                 self.estimate - other.estimate,
                 self.draws - other.draws,
                 converged=both_converged(self, other),
-                anchored=None if own is None or others is None else own & others,
+                anchored=None if anchored is None or other_anchored is None else anchored & other_anchored,
                 precision=self.precision + other.precision,
                 limits=comparison.difference_limits(self.limits, other.limits),
                 warnings=tuple(dict.fromkeys([*self.warnings, *other.warnings])),
@@ -259,18 +259,20 @@ class Draws(Result):
 
         An end that is 0 up to the precision of the draws is 0.
         """
-        found = []
+        not_below = []
         for start in range(0, len(others), _BLOCK):
             part = others[start : start + _BLOCK]
             with np.errstate(invalid="ignore"):
                 apart = self.draws[:, one, None] - self.draws[:, part]
                 estimate = self.estimate[one] - self.estimate[part]
             limits = comparison.square_limits(self.limits, len(self.names))
-            own = None if limits is None else (limits[0][one, part], limits[1][one, part])
+            pair_limits = None if limits is None else (limits[0][one, part], limits[1][one, part])
             centre = estimate if self.bias_corrected else None
-            lower, _ = self._widened(estimate, comparison.draw_bounds(apart, level, own, centre), level, own)
-            found.append(part[~(lower > self.precision)])
-        return np.concatenate(found) if found else others
+            lower, _ = self._widened(
+                estimate, comparison.draw_bounds(apart, level, pair_limits, centre), level, pair_limits
+            )
+            not_below.append(part[~(lower > self.precision)])
+        return np.concatenate(not_below) if not_below else others
 
     def ranked(self, among: Bool | None = None) -> Bool:
         """Return (M,) quantities that take a rank: those with a finite estimate, ``among`` (M,) if given."""

@@ -36,6 +36,6 @@ def _by_steps(p: Float, steps: Callable[[Float], Float]) -> Float:
     order = np.argsort(p[known], kind="stable")
     adjusted = np.empty(len(order))
     adjusted[order] = np.minimum(steps(p[known][order]), 1.0)
-    found = np.full(p.shape, np.nan)
-    found[known] = adjusted
-    return found
+    result = np.full(p.shape, np.nan)
+    result[known] = adjusted
+    return result

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxeval.arrays import Bool, Float
+from jaxeval.arrays import Float
 from jaxeval.statistics.differences import MOST_NOT_FINITE
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import checked_level, normal_quantile
@@ -28,7 +28,7 @@ class Winner(NamedTuple):
     naive_upper: float
 
 
-def winner(draws: Draws, level: float = 0.95, among: Bool | None = None) -> Winner | None:
+def winner(draws: Draws, level: float = 0.95) -> Winner | None:
     """Return the largest of the quantities `Draws.ranked`, and its zoom interval (arXiv:2411.18569).
 
     The interval is estimate -+ r standard errors. All quantities near the top share r, as for an interval that holds
@@ -48,7 +48,7 @@ def winner(draws: Draws, level: float = 0.95, among: Bool | None = None) -> Winn
         ValueError: ``level`` is not between 0 and 1.
     """
     level = checked_level(level)
-    ranked = np.flatnonzero(draws.ranked(among))
+    ranked = np.flatnonzero(draws.ranked())
     finite = np.isfinite(draws.draws[:, ranked])
     known = np.ones(len(finite), bool) if draws.converged is None else draws.converged
     used = (~finite[known]).mean(0) <= MOST_NOT_FINITE if known.any() else np.zeros(len(ranked), bool)
@@ -84,8 +84,8 @@ def zoom_radius(estimate: Float, noise: Float, error: Float, level: float) -> fl
     next one.
     """
     first = int(np.argmax(estimate))
-    own = np.where(error > 0, error, np.inf)
-    statistic = np.abs(noise) / own
+    scale = np.where(error > 0, error, np.inf)
+    statistic = np.abs(noise) / scale
     radius = float(np.quantile(statistic.max(1), level, method="higher"))
     for _ in range(_MOST_STEPS):
         reach = estimate[first] - radius * error[first]  # the best quantity is at least this
@@ -95,8 +95,8 @@ def zoom_radius(estimate: Float, noise: Float, error: Float, level: float) -> fl
         distance = np.maximum(np.where(near <= radius, near, far), 0.0)
         distance[first] = 0.0
         beyond = np.where(statistic > distance, statistic, 0.0).max(1)
-        found = float(np.quantile(beyond, level, method="higher"))
-        if found >= radius * (1 - 1e-9):
+        least = float(np.quantile(beyond, level, method="higher"))
+        if least >= radius * (1 - 1e-9):
             break
-        radius = found
+        radius = least
     return radius

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from jaxeval import icc3
-from jaxeval.anchored.reliability import judge_kappas, judge_panel, reliability_factor, single_run_reliability
+from jaxeval.anchored.reliability import judge_kappas, judge_panel, reliability_factor
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.data.simulate.verdicts import simulate_anchored_verdicts
 from jaxeval.errors import DataError
@@ -79,10 +79,7 @@ def test_what_must_not_matter():
 
 def test_spearman_and_brown():
     found = icc3(SHROUT_FLEISS)
-    assert single_run_reliability(found.average, 4) == pytest.approx(found.single)
-    assert single_run_reliability(0.9, 1) == 0.9
-    with pytest.raises(ValueError, match="at most 1"):
-        single_run_reliability(1.2, 3)
+    assert found.single == pytest.approx(found.average / (4 - 3 * found.average))
 
 
 class TestMissing:

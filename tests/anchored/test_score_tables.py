@@ -3,11 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
-import scipy
 
 from jaxeval.anchored.direct_scoring import direct_win_probability
 from jaxeval.anchored.elo import anchored_elo
-from jaxeval.anchored.score_tables import abstain, board_agreement, guarded_scores, prior_sensitivity, summarised_scores
+from jaxeval.anchored.score_tables import abstain, guarded_scores, prior_sensitivity, summarised_scores
 from jaxeval.anchored.scores import anchored_scores
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.data.simulate.verdicts import simulate_anchored_verdicts
@@ -60,24 +59,6 @@ def test_the_prior_moves_ratings_little(verdicts):
     assert row.largest_difference == pytest.approx(apart.max())
     assert row.within_20 == np.mean(apart <= 20)
     assert prior_sensitivity(verdicts, "task")["task"].tolist() == ["t", "u"]
-
-
-def test_boards_are_compared_about_their_means():
-    rng = np.random.default_rng(0)
-    a = pd.DataFrame({"model": np.arange(30), "rating": rng.normal(0, 100, 30), "probability": rng.random(30)})
-    b = a.assign(rating=a["rating"] + 500 + rng.normal(0, 20, 30), probability=a["probability"] + 0.01).iloc[::-1]
-    found = board_agreement(a, b)
-    x, y = a["rating"].to_numpy(), b["rating"].to_numpy()[::-1]
-    assert found["kendall"] == pytest.approx(scipy.stats.kendalltau(x, y).statistic)
-    assert found["mean_difference"] == pytest.approx(np.abs(x - x.mean() - y + y.mean()).mean())
-    assert found["mean_difference_percent"] == pytest.approx(1)
-    firsts = [set(np.argsort(-v)[:10]) for v in (x, y)]
-    assert found["jaccard"] == len(firsts[0] & firsts[1]) / len(firsts[0] | firsts[1])
-    assert np.isnan(board_agreement(a, b.drop(columns="probability"))["mean_difference_percent"])
-    with pytest.raises(DataError, match="1 model on both boards"):
-        board_agreement(a, b.head(1))
-    with pytest.raises(DataError, match="1 row repeats a model: give one row per model"):
-        board_agreement(a, pd.concat([b, b.head(1)]))
 
 
 def test_answers_are_left_out_by_stated_confidence(table, verdicts):

@@ -10,7 +10,7 @@ from processes import ended, start_script
 from jaxeval.anchored import screening as judge_screening
 from jaxeval.anchored.elo import anchored_elo
 from jaxeval.anchored.pooling import pooling_curve
-from jaxeval.anchored.reliability import icc3, judge_panel, single_run_reliability
+from jaxeval.anchored.reliability import icc3, judge_panel
 from jaxeval.anchored.scores import bootstrap_scores
 from jaxeval.anchored.screening import screen_judges, width_by_threshold
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
@@ -256,7 +256,8 @@ def test_own_widths_are_in_the_order_of_the_noise():
 
 
 def test_reliability_of_a_single_run(screen):
-    np.testing.assert_allclose(single_run_reliability(screen.table["average"], 4), screen.table["single"])
+    average = screen.table["average"]
+    np.testing.assert_allclose(average / (4 - 3 * average), screen.table["single"])
 
 
 def test_real_runs(data):

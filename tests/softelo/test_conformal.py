@@ -7,7 +7,6 @@ from twins import conformal_quantile as naive_quantile
 from jaxeval.softelo.conformal import (
     chosen_level,
     conformal_quantile,
-    conformal_quantile_by_stratum,
     conformal_rank,
     conformity_scores,
     expected_coverage,
@@ -88,20 +87,6 @@ def test_weights_restore_coverage_under_a_known_shift():
     assert level - 4 * error < weighted < level + 2 / n + 4 * error
 
 
-def test_strata_have_their_own_quantiles():
-    rng = np.random.default_rng(6)
-    strata = np.array(["b"] * 30 + ["a"] * 5 + ["c"] * 19)
-    scores = rng.exponential(size=54)
-    table = conformal_quantile_by_stratum(scores, strata, 0.9)
-    assert list(table.index) == ["a", "b", "c"]
-    for name, row in table.iterrows():
-        assert row["quantile"] == naive_quantile(scores[strata == name], 0.9)
-    assert np.isinf(table.loc["a", "quantile"])
-    assert np.isnan(table.loc["a", "expected_coverage"])
-    assert table.loc["a", "largest_level"] == largest_supported_level(5)
-    assert table.loc["c", "expected_coverage"] == 18 / 20
-
-
 def test_scores_without_spread():
     np.testing.assert_array_equal(
         conformity_scores([3, -3, 0, np.nan, 1], [2, 0, 0, 1, np.nan]), [1.5, np.inf, 0, np.nan, np.nan]
@@ -120,7 +105,6 @@ def test_scores_without_spread():
         (lambda: conformal_quantile([1.0], 0.5, [-1.0]), "1 of 1 are not, the first is -1"),
         (lambda: conformal_quantile([1.0, 2.0], 0.5, [0.0, 0.0]), "weights must not all be zero"),
         (lambda: conformal_quantile([1.0], 0.5, new_weight=1.0), "only together with weights"),
-        (lambda: conformal_quantile_by_stratum([1.0], [None], 0.5), "1 of 1 stratum is missing"),
         (lambda: largest_supported_level(0), "n=0"),
     ],
 )

@@ -5,10 +5,9 @@ import pytest
 from compilations import compilations
 
 import jaxeval
-from jaxeval.lab.annotation_budget import budget_sweep, slice_ratings
+from jaxeval.lab.held_out_sweeps import budget_sweep, label_smoothing_sweep, slice_ratings
 from jaxeval.softelo import held_out
 from jaxeval.softelo.calibration import SoftEloCalibration
-from jaxeval.softelo.soft_elo import label_smoothing_sweep
 from jaxeval.softelo.temperature import fit_temperatures
 
 

@@ -11,11 +11,12 @@ from scipy.stats import kendalltau, spearmanr
 
 import jaxeval
 from jaxeval import JudgedBattles, soft_elo
+from jaxeval.lab.held_out_sweeps import label_smoothing_sweep
 from jaxeval.plots.soft_elo import plot_smoothing
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.softelo.held_out import hold_out
 from jaxeval.softelo.judged_cells import compress
-from jaxeval.softelo.soft_elo import _accuracy, label_smoothing_sweep
+from jaxeval.softelo.soft_elo import _accuracy
 
 
 def newton(gradient, information, start):

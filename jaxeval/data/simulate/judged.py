@@ -154,8 +154,8 @@ def simulate_judged_answers(
     given = {"accuracy": share, "q0": specificity, "q1": sensitivity, "correlation": np.asarray(correlation, float)}
     require_share(given, *given)
     rng = np.random.default_rng(checked_integer("seed", seed))
-    common, own = rng.standard_normal((n_items, 1)), rng.standard_normal((n_items, len(share)))
-    latent = np.sqrt(correlation) * common + np.sqrt(1 - correlation) * own
+    common, of_model = rng.standard_normal((n_items, 1)), rng.standard_normal((n_items, len(share)))
+    latent = np.sqrt(correlation) * common + np.sqrt(1 - correlation) * of_model
     right = latent < scipy.special.ndtri(share)
     yes = np.where(right[:, :, None], np.broadcast_to(sensitivity, shape), 1 - np.broadcast_to(specificity, shape))
     verdict = rng.random((n_items, *shape)) < yes
@@ -287,8 +287,8 @@ def _replies(sixths: NDArray[np.int_], rng: np.random.Generator) -> list[str]:
     return [
         "```json\n"
         + json.dumps(
-            {**{f"scores_{side}": dict(zip(_CRITERIA, own, strict=True)) for side, own in zip("AB", both, strict=True)},
-             "preference": name}
+            {**{f"scores_{side}": dict(zip(_CRITERIA, of_side, strict=True))
+                for side, of_side in zip("AB", both, strict=True)}, "preference": name}
         )
         + "\n```"
         for both, name in zip(scores.tolist(), names.tolist(), strict=True)

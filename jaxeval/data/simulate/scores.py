@@ -52,7 +52,7 @@ def simulate_scores(
         >>> list(jaxeval.simulate_scores(100, 3, n_benchmarks=2, n_trials=4).columns)
         ['model', 'item', 'benchmark', 'trial', 'score']
     """
-    own = given_or_drawn(abilities, n_models, n_items, seed, name="n_items")
+    ability = given_or_drawn(abilities, n_models, n_items, seed, name="n_items")
     trials, per_passage = (
         checked_integer("n_trials", n_trials, 1),
         checked_integer("items_per_passage", items_per_passage, 1),
@@ -68,19 +68,19 @@ def simulate_scores(
     benchmark, passage = item * n_benchmarks // n_items, item // per_passage
     common, alone = rng.standard_normal(passage[-1] + 1)[passage], rng.standard_normal(n_items)
     difficulty = difficulty_sd * (common + alone) / np.sqrt(2) + 0.5 * (benchmark - benchmark.mean())
-    chance = 1 / (1 + np.exp(difficulty[:, None, None] - own.to_numpy(float)[:, None]))
-    right = rng.random((n_items, len(own), trials)) < chance
+    chance = 1 / (1 + np.exp(difficulty[:, None, None] - ability.to_numpy(float)[:, None]))
+    right = rng.random((n_items, len(ability), trials)) < chance
     of, model, trial = (x.reshape(-1) for x in np.indices(right.shape))
     columns = {
-        "model": own.index.to_numpy()[model],
+        "model": ability.index.to_numpy()[model],
         "item": of,
         "benchmark": np.array([f"benchmark-{k + 1}" for k in range(n_benchmarks)])[benchmark[of]],
         "passage": passage[of],
         "trial": trial + 1,
         "score": right.reshape(-1).astype(int),
     }
-    told = {"benchmark": n_benchmarks > 1, "passage": per_passage > 1, "trial": trials > 1}
-    return pd.DataFrame({name: column for name, column in columns.items() if told.get(name, True)})
+    kept = {"benchmark": n_benchmarks > 1, "passage": per_passage > 1, "trial": trials > 1}
+    return pd.DataFrame({name: column for name, column in columns.items() if kept.get(name, True)})
 
 
 def simulate_evaluators(
@@ -112,12 +112,12 @@ def simulate_evaluators(
         >>> tau["tau"].round(1).tolist()
         [1.0, 0.6]
     """
-    own = given_or_drawn(strengths, n_models, 1, seed)
+    strength = given_or_drawn(strengths, n_models, 1, seed)
     spread = np.atleast_1d(np.asarray(errors, float))
     if not (spread.size and (spread >= 0).all() and np.isfinite(spread).all()):
         raise ValueError(f"errors must be finite and >= 0 for at least one evaluator, got {spread.tolist()}")
     rng = np.random.default_rng([seed, 8])
-    rating = 1000 + own.to_numpy(float) * 400 / np.log(10)
-    seen = rating + spread[:, None] * rng.standard_normal((len(spread), len(own)))
+    rating = 1000 + strength.to_numpy(float) * 400 / np.log(10)
+    seen = rating + spread[:, None] * rng.standard_normal((len(spread), len(strength)))
     scores = {f"evaluator-{k}": (50 + (x - 1000) / 10).round(1) for k, x in enumerate(seen, start=1)}
-    return pd.DataFrame({"model": own.index.to_numpy(), "arena": rating.round(1), **scores})
+    return pd.DataFrame({"model": strength.index.to_numpy(), "arena": rating.round(1), **scores})

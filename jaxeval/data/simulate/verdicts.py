@@ -42,9 +42,9 @@ class Judge:
         self, votes: pd.DataFrame, strengths: pd.Series, rng: np.random.Generator, tie_rate: float = 0.25
     ) -> NDArray[np.str_]:
         """What the judge says about each battle of ``votes``: "model_a", "model_b", "tie", or the human outcome."""
-        own = strengths.to_numpy(float) + rng.normal(0, self.taste, len(strengths))
+        taste = strengths.to_numpy(float) + rng.normal(0, self.taste, len(strengths))
         a, b = (votes[side].cat.codes.to_numpy() for side in ("model_a", "model_b"))
-        p, u = 1 / (1 + np.exp(own[b] - own[a] - self.side_bias)), rng.random(len(votes))
+        p, u = 1 / (1 + np.exp(taste[b] - taste[a] - self.side_bias)), rng.random(len(votes))
         tie = tie_rate * 4 * p * (1 - p)
         alone = np.select([u < p - tie / 2, u < p + tie / 2], ["model_a", "tie"], "model_b")
         return np.where(rng.random(len(votes)) < self.agreement, votes["winner"].astype(str), alone)
@@ -193,20 +193,20 @@ def simulate_panel(
             "for side_biases"
         )
     n = checked_integer("n_items", n_items, 1)
-    own = given_or_drawn(strengths, n_models, n, seed)
+    strength = given_or_drawn(strengths, n_models, n, seed)
     rng = np.random.default_rng([checked_integer("seed", seed), 4])
-    m = len(own)
+    m = len(strength)
     a = rng.integers(0, m, n)
     other = (a + rng.integers(1, m, n)) % m
-    theta = own.to_numpy(float)
+    theta = strength.to_numpy(float)
     p = 1 / (1 + np.exp(-(g[:, None] * (theta[a] - theta[other]) + b[:, None])))
     u = np.where(rng.random((len(g), n)) < together, rng.random(n), rng.random((len(g), n)))
     return pd.DataFrame(
         {
             "judge": np.repeat([f"judge-{k + 1}" for k in range(len(g))], n),
             "item": np.tile(np.arange(n), len(g)),
-            "model_a": np.tile(own.index[a], len(g)),
-            "model_b": np.tile(own.index[other], len(g)),
+            "model_a": np.tile(strength.index[a], len(g)),
+            "model_b": np.tile(strength.index[other], len(g)),
             "verdict": np.where(u < p, "model_a", "model_b").ravel(),
         }
     )

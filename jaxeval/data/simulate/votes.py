@@ -232,16 +232,16 @@ def simulate_rankings(
         >>> fit.strengths.index.tolist()
         ['model-1', 'model-2', 'model-3', 'model-4']
     """
-    own = given_or_drawn(strengths, n_items, n_rankings, seed, name="n_rankings")
-    if not 2 <= checked_integer("length", length, 2) <= len(own):
-        raise ValueError(f"length must lie between 2 and the {len(own):,} items, got {length:,}")
+    strength = given_or_drawn(strengths, n_items, n_rankings, seed, name="n_rankings")
+    if not 2 <= checked_integer("length", length, 2) <= len(strength):
+        raise ValueError(f"length must lie between 2 and the {len(strength):,} items, got {length:,}")
     if not 0 <= tie_rate <= 1:
         raise ValueError(f"tie_rate must lie in [0, 1], got {tie_rate}")
     rng = np.random.default_rng([seed, 9])
-    chosen = np.argsort(rng.random((n_rankings, len(own))), axis=1)[:, :length]
+    chosen = np.argsort(rng.random((n_rankings, len(strength))), axis=1)[:, :length]
     # Sorting items by strength plus Gumbel noise draws from the model of Plackett and Luce.
-    order = np.argsort(-(own.to_numpy(float)[chosen] + rng.gumbel(size=chosen.shape)), axis=1)
-    names = own.index.to_numpy().astype(object)[np.take_along_axis(chosen, order, 1)]
+    order = np.argsort(-(strength.to_numpy(float)[chosen] + rng.gumbel(size=chosen.shape)), axis=1)
+    names = strength.index.to_numpy().astype(object)[np.take_along_axis(chosen, order, 1)]
     ranking = names[:, 0]
     for k, tied in enumerate((rng.random((n_rankings, length - 1)) < tie_rate).T, start=1):
         ranking = ranking + np.where(tied, " = ", " > ").astype(object) + names[:, k]

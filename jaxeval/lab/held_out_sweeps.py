@@ -1,4 +1,4 @@
-"""Held-out ratings from parts of the judged battles: random subsets of a budget, and slices by a column.
+"""Sweeps of held-out ratings: random subsets of a budget, slices by a column, and constants of label smoothing.
 
 A part is rated by the two steps of Algorithm 1 (arXiv:2606.13221): per held-out model a temperature and anchor
 strengths from the part's battles without it, then its strength alone. All folds of many parts are fitted in one call.
@@ -23,7 +23,8 @@ from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.solve import Status
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.softelo.held_out import Folds, above_human, hold_out, n_lanes
-from jaxeval.softelo.judged_cells import compress
+from jaxeval.softelo.judged_cells import compress, smoothing
+from jaxeval.softelo.soft_elo import soft_elo
 from jaxeval.statistics.clusters import numbered
 from jaxeval.wording import counted, named
 
@@ -32,6 +33,8 @@ Rows = NDArray[np.intp]
 #: Budgets of Figure 6, battles per model.
 BUDGETS = (5, 10, 20, 50, 100, 200)
 _METHODS = ("hard", "soft")
+#: Constants of label smoothing, those of Table 8.
+_SMOOTHING = (0.55, 0.65, 0.75, 0.85, 0.95)
 
 
 @spelled_out()
@@ -95,11 +98,11 @@ def budget_sweep(
         lambda: Identity({**settings, "budgets": list(fitting)}, sets, noun="battles"),
         n_lanes(sets, _METHODS), "folds of subsets", **running,
     ) as run:  # fmt: skip
-        found = hold_out(sets, _METHODS, float(ridge), run=run)
-    whole = found[-1]
+        all_folds = hold_out(sets, _METHODS, float(ridge), run=run)
+    whole = all_folds[-1]
     human = _placed(whole, whole)[0]  # of all battles
     table = []
-    for rows, (budget, repeat), folds in zip(parts, labels, found, strict=True):
+    for rows, (budget, repeat), folds in zip(parts, labels, all_folds, strict=True):
         placed, betas = _placed(folds, whole), _positive(folds)
         for method, theta in zip(_METHODS, placed[1:], strict=True):
             error = np.abs(ELO_PER_LOGIT * (theta - human))
@@ -167,7 +170,7 @@ def slice_ratings(
         lambda: Identity({"ridge": ridge}, sets, noun="battles"),
         n_lanes(sets, _METHODS) + n_lanes(parts, ("soft",)), "folds of slices", **running,
     ) as run:  # fmt: skip
-        *own, whole = hold_out(sets, _METHODS, float(ridge), run=run)
+        *of_slices, whole = hold_out(sets, _METHODS, float(ridge), run=run)
         human, pooled = _placed(whole, whole)[0], _positive(whole)
         with_pooled = hold_out(parts, ("soft",), float(ridge), beta=pooled, run=run, section="pooled-")
     labels, warnings = [], []
@@ -177,7 +180,7 @@ def slice_ratings(
         without = counted(battles.n_battles - n_grouped, "battle")
         warnings.append(f"in no slice: {without} without a value of {by!r}")
     warnings += filter(None, [told_overlap(members.overlapping, n_grouped, int((codes >= 0).sum()))])
-    for name, mine, theirs in zip(names, own, with_pooled, strict=True):
+    for name, mine, theirs in zip(names, of_slices, with_pooled, strict=True):
         n_of, (_, hard, soft_own), (_, soft) = mine.n[1].sum(1), _placed(mine, whole), _placed(theirs, whole)
         labels += [
             (name, "hard", n_of, np.full(len(n_of), np.nan), hard),
@@ -221,6 +224,34 @@ def slice_ratings(
     result = pd.concat(ratings, ignore_index=True) if full else pd.DataFrame(summary)
     result.attrs = {"warnings": warnings, "settings": {"by": by, "ridge": ridge}}
     return result
+
+
+def label_smoothing_sweep(
+    battles: JudgedBattles, constants: Sequence[float] = _SMOOTHING, ridge: float = 0.01
+) -> pd.DataFrame:
+    """Return the held-out accuracy of label smoothing by its constant, all in one call (Table 8 of arXiv:2606.13221).
+
+    A hard label 1 or 0 becomes c or 1 - c: this is Soft-Elo from the sign of the score difference alone. The constant
+    with the least error is known only from the errors themselves. Unlike the temperature, it is no estimate from the
+    battles.
+
+    Args:
+        battles: with human labels.
+        constants: c, each in [0.5, 1].
+        ridge: > 0, as in `soft_elo`.
+
+    Returns:
+        One row per method, hard and soft first: ``method, constant`` (1 for hard, NaN for soft), ``n_models, mae``
+        (Elo, with its 95 % interval over models ``mae_lower, mae_upper``), ``spearman, kendall``. ``attrs`` holds
+        ``warnings`` and ``settings``.
+    """
+    names = [f"smooth:{float(c)!r}" for c in dict.fromkeys(constants)]
+    held_out = soft_elo(battles, ridge, 0, methods=("hard", "soft", *names))
+    table = held_out.summary.reset_index()
+    table.insert(1, "constant", [np.nan if name == "soft" else smoothing(name) for name in table["method"]])
+    table = table[["method", "constant", "n_models", "mae", "mae_lower", "mae_upper", "spearman", "kendall"]]
+    table.attrs = {"warnings": held_out.warnings, "settings": {"ridge": ridge}}
+    return table
 
 
 def _positive(folds: Folds) -> Float:

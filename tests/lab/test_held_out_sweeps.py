@@ -12,7 +12,7 @@ from twins import newton
 
 import jaxeval
 from jaxeval.execution.lanes import LaneRun
-from jaxeval.lab.annotation_budget import _first_to_reach, budget_sweep, slice_ratings
+from jaxeval.lab.held_out_sweeps import _first_to_reach, budget_sweep, slice_ratings
 from jaxeval.plots import soft_elo as soft_elo_plots
 from jaxeval.plots.style import save_figures
 from jaxeval.softelo.held_out import hold_out
