@@ -63,12 +63,6 @@ class TestDraws:
         loop = np.stack([scipy.stats.trim_mean(X[rng.integers(0, 60, 60)], 0.1) for _ in range(2000)]).std(0)
         np.testing.assert_allclose(drawn.standard_errors, loop, rtol=4 * np.sqrt(2 / (2 * 2000)))
 
-    def test_the_first_resamples_and_other_chunks(self):
-        whole = draws_of(means, X, n_resamples=B).draws
-        for size in (1, 7, B):
-            fewer = draws_of(means, X, n_resamples=20, chunk_size=size).draws
-            np.testing.assert_allclose(fewer, whole[:20], rtol=0, atol=1e-12)
-
     @pytest.mark.parametrize("scheme", ["multinomial", "poisson", "bayesian"])
     def test_schemes_have_the_variance_of_weights(self, scheme):
         weights = counts_of(scheme=scheme, n_resamples=2000)

@@ -260,15 +260,11 @@ def test_draws_are_the_naive_refits(options, atol):
 
 
 @pytest.mark.slow
-def test_resamples_do_not_depend_on_chunks_slices_or_their_number():
+def test_resamples_of_a_slice_are_those_that_it_has_alone():
     votes = pd.DataFrame(
         {"model_a": list("aabcab") * 6, "model_b": list("bccddd") * 6, "winner": ["model_a", "model_b", "tie"] * 12}
     )
     votes["language"] = np.arange(len(votes)) % 2
-    one = bootstrap(votes, 30, penalty="firth", progress=False)
-    other = bootstrap(votes, 30, penalty="firth", chunk_size=7).draws  # of which the last is not full
-    np.testing.assert_allclose(other, one.draws, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(bootstrap(votes, 9, penalty="firth").draws, one.draws[:9], rtol=0, atol=1e-9)
     boards = bootstrap(votes, 30, by="language", penalty="firth", progress=False)
     for language, board in boards.items():
         alone = bootstrap(votes[votes["language"] == language], 30, by="language", penalty="firth")[language]

@@ -165,15 +165,6 @@ class TestFit:
         # A standard deviation of 1,000 draws has an error of 2.2 %, and the sandwich is of first order.
         assert np.all(np.abs(ratio - 1) < 0.12)
 
-    def test_the_order_of_sides_and_rows_makes_no_difference(self, samples, board):
-        human, judged, unlabelled = (x.to_pandas() for x in samples)
-        swapped = {"model_a": "model_b", "model_b": "model_a"}
-        judged = judged.rename(columns=swapped).assign(target=1 - judged["target"])
-        order = np.random.default_rng(0).permutation(len(human))
-        tables = human.iloc[order], judged.iloc[order], unlabelled.iloc[::-1]
-        again = prediction_powered(*(Battles.from_pandas(x, target="target") for x in tables), n_resamples=B)
-        np.testing.assert_allclose(again.draws, board.draws, atol=1e-9)
-
 
 class TestResamples:
     def test_naive(self, samples, board):

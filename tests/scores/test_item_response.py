@@ -85,13 +85,11 @@ def test_abilities_on_one_scale_where_models_have_other_items():
 
 
 @pytest.mark.slow
-def test_draws_do_not_depend_on_chunks_or_on_clusters_of_one():
+def test_draws_do_not_depend_on_clusters_of_one():
     values = planted(48, 60, 4)[0]
     own = fit_item_response(scores_of(values), **FEW)
     alone = fit_item_response(scores_of(values, cluster=ItemGroups("c", pd.RangeIndex(60), np.arange(60))), **FEW)
     np.testing.assert_allclose(own.joint.draws, alone.joint.draws, atol=1e-9)
-    more = fit_item_response(scores_of(values), n_resamples=5, progress=False, chunk_size=3)
-    np.testing.assert_allclose(more.joint.draws[:4], own.joint.draws, atol=1e-9)
 
 
 @pytest.mark.parametrize("n_models", [40, pytest.param(60, marks=pytest.mark.slow)])
