@@ -13,6 +13,7 @@ from devices import on_four_devices
 from estimators import ELSEWHERE, ESTIMATORS, INVARIANCES, RUN, TO_THE_BIT, B, Found
 
 import jaxeval
+from jaxeval import DataError
 from jaxeval.execution import lanes
 from jaxeval.execution.lanes import LaneRun
 
@@ -260,6 +261,7 @@ def kept_run(estimator, folder, stop_in=None, **options):
 @owed("checkpoint")
 def test_checkpoint(estimator, tmp_path):
     """A stopped run leaves what it finished; of a finished one nothing is computed again."""
+    plain(estimator)  # `draws_of` looks at a statistic once, in a part of the first run
     _, parts = kept_run(estimator, tmp_path / "whole")
     last, folder = len(parts) - 1, tmp_path / "stopped"
     with pytest.raises(StoppedError):
@@ -270,6 +272,10 @@ def test_checkpoint(estimator, tmp_path):
     again, left = kept_run(estimator, folder)
     assert left == []
     assert_same(again, resumed, 0)
+    with pytest.raises(DataError, match=r"holds resamples of another run \(seed 0, not 1\)"):
+        found(estimator, checkpoint=folder, seed=1)
+    with pytest.raises(TypeError, match="checkpoint must be the path of a folder, got 5"):
+        found(estimator, checkpoint=5)
 
 
 @owed("more")
@@ -306,6 +312,8 @@ def test_memory(estimator):
         except jaxeval.MemoryLimitError as error:
             lane, enough = (int(x.replace(",", "")) for x in needs.search(str(error)).groups())
             assert enough > limit
+            with pytest.raises(jaxeval.MemoryLimitError):
+                found(estimator, memory_limit=enough - 1)
             limit = enough + 6 * lane
     assert limit > 1
     assert min(smaller) < min(sizes)

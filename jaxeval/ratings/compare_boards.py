@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard, Unpack
 
@@ -219,8 +220,9 @@ def _resampled(
     )
     how = [of_run(own) for own in options]
     for run, folder in zip(how, "ab", strict=True):
-        if run.get("checkpoint") is not None:
-            run["checkpoint"] = Path(str(run["checkpoint"])) / folder
+        kept = run.get("checkpoint")
+        if isinstance(kept, str | PathLike):  # what is none is refused by the run
+            run["checkpoint"] = Path(kept) / folder
     if not together:
         one, other = (bootstrap(x, **{**own, **run}) for x, own, run in zip((a, b), options, how, strict=True))
         return _Resampled((one, other), pairing)

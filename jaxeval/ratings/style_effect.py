@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from os import PathLike
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -65,7 +66,7 @@ def style_effect(
     # The same rows, and so the same draws; without control the coefficients are held at 0.
     for name, feature_ridge in {"controlled": options.get("feature_ridge", 0.0), "plain": np.inf}.items():
         options["feature_ridge"] = feature_ridge
-        options["checkpoint"] = None if kept is None else Path(kept) / name
+        options["checkpoint"] = Path(kept) / name if isinstance(kept, str | PathLike) else kept
         boards.append(bootstrap(battles, features=features, **options))
     controlled, plain = boards
     assert isinstance(controlled, ContextualBootstrap)
