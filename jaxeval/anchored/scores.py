@@ -205,27 +205,18 @@ def _unlike(table: pd.DataFrame, roles: Sequence[str], n: NDArray[Any], most: ND
     ]
 
 
-class PromptResampling(RunOptions, total=False):
-    """What `joint_scores` draws, and how it runs."""
-
-    n_resamples: int
-    prior: float
-    seed: int
-    strata: str | None
-
-
-class _Defaults:
-    n_resamples, prior, seed = 1000, 0.5, 0  # those of `joint_scores`
-
-
-@spelled_out(_Defaults)
+@spelled_out()
 def bootstrap_scores(
     verdicts: AnchoredVerdicts,
     by: str | Sequence[str] = ("model", "judge", "anchor"),
     *,
+    n_resamples: int = 1000,
+    prior: float = 0.5,
     level: float = 0.95,
     link: str | Scale = "logit",
-    **options: Unpack[PromptResampling],
+    seed: int = 0,
+    strata: str | None = None,
+    **running: Unpack[RunOptions],
 ) -> pd.DataFrame:
     """Return `anchored_scores` with percentile intervals of resampled prompts, those of `joint_scores`.
 
@@ -246,8 +237,8 @@ def bootstrap_scores(
         ValueError: as in `anchored_elo`, or there are fewer than two resamples.
         DataError: a prompt lies in several strata.
     """
-    joint = joint_scores(verdicts, by, **options)
-    table = anchored_scores(verdicts, by, prior=joint.settings["prior"], level=level, link=link)
+    joint = joint_scores(verdicts, by, n_resamples=n_resamples, prior=prior, seed=seed, strata=strata, **running)
+    table = anchored_scores(verdicts, by, prior=prior, level=level, link=link)
     table["boot_lower"], table["boot_upper"] = draw_bounds(joint.draws, level, joint.limits)
     chosen = checked_scale(link)
     with np.errstate(divide="ignore"):

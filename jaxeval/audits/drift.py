@@ -149,12 +149,8 @@ def drift(
     is too large, the model is split in two there, the board is fitted anew, and the search goes on. So opponents of a
     model that changed raise no alarm of their own.
 
-    On 300 simulated boards of 8 models, 12 weeks and 6,000 votes without a change, a change was found on .06 of them,
-    at a nominal .05 (standard error .014). A step of 50 Elo in the middle was found on .40 of the boards, and one of
-    100 Elo on .97. Their intervals held the step in .99 of these cases. The differences were 1.42 and 1.01 times the
-    step: what is found because it is large looks larger than it is. If voters with tastes cast 20 votes each within a
-    few minutes, false alarms were raised on .27 of the boards, and with ``cluster=`` on .02. See
-    docs/drift-and-peeking.md.
+    docs/drift-and-peeking.md says how often steps are found on simulated boards, how much too large they look, and how
+    often false alarms are raised. Voters with tastes who vote many times within minutes raise them: name ``cluster=``.
 
     Args:
         battles: `Battles`, or a table with the standard columns.

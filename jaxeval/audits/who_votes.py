@@ -245,13 +245,8 @@ def who_votes(
     higher rated models. Both are widened by how much voters differ in taste on this board. Voters are independent of
     each other, so that the correction over them holds.
 
-    On simulated boards of 300 voters with 10 to 200 votes on 20 models (60 boards a case, `benchmarks/odd_votes.py`),
-    at a nominal .05, any false alarm about points was raised on .00 of the boards, and about agreement on .00 to .07
-    (standard error .03), also if voters' tastes differ by half a logit. Of voters who always choose one model, .62 were
-    found at 200 votes, .22 at 100 and .01 at 40; of voters who toss coins, 1.00, .88 and .39; of voters who name the
-    model that they do not prefer, 1.00, 1.00 and .94. With tastes of half a logit, only .14, .04 and .00 of the first
-    kind were found. Of 1,500 voters with 3 to 20 votes, a block of 150 was found on .72 of the boards, one of 60 on .28
-    and one of 30 on .03, with false alarms on .00 to .07. See docs/who-votes.md.
+    docs/who-votes.md says how often honest voters of simulated boards raise an alarm, and how many votes it takes to
+    find voters who always choose one model, toss coins or vote in blocks.
 
     Args:
         battles: `Battles`, or a table with the standard columns; results are votes, not soft targets.

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple, TypedDict, Unpack
 
 import jax
 import numpy as np
@@ -42,36 +41,6 @@ from jaxeval.statistics.quantiles import checked_level, normal_quantile, wilson
 from jaxeval.wording import counted
 
 
-class StudyOptions(TypedDict, total=False):
-    """How a study is made.
-
-    ``replications``: of every setting; 10,000 by default.
-    ``level``: confidence level of intervals; 0.95 by default.
-    ``seed``: of all draws; 0 by default.
-    """
-
-    replications: int
-    level: float
-    seed: int
-
-
-class _Study(NamedTuple):
-    """`StudyOptions` with their defaults."""
-
-    replications: int = 10_000
-    level: float = 0.95
-    seed: int = 0
-
-    @classmethod
-    def of(cls, options: StudyOptions) -> _Study:
-        """Return the checked options; a TypeError for an unknown one."""
-        study = cls(**options)
-        checked_integer("replications", study.replications, 1)
-        checked_integer("seed", study.seed)
-        checked_level(study.level)
-        return study
-
-
 def coverage_study(
     theta: ArrayLike,
     q0: ArrayLike,
@@ -80,7 +49,9 @@ def coverage_study(
     m: ArrayLike = 200,
     *,
     pilot: int = 10,
-    **options: Unpack[StudyOptions],
+    replications: int = 10_000,
+    level: float = 0.95,
+    seed: int = 0,
 ) -> pd.DataFrame:
     """Give bias, coverage and length of the naive and the Rogan-Gladen interval (arXiv:2511.21140, Figures 5 and 9-16).
 
@@ -94,20 +65,20 @@ def coverage_study(
         lengths. ``length_untruncated`` is infinite where nothing bounds the interval of some replication
         (`rogan_gladen`).
     """
-    study = _Study.of(options)
+    checked_level(level)
     arrays = broadcast(theta=theta, q0=q0, q1=q1, n=n, m=m)
     require_share(arrays, "theta", "q0", "q1")
     require(arrays, "m", arrays["m"] >= 2 * checked_integer("pilot", pilot, 1), "hold the pilot")
     settings = {name: x.reshape(-1, 1) for name, x in arrays.items()}
     theta, q0, q1, n, m = settings.values()
-    draw = _binomial(len(theta), study)
+    draw = _binomial(len(theta), replications, seed)
     p = draw(n, theta * q1 + (1 - theta) * (1 - q0)) / n
-    lower, upper = wilson(p, n, study.level)
+    lower, upper = wilson(p, n, level)
     naive = performance(p, lower, upper, theta, axis=1)
     naive |= {"length_untruncated": naive["length"], "mean_m1": np.full(len(theta), np.nan)}
 
     def corrected(q0: Float, q1: Float, m0: Float, m1: Float) -> dict[str, Float]:
-        intervals = rogan_gladen(p, q0, q1, n, m0, m1, study.level)
+        intervals = rogan_gladen(p, q0, q1, n, m0, m1, level)
         estimate, lower, upper = (np.asarray(x) for x in (intervals.estimate, intervals.lower, intervals.upper))
         length = np.asarray(intervals.upper_untruncated - intervals.lower_untruncated)
         more = {"length_untruncated": np.nanmean(length, 1), "mean_m1": m1.mean(1)}
@@ -124,12 +95,13 @@ def coverage_study(
     return _table("method", settings, methods)
 
 
-def _binomial(n_settings: int, study: _Study) -> Callable[[Float, Float], Float]:
+def _binomial(n_settings: int, replications: int, seed: int) -> Callable[[Float, Float], Float]:
     """Return a function that draws (S, R) binomial counts from sizes and probabilities (S, 1) or (S, R)."""
-    rng = np.random.default_rng(study.seed)
+    shape = n_settings, checked_integer("replications", replications, 1)
+    rng = np.random.default_rng(checked_integer("seed", seed))
 
     def draw(size: Float, p: Float) -> Float:
-        return rng.binomial(size.astype(np.int64), p, (n_settings, study.replications)).astype(float)
+        return rng.binomial(size.astype(np.int64), p, shape).astype(float)
 
     return draw
 
@@ -149,7 +121,10 @@ def shift_study(
     q1: ArrayLike = 0.9,
     n: ArrayLike = 1000,
     m: ArrayLike = 200,
-    **options: Unpack[StudyOptions],
+    *,
+    replications: int = 10_000,
+    level: float = 0.95,
+    seed: int = 0,
 ) -> pd.DataFrame:
     """Return bias where the calibration has another share of right answers than the test (arXiv:2511.21140, Figure 7).
 
@@ -163,7 +138,8 @@ def shift_study(
     arrays = broadcast(calibration_theta=calibration_theta, test_theta=test_theta, q0=q0, q1=q1, n=n, m=m)
     settings = {name: x.reshape(-1, 1) for name, x in arrays.items()}
     theta_c, theta_t, q0, q1, n, m = settings.values()
-    draw = _binomial(len(theta_t), _Study.of(options))
+    checked_level(level)
+    draw = _binomial(len(theta_t), replications, seed)
     judged = draw(n, theta_t * q1 + (1 - theta_t) * (1 - q0))
     label = draw(m, theta_c)
     product = draw(label, q1)
@@ -182,7 +158,10 @@ def comparison_study(
     theta_b: ArrayLike = 0.75,
     n: int = 1000,
     m: int = 400,
-    **options: Unpack[StudyOptions],
+    *,
+    replications: int = 10_000,
+    level: float = 0.95,
+    seed: int = 0,
 ) -> pd.DataFrame:
     """Bias and coverage of theta_B - theta_A where the judge errs differently on A and B (arXiv:2605.06939, Figure 1).
 
@@ -197,13 +176,12 @@ def comparison_study(
         A row per setting and estimator: ``j_a, delta_j, theta_a, theta_b, bias, bias_se, coverage, length,
         undefined_share``.
     """
-    study = _Study.of(options)
-    for name, count in (("n", n), ("m", m)):
+    for name, count in (("n", n), ("m", m), ("replications", replications)):
         checked_integer(name, count, 1)
-    z = normal_quantile(study.level)
+    z = normal_quantile(level)
     arrays = broadcast(j_a=j_a, delta_j=delta_j, theta_a=theta_a, theta_b=theta_b)
     settings = {name: x.reshape(-1) for name, x in arrays.items()}
-    rng = np.random.default_rng(study.seed)
+    rng = np.random.default_rng(checked_integer("seed", seed))
     j_a, delta_j, theta_a, theta_b = settings.values()
     q_a, q_b = (1 + j_a) / 2, (1 + j_a + delta_j) / 2
     for name, q in (("j_a", q_a), ("j_a + delta_j", q_b)):
@@ -214,7 +192,7 @@ def comparison_study(
     of_a, of_b = (_cell_shares(theta, q) for theta, q in ((theta_a, q_a), (theta_b, q_b)))
     calibration_cells = (of_a[:, :, :, None, None] * of_b[:, None, None]).reshape(len(j_a), 16)
     test_cells = (of_a.sum(1)[:, :, None] * of_b.sum(1)[:, None]).reshape(len(j_a), 4)
-    shape = len(j_a), study.replications
+    shape = len(j_a), replications
     test = rng.multinomial(n, test_cells[:, None], shape)
     half, rest = (rng.multinomial(k, calibration_cells[:, None], shape) for k in (m // 2, m - m // 2))
     of_replications = [_paired_differences(*counts) for counts in zip(test, half, half + rest, strict=True)]

@@ -15,7 +15,7 @@ normal distribution.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Unpack
+from typing import Unpack
 
 import numpy as np
 import pandas as pd
@@ -182,17 +182,17 @@ def merge_boards(
     if people is None:
         people_votes = _labels(known, cluster) if votes is None else votes
         people = bootstrap(people_votes, n_resamples, seed, base=base, cluster=cluster, **running)
-    to_place = _new_battles(source, rated, calibration.methods[method].anchors.index, min_anchors)
+    of_new, not_placed, sentences = _new_battles(source, rated, calibration.methods[method].anchors.index, min_anchors)
     models = calibration.methods[method].models
     share, lowered = chosen_level(level, len(models), "the merged board")
-    predicted = calibration.predict(to_place.battles, share, method, human_votes=np.inf, cluster=cluster)
+    predicted = calibration.predict(of_new, share, method, human_votes=np.inf, cluster=cluster)
     if predicted["lower"].isna().all():
         doubts = [f"{row.model} ({row.flags})" for row in predicted.itertuples()]
         raise DataError(f"no new model has an interval, so none can be placed: {named(doubts)}")
-    joint = _joint(known, to_place.battles, calibration, people, predicted, on_board=votes is None)
+    joint = _joint(known, of_new, calibration, people, predicted, on_board=votes is None)
     board = leaderboard(people, level=float(share))
-    notes = [*board.attrs["warnings"], *lowered, *to_place.sentences, *unused, *predicted.attrs["warnings"]]
-    table = _table(board, joint, predicted, to_place.not_placed, known)
+    notes = [*board.attrs["warnings"], *lowered, *sentences, *unused, *predicted.attrs["warnings"]]
+    table = _table(board, joint, predicted, not_placed, known)
     table.attrs = {
         "answer": _answer(table, joint, float(share)),
         "warnings": list(dict.fromkeys(notes)),
@@ -226,14 +226,6 @@ def _answer(table: pd.DataFrame, joint: Draws, level: float) -> str:
     alike = [visible_line(joint.names[j]) for j in joint.not_below(first, np.array(others, np.intp), level)]
     rating = with_interval(best["rating"], best["rating_lower"], best["rating_upper"])
     return leader_line(visible_line(best["model_name"]), rating, alike, level, unranked=len(ranked) < len(table))
-
-
-class _New(NamedTuple):
-    """Battles between new models and anchors, and what cannot be placed."""
-
-    battles: JudgedBattles
-    not_placed: dict[str, str]  # new models, and why
-    sentences: list[str]
 
 
 def _text(battles: JudgedBattles) -> pd.Index:
@@ -279,7 +271,10 @@ def _labels(known: JudgedBattles, cluster: str | None) -> Battles:
     return Battles.from_pandas(pd.DataFrame({**sides, "target": voted.human, **clusters}), target="target")
 
 
-def _new_battles(source: JudgedBattles, rated: pd.Index, anchors: pd.Index, min_anchors: int) -> _New:
+def _new_battles(
+    source: JudgedBattles, rated: pd.Index, anchors: pd.Index, min_anchors: int
+) -> tuple[JudgedBattles, dict[str, str], list[str]]:
+    """Return the battles between new models and anchors, the models that are not placed and why, and sentences."""
     names = _text(source)
     is_new, is_anchor = ~names.isin(rated), names.isin(anchors)
     if not is_new.any():
@@ -316,7 +311,7 @@ def _new_battles(source: JudgedBattles, rated: pd.Index, anchors: pd.Index, min_
             f"{counted(n_strange, 'battle')} of new models against models without calibrating battles: not used"
         )
     out = names.isin(list(not_placed))
-    return _New(source.subset(usable & ~out[a] & ~out[b]), not_placed, sentences)
+    return source.subset(usable & ~out[a] & ~out[b]), not_placed, sentences
 
 
 def _reasons(not_placed: dict[str, str]) -> str:
