@@ -36,6 +36,15 @@ from jaxeval.audits.replication import Replication as Replication
 from jaxeval.audits.replication import replication as replication
 from jaxeval.audits.who_votes import WhoVotes as WhoVotes
 from jaxeval.audits.who_votes import who_votes as who_votes
+from jaxeval.capability.capability_index import CapabilityIndex as CapabilityIndex
+from jaxeval.capability.capability_index import capability_index as capability_index
+from jaxeval.capability.capability_index import simulate_benchmark_scores as simulate_benchmark_scores
+from jaxeval.capability.pareto import ParetoFront as ParetoFront
+from jaxeval.capability.pareto import pareto_front as pareto_front
+from jaxeval.capability.time_horizons import HorizonTrend as HorizonTrend
+from jaxeval.capability.time_horizons import TimeHorizons as TimeHorizons
+from jaxeval.capability.time_horizons import simulate_runs as simulate_runs
+from jaxeval.capability.time_horizons import time_horizons as time_horizons
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts as AnchoredVerdicts
 from jaxeval.data.anchored_verdicts import read_anchored_verdicts as read_anchored_verdicts
 from jaxeval.data.battles import Battles as Battles

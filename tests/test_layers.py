@@ -27,6 +27,7 @@ LAYERS = [
     "resampling",
     "ratings",
     "engine",
+    "capability",
     "planning",
     "agreement",
     "softelo",

@@ -1,0 +1,1 @@
+"""Numbers that are quoted of models: time horizons, capability indices, and fronts of quality and cost."""

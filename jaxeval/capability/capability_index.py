@@ -1,0 +1,476 @@
+"""A capability index: one number for each model from its scores on many benchmarks, most of them missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Literal, NamedTuple, Unpack, get_args
+
+import jax
+import numpy as np
+import pandas as pd
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.special import expit
+
+from jaxeval.arrays import Bool, Float, Int
+from jaxeval.checks import checked_finite, checked_integer
+from jaxeval.data.columns import as_frame, numbers, reject_missing, reject_values, require_column
+from jaxeval.engine.draws_of import draws_of
+from jaxeval.errors import DataError
+from jaxeval.execution.precision import double_precision
+from jaxeval.execution.runs import RunOptions
+from jaxeval.execution.signatures import spelled_out
+from jaxeval.kernels import capability as kernel
+from jaxeval.kernels.batch.capability import fit_capability
+from jaxeval.statistics.draws import Draws
+from jaxeval.statistics.quantiles import checked_level, normal_quantile
+from jaxeval.tables.shown import Answer, Result, settings_line
+from jaxeval.tables.table import Table
+from jaxeval.wording import counted, named, visible_line
+
+Loss = Literal["squared", "likelihood"]
+Unit = Literal["cells", "benchmarks"]
+
+_NAMES = {
+    "model": ("model", "model_name", "model_id"),
+    "benchmark": ("benchmark", "benchmark_name", "benchmark_id"),
+    "score": ("score", "performance", "share"),
+}
+#: Shares are taken to lie this far from 0 and 1.
+CLIP = 1e-3
+_TOLERANCE, _REFIT = 1e-7, 1e-4  # of the gradient
+_MEAN, _SD = 100.0, 15.0  # of the index over models, without anchors
+FEW_BENCHMARKS = 4
+
+
+class _Cells(NamedTuple):
+    """Scores of models on benchmarks."""
+
+    models: pd.Index
+    benchmarks: pd.Index
+    model: Int
+    benchmark: Int
+    share: Float
+    questions: Float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CapabilityIndex(Result):
+    """Indices of models and difficulties of benchmarks on one scale; see `capability_index`.
+
+    Examples:
+        >>> import jaxeval
+        >>> scores = jaxeval.simulate_benchmark_scores(20, 12, seed=1)
+        >>> found = jaxeval.capability_index(scores, n_resamples=100)
+        >>> found.table["model"].iloc[0], found.benchmarks.columns.tolist()[:4]
+        ('model-20', ['benchmark', 'difficulty', 'slope', 'n_models'])
+    """
+
+    joint: Draws = field(repr=False)  # indices of the models
+    level: float
+    benchmarks: pd.DataFrame = field(repr=False)
+    objective: float  # half the sum of squares, or the negative log-likelihood, penalty included
+    residual_sd: float  # of shares about their fit
+    settings: Mapping[str, Any] = field(repr=False)
+    warnings: tuple[str, ...]
+    _cells: _Cells = field(repr=False)
+    _fit: kernel.Scale = field(repr=False)  # on the scale of the fit
+    _line: tuple[float, float] = field(repr=False)  # index = first + second * capability
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """A row for each model, best first.
+
+        ``model``, ``index``, ``lower``, ``upper``, ``standard_error``, ``rank_best``, ``rank_worst``, ``tier``,
+        ``n_benchmarks``, ``flag``.
+        """
+        draws = self.joint
+        n = np.bincount(self._cells.model, minlength=len(self._cells.models))
+        error = draws.standard_errors.to_numpy()
+        table = pd.DataFrame(
+            {"model": draws.names, "index": draws.estimate, **_ends(draws, self.level), "standard_error": error}
+        )
+        ranks = draws.ranks(self.level)
+        for name in ("rank_best", "rank_worst", "tier"):
+            table[name] = ranks[name].array
+        table["n_benchmarks"] = n
+        table["flag"] = draws.status if draws.status is not None else "ok"
+        table = table.sort_values("index", ascending=False, kind="stable", ignore_index=True)
+        table.attrs = {"warnings": list(self.warnings), "settings": dict(self.settings)}
+        return Table.of(table, f"Capability index of {counted(len(table), 'model')}", tuple(table)[:4])
+
+    def _shown(self) -> Answer:
+        title = f"CapabilityIndex: {counted(len(self._cells.models), 'model')}, "
+        title += f"{counted(len(self._cells.benchmarks), 'benchmark')}, {counted(len(self._cells.share), 'score')}"
+        return Answer(title, self.table.set_index("model"), settings_line(self.settings), self.warnings)
+
+    def _sentences(self) -> list[str]:
+        table = self.table
+        best = table.iloc[0]
+        tied = table["model"][(table["rank_best"] == 1).fillna(False).to_numpy(bool)]
+        others = [visible_line(name) for name in tied if name != best["model"]]
+        ends = "" if np.isnan(best["lower"]) else f" ({best['lower']:.1f} to {best['upper']:.1f})"
+        who = f"{visible_line(best['model'])} has the highest index, {best['index']:.1f}{ends}"
+        return [f"{who}; statistically tied with {named(others)}" if others else f"{who}, above all others"]
+
+    def forecast(self, model: str, benchmark: str) -> dict[str, float]:
+        """Return the share that a model is expected to reach on a benchmark, and where a new score may lie.
+
+        ``share``, ``lower``, ``upper``: the interval holds errors of the fit and the scatter of shares about it.
+        """
+        m, b = self._cells.models.get_indexer([model])[0], self._cells.benchmarks.get_indexer([benchmark])[0]
+        if m < 0 or b < 0:
+            known = self._cells.benchmarks if m >= 0 else self._cells.models
+            raise ValueError(
+                f"no {'benchmark' if m >= 0 else 'model'} {benchmark if m >= 0 else model!r}: {named(known)}"
+            )
+        first, second = self._line
+        row = self.benchmarks.set_index("benchmark").loc[benchmark]
+        slope = row["slope"]
+        error = self.joint.standard_errors.to_numpy()[m] / second
+        eta = slope * ((self.joint.estimate[m] - first) / second - (row["difficulty"] - first) / second)
+        share = float(expit(eta))
+        sd = np.hypot(self.residual_sd, slope * share * (1 - share) * np.nan_to_num(error))
+        half = float(normal_quantile(self.level) * sd)
+        return {"share": share, "lower": max(share - half, 0.0), "upper": min(share + half, 1.0)}
+
+    def without_each_benchmark(self) -> pd.DataFrame:
+        """Return the change of every index if a benchmark is left out: a row a benchmark, a column a model.
+
+        Models without any other score have none. Benchmarks that change most come first.
+        """
+        rows = {}
+        for b, name in enumerate(self._cells.benchmarks):
+            keep = self._cells.benchmark != b
+            refit = _fitted(self._cells, keep.astype(float), self.settings, self._fit)
+            c = np.where(np.bincount(self._cells.model[keep], minlength=len(self._cells.models)) > 0,
+                         refit.scale.capability, np.nan)  # fmt: skip
+            first, second = _scale_line(c, self._cells.models, self.settings["anchors"])
+            rows[name] = first + second * c - self.joint.estimate
+        table = pd.DataFrame.from_dict(rows, orient="index", columns=self.joint.names).rename_axis("benchmark")
+        return table.loc[table.abs().max(axis=1).sort_values(ascending=False, kind="stable").index]
+
+    def choices(self) -> pd.DataFrame:
+        """Return indices under other choices: a row for each ridge, loss and clipping; a column for each model."""
+        rows = {}
+        asked = {name: self.settings[name] for name in ("ridge", "loss", "clip")}
+        others = [
+            {}, {"ridge": asked["ridge"] / 10}, {"ridge": asked["ridge"] * 10}, {"clip": 0.01},
+            {"loss": "likelihood" if asked["loss"] == "squared" else "squared"},
+        ]  # fmt: skip
+        for other in others:
+            settings = {**self.settings, **other}
+            end = _fitted(self._cells, np.ones(len(self._cells.share)), settings, None)
+            c = np.asarray(end.scale.capability)
+            first, second = _scale_line(c, self._cells.models, self.settings["anchors"])
+            rows[
+                ", ".join(f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in other.items()) or "as asked"
+            ] = first + second * c
+        return pd.DataFrame.from_dict(rows, orient="index", columns=self.joint.names).rename_axis("choice")
+
+    def most_telling(self, n: int = 10) -> pd.DataFrame:
+        """Return the missing scores that would lower the variance of their model's index most.
+
+        ``model``, ``benchmark``, ``share`` (expected), ``standard_error`` (of the index after it, by one step).
+        """
+        _, second = self._line
+        c, d = self._fit.capability, self._fit.difficulty
+        a = self._fit.slope
+        p = expit(a * (c[:, None] - d))
+        information = (a * p * (1 - p)) ** 2 / self.residual_sd**2
+        error = self.joint.standard_errors.to_numpy() / abs(second)
+        with np.errstate(divide="ignore"):  # anchors have no error
+            after = 1 / np.sqrt(1 / error[:, None] ** 2 + information)
+        after[self._cells.model, self._cells.benchmark] = np.nan
+        gain = error[:, None] - after
+        order = np.argsort(-np.nan_to_num(gain, nan=-1.0), axis=None)[:n]
+        m, b = np.unravel_index(order, gain.shape)
+        keep = np.isfinite(gain[m, b])
+        m, b = m[keep], b[keep]
+        return pd.DataFrame(
+            {"model": self._cells.models[m], "benchmark": self._cells.benchmarks[b], "share": p[m, b],
+             "standard_error": after[m, b] * abs(second)}
+        )  # fmt: skip
+
+
+@spelled_out()
+def capability_index(
+    scores: Any, *, model: str | None = None, benchmark: str | None = None, score: str | None = None,
+    n: str | None = None, loss: Loss = "squared", ridge: float = 0.1, anchors: Mapping[str, float] | None = None,
+    easiest: str | None = None, clip: float = CLIP, resample: Unit = "cells", level: float = 0.9,
+    n_resamples: int = 1000, seed: int = 0, **running: Unpack[RunOptions],
+) -> CapabilityIndex:  # fmt: skip
+    """Fit one capability for each model and a difficulty and slope for each benchmark to shares of right answers.
+
+    The share of model m on benchmark b is sigmoid(a_b (C_m - D_b)) and an error. Capabilities C, difficulties D and
+    slopes a minimise the loss of all scores and ridge / 2 times the mean square of all parameters. The slope of one
+    benchmark is held at 1; the scale is then that of the ``anchors``.
+
+    The scores of each model are resampled, as many as it has. Intervals are longer than draws alone say, as a model of
+    few scores varies too little in resamples, and benchmarks' parameters are fitted to the same scores: draws lie
+    1 / sqrt(1 - 1 / n_m - 2 K / N) times as far from the estimate.
+
+    Args:
+        scores: a table with a row for each model and benchmark. Repeated rows are an error.
+        model: column of models, by default ``model``, ``model_name`` or ``model_id``.
+        benchmark: column of benchmarks, by default ``benchmark``, ``benchmark_name`` or ``benchmark_id``.
+        score: column of shares in [0, 1], by default ``score``, ``performance`` or ``share``.
+        n: column with the number of questions behind a share; a score then weighs as many as it has, over their mean.
+        loss: "squared", or "likelihood", of a binomial whose dispersion is free.
+        ridge: of the mean square of all parameters.
+        anchors: two models, and the index that each shall have. By default the mean of all models is 100, and their
+            standard deviation 15.
+        easiest: benchmark whose slope is held, by default that with the highest mean share.
+        clip: shares are moved to at least this, and at most 1 less it.
+        resample: "cells" within models, or whole "benchmarks", for claims about benchmarks like these.
+        level: of intervals, rank ranges and tiers.
+        n_resamples: B.
+        seed: the same seed gives the same draws.
+        chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`.
+
+    Returns:
+        `CapabilityIndex`: ``table``, ``benchmarks``, ``joint``, and ``forecast``, ``choices``, ``most_telling`` and
+        ``without_each_benchmark``. Models with fewer than 4 benchmarks are flagged.
+
+    Raises:
+        DataError: a share is outside of [0, 1]; a pair of model and benchmark is repeated; models and benchmarks fall
+            into parts that share nothing; an anchor is not there.
+        ValueError: an option is out of range.
+
+    Examples:
+        >>> import jaxeval
+        >>> scores = jaxeval.simulate_benchmark_scores(20, 12, seed=1)
+        >>> found = jaxeval.capability_index(scores, anchors={"model-01": 100, "model-20": 150}, n_resamples=100)
+        >>> found.table[["model", "index"]].round(1).values[[0, -1]].tolist()
+        [['model-20', 150.0], ['model-01', 100.0]]
+    """
+    _check_options(loss, ridge, clip, resample)
+    level, seed = checked_level(level), checked_integer("seed", seed)
+    cells = _cells(as_frame(scores), {"model": model, "benchmark": benchmark, "score": score}, n)
+    if anchors is not None:
+        _check_anchors(anchors, cells.models)
+    means = np.bincount(cells.benchmark, cells.share) / np.bincount(cells.benchmark)
+    held = cells.benchmarks[int(np.argmax(means))] if easiest is None else easiest
+    if held not in cells.benchmarks:
+        raise DataError(f"no benchmark {held!r} (easiest=); there are {named(cells.benchmarks)}")
+    settings = {
+        "loss": loss, "ridge": ridge, "anchors": None if anchors is None else dict(anchors), "easiest": held,
+        "clip": clip, "resample": resample, "n_resamples": n_resamples, "seed": seed,
+    }  # fmt: skip
+    end = _fitted(cells, np.ones(len(cells.share)), settings, None)
+    draws = _resampled(cells, settings, end.scale, running)
+    k = len(cells.models)
+    estimate = np.asarray(end.scale.capability)
+    first, second = _scale_line(estimate, cells.models, anchors)
+    lines = [_scale_line(c, cells.models, anchors) for c in draws.draws[:, :k]]
+    drawn = np.stack([one + two * c for (one, two), c in zip(lines, draws.draws[:, :k], strict=True)])
+    index = first + second * estimate
+    n_each = np.bincount(cells.model, minlength=k)
+    if resample == "cells":
+        drawn = index + (drawn - index) / np.sqrt(_left(n_each, cells))
+    flags = np.where(n_each < FEW_BENCHMARKS, [counted(x, "benchmark") for x in n_each], "ok").astype(object)
+    anchored = cells.models.isin(list(anchors or ()))
+    warnings = list(draws.warnings)
+    if end.gradient > 1e-3:
+        warnings.append(f"the fit has not converged: its gradient is {float(end.gradient):.1g}")
+    few = int((n_each < FEW_BENCHMARKS).sum())
+    if few:
+        warnings.append(f"{counted(few, 'model has', 'models have')} fewer than {FEW_BENCHMARKS} benchmarks")
+    joint = Draws(
+        cells.models, index, drawn, gauge=_gauge(anchors), anchored=anchored, status=flags, settings=settings,
+        warnings=tuple(warnings), freedom=draws.freedom,
+    )  # fmt: skip
+    c, d, a = map(np.asarray, end.scale)
+    fitted = expit(a * (c[:, None] - d))[cells.model, cells.benchmark]
+    n_free = k + 2 * len(cells.benchmarks) - 3
+    residual = np.sqrt(((fitted - cells.share) ** 2).sum() / max(len(cells.share) - n_free, 1))
+    benchmarks = pd.DataFrame(
+        {"benchmark": cells.benchmarks, "difficulty": first + second * d, "slope": a,
+         "n_models": np.bincount(cells.benchmark), "mean_share": means}
+    ).sort_values("difficulty", ascending=False, ignore_index=True)  # fmt: skip
+    return CapabilityIndex(
+        joint, level, benchmarks, float(end.objective), float(residual), settings, tuple(warnings), cells,
+        kernel.Scale(c, d, a), (first, second),
+    )  # fmt: skip
+
+
+def _check_options(loss: str, ridge: float, clip: float, resample: str) -> None:
+    for name, value, known in (("loss", loss, get_args(Loss)), ("resample", resample, get_args(Unit))):
+        if value not in known:
+            raise ValueError(f"{name} must be one of {named(known)}, got {value!r}")
+    checked_finite("ridge", ridge, 0.0)
+    if not 0 <= checked_finite("clip", clip, 0.0) < 0.5:
+        raise ValueError(f"clip must be at least 0 and below 0.5, got {clip}")
+
+
+def _check_anchors(anchors: Mapping[str, float], models: pd.Index) -> None:
+    missing = [name for name in anchors if name not in models]
+    if missing:
+        raise DataError(f"no scores of {named(missing)}, which anchors= names; the models are {named(models)}")
+    if len(anchors) != 2 or len(set(anchors.values())) != 2:
+        raise ValueError(f"anchors must be two models with two different indices, got {dict(anchors)}")
+
+
+def _gauge(anchors: Mapping[str, float] | None) -> str:
+    if anchors is None:
+        return f"mean {_MEAN:g} and standard deviation {_SD:g} of all models"
+    return " and ".join(f"{name} at {value:g}" for name, value in anchors.items())
+
+
+def _cells(frame: pd.DataFrame, columns: Mapping[str, str | None], n: str | None) -> _Cells:
+    found = {}
+    for role, name in columns.items():
+        usual = next((x for x in _NAMES[role] if x in frame.columns), None)
+        if name is None and usual is None:
+            raise DataError(
+                f"no column of the {role}: name it by {role}=; looked for {named(_NAMES[role])}, and the columns are "
+                f"{named(frame.columns)}"
+            )
+        if name is not None:
+            require_column(frame, name)
+        found[role] = name or str(usual)
+        reject_missing(frame[found[role]].isna().to_numpy(), found[role])
+    if not len(frame):
+        raise DataError("the table has no scores")
+    share = numbers(frame[found["score"]], found["score"])
+    reject_values(share, (share < 0) | (share > 1), found["score"], "a share between 0 and 1; divide per cents by 100")
+    questions = np.ones(len(frame))
+    if n is not None:
+        require_column(frame, n)
+        questions = numbers(frame[n], n)
+        reject_values(questions, ~(questions > 0), n, "above 0")
+        questions = questions / questions.mean()
+    model, models = pd.factorize(frame[found["model"]].astype(str), sort=True)
+    benchmark, benchmarks = pd.factorize(frame[found["benchmark"]].astype(str), sort=True)
+    pairs = pd.DataFrame({"model": model, "benchmark": benchmark})
+    if pairs.duplicated().any():
+        one = pairs[pairs.duplicated()].iloc[0]
+        raise DataError(
+            f"{models[one['model']]!r} has several scores on {benchmarks[one['benchmark']]!r}: keep one, or give each "
+            "setting a name of its own"
+        )
+    _check_connected(model, benchmark, pd.Index(models), pd.Index(benchmarks))
+    return _Cells(pd.Index(models, name="model"), pd.Index(benchmarks), model, benchmark, share, questions)
+
+
+def _check_connected(model: Int, benchmark: Int, models: pd.Index, benchmarks: pd.Index) -> None:
+    n = len(models) + len(benchmarks)
+    graph = coo_array((np.ones(len(model)), (model, len(models) + benchmark)), shape=(n, n))
+    n_parts, part = connected_components(graph, directed=False)
+    if n_parts > 1:
+        smallest = int(np.argmin(np.bincount(part)))
+        own = part == smallest
+        raise DataError(
+            f"models and benchmarks fall into {n_parts} parts that share nothing: {named(models[own[: len(models)]])} "
+            f"and {named(benchmarks[own[len(models) :]])} meet none of the others, so no scale holds both; leave them "
+            "out, or rate them by themselves"
+        )
+    if len(models) < 3 or len(benchmarks) < 2:
+        raise DataError(
+            f"an index needs 3 models and 2 benchmarks, got {counted(len(models), 'model')} and "
+            f"{counted(len(benchmarks), 'benchmark')}"
+        )
+
+
+def _ridge_of_one(cells: _Cells, ridge: float) -> float:
+    return ridge / (len(cells.models) + 2 * len(cells.benchmarks) - 1)
+
+
+def _fitted(cells: _Cells, weights: Float, settings: Mapping[str, Any], start: kernel.Scale | None) -> kernel.Index:
+    """The fit to all cells under ``weights``."""
+    shape = len(cells.models), len(cells.benchmarks)
+    weight, share = np.zeros(shape), np.full(shape, 0.5)
+    weight[cells.model, cells.benchmark] = weights * cells.questions
+    share[cells.model, cells.benchmark] = np.clip(cells.share, settings["clip"], 1 - settings["clip"])
+    start = start or kernel.Scale(np.zeros(shape[0]), np.zeros(shape[1]), np.ones(shape[1]))
+    free = np.asarray(cells.benchmarks != settings["easiest"])
+    ridge = np.float64(_ridge_of_one(cells, settings["ridge"]))
+    with double_precision():
+        return jax.device_get(
+            fit_capability(weight, share, start, free, ridge, settings["loss"] == "likelihood", _TOLERANCE)
+        )
+
+
+def _resampled(cells: _Cells, settings: Mapping[str, Any], start: kernel.Scale, running: Any) -> Draws:
+    """Draws of all parameters."""
+    statistic = partial(
+        kernel.indices,
+        start=jax.tree.map(np.asarray, start),
+        free=np.asarray(cells.benchmarks != settings["easiest"]),
+        ridge=_ridge_of_one(cells, settings["ridge"]),
+        likelihood=settings["loss"] == "likelihood",
+        tolerance=_REFIT,
+    )
+    data = {
+        "model": cells.model,
+        "benchmark": cells.benchmark,
+        "share": np.clip(cells.share, settings["clip"], 1 - settings["clip"]),
+        "questions": cells.questions,
+    }
+    if settings["resample"] == "cells":
+        units: dict[str, Any] = {"strata": np.asarray(cells.models)[cells.model]}
+    else:
+        units = {"cluster": np.asarray(cells.benchmarks)[cells.benchmark]}
+    return draws_of(statistic, data, n_resamples=settings["n_resamples"], seed=settings["seed"], **units, **running)
+
+
+def _left(n_each: Int, cells: _Cells) -> Float:
+    """What fitting leaves of the variance of a model's scores, at least a quarter."""
+    return np.maximum(1 - 1 / n_each - 2 * len(cells.benchmarks) / len(cells.share), 0.25)
+
+
+def _scale_line(capability: Float, models: pd.Index, anchors: Mapping[str, float] | None) -> tuple[float, float]:
+    """Intercept and slope of the index by capability."""
+    if anchors is None:
+        slope = _SD / np.nanstd(capability)
+        return float(_MEAN - slope * np.nanmean(capability)), float(slope)
+    (one, at), (two, to) = anchors.items()
+    c = dict(zip(models, capability, strict=True))
+    slope = (to - at) / (c[two] - c[one])
+    return float(at - slope * c[one]), float(slope)
+
+
+def _ends(draws: Draws, level: float) -> dict[str, Any]:
+    ends = draws.interval(level)
+    return {"lower": ends["lower"].to_numpy(), "upper": ends["upper"].to_numpy()}
+
+
+def simulate_benchmark_scores(
+    n_models: int = 40, n_benchmarks: int = 15, *, observed: float = 0.5, noise: float = 0.04, seed: int = 0
+) -> pd.DataFrame:
+    """Simulate shares of models on benchmarks, as `capability_index` takes them.
+
+    Args:
+        n_models: M, called model-01 (weakest) and so on.
+        n_benchmarks: K.
+        observed: share of the cells that have a score; each model has four at least.
+        noise: standard deviation of a share about its curve.
+        seed: any integer from 0 on.
+
+    Returns:
+        A table: ``model``, ``benchmark``, ``score``.
+
+    Examples:
+        >>> import jaxeval
+        >>> jaxeval.simulate_benchmark_scores(5, 4, observed=1).shape
+        (20, 3)
+    """
+    checked_integer("n_models", n_models, 3), checked_integer("n_benchmarks", n_benchmarks, 2)
+    rng = np.random.default_rng(checked_integer("seed", seed))
+    c, d = np.linspace(-2, 2, n_models), rng.normal(0, 1.2, n_benchmarks)
+    a = np.exp(rng.normal(0, 0.4, n_benchmarks))
+    share = np.clip(expit(a * (c[:, None] - d)) + rng.normal(0, noise, (n_models, n_benchmarks)), 0, 1)
+    seen: Bool = rng.random(share.shape) < observed
+    for row in seen:
+        row[rng.permutation(n_benchmarks)[: min(4, n_benchmarks)]] = True
+    m, b = np.nonzero(seen)
+    digits = len(str(n_models)), len(str(n_benchmarks))
+    return pd.DataFrame(
+        {
+            "model": [f"model-{k + 1:0{digits[0]}d}" for k in m],
+            "benchmark": [f"benchmark-{k + 1:0{digits[1]}d}" for k in b],
+            "score": share[m, b].round(4),
+        }
+    )

@@ -1,0 +1,274 @@
+"""The front of cost and quality, with its uncertainty."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from jaxeval.arrays import Bool, Float
+from jaxeval.errors import DataError
+from jaxeval.statistics.draws import Draws
+from jaxeval.statistics.quantiles import checked_level
+from jaxeval.tables.shown import Answer, Result, settings_line
+from jaxeval.tables.table import Table
+from jaxeval.wording import counted, named, visible_line
+
+_MOST = 2000  # models: all pairs are compared
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ParetoFront(Result):
+    """Who is on the front of cost and quality, and how sure that is; see `pareto_front`."""
+
+    quality: Draws = field(repr=False)  # (M,) models with a quality and a cost
+    cost: Draws = field(repr=False)
+    level: float
+    on_front: pd.Series = field(repr=False)  # probability
+    dominates: pd.DataFrame = field(repr=False)  # (M, M) probability that the row dominates the column
+    claims: pd.DataFrame = field(repr=False)  # (M, M) whether the row is better and no dearer, all claims at the level
+    settings: Mapping[str, Any] = field(repr=False)
+    warnings: tuple[str, ...]
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """A row for each model, the cheapest first.
+
+        ``model``, ``cost``, ``quality``, ``quality_lower``, ``quality_upper``, ``on_front`` (whether the estimates
+        are), ``p_front`` (share of draws in which it is), ``dominated_by`` (the best model that is better and no
+        dearer, by the claims; missing without one).
+        """
+        quality, cost = self.quality, self.cost
+        ends = quality.interval(self.level)
+        beaten = self.claims.to_numpy()
+        best = np.where(beaten, quality.estimate[:, None], -np.inf)
+        by = [str(quality.names[k]) if beaten[:, j].any() else None for j, k in enumerate(best.argmax(0))]
+        table = pd.DataFrame(
+            {
+                "model": quality.names,
+                "cost": cost.estimate,
+                "quality": quality.estimate,
+                "quality_lower": ends["lower"].to_numpy(),
+                "quality_upper": ends["upper"].to_numpy(),
+                "on_front": ~_dominated(quality.estimate, cost.estimate),
+                "p_front": self.on_front.to_numpy(),
+                "dominated_by": by,
+            }
+        ).sort_values(["cost", "quality"], ascending=[True, False], kind="stable", ignore_index=True)
+        table.attrs = {"warnings": list(self.warnings), "settings": dict(self.settings)}
+        return Table.of(table, f"Cost and quality of {counted(len(table), 'model')}", tuple(table))
+
+    def _shown(self) -> Answer:
+        title = f"ParetoFront: {counted(len(self.quality.names), 'model')}"
+        return Answer(title, self.table.set_index("model"), settings_line(self.settings), self.warnings)
+
+    def _sentences(self) -> list[str]:
+        table = self.table
+        front = table[table["on_front"]]
+        beaten = table["dominated_by"].notna()
+        said = [
+            "on the front, from cheap to good: "
+            + ", ".join(
+                f"{visible_line(m)} ({p:.0%} sure)" for m, p in zip(front["model"], front["p_front"], strict=True)
+            )
+        ]
+        if beaten.any():
+            verb = "is" if beaten.sum() == 1 else "are"
+            said.append(f"{named(list(map(visible_line, table['model'][beaten])))} {verb} worse than one no dearer")
+        else:
+            said.append("no model is surely worse than one that costs no more")
+        return said
+
+    def best_under(self, budget: float) -> pd.DataFrame:
+        """Return which model is best among those that cost at most ``budget``, with its probability.
+
+        ``model``, ``quality``, ``p_best`` (share of draws in which it is affordable and the best), ``p_affordable``.
+
+        Raises:
+            ValueError: no model costs so little in any draw.
+        """
+        affordable = self.cost.draws <= budget
+        if not affordable.any():
+            raise ValueError(f"no model costs {budget:g} or less; the cheapest costs {self.cost.estimate.min():.4g}")
+        worth = np.where(affordable, self.quality.draws, -np.inf)
+        top = (worth == worth.max(1, keepdims=True)) & affordable
+        share = (top / np.maximum(top.sum(1, keepdims=True), 1)).mean(0)
+        table = pd.DataFrame(
+            {"model": self.quality.names, "quality": self.quality.estimate, "p_best": share,
+             "p_affordable": affordable.mean(0)}
+        )  # fmt: skip
+        return table[table["p_affordable"] > 0].sort_values("p_best", ascending=False, kind="stable", ignore_index=True)
+
+    def worth(self, value: float) -> pd.DataFrame:
+        """Return models by quality less cost over ``value``: what one more point of quality may cost.
+
+        ``model``, ``net``, ``lower``, ``upper``, ``p_best``; the best first.
+        """
+        if not value > 0:
+            raise ValueError(f"the value of a point must be above 0, got {value!r}")
+        net = replace(
+            self.quality,
+            estimate=self.quality.estimate - self.cost.estimate / value,
+            draws=self.quality.draws - self.cost.draws / value,
+            limits=None,
+            closed_form=None,
+            anchored=None,
+        )
+        ends = net.interval(self.level)
+        table = pd.DataFrame(
+            {"model": net.names, "net": net.estimate, "lower": ends["lower"].to_numpy(),
+             "upper": ends["upper"].to_numpy(), "p_best": net.rank_share(1).to_numpy()}
+        )  # fmt: skip
+        return table.sort_values("net", ascending=False, kind="stable", ignore_index=True)
+
+    def band(self, costs: Any = None) -> pd.DataFrame:
+        """Return the best quality that each cost buys: ``cost``, ``quality``, ``lower``, ``upper``.
+
+        Args:
+            costs: by default those of the models.
+        """
+        at = np.unique(self.cost.estimate) if costs is None else np.asarray(costs, float)
+
+        def best(quality: Float, cost: Float) -> Float:
+            return np.where(cost[..., None, :] <= at[:, None], quality[..., None, :], -np.inf).max(-1)
+
+        estimate = best(self.quality.estimate, self.cost.estimate)
+        draws = np.stack(
+            [best(q, c) for q, c in zip(self.quality.draws, np.broadcast_to(self.cost.draws, self.quality.draws.shape),
+                                        strict=True)]
+        )  # fmt: skip
+        with np.errstate(invalid="ignore"):
+            ends = Draws(pd.RangeIndex(len(at)), estimate, draws, freedom=self.quality.freedom).interval(self.level)
+        return pd.DataFrame({"cost": at, "quality": estimate, **ends})
+
+
+def pareto_front(quality: Any, cost: Any, *, level: float = 0.95, higher_is_better: bool = True) -> ParetoFront:
+    """Compare models by cost and quality at once: who is on the front, and who is surely beaten.
+
+    A model dominates another if it is at least as good and costs no more, and not both are equal. Probabilities are
+    shares of the joint draws. Claims hold together: with probability ``level`` none of them is wrong, if differences
+    of quality (and of cost, where it is drawn) are nearly normal (max-t over all pairs).
+
+    Args:
+        quality: `Draws`, or a result with ``joint``, as a leaderboard's bootstrap, scores, or a capability index.
+        cost: of each model, by name: a mapping or Series of numbers, or `Draws` of the same resamples. Models without a
+            cost are left out, and counted in a warning.
+        level: of intervals, and of all claims together.
+        higher_is_better: whether more quality is better; errors and latencies are better if low.
+
+    Returns:
+        `ParetoFront`: ``table``, ``on_front``, ``dominates``, ``claims``, ``band()``, ``best_under(budget)`` and
+        ``worth(value)``.
+
+    Raises:
+        TypeError: ``quality`` has no draws.
+        DataError: fewer than two models have both; a cost is not a number, or below 0.
+        ValueError: draws of cost are not those of the quality.
+
+    Examples:
+        >>> import numpy as np, pandas as pd
+        >>> import jaxeval
+        >>> from jaxeval.statistics.draws import Draws
+        >>> truth = np.array([60.0, 62.0, 70.0])
+        >>> draws = Draws(pd.Index(["a", "b", "c"]), truth, truth + np.random.default_rng(0).normal(size=(1000, 3)))
+        >>> found = jaxeval.pareto_front(draws, {"a": 5.0, "b": 1.0, "c": 8.0})
+        >>> found.table[["model", "on_front"]].values.tolist()
+        [['b', True], ['a', False], ['c', True]]
+        >>> found.best_under(6.0)["model"].iloc[0]
+        'b'
+    """
+    draws = quality if isinstance(quality, Draws) else getattr(quality, "joint", None)
+    if not isinstance(draws, Draws):
+        raise TypeError(f"quality must be Draws, or a result whose joint has them, got {type(quality).__name__}")
+    if not higher_is_better:
+        limits = None if draws.limits is None else tuple(-np.asarray(x) for x in reversed(draws.limits))
+        draws = replace(draws, estimate=-draws.estimate, draws=-draws.draws, limits=limits, closed_form=None)
+    level = checked_level(level)
+    costs = _costs(draws, cost)
+    known = np.isfinite(draws.estimate) & np.isfinite(costs.estimate)
+    if known.sum() < 2:
+        raise DataError(f"a front needs two models or more with a quality and a cost, got {int(known.sum())}")
+    if known.sum() > _MOST:
+        raise DataError(f"all pairs are compared, of at most {_MOST:,} models, got {known.sum():,}: choose some")
+    warnings = list(draws.warnings)
+    if not known.all():
+        warnings.append(f"without a cost or a quality, and left out: {named(draws.names[~known])}")
+    draws, costs = draws.take(known), costs.take(known)
+    shares, beaten = _domination(draws.draws, costs.draws)
+    better = _above(draws, level)
+    cheaper = costs.estimate[:, None] <= costs.estimate
+    if not costs.without_spread.all():
+        cheaper = _above(replace(costs, estimate=-costs.estimate, draws=-costs.draws, limits=None), level)
+    settings = {"level": level, "n_resamples": len(draws.draws), "higher_is_better": higher_is_better}
+    names = draws.names
+    return ParetoFront(
+        draws,
+        costs,
+        level,
+        pd.Series(1 - beaten, names, name="p_front"),
+        pd.DataFrame(shares, names, names),
+        pd.DataFrame(better & cheaper, names, names),
+        settings,
+        tuple(warnings),
+    )
+
+
+def _costs(draws: Draws, cost: Any) -> Draws:
+    """Costs in the order of the quality's names, missing where there is none."""
+    joint = cost if isinstance(cost, Draws) else getattr(cost, "joint", None)
+    if isinstance(joint, Draws):
+        if not joint.names.equals(draws.names) or len(joint.draws) != len(draws.draws):
+            raise ValueError("draws of the cost must have the names and the number of draws of the quality's")
+        return joint
+    series = pd.Series(dict(cost) if isinstance(cost, Mapping) else cost)
+    unknown = [name for name in series.index if name not in draws.names]
+    if len(unknown) == len(series):
+        raise DataError(f"no cost is that of a model: costs are of {named(unknown)}, the models {named(draws.names)}")
+    values = pd.to_numeric(series, errors="coerce")
+    bad = (values.isna() & series.notna()) | (values < 0) | np.isinf(values)
+    if bad.any():
+        name = bad.index[bad.to_numpy().argmax()]
+        raise DataError(f"the cost of {name!r} must be a number from 0 on, got {series[name]!r}")
+    given = values.reindex(draws.names).to_numpy(float)
+    return Draws(draws.names, given, np.broadcast_to(given, draws.draws.shape))
+
+
+def _dominated(quality: Float, cost: Float) -> Bool:
+    """(..., M) models that another one dominates."""
+    order = np.lexsort((-quality, cost))
+    q, c = quality[order], cost[order]
+    best = np.concatenate([[-np.inf], np.maximum.accumulate(q)[:-1]])  # of what costs no more
+    first = np.searchsorted(c, c, side="left")  # of those with this cost
+    cheaper = np.where(first > 0, np.maximum.accumulate(q)[np.maximum(first - 1, 0)], -np.inf)
+    top = np.maximum.reduceat(q, np.unique(first))[np.unique(first, return_inverse=True)[1]]
+    out = np.empty(len(q), bool)
+    out[order] = (cheaper >= q) | (top > q) | (best > q)
+    return out
+
+
+def _domination(quality: Float, cost: Float) -> tuple[Float, Float]:
+    """Share of draws in which row dominates column, and in which each is dominated at all."""
+    m = quality.shape[1]
+    pairs, alone = np.zeros((m, m)), np.zeros(m)
+    for q, c in zip(quality, cost, strict=True):
+        more, less = q[:, None] >= q, c[:, None] <= c
+        over = more & less & ((q[:, None] > q) | (c[:, None] < c))
+        pairs += over
+        alone += over.any(0)
+    return pairs / len(quality), alone / len(quality)
+
+
+def _above(draws: Draws, level: float) -> Bool:
+    """(M, M) whether the row is above the column, all pairs at once at ``level``."""
+    compared = draws.differences()
+    above = np.zeros((len(draws.names), len(draws.names)), bool)
+    if len(compared.models) < 2:
+        return above
+    error, value = compared.errors(slice(None)), compared.estimate
+    with np.errstate(invalid="ignore"):
+        apart = (value[:, None] - value) > compared.critical(level) * error
+    above[np.ix_(compared.models, compared.models)] = apart
+    return above

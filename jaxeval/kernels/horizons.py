@@ -1,0 +1,186 @@
+"""Time horizons: curves of success against the log of a task's length, and the lengths at which they cross levels."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jax.scipy.special import log_ndtr, ndtr
+from scipy.optimize import brentq
+from scipy.special import expit, ndtri
+
+from jaxeval.kernels.kinds import Float
+
+_MOST_STEPS = 100
+_TOLERANCE = 1e-10  # of the gradient, where the weights of an agent sum to 1
+#: Gauss and Hermite's nodes for the standard normal.
+_NODES, _SHARES = (x.astype(np.float64) for x in np.polynomial.hermite_e.hermegauss(21))
+_SHARES = _SHARES / _SHARES.sum()
+
+
+class Slopes(NamedTuple):
+    """Derivatives by eta of the log of a success's probability, and of a failure's."""
+
+    success: Float[Array, "..."]
+    failure: Float[Array, "..."]
+
+
+def _logistic(eta: Array, spread: Array) -> Slopes:
+    return Slopes(jax.nn.sigmoid(-eta), -jax.nn.sigmoid(eta))
+
+
+def _probit(eta: Array, spread: Array) -> Slopes:
+    log_density = -(eta**2) / 2 - np.log(2 * np.pi) / 2
+    return Slopes(jnp.exp(log_density - log_ndtr(eta)), -jnp.exp(log_density - log_ndtr(-eta)))
+
+
+def _asymmetric(eta: Array, spread: Array) -> Slopes:
+    rate = jnp.exp(jnp.minimum(eta, 30.0))  # success has the probability 1 - exp(-rate)
+    return Slopes(rate / jnp.expm1(jnp.minimum(rate, 700.0)), -rate)
+
+
+def _of_tasks(eta: Array, spread: Array) -> Slopes:
+    """The logistic curve, averaged over tasks whose difficulty is normal with the standard deviation ``spread``."""
+    each = jax.nn.sigmoid(eta[..., None] + spread * _NODES)
+    success, density = each @ _SHARES, (each * (1 - each)) @ _SHARES
+    return Slopes(density / success, -density / (1 - success))
+
+
+_CURVES = {"logistic": _logistic, "probit": _probit, "asymmetric": _asymmetric, "of tasks": _of_tasks}
+
+
+def crossing(curve: str, level: float) -> float:
+    """The eta at which a ``curve`` crosses a ``level``."""
+    if curve == "probit":
+        return float(ndtri(level))
+    if curve == "asymmetric":
+        return float(np.log(-np.log1p(-level)))
+    return float(np.log(level) - np.log1p(-level))
+
+
+def success(curve: str, eta: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """Return the probability of success on a ``curve`` without a spread of tasks."""
+    if curve == "probit":
+        return ndtr(eta)
+    return -jnp.expm1(-jnp.exp(jnp.minimum(eta, 30.0))) if curve == "asymmetric" else jax.nn.sigmoid(eta)
+
+
+def line(
+    weight: Float[Array, "N A"], share: Float[Array, "N A"], x: Float[Array, "N"], ridge: Array, spread: Array,
+    curve: str,
+) -> tuple[Float[Array, "A"], Float[Array, "A"], Float[Array, "A"]]:  # fmt: skip
+    """Return intercepts, slopes and centres of the best eta = intercept + slope (x - centre), by Fisher's scoring.
+
+    The penalty is ridge / 2 slope^2, the loss that of ``weight`` trials at each x of which the ``share`` succeed.
+    """
+    of_eta = _CURVES[curve]
+    centre = x @ weight / jnp.maximum(weight.sum(0), 1e-300)
+    z = x[:, None] - centre
+
+    def step(state: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
+        intercept, slope, _, n = state
+        slopes = of_eta(intercept + slope * z, spread)
+        score = weight * (share * slopes.success + (1 - share) * slopes.failure)
+        information = -weight * slopes.success * slopes.failure
+        up0, up1 = score.sum(0), (score * z).sum(0) - ridge * slope
+        h00, h01, h11 = information.sum(0) + 1e-12, (information * z).sum(0), (information * z**2).sum(0) + ridge
+        det = h00 * h11 - h01**2
+        by0, by1 = (h11 * up0 - h01 * up1) / det, (h00 * up1 - h01 * up0) / det
+        shorter = jnp.minimum(1.0, 3.0 / (jnp.abs(by0) + 8 * jnp.abs(by1) + 1e-9))  # where the loss is flat
+        left = jnp.maximum(jnp.abs(up0), jnp.abs(up1)).max()
+        return intercept + shorter * by0, slope + shorter * by1, left, n + 1
+
+    def goes_on(state: tuple[Array, Array, Array, Array]) -> Array:
+        return (state[2] > _TOLERANCE) & (state[3] < _MOST_STEPS)
+
+    n_agents = weight.shape[1]
+    start = jnp.zeros(n_agents), jnp.full(n_agents, -0.3), jnp.full((), jnp.inf), jnp.zeros((), jnp.int32)
+    intercept, slope, *_ = lax.while_loop(goes_on, step, start)
+    return intercept, slope, centre
+
+
+def _of_steps(
+    weight: Float[Array, "N A"], share: Float[Array, "N A"], x: Float[Array, "N"], levels: Sequence[float]
+) -> Float[Array, "A L"]:
+    """Where the best falling curve goes below each level: between the two tasks about it.
+
+    The rows at which the best falling curve is at least q are the first k, for the k that maximises the sum of
+    weight (share - q) over them.
+    """
+    order = jnp.argsort(x)
+    weight, share, x = weight[order], share[order], x[order, None]
+    last = lax.cummax(jnp.where(weight > 0, x, -jnp.inf))
+    after = lax.cummin(jnp.where(weight > 0, x, jnp.inf), reverse=True)
+    after = jnp.concatenate([after[1:], jnp.full_like(after[:1], jnp.inf)])
+    between = jnp.where(jnp.isneginf(last), -jnp.inf, (last + after) / 2)  # infinite after the last
+
+    def at(level: float) -> Array:
+        gain = jnp.cumsum(weight * (share - level), 0)
+        gain = jnp.where(last == after, -jnp.inf, gain)  # tasks of one length stay together
+        best = jnp.argmax(gain, 0)[None]
+        above = jnp.take_along_axis(gain, best, 0) > 0
+        return jnp.where(above, jnp.take_along_axis(between, best, 0), -jnp.inf)[0]
+
+    return jnp.stack([at(level) for level in levels], 1)
+
+
+def horizons(
+    weights: Float[Array, "N"], runs: Mapping[str, Array], *, curve: str, levels: Sequence[float], ridge: float,
+    spread: float | None, multiples: Sequence[float],
+) -> Float[Array, "numbers"]:  # fmt: skip
+    """Return the weighted shares of success (A,) of agents, and the logs of horizons (kinds, A, L), end to end.
+
+    Args:
+        weights: of rows: tasks, or parts of the runs of each.
+        runs: ``x`` (N,) log lengths, ``weight`` (N, A) of each agent's runs, ``share`` (N, A) that succeed, and, with
+            ``multiples``, ``noise`` (N, S), normal with the standard deviation of the errors in ``x``.
+        curve: its name.
+        levels: of success.
+        ridge: penalty of the slopes.
+        spread: standard deviation of the tasks' difficulties on the scale of eta. With it there are two kinds: the
+            horizon of all tasks of a length, and that of the task of median difficulty; otherwise one.
+        multiples: of the noise's variance, to be added for the extrapolation to none (Cook and Stefanski 1994,
+            DOI 10.1080/01621459.1994.10476871).
+    """
+    etas = [[crossing(curve, level) for level in levels]]
+    if spread:
+        etas = [[_crossing_of_tasks(level, spread) for level in levels], *etas]
+    weight, share = weights[:, None] * runs["weight"], runs["share"]
+
+    def of_lengths(x: Array) -> Array:
+        if curve == "monotone":
+            return _of_steps(weight, share, x, levels)[None]
+        by = jnp.asarray(ridge), jnp.asarray(spread or 0.0), "of tasks" if spread else curve
+        intercept, slope, centre = (part[:, None] for part in line(weight, share, x, *by))
+        return jnp.stack(
+            [jnp.where(slope < 0, centre + (jnp.asarray(eta) - intercept) / slope, jnp.nan) for eta in etas]
+        )
+
+    logs = of_lengths(runs["x"])
+    if multiples:
+        logs = _without_noise(of_lengths, runs["x"], runs["noise"], logs, multiples)
+    succeed, fail = ((weight * part).sum(0)[:, None] for part in (share, 1 - share))
+    logs = jnp.where(fail <= 0, jnp.inf, jnp.where(succeed <= 0, -jnp.inf, logs))
+    logs = jnp.where(succeed + fail > 0, logs, jnp.nan)
+    return jnp.concatenate([(succeed / (succeed + fail))[:, 0], logs.reshape(-1)])
+
+
+def _without_noise(
+    of_lengths: Callable[[Array], Array], x: Array, noise: Array, plain: Array, multiples: Sequence[float]
+) -> Array:
+    """Extrapolate horizons at more and more noise in the lengths to none: a parabola, at the multiple -1."""
+    noisy = [lax.map(lambda z, by=by: of_lengths(x + by**0.5 * z), noise.T).mean(0) for by in multiples]
+    at = np.array([0.0, *multiples])
+    share = np.linalg.pinv(np.stack([at**0, at, at**2], 1)).T @ [1.0, -1.0, 1.0]  # of each in the parabola at -1
+    return jnp.tensordot(share, jnp.stack([plain, *noisy]), 1)
+
+
+def _crossing_of_tasks(level: float, spread: float) -> float:
+    """Return the eta at which the average over tasks crosses a level."""
+
+    def above(eta: float) -> float:
+        return float(_SHARES @ expit(eta + spread * _NODES)) - level
+
+    return float(brentq(above, -40.0 - 5 * spread, 40.0 + 5 * spread))

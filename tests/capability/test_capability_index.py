@@ -1,0 +1,197 @@
+"""The capability index: published numbers, a general optimiser, what the table cannot hold, and coverage."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import minimize
+from scipy.special import expit
+
+import jaxeval
+from jaxeval.errors import DataError
+
+RUN = {"n_resamples": 30, "progress": False}
+
+
+@pytest.fixture(scope="module")
+def scores():
+    return jaxeval.simulate_benchmark_scores(12, 8, seed=3)
+
+
+@pytest.fixture(scope="module")
+def found(scores):
+    return jaxeval.capability_index(scores, n_resamples=100, progress=False)
+
+
+@pytest.fixture(scope="module")
+def published(data):
+    return pd.read_parquet(data / "epoch_benchmark_scores_2025_12.parquet")
+
+
+ANCHORS = {"claude-3-5-sonnet-20241022": 130, "gpt-5-2025-08-07_high": 150}
+INDICES = {
+    "gpt-5-pro-2025-10-06_high": 150.411, "gpt-5-2025-08-07_high": 150.0, "gpt-5.1_high": 149.981,
+    "o3-2025-04-16_high": 145.963, "gpt-5-mini-2025-08-07_high": 145.870, "qwen3-max-2025-09-23": 140.106,
+    "claude-opus-4-20250514": 136.417, "mistral-small-2501": 121.328, "Yi-9B": 101.258, "stablelm-tuned-alpha-7b": 73.332,
+}  # fmt: skip
+BENCHMARKS = {
+    "PIQA": (31.170, 0.6106), "Lech Mazur Writing": (96.766, 0.9282), "OTIS Mock AIME 2024-2025": (135.483, 5.8104),
+    "Balrog": (152.292, 1.2955), "OSUniverse": (208.834, 0.7221),
+}  # fmt: skip
+
+
+def test_published_scores(published):
+    found = jaxeval.capability_index(
+        published, model="model", anchors=ANCHORS, easiest="Winogrande", n_resamples=2, progress=False
+    )
+    assert found.objective == pytest.approx(3.447174, abs=1e-6)
+    index = found.table.set_index("model")["index"]
+    for name, value in INDICES.items():
+        assert index[name] == pytest.approx(value, abs=0.01)
+    benchmarks = found.benchmarks.set_index("benchmark")
+    for name, (difficulty, slope) in BENCHMARKS.items():
+        assert benchmarks.loc[name, "difficulty"] == pytest.approx(difficulty, abs=0.05)
+        assert benchmarks.loc[name, "slope"] == pytest.approx(slope, abs=2e-3)
+
+
+@pytest.mark.parametrize("loss", ["squared", "likelihood"])
+def test_optimiser(scores, loss):
+    found = jaxeval.capability_index(scores, loss=loss, **RUN)
+    models, benchmarks = found.joint.names, sorted(scores["benchmark"].unique())
+    m, b = models.get_indexer(scores["model"]), pd.Index(benchmarks).get_indexer(scores["benchmark"])
+    y, k = scores["score"].clip(1e-3, 1 - 1e-3).to_numpy(), len(benchmarks)
+    held = benchmarks.index(found.settings["easiest"])
+    ridge = 0.1 / (len(models) + 2 * k - 1)
+
+    def objective(p):
+        c, d, a = p[: len(models)], p[len(models) : -k], p[-k:].copy()
+        a[held] = 1
+        s = expit(a[b] * (c[m] - d[b]))
+        each = (s - y) ** 2 / 2 if loss == "squared" else -(y * np.log(s) + (1 - y) * np.log1p(-s))
+        return each.sum() + ridge / 2 * ((c**2).sum() + (d**2).sum() + (np.delete(a, held) ** 2).sum())
+
+    start = np.concatenate([np.linspace(-1, 1, len(models)), np.zeros(k), np.ones(k)])
+    bounds = [(-10, 10)] * (len(models) + k) + [(0.1, 10)] * k
+    best = minimize(objective, start, bounds=bounds, options={"maxiter": 5000, "maxfun": 10**6, "ftol": 1e-14})
+    assert found.objective <= best.fun + 1e-9
+    assert found.objective == pytest.approx(best.fun, abs=1e-5)
+    c = best.x[: len(models)]
+    np.testing.assert_allclose(found.joint.estimate, 100 + 15 * (c - c.mean()) / c.std(), atol=0.1)
+
+
+def test_a_draw_is_the_fit_of_its_resample(scores):
+    """A score that is drawn twice weighs twice; draws lie farther out by a known factor."""
+    found = jaxeval.capability_index(scores, anchors={"model-01": 0, "model-12": 1}, **RUN)
+    strata = scores["model"].to_numpy()
+    m, b = (pd.factorize(scores[name], sort=True)[0] for name in ("model", "benchmark"))
+    data = {"model": m, "benchmark": b, "share": scores["score"].clip(1e-3, 1 - 1e-3).to_numpy(),
+            "questions": np.ones(len(scores))}  # fmt: skip
+
+    def weights(w, d):
+        import jax.numpy as jnp
+
+        return jnp.zeros((12, 8)).at[d["model"], d["benchmark"]].add(w)
+
+    drawn = jaxeval.draws_of(weights, data, strata=strata, **RUN).draws.reshape(30, 12, 8)
+    n = np.bincount(m)
+    assert (drawn.sum(2) == n).all()
+    times = drawn[3][m, b]
+    again = scores.loc[np.repeat(np.arange(len(scores)), times.astype(int))]
+    weighted = again.groupby(["model", "benchmark"], as_index=False).agg(score=("score", "first"), n=("score", "size"))
+    fit = jaxeval.capability_index(
+        weighted.assign(n=weighted["n"] * 1.0), n="n", anchors={"model-01": 0, "model-12": 1},
+        easiest=found.settings["easiest"], ridge=0.1 / weighted["n"].mean(), **RUN,
+    ) if weighted["benchmark"].nunique() == 8 and weighted["model"].nunique() == 12 else None  # fmt: skip
+    assert fit is not None
+    factor = 1 / np.sqrt(np.maximum(1 - 1 / n - 16 / len(scores), 0.25))
+    expected = found.joint.estimate + (fit.joint.estimate - found.joint.estimate) * factor
+    np.testing.assert_allclose(found.joint.draws[3], expected, atol=0.01)
+
+
+def test_shares_of_more_questions_weigh_more(scores):
+    odd = scores.assign(n=np.where(scores["benchmark"] == "benchmark-1", 10_000, 1))
+    odd.loc[odd.index[odd["benchmark"] == "benchmark-1"][0], "score"] = 0.5
+    plain, heavy = (jaxeval.capability_index(odd, n=n, **RUN) for n in (None, "n"))
+    at = "model-01", "benchmark-1"
+    assert abs(heavy.forecast(*at)["share"] - 0.5) < abs(plain.forecast(*at)["share"] - 0.5)
+
+
+def test_result(found, scores):
+    table = found.table
+    assert table["index"].is_monotonic_decreasing and table["model"].iloc[-1] in ("model-01", "model-02")
+    assert found.answer.sentences[0].startswith("model-12 has the highest index")
+    told = found.forecast("model-06", "benchmark-1")
+    assert 0 <= told["lower"] < told["share"] < told["upper"] <= 1
+    choices = found.choices()
+    np.testing.assert_allclose(choices.loc["as asked"], found.joint.estimate, atol=1e-4)
+    seen = set(zip(scores["model"], scores["benchmark"], strict=True))
+    telling = found.most_telling(5)
+    assert not seen & set(zip(telling["model"], telling["benchmark"], strict=True))
+    errors = found.joint.standard_errors
+    assert (telling["standard_error"].to_numpy() < errors[telling["model"]].to_numpy()).all()
+
+
+def test_without_a_benchmark(found, scores):
+    left = found.without_each_benchmark()
+    left_out = next(name for name in left.index if name != found.settings["easiest"])
+    rest = scores[scores["benchmark"] != left_out]
+    again = jaxeval.capability_index(rest, easiest=found.settings["easiest"], ridge=0.1 * 25 / 27, **RUN)
+    np.testing.assert_allclose(
+        left.loc[left_out], again.joint.estimate - found.joint.estimate, atol=0.1
+    )  # a benchmark without scores keeps its ridge
+
+
+def test_anchors_have_no_error(scores):
+    found = jaxeval.capability_index(scores, anchors={"model-01": 100, "model-12": 150}, **RUN).table.set_index("model")
+    assert found.loc["model-12", ["index", "lower", "upper"]].tolist() == pytest.approx([150.0] * 3)
+
+
+def test_models_of_few_benchmarks_are_flagged(scores):
+    thin = scores[(scores["model"] != "model-05") | (scores.groupby("model").cumcount() < 1)]
+    found = jaxeval.capability_index(thin, **RUN)
+    assert found.table.set_index("model").loc["model-05", "flag"] == "1 benchmark"
+    assert any("1 model has fewer than 4 benchmarks" in text for text in found.warnings)
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "error"),
+    [
+        (lambda t: t.assign(score=t["score"] * 100), {}, "share between 0 and 1; divide per cents by 100"),
+        (lambda t: pd.concat([t, t.head(1)]), {}, "has several scores on"),
+        (lambda t: t, {"anchors": {"nobody": 1, "model-01": 2}}, "no scores of nobody"),
+        (lambda t: t, {"easiest": "x"}, "no benchmark 'x'"),
+        (lambda t: t.drop(columns="benchmark"), {}, "no column of the benchmark"),
+        (lambda t: t.head(2), {}, "needs 3 models|parts that share nothing"),
+        (
+            lambda t: pd.concat([t, pd.DataFrame({"model": ["x", "y"], "benchmark": "z", "score": 0.5})]),
+            {},
+            "2 parts that share nothing: x, y and z",
+        ),
+    ],
+)
+def test_bad_data(scores, change, options, error):
+    with pytest.raises(DataError, match=error):
+        jaxeval.capability_index(change(scores), **options, **RUN)
+
+
+@pytest.mark.parametrize(
+    "options", [{"loss": "absolute"}, {"resample": "models"}, {"clip": 0.5}, {"anchors": {"model-01": 1}}, {"ridge": -1.0}]
+)
+def test_bad_options(scores, options):
+    with pytest.raises(ValueError, match=next(iter(options))):
+        jaxeval.capability_index(scores, **options, **RUN)
+
+
+@pytest.mark.slow
+def test_coverage():
+    """Of 90 % intervals, under the model: 12 sets of 40 models, without the anchors."""
+    anchors = {"model-10": 100.0, "model-35": 150.0}
+    c = np.linspace(-2, 2, 40)
+    truth = 100 + 50 * (c - c[9]) / (c[34] - c[9])
+    inside = []
+    for seed in range(12):
+        scores = jaxeval.simulate_benchmark_scores(40, 20, observed=0.4, seed=seed)
+        found = jaxeval.capability_index(scores, anchors=anchors, n_resamples=200, progress=False)
+        ends = found.joint.interval(0.9).to_numpy()
+        inside.append(np.delete((ends[:, 0] <= truth) & (truth <= ends[:, 1]), [9, 34]).mean())
+    error = np.std(inside, ddof=1) / np.sqrt(len(inside))
+    assert 0.88 - 3 * error < np.mean(inside) < 0.92 + 3 * error
