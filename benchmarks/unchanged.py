@@ -281,6 +281,7 @@ FUNCTIONS: Mapping[str, Callable[[], Any]] = {
         lambda w, v: w @ v["target"] / w.sum(), jaxeval.Battles.from_pandas(_votes()), "model"
     ),
     "page": lambda: _written("page.html", lambda file: jaxeval.page(_rated(), file, made="2026-01-01")),
+    "pareto_front": lambda: jaxeval.pareto_front(_rated(), {f"model-{k}": float(k) for k in range(1, 7)}),
     "pass_at_k": lambda: jaxeval.pass_at_k(_trials(), 2),
     "pass_hat_k": lambda: jaxeval.pass_hat_k(_trials(), 2),
     "plan_scores": lambda: jaxeval.plan_scores(jaxeval.read_scores("scores.csv")),

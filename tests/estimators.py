@@ -558,6 +558,30 @@ def _own(data: Data, **options: Any) -> Any:
     return jaxeval.draws_of(odds, jaxeval.ItemScores.from_pandas(data["scores"].drop(columns="task")), **options)
 
 
+def _runs() -> Data:
+    """Runs of models on tasks of several lengths: `_scored`'s items."""
+    table = _all_runs().rename(columns={"agent": "model", "task": "item"})
+    return {"runs": table.assign(model=table["model"].map(dict(zip(sorted(set(table["model"])), MODELS, strict=True))))}
+
+
+@cache
+def _all_runs() -> pd.DataFrame:
+    return jaxeval.simulate_runs(M, 40, 20, 2, seed=3)
+
+
+def _horizons(data: Data, **options: Any) -> Any:
+    return jaxeval.time_horizons(data["runs"], task="item", **options)
+
+
+def _benchmarked() -> Data:
+    table = jaxeval.simulate_benchmark_scores(M, 10, observed=0.7, seed=1)
+    return {"scores": table.assign(model="m" + (table["model"].str[-1].astype(int) - 1).astype(str))}
+
+
+def _index(data: Data, **options: Any) -> Any:
+    return jaxeval.capability_index(data["scores"], **options)
+
+
 def _anchored() -> Data:
     table = simulate_anchored_verdicts(strengths=(0.8, 0.0), n_items=40, n_judges=3, n_runs=2, seed=2)
     return {"verdicts": table}
@@ -662,6 +686,25 @@ _JUDGES = [
         slow=True,
         rounded=("chunks",),
         without=_NO_SIDES | {"alone": _ONE_BOARD},
+    ),
+    Estimator(
+        "time_horizons",
+        _runs,
+        _horizons,
+        lambda found: of_joint(found.joint),
+        without=_NO_SIDES,
+        alone=lambda data, **run: _horizons(each(data, lambda t: t[t["model"] < "m3"]), **run),
+        atol=1e-7,
+        slow=True,
+    ),
+    Estimator(
+        "capability_index",
+        _benchmarked,
+        _index,
+        lambda found: of_joint(found.joint),
+        without=_NO_SIDES | {"alone": _ONE_BOARD},
+        atol=1e-3,
+        slow=True,
     ),
     Estimator(
         "joint_scores",

@@ -38,6 +38,11 @@ GROUPS = [
         "Whether an evaluator ranks models as people do, and which references a ranking needs.",
         ["evaluators", "lab.reference_study"],
     ),
+    (
+        "Headline numbers",
+        "Time horizons of agents, an index of capability, and fronts of cost and quality.",
+        ["capability"],
+    ),
     ("Your own estimator", "Any JAX function of weights and data, resampled, or with groups left out.", ["engine"]),
     (
         "Draws, tables and files",

@@ -26,8 +26,8 @@ from jaxeval.kernels import capability as kernel
 from jaxeval.kernels.batch.capability import fit_capability
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import checked_level, normal_quantile
-from jaxeval.tables.shown import Answer, Result, settings_line
-from jaxeval.tables.table import Table
+from jaxeval.show.shown import Answer, Result, settings_line
+from jaxeval.show.table import Table
 from jaxeval.wording import counted, named, visible_line
 
 Loss = Literal["squared", "likelihood"]

@@ -13,8 +13,8 @@ from jaxeval.arrays import Bool, Float
 from jaxeval.errors import DataError
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import checked_level
-from jaxeval.tables.shown import Answer, Result, settings_line
-from jaxeval.tables.table import Table
+from jaxeval.show.shown import Answer, Result, settings_line
+from jaxeval.show.table import Table
 from jaxeval.wording import counted, named, visible_line
 
 _MOST = 2000  # models: all pairs are compared
@@ -22,7 +22,15 @@ _MOST = 2000  # models: all pairs are compared
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ParetoFront(Result):
-    """Who is on the front of cost and quality, and how sure that is; see `pareto_front`."""
+    """Who is on the front of cost and quality, and how sure that is; see `pareto_front`.
+
+    Examples:
+        >>> import jaxeval
+        >>> index = jaxeval.capability_index(jaxeval.simulate_benchmark_scores(5, 8, seed=1), n_resamples=100)
+        >>> found = jaxeval.pareto_front(index, {"model-1": 1.0, "model-3": 2.0, "model-5": 9.0})
+        >>> found.on_front["model-1"]
+        1.0
+    """
 
     quality: Draws = field(repr=False)  # (M,) models with a quality and a cost
     cost: Draws = field(repr=False)
@@ -214,6 +222,10 @@ def pareto_front(quality: Any, cost: Any, *, level: float = 0.95, higher_is_bett
         settings,
         tuple(warnings),
     )
+
+
+def _sure(p: float) -> str:
+    return ">99%" if 0.995 <= p < 1 else f"{p:.0%}"
 
 
 def _costs(draws: Draws, cost: Any) -> Draws:

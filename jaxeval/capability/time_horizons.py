@@ -23,8 +23,8 @@ from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels import horizons as kernel
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import checked_level
-from jaxeval.tables.shown import Answer, Result, settings_line
-from jaxeval.tables.table import Table
+from jaxeval.show.shown import Answer, Result, settings_line
+from jaxeval.show.table import Table
 from jaxeval.wording import counted, named, visible_line
 
 Curve = Literal["logistic", "probit", "asymmetric", "monotone"]
@@ -72,7 +72,7 @@ class TimeHorizons(Result):
         >>> import jaxeval
         >>> found = jaxeval.time_horizons(jaxeval.simulate_runs(seed=1), n_resamples=200)
         >>> found.table.loc[found.table["level"] == 0.5, ["agent", "horizon"]].round(0).values.tolist()
-        [['agent-4', 95.0], ['agent-3', 34.0], ['agent-2', 10.0], ['agent-1', 1.0]]
+        [['agent-4', 165.0], ['agent-3', 38.0], ['agent-2', 8.0], ['agent-1', 1.0]]
     """
 
     joint: Draws = field(repr=False)
@@ -225,7 +225,15 @@ class TimeHorizons(Result):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HorizonTrend(Result):
-    """How fast horizons grow; see `TimeHorizons.trend`."""
+    """How fast horizons grow; see `TimeHorizons.trend`.
+
+    Examples:
+        >>> import jaxeval
+        >>> found = jaxeval.time_horizons(jaxeval.simulate_runs(3, seed=1), n_resamples=200)
+        >>> trend = found.trend({"agent-1": "2023-01-01", "agent-2": "2024-01-01", "agent-3": "2025-01-01"})
+        >>> len(trend.agents), trend.doubling["lower"] < trend.doubling["days"] < trend.doubling["upper"]
+        (3, True)
+    """
 
     doubling: dict[str, float]  # days: "days", "lower", "upper"
     agents: pd.DataFrame = field(repr=False)  # agent, released, horizon, fitted (minutes)
@@ -305,7 +313,7 @@ def time_horizons(
         >>> runs = jaxeval.simulate_runs(seed=1)
         >>> found = jaxeval.time_horizons(runs, n_resamples=200)
         >>> print(found.answer.sentences[0])
-        agent-4 solves 50% of tasks of 1.6 h (52 min to 3 h)
+        agent-4 solves 50% of tasks of 2.7 h (2 h to 4.3 h)
     """
     columns = {"agent": agent, "task": task, "family": family, "minutes": minutes, "success": success}
     levels = _checked_options(levels, curve, task_spread, minutes_sd, resample, ridge)
