@@ -24,10 +24,10 @@ from jaxeval.execution.runs import RunOptions
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels import capability as kernel
 from jaxeval.kernels.batch.capability import fit_capability
-from jaxeval.statistics.draws import Draws
-from jaxeval.statistics.quantiles import checked_level, normal_quantile
 from jaxeval.show.shown import Answer, Result, settings_line
 from jaxeval.show.table import Table
+from jaxeval.statistics.draws import Draws
+from jaxeval.statistics.quantiles import checked_level, normal_quantile
 from jaxeval.wording import counted, named, visible_line
 
 Loss = Literal["squared", "likelihood"]
@@ -272,7 +272,8 @@ def capability_index(
         drawn = index + (drawn - index) / np.sqrt(_left(n_each, cells))
     flags = np.where(n_each < FEW_BENCHMARKS, [counted(x, "benchmark") for x in n_each], "ok").astype(object)
     anchored = cells.models.isin(list(anchors or ()))
-    warnings = list(draws.warnings)
+    # What strata of few scores leave out is made good above.
+    warnings = [text for text in draws.warnings if not text.startswith("the strata hold")]
     if end.gradient > 1e-3:
         warnings.append(f"the fit has not converged: its gradient is {float(end.gradient):.1g}")
     few = int((n_each < FEW_BENCHMARKS).sum())

@@ -11,10 +11,10 @@ import pandas as pd
 
 from jaxeval.arrays import Bool, Float
 from jaxeval.errors import DataError
-from jaxeval.statistics.draws import Draws
-from jaxeval.statistics.quantiles import checked_level
 from jaxeval.show.shown import Answer, Result, settings_line
 from jaxeval.show.table import Table
+from jaxeval.statistics.draws import Draws
+from jaxeval.statistics.quantiles import checked_level
 from jaxeval.wording import counted, named, visible_line
 
 _MOST = 2000  # models: all pairs are compared

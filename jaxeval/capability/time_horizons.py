@@ -21,10 +21,10 @@ from jaxeval.execution.precision import double_precision
 from jaxeval.execution.runs import RunOptions
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels import horizons as kernel
-from jaxeval.statistics.draws import Draws
-from jaxeval.statistics.quantiles import checked_level
 from jaxeval.show.shown import Answer, Result, settings_line
 from jaxeval.show.table import Table
+from jaxeval.statistics.draws import Draws
+from jaxeval.statistics.quantiles import checked_level
 from jaxeval.wording import counted, named, visible_line
 
 Curve = Literal["logistic", "probit", "asymmetric", "monotone"]
@@ -144,8 +144,8 @@ class TimeHorizons(Result):
             ratio = self.ratio(first["agent"], table["agent"].iloc[1], level)
             verdict = "longer than" if ratio["lower"] > 1 else "statistically tied with"
             said.append(
-                f"its horizon is {verdict} that of {visible_line(table['agent'].iloc[1])}: {ratio['ratio']:.2g} times "
-                f"({ratio['lower']:.2g} to {ratio['upper']:.2g})"
+                f"its horizon is {verdict} that of {visible_line(table['agent'].iloc[1])}: {ratio['ratio']:.3g} times "
+                f"({ratio['lower']:.3g} to {ratio['upper']:.3g})"
             )
         return said
 
@@ -336,7 +336,9 @@ def time_horizons(
         none = names.get_level_values("agent")[~known].unique()
         warnings.append(f"{counted(len(none), 'agent has', 'agents have')} no horizon, see flags: {named(none)}")
     parts = [
-        _with_unknown(draws.take(np.arange(len(names)) + first + k * len(names)), names, known, settings, tuple(warnings))
+        _with_unknown(
+            draws.take(np.arange(len(names)) + first + k * len(names)), names, known, settings, tuple(warnings)
+        )
         for k in range(kinds)
     ]
     typical = parts[1] if kinds == 2 else None

@@ -22,6 +22,7 @@ from jaxeval.cli.commands import Commands
 from jaxeval.cli.compare_boards import compare_boards
 from jaxeval.cli.compare_scores import compare_scores, plan_scores
 from jaxeval.cli.compiling import CompilingCommand, kept_programs
+from jaxeval.cli.headline import horizons, index
 from jaxeval.cli.html_pages import HtmlPage, html_options
 from jaxeval.cli.judge import judge
 from jaxeval.cli.judged_boards import Judged, judged_options
@@ -136,6 +137,8 @@ main.add_command(scores)
 main.add_command(compare_scores)
 main.add_command(plan_scores)
 main.add_command(next_battles)
+main.add_command(horizons)
+main.add_command(index)
 main.add_command(simulate)
 
 

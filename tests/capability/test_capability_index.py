@@ -1,5 +1,6 @@
 """The capability index: published numbers, a general optimiser, what the table cannot hold, and coverage."""
 
+import jax
 import numpy as np
 import pandas as pd
 import pytest
@@ -31,7 +32,8 @@ ANCHORS = {"claude-3-5-sonnet-20241022": 130, "gpt-5-2025-08-07_high": 150}
 INDICES = {
     "gpt-5-pro-2025-10-06_high": 150.411, "gpt-5-2025-08-07_high": 150.0, "gpt-5.1_high": 149.981,
     "o3-2025-04-16_high": 145.963, "gpt-5-mini-2025-08-07_high": 145.870, "qwen3-max-2025-09-23": 140.106,
-    "claude-opus-4-20250514": 136.417, "mistral-small-2501": 121.328, "Yi-9B": 101.258, "stablelm-tuned-alpha-7b": 73.332,
+    "claude-opus-4-20250514": 136.417, "mistral-small-2501": 121.328, "Yi-9B": 101.258,
+    "stablelm-tuned-alpha-7b": 73.332,
 }  # fmt: skip
 BENCHMARKS = {
     "PIQA": (31.170, 0.6106), "Lech Mazur Writing": (96.766, 0.9282), "OTIS Mock AIME 2024-2025": (135.483, 5.8104),
@@ -87,9 +89,7 @@ def test_a_draw_is_the_fit_of_its_resample(scores):
             "questions": np.ones(len(scores))}  # fmt: skip
 
     def weights(w, d):
-        import jax.numpy as jnp
-
-        return jnp.zeros((12, 8)).at[d["model"], d["benchmark"]].add(w)
+        return jax.ops.segment_sum(w, 8 * d["model"] + d["benchmark"], 96)
 
     drawn = jaxeval.draws_of(weights, data, strata=strata, **RUN).draws.reshape(30, 12, 8)
     n = np.bincount(m)
@@ -117,7 +117,8 @@ def test_shares_of_more_questions_weigh_more(scores):
 
 def test_result(found, scores):
     table = found.table
-    assert table["index"].is_monotonic_decreasing and table["model"].iloc[-1] in ("model-01", "model-02")
+    assert table["index"].is_monotonic_decreasing
+    assert table["model"].iloc[-1] in ("model-01", "model-02")
     assert found.answer.sentences[0].startswith("model-12 has the highest index")
     told = found.forecast("model-06", "benchmark-1")
     assert 0 <= told["lower"] < told["share"] < told["upper"] <= 1
@@ -174,7 +175,8 @@ def test_bad_data(scores, change, options, error):
 
 
 @pytest.mark.parametrize(
-    "options", [{"loss": "absolute"}, {"resample": "models"}, {"clip": 0.5}, {"anchors": {"model-01": 1}}, {"ridge": -1.0}]
+    "options",
+    [{"loss": "absolute"}, {"resample": "models"}, {"clip": 0.5}, {"anchors": {"model-01": 1}}, {"ridge": -1.0}],
 )
 def test_bad_options(scores, options):
     with pytest.raises(ValueError, match=next(iter(options))):

@@ -1,12 +1,13 @@
 """Time horizons: published numbers, naive twins, bounds, coverage, and bad input."""
 
+import jax
 import numpy as np
 import pandas as pd
 import pytest
+from falling import falling
 from scipy.optimize import minimize
 from scipy.special import expit, log_ndtr, logit
 from scipy.stats import norm
-from falling import falling
 
 import jaxeval
 from jaxeval.capability.time_horizons import estimated_spread, spelled_minutes
@@ -71,7 +72,7 @@ class TestKnownAnswers:
         for agent, minutes in self.HORIZONS[ridge].items():
             assert half[agent] == pytest.approx(minutes, abs=0.006)
             assert abs(np.log2(half[agent] / minutes)) < 1.1e-3 + 0.005 / minutes / np.log(2)
-        assert np.isnan(half["davinci-002"]) and np.isnan(half["gpt-3.5-turbo-instruct"])
+        assert half[["davinci-002", "gpt-3.5-turbo-instruct"]].isna().all()
 
     @pytest.mark.parametrize("curve", ["logistic", "probit", "asymmetric"])
     def test_optimiser(self, runs, curve):
@@ -102,7 +103,7 @@ class TestKnownAnswers:
         found = jaxeval.time_horizons(runs, **RUN)
         families = {name: k for k, name in enumerate(sorted(runs["family"].unique()))}
         weights = jaxeval.draws_of(
-            lambda w, d: __import__("jax").numpy.zeros(len(families)).at[d["f"]].max(w),
+            lambda w, d: jax.ops.segment_max(w, d["f"], len(families)),
             {"f": np.array([families[f] for f in runs.groupby("task")["family"].first()]),
              "family": runs.groupby("task")["family"].first().to_numpy()},
             cluster="family", **RUN,
@@ -182,7 +183,8 @@ class TestWithoutANumber:
         long = runs[runs["minutes"] > 60]
         found = jaxeval.time_horizons(long, **RUN).table
         far = found[found["flag"] == "below the shortest task"]
-        assert len(far) and far["upper"].notna().all()
+        assert len(far) > 0
+        assert far["upper"].notna().all()
 
 
 class TestResult:
@@ -190,7 +192,8 @@ class TestResult:
         ratio = found.ratio("agent-3", "agent-1")
         draws = found.joint.of(level=0.5).draws
         low, high = np.quantile(draws[:, 2] - draws[:, 0], [0.025, 0.975])
-        assert ratio["lower"] <= 2**low and ratio["upper"] >= 2**high
+        assert ratio["lower"] <= 2**low
+        assert ratio["upper"] >= 2**high
         assert ratio["lower"] < ratio["ratio"] < ratio["upper"]
 
     def test_sentences(self, found):
@@ -211,7 +214,8 @@ class TestResult:
     def test_curves_are_compared_by_tasks_that_they_have_not_seen(self, found):
         table = found.curves()
         assert set(table["curve"]) == {"logistic", "probit", "asymmetric"}
-        assert (table["log_score"] < 0).all() and table["worse_by"].iloc[0] == 0
+        assert (table["log_score"] < 0).all()
+        assert table["worse_by"].iloc[0] == 0
         assert table["log_score"].is_monotonic_decreasing
 
     def test_trend(self, found):
@@ -283,7 +287,7 @@ class TestBadInput:
     ids=["plain", "few families", "hard tasks"],
 )
 def test_coverage(design):
-    """Of the horizons of all tasks: 60 sets, 3 agents, 2 levels, which share tasks; about .955 and .93 were measured."""
+    """Of the horizons of all tasks: 60 sets, 3 agents, 2 levels, which share tasks; .92 to .96 were measured."""
     rng = np.random.default_rng(0)
     x = rng.uniform(-3, 10.5, 20_000)
     hard = rng.normal(0, np.hypot(design.get("task_sd", 1.0), design.get("family_sd", 0.7)), len(x))

@@ -1,0 +1,215 @@
+"""``jaxeval horizons`` and ``jaxeval index``: time horizons of agents, and a capability index of models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jaxeval.cli.compiling import CompilingCommand
+from jaxeval.cli.outputs import Findings, Outputs, present
+from jaxeval.cli.run_options import FILE, choice_option, column_options, resampling_options, top_option
+from jaxeval.data.remote_names import FileName
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from jaxeval.show.shown import Result
+
+_cost_option = click.option(
+    "--cost",
+    metavar="COL",
+    help="Column with the cost of each model, the same in all of its rows: who is on the front of cost and quality?",
+)
+
+
+@click.command(cls=CompilingCommand)
+@click.argument("file", type=FILE)
+@column_options(
+    agent="Column of agents. [agent, alias, model]",
+    task="Column of tasks. [task, task_id]",
+    family="Column of families of tasks, which are resampled. [family, task_family]",
+    minutes="Column of the minutes that people take. [minutes, human_minutes]",
+    success="Column of successes, 0 or 1. [success, score_binarized]",
+    weight="Column of weights of runs; equal: each task of an agent alike. [1 / sqrt of the tasks in a family]",
+    released="Column of the release dates of agents: adds the doubling time of the frontier.",
+)
+@click.option("--level-of-success", "levels", multiple=True, type=click.FloatRange(0, 1, min_open=True, max_open=True),
+              default=(0.5, 0.8), help="Share of successes of a horizon; may be repeated.")  # fmt: skip
+@click.option("--ridge", default=1e-5, type=click.FloatRange(0), metavar="R", help="Penalty of the curves' slopes.")
+@choice_option("--curve", "logistic", "probit", "asymmetric", "monotone", text="How success falls with length.")
+@click.option("--task-spread", metavar="S",
+              help="Standard deviation of difficulty among tasks of one length, in logits, or estimate: adds the "
+              "horizon of a typical task.")  # fmt: skip
+@click.option("--minutes-sd", default=0.0, type=click.FloatRange(0), metavar="S",
+              help="Standard deviation of the errors in log2 of the minutes, which are then undone.")  # fmt: skip
+@click.option("--draw", "resample", default="family", metavar="A,B",
+              help="What is drawn, outermost first: family, task, run.")  # fmt: skip
+@_cost_option
+@resampling_options(drawn="Of families of tasks.")
+@top_option()
+def horizons(
+    file: FileName, *, levels: Sequence[float], task_spread: str | None, resample: str, released: str | None,
+    cost: str | None, drawn: dict[str, Any], outputs: Outputs, top: int | None, **options: Any,
+) -> None:  # fmt: skip
+    """How long are the tasks that agents solve? Time horizons, in minutes of people.
+
+    FILE has a row for each run: agent, task, its family, the minutes that people take, and success.
+    """
+    from jaxeval.capability.time_horizons import time_horizons
+
+    frame = _table(file)
+    spread: Any = task_spread
+    if task_spread not in (None, "estimate"):
+        try:
+            spread = float(str(task_spread))
+        except ValueError:
+            raise click.UsageError(f"--task-spread must be a number or estimate, got {task_spread!r}") from None
+    stages: Any = tuple(part.strip() for part in resample.split(","))
+    found = time_horizons(frame, levels=levels, task_spread=spread, resample=stages, **options, **drawn)
+    tables = {"horizons": found.table}
+    notes, sentences = [], list(found.answer.sentences)
+    if released is not None:
+        trend = found.trend(_of_each(frame, options["agent"], ("agent", "alias", "model"), released))
+        tables["trend"] = trend.agents
+        sentences += trend.answer.sentences
+        notes += trend.warnings
+    _present(found, tables, sentences, notes, outputs, top, "agent", _with_cost(found.joint.of(level=levels[0]), frame,
+             options["agent"], ("agent", "alias", "model"), cost), _cell)  # fmt: skip
+
+
+@click.command(cls=CompilingCommand)
+@click.argument("file", type=FILE)
+@column_options(
+    model="Column of models. [model, model_name, model_id]",
+    benchmark="Column of benchmarks. [benchmark, benchmark_name, benchmark_id]",
+    score="Column of shares of right answers. [score, performance, share]",
+    n="Column with the number of questions behind a share.",
+)
+@choice_option("--loss", "squared", "likelihood", text="What is minimised: squared errors, or a binomial's loss.")
+@click.option("--ridge", default=0.1, type=click.FloatRange(0), metavar="R",
+              help="Penalty of the mean square of all parameters.")  # fmt: skip
+@click.option("--anchor", "anchors", multiple=True, metavar="MODEL=INDEX",
+              help="A model and the index that it shall have; two of them make the scale. [mean 100, standard "
+              "deviation 15]")  # fmt: skip
+@click.option("--easiest", metavar="BENCHMARK", help="Benchmark whose slope is held at 1. [highest mean]")
+@choice_option("--draw", "cells", "benchmarks", text="What is drawn: scores within models, or whole benchmarks.")
+@_cost_option
+@resampling_options(drawn="Of scores, or of benchmarks.")
+@top_option()
+def index(
+    file: FileName, *, anchors: Sequence[str], draw: Any, cost: str | None, drawn: dict[str, Any], outputs: Outputs,
+    top: int | None, **options: Any,
+) -> None:  # fmt: skip
+    """What do many benchmarks say together? One index for each model.
+
+    FILE has a row for each model and benchmark, and the share of right answers; most pairs may be missing.
+    """
+    from jaxeval.capability.capability_index import capability_index
+
+    frame = _table(file)
+    found = capability_index(frame, anchors=_anchors(anchors), resample=draw, **options, **drawn)
+    tables = {"index": found.table, "benchmarks": found.benchmarks, "choices": found.choices().T.reset_index()}
+    front = _with_cost(found.joint, frame, options["model"], ("model", "model_name", "model_id"), cost)
+    _present(found, tables, list(found.answer.sentences), [], outputs, top, "model", front, _cell)
+
+
+def _table(file: FileName) -> pd.DataFrame:
+    from jaxeval.data.columns import frame_of
+    from jaxeval.data.table_files import read_whole_table
+
+    return frame_of(read_whole_table(file, ()))
+
+
+def _anchors(pairs: Sequence[str]) -> dict[str, float] | None:
+    anchors = {}
+    for pair in pairs:
+        name, _, value = pair.rpartition("=")
+        try:
+            anchors[name] = float(value)
+        except ValueError:
+            name = ""
+        if not name:
+            raise click.UsageError(f"--anchor must be MODEL=INDEX, such as gpt-5=150, got {pair!r}")
+    return anchors or None
+
+
+def _of_each(frame: pd.DataFrame, name: str | None, usual: Sequence[str], column: str) -> dict[str, Any]:
+    """The value of a column that each agent or model has."""
+    from jaxeval.data.columns import require_column
+    from jaxeval.errors import DataError
+
+    require_column(frame, column)
+    key = name or next(x for x in usual if x in frame)
+    values = frame.dropna(subset=[column]).groupby(frame[key].astype(str))[column]
+    several = values.nunique()
+    if several.max() > 1:
+        one = several.idxmax()
+        raise DataError(f"{one!r} has several values of {column!r}, and each {key} has one")
+    found: dict[str, Any] = values.first().to_dict()
+    return found
+
+
+def _with_cost(joint: Any, frame: pd.DataFrame, name: str | None, usual: Sequence[str], cost: str | None) -> Any:
+    from jaxeval.capability.pareto import pareto_front
+
+    return None if cost is None else pareto_front(joint, _of_each(frame, name, usual, cost))
+
+
+def _cell(name: Any, value: Any) -> str:
+    """A cell of these tables: lengths and indices to three digits or one decimal."""
+    import pandas as pd
+
+    from jaxeval.cli.tables import one_line_cell
+
+    if value is pd.NA:
+        return one_line_cell(name, float("nan"))
+    if isinstance(value, float) and value == value:
+        return f"{value:.3g}" if abs(value) < 100 else f"{value:.1f}"
+    return one_line_cell(name, value)
+
+
+def _present(
+    found: Result, tables: Mapping[str, pd.DataFrame], sentences: list[str], notes: Sequence[str], outputs: Outputs,
+    top: int | None, rows: str, front: Any, cell: Callable[[Any, Any], str],
+) -> None:  # fmt: skip
+    from jaxeval.show.screens import Grid, Screen, grid_of
+    from jaxeval.show.shown import settings_line
+
+    warnings = list(found.warnings)  # type: ignore[attr-defined]
+    settings = found.settings  # type: ignore[attr-defined]
+    if front is not None:
+        tables = {**tables, "front": front.table}
+        sentences = [*sentences, *front.answer.sentences]
+        warnings += [text for text in front.warnings if text not in warnings]
+    how = [settings_line(settings), *notes]
+
+    estimate = "horizon" if rows == "agent" else "index"
+    noun = "row" if rows == "agent" else rows
+
+    def screen() -> Screen:
+        grids: list[Grid] = []
+        for name, table in tables.items():
+            first = not grids
+            ends = {end: f"{estimate}_{end}" for end in ("lower", "upper")} if first else {}
+            named = table.rename(columns=ends)
+            grid = grid_of(named, name.capitalize(), cell, rows=noun, kept=tuple(named)[:3])
+            grids.append(grid._replace(top=top) if top and first else grid)
+        return Screen(sentences, grids, notes=how, warnings=warnings)
+
+    def figures() -> dict[str, Figure]:
+        from jaxeval.plots.leaderboard import plot_draws
+
+        joint = found.joint  # type: ignore[attr-defined]
+        own = joint.of(level=settings["levels"][0]) if rows == "agent" else joint
+        return {next(iter(tables)): plot_draws(own)}
+
+    present(
+        Findings(
+            screen=screen, tables=tables, warnings=warnings, title=next(iter(tables)).capitalize(), notes=how,
+            figures=figures, settings=settings,
+        ),
+        outputs,
+    )  # fmt: skip

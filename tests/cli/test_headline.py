@@ -1,0 +1,91 @@
+"""`jaxeval horizons` and `jaxeval index`: the tables are those of Python, with costs and release dates."""
+
+import json
+
+import pandas as pd
+import pytest
+from command_line import run
+
+import jaxeval
+
+FEW = ("--resamples", "40", "--quiet")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    path = tmp_path_factory.mktemp("runs") / "runs.jsonl"
+    table = jaxeval.simulate_runs(3, 40, 20, 2, seed=4)
+    dates = {"agent-1": "2023-01-01", "agent-2": "2024-01-01", "agent-3": "2025-01-01"}
+    table = table.assign(released=table["agent"].map(dates), price=table["agent"].str[-1].astype(int))
+    table = table.rename(columns={"agent": "alias", "task": "task_id", "family": "task_family",
+                                  "minutes": "human_minutes", "success": "score_binarized"})  # fmt: skip
+    table.to_json(path, orient="records", lines=True)
+    return path
+
+
+@pytest.fixture(scope="module")
+def scores(tmp_path_factory):
+    path = tmp_path_factory.mktemp("scores") / "scores.csv"
+    table = jaxeval.simulate_benchmark_scores(9, 8, seed=3)
+    table.assign(price=table["model"].str[-1].astype(int)).to_csv(path, index=False)
+    return path
+
+
+def test_horizons(runs, tmp_path):
+    result = run("horizons", runs, *FEW, "--released", "released", "--cost", "price", "--out", tmp_path / "found/")
+    assert result.exit_code == 0, result.output
+    table = pd.read_csv(tmp_path / "found" / "horizons.csv", comment="#")
+    expected = jaxeval.time_horizons(pd.read_json(runs, lines=True), n_resamples=40, progress=False).table
+    pd.testing.assert_frame_equal(table[["agent", "horizon"]], pd.DataFrame(expected)[["agent", "horizon"]])
+    assert {"trend.csv", "front.csv", "horizons.png"} <= {path.name for path in (tmp_path / "found").iterdir()}
+
+
+def test_horizons_on_the_screen(runs):
+    result = run("horizons", runs, "--resamples", "40", "--released", "released")
+    assert "agent-3 solves 50% of tasks of " in result.output
+    assert "horizons double every " in result.output
+
+
+def test_index(scores, tmp_path):
+    out = tmp_path / "index.json"
+    result = run("index", scores, *FEW, "--anchor", "model-1=100", "--anchor", "model-9=150", "--out", out)
+    assert result.exit_code == 0, result.output
+    rows = json.loads(out.read_text())
+    index = {row["model"]: row["index"] for row in rows.get("rows", rows.get("table", []))}
+    assert index["model-1"] == pytest.approx(100)
+    assert index["model-9"] == pytest.approx(150)
+
+
+def test_index_on_the_screen(scores):
+    result = run("index", scores, "--resamples", "40", "--cost", "price")
+    assert "has the highest index" in result.output
+    assert "on the front, from cheap to good: model-1" in result.output
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        (["--anchor", "model-1"], "--anchor must be MODEL=INDEX"),
+        (["--cost", "prize"], "did you mean 'price'"),
+        (["--draw", "models"], "--draw"),
+    ],
+)
+def test_what_is_wrong_with_an_index(scores, options, error):
+    result = run("index", scores, *FEW, *options)
+    assert result.exit_code != 0
+    assert error in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        (["--task-spread", "much"], "--task-spread must be a number or estimate"),
+        (["--draw", "run,family"], "resample must list"),
+        (["--released", "task_id"], "has several values of 'task_id'"),
+        (["--curve", "probit", "--task-spread", "1"], "goes with curve"),
+    ],
+)
+def test_what_is_wrong_with_horizons(runs, options, error):
+    result = run("horizons", runs, *FEW, *options)
+    assert result.exit_code != 0
+    assert error in " ".join(result.output.split())
