@@ -28,7 +28,7 @@ class ParetoFront(Result):
         >>> import jaxeval
         >>> index = jaxeval.capability_index(jaxeval.simulate_benchmark_scores(5, 8, seed=1), n_resamples=100)
         >>> found = jaxeval.pareto_front(index, {"model-1": 1.0, "model-3": 2.0, "model-5": 9.0})
-        >>> found.on_front["model-1"]
+        >>> float(found.on_front["model-1"])
         1.0
     """
 

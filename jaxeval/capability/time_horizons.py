@@ -628,7 +628,8 @@ def _trend(
     lines = values[usable] @ solve.T  # (1 + B, 2)
     ends = _widened(draws, lines, found.level)
     with np.errstate(divide="ignore"):
-        doubling = {"days": 1 / lines[0, 1], "lower": 1 / ends[1][1], "upper": 1 / ends[0][1]}
+        days = 1 / np.array([lines[0, 1], ends[1][1], ends[0][1]])
+    doubling = dict(zip(("days", "lower", "upper"), days.tolist(), strict=True))
     if ends[0][1] <= 0:
         doubling["upper"] = np.inf
     when = pd.to_datetime(pd.Series(list(at), dtype=object))
