@@ -25,7 +25,7 @@ WITHOUT_A_ROW = {
     "HorizonTrend": "a line through `TimeHorizons`",
     "ParetoFront": "shares of the draws of other estimators; its claims are simulated in tests/capability",
     "PredictionPoweredFit": "closed form beside `PredictionPoweredBoard`, whose draws are simulated",
-    "TimeHorizons": "simulated by slow tests of tests/capability; docs/time-horizons.md has the coverage of six designs",
+    "TimeHorizons": "simulated by slow tests of tests/capability; docs/time-horizons.md has six designs",
     "allocate_calibration": "plans labels: no interval",
     "audit": "combines the results of the other functions",
     "ModelFit": "its intervals are those of whatever model is brought; the fits have twins in those of Bradley-Terry",
