@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -77,7 +77,7 @@ def horizons(
         sentences += trend.answer.sentences
         notes += trend.warnings
     _present(found, tables, sentences, notes, outputs, top, "agent", _with_cost(found.joint.of(level=levels[0]), frame,
-             options["agent"], ("agent", "alias", "model"), cost), _cell)  # fmt: skip
+             options["agent"], ("agent", "alias", "model"), cost))  # fmt: skip
 
 
 @click.command(cls=CompilingCommand)
@@ -113,7 +113,7 @@ def index(
     found = capability_index(frame, anchors=_anchors(anchors), resample=draw, **options, **drawn)
     tables = {"index": found.table, "benchmarks": found.benchmarks, "choices": found.choices().T.reset_index()}
     front = _with_cost(found.joint, frame, options["model"], ("model", "model_name", "model_id"), cost)
-    _present(found, tables, list(found.answer.sentences), [], outputs, top, "model", front, _cell)
+    _present(found, tables, list(found.answer.sentences), [], outputs, top, "model", front)
 
 
 def _table(file: FileName) -> pd.DataFrame:
@@ -158,22 +158,9 @@ def _with_cost(joint: Any, frame: pd.DataFrame, name: str | None, usual: Sequenc
     return None if cost is None else pareto_front(joint, _of_each(frame, name, usual, cost))
 
 
-def _cell(name: Any, value: Any) -> str:
-    """A cell of these tables: lengths and indices to three digits or one decimal."""
-    import pandas as pd
-
-    from jaxeval.cli.tables import one_line_cell
-
-    if value is pd.NA:
-        return one_line_cell(name, float("nan"))
-    if isinstance(value, float) and value == value:
-        return f"{value:.3g}" if abs(value) < 100 else f"{value:.1f}"
-    return one_line_cell(name, value)
-
-
 def _present(
     found: Result, tables: Mapping[str, pd.DataFrame], sentences: list[str], notes: Sequence[str], outputs: Outputs,
-    top: int | None, rows: str, front: Any, cell: Callable[[Any, Any], str],
+    top: int | None, rows: str, front: Any,
 ) -> None:  # fmt: skip
     from jaxeval.show.screens import Grid, Screen, grid_of
     from jaxeval.show.shown import settings_line
@@ -195,7 +182,7 @@ def _present(
             first = not grids
             ends = {end: f"{estimate}_{end}" for end in ("lower", "upper")} if first else {}
             named = table.rename(columns=ends)
-            grid = grid_of(named, name.capitalize(), cell, rows=noun, kept=tuple(named)[:3])
+            grid = grid_of(named, name.capitalize(), rows=noun, kept=tuple(named)[:3])
             grids.append(grid._replace(top=top) if top and first else grid)
         return Screen(sentences, grids, notes=how, warnings=warnings)
 

@@ -46,14 +46,15 @@ VOTES = COUNT._replace(missing="never")  # that a claim takes
 WEIGHT = Kind("weight", digits=4)
 #: Names of columns by the kind of their quantity. `kind_of` knows endings and beginnings, too.
 _NAMES = {
-    RATING: "rating",
+    RATING: "rating index",
     ELO: "elo mae width mean_width human off_by residual shift offset",
-    SHARE: "share propensity_share prevalence probability",
+    SHARE: "share propensity_share prevalence probability p_front p_best p_affordable",
     PERCENT: "propensity borrowed",
     P_VALUE: "p",
     WEIGHT: "weight",
     AGREEMENT: "agreement kappa all_agreement all_kappa youden_j",
     COUNT: "n wins ties losses battles pairs dropped flipped added after items_needed",
+    Kind("minutes", digits=3): "horizon typical fitted",
     Kind("gap", infinite="never"): "delta",
 }
 _KINDS = {name: kind for kind, names in _NAMES.items() for name in names.split()}
