@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jaxeval.cli.outputs import Findings
-from jaxeval.show.cells import Lines
-from jaxeval.show.screens import Screen, grid_of
 from jaxeval.wording import counted, visible_line
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+    from jaxeval.show.screens import Screen
 
 _LABELS: dict[str, Callable[[Any], str]] = {
     "delta": lambda delta: "all pairs" if delta == float("inf") else f"< {delta:g}",
@@ -31,6 +31,8 @@ def wide(
 ) -> pd.DataFrame:
     """A row per value of ``rows`` and a column per value of ``columns``, the cells as text."""
     import pandas as pd
+
+    from jaxeval.show.cells import Lines
 
     name = label or _LABELS.get(columns, visible_line)
     found: dict[Any, dict[str, Any]] = {}
@@ -87,6 +89,7 @@ class Study(NamedTuple):
 def study_findings(study: Study, drawn: Mapping[str, Any]) -> Findings:
     """What is written and printed of a study; ``drawn`` are the settings of the resamples."""
     from jaxeval.execution.precision import versions
+    from jaxeval.show.screens import Screen, grid_of
 
     resamples = counted(drawn["n_resamples"], "resample")
     intervals = f"{100 * drawn['level']:g}% intervals, {resamples} of {study.unit}, seed {drawn['seed']}"
