@@ -39,7 +39,7 @@ _UNSEEN = 1e-9
 _BLOCK = 1024
 
 
-class Parameters(NamedTuple):
+class ModelParameters(NamedTuple):
     """What each parameter has a number for, and where the search begins."""
 
     of: Mapping[str, str | int]
@@ -152,7 +152,7 @@ def _shares(target: Float, n_choices: int) -> Float:
 
 
 def fit_choice_board(
-    function: Statistic, parameters: Parameters, models: pd.Index, cells: OccasionCells, rows: OccasionRows,
+    function: Statistic, parameters: ModelParameters, models: pd.Index, cells: OccasionCells, rows: OccasionRows,
     ridge: float,
 ) -> ChoiceBoard:  # fmt: skip
     """Fit one slice.

@@ -13,7 +13,14 @@ import pandas as pd
 from jaxeval.arrays import as_leaf
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.features import design
-from jaxeval.engine.choice_boards import MODEL, ChoiceBoard, OccasionCells, OccasionRows, Parameters, fit_choice_board
+from jaxeval.engine.choice_boards import (
+    MODEL,
+    ChoiceBoard,
+    ModelParameters,
+    OccasionCells,
+    OccasionRows,
+    fit_choice_board,
+)
 from jaxeval.engine.statistic import Statistic
 from jaxeval.errors import DataError
 from jaxeval.execution.precision import on_device
@@ -24,7 +31,7 @@ from jaxeval.kernels.resample import DrawScheme
 from jaxeval.kernels.solve import Status
 from jaxeval.ratings.drawn_votes import vote_draws
 from jaxeval.ratings.options import BootstrapOptions
-from jaxeval.ratings.refits import BoardRefits, Refitted, SliceBoards, Way
+from jaxeval.ratings.refits import BoardRefits, Refitted, SliceBoards, Stage
 from jaxeval.ratings.slices import make_slices
 from jaxeval.show.shown import Answer, Result, Shown, settings_line
 from jaxeval.show.table import Table
@@ -162,7 +169,7 @@ class _Boards(SliceBoards[ChoiceBoard, Draws]):
         """By Newton's method."""
         models, cells = self.slices.boards[s]
         assert isinstance(cells, OccasionCells)
-        parameters = Parameters(self.model.parameters, self.model.start)
+        parameters = ModelParameters(self.model.parameters, self.model.start)
         return fit_choice_board(self.model.function, parameters, models, cells, self.rows, self.options.ridge)
 
     def refits(self, s: int, fit: ChoiceBoard) -> BoardRefits:
@@ -187,7 +194,7 @@ class _Boards(SliceBoards[ChoiceBoard, Draws]):
         form = ChoiceForm(options.drawn, count_dtype, fit.lane, Solver.CHORD)
         p, k = len(fit.phi), fit.n_choices
         words = k * (problem.shares[0].size + 6 * len(fit.data[0])) + draws.units.size.size + 4 * p**2
-        ways = [Way(solver, steps, REFITS, words, 8 * words) for solver, steps in _MAX_STEPS.items()]
+        ways = [Stage(solver, steps, REFITS, words, 8 * words) for solver, steps in _MAX_STEPS.items()]
         return BoardRefits(options, refit_choices, on_device(problem), form, ways, p, ridge=fit.ridge)
 
     def result(self, fit: ChoiceBoard, refitted: Refitted | None) -> Draws:

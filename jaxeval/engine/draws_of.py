@@ -41,7 +41,7 @@ from jaxeval.execution.lanes import LaneRun, Lanes, Task
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.shapes import STATISTICS, one_by_one
-from jaxeval.kernels.batch.weighted import WHOLE, RowForm, Rows, statistic_lanes, statistic_once
+from jaxeval.kernels.batch.weighted import WHOLE, RowForm, WeighedRows, statistic_lanes, statistic_once
 from jaxeval.kernels.resample import DrawScheme
 from jaxeval.ratings.options import MOST_SLICES, SCHEMES
 from jaxeval.resampling.rows import lanes_task
@@ -305,7 +305,7 @@ def _of_groups(table: DataRows, number: Int, full: Float) -> Weighing:
     size = len(full) + 1
     padded_full = np.append(full, 0.0)
     groups = np.vstack([number, np.full((1, number.shape[1]), -2)])
-    rows = Rows((), None, as_leaf(padded_full, np.float64), as_leaf(groups, np.int32))
+    rows = WeighedRows((), None, as_leaf(padded_full, np.float64), as_leaf(groups, np.int32))
     return Weighing(
         None, rows, RowForm(), table.arrays, size - 1, padded_full, padded_full, None, np.ones(0, np.int64), None, 0,
         None, (),
@@ -453,7 +453,7 @@ class _Derivatives:
         return self._sums
 
     def _influence_sums(self, weighing: Weighing) -> tuple[Float, Float]:
-        rows = Rows((), None, as_leaf(weighing.full, np.float64), as_leaf(_units(weighing)[:, None], np.int32))
+        rows = WeighedRows((), None, as_leaf(weighing.full, np.float64), as_leaf(_units(weighing)[:, None], np.int32))
         whole = weighing._replace(rows=rows, form=RowForm())
         n = len(weighing.copies)
         lanes = Lanes(np.zeros(n, np.int64), np.arange(n))

@@ -19,7 +19,7 @@ from jaxeval.data.features import design
 from jaxeval.data.item_scores import ItemScores
 from jaxeval.errors import DataError
 from jaxeval.execution.shapes import UNIT_ROWS, Step, padded, padded_columns
-from jaxeval.kernels.batch.weighted import Factor, RowForm, Rows
+from jaxeval.kernels.batch.weighted import Factor, RowForm, WeighedRows
 from jaxeval.kernels.resample import DrawScheme, Packing
 from jaxeval.ratings.drawn_votes import unit_members
 from jaxeval.ratings.options import BootstrapOptions
@@ -51,7 +51,7 @@ class Weighing(NamedTuple):
     """The rows of one slice, N of them, with room for more, which weigh nothing."""
 
     name: Hashable  # of the slice; None for the whole
-    rows: Rows
+    rows: WeighedRows
     form: RowForm
     data: Any  # what the statistic gets, in the order of the rows: a tree of arrays
     n: int
@@ -65,7 +65,7 @@ class Weighing(NamedTuple):
     warnings: tuple[str, ...]
 
     @property
-    def stacked(self) -> Rows:
+    def stacked(self) -> WeighedRows:
         """The rows as the one slice of a run."""
         return jax.tree.map(lambda x: x[None], self.rows)
 
@@ -150,7 +150,7 @@ def weighed_rows(
     warnings = [text for codes in columns.codes[: None if crossed else 1] for text in _few(codes)]
     return Weighing(
         name=name,
-        rows=Rows(factors, as_leaf(base, np.float64), as_leaf(base, np.float64)),
+        rows=WeighedRows(factors, as_leaf(base, np.float64), as_leaf(base, np.float64)),
         form=RowForm(scheme, tuple(width for _, width, _ in made)),
         data=jax.tree.map(lambda x: x[source], table.arrays),
         n=len(source),
@@ -191,7 +191,7 @@ def _alone(
     full = pad(times.astype(float), (size,))
     return Weighing(
         name=name,
-        rows=Rows((factor,), as_leaf(there, np.float64), as_leaf(full, np.float64)),
+        rows=WeighedRows((factor,), as_leaf(there, np.float64), as_leaf(full, np.float64)),
         form=RowForm(scheme, (width,)),
         data=jax.tree.map(lambda x: x[source], table.arrays),
         n=len(source),
@@ -244,7 +244,7 @@ def _votes(
     stratum = None if members.stratum is None else pad(members.stratum, (n_columns,))[used % n_columns]
     return Weighing(
         name=name,
-        rows=Rows((factor,), as_leaf(base, np.float64), as_leaf(full, np.float64)),
+        rows=WeighedRows((factor,), as_leaf(base, np.float64), as_leaf(full, np.float64)),
         form=RowForm(scheme, (0,)),
         data={
             "model_a": number[cells.first[pair]],

@@ -21,15 +21,15 @@ LogProbabilities: TypeAlias = Callable[[Array], Array]
 _LEAST = 1e-10
 
 
-class Derivatives(NamedTuple):
+class LaneDerivatives(NamedTuple):
     """Those of each lane's log-likelihood less the ridge, at parameters (P, R)."""
 
     gradient: Callable[[Array], Array]  # (P, R)
     information: Callable[[Array], Array]  # (R, P, P), expected
 
 
-def derived(model: LogProbabilities, counts: Float[Array, "K C R"], ridge: Float[Array, "P"]) -> Derivatives:
-    """Derivatives by JAX. Lanes do not depend on each other, so that the gradient of their sum has those of all."""
+def derived(model: LogProbabilities, counts: Float[Array, "K C R"], ridge: Float[Array, "P"]) -> LaneDerivatives:
+    """LaneDerivatives by JAX. Lanes do not depend on each other, so that the gradient of their sum has those of all."""
 
     def value(phi: Array) -> Array:
         log_p = model(phi)
@@ -47,11 +47,11 @@ def derived(model: LogProbabilities, counts: Float[Array, "K C R"], ridge: Float
 
         return jnp.moveaxis(lax.map(column, jnp.arange(len(phi))), -1, 0)
 
-    return Derivatives(jax.grad(value), information)
+    return LaneDerivatives(jax.grad(value), information)
 
 
 def newton(
-    of_lanes: Derivatives,
+    of_lanes: LaneDerivatives,
     start: Float[Array, "P #R"],
     moves: Bool[Array, "P R"],
     gauge: Float[Array, "U P"],

@@ -17,7 +17,7 @@ from jaxeval.kernels.additions import added
 from jaxeval.kernels.kinds import Bool, Float, Int32, Integer, Num
 from jaxeval.kernels.solve import (
     Solution,
-    Step,
+    SolveStep,
     Terms,
     capped,
     centred,
@@ -194,7 +194,7 @@ def _assembled(parts: _Parts, n_models: int, n_lanes: int) -> Float[Array, "R P 
     return jnp.concatenate([above, jnp.concatenate([jnp.swapaxes(cross, 1, 2), others], 2)], 1)
 
 
-class Base(NamedTuple):
+class RowBase(NamedTuple):
     """The rows at the full data's estimate, from which chord steps start."""
 
     z: Float[Array, "T E G"]
@@ -211,14 +211,14 @@ def at_estimate(
     n_models: int,
     inverse: Float[Array, "P P"],
     diagonal: Float[Array, "P"],
-) -> Base:
+) -> RowBase:
     """The rows at ``phi``."""
     z = phi[rows.first] - phi[rows.second]
     z = z[..., None] + jnp.sum(rows.feature * phi[n_models:-1], -1)
-    return Base(z, tie_models.score(model, rows.target, z, phi[-1]), phi, inverse, diagonal)
+    return RowBase(z, tie_models.score(model, rows.target, z, phi[-1]), phi, inverse, diagonal)
 
 
-def chord(model: Response, rows: Rows, base: Base, count: Num[Array, "T E G R"], terms: Terms) -> Solution:
+def chord(model: Response, rows: Rows, base: RowBase, count: Num[Array, "T E G R"], terms: Terms) -> Solution:
     """Steps by the full data's information, shared by all lanes, for resamples whose information is not far from it.
 
     The gradient is that of the resample at the full data's estimate, plus what has changed since. The change is small:
@@ -306,12 +306,12 @@ def newton(
     ridge = terms.ridge
     n_models, n_lanes = len(ridge) - rows.feature.shape[-1] - 1, moves.shape[1]
 
-    def step(phi: Array, _: Array, __: Array) -> Step:
+    def step(phi: Array, _: Array, __: Array) -> SolveStep:
         grad, matrix = derivatives(model, rows, phi, count, ridge)
         grad = jnp.where(moves, grad, 0.0)
         change = solved(regular(matrix, moves.T, n_models, ridge[0])[0], grad.T).T
         change = change.at[:n_models].set(centred(change[:n_models], moves[:n_models]))
-        return Step(_damped(model, phi, jnp.where(moves, change, 0.0)), grad, matrix)
+        return SolveStep(_damped(model, phi, jnp.where(moves, change, 0.0)), grad, matrix)
 
     matrix = jnp.zeros((n_lanes, len(ridge), len(ridge)))
     return loop(step, _at_limit(model, start, moves), matrix, terms.tolerance, terms.max_steps)
@@ -324,7 +324,7 @@ def _damped(model: Response, phi: Float[Array, "P R"], change: Float[Array, "P R
 
 
 def _preconditioner(
-    base: Base, moves: Bool[Array, "P R"], diagonal: Float[Array, "P R"], ridge: Float[Array, "P"], n_models: int
+    base: RowBase, moves: Bool[Array, "P R"], diagonal: Float[Array, "P R"], ridge: Float[Array, "P"], n_models: int
 ) -> Callable[[Array], Array]:
     """The preconditioner of `solve`, for the parameters that ``moves``."""
     apply = preconditioner(base.inverse, base.diagonal, diagonal, ridge[0], n_models)
@@ -332,7 +332,7 @@ def _preconditioner(
 
 
 def scaled_chord(
-    model: Response, rows: Rows, base: Base, count: Num[Array, "T E G R"], moves: Bool[Array, "P R"], terms: Terms
+    model: Response, rows: Rows, base: RowBase, count: Num[Array, "T E G R"], moves: Bool[Array, "P R"], terms: Terms
 ) -> Solution:
     """Chord steps scaled to each lane's own curvature: for boards on which some models have few battles.
 
@@ -368,7 +368,7 @@ def _with_ridge(
 
 
 def newton_cg(
-    model: Response, rows: Rows, base: Base, count: Num[Array, "T E G R"], moves: Bool[Array, "P R"], terms: Terms
+    model: Response, rows: Rows, base: RowBase, count: Num[Array, "T E G R"], moves: Bool[Array, "P R"], terms: Terms
 ) -> Solution:
     """Newton's method with steps by preconditioned conjugate gradients: for resamples of sparse boards.
 

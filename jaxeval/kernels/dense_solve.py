@@ -12,8 +12,8 @@ from jaxeval.kernels.links import Link, share
 from jaxeval.kernels.pair_tables import PairTable, row_sums
 from jaxeval.kernels.solve import (
     Solution,
+    SolveStep,
     Status,
-    Step,
     Terms,
     capped,
     centred,
@@ -154,7 +154,7 @@ def newton_firth(
         solution, log_det = solved_and_log_det(matrices, jnp.broadcast_to(right, (*moves.shape, right.shape[-1])))
         return solution, log_det - jnp.log(shift)  # without the curvature that `regular` gave the common shift
 
-    def step(theta: Array, _: Array, best: _Best) -> Step:
+    def step(theta: Array, _: Array, best: _Best) -> SolveStep:
         e = jnp.exp(theta)
         p, q = share(e[:, None], e), share(e, e[:, None])
         v = table.n * p * q
@@ -174,7 +174,7 @@ def newton_firth(
         gains = value >= best.value - rounding
         here = _Best(theta, value, is_concave)
         kept = _Best(*(jnp.where(gains, new, old) for new, old in zip(here, best, strict=True)))
-        return Step(jnp.where(gains, ahead, (best.theta - theta) / 2), grad, kept)
+        return SolveStep(jnp.where(gains, ahead, (best.theta - theta) / 2), grad, kept)
 
     nowhere = _Best(start, jnp.full_like(start, -jnp.inf, shape=()), jnp.bool_(False))
     end, best = loop(step, centred(start, active), nowhere, terms.tolerance, terms.max_steps)

@@ -15,7 +15,7 @@ from jaxeval.kernels.additions import added
 from jaxeval.kernels.kinds import Bool, Float, Float64, Int8, Int32, Integer, Num, UInt8, UInt64
 from jaxeval.kernels.links import Link, bend, log_probability, probability, share, slope
 from jaxeval.kernels.pair_tables import PairTable, row_sums
-from jaxeval.kernels.solve import Status, Step, Terms, loop
+from jaxeval.kernels.solve import SolveStep, Status, Terms, loop
 
 
 class TemperatureFit(NamedTuple):
@@ -48,7 +48,7 @@ def fit_temperature(
     def curvature(beta: Array) -> Array:
         return jnp.sum(n * level**2 * bend(Link.LOGIT, beta * level))
 
-    def step(beta: Array, _: Array, memory: tuple[()]) -> Step:
+    def step(beta: Array, _: Array, memory: tuple[()]) -> SolveStep:
         z = beta * level
         # Either side's tail to full relative precision: wins - n p would lose it where p is nearly 1.
         grad = jnp.sum(level * (wins * slope(Link.LOGIT, z) - losses * slope(Link.LOGIT, -z)))
@@ -57,7 +57,7 @@ def fit_temperature(
         moves = (information > 0) & ~(separable | too_few)
         change = jnp.where(moves, grad / jnp.where(moves, information, 1.0), 0.0)
         # The steps shrink ever faster: each is more than what remains after it.
-        return Step(change[None], grad[None], memory, jnp.abs(change) * reach)
+        return SolveStep(change[None], grad[None], memory, jnp.abs(change) * reach)
 
     end, _ = loop(step, jnp.zeros(1), (), terms.tolerance, terms.max_steps)
     (beta,) = end.theta

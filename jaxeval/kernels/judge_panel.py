@@ -15,7 +15,7 @@ from jax import Array, nn
 
 from jaxeval.kernels import choice_models
 from jaxeval.kernels.additions import added
-from jaxeval.kernels.choice_models import Derivatives
+from jaxeval.kernels.choice_models import LaneDerivatives
 from jaxeval.kernels.kinds import Bool, Float, Int32
 from jaxeval.kernels.solve import Solution, Terms
 
@@ -90,13 +90,13 @@ def _information(
     return half + jnp.swapaxes(half, -1, -2) + own[..., None] * jnp.eye(p)
 
 
-def _derivatives(contests: Contests, verdicts: Verdicts, sizes: Sizes, terms: Terms) -> Derivatives:
+def _derivatives(contests: Contests, verdicts: Verdicts, sizes: Sizes, terms: Terms) -> LaneDerivatives:
     """Written by hand, which takes a third of the time of those that follow from log-probabilities."""
 
     def moments(phi: Array) -> _Moments:
         return _moments(contests, verdicts, phi, sizes)
 
-    return Derivatives(
+    return LaneDerivatives(
         lambda phi: _gradient(contests, moments(phi), phi, sizes, terms.ridge),
         lambda phi: _information(contests, moments(phi), phi, sizes, terms.ridge),
     )

@@ -21,12 +21,12 @@ from jax import Array, lax
 from jaxeval.kernels import solve
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Num
-from jaxeval.kernels.solve import Solution, Status, Step, Terms, capped, centred, iterate, loop
+from jaxeval.kernels.solve import Solution, SolveStep, Status, Terms, capped, centred, iterate, loop
 
 _UNROLLED = 8  # items of a set that are added in one pass over the sets
 
 
-class Use(NamedTuple):
+class ChoiceUse(NamedTuple):
     """What the C cells of rankings use (a set, an item, a pair of items), in T entries."""
 
     number: Int32[Array, "T"]  # of what is used
@@ -42,9 +42,9 @@ class Choices(NamedTuple):
     """
 
     sets: tuple[Int32[Array, "_ _"], ...]  # items of each set
-    of_sets: Use  # times that a ranking chooses from a set, its weight included
-    of_items: Use  # times that it chooses an item
-    edges: Use  # pairs of items, first * M + second: the first took the place right before the second's, or the same
+    of_sets: ChoiceUse  # times that a ranking chooses from a set, its weight included
+    of_items: ChoiceUse  # times that it chooses an item
+    edges: ChoiceUse  # first * M + second: the first took the place right before the second's, or the same
 
 
 class Counts(NamedTuple):
@@ -61,7 +61,7 @@ class Rated(NamedTuple):
     above: Bool[Array, "M R"]  # infinitely strong: whatever is chosen from a set with such an item is such an item
 
 
-class Base(NamedTuple):
+class ItemBase(NamedTuple):
     """The fit of the full data, which refits start from."""
 
     theta: Float[Array, "M"]
@@ -74,7 +74,7 @@ def take(values: Num[Array, "rows R"], index: Int32[Array, "_"]) -> Num[Array, "
     return values.at[index].get(mode="promise_in_bounds")
 
 
-def used(use: Use, count: Num[Array, "C R"], n: int) -> Float[Array, "{n} R"]:
+def used(use: ChoiceUse, count: Num[Array, "C R"], n: int) -> Float[Array, "{n} R"]:
     """How often each of ``n`` things is used by ``count`` rankings of the cells."""
     zero = jnp.zeros((n, count.shape[1]))
     return zero.at[use.number].add(use.factor[:, None] * take(count, use.cell), mode="promise_in_bounds")
@@ -180,7 +180,7 @@ def information(choices: Choices, at: Slope, ridge: Num[Array, ""]) -> Float[Arr
     return jnp.moveaxis(lax.map(column, jnp.arange(m)), -1, 0)
 
 
-def chord(choices: Choices, counts: Counts, rated: Rated, base: Base, terms: Terms) -> Solution:
+def chord(choices: Choices, counts: Counts, rated: Rated, base: ItemBase, terms: Terms) -> Solution:
     """Steps by the full data's information, shared by all lanes: for resamples that rate the items that it rates.
 
     Other lanes are left alone, and have not converged.
@@ -197,7 +197,7 @@ def chord(choices: Choices, counts: Counts, rated: Rated, base: Base, terms: Ter
     return end._replace(status=jnp.where(alike, end.status, jnp.int8(Status.STEP_LIMIT)))
 
 
-def newton_cg(choices: Choices, counts: Counts, rated: Rated, base: Base, terms: Terms) -> Solution:
+def newton_cg(choices: Choices, counts: Counts, rated: Rated, base: ItemBase, terms: Terms) -> Solution:
     """Newton's method with steps by preconditioned conjugate gradients, as `dense_solve.newton_cg`."""
     n_items = len(base.theta)
 
@@ -223,12 +223,12 @@ def newton(
     """Newton's method by each lane's own information, and that information at the end, up to the tolerance."""
     n_items, n_lanes = rated.active.shape
 
-    def step(theta: Array, _: Array, __: Array) -> Step:
+    def step(theta: Array, _: Array, __: Array) -> SolveStep:
         at = slope(choices, counts, rated, theta, terms.ridge)
         matrix = information(choices, at, terms.ridge)
         regular, _ = solve.regular(matrix, rated.active.T, n_items, terms.ridge)
         change = solve.solved(regular, at.grad.T).T
-        return Step(capped(centred(change, rated.active)), at.grad, matrix)
+        return SolveStep(capped(centred(change, rated.active)), at.grad, matrix)
 
     matrix = jnp.zeros((n_lanes, n_items, n_items))
     return loop(step, centred(start, rated.active), matrix, terms.tolerance, terms.max_steps)

@@ -35,7 +35,7 @@ class Form(IntEnum):
     "Over all battles: the labelled ones must be a random sample of all."
 
 
-class Entries(NamedTuple):
+class PoweredEntries(NamedTuple):
     """What the draws add to: a grid, each of whose columns belongs to one pair in one sample."""
 
     unit: Int32[Array, "rows columns"] | None  # flat number of the unit that draws the entry; None: its own place
@@ -81,7 +81,7 @@ class Powered(NamedTuple):
     gain: Float[Array, "*R"]  # variance without the judge, divided by that with it; 1 or more
 
 
-def pair_sums(entries: Entries, draws: Num[Array, "units R"], n_pairs: int) -> PairSums:
+def pair_sums(entries: PoweredEntries, draws: Num[Array, "units R"], n_pairs: int) -> PairSums:
     """Sums by pair of the ``draws`` of all units."""
     y, f, times = entries.human, entries.judge, entries.times
     values = jnp.ones_like(y), y, f, y**2, y * f, f**2

@@ -62,7 +62,7 @@ class Solution(NamedTuple):
     grad_norm: Float[Array, "..."]  # largest absolute gradient component before the last step
 
 
-class Step(NamedTuple):
+class SolveStep(NamedTuple):
     """What an iteration does at one point."""
 
     change: Float[Array, "P *lanes"]
@@ -91,11 +91,11 @@ def iterate(
 
     ``tolerance`` is in logits, for the largest component; the prediction is that of `loop`.
     """
-    return loop(lambda theta, _, memory: Step(*step(theta), memory), start, (), tolerance, max_steps)[0]
+    return loop(lambda theta, _, memory: SolveStep(*step(theta), memory), start, (), tolerance, max_steps)[0]
 
 
 def loop(
-    step: Callable[[Array, Array, Memory], Step],
+    step: Callable[[Array, Array, Memory], SolveStep],
     start: Float[Array, "P *lanes"],
     memory: Memory,
     tolerance: ArrayLike,
@@ -150,7 +150,7 @@ def centred(change: Float[Array, "M *lanes"], among: Bool[Array, "M *lanes"]) ->
     return jnp.where(among, change - mean, 0.0)
 
 
-class Found(NamedTuple):
+class ConjugateSolution(NamedTuple):
     """How far conjugate gradients came."""
 
     solution: Float[Array, "P *lanes"]
@@ -168,7 +168,7 @@ def conjugate_gradients(
     *,
     running: Bool[Array, "*lanes"] | bool = True,
     least: Float[Array, "*lanes"] | float = 1.0,
-) -> Found:
+) -> ConjugateSolution:
     """Solution of information * x = ``right``, from x = 0, for the lanes ``running``.
 
     Args:
@@ -215,7 +215,7 @@ def conjugate_gradients(
     go = running & unsolved(rz_start, known)
     start: tuple[Any, ...] = jnp.zeros_like(right), right, z, rz_start, known, go, jnp.int32(0)
     x, _, _, rz, met, _, _ = lax.while_loop(more, advance, start)
-    return Found(x, ~unsolved(rz, met), met)
+    return ConjugateSolution(x, ~unsolved(rz, met), met)
 
 
 def newton_cg_step(

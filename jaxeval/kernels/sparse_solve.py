@@ -22,7 +22,17 @@ from jax import Array, lax
 from jaxeval.kernels.kinds import Bool, Float, Int32, Integer, Real, Shaped
 from jaxeval.kernels.links import Link, bend, score_of_points, share
 from jaxeval.kernels.platforms import by_platform
-from jaxeval.kernels.solve import Found, Solution, Status, Step, Terms, capped, centred, conjugate_gradients, loop
+from jaxeval.kernels.solve import (
+    ConjugateSolution,
+    Solution,
+    SolveStep,
+    Status,
+    Terms,
+    capped,
+    centred,
+    conjugate_gradients,
+    loop,
+)
 
 SLOTS = 8
 
@@ -184,7 +194,7 @@ def newton_cg(
     noise = _GRADIENT_ROUNDING * jnp.finfo(start.dtype).eps * opponent_sums(adjacency, lambda k: battles.n[k])
     close = jnp.sqrt(0.1 * terms.tolerance)
 
-    def step(theta: Array, running: Array, memory: _Memory) -> Step:
+    def step(theta: Array, running: Array, memory: _Memory) -> SolveStep:
         grad, weights = gradient(link, adjacency, battles, theta, terms.ridge)
         grad = jnp.where(active, grad, 0.0)
         shrink = jnp.where(memory.is_close, 0.0, _INNER_TOLERANCE)
@@ -197,7 +207,9 @@ def newton_cg(
         remaining = jnp.where(memory.is_close & found.is_solved, 10 * size**2, jnp.inf)
         remaining = jnp.where(n_stalls < _MOST_STALLS, remaining, jnp.nan)
         rounding = jnp.where(running, rounding, memory.rounding)
-        return Step(change, grad, _Memory(_INNER_TOLERANCE * size <= close, n_stalls, found.least, rounding), remaining)
+        return SolveStep(
+            change, grad, _Memory(_INNER_TOLERANCE * size <= close, n_stalls, found.least, rounding), remaining
+        )
 
     lanes = start.shape[1:]
     first = _Memory(
@@ -221,7 +233,7 @@ def newton_step(
     shrink: Float[Array, "L"],
     least: Float[Array, "L"],
     running: Bool[Array, "L"],
-) -> tuple[Found, Float[Array, "L"]]:
+) -> tuple[ConjugateSolution, Float[Array, "L"]]:
     """Solution of information * change = gradient by conjugate gradients, for the lanes ``running``.
 
     The information is D - V + 2 ridge, V the slots' ``weights`` and D their sums. The residual's norm shrinks by

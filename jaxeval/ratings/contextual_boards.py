@@ -30,7 +30,7 @@ from jaxeval.ratings.contextual_rows import ContextualCells, counts_by_row, make
 from jaxeval.ratings.drawn_votes import is_secure_board, unit_members
 from jaxeval.ratings.options import BootstrapOptions, FitOptions, Ties
 from jaxeval.ratings.pair_refits import pair_problems, table_words
-from jaxeval.ratings.refits import BoardRefits, Refitted, Way
+from jaxeval.ratings.refits import BoardRefits, Refitted, Stage
 from jaxeval.ratings.vote_groups import Members, VoteGroups
 from jaxeval.resampling.rows import unit_draw
 from jaxeval.resampling.units import pad
@@ -324,7 +324,7 @@ def contextual_refits(fitted: ContextualBoard, label: str, drawn: VoteGroups, op
         return int(problem.units.size.size + n_rows + (0 if solver == batch.Solver.CHORD else tables))
 
     hungriest = _BYTES_PER_ENTRY * words(batch.Solver.NEWTON)
-    ways = [Way(solver, steps, CONTEXTUAL_REFITS, words(solver), hungriest) for solver, steps in _MAX_STEPS.items()]
+    ways = [Stage(solver, steps, CONTEXTUAL_REFITS, words(solver), hungriest) for solver, steps in _MAX_STEPS.items()]
     ways[0] = ways[0]._replace(takes=np.array([secure]))
     full = fitted.phi[None], fitted.inverse[None], fitted.information_diagonal[None]
     by_pair = None

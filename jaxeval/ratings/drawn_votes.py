@@ -169,7 +169,7 @@ def _grid(pair: Int, rows: int) -> tuple[Int, Int, Int]:
     return within % rows, start[pair] + within // rows, np.repeat(np.arange(len(per_pair)), columns)
 
 
-class Places(NamedTuple):
+class VotePlaces(NamedTuple):
     """Where votes that are drawn one by one stand on a grid: R rows of a stratum and a cell, C columns."""
 
     cell: Int  # (R,)
@@ -180,7 +180,7 @@ class Places(NamedTuple):
     stratum: Int  # (C,) ascending
 
 
-def _places(cells: Cells, strata: StratumRows | None) -> Places:
+def _places(cells: Cells, strata: StratumRows | None) -> VotePlaces:
     """Every stratum's cells in columns of their own, by pair.
 
     Hard outcomes have one column a pair, whose row 0, 1, 2 are its losses, ties and wins.
@@ -196,7 +196,7 @@ def _places(cells: Cells, strata: StratumRows | None) -> Places:
     else:
         row, column, of_column = _grid(group, UNIT_ROWS)
     stratum, pair = np.divmod(pairs[of_column], n_pairs)
-    return Places(cell=cell, alone=alone, row=row, column=column, pair=pair, stratum=stratum)
+    return VotePlaces(cell=cell, alone=alone, row=row, column=column, pair=pair, stratum=stratum)
 
 
 def _cell_entries(cells: Cells, n_rows: int, strata: StratumRows | None) -> Entries:

@@ -27,7 +27,7 @@ from jaxeval.kernels.tie_models import TieModel
 from jaxeval.ratings.boards import Board, battles_per_model, inverse_information, main_battles
 from jaxeval.ratings.drawn_votes import drawn_entries, is_secure_board
 from jaxeval.ratings.options import BootstrapOptions
-from jaxeval.ratings.refits import BoardRefits, Refitted, Way, refit_form
+from jaxeval.ratings.refits import BoardRefits, Refitted, Stage, refit_form
 from jaxeval.ratings.sparse_boards import recentred
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.resampling.units import pad, stacked
@@ -46,7 +46,7 @@ _BYTES_PER_WORD = 10
 _WEAKLY_JOINED = 1e4
 
 
-def table_words(problems: batch.Problem, solver: batch.Solver) -> int:
+def table_words(problems: batch.PairProblem, solver: batch.Solver) -> int:
     """Numbers that a lane works on."""
     units, layout = problems.units, problems.layout
     tables = _of_slice(layout.position) * _TABLES[solver]
@@ -77,7 +77,7 @@ def dense_refits(
     secure = np.array([is_secure_board(board, own.clusters) for board, own in zip(boards, drawn, strict=True)])
     takes = {batch.Solver.CHORD: secure, batch.Solver.NEWTON_CG: worth.max(-1) <= _WEAKLY_JOINED}
     ways = [
-        Way(
+        Stage(
             solver,
             steps,
             REFITS,
@@ -96,7 +96,7 @@ def pair_problems(
     drawn: Sequence[VoteGroups],
     options: BootstrapOptions,
     full: tuple[Float, Float, Float],
-) -> tuple[batch.Problem, batch.RefitForm]:
+) -> tuple[batch.PairProblem, batch.RefitForm]:
     """What is drawn, and how chord steps refit it; arguments as in `dense_refits`.
 
     ``full`` holds the parameters (S, P) of the full data, the pseudo-inverse of their information, and its diagonal.
@@ -109,7 +109,7 @@ def pair_problems(
     packing = entries.packing(max(battles_per_model(board.cells, len(board.theta)).max() for board in boards))
     draws = in_threads(entries.draw, range(len(boards)), repeat(options.drawn), labels, repeat(packing))
     problems = [
-        batch.Problem(
+        batch.PairProblem(
             units=draw.units,
             layout=entries.layout(s, *_tables_of_pairs(board, size, n_pairs - 1)),
             stream=as_leaf(draw.stream, np.uint64),
@@ -172,7 +172,7 @@ def sparse_refits(board: Board, label: str, drawn: VoteGroups, options: Bootstra
         batch.refit_sparse,
         on_device(problem),
         form,
-        [Way(batch.Solver.SPARSE, _SPARSE_STEPS, SPARSE_REFITS, slot_bytes, _SLOT_COPIES * slot_bytes)],
+        [Stage(batch.Solver.SPARSE, _SPARSE_STEPS, SPARSE_REFITS, slot_bytes, _SLOT_COPIES * slot_bytes)],
         len(board.theta),
         on_board=on_board,
         fixed_bytes=(side_by_side() - 1) * _SLOT_COPIES * slot_bytes,

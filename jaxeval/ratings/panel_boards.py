@@ -25,7 +25,7 @@ from jaxeval.ratings.boards import MOST_INVERTED, TOLERANCE_LOGIT, Board
 from jaxeval.ratings.connectivity import Connectivity, analyse, per_model
 from jaxeval.ratings.drawn_votes import vote_draws
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
-from jaxeval.ratings.refits import BoardRefits, Refitted, Way
+from jaxeval.ratings.refits import BoardRefits, Refitted, Stage
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.resampling.units import pad
 from jaxeval.statistics.comparison import check_square
@@ -444,7 +444,7 @@ def panel_refits(fitted: PanelBoard, label: str, drawn: VoteGroups, options: Boo
     p = len(wide)
     held = _PER_ENTRY * (draws.units.size.size + entries.weight.size) + _PER_CONTEST * len(contests.first)
     tables = {batch.Solver.CHORD: 2 * sizes.models**2, batch.Solver.NEWTON: 4 * p**2}
-    ways = [Way(own, steps, REFITS, held + tables[own], 8 * (held + 4 * p**2)) for own, steps in _MAX_STEPS.items()]
+    ways = [Stage(own, steps, REFITS, held + tables[own], 8 * (held + 4 * p**2)) for own, steps in _MAX_STEPS.items()]
 
     def on_board(refitted: Refitted) -> Refitted:
         """Scale the parameters, without padding, as those of the fit."""

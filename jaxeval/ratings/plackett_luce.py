@@ -35,7 +35,7 @@ from jaxeval.kernels import batch
 from jaxeval.kernels.batch.rows import RankingForm, RankingProblem, fit_rankings, refit_rankings
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.links import Link
-from jaxeval.kernels.plackett_luce import Base, Choices, Use
+from jaxeval.kernels.plackett_luce import Choices, ChoiceUse, ItemBase
 from jaxeval.kernels.resample import DrawScheme, Packing
 from jaxeval.kernels.solve import Terms
 from jaxeval.ratings.boards import MOST_INVERTED, TOLERANCE_LOGIT, Board
@@ -44,7 +44,7 @@ from jaxeval.ratings.connectivity import Connectivity, analyse_pairs, per_model
 from jaxeval.ratings.drawn_votes import unit_members
 from jaxeval.ratings.gauge import Gauge
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
-from jaxeval.ratings.refits import BoardRefits, Way
+from jaxeval.ratings.refits import BoardRefits, Stage
 from jaxeval.ratings.slices import whole_board
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.resampling.rows import unit_draw
@@ -61,7 +61,7 @@ class RankingBoard(NamedTuple):
     board: Board
     cells: RankingCells
     choices: Choices  # NumPy arrays
-    base: Base  # the fit, NumPy arrays (M',)
+    base: ItemBase  # the fit, NumPy arrays (M',)
     main_weight: Float  # (M,) meetings of the items of the main group, 0 for the others
     features: tuple[str, ...] = ()  # of a likelihood: names of covariates, here none
     flags: tuple[str, ...] = ()  # what the rankings cannot say of these, here nothing
@@ -121,7 +121,7 @@ class RankingBoard(NamedTuple):
         return scipy.sparse.csr_array(times.multiply(informative)), shares, sums
 
 
-def _table(use: Use, n_cells: int, n: int) -> scipy.sparse.csr_array:
+def _table(use: ChoiceUse, n_cells: int, n: int) -> scipy.sparse.csr_array:
     """(C, n) how often the cells use each of ``n`` things."""
     number, cell, factor = map(np.asarray, use)
     return scipy.sparse.csr_array((factor, (cell, number)), (n_cells, n))
@@ -163,7 +163,7 @@ def fit_ranking_board(models: pd.Index, cells: RankingCells, options: FitOptions
     )
     theta: Any = pad(board.theta, (size,))
     main_weight = np.where(connectivity.standing == Standing.IDENTIFIED, battles, 0.0)
-    return RankingBoard(board, cells, choices, Base(theta, inverse, diagonal), main_weight)
+    return RankingBoard(board, cells, choices, ItemBase(theta, inverse, diagonal), main_weight)
 
 
 def _connectivity(cells: RankingCells, n_items: int) -> tuple[Connectivity, Float]:
@@ -260,10 +260,10 @@ def _chosen_from(places: Places) -> Iterator[tuple[NDArray[np.intp], Int, list[i
                             yield rankings, items, [*left, *rest], 1 / comb(len(tied), k)
 
 
-def padded_use(number: NDArray[Any], cell: NDArray[Any], factor: Float) -> Use:
-    """A `Use` for the kernels, with padding."""
+def padded_use(number: NDArray[Any], cell: NDArray[Any], factor: Float) -> ChoiceUse:
+    """A `ChoiceUse` for the kernels, with padding."""
     shape = (padded_cells(len(number)),)
-    return Use(
+    return ChoiceUse(
         number=as_leaf(pad(number, shape), np.int32),
         cell=as_leaf(pad(cell, shape), np.int32),
         factor=as_leaf(pad(factor, shape), np.float64),
@@ -301,7 +301,7 @@ def ranking_refits(fitted: RankingBoard, label: str, drawn: VoteGroups, options:
     form = RankingForm(options.drawn, count_dtype, n_cells, batch.Solver.CHORD)
     entries = _PER_SET * sum(s.shape[1] for s in fitted.choices.sets) + _PER_CELL * n_cells
     ways = [
-        Way(
+        Stage(
             solver,
             steps,
             CONTEXTUAL_REFITS,

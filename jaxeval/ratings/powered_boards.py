@@ -19,15 +19,14 @@ from jaxeval.kernels import batch
 from jaxeval.kernels.batch.rows import PoweredForm, PoweredProblem, fit_powered, refit_powered, tune
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.links import Link
-from jaxeval.kernels.prediction_powered import Entries, Form, PairSums, Powered, Tuning
+from jaxeval.kernels.prediction_powered import Form, PairSums, Powered, PoweredEntries, Tuning
 from jaxeval.kernels.resample import DrawScheme
 from jaxeval.kernels.solve import Status, Terms
 from jaxeval.ratings.boards import MOST_INVERTED, TOLERANCE_LOGIT, Board, strength_slopes
 from jaxeval.ratings.connectivity import analyse, per_model
-from jaxeval.ratings.drawn_votes import Entries as DrawnTo
-from jaxeval.ratings.drawn_votes import is_secure_board, vote_draws
+from jaxeval.ratings.drawn_votes import Entries, is_secure_board, vote_draws
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
-from jaxeval.ratings.refits import BoardRefits, Way
+from jaxeval.ratings.refits import BoardRefits, Stage
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.resampling.units import pad
 from jaxeval.statistics.comparison import check_square
@@ -292,7 +291,7 @@ def powered_refits(
     secure = _is_secure(fitted, drawn)
     held = _PER_ENTRY * (draws.units.size.size + problem.entries.times.size) + _PER_PAIR * n_pairs
     ways = [
-        Way(
+        Stage(
             solver,
             steps,
             REFITS,
@@ -305,10 +304,10 @@ def powered_refits(
     return BoardRefits(options, refit_powered, on_device(problem), form, ways, size)
 
 
-def _entries(entries: DrawnTo, cells: VerdictCells) -> Entries:
+def _entries(entries: Entries, cells: VerdictCells) -> PoweredEntries:
     """What the draws add to, as the kernels take it; NumPy arrays."""
     times = (1.0 if entries.times is None else entries.times) * cells.used[entries.cell]
-    return Entries(
+    return PoweredEntries(
         unit=None if entries.unit is None else as_leaf(entries.on_grid(entries.place), np.int32),
         times=as_leaf(entries.on_grid(times), np.float64),
         human=as_leaf(entries.on_grid(np.where(cells.labelled, cells.target, 0.0)[entries.cell]), np.float64),

@@ -60,7 +60,7 @@ class Refitted(NamedTuple):
         return self.status == Status.CONVERGED
 
 
-class Way(NamedTuple):
+class Stage(NamedTuple):
     """How one solver refits lanes: its program, and what a lane of it takes."""
 
     solver: batch.Solver
@@ -85,7 +85,7 @@ class BoardRefits:
     program: Callable[..., batch.Refits]
     problem: Any  # what is drawn, and the full-data fits; arrays on the device
     form: Any
-    ways: Sequence[Way]
+    ways: Sequence[Stage]
     n_parameters: int  # of a lane, for the memory that results take
     n_slices: int = 1
     on_board: Callable[[Refitted], Refitted] = lambda refitted: refitted  # models as on the board, and the final status
@@ -111,7 +111,7 @@ class BoardRefits:
             for way in self.ways
         ]
 
-    def _task(self, way: Way) -> Task:
+    def _task(self, way: Stage) -> Task:
         kind = np.dtype(self.options.dtype).type
         ridge = np.asarray(self.options.ridge if self.ridge is None else self.ridge, kind)
         terms = Terms.of(ridge, kind(TOLERANCE_LOGIT[self.options.dtype] / self.stricter), way.max_steps)

@@ -16,7 +16,7 @@ from jaxeval.execution.lanes import Task, device_mesh
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import Budget, Step, padded, padded_columns, padded_few
 from jaxeval.kernels.batch.programs import Program
-from jaxeval.kernels.batch.weighted import Factor, RowForm, Rows
+from jaxeval.kernels.batch.weighted import Factor, RowForm, WeighedRows
 from jaxeval.kernels.resample import DrawScheme, Packing, Singles, Stages, Units
 from jaxeval.resampling.units import make_singles, make_units, pad, shortfall_of, stacked, stream_number
 
@@ -124,10 +124,10 @@ def drawn_numbers(factor: Factor) -> int:
     return int(np.prod(factor.units.size.shape)) if isinstance(factor.units, Units) else 0
 
 
-def stacked_rows(slots: Sequence[Slots], streams: Sequence[int]) -> Rows:
+def stacked_rows(slots: Sequence[Slots], streams: Sequence[int]) -> WeighedRows:
     """Return the rows of several sets, drawn each by itself."""
     stream = as_leaf(streams, np.uint64)
-    return Rows((Factor(units=stacked([slot.units for slot in slots]), stream=stream, place=None),))
+    return WeighedRows((Factor(units=stacked([slot.units for slot in slots]), stream=stream, place=None),))
 
 
 def form_of(slots: Slots) -> RowForm:

@@ -113,7 +113,7 @@ class TestSolvers:
         with double_precision():
             end, matrix = jax.jit(plackett_luce.newton)(choices, counts, rated, jnp.zeros((SIZE, LANES)), self.TERMS)
             inverse = np.linalg.pinv(matrix[0], rcond=1e-10, hermitian=True)
-            base = plackett_luce.Base(end.theta[:, 0], jnp.asarray(inverse), jnp.diagonal(matrix[0]))
+            base = plackett_luce.ItemBase(end.theta[:, 0], jnp.asarray(inverse), jnp.diagonal(matrix[0]))
             chord = jax.jit(plackett_luce.chord)(choices, counts, rated, base, self.TERMS)
             gradients = jax.jit(plackett_luce.newton_cg)(choices, counts, rated, base, self.TERMS)
         np.testing.assert_allclose(end.theta[:M, 0], twins.plackett_luce(RANKED, M, weights[:, 0]), atol=1e-6)
@@ -132,7 +132,7 @@ class TestSolvers:
         active = np.array(rated.active)
         active[0, 1] = False
         with double_precision():
-            base = plackett_luce.Base(jnp.zeros(SIZE), jnp.eye(SIZE) / 100, (jnp.arange(SIZE) < M).astype(float))
+            base = plackett_luce.ItemBase(jnp.zeros(SIZE), jnp.eye(SIZE) / 100, (jnp.arange(SIZE) < M).astype(float))
             rated = rated._replace(active=jnp.asarray(active))
             end = jax.jit(plackett_luce.chord)(choices, counts, rated, base, self.TERMS)
         assert np.asarray(end.status).tolist()[1] == 1

@@ -39,7 +39,7 @@ def test_a_lane_at_rest_stays_and_what_the_step_predicts_counts():
 
     def step(theta, running, n_calls):
         remaining = jnp.where(gives_up & (n_calls == 3), jnp.nan, jnp.abs(theta[0]) / 2)
-        return solve.Step(-theta / 2, theta, n_calls + running, remaining)
+        return solve.SolveStep(-theta / 2, theta, n_calls + running, remaining)
 
     found, n_calls = jax.jit(lambda start: solve.loop(step, start, jnp.zeros(2, jnp.int32), 2.0**-10, 100))(
         jnp.ones((1, 2))

@@ -27,7 +27,7 @@ from jaxeval.kernels.batch.references import (
     reference_study,
 )
 from jaxeval.kernels.batch.refits import (
-    Problem,
+    PairProblem,
     RefitForm,
     Refits,
     Solver,
@@ -38,9 +38,9 @@ from jaxeval.kernels.batch.refits import (
     refit,
 )
 from jaxeval.kernels.batch.rows import (
-    ContextualFit,
     ContextualForm,
     ContextualProblem,
+    ContextualSolution,
     count_rows,
     fit_contextual,
     refit_contextual,
@@ -50,14 +50,14 @@ from jaxeval.kernels.batch.sparse import Graph, SparseProblem, fit_sparse, refit
 __all__ = [
     "BudgetSums",
     "Chunks",
-    "ContextualFit",
     "ContextualForm",
     "ContextualProblem",
+    "ContextualSolution",
     "Graph",
     "ItemDraw",
     "ItemTotals",
     "OwnResamples",
-    "Problem",
+    "PairProblem",
     "ReferenceProblem",
     "RefitForm",
     "Refits",

@@ -39,7 +39,7 @@ class Solver(IntEnum):
     "Newton's method on tables with leverages, for another maximum than that of the others; see `firth`."
 
 
-class Problem(NamedTuple):
+class PairProblem(NamedTuple):
     """One slice: what is resampled, and the full-data fit that refits start from; or S slices, stacked."""
 
     units: resample.Units
@@ -113,7 +113,7 @@ def inverse_information(
 
 
 @runtime_checkable
-class _Drawn(Protocol):
+class _Drawable(Protocol):
     """What is resampled: the beginning of a problem."""
 
     @property
@@ -125,7 +125,7 @@ class _Drawn(Protocol):
 
 
 def draw_pairs(
-    problem: _Drawn, form: RefitForm, seed: Integer[Array, ""], numbers: Integer[Array, "R"]
+    problem: _Drawable, form: RefitForm, seed: Integer[Array, ""], numbers: Integer[Array, "R"]
 ) -> tuple[Num[Array, "R {form.n_pairs}"], ...]:
     """Per-pair statistics of the resamples ``numbers``."""
     draws = resample.draw(problem.units, form.scheme, form.packing, seed, problem.stream, numbers)
@@ -169,7 +169,7 @@ def rated(standing: Int8[Array, "*shape"], ridge: Real[Array, ""]) -> Bool[Array
     return (standing == Standing.IDENTIFIED) | (ridge > 0)
 
 
-def _solve(problem: Problem, form: RefitForm, terms: Terms, dense: tuple[Num[Array, "M M"], ...]) -> Refits:
+def _solve(problem: PairProblem, form: RefitForm, terms: Terms, dense: tuple[Num[Array, "M M"], ...]) -> Refits:
     start, inverse, diagonal = (
         x.astype(form.dtype) for x in (problem.start, problem.inverse, problem.information_diagonal)
     )
@@ -200,7 +200,7 @@ def _solve(problem: Problem, form: RefitForm, terms: Terms, dense: tuple[Num[Arr
 
 
 def _refit_chunk(
-    problem: Problem, form: RefitForm, seed: Integer[Array, ""], terms: Terms, numbers: Integer[Array, "R"]
+    problem: PairProblem, form: RefitForm, seed: Integer[Array, ""], terms: Terms, numbers: Integer[Array, "R"]
 ) -> Refits:
     """Draw, tabulate and refit the resamples ``numbers`` of one slice."""
     statistics = draw_pairs(problem, form, seed, numbers)
@@ -232,11 +232,11 @@ def stored(
 
 @program("form", "mesh")
 def refit(
-    problems: Problem, form: RefitForm, mesh: Mesh, seed: Integer[Array, ""], terms: Terms, chunks: Chunks
+    problems: PairProblem, form: RefitForm, mesh: Mesh, seed: Integer[Array, ""], terms: Terms, chunks: Chunks
 ) -> Refits:
     """Refit resamples of slices: (devices, T, R, ...), with zeros where no chunk ran."""
 
-    def chunk(problem: Problem, numbers: Array, seed: Array, terms: Terms) -> Refits:
+    def chunk(problem: PairProblem, numbers: Array, seed: Array, terms: Terms) -> Refits:
         return _refit_chunk(problem, form, seed, terms, numbers)
 
     return over_lanes(chunk, mesh, chunks, (seed, terms), problems)
@@ -244,7 +244,11 @@ def refit(
 
 @program("form")
 def draw(
-    problems: Problem, form: RefitForm, seed: Integer[Array, ""], slice_: Integer[Array, ""], number: Integer[Array, ""]
+    problems: PairProblem,
+    form: RefitForm,
+    seed: Integer[Array, ""],
+    slice_: Integer[Array, ""],
+    number: Integer[Array, ""],
 ) -> tuple[Num[Array, "M M"], Num[Array, "M M"] | None]:
     """Battle weights and wins of one resample, as `refit` draws it: to reproduce or audit it."""
     problem = jax.tree.map(lambda x: x[slice_], problems)

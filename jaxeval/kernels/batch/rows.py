@@ -24,8 +24,8 @@ from jaxeval.kernels.judge_panel import Contests, Sizes, Verdicts
 from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Num, Real, UInt64
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.pair_tables import PairTable, row_sums
-from jaxeval.kernels.plackett_luce import Base, Choices, Use
-from jaxeval.kernels.prediction_powered import Entries, Form, PairSums, Powered, Tuning
+from jaxeval.kernels.plackett_luce import Choices, ChoiceUse, ItemBase
+from jaxeval.kernels.prediction_powered import Form, PairSums, Powered, PoweredEntries, Tuning
 from jaxeval.kernels.solve import Solution, Status, Terms, pseudo_inverse
 from jaxeval.kernels.tie_models import Response
 
@@ -40,7 +40,7 @@ class ContextualProblem(NamedTuple):
     inverse: Float[Array, "P P"]  # pseudo-inverse of the full-data information
     information_diagonal: Float[Array, "P"]
     free: Bool[Array, "_"]  # which of the D coefficients are fitted, and whether t is
-    main_battles: Float[Array, "M"]  # as in `Problem`
+    main_battles: Float[Array, "M"]  # as in `PairProblem`
 
 
 class ContextualForm(NamedTuple):
@@ -52,7 +52,7 @@ class ContextualForm(NamedTuple):
     solver: Solver
 
 
-class ContextualFit(NamedTuple):
+class ContextualSolution(NamedTuple):
     """A full-data fit of P parameters."""
 
     phi: Float[Array, "P"]
@@ -72,14 +72,14 @@ def fit_contextual(
     free: Bool[Array, "D+1"],
     response: Response,
     terms: Terms,
-) -> ContextualFit:
+) -> ContextualSolution:
     """Newton's method from ``start`` on one slice: ``count`` battles of ``active`` models, ``free`` parameters."""
     n_models = len(active)
     count = contextual.among(rows, count[..., None], active[:, None])
     moves = contextual.alive(response, rows, count, active[:, None], free)
     end, (matrix,) = contextual.newton(response, rows, start[:, None], count, moves, terms)
     moves = moves[:, 0]
-    return ContextualFit(
+    return ContextualSolution(
         phi=end.theta[:, 0],
         status=end.status[0],
         n_steps=end.n_steps[0],
@@ -97,7 +97,7 @@ def count_rows(
     return contextual.counts_of_rows(problem.rows, drawn)
 
 
-def _at_estimate(problem: ContextualProblem, form: ContextualForm) -> tuple[ContextualProblem, contextual.Base]:
+def _at_estimate(problem: ContextualProblem, form: ContextualForm) -> tuple[ContextualProblem, contextual.RowBase]:
     """The problem, and its rows at the full data's estimate."""
     n_models = len(problem.main_battles)
     of_fit = problem.phi, n_models, problem.inverse, problem.information_diagonal
@@ -106,7 +106,7 @@ def _at_estimate(problem: ContextualProblem, form: ContextualForm) -> tuple[Cont
 
 @partial(refit_program, ready=_at_estimate)
 def refit_contextual(
-    posed: tuple[ContextualProblem, contextual.Base],
+    posed: tuple[ContextualProblem, contextual.RowBase],
     form: ContextualForm,
     seed: Integer[Array, ""],
     terms: Terms,
@@ -137,10 +137,10 @@ class RankingProblem(NamedTuple):
     """One slice: what is resampled, and the full-data fit that refits start from."""
 
     units: resample.Units
-    members: Use  # rankings of each cell (``number``) by unit (``cell``)
+    members: ChoiceUse  # rankings of each cell (``number``) by unit (``cell``)
     choices: Choices
     stream: UInt64[Array, ""]  # names the slice's random numbers
-    base: Base
+    base: ItemBase
     is_item: Bool[Array, "M"]  # false for padding
     main_weight: Float[Array, "M"]  # full-data meetings of the items of its main group, 0 for the others
 
@@ -293,7 +293,7 @@ class PoweredProblem(NamedTuple):
     """One slice: what is resampled, and the full-data fit that refits start from."""
 
     units: resample.Units
-    entries: Entries
+    entries: PoweredEntries
     stream: UInt64[Array, ""]  # names the slice's random numbers
     position: Int32[Array, "M M"]  # the pair of (i, j) and (j, i); the last, an empty one, if they never met
     tuning: Tuning

@@ -31,7 +31,7 @@ class Factor(NamedTuple):
     place: Int32[Array, "... N"] | None  # the unit of each row, row-major on a grid; None: unit n is row n
 
 
-class Rows(NamedTuple):
+class WeighedRows(NamedTuple):
     """How N rows are weighed: each by ``base``, as often as its units are drawn.
 
     A resample multiplies what its factors draw. With groups and no factors, lane g leaves group g out.
@@ -51,7 +51,9 @@ class RowForm(NamedTuple):
     alone: bool = False  # whether lanes of a chunk are computed one after the other, in the cache of a core
 
 
-def row_weights(rows: Rows, form: RowForm, seed: Integer[Array, ""], numbers: Integer[Array, "R"]) -> Num[Array, "R N"]:
+def row_weights(
+    rows: WeighedRows, form: RowForm, seed: Integer[Array, ""], numbers: Integer[Array, "R"]
+) -> Num[Array, "R N"]:
     """Weights of the rows in the lanes ``numbers``."""
     if rows.groups is not None:
         return jnp.where(jnp.any(rows.groups == numbers[:, None, None], axis=-1), 0.0, jnp.asarray(rows.full))
@@ -73,15 +75,15 @@ def _drawn(factor: Factor, size: int, scheme: resample.DrawScheme, seed: Array, 
 
 
 def over_weights(
-    statistic: Statistic, rows: Rows, form: RowForm, data: Any, mesh: Mesh, seed: Integer[Array, ""], chunks: Chunks,
-    own: Int32[Array, "... N"] | None = None,
+    statistic: Statistic, rows: WeighedRows, form: RowForm, data: Any, mesh: Mesh, seed: Integer[Array, ""],
+    chunks: Chunks, own: Int32[Array, "... N"] | None = None,
 ) -> Any:  # fmt: skip
     """``statistic(weights, data)`` of every lane; results get the leading axes (devices, T, R).
 
     ``rows`` are stacked over slices, and so is ``own``: which entry of the ``data`` each row is, if not the n-th.
     """
 
-    def chunk(of_slice: tuple[Rows, Array | None], numbers: Array, data: Any, seed: Array) -> Any:
+    def chunk(of_slice: tuple[WeighedRows, Array | None], numbers: Array, data: Any, seed: Array) -> Any:
         rows, own = of_slice
         held = data if own is None else jax.tree.map(lambda x: x[own], data)
         weights = row_weights(rows, form, seed, numbers)
@@ -127,7 +129,13 @@ def _part(jaxpr: Jaxpr, invars: Any, outvars: Any, equations: Any) -> Jaxpr:
 
 @program("statistic", "form", "mesh")
 def statistic_lanes(
-    statistic: Statistic, rows: Rows, form: RowForm, data: Any, mesh: Mesh, seed: Integer[Array, ""], chunks: Chunks
+    statistic: Statistic,
+    rows: WeighedRows,
+    form: RowForm,
+    data: Any,
+    mesh: Mesh,
+    seed: Integer[Array, ""],
+    chunks: Chunks,
 ) -> Any:
     """A statistic that somebody brings, in all lanes."""
     n = len(jax.tree.leaves(data)[0])
@@ -143,8 +151,8 @@ def statistic_once(statistic: Statistic, weights: Float[Array, "N"], data: Any) 
 
 @program("form", "mesh")
 def row_sums(
-    rows: Rows, form: RowForm, columns: tuple[Num[Array, "Q _"], ...], own: Int32[Array, "... N"] | None, mesh: Mesh,
-    seed: Integer[Array, ""], chunks: Chunks,
+    rows: WeighedRows, form: RowForm, columns: tuple[Num[Array, "Q _"], ...], own: Int32[Array, "... N"] | None,
+    mesh: Mesh, seed: Integer[Array, ""], chunks: Chunks,
 ) -> Float[Array, "devices chunks R _"]:  # fmt: skip
     """Sums of ``columns`` (Q, K1), (Q, K2), ... in resamples, each in its precision: (devices, T, R, K1 + K2 + ...)."""
 
@@ -158,7 +166,7 @@ def row_sums(
 
 @program("form", "mesh")
 def row_counts(
-    rows: Rows, form: RowForm, mesh: Mesh, seed: Integer[Array, ""], chunks: Chunks
+    rows: WeighedRows, form: RowForm, mesh: Mesh, seed: Integer[Array, ""], chunks: Chunks
 ) -> Num[Array, "devices chunks R N"]:
     """The weights themselves."""
     return over_weights(lambda weights, _: weights, rows, form, (), mesh, seed, chunks)
