@@ -290,7 +290,9 @@ class AuditedBoard(PartResult):
         level = table["model_name"][: int((rated >= rated.iloc[0] - LEVEL).sum())]
         if len(level) > 1:
             which = (
-                f"all {noun.counted(len(level))}" if len(level) == len(table) else named([*map(visible_line, level)])
+                f"all {noun.counted(len(level))}"
+                if len(level) == len(table)
+                else named(sorted(map(visible_line, level)))
             )
             lead = f"{which} are level, and none leads"
         findings = [Finding(_PART, Severity.NOTE, f"Of {votes}, {lead}.")]

@@ -115,7 +115,7 @@ class FewestVotes(PartResult):
     def _of_first(self) -> list[Finding]:
         if self._level.iloc[0]:
             level = [self.table["above"].iloc[0], *self.table["below"][self._level.cummin()]]
-            text = f"No {self.competitor.one} is #1 by itself: {named(list(map(visible_line, level)))} are level."
+            text = f"No {self.competitor.one} is #1 by itself: {named(sorted(map(visible_line, level)))} are level."
             return [Finding(PART, Severity.SERIOUS, text)]
         row = self.borders.iloc[0]
         first = self.table["above"].iloc[0]

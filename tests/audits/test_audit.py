@@ -181,7 +181,7 @@ def test_models_that_are_level_at_the_top_do_not_lead():
     found = jaxeval.audit(wins, parts=["board", "fewest_votes"], **RUN)
     assert found["board"].findings()[0].text == "Of 20 votes between 3 models, a, b are level, and none leads."
     said = found["fewest_votes"].findings()[0].text
-    assert said in {f"No model is #1 by itself: {two} are level." for two in ("a, b", "b, a")}  # by their last bits
+    assert said == "No model is #1 by itself: a, b are level."
     assert not any("a passes b" in sentence or "b passes a" in sentence for sentence in found.verdict)
 
 
