@@ -119,9 +119,9 @@ LINES = [
            "add(change.weight - change.points)", "add(-change.points)", "kernels/test_changed_votes.py"),
 
     # Ratings
-    Broken("battles of a cell count once", "ratings/sandwich.py",
+    Broken("battles of a cell count once", "ratings/vote_groups.py",
            "scores.T @ scores.multiply(count[:, None])", "scores.T @ scores", "ratings/test_sandwich.py"),
-    Broken("the mean of a stratum stays in", "ratings/sandwich.py",
+    Broken("the mean of a stratum stays in", "ratings/vote_groups.py",
            "members.multiply(1 / strata.size[:, None])", "members.multiply(0 / strata.size[:, None])",
            "ratings/test_strata.py"),
     Broken("the variance of the gauge", "ratings/gauge.py",

@@ -20,9 +20,8 @@ from jaxeval.ratings.boards import Board, fit_boards
 from jaxeval.ratings.contextual_boards import ContextualBoard, Likelihood, fit_slices
 from jaxeval.ratings.gauge import ELO_PER_UNIT
 from jaxeval.ratings.options import BootstrapOptions, FitOptions, Ties
-from jaxeval.ratings.sandwich import score_squares
 from jaxeval.ratings.slices import Slices, make_slices, whole_board
-from jaxeval.ratings.vote_groups import VoteGroups
+from jaxeval.ratings.vote_groups import VoteGroups, score_squares
 from jaxeval.wording import counted
 
 _TIE_MODELS: dict[str, Ties] = {"Davidson's model of ties": "davidson", "Rao and Kupper's model of ties": "rao_kupper"}

@@ -25,8 +25,7 @@ from jaxeval.kernels.solve import Terms
 from jaxeval.ratings.boards import Board, fit_boards, inverse_information
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.ratings.drawn_votes import is_secure_board
-from jaxeval.ratings.sandwich import score_squares
-from jaxeval.ratings.vote_groups import VoteGroups
+from jaxeval.ratings.vote_groups import VoteGroups, score_squares
 from jaxeval.resampling.units import pad, stream_number
 
 # A ridge that moves no rating, and gives models that win all of their simulated votes a finite one.

@@ -25,8 +25,7 @@ from jaxeval.execution.threads import one_blas_thread
 from jaxeval.kernels.batch.choice_models import choice_information, choice_slopes, fit_choices
 from jaxeval.kernels.solve import Terms
 from jaxeval.ratings.boards import TOLERANCE_LOGIT
-from jaxeval.ratings.sandwich import score_squares
-from jaxeval.ratings.vote_groups import VoteGroups
+from jaxeval.ratings.vote_groups import VoteGroups, score_squares
 from jaxeval.resampling.units import pad
 from jaxeval.wording import named
 

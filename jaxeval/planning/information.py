@@ -25,7 +25,7 @@ from jaxeval.ratings.boards import MOST_INVERTED, battle_weights
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.ratings.plackett_luce import PlackettLuceFit
-from jaxeval.ratings.sandwich import score_squares
+from jaxeval.ratings.vote_groups import score_squares
 from jaxeval.statistics.quantiles import normal_quantile
 from jaxeval.wording import MODEL, Noun, counted, did_you_mean, visible_line
 

@@ -20,9 +20,8 @@ from jaxeval.kernels.batch.borrowing import category_beliefs
 from jaxeval.kernels.borrowing import Belief, Split
 from jaxeval.kernels.solve import Terms
 from jaxeval.ratings.boards import TOLERANCE_LOGIT, Board
-from jaxeval.ratings.sandwich import score_squares
 from jaxeval.ratings.slices import Slices
-from jaxeval.ratings.vote_groups import VoteGroups
+from jaxeval.ratings.vote_groups import VoteGroups, score_squares
 from jaxeval.resampling.units import pad, stacked, stream_number
 from jaxeval.statistics.comparison import check_square
 from jaxeval.wording import counted

@@ -20,7 +20,6 @@ from jaxeval.kernels.solve import Status
 from jaxeval.ratings.boards import Board, battles_per_model, rated_theta
 from jaxeval.ratings.gauge import ELO_PER_LOGIT, ELO_PER_UNIT, Scale, make_scale
 from jaxeval.ratings.options import BoardInterval, FitOptions, Precision
-from jaxeval.ratings.sandwich import score_squares
 from jaxeval.ratings.saved_ratings import save_ratings
 from jaxeval.ratings.thin_models import (
     ENOUGH_BATTLES,
@@ -30,7 +29,7 @@ from jaxeval.ratings.thin_models import (
     penalised_board,
     too_vague,
 )
-from jaxeval.ratings.vote_groups import VoteGroups
+from jaxeval.ratings.vote_groups import VoteGroups, score_squares
 from jaxeval.resampling.strata import small_strata_text
 from jaxeval.show.boards import with_interval
 from jaxeval.show.shown import Answer, Result, settings_line

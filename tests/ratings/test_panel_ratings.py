@@ -19,9 +19,8 @@ from jaxeval.kernels.batch.rows import count_verdicts
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.panel_boards import fit_panel_board, messages_of, panel_refits, typical
 from jaxeval.ratings.panel_ratings import CONFOUNDED, NO_ITEMS, SHARED_TASTE
-from jaxeval.ratings.sandwich import score_squares
 from jaxeval.ratings.slices import whole_board
-from jaxeval.ratings.vote_groups import VoteGroups
+from jaxeval.ratings.vote_groups import VoteGroups, score_squares
 
 ELO = 400 / np.log(10)
 M, B = 5, 64

@@ -11,9 +11,9 @@ from styled import styled
 from jaxeval import Battles, DataError
 from jaxeval.data.shared_votes import shared_votes
 from jaxeval.kernels import resample
+from jaxeval.ratings.compare_boards import Posed, shared_units
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.ratings.options import BootstrapOptions
-from jaxeval.ratings.shared_draws import Posed, shared_units
 from jaxeval.resampling.rows import unit_draw
 
 B = 40
