@@ -45,7 +45,7 @@ def notes_of(found: BoardComparison) -> list[str]:
     return [
         *found.notes,
         f"{settings_line(found.settings)} of the {found.competitor.many} on both; differences are {b} less {a}",
-        f"an interval is for one {found.competitor.one} by itself; who moved is decided for all of them at once",
+        f"intervals of differences are for all {found.competitor.many} at once, and decide who moved",
         found.settings["versions"],
     ]
 
@@ -54,7 +54,7 @@ def comparison_screen(found: BoardComparison, table: pd.DataFrame, top: int | No
     """The screen of a comparison."""
     a, b = map(visible_line, found.names)
     rows = table.to_dict("records")
-    value, lower, upper = (table[f"difference{end}"].to_numpy(float) for end in ("", "_lower", "_upper"))
+    value, lower, upper = (table[name].to_numpy(float) for name in ("difference", "at_once_lower", "at_once_upper"))
     more = [name for name in table if name not in found.table]
     columns = [
         Column(found.competitor.head, list(map(visible_line, table["model_name"])), right=False, folds=True),
@@ -81,7 +81,7 @@ def comparison_screen(found: BoardComparison, table: pd.DataFrame, top: int | No
 
 
 def _interval(row: dict[Any, Any]) -> str:
-    ends = row["difference_lower"], row["difference_upper"]
+    ends = row["at_once_lower"], row["at_once_upper"]
     return "" if pd.isna(ends[0]) else f"{ends[0]:+.1f} to {ends[1]:+.1f}"
 
 

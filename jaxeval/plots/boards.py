@@ -88,13 +88,13 @@ def plot_comparison(comparison: BoardComparison, top: int | None = 40, **labels:
     ends = [shown[[f"rating_{side}", f"rating_{side}_lower", f"rating_{side}_upper"]] for side in "ba"]
     _draw_two(ratings, ends, comparison.names[::-1])
     colours = shift_colours(shown["moved"] == "up", shown["moved"] == "down")
-    draw_shifts(differences, shown[["difference", "difference_lower", "difference_upper"]], colours)
+    draw_shifts(differences, shown[["difference", "at_once_lower", "at_once_upper"]], colours)
     _name_rows(ratings, list(shown["model_name"]), list(shown["rank_b"]), list(shown["rank_a"]))
     level = f"{100 * comparison.level:g}%"
     names = [shown_name(name) for name in comparison.names]
     hidden = _hidden(len(table) - len(shown), comparison.competitor, "\n")
     finish(ratings, x=f"rating (Elo), {level} interval; rank on {names[1]} ({names[0]}){hidden}", legend=True)
-    finish(differences, x=f"{names[1]} less {names[0]} (Elo), {level} interval\ncoloured: moved, for all at once")
+    finish(differences, x=f"{names[1]} less {names[0]} (Elo), {level} interval\nfor all at once; coloured: moved")
     return figure
 
 

@@ -21,7 +21,7 @@ from jaxeval.wording import Noun, common_noun, competitor_settings, counted, nam
 
 #: How many models a sentence names at most.
 _MOST_NAMED = 5
-_SHOWN_FIRST = ("model_name", "difference", "difference_lower", "difference_upper", "moved", "rank_a", "rank_b",
+_SHOWN_FIRST = ("model_name", "difference", "at_once_lower", "at_once_upper", "moved", "rank_a", "rank_b",
                 "rating_a", "rating_b")  # fmt: skip
 
 
@@ -68,7 +68,7 @@ class BoardComparison(Result):
         >>> week = votes.filter(lambda table: table.index < 2_000)
         >>> found = jaxeval.compare_boards(week, votes, names=("last week", "this week"), n_resamples=200)
         >>> print(found.answer.sentences[0])
-        none of 4 models moved at the 95% level; the largest difference is that of model-1: +6.7 (-2.4 to +16.5)
+        none of 4 models moved at the 95% level; the largest difference is that of model-1: +6.7 (-4.1 to +17.6)
         >>> found.table[["model_name", "rank_a", "rank_b"]].head(1).to_numpy().tolist()
         [['model-1', 1, 1]]
     """
@@ -134,8 +134,9 @@ class BoardComparison(Result):
 
         ``rating_a`` and ``rating_b`` (Elo, in one gauge), ``difference`` and ``rank_change`` (rank on b less rank on a:
         negative is up) have the ends ``_lower`` and ``_upper`` of a percentile interval for that model alone.
-        ``moved`` is "up" or "down" where the difference is not 0 for all models at once (`Draws.apart_from`), else "";
-        it is missing where the boards have different links.
+        ``at_once_lower`` and ``at_once_upper`` are the ends of intervals of the differences for all models at once,
+        which decide: ``moved`` is "up" or "down" where such an interval does not hold 0 (`Draws.apart_from`), else "".
+        It is missing where the boards have different links.
         The draws leave open the ranks ``rank_best_a`` to ``rank_worst_a`` on board a, and ``rank_best_b`` to
         ``rank_worst_b`` on board b, among the models compared. ``vote_count_a`` and ``vote_count_b`` count all votes of
         a model. ``attrs`` holds ``warnings`` and ``settings``.
@@ -146,6 +147,9 @@ class BoardComparison(Result):
         for name, own in (("difference", difference), ("rating_a", a), ("rating_b", b)):
             ends = own.interval(self.level)
             columns |= {name: own.estimate, **{f"{name}_{end}": ends[end].to_numpy() for end in ("lower", "upper")}}
+            if name == "difference":
+                at_once = own.interval_at_once(0.0, self.level)
+                columns |= {f"at_once_{end}": at_once[end].to_numpy() for end in ("lower", "upper")}
         moved = np.where(apart, np.where(difference.estimate > 0, "up", "down"), "")
         columns["moved"] = moved if self.one_scale else np.full(len(moved), None)
         for side, own in (("a", a), ("b", b)):
@@ -236,8 +240,8 @@ def _records(table: pd.DataFrame) -> list[dict[Hashable, Any]]:
 
 
 def _with_ends(row: Mapping[Any, Any]) -> str:
-    """A difference with its interval."""
-    ends = row["difference_lower"], row["difference_upper"]
+    """A difference with the interval that decides whether it is one."""
+    ends = row["at_once_lower"], row["at_once_upper"]
     interval = "" if pd.isna(ends[0]) else f" ({ends[0]:+.1f} to {ends[1]:+.1f})"
     return f"{row['difference']:+.1f}{interval}"
 

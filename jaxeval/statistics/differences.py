@@ -143,13 +143,24 @@ class Differences:
         The family is the differences of that model, as for its set of ranks.
         """
         apart = np.zeros(len(self.ranked), bool)
+        for i, error, largest in self._family_of(model):
+            apart[self.models] = self._apart(i, error, self._critical_of_one(i, error, _exact(level), largest))
+        return apart
+
+    def margins_from(self, model: int, level: float) -> Float:
+        """Return (N,) half widths of intervals of the differences to ``model`` that hold all at once; NaN for none."""
+        margins = np.full(len(self.ranked), np.nan)
+        for _, error, largest in self._family_of(model):
+            margins[self.models] = _critical(largest, _exact(level)) * widening_of_draws(self.freedom, level) * error
+        return margins
+
+    def _family_of(self, model: int) -> Iterator[tuple[int, Float, Float]]:
+        """Yield the model's number among the F, errors (F,) of its differences, and their largest statistics (B,)."""
         for i in np.flatnonzero(self.models == model).tolist():
             error, largest = self.errors(slice(i, i + 1))[0], np.full(self.draws.shape[1], np.nan)
             for _, statistic in self._statistics(i, slice(0, len(self.models)), error):
                 np.fmax(largest, _largest_of(statistic), out=largest)
-            critical = self._critical_of_one(i, error, _exact(level), largest)
-            apart[self.models] = self._apart(i, error, critical)
-        return apart
+            yield i, error, largest
 
     def errors(self, rows: slice) -> Float:
         """(R, F) standard errors of the differences of the models ``rows`` to every model; NaN where they are noise."""

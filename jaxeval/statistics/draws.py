@@ -343,9 +343,32 @@ class Draws(Result):
         Raises:
             ValueError: ``level`` is not between 0 and 1.
         """
-        beside = np.column_stack([self.draws, np.full(len(self.draws), value)]), np.append(self.estimate, value)
-        compared = differences(*beside, np.isfinite(beside[1]), self.precision, self.converged, self.freedom)
-        return pd.Series(compared.apart_from(len(self.names), level)[:-1], self.names, name="apart")
+        apart = self._beside(value).apart_from(len(self.names), level)[:-1]
+        return pd.Series(apart, self.names, name="apart")
+
+    def interval_at_once(self, value: float = 0.0, level: float = 0.95) -> pd.DataFrame:
+        """Return ``lower`` and ``upper`` of intervals that hold all at once, by the errors that `apart_from` looks at.
+
+        An interval that does not hold ``value`` is that of a quantity that `apart_from` tells apart. That may tell a
+        few more apart, by its steps down: their intervals end at ``value``. Without an interval both are missing.
+
+        Raises:
+            ValueError: ``level`` is not between 0 and 1.
+        """
+        beside, n = self._beside(value), len(self.names)
+        margin, apart = beside.margins_from(n, level)[:-1], beside.apart_from(n, level)[:-1]
+        lower, upper = self.estimate - margin, self.estimate + margin
+        lower = np.where(apart & (self.estimate > value), np.fmax(lower, value), lower)
+        upper = np.where(apart & (self.estimate < value), np.fmin(upper, value), upper)
+        return pd.DataFrame({"lower": lower, "upper": upper}, self.names)
+
+    def _beside(self, value: float) -> Differences:
+        """Differences of these quantities and of a number."""
+        draws, estimate = (
+            np.column_stack([self.draws, np.full(len(self.draws), value)]),
+            np.append(self.estimate, value),
+        )
+        return differences(draws, estimate, np.isfinite(estimate), self.precision, self.converged, self.freedom)
 
     def rank(self, among: Bool | None = None) -> pd.Series:
         """Return the rank by the estimate among those `ranked`, 1 = the largest; missing for the others."""

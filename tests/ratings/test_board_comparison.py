@@ -34,6 +34,21 @@ def ranks(values):
     return [1 + sum(other > own for other in values) for own in values]
 
 
+def test_intervals_at_once_decide_who_moved(found):
+    """They are estimate -/+ critical value x error, where the critical value is that of the largest statistic."""
+    a, b = found.ratings
+    draws = b.draws - a.draws
+    error = draws.std(axis=0, ddof=1)
+    largest = np.sort((np.abs(draws - found.difference.estimate) / error).max(axis=1))
+    table = found.table.set_index("model_name").loc[NAMES]
+    width = (table["at_once_upper"] - table["at_once_lower"]).to_numpy() / 2 / error
+    np.testing.assert_allclose(width, width[0], rtol=1e-9)
+    critical = np.searchsorted(largest, width[0] * (1 - 1e-9))
+    assert 0.88 * B <= critical <= 0.95 * B
+    holds = (table["at_once_lower"] <= 0) & (table["at_once_upper"] >= 0)
+    assert (table["moved"] == "").tolist() == holds.tolist() == [False, True, False, True]
+
+
 def test_differences_and_changes_of_rank_are_those_of_b_less_a(found):
     a, b = found.ratings
     table = found.table.set_index("model_name").loc[NAMES]
