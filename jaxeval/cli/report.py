@@ -114,7 +114,7 @@ def _board(title: str | None, block: pd.DataFrame, top: int | None, competitor: 
     extra = []
     if "expected_score_rating" in block:
         extra = [Column("By expected score", [_by_score(row) for row in rows], order=7)]
-    extra += columns_of(block[more_columns(block)], 8, competitor)
+    extra += columns_of(block[more_columns(block)], 10, competitor)  # they go first, bars next
     return board_grid(
         None if title is None else visible_line(title),
         list(block["model_name"]),

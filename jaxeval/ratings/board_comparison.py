@@ -89,7 +89,9 @@ class BoardComparison(Result):
 
     def _shown(self) -> Answer:
         title = f"BoardComparison: {' and '.join(self.names)}, {self.competitor.counted(len(self.models))} on both"
-        return Answer(title, self.table.set_index("model_name"), settings_line(self.settings), self.warnings)
+        alone = [f"{name}_{end}" for name in ("difference", "rank_change") for end in ("lower", "upper")]
+        table = self.table.drop(columns=alone).set_index("model_name")
+        return Answer(title, table, settings_line(self.settings), self.warnings)
 
     @property
     def competitor(self) -> Noun:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: Lines of a screen where there is no terminal to tell them, and the fewest that a terminal is taken to have.
 _LINES, _FEWEST_LINES = 40, 24
+#: Characters of a line for programs.
+_ENDLESS = 100_000
 #: Rows that a table keeps however little room there is.
 _FEWEST_ROWS = 3
 #: Rows of the first table for which sentences make room, down to a share of the screen.
@@ -123,15 +125,21 @@ def columns_of(table: pd.DataFrame, order: int, competitor: Noun = MODEL) -> lis
 def print_screen(screen: Screen, console: Console, full: bool = False) -> None:
     """Print a screen; with ``full`` all tables, rows, advice and warnings, and otherwise at most a screen of them.
 
-    The height is that of the terminal, or 40 lines where there is none. A table keeps three rows in any case.
+    The height is that of the terminal, or 40 lines where there is none. A table keeps three rows in any case. Where a
+    program reads, tables have all rows and columns, a line each, and all that is said is there.
     """
+    for_programs = getattr(console, "for_programs", False)
     height = max(console.height, _FEWEST_LINES) if console.is_terminal else _LINES
     width = max(console.width, _LEAST_TEXT)
-    grids = [_Fitted.of(grid, width, grid.top or (None if full else height)) for grid in screen.grids]
-    hidden = list(screen.more)
+    if for_programs:
+        console.width = _ENDLESS
+    room, whole, hidden = console.width if for_programs else width, full or for_programs, list(screen.more)
+    grids = [_Fitted.of(grid, room, grid.top or (None if whole else height)) for grid in screen.grids]
     if full:
-        grids += [_Fitted.of(grid, width, None) for grid in screen.more]
-        texts, rows, hidden = _texts(screen, width, None), [grid.most for grid in grids], []
+        grids += [_Fitted.of(grid, room, None) for grid in screen.more]
+        hidden = []
+    if whole:
+        texts, rows = _texts(screen, width, None), [grid.most for grid in grids]
     else:
         # The share of the screen that sentences of a kind may take, and whether those below tables are printed.
         for share, legends in ((3, True), (4, True), (5, True), (_SMALLEST_SHARE, True), (5, False), (8, False)):
@@ -151,7 +159,6 @@ def print_screen(screen: Screen, console: Console, full: bool = False) -> None:
         notes = [(titles if titles.count("\n") < 2 else said, "dim"), *notes]
     tables = [list(_laid_out(grid, n, width)) for grid, n in zip(grids, rows, strict=True) if n or not grid.most]
     blocks: list[Sequence[Part]] = [answer, *tables, advice, notes, warnings]
-    for_programs = getattr(console, "for_programs", False)
     if for_programs:  # which read the first line
         blocks[0] = [(sentence, "bold") for sentence in screen.answer]
     for k, block in enumerate(filter(None, blocks)):

@@ -6,6 +6,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 from hostile import NAMES
 from rich.cells import cell_len
 
@@ -18,6 +19,7 @@ from jaxeval.cli.comparison_screen import comparison_screen
 from jaxeval.cli.console import PlainConsole
 from jaxeval.cli.evaluators import study_evaluators
 from jaxeval.cli.judge_screen import judge_screen
+from jaxeval.cli.main import main
 from jaxeval.cli.references import study_references
 from jaxeval.cli.report import leaderboard_screen
 from jaxeval.cli.soft_elo_screens import calibration_screen, held_out_screen, prediction_screen
@@ -248,6 +250,22 @@ def test_what_is_known_of_models_besides_is_shown():
     text = shown(leaderboard_screen(joined), 160)
     assert "P rank 1  Organization" in text
     assert "1  red\\x1b" in text
+
+
+def test_a_pipe_gets_every_row_and_column(tmp_path):
+    """Where no terminal is, nothing is left out, and a row is a line, however long its names are."""
+    votes = jaxeval.simulate_votes(3000, 60, seed=0)
+    votes.to_parquet(tmp_path / "votes.parquet")
+    models = sorted({*votes["model_a"], *votes["model_b"]})
+    about = pd.DataFrame({"model": models, "about": [f"{name} {'word ' * 40}end" for name in models]})
+    about.to_csv(tmp_path / "about.csv", index=False)
+    files = [str(tmp_path / name) for name in ("votes.parquet", "about.csv")]
+    command = ["leaderboard", files[0], "--metadata", files[1], "--resamples", "20", "--no-cache"]
+    text = CliRunner().invoke(main, command, catch_exceptions=False).stdout
+    assert sum("word end" in line for line in text.splitlines()) == len(models)
+    assert all(head in text for head in ("Rank", "Spread", "Rating", "+/-", "Votes", "Tier", "About"))
+    assert "more models" not in text
+    assert "no room for" not in text
 
 
 class TestRoom:
