@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxeval.cli.compiling import CompilingCommand
-from jaxeval.cli.judged_scores import Labels, label_options, warnings_of
+from jaxeval.cli.declared import options_as
+from jaxeval.cli.judged_scores import Labels, warnings_of
 from jaxeval.cli.outputs import Findings, Outputs, output_options, present
 from jaxeval.cli.reading import Scale
 from jaxeval.cli.run_options import SHARE, InputFile, choice_option, level_option, seed_option
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 @click.argument("b", metavar="B|all")
 @click.argument("files", nargs=-1, required=True, type=InputFile(exists=True, path_type=Path))
 @score_columns
-@label_options
+@options_as("labels", Labels)
 @click.option("--margin", type=click.FloatRange(0, min_open=True), metavar="POINTS",
               help="The smallest difference that matters. Adds tests that A is not worse than B by it, and that A and "
               "B are equivalent within it.")  # fmt: skip

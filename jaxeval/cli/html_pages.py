@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import date
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from jaxeval.cli.declared import option
 from jaxeval.cli.outputs import OutputFile
 from jaxeval.cli.terminal import tell
 
@@ -22,11 +23,25 @@ if TYPE_CHECKING:
 _OF_FEATURES = ("features", "normalize", "feature_ridge")
 
 
-class HtmlPage(NamedTuple):
-    """The page that was asked for."""
+@dataclass(frozen=True, kw_only=True)
+class HtmlPage:
+    """The page that was asked for: the options."""
 
-    path: Path | None = None
-    title: str | None = None
+    path: Path | None = option(
+        click.option(
+            "--html",
+            "path",
+            type=OutputFile((".html",)),
+            metavar="FILE",
+            help="Write a web page that works offline. Readers sort and filter it, link to what they see, and refit it "
+            "without some of the votes. With covariates it also has the board without them.",
+        )
+    )
+    title: str | None = option(metavar="TEXT", help="Title of the page of --html. [Leaderboard]")
+
+    def __post_init__(self) -> None:
+        if self.title is not None and self.path is None:
+            raise click.UsageError("--title needs --html: it is the title of that page")
 
     def write(
         self,
@@ -61,23 +76,3 @@ class HtmlPage(NamedTuple):
         votes = battles if type(battles) is Battles else None  # no rankings
         page(results, self.path, title=self.title, made=made, battles=votes, history=history)
         tell(f"wrote {self.path}")
-
-
-def html_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--html`` and ``--title``, as `HtmlPage`, ``html``."""
-
-    @wraps(command)
-    def gathered(*args: Any, **options: Any) -> Any:
-        path, title = options.pop("html"), options.pop("title")
-        if title is not None and path is None:
-            raise click.UsageError("--title needs --html: it is the title of that page")
-        return command(*args, html=HtmlPage(path, title), **options)
-
-    gathered = click.option("--title", metavar="TEXT", help="Title of the page of --html. [Leaderboard]")(gathered)
-    return click.option(
-        "--html",
-        type=OutputFile((".html",)),
-        metavar="FILE",
-        help="Write a web page that works offline. Readers sort and filter it, link to what they see, and refit it "
-        "without some of the votes. With covariates it also has the board without them.",
-    )(gathered)

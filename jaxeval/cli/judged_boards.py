@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from jaxeval.cli.board_options import check_without
-from jaxeval.cli.run_options import FILE, choice_option, several_options
+from jaxeval.cli.declared import option
+from jaxeval.cli.run_options import FILE
 from jaxeval.data.remote_names import FileName
 
 if TYPE_CHECKING:
@@ -32,13 +32,29 @@ _OF_BOARD = (
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """What the options say."""
+    """The options."""
 
-    judged: FileName | None
-    item: str | None
-    lam: float | None
-    samples: Samples
-    without_verdict: WithoutVerdict
+    judged: FileName | None = option(
+        type=FILE,
+        metavar="FILE",
+        help="Where people's votes are few: a judge's verdicts on the same battles and on many others. They make the "
+        "errors of the ratings smaller (prediction-powered), and are read like FILES.",
+    )
+    item: str | None = option(
+        metavar="COL", help="Column of items: prompts, questions, tasks. With --judged: by it a vote finds its verdict."
+    )
+    lam: float | None = option(
+        type=click.FloatRange(0, 1),
+        metavar="L",
+        help="With --judged: the judge's weight; by default the weight with the least variance.",
+    )
+    samples: Samples = option(
+        choices=("by pair", "pooled"),
+        help="With --judged: compare the votes with the verdicts pair by pair, or over all battles.",
+    )
+    without_verdict: WithoutVerdict = option(
+        choices=("error", "drop"), help="With --judged: what to do about votes without a verdict."
+    )  # fmt: skip
 
     @property
     def files(self) -> list[FileName]:
@@ -78,29 +94,3 @@ class Judged:
         own: Any = {name: options[name] for name in (*_OF_BOARD, "gauge", "progress", "missing")}
         boards = prediction_powered(*samples, self.lam, **own, samples=self.samples)
         return boards, {name: options[name] for name in _SHOWN}
-
-
-_OPTIONS = several_options(
-    click.option("--judged", type=FILE, metavar="FILE",
-                 help="Where people's votes are few: a judge's verdicts on the same battles and on many others. They "
-                 "make the errors of the ratings smaller (prediction-powered), and are read like FILES."),
-    click.option("--item", metavar="COL",
-                 help="Column of items: prompts, questions, tasks. With --judged: by it a vote finds its verdict."),
-    click.option("--lam", type=click.FloatRange(0, 1), metavar="L",
-                 help="With --judged: the judge's weight; by default the weight with the least variance."),
-    choice_option("--samples", "by pair", "pooled",
-                  text="With --judged: compare the votes with the verdicts pair by pair, or over all battles."),
-    choice_option("--without-verdict", "error", "drop",
-                  text="With --judged: what to do about votes without a verdict."),
-)  # fmt: skip
-
-
-def judged_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options, as ``judge`` of the command."""
-    names = ("judged", "item", "lam", "samples", "without_verdict")
-
-    @wraps(command)
-    def gathered(*args: Any, **options: Any) -> Any:
-        return command(*args, judge=Judged(**{name: options.pop(name) for name in names}), **options)
-
-    return _OPTIONS(gathered)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from jaxeval.cli.board_options import check_without
-from jaxeval.cli.run_options import column_options, sampling_option, several_options
+from jaxeval.cli.declared import option
+from jaxeval.cli.run_options import sampling_option
 from jaxeval.data.remote_names import FileName
 
 if TYPE_CHECKING:
@@ -33,13 +33,20 @@ _ESTIMATORS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Labels:
-    """What the options say."""
+    """The options."""
 
-    human: str | None
-    judge: str | None
-    only_judge: str | None
-    estimator: str | None
-    sampling: Any
+    human: str | None = option(
+        metavar="COL",
+        help="Column of human labels. They are 1 or 0, and some of the answers have them. The scores are a judge's, "
+        "and the labels correct them.",
+    )
+    judge: str | None = option(metavar="COL", help="Column of judges. With --human: each has a board.")
+    only_judge: str | None = option(metavar="NAME", help="Read this judge only, of several.")
+    estimator: str | None = option(
+        type=click.Choice(_ESTIMATORS),
+        help="With --human: how scores are corrected; by default ppi_plus_plus of a random part, else rogan_gladen.",
+    )
+    sampling: Any = option(sampling_option())
 
     @property
     def there(self) -> bool:
@@ -150,28 +157,3 @@ def how_corrected(settings: Mapping[str, Any]) -> str:
         f"resamples, seed {settings['seed']}; {settings['estimator']}: {ESTIMATORS[settings['estimator']]}; "
         f"{versions()}"
     )
-
-
-_OPTIONS = several_options(
-    column_options(
-        human="Column of human labels. They are 1 or 0, and some of the answers have them. The scores are a judge's, "
-        "and the labels correct them.",
-        judge="Column of judges. With --human: each has a board.",
-    ),
-    sampling_option(),
-    click.option("--only-judge", metavar="NAME", help="Read this judge only, of several."),
-    click.option("--estimator", type=click.Choice(_ESTIMATORS),
-                 help="With --human: how scores are corrected; by default ppi_plus_plus of a random part, else "
-                 "rogan_gladen."),
-)  # fmt: skip
-
-
-def label_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options, as ``labels`` of the command."""
-    names = ("human", "judge", "only_judge", "estimator", "sampling")
-
-    @wraps(command)
-    def gathered(*args: Any, **options: Any) -> Any:
-        return command(*args, labels=Labels(**{name: options.pop(name) for name in names}), **options)
-
-    return _OPTIONS(gathered)

@@ -22,16 +22,17 @@ from jaxeval.cli.commands import Commands
 from jaxeval.cli.compare_boards import compare_boards
 from jaxeval.cli.compare_scores import compare_scores, plan_scores
 from jaxeval.cli.compiling import CompilingCommand, kept_programs
+from jaxeval.cli.declared import options_as
 from jaxeval.cli.headline import horizons, index
-from jaxeval.cli.html_pages import HtmlPage, html_options
+from jaxeval.cli.html_pages import HtmlPage
 from jaxeval.cli.judge import judge
-from jaxeval.cli.judged_boards import Judged, judged_options
+from jaxeval.cli.judged_boards import Judged
 from jaxeval.cli.meta import meta
 from jaxeval.cli.next_battles import next_battles
 from jaxeval.cli.outputs import OutputFile, Outputs, check_outputs, output_options, present
 from jaxeval.cli.panel_options import PanelReading, panel_options
 from jaxeval.cli.processes import first_goes_on, gather_files
-from jaxeval.cli.publishing import Publishing, publishing_options
+from jaxeval.cli.publishing import Publishing
 from jaxeval.cli.reading import Reading, competitor_option, reading_options
 from jaxeval.cli.run_options import (
     InputFile,
@@ -87,9 +88,9 @@ _board_options = several_options(
     run_options,
     top_option(),
     output_options,
-    publishing_options,
+    options_as("publishing", Publishing),
     click.option("--plot", type=OutputFile(_FIGURE_ENDINGS), help="Draw the ratings: .png, .svg or .pdf."),
-    html_options,
+    options_as("html", HtmlPage),
 )  # fmt: skip
 
 #: What is rated on its own, and what is drawn together.
@@ -148,7 +149,7 @@ main.add_command(simulate)
 @strata_option("battles")
 @scheme_option()
 @reading_options
-@judged_options
+@options_as("judge", Judged)
 @borrow_options
 @features_option()
 @click.option(

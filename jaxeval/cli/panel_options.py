@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from jaxeval.cli.declared import option, options_as
 from jaxeval.cli.reading import Reading, call_options
 from jaxeval.cli.run_options import several_options
 from jaxeval.data.remote_names import FileName
@@ -28,9 +28,13 @@ _SHOWN = ("level", "interval", "min_battles", "simultaneous_ranks")
 class PanelReading:
     """What the options say; all but the first three are of what judges printed."""
 
-    judges: str | None
-    rows: bool
-    side_bias: bool
+    judges: str | None = option(metavar="A,B", help="Columns of verdicts, where each judge has its own. [a row each]")
+    rows: bool = option(
+        is_flag=True, help="Resample verdicts one by one, as if judges erred independently; by default items."
+    )
+    side_bias: bool = option(
+        click.option("--side-bias/--no-side-bias", default=True, help="Whether judges may favour a side.")
+    )
     item: str | None
     judge: str | None
     shown_first: str | None
@@ -131,10 +135,10 @@ def _table(paths: Sequence[FileName], reading: Reading) -> Any:
     from jaxeval.data.columns import frame_of
     from jaxeval.data.table_files import read_whole_table
 
-    for option in ("where", "winner_model", "loser_model", "scores", "count", "weight", "propensity", "target"):
-        if getattr(reading, option) is not None:
+    for name in ("where", "winner_model", "loser_model", "scores", "count", "weight", "propensity", "target"):
+        if getattr(reading, name) is not None:
             raise click.UsageError(
-                f"--{option.replace('_', '-')} is for files with a row for each verdict of a judge, as columns of a "
+                f"--{name.replace('_', '-')} is for files with a row for each verdict of a judge, as columns of a "
                 "judge and of a winner"
             )
     text = [reading.model_a, reading.model_b]
@@ -142,20 +146,5 @@ def _table(paths: Sequence[FileName], reading: Reading) -> Any:
     return frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
 
 
-_OPTIONS = several_options(
-    click.option("--judges", metavar="A,B", help="Columns of verdicts, where each judge has its own. [a row each]"),
-    click.option("--rows", is_flag=True,
-                 help="Resample verdicts one by one, as if judges erred independently; by default items."),
-    click.option("--side-bias/--no-side-bias", default=True, help="Whether judges may favour a side."),
-    call_options,
-)  # fmt: skip
-
-
-def panel_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options, as ``panel`` of the command."""
-
-    @wraps(command)
-    def gathered(*args: Any, **options: Any) -> Any:
-        return command(*args, panel=PanelReading(**{name: options.pop(name) for name in _NAMES}), **options)
-
-    return _OPTIONS(gathered)
+#: The options, as ``panel`` of the command.
+panel_options = several_options(options_as("panel", PanelReading), call_options)

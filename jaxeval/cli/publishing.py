@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
+from jaxeval.cli.declared import option
 from jaxeval.cli.run_options import FOLDER
 from jaxeval.cli.terminal import tell
 from jaxeval.wording import competitor_of, counted
@@ -18,13 +19,31 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Publishing(NamedTuple):
-    """How a leaderboard is published."""
+@dataclass(frozen=True, kw_only=True)
+class Publishing:
+    """How a leaderboard is published: the options."""
 
-    schema: str = "jaxeval"
-    publish_date: datetime | None = None
-    eval_results: Path | None = None
-    eval_benchmark: str | None = None
+    schema: str = option(
+        choices=("jaxeval", "arena"), help="Columns that --out writes: all, or those of lmarena-ai/leaderboard-dataset."
+    )
+    publish_date: datetime | None = option(
+        type=click.DateTime(["%Y-%m-%d"]),
+        metavar="DATE",
+        help="Day of the leaderboard in --html, --schema arena and --eval-results, such as 2026-09-13. [today; none]",
+    )
+    eval_results: Path | None = option(
+        type=FOLDER,
+        metavar="DIR",
+        help="Write DIR/MODEL/.eval_results/TASK.yaml for the repository of every model on the Hugging Face Hub.",
+    )
+    eval_benchmark: str | None = option(metavar="ORG/DATASET:TASK", help="The benchmark of --eval-results on the Hub.")
+
+    def __post_init__(self) -> None:
+        dataset, colon, task = (self.eval_benchmark or "").partition(":")
+        if (self.eval_results is None) != (self.eval_benchmark is None):
+            raise click.UsageError("--eval-results and --eval-benchmark need each other")
+        if self.eval_benchmark is not None and not (dataset and colon and task):
+            raise click.UsageError(f"--eval-benchmark takes ORG/DATASET:TASK, got {self.eval_benchmark!r}")
 
     def tables(self, tables: Mapping[str, pd.DataFrame]) -> Mapping[str, pd.DataFrame]:
         """The tables to write, the leaderboard in the columns that were asked for."""
@@ -54,45 +73,3 @@ class Publishing(NamedTuple):
             notes=f"Elo rating; {made}{settings['versions']}",
         )  # fmt: skip
         tell(f"wrote results of {competitor_of(settings).counted(len(files))} to {self.eval_results}")
-
-
-def publishing_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--schema``, ``--publish-date``, ``--eval-results``, ``--eval-benchmark``: a `Publishing`, as ``publishing``."""
-
-    @wraps(command)
-    def gathered(*args: Any, **options: Any) -> Any:
-        publishing = Publishing(**{name: options.pop(name) for name in Publishing._fields})
-        dataset, colon, task = (publishing.eval_benchmark or "").partition(":")
-        if (publishing.eval_results is None) != (publishing.eval_benchmark is None):
-            raise click.UsageError("--eval-results and --eval-benchmark need each other")
-        if publishing.eval_benchmark is not None and not (dataset and colon and task):
-            raise click.UsageError(f"--eval-benchmark takes ORG/DATASET:TASK, got {publishing.eval_benchmark!r}")
-        return command(*args, publishing=publishing, **options)
-
-    added = (
-        click.option(
-            "--schema",
-            type=click.Choice(["jaxeval", "arena"]),
-            default="jaxeval",
-            help="Columns that --out writes: all, or those of lmarena-ai/leaderboard-dataset.",
-        ),
-        click.option(
-            "--publish-date",
-            type=click.DateTime(["%Y-%m-%d"]),
-            metavar="DATE",
-            help="Day of the leaderboard in --html, --schema arena and --eval-results, such as 2026-09-13. [today; "
-            "none]",
-        ),
-        click.option(
-            "--eval-results",
-            type=FOLDER,
-            metavar="DIR",
-            help="Write DIR/MODEL/.eval_results/TASK.yaml for the repository of every model on the Hugging Face Hub.",
-        ),
-        click.option(
-            "--eval-benchmark", metavar="ORG/DATASET:TASK", help="The benchmark of --eval-results on the Hub."
-        ),
-    )
-    for option in reversed(added):
-        gathered = option(gathered)
-    return gathered

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxeval.cli.compiling import CompilingCommand
-from jaxeval.cli.judged_scores import Labels, how_corrected, label_options
+from jaxeval.cli.declared import options_as
+from jaxeval.cli.judged_scores import Labels, how_corrected
 from jaxeval.cli.outputs import Findings, Outputs, present
 from jaxeval.cli.run_options import (
     Command,
@@ -61,7 +62,7 @@ def score_columns(command: Command) -> Command:
 @click.command(cls=CompilingCommand)
 @click.argument("files", nargs=-1, required=True, type=InputFile(exists=True, path_type=Path))
 @score_columns
-@label_options
+@options_as("labels", Labels)
 @by_option("Each has a board of its own.")
 @choice_option("--population", "items", "trials", "benchmarks",
                text="What the intervals are about: other items like these, new trials of the same items, or other "
