@@ -20,10 +20,11 @@ from jaxeval.execution.signatures import spelled_out
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.resampling.items import resampled_sums
 from jaxeval.resampling.strata import small_strata_text, stratum_of_groups
+from jaxeval.show.boards import plus_minus
 from jaxeval.show.table import Table
 from jaxeval.statistics.comparison import draw_bounds
 from jaxeval.statistics.draws import Draws
-from jaxeval.wording import counted, did_you_mean
+from jaxeval.wording import counted, did_you_mean, visible_line
 
 COUNTS = ("wins", "ties", "losses")
 _TIES = {"tie", "draw", "draws", "n_ties", "n_draws"}
@@ -55,6 +56,32 @@ def count_verdicts(verdicts: AnchoredVerdicts, by: str | Sequence[str] = ("model
     mean = np.bincount(cell, weight * verdicts.outcome)
     table["squares"] = np.bincount(of_cell, mean**2, len(table))
     return table.assign(n_items=np.bincount(of_cell, minlength=len(table)))
+
+
+#: How sentences name the roles of a rating.
+ROLE_WORDS = {"judge": "by", "anchor": "over", "task": "on"}
+
+
+def differing_roles(table: pd.DataFrame) -> list[str]:
+    """Return the roles that differ between rows."""
+    return [role for role in ROLE_WORDS if role in table and (table[role] != table[role].iloc[0]).any()]
+
+
+def highest_rated(table: pd.DataFrame, of_mean: bool = False) -> str:
+    """Say who is rated highest above the reference, in a table of anchored ratings; empty where nothing is rated."""
+    rated = table[table["rating"].notna()].sort_values("rating", ascending=False, kind="stable")
+    if rated.empty:
+        return ""
+    first = rated.iloc[0]
+    interval = plus_minus(first["rating"], first["rating_lower"], first["rating_upper"])
+    roles = [
+        f"{word} {visible_line(first[role])}" for role, word in ROLE_WORDS.items() if role in differing_roles(table)
+    ]
+    who = visible_line(first["model"]) if "model" in table else "the model"
+    by = " ".join(["by the mean over the strong judges"] * of_mean + roles)
+    where = "is rated highest above" if len(table) > 1 else "beside"
+    end = f" ({interval})" if interval else ""
+    return f"{who} {where} the reference: {first['rating']:+.1f} Elo{end}{f', {by}' if by else ''}"
 
 
 def anchored_scores(
@@ -125,6 +152,7 @@ def anchored_scores(
         "pool_size": pool_size if np.isscalar(pool_size) else None if pool_size is None else "by row",
     }  # fmt: skip
     scores.attrs["warnings"] = warnings
+    scores.attrs["answer"] = highest_rated(scores)
     return Table.of(scores, "Reference-anchored scores", (*by, "rating", "rating_lower", "rating_upper"))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from jaxeval.show.boards import plus_minus
+from jaxeval.anchored.scores import ROLE_WORDS, differing_roles, highest_rated
 from jaxeval.show.rated import board_grid
 from jaxeval.show.screens import Grid, Screen, columns_of, grid_of
 from jaxeval.wording import counted, named, visible_line
@@ -30,7 +30,6 @@ _FURTHER = {
     "heterogeneity": "Variance between tasks",
     "subsamples": "Errors of subsamples of prompts",
 }
-_WORDS = {"judge": "by", "anchor": "over", "task": "on"}
 
 
 def anchored_screen(
@@ -64,15 +63,7 @@ def anchored_screen(
 def _answer(tables: Mapping[str, pd.DataFrame]) -> list[str]:
     """Who is rated highest, and which judges can be relied on."""
     name = "pooled" if "pooled" in tables else "scores"
-    table = tables[name].sort_values("rating", ascending=False, kind="stable")
-    first = table.iloc[0]
-    interval = plus_minus(first["rating"], first["rating_lower"], first["rating_upper"])
-    roles = [f"{word} {visible_line(first[role])}" for role, word in _WORDS.items() if role in _roles(table)]
-    who = visible_line(first["model"]) if "model" in table else "the model"
-    by = " ".join(["by the mean over the strong judges"] * (name == "pooled") + roles)
-    rated = "is rated highest above" if len(table) > 1 else "beside"
-    end = f" ({interval})" if interval else ""
-    sentences = [f"{who} {rated} the reference: {first['rating']:+.1f} Elo{end}{f', {by}' if by else ''}"]
+    sentences = [highest_rated(tables[name], name == "pooled")]
     if "judges" in tables:
         judges = tables["judges"]
         strong = judges.loc[judges["strong"].astype(bool), "judge"].map(visible_line)
@@ -81,14 +72,9 @@ def _answer(tables: Mapping[str, pd.DataFrame]) -> list[str]:
     return sentences
 
 
-def _roles(table: pd.DataFrame) -> list[str]:
-    """Roles that differ between rows."""
-    return [role for role in _WORDS if role in table and (table[role] != table[role].iloc[0]).any()]
-
-
 def _board(table: pd.DataFrame, title: str) -> Grid:
     shown = table.sort_values("rating", ascending=False, kind="stable")
-    extra = columns_of(shown[_roles(shown)], 2)
+    extra = columns_of(shown[differing_roles(shown)], 2)
     for names, order in ((["probability"], 7), (["wins", "ties", "losses"], 8)):
         extra += columns_of(shown[[name for name in names if name in shown]], order)
     n = shown.get("n_items")
@@ -97,7 +83,9 @@ def _board(table: pd.DataFrame, title: str) -> Grid:
     if n is not None:
         extra += columns_of(n.to_frame("n"), 6)
     alike = [
-        f"{role} {visible_line(shown[role].iloc[0])}" for role in _WORDS if role in shown and role not in _roles(shown)
+        f"{role} {visible_line(shown[role].iloc[0])}"
+        for role in ROLE_WORDS
+        if role in shown and role not in differing_roles(shown)
     ]
     grid = board_grid(
         title,

@@ -25,6 +25,7 @@ from jaxeval.evaluators.resamples import Resampling, ResamplingOptions, opened, 
 from jaxeval.evaluators.tables import FEW_MODELS, interval_columns, table_attributes, with_evaluator
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.rank_agreement import tau_b
+from jaxeval.show.table import Table
 from jaxeval.wording import counted, named
 
 _MOST_NAMES = 4
@@ -102,7 +103,8 @@ def compare_evaluators(
     table = table.iloc[np.lexsort([place[other], place[better]])].reset_index(drop=True)
     table.attrs = table_attributes(aligned, table, "difference", settings)
     table.attrs["warnings"] += _few_shared(table, aligned, settings)
-    return table
+    table.attrs["answer"] = "\n".join(_best(table))
+    return Table.of(table, f"Evaluators compared: {counted(len(table), 'pair')}")
 
 
 def _few_shared(table: pd.DataFrame, scores: ModelScores, settings: Resampling) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from jaxeval.resampling.strata import small_strata_text
 from jaxeval.show.table import Table
 from jaxeval.statistics.comparison import draw_bounds
 from jaxeval.statistics.quantiles import centred
-from jaxeval.wording import counted
+from jaxeval.wording import counted, visible_line
 
 #: Settings that tables and draws show.
 SHOWN = ("n_resamples", "resample", "strata", "level", "seed")
@@ -69,7 +69,21 @@ def evaluator_table(
         }
     )
     table.attrs = table_attributes(scores, table, next(iter(columns)), settings)
+    table.attrs["answer"] = "\n".join(_said(table, next(iter(columns)), [name for name, _ in inner]))
     return Table.of(table, f"Evaluators: {next(iter(columns)).replace('_', ' ')}")
+
+
+def _said(table: pd.DataFrame, name: str, inner: Sequence[str]) -> Iterator[str]:
+    """A sentence for each evaluator: its number with the interval, at the last of the ``inner`` values that has one."""
+    known = with_evaluator(table)
+    known = known[known[name].notna()]
+    for evaluator, rows in known.groupby("evaluator", sort=False):
+        row = rows.iloc[-1]
+        ends = row.get("lower", np.nan), row.get("upper", np.nan)
+        interval = "" if np.isnan(ends[0]) else f" ({ends[0]:.3g} to {ends[1]:.3g})"
+        at = "".join(f" at {text.replace('_', ' ')} {row[text]}" for text in inner)
+        who = f"{visible_line(evaluator)}: " if "evaluator" in table else ""
+        yield f"{who}{name.replace('_', ' ')}{at} is {row[name]:.3g}{interval}"
 
 
 def with_evaluator(table: pd.DataFrame) -> pd.DataFrame:

@@ -6,7 +6,7 @@ import pytest
 import twins
 from evaluated import GAPS, GOLD, B, M, drawn_models, settings
 
-from jaxeval import DataError, ItemScores, compare_evaluators, kendall_tau, kendall_tau_delta
+from jaxeval import DataError, ItemScores, anchored_scores, compare_evaluators, kendall_tau, kendall_tau_delta
 from jaxeval.evaluators.comparison import evaluator_advice
 from jaxeval.evaluators.model_scores import align_scores
 
@@ -166,3 +166,19 @@ def test_advice_says_who_is_better_worse_and_not_to_be_compared():
 def test_advice_names_an_evaluator_in_reverse():
     sentences = evaluator_advice(kendall_tau_delta(BOARD, GOLD, [3, np.inf], n_resamples=B))
     assert [s.split(":")[0] for s in sentences if "it ranks in reverse" in s] == ["z"]
+
+
+def test_tables_say_what_they_found_in_words():
+    rng = np.random.default_rng(0)
+    gold = np.arange(16.0) * 10
+    scores = pd.DataFrame({"near": gold + rng.normal(0, 5, 16), "far": gold + rng.normal(0, 90, 16)})
+    table = compare_evaluators(scores, gold, n_resamples=50)
+    assert table.answer.sentences[0].startswith("near ranks most like gold")
+    assert pd.concat([table, table]).attrs["answer"] == table.attrs["answer"]  # attributes of pandas stay comparable
+    taus = kendall_tau_delta(scores, gold, [20.0, np.inf], n_resamples=50)
+    row = taus.iloc[1]
+    said = f"near: tau at delta inf is {row['tau']:.3g} ({row['lower']:.3g} to {row['upper']:.3g})"
+    assert taus.answer.sentences[0] == said
+    counts = pd.DataFrame({"model": ["a", "b"], "wins": [3, 5], "ties": [0, 0], "losses": [4, 1]})
+    first = anchored_scores(counts, "model").answer.sentences[0]
+    assert first.startswith("b is rated highest above the reference: +")
