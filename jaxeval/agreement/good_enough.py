@@ -31,8 +31,9 @@ class Beside(NamedTuple):
 def beside_people(sums: Float, level: float) -> Beside:
     """Differences of agreement with Student's intervals over items.
 
-    Two items are added, one on which only the judge agrees and one on which only people do (Bonett and Price 2012, DOI
-    10.3102/1076998611411915), so that equal answers on few items are not taken for certain. The lengths of the
+    Two items are added, one on which only the judge agrees and one on which only people do (Bonett and Price, Adjusted
+    Wald confidence interval for a difference of binomial proportions based on paired data, Journal of Educational and
+    Behavioral Statistics, 2012), so that equal answers on few items are not taken for certain. The lengths of the
     intervals are then right for few items, too.
 
     Args:
