@@ -39,7 +39,7 @@ def wide(
     for _, row in table.iterrows():
         first = _LABELS.get(rows, visible_line)(row[rows])
         found.setdefault(first, {rows: first})[name(row[columns])] = Lines(cell(row))
-    return pd.DataFrame(list(found.values()))
+    return pd.DataFrame(list(found.values()), dtype=object)  # a column of text would forget which cells have lines
 
 
 def pairs_cell(name: str, between: str = "\n") -> Callable[[pd.Series], str]:

@@ -268,6 +268,12 @@ def test_a_pipe_gets_every_row_and_column(tmp_path):
     assert "no room for" not in text
 
 
+def test_cells_of_several_lines_keep_them(evaluators):
+    text = drawn(evaluators, 160, full=True)
+    assert "\\n" not in text
+    assert "observed" in text
+
+
 class TestRoom:
     GRID = Grid(
         None, [Column("A", ["x" * 20] * 3), Column("B", ["y" * 20] * 3, order=2), Column("C", ["z" * 20] * 3, order=1)]
