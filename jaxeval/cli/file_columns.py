@@ -24,6 +24,8 @@ RESULTS = ("winner", "verdict", "result", "outcome", "preference", "label", "cho
            "judgepref", "judgepick", "pick", "majority", "ftr")  # fmt: skip
 SCORES = ("score", "goals", "points", "sets", "runs")
 _SEEN = "model_a", "model_b"
+_LONGEST = 60  # letters of a name
+_SELF_PLAY = 0.05  # share of rows in which sides may be the same; labels of two judges are the same in more
 #: What the numbers 0, 1 and 2 may mean together.
 ONE_TWO, ONE_TWO_LABELS = "1=model_a,2=model_b,0=tie", {"1": "model_a", "2": "model_b", "0": "tie"}
 
@@ -35,7 +37,29 @@ def sides_of(frame: pd.DataFrame) -> list[tuple[str, str]]:
         return [(by_name["modela"], by_name["modelb"])]
     pairs = [(x, y) for x in map(str, frame) for y in map(str, frame)
              if any(differ(x, y, *marks) for marks in _MARKS) and alike(frame, x, y)]  # fmt: skip
-    return sorted(pairs, key=lambda pair: is_numeric_dtype(frame[pair[0]]))
+    return sorted(pairs, key=lambda pair: is_numeric_dtype(frame[pair[0]])) or _sides_by_values(frame)
+
+
+def _sides_by_values(frame: pd.DataFrame) -> list[tuple[str, str]]:
+    """The one pair of columns of text most of whose values are in both, whatever they are called."""
+    names = [name for name in map(str, frame) if _holds_names(frame[name])]
+    pairs = [(x, y) for k, x in enumerate(names) for y in names[k + 1 :] if _same_things(frame[x], frame[y])]
+    return pairs if len(pairs) == 1 else []
+
+
+def _holds_names(column: pd.Series) -> bool:
+    """Whether the values are short texts, most of which come again."""
+    values = column.dropna()
+    if not len(values) or not all(isinstance(value, str) for value in values):
+        return False
+    return values.str.len().max() <= _LONGEST and values.nunique() <= max(len(values) * 2 // 3, 2)
+
+
+def _same_things(one: pd.Series, other: pd.Series) -> bool:
+    """Whether most of the values of each column are in the other, and the same one never in both of a row."""
+    first, second = set(one.dropna()), set(other.dropna())
+    shared = len(first & second)
+    return shared >= 2 and 2 * shared >= max(len(first), len(second)) and not (one == other).mean() > _SELF_PLAY
 
 
 def differ(x: str, y: str, one: str, other: str) -> bool:
@@ -48,7 +72,10 @@ def differ(x: str, y: str, one: str, other: str) -> bool:
 def alike(frame: pd.DataFrame, x: str, y: str) -> bool:
     """Whether two columns hold names of the same things, and no measurements."""
     own, its = frame[x], frame[y]
-    if any(word in folded(x) for word in (*SCORES, "length", "token", "response", "answer", "conversation", "elo")):
+    if any(word in folded(x) for word in (*SCORES, "length", "token", "elo")):
+        return False
+    texts = any(word in folded(x) for word in ("response", "answer", "conversation", "prompt", "output", "completion"))
+    if texts and not (_holds_names(own) and _holds_names(its)):  # what was written, and not who wrote
         return False
     if is_binary(own) or is_binary(its):  # verdicts
         return False
@@ -157,6 +184,25 @@ def is_binary(column: pd.Series) -> bool:
     except TypeError:
         return False
     return bool(found) and found <= {"0", "1", "0.0", "1.0", "true", "false"}
+
+
+def found_votes(frame: pd.DataFrame) -> tuple[dict[str, Any], tuple[str, ...], str] | None:
+    """Arguments of `Battles.from_pandas` that read the votes of a table, as options, and what was found.
+
+    None where there is no way to read them, several, or one that the reader must decide.
+    """
+    for sides in sides_of(frame):
+        ways = {why: (options, hint) for options, why, hint in reversed(list(results_of(frame, *sides)))}
+        if len(ways) == 1 and not next(iter(ways.values()))[1]:
+            ((why, (options, _)),) = ways.items()
+            given: dict[str, Any] = {
+                name.removeprefix("--").replace("-", "_"): value
+                for name, value in zip(options[::2], options[1::2], strict=True)
+            }
+            if "scores" in given:
+                given["scores"] = tuple(given["scores"].split(":"))
+            return given, options, f"two sides in {quoted(sides)}, {why}"
+    return None
 
 
 def with_option(option: str, names: Sequence[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import wraps
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxeval.cli.run_options import FILE, Decorator, choice_option, column_options, several_options, side_options
-from jaxeval.cli.terminal import complain, named_model
+from jaxeval.cli.terminal import complain, named_model, tell
 from jaxeval.data.remote_names import FileName, is_remote
 from jaxeval.wording import Noun, competitor_of
 
@@ -19,9 +20,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from jaxeval.data.battles import Battles
+    from jaxeval.data.file_heads import Head
     from jaxeval.data.labels import Labels
 
 _CODINGS = ("a_wins_1", "a_wins_0", "labels", "grades")
+#: Words for the sides that meanings may have besides the standard ones.
+_SIDE_WORDS = {"a": "model_a", "left": "model_a", "first": "model_a", "b": "model_b", "right": "model_b",
+               "second": "model_b", "draw": "tie", "both": "tie", "neither": "both_bad"}  # fmt: skip
 
 
 class LabelsOption(click.ParamType):  # type: ignore[type-arg]
@@ -41,7 +46,8 @@ class LabelsOption(click.ParamType):  # type: ignore[type-arg]
         labels = [label.strip() for label, _, _ in pairs]
         if len(set(labels)) < len(labels):
             self.fail(f"{value!r} says twice what a label means", param, ctx)
-        return {label.strip(): meaning.strip() for label, _, meaning in pairs}
+        meanings = ((label.strip(), meaning.strip()) for label, _, meaning in pairs)
+        return {label: _SIDE_WORDS.get(meaning.lower(), meaning) for label, meaning in meanings}
 
 
 class Scale(click.ParamType):  # type: ignore[type-arg]
@@ -177,7 +183,56 @@ class Reading:
                 return self._saved(paths, Path(path))
         columns: dict[str, Any] = {name: getattr(self, name) for name in _COLUMNS}
         columns["missing"] = "drop" if self.missing == "drop" else "error"
+        columns |= self._found(paths)
         return read_battles(paths if len(paths) > 1 else paths[0], keep=keep, **columns)
+
+    def _found(self, paths: Sequence[FileName]) -> dict[str, Any]:
+        """The columns of sides and results as their values say, where none are named and none have the usual names.
+
+        Raises:
+            DataError: they do not say it, or not surely: the message begins with the line to type.
+        """
+        from jaxeval.data.columns import folded
+        from jaxeval.data.file_lists import names_of
+        from jaxeval.data.published_formats import published_format
+        from jaxeval.data.table_files import head_names
+
+        said = [self.winner, self.target, self.scores, self.winner_model, self.labels, self.count]
+        if any(x is not None for x in said) or (self.model_a, self.model_b) != ("model_a", "model_b"):
+            return {}
+        from jaxeval.cli.file_columns import found_votes
+        from jaxeval.data.file_heads import read_head
+        from jaxeval.data.file_lists import local_file
+
+        first = names_of(paths)[0]
+        names = head_names(local_file(first))
+        if {"modela", "modelb"} <= {folded(name) for name in names} or published_format(names) is not None:
+            return {}
+        head = read_head(first)
+        found = None if head.rows is None else found_votes(head.rows)
+        if found is not None:
+            columns, options, why = found
+            tell(f"{first}: {why}; read as {shlex.join(options)}" if options else f"{first}: {why}")
+            return columns
+        return self._asked(first, head)
+
+    def _asked(self, first: FileName, head: Head) -> dict[str, Any]:
+        """Raise the error that begins with the line to type."""
+        from jaxeval.cli.file_uses import uses_of
+        from jaxeval.cli.look import line_of
+        from jaxeval.errors import DataError
+        from jaxeval.wording import named
+
+        command = click.get_current_context().info_name
+        use = next((use for use in uses_of(head) if use.words[0] == "leaderboard" and "--by" not in use.words), None)
+        if use is not None:
+            line, why = line_of(use._replace(words=(str(command), *use.words[1:])), [first]), f"{use.why}; {use.open}"
+        else:
+            line = (
+                shlex.join(["jaxeval", str(command), str(first)]) + " --model-a COLUMN --model-b COLUMN --winner COLUMN"
+            )
+            why = "no column is called 'model_a', and the values do not say which columns are the sides and the result"
+        raise DataError(f"say it so: {line}\n{first}: {why}; its columns are {named(list(map(repr, head.names)), 20)}")
 
     def _saved(self, paths: Sequence[FileName], path: Path) -> Battles:
         """The battles of a state, which are read already."""

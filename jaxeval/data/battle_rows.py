@@ -110,7 +110,7 @@ def read_battle_rows(frame: pd.DataFrame, how: HowToRead, rows: Rows | None) -> 
         frame, rows = _selected(frame, rows, whole)
     try:
         models, first, second = encode_models(frame, model_a, model_b, rows)
-        found = outcomes.read_outcomes(frame, asked, Sides(models, first, second), rows)
+        found = outcomes.read_outcomes(frame, asked, Sides(models, first, second, (model_a, model_b)), rows)
     except DataError as error:
         lacking = ~outcomes.there(frame, [model_a, model_b], asked)
         if not lacking.any():

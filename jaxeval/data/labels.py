@@ -39,8 +39,8 @@ _CODINGS = {"a_wins_1": {1.0: _A, 0.0: _B, 0.5: _TIE}, "a_wins_0": {0.0: _A, 1.0
 
 _TIES = {
     **{label: result for label, result in STANDARD.items() if result.target == 0.5},
-    **dict.fromkeys(["tied", "draw", "drawn", "equal"], _TIE),
-    **dict.fromkeys(["both bad", "bothbad"], _BOTH_BAD),
+    **dict.fromkeys(["tied", "draw", "drawn", "equal", "both", "gleich", "unentschieden", "empate"], _TIE),
+    **dict.fromkeys(["both bad", "bothbad", "neither"], _BOTH_BAD),
 }
 #: A strong preference counts as three: arXiv:2406.11939, section 5.
 STRONG = 3.0
@@ -52,7 +52,7 @@ _GRADES = {
 _FAMILIES: dict[str, dict[str, Result]] = {
     "the sides model_a and model_b": STANDARD | _TIES,
     "the sides A and B": {"a": _A, "b": _B, **_TIES},
-    "the sides left and right": {"left": _A, "right": _B, **_TIES},
+    "the sides left and right": {"left": _A, "right": _B, "l": _A, "r": _B, **_TIES},
     "the sides first and second": {"first": _A, "second": _B, **_TIES},
     "wins and losses of the first side": {
         **dict.fromkeys(["win", "won"], _A),
@@ -89,6 +89,7 @@ class Sides(NamedTuple):
     models: pd.Index  # (M,)
     first: NDArray[np.int32]  # (N,)
     second: NDArray[np.int32]
+    columns: tuple[str, str] = ("", "")  # that name them, whose names may be labels
 
 
 class LabelledResults(NamedTuple):
@@ -230,7 +231,7 @@ def check_labels(labels: Any, option: str = "labels") -> None:
 
 def _recognised(own: _Column, sides: Sides | None, option: str, advice: str) -> LabelledResults:
     """The results of labels by their own words: all are words of one family, or all are names of the winners."""
-    readings = [] if own.numeric else _by_words(own)
+    readings = [] if own.numeric else _by_words(own, sides)
     if sides is not None and not (own.numeric and set(own.numbers) <= _CODED):
         readings += _by_names(own, sides)
     if own.numeric and not readings:
@@ -274,12 +275,16 @@ def _recognised(own: _Column, sides: Sides | None, option: str, advice: str) -> 
     return reading.results._replace(told=told, families=tuple(one.words for one in readings))
 
 
-def _by_words(own: _Column) -> list[_Reading]:
-    """One reading by each family that has all the labels."""
+def _by_words(own: _Column, sides: Sides | None) -> list[_Reading]:
+    """One reading by each family that has all the labels, and by the names of the sides' columns."""
     keys = [_key(value) for value in own.distinct]
+    families = dict(_FAMILIES)
+    a, b = ("", "") if sides is None else sides.columns
+    if a and not {_key(a), _key(b)} & set(STANDARD):
+        families[f"the columns {a} and {b}"] = {_key(a): _A, _key(b): _B, **_TIES}
     return [
         _Reading(words, own.results([family[key] for key in keys], ""))
-        for words, family in _FAMILIES.items()
+        for words, family in families.items()
         if all(key in family for key in keys)
     ]
 

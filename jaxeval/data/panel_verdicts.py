@@ -218,7 +218,7 @@ class _Reader:
         if column is None or column == self.where.model_a:
             return np.zeros(len(self.frame), bool)
         require_column(self.frame, column)
-        return second_side_first(self.frame[column], *self.sides)
+        return second_side_first(self.frame[column], *self.sides[:3])
 
     def targets(self, column: str) -> Float:
         """(N,) targets that side A wins; NaN where there is no verdict."""

@@ -1,0 +1,107 @@
+"""Votes whose columns have names of their own: found by their values, and told; or asked for with the line to type."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from command_line import run
+
+N = 60
+_RNG = np.random.default_rng(0)
+A = _RNG.integers(0, 4, N)
+B = (A + _RNG.integers(1, 4, N)) % 4
+FIRST, SECOND = (np.array(["alpha", "beta", "gamma", "delta"])[side] for side in (A, B))
+RESULT = _RNG.choice(3, N, p=[0.5, 0.4, 0.1])  # side A, side B, a tie
+FEW = ("--resamples", "20", "--out", "-", "--format", "json")
+
+
+def words(*three):
+    return np.array(three)[RESULT]
+
+
+VOTES = pd.DataFrame({"model_a": FIRST, "model_b": SECOND, "winner": words("model_a", "model_b", "tie")})
+FILES = {
+    "chess": {"White": FIRST, "Black": SECOND, "Result": words("1-0", "0-1", "1/2-1/2")},
+    "letters": {"left": FIRST, "right": SECOND, "preferred": words("L", "R", "both")},
+    "neither": {"left": FIRST, "right": SECOND, "preferred": words("L", "R", "neither")},
+    "images": {"image_left": FIRST, "image_right": SECOND, "picked": words("left", "right", "tie")},
+    "names of winners": {"image_left": FIRST, "image_right": SECOND,
+                         "picked": np.select([RESULT == 0, RESULT == 1], [FIRST, SECOND], "tie")},
+    "another language": {"Wine A": FIRST, "Wine B": SECOND, "Besser": words("A", "B", "gleich")},
+    "names of columns": {"Wine A": FIRST, "Wine B": SECOND, "Besser": words("Wine A", "Wine B", "tie")},
+    "numbered": {"model_1": FIRST, "model_2": SECOND, "winner": words("model_1", "model_2", "tie")},
+    "prompts": {"prompt_a": FIRST, "prompt_b": SECOND, "winner": words("a", "b", "tie")},
+    "answers": {"answer_a": FIRST, "answer_b": SECOND, "verdict": words("A", "B", "tie")},
+    "any names": {"foo": FIRST, "bar": SECOND, "better": words("foo", "bar", "equal")},
+}  # fmt: skip
+
+
+def written(folder, columns):
+    path = folder / "votes.csv"
+    pd.DataFrame(columns).to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture(scope="module")
+def usual(tmp_path_factory):
+    return run("leaderboard", written(tmp_path_factory.mktemp("usual"), VOTES), *FEW).stdout
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_board_is_that_of_the_usual_names(name, usual, tmp_path):
+    result = run("leaderboard", written(tmp_path, FILES[name]), *FEW, "--competitor-name", "model")
+    assert result.exit_code == 0, result.output
+    table, expected = (json.loads(text) for text in (result.stdout, usual))
+    assert table["rows"] == expected["rows"]
+
+
+def test_what_was_taken_is_told(tmp_path):
+    path = written(tmp_path, FILES["chess"])
+    result = run("leaderboard", path, "--resamples", "20")
+    assert "read as --model-a White --model-b Black --winner Result" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["audit", "next"])
+def test_other_commands_find_them_too(command, tmp_path):
+    extra = {"audit": ["--resamples", "20", "--parts", "board"], "next": ["--k", "2"]}[command]
+    result = run(command, written(tmp_path, FILES["any names"]), *extra)
+    assert "--model-a foo --model-b bar --winner better" in result.stderr, result.output
+
+
+UNSURE = {
+    "numbers": {"option1": FIRST, "option2": SECOND, "choice": np.where(RESULT == 0, 1, 2)},
+    "two results": {"foo": FIRST, "bar": SECOND, "one": words("foo", "bar", "tie"), "two": words("bar", "foo", "tie")},
+    "no result": {"foo": FIRST, "bar": SECOND, "comment": [f"c{k}" for k in range(N)]},
+    "labels of judges": {"item": np.arange(N), "judge_1": words("good", "bad", "fair"),
+                         "judge_2": words("good", "bad", "bad")},
+    "texts": {"question": [f"why {k}?" for k in range(N)], "answer_a": [f"as {k}" for k in range(N)],
+              "answer_b": [f"so {k}" for k in range(N)], "verdict": words("A", "B", "tie")},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNSURE)
+def test_what_is_not_sure_is_asked_for_by_a_line_to_type(name, tmp_path):
+    path = written(tmp_path, UNSURE[name])
+    result = run("leaderboard", path, "--resamples", "20")
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"Error: say it so: jaxeval leaderboard {path} --model-a ")
+
+
+def test_the_line_that_is_asked_for_runs(tmp_path):
+    path = written(tmp_path, UNSURE["numbers"])
+    line = run("leaderboard", path).stderr.splitlines()[0].removeprefix("Error: say it so: jaxeval ").split()
+    assert run(*line, "--resamples", "20").exit_code == 0
+
+
+def test_labels_may_say_left_and_right(tmp_path):
+    path = written(tmp_path, {"foo": FIRST, "bar": SECOND, "better": words("x", "y", "z")})
+    named = ("--model-a", "foo", "--model-b", "bar", "--winner", "better", "--labels", "x=left,y=right,z=both")
+    assert run("leaderboard", path, *named, *FEW).exit_code == 0
+
+
+def test_named_columns_are_taken_as_they_are(tmp_path):
+    path = written(tmp_path, FILES["chess"])
+    result = run("leaderboard", path, "--winner", "Result", "--resamples", "20")
+    assert result.exit_code == 1
+    assert "no column 'model_a'" in result.stderr
