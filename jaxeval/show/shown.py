@@ -53,8 +53,8 @@ class Shown:
     def _shown(self) -> Answer:
         """What is shown. It must take no more than a moment, as debuggers ask for it.
 
-        By default it is the first table among the fields of a dataclass. Without a table it is the dataclass's numbers:
-        one row, or as many rows as its arrays have entries.
+        By default it is the first table among the fields of a dataclass, or what the first result among them shows (as
+        `Draws` do). Without either it is the dataclass's numbers: one row, or as many rows as its arrays have entries.
         """
         own = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
         settings = settings_line(own.get("settings", {"level": own.get("level")}))
@@ -62,6 +62,8 @@ class Shown:
         title, warnings = type(self).__name__, getattr(self, "warnings", ())
         if tables:
             return Answer(f"{title}: {counted(len(tables[0]), 'row')}", tables[0], settings, warnings)
+        if within := [value for value in own.values() if isinstance(value, Shown)]:
+            return view_of(within[0])._replace(title=title)
         return Answer(title, _entries({name: own[name] for name in own if name != "level"}), settings, warnings)
 
     def __repr__(self) -> str:
@@ -136,7 +138,7 @@ def view_of(result: Shown) -> Answer:
     """What a result or data show of themselves, with the word for what is rated over an index of models."""
     view, own = result._shown(), rated(result)
     if isinstance(result, Result):
-        view = view._replace(sentences=tuple(map(visible_line, result._sentences())))
+        view = view._replace(sentences=tuple(map(visible_line, result._sentences())) or view.sentences)
     if own == MODEL or view.table is None or view.table.index.name != "model":
         return view
     return view._replace(table=view.table.rename_axis(own.one))

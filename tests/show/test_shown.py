@@ -1,13 +1,15 @@
 """Every result and every kind of data shows itself: shortly, with bars, and harmlessly whatever names it holds."""
 
 import inspect
+from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 import pytest
 from results import HOSTILE, OBEYED, RESULTS
 
 import jaxeval
-from jaxeval.show.shown import Answer, Html, Shown, settings_line
+from jaxeval.show.shown import Answer, Html, Result, Shown, settings_line
 from jaxeval.show.table import Table
 from jaxeval.show.text import text_width
 
@@ -164,3 +166,20 @@ class TestTable:
         assert type(again) is Table
         pd.testing.assert_frame_equal(again, board)
         assert again.attrs == board.attrs
+
+
+def test_a_result_on_top_of_draws_is_shown_as_ours_are(tmp_path):
+    @dataclass(frozen=True, repr=False)
+    class Mine(Result):
+        joint: jaxeval.Draws
+
+    draws = np.random.default_rng(0).normal([3.0, 1.0], 0.1, (50, 2))
+    joint = jaxeval.Draws(pd.Index(["a", "b"]), np.array([3.0, 1.0]), draws)
+    found = Mine(joint)
+    assert found.answer.sentences == joint.answer.sentences
+    assert found.answer.sentences[0].startswith("a has the largest estimate, 3 (")
+    assert str(found).startswith(found.answer.sentences[0])
+    pd.testing.assert_frame_equal(found.answer.table, joint.answer.table)
+    assert "<table>" in found._repr_html_()
+    jaxeval.page(found, tmp_path / "page.html")
+    assert "a has the largest estimate" in (tmp_path / "page.html").read_text()
