@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from functools import cached_property
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 import click
@@ -140,6 +142,9 @@ def _long(param: click.Parameter) -> str:
 class Commands(click.Group):
     """The commands by the question that they answer; a file in place of one is looked at.
 
+    Other packages add commands by entry points of the group ``jaxeval.estimators``, each a `click.Command`. They are
+    listed without being imported, and none takes the name of a command of jaxeval.
+
     Bad input is one message on standard error and exit code 1, never a traceback.
     """
 
@@ -151,10 +156,30 @@ class Commands(click.Group):
         lines = {command: line for own in QUESTIONS.values() for command, line in own.items()}
         cmd.short_help = lines.get(str(name or cmd.name), cmd.short_help)
 
+    @cached_property
+    def others(self) -> dict[str, EntryPoint]:
+        """The commands of other packages, by name."""
+        every = entry_points(group="jaxeval.estimators")
+        return {entry.name: entry for entry in every if entry.name not in self.commands}
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of a name, which another package may have added."""
+        known = super().get_command(ctx, cmd_name)
+        if known is not None or cmd_name not in self.others:
+            return known
+        entry = self.others[cmd_name]
+        try:
+            command = entry.load()
+        except Exception as error:  # whatever another package does when it is imported
+            raise click.ClickException(f"{cmd_name} of {entry.value} cannot be imported: {error}") from error
+        if not isinstance(command, click.Command):
+            raise click.ClickException(f"{cmd_name} of {entry.value} must be a click.Command, got {command!r}")
+        return command
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The commands in the order of the questions."""
         known = [name for own in QUESTIONS.values() for name in own if name in self.commands]
-        return [*known, *(name for name in self.commands if name not in known)]
+        return [*known, *(name for name in self.commands if name not in known), *sorted(self.others)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the questions, and the commands of each."""
@@ -164,6 +189,10 @@ class Commands(click.Group):
             formatter.write(f"\n{question}\n")
             with formatter.indentation():
                 formatter.write_dl([(name.ljust(width), line) for name, line in lines.items() if name in names])
+        if self.others:
+            formatter.write("\nFrom other packages\n")
+            with formatter.indentation():
+                formatter.write_dl([(name.ljust(width), entry.value) for name, entry in sorted(self.others.items())])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -174,7 +203,7 @@ class Commands(click.Group):
         if args and self.get_command(ctx, args[0]) is None and (args[0] == "-" or not args[0].startswith("-")):
             if is_file(args[0]):
                 return shlex.quote(visible_line(args[0])), look, args
-            near = "" if args[0] == "-" else did_you_mean(args[0], self.commands)
+            near = "" if args[0] == "-" else did_you_mean(args[0], self.list_commands(ctx))
             ctx.fail(no_such_file(args[0]) or f"There is no command {args[0]!r}{near}")
         return super().resolve_command(ctx, args)
 
