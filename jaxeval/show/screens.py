@@ -107,8 +107,8 @@ def grid_of(
             continue
         low, cells = k if k in upper else beside.get(k), texts[k]
         if low is not None:
-            ends = zip(texts[low], texts[upper[low]], strict=True)
-            ends = ["" if {x, y} == {MISSING} else f"[{x}, {y}]" for x, y in ends]
+            both = zip(texts[low], texts[upper[low]], strict=True)
+            ends = ["" if {x, y} == {MISSING} else f"[{x}, {y}]" for x, y in both]
             cells = ends if k == low else [" ".join(filter(None, own)) for own in zip(cells, ends, strict=True)]
         number = is_numeric_dtype(table.dtypes.iloc[k]) and not is_bool_dtype(table.dtypes.iloc[k])
         order = 0 if k == 0 or name in kept else k + len(texts) * (name in least)
