@@ -75,8 +75,11 @@ def format_of(path: Path) -> FileFormat:
     text = text.removeprefix(codecs.BOM_UTF8)
     if kind is None and text.lstrip()[:1] in (b"{", b"["):
         return FileFormat(Kind.JSON, compression)
-    header = re.sub(b'"[^"]*"', b"", text.lstrip().split(b"\n", 1)[0])
+    header, second, *_ = (re.sub(b'"[^"]*"', b"", line) for line in (*text.lstrip().split(b"\n", 2), b""))
     found = next((sign for sign in (b",", b"\t", b";") if sign in header), None)
+    # A bar may be part of a name, and begins the lines of Markdown: it separates only if the next line has as many.
+    if found is None and 0 < header.count(b"|") == second.count(b"|") and not header.startswith(b"|"):
+        found = b"|"
     if kind is None and (found is None or b"\0" in text):
         raise DataError(f"unknown file type; known endings are {ENDINGS}")
     return FileFormat(Kind.CSV, compression, (found or b",").decode())

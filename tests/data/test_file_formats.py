@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 import pytest
+from command_line import run
 
 from jaxeval import Battles, read_battles
 from jaxeval.data.file_formats import FileFormat, Kind, format_of
@@ -64,13 +65,32 @@ def test_endings_and_contents(ending, tmp_path):
         assert battles.report == expected.report
 
 
-def test_values_separated_by_semicolons_are_told(tmp_path):
+@pytest.mark.parametrize("sign", [";", "|"])
+def test_other_signs_that_separate_values_are_told(sign, tmp_path):
     path = tmp_path / "votes.csv"
-    path.write_text(VOTES.to_csv(index=False, sep=";"))
-    assert format_of(path) == FileFormat(Kind.CSV, None, ";")
+    path.write_text(VOTES.to_csv(index=False, sep=sign))
+    assert format_of(path) == FileFormat(Kind.CSV, None, sign)
     battles = read_battles(path)
     assert battles.n_battles == 4
-    assert battles.report.read_as == ("values of the file are separated by ';'",)
+    assert battles.report.read_as == (f"values of the file are separated by '{sign}'",)
+
+
+@pytest.mark.parametrize("text", ["one|name\nx\ny\n", "| a | b |\n|---|---|\n| x | y |\n", "one|name\n"])
+def test_bars_that_separate_nothing(text, tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_text(text)
+    assert format_of(path).delimiter == ","
+
+
+def test_the_command_reads_values_separated_by_bars(tmp_path):
+    path = tmp_path / "votes.csv"
+    boards = []
+    for sign in ",|":
+        path.write_text(VOTES.to_csv(index=False, sep=sign))
+        boards.append(run("leaderboard", path, "--resamples", "20", "--out", "-", "--format", "json"))
+    assert [board.exit_code for board in boards] == [0, 0], boards[1].output
+    rows = [json.loads(board.stdout)["rows"] for board in boards]
+    assert rows[0] == rows[1]
 
 
 def test_quoted_signs_do_not_separate_values(tmp_path):
