@@ -1,4 +1,4 @@
-"""Time horizons and the capability index, beside scikit-learn in a loop and SciPy's least squares, as they are published.
+"""Time horizons and the capability index, beside scikit-learn in a loop and SciPy's least squares.
 
     python benchmarks/headline.py
     python benchmarks/headline.py --resamples 50   # a quick look: nothing is written
@@ -82,7 +82,7 @@ def horizons(n_resamples: int, looped: int) -> dict[str, Any]:
         "loop_seconds": loop,
         "looped_resamples": looped,
         "times_faster": loop / later["median"],
-        "estimates_apart_log2": float(max(abs(theirs[a] - x) for a, x in zip(estimate.names, estimate.estimate, strict=True))),
+        "estimates_apart_log2": float(np.abs(estimate.estimate - [theirs[a] for a in estimate.names]).max()),
         "ratio_of_standard_errors": float(np.median(draws.std(ddof=1)[estimate.names] / errors)),
     }  # fmt: skip
 

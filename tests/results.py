@@ -52,6 +52,18 @@ def battles():
     return jaxeval.Battles.from_pandas(votes())
 
 
+@cache
+def time_horizons():
+    runs = jaxeval.simulate_runs(2, 30, 15, 3, seed=2).replace({"agent-1": "$a", "agent-2": "_$b"})
+    return jaxeval.time_horizons(runs, n_resamples=N_RESAMPLES, progress=False)
+
+
+@cache
+def capability_index():
+    scores = renamed(jaxeval.simulate_benchmark_scores(8, 6, observed=0.9, seed=1), columns=("model",))
+    return jaxeval.capability_index(scores, n_resamples=N_RESAMPLES, progress=False)
+
+
 def own_model():
     """Bradley and Terry's."""
 
@@ -219,7 +231,11 @@ _RESULTS = {
     "Rankings": rankings,
     "RankingsReport": lambda: rankings().report,
     "NextBattles": lambda: jaxeval.next_battles(jaxeval.fit_bradley_terry(battles()), 30),
+    "CapabilityIndex": capability_index,
     "ChoiceModel": own_model,
+    "HorizonTrend": lambda: time_horizons().trend({"$a": "2024-01-01", "_$b": "2025-01-01"}),
+    "ParetoFront": lambda: jaxeval.pareto_front(capability_index(), {name: k + 1.0 for k, name in enumerate(HOSTILE)}),
+    "TimeHorizons": time_horizons,
     "ModelFit": lambda: jaxeval.fit_model(own_model(), battles()),
     "PlackettLuceFit": lambda: jaxeval.fit_plackett_luce(rankings()),
     "Bootstrap": board,

@@ -14,7 +14,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 
-from jaxeval.arrays import Bool, Float, Int
+from jaxeval.arrays import Bool, Float, Int, as_leaf
 from jaxeval.checks import checked_finite, checked_integer
 from jaxeval.data.columns import as_frame, numbers, reject_missing, reject_values, require_column
 from jaxeval.engine.draws_of import draws_of
@@ -293,7 +293,7 @@ def capability_index(
     ).sort_values("difficulty", ascending=False, ignore_index=True)  # fmt: skip
     return CapabilityIndex(
         joint, level, benchmarks, float(end.objective), float(residual), settings, tuple(warnings), cells,
-        kernel.Scale(c, d, a), (first, second),
+        kernel.Scale(*end.scale), (first, second),
     )  # fmt: skip
 
 
@@ -385,7 +385,9 @@ def _fitted(cells: _Cells, weights: Float, settings: Mapping[str, Any], start: k
     weight, share = np.zeros(shape), np.full(shape, 0.5)
     weight[cells.model, cells.benchmark] = weights * cells.questions
     share[cells.model, cells.benchmark] = np.clip(cells.share, settings["clip"], 1 - settings["clip"])
-    start = start or kernel.Scale(np.zeros(shape[0]), np.zeros(shape[1]), np.ones(shape[1]))
+    start = start or kernel.Scale(
+        *(as_leaf(np.full(n, x), np.float64) for n, x in ((shape[0], 0.0), (shape[1], 0.0), (shape[1], 1.0)))
+    )
     free = np.asarray(cells.benchmarks != settings["easiest"])
     ridge = np.float64(_ridge_of_one(cells, settings["ridge"]))
     with double_precision():
@@ -399,7 +401,7 @@ def _resampled(cells: _Cells, settings: Mapping[str, Any], start: kernel.Scale, 
     statistic = partial(
         kernel.indices,
         start=jax.tree.map(np.asarray, start),
-        free=np.asarray(cells.benchmarks != settings["easiest"]),
+        free=np.asarray(cells.benchmarks != settings["easiest"]),  # type: ignore[arg-type]
         ridge=_ridge_of_one(cells, settings["ridge"]),
         likelihood=settings["loss"] == "likelihood",
         tolerance=_REFIT,

@@ -192,7 +192,7 @@ def pareto_front(quality: Any, cost: Any, *, level: float = 0.95, higher_is_bett
     if not isinstance(draws, Draws):
         raise TypeError(f"quality must be Draws, or a result whose joint has them, got {type(quality).__name__}")
     if not higher_is_better:
-        limits = None if draws.limits is None else tuple(-np.asarray(x) for x in reversed(draws.limits))
+        limits = None if draws.limits is None else (-np.asarray(draws.limits[1]), -np.asarray(draws.limits[0]))
         draws = replace(draws, estimate=-draws.estimate, draws=-draws.draws, limits=limits, closed_form=None)
     level = checked_level(level)
     costs = _costs(draws, cost)

@@ -12,7 +12,7 @@ import pandas as pd
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, logsumexp, xlog1py, xlogy
 
-from jaxeval.arrays import Bool, Float
+from jaxeval.arrays import Bool, Float, as_leaf
 from jaxeval.checks import checked_finite, checked_integer
 from jaxeval.data.columns import as_frame, numbers, reject_missing, reject_values, require_column
 from jaxeval.engine.draws_of import draws_of, loo_of
@@ -377,8 +377,8 @@ def _tasks(frame: pd.DataFrame, columns: Mapping[str, str | None], weight: str |
             )
         if name is not None:
             require_column(frame, name)
-        found[role] = name or usual
-    without_family = found["family"] is None
+        found[role] = name or usual or ""
+    without_family = not found["family"]
     found["family"] = found["family"] or found["task"]
     for role in ("agent", "task", "family"):
         reject_missing(frame[found[role]].isna().to_numpy(), found[role])
@@ -555,7 +555,8 @@ def estimated_spread(x: Float, share: Float, runs: Float) -> float:
 
     def loss(spread: float) -> float:
         with double_precision():
-            parts = kernel.line(weight, share, x, np.float64(1e-5), np.float64(spread), "of tasks")
+            weighed, shares, lengths, ridge, sd = (as_leaf(v, np.float64) for v in (weight, share, x, 1e-5, spread))
+            parts = kernel.line(weighed, shares, lengths, ridge, sd, "of tasks")
         intercept, slope, centre = map(np.asarray, parts)
         p = expit((intercept + slope * (x[:, None] - centre))[:, :, None] + spread * nodes)
         each = xlogy(wins[:, :, None], p) + xlog1py((runs - wins)[:, :, None], -p) + log_shares
@@ -574,7 +575,9 @@ def _compared_curves(tasks: _Tasks, settings: Mapping[str, Any]) -> pd.DataFrame
             held = fold == k
             weight = np.where(held[:, None], 0.0, tasks.weight)
             with double_precision():
-                parts = kernel.line(weight, tasks.share, x, np.float64(settings["ridge"]), np.float64(0.0), curve)
+                values = weight, tasks.share, x, settings["ridge"], 0.0
+                weighed, share, lengths, ridge, none = (as_leaf(v, np.float64) for v in values)
+                parts = kernel.line(weighed, share, lengths, ridge, none, curve)
                 intercept, slope, centre = parts
                 p = np.asarray(kernel.success(curve, intercept + slope * (x[:, None] - centre)))
             p = np.clip(p, 1e-4, 1 - 1e-4)

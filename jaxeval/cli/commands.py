@@ -71,7 +71,7 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
         "--gauge", "--base",
     ),
     "Intervals and resamples": (
-        "--level", "--interval", "--simultaneous-ranks", "--min-votes", "--resamples", "--draw", "--scheme",
+        "--level", "--interval", "--simultaneous-ranks", "--min-votes", "--resamples", "--scheme",
         "--cluster", "--strata", "--calibration-sampling", "--seed",
     ),
     "What is shown and written": (

@@ -75,8 +75,8 @@ def uses_of(head: Head) -> list[Use]:
     if head.rows is None or len(head.rows) == 0:
         return []
     found: list[Use] = []
-    kinds = (_published, _harness, _panel, _judged, _rankings, _anchored, _votes, _answers, _item_scores, _meta,
-             _families, _labels)  # fmt: skip
+    kinds = (_published, _harness, _runs, _benchmarks, _panel, _judged, _rankings, _anchored, _votes, _answers,
+             _item_scores, _meta, _families, _labels)  # fmt: skip
     for kind in kinds:
         found += [use for use in kind(head.rows) if use.words not in [other.words for other in found]]
     return found
@@ -423,6 +423,34 @@ def _item_scores(frame: pd.DataFrame) -> Iterator[Use]:
         gaps = ("--missing", "available") if frame[numbers].isna().any().any() else ()
         yield Use("A leaderboard of scores, with intervals", ("scores", "{}", "--wide", *options, *gaps),
                   f"items in {item!r}, a column of scores for each of {quoted(numbers)}")  # fmt: skip
+
+
+def _runs(frame: pd.DataFrame) -> Iterator[Use]:
+    """Runs of agents on tasks whose length is known."""
+    roles = [first_of(frame, names) for names in (("agent", "alias", "model"), ("task", "taskid"))]
+    minutes, success = (
+        first_of(frame, names) for names in (("minutes", "humanminutes"), ("success", "scorebinarized"))
+    )
+    if None in (*roles, minutes, success) or not is_numeric_dtype(frame[str(minutes)]):
+        return
+    why = f"agents in {roles[0]!r}, tasks in {roles[1]!r}, minutes of people in {minutes!r}, successes in {success!r}"
+    yield Use("How long are the tasks that agents solve?", ("horizons", "{}"), why)
+
+
+def _benchmarks(frame: pd.DataFrame) -> Iterator[Use]:
+    """Shares of models on benchmarks, one for each pair."""
+    model, benchmark = key_of(frame, ("model", "modelname", "modelid")), key_of(frame, ("benchmark", "benchmarkname"))
+    share = first_of(frame, ("score", "performance", "share"))
+    if model is None or benchmark is None or share is None or not is_numeric_dtype(frame[share]):
+        return
+    if (
+        frame.duplicated([model, benchmark]).any()
+        or key_of(frame, ("item", "itemid", "questionid", "trial")) is not None
+    ):
+        return
+    if frame[share].between(0, 1).all() and n_values(frame, benchmark) > 1 and n_values(frame, model) > 2:
+        why = f"models in {model!r}, benchmarks in {benchmark!r}, shares in {share!r}"
+        yield Use("What do the benchmarks say together?", ("index", "{}"), why)
 
 
 def _is_whole(frame: pd.DataFrame, columns: Sequence[str]) -> bool:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _cost_option = click.option(
     "--cost",
     metavar="COL",
-    help="Column with the cost of each model, the same in all of its rows: who is on the front of cost and quality?",
+    help="Column with the cost of each model, one in all of its rows. Adds who is on the front of cost and quality.",
 )
 
 
@@ -33,19 +33,21 @@ _cost_option = click.option(
     family="Column of families of tasks, which are resampled. [family, task_family]",
     minutes="Column of the minutes that people take. [minutes, human_minutes]",
     success="Column of successes, 0 or 1. [success, score_binarized]",
-    weight="Column of weights of runs; equal: each task of an agent alike. [1 / sqrt of the tasks in a family]",
+    weight="Column of weights. Of runs; equal weighs all tasks of an agent alike. [1 / sqrt of the tasks in a family]",
     released="Column of the release dates of agents: adds the doubling time of the frontier.",
 )
 @click.option("--level-of-success", "levels", multiple=True, type=click.FloatRange(0, 1, min_open=True, max_open=True),
               default=(0.5, 0.8), help="Share of successes of a horizon; may be repeated.")  # fmt: skip
-@click.option("--ridge", default=1e-5, type=click.FloatRange(0), metavar="R", help="Penalty of the curves' slopes.")
+@click.option(
+    "--slope-ridge", "ridge", default=1e-5, type=click.FloatRange(0), metavar="R", help="Penalty of the curves' slopes."
+)
 @choice_option("--curve", "logistic", "probit", "asymmetric", "monotone", text="How success falls with length.")
 @click.option("--task-spread", metavar="S",
               help="Standard deviation of difficulty among tasks of one length, in logits, or estimate: adds the "
               "horizon of a typical task.")  # fmt: skip
 @click.option("--minutes-sd", default=0.0, type=click.FloatRange(0), metavar="S",
               help="Standard deviation of the errors in log2 of the minutes, which are then undone.")  # fmt: skip
-@click.option("--draw", "resample", default="family", metavar="A,B",
+@click.option("--stages", "resample", default="family", metavar="A,B",
               help="What is drawn, outermost first: family, task, run.")  # fmt: skip
 @_cost_option
 @resampling_options(drawn="Of families of tasks.")
@@ -70,7 +72,8 @@ def horizons(
     stages: Any = tuple(part.strip() for part in resample.split(","))
     found = time_horizons(frame, levels=levels, task_spread=spread, resample=stages, **options, **drawn)
     tables = {"horizons": found.table}
-    notes, sentences = [], list(found.answer.sentences)
+    notes: list[str] = []
+    sentences = list(found.answer.sentences)
     if released is not None:
         trend = found.trend(_of_each(frame, options["agent"], ("agent", "alias", "model"), released))
         tables["trend"] = trend.agents
@@ -85,13 +88,13 @@ def horizons(
 @column_options(
     model="Column of models. [model, model_name, model_id]",
     benchmark="Column of benchmarks. [benchmark, benchmark_name, benchmark_id]",
-    score="Column of shares of right answers. [score, performance, share]",
-    n="Column with the number of questions behind a share.",
+    share="Column of shares of right answers. [score, performance, share]",
+    questions="Column with the number of questions behind a share.",
 )
 @choice_option("--loss", "squared", "likelihood", text="What is minimised: squared errors, or a binomial's loss.")
-@click.option("--ridge", default=0.1, type=click.FloatRange(0), metavar="R",
+@click.option("--parameter-ridge", "ridge", default=0.1, type=click.FloatRange(0), metavar="R",
               help="Penalty of the mean square of all parameters.")  # fmt: skip
-@click.option("--anchor", "anchors", multiple=True, metavar="MODEL=INDEX",
+@click.option("--fix", "anchors", multiple=True, metavar="MODEL=INDEX",
               help="A model and the index that it shall have; two of them make the scale. [mean 100, standard "
               "deviation 15]")  # fmt: skip
 @click.option("--easiest", metavar="BENCHMARK", help="Benchmark whose slope is held at 1. [highest mean]")
@@ -110,7 +113,8 @@ def index(
     from jaxeval.capability.capability_index import capability_index
 
     frame = _table(file)
-    found = capability_index(frame, anchors=_anchors(anchors), resample=draw, **options, **drawn)
+    names = {"score": options.pop("share"), "n": options.pop("questions")}
+    found = capability_index(frame, anchors=_anchors(anchors), resample=draw, **names, **options, **drawn)
     tables = {"index": found.table, "benchmarks": found.benchmarks, "choices": found.choices().T.reset_index()}
     front = _with_cost(found.joint, frame, options["model"], ("model", "model_name", "model_id"), cost)
     _present(found, tables, list(found.answer.sentences), [], outputs, top, "model", front)
@@ -132,7 +136,7 @@ def _anchors(pairs: Sequence[str]) -> dict[str, float] | None:
         except ValueError:
             name = ""
         if not name:
-            raise click.UsageError(f"--anchor must be MODEL=INDEX, such as gpt-5=150, got {pair!r}")
+            raise click.UsageError(f"--fix must be MODEL=INDEX, such as gpt-5=150, got {pair!r}")
     return anchors or None
 
 

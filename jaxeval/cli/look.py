@@ -30,6 +30,8 @@ _NEEDS = {
     "judge": "model, item, judgment (0 or 1), and human for some",
     "scores": "model, item, score; or what lm-evaluation-harness, Inspect and others wrote",
     "meta": "a row for each model, and columns of scores, one of them gold",
+    "index": "model, benchmark, score: shares of right answers",
+    "horizons": "agent, task, family, minutes (of people), success",
 }
 _MOST = 12  # columns to name
 _MOST_NEAR = 10_000  # files of a folder among which a mistyped one is sought

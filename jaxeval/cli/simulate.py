@@ -142,6 +142,20 @@ def _scores(size: Size) -> pd.DataFrame:
     )
 
 
+def _runs(size: Size) -> pd.DataFrame:
+    from jaxeval.capability.time_horizons import simulate_runs
+
+    return simulate_runs(size.models, size.n, max(size.n // 3, 1), 4, seed=size.seed)
+
+
+def _benchmarks(size: Size) -> pd.DataFrame:
+    from jaxeval.capability.capability_index import simulate_benchmark_scores
+
+    table = simulate_benchmark_scores(max(size.models, 3), max(size.n, 2), seed=size.seed)
+    names = sorted(table["model"].unique())  # the weakest first, and here the strongest
+    return table.assign(model=table["model"].map(dict(zip(names, names[::-1], strict=True))))
+
+
 class Kind(NamedTuple):
     """A kind of data: what makes it, its file, and its usual numbers of battles (or items) and of models."""
 
@@ -172,6 +186,8 @@ KINDS = {
     "evaluators": Kind(_evaluators, ".csv", 1, 40, "scores of three evaluators beside people's ratings: meta"),
     "rankings": Kind(_rankings, ".csv", 3_000, 12, "rankings of four models each: rankings"),
     "scores": Kind(_scores, ".csv", 300, 8, "right and wrong answers on three benchmarks: scores, compare-scores"),
+    "runs": Kind(_runs, ".csv", 120, 4, "runs of agents on tasks of seconds to a day: horizons"),
+    "benchmarks": Kind(_benchmarks, ".csv", 15, 40, "shares of right answers, half of them missing: index"),
 }  # fmt: skip
 
 

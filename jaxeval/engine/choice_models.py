@@ -80,7 +80,7 @@ class ChoiceModel(Shown):
         >>> model = jaxeval.ChoiceModel(home, {"strength": "model", "home": 1})
         >>> fit = jaxeval.fit_model(model, jaxeval.simulate_battles(2_000, 3, seed=0))
         >>> fit.parameters.round(2).tolist()
-        [0.45, -0.16, -0.29, -0.01]
+        [0.34, -0.04, -0.31, 0.04]
     """
 
     log_probabilities: LogProbabilities
@@ -259,7 +259,7 @@ class ModelFit(Result):
         >>> model = jaxeval.ChoiceModel(plain, {"strength": "model"})
         >>> fit = jaxeval.fit_model(model, jaxeval.simulate_battles(2_000, 3, seed=0))
         >>> fit.table()[["estimate", "lower", "upper"]].round(2).to_numpy().tolist()
-        [[0.45, 0.38, 0.51], [-0.16, -0.22, -0.1], [-0.29, -0.35, -0.22]]
+        [[0.35, 0.28, 0.42], [-0.04, -0.09, 0.02], [-0.31, -0.38, -0.24]]
     """
 
     parameters: pd.Series

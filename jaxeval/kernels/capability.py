@@ -82,11 +82,11 @@ def fit(
         hda = -of_slope.sum(0) * is_free
         across = jnp.concatenate([-h * a**2, of_slope * is_free], 1)  # (M, 2K)
         scaled = across / hcc[:, None]
-        rest = jnp.block([[jnp.diag(hdd), jnp.diag(hda)], [jnp.diag(hda), jnp.diag(haa)]]) - across.T @ scaled
+        rest = jnp.block([[jnp.diag(hdd), jnp.diag(hda)], [jnp.diag(hda), jnp.diag(haa)]]) - _product(across.T, scaled)
         gb = jnp.concatenate([gd, ga])
         factor = jnp.linalg.cholesky(rest)
-        db = -jax.scipy.linalg.cho_solve((factor, True), gb - scaled.T @ gc)
-        dc = -(gc + across @ db) / hcc
+        db = -jax.scipy.linalg.cho_solve((factor, True), gb - _product(scaled.T, gc))
+        dc = -(gc + _product(across, db)) / hcc
         k = len(d)
         moved = Scale(
             jnp.clip(c + dc, -MOST, MOST),
@@ -112,6 +112,10 @@ def fit(
     begin = _Step(start, objective(start), jnp.full((), jnp.inf), jnp.full((), 1e-3), jnp.zeros((), jnp.int32))
     end = lax.while_loop(goes_on, body, begin)
     return Index(end.scale, end.objective, end.gradient, end.n_steps)
+
+
+def _product(one: Array, other: Array) -> Array:
+    return jnp.matmul(one, other, precision="highest")
 
 
 def _outward(value: Array, gradient: Array, least: float, most: float) -> Array:

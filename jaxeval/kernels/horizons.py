@@ -44,7 +44,7 @@ def _asymmetric(eta: Array, spread: Array) -> Slopes:
 def _of_tasks(eta: Array, spread: Array) -> Slopes:
     """The logistic curve, averaged over tasks whose difficulty is normal with the standard deviation ``spread``."""
     each = jax.nn.sigmoid(eta[..., None] + spread * _NODES)
-    success, density = each @ _SHARES, (each * (1 - each)) @ _SHARES
+    success, density = (each * _SHARES).sum(-1), (each * (1 - each) * _SHARES).sum(-1)
     return Slopes(density / success, -density / (1 - success))
 
 
@@ -76,7 +76,7 @@ def line(
     The penalty is ridge / 2 slope^2, the loss that of ``weight`` trials at each x of which the ``share`` succeed.
     """
     of_eta = _CURVES[curve]
-    centre = x @ weight / jnp.maximum(weight.sum(0), 1e-300)
+    centre = (x[:, None] * weight).sum(0) / jnp.maximum(weight.sum(0), 1e-300)
     z = x[:, None] - centre
 
     def step(state: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
@@ -173,14 +173,15 @@ def _without_noise(
     """Extrapolate horizons at more and more noise in the lengths to none: a parabola, at the multiple -1."""
     noisy = [lax.map(lambda z, by=by: of_lengths(x + by**0.5 * z), noise.T).mean(0) for by in multiples]
     at = np.array([0.0, *multiples])
-    share = np.linalg.pinv(np.stack([at**0, at, at**2], 1)).T @ [1.0, -1.0, 1.0]  # of each in the parabola at -1
-    return jnp.tensordot(share, jnp.stack([plain, *noisy]), 1)
+    parabola = np.linalg.pinv(np.stack([at**0, at, at**2], 1))
+    share = parabola[0] - parabola[1] + parabola[2]  # of each in the parabola at -1
+    return jnp.tensordot(share, jnp.stack([plain, *noisy]), 1, precision="highest")
 
 
 def _crossing_of_tasks(level: float, spread: float) -> float:
     """Return the eta at which the average over tasks crosses a level."""
 
     def above(eta: float) -> float:
-        return float(_SHARES @ expit(eta + spread * _NODES)) - level
+        return float((_SHARES * expit(eta + spread * _NODES)).sum()) - level
 
     return float(brentq(above, -40.0 - 5 * spread, 40.0 + 5 * spread))

@@ -113,7 +113,7 @@ def latex_table(
         \toprule
         Model & Rating \\
         \midrule
-        a\_b & $-12.50$ \\
+        a\_b & $-12.5$ \\
         \bottomrule
         \end{tabular}
         \end{table}

@@ -48,7 +48,7 @@ def test_horizons_on_the_screen(runs):
 
 def test_index(scores, tmp_path):
     out = tmp_path / "index.json"
-    result = run("index", scores, *FEW, "--anchor", "model-1=100", "--anchor", "model-9=150", "--out", out)
+    result = run("index", scores, *FEW, "--fix", "model-1=100", "--fix", "model-9=150", "--out", out)
     assert result.exit_code == 0, result.output
     rows = json.loads(out.read_text())
     index = {row["model"]: row["index"] for row in rows.get("rows", rows.get("table", []))}
@@ -65,7 +65,7 @@ def test_index_on_the_screen(scores):
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        (["--anchor", "model-1"], "--anchor must be MODEL=INDEX"),
+        (["--fix", "model-1"], "--fix must be MODEL=INDEX"),
         (["--cost", "prize"], "did you mean 'price'"),
         (["--draw", "models"], "--draw"),
     ],
@@ -80,7 +80,7 @@ def test_what_is_wrong_with_an_index(scores, options, error):
     ("options", "error"),
     [
         (["--task-spread", "much"], "--task-spread must be a number or estimate"),
-        (["--draw", "run,family"], "resample must list"),
+        (["--stages", "run,family"], "resample must list"),
         (["--released", "task_id"], "has several values of 'task_id'"),
         (["--curve", "probit", "--task-spread", "1"], "goes with curve"),
     ],

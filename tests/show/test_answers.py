@@ -10,7 +10,7 @@ from jaxeval.show.shown import Result
 WITHOUT = {
     "Battles", "DataReport", "Rankings", "RankingsReport", "JudgedBattles", "JudgedReport", "JudgeOutputs",
     "OutputsReport", "JudgedAnswers", "AnswersReport", "AnchoredVerdicts", "ItemScores", "ModelScores",
-    "ConformalStudy", "Abstention", "RatingSystems",
+    "ConformalStudy", "Abstention", "RatingSystems", "ChoiceModel",
 }  # fmt: skip
 #: Arrays of estimates say nothing; a single one does.
 ARRAYS = {"RoganGladen", "Allocation"}
