@@ -233,7 +233,8 @@ def _change(
         # The error of the abilities' mean is that of the scale's origin.
         covariance, inside = solution[:n, :n], jnp.where(is_model, 1.0, 0.0) / jnp.sum(is_model)
         along = jnp.matmul(covariance, inside, precision="highest")
-        variance = jnp.where(is_model, jnp.diagonal(covariance) - 2 * along + jnp.vdot(inside, along, precision="highest"), 0.0)
+        whole = jnp.vdot(inside, along, precision="highest")
+        variance = jnp.where(is_model, jnp.diagonal(covariance) - 2 * along + whole, 0.0)
     scale = jnp.sqrt(jnp.sum(jnp.where(is_model, now.ability**2, 0.0) + variance) / jnp.sum(is_model))
     slopes, difficulties = _spreads(now, sums, weight, free)
     population = jnp.stack([slopes, step[n], difficulties])
