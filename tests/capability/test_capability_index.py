@@ -43,7 +43,7 @@ BENCHMARKS = {
 
 def test_published_scores(published):
     found = jaxeval.capability_index(
-        published, model="model", anchors=ANCHORS, easiest="Winogrande", n_resamples=2, progress=False
+        published, model="model", anchors=ANCHORS, easiest="Winogrande", loss="squared", n_resamples=2, progress=False
     )
     assert found.objective == pytest.approx(3.447174, abs=1e-6)
     index = found.table.set_index("model")["index"]
@@ -139,6 +139,18 @@ def test_without_a_benchmark(found, scores):
     np.testing.assert_allclose(
         left.loc[left_out], again.joint.estimate - found.joint.estimate, atol=0.1
     )  # a benchmark without scores keeps its ridge
+
+
+def test_trend(found):
+    released = {f"model-{k:02d}": f"20{12 + k}-01-01" for k in range(1, 13)}
+    trend = found.trend(released, frontier=False, at=["2026-01-01"])
+    days = (pd.to_datetime(list(released.values())) - pd.Timestamp("2013-01-01")).days.to_numpy(float)
+    slope, start = np.polyfit(days, found.joint.estimate, 1)
+    assert trend.loc["points a year", "estimate"] == pytest.approx(365.25 * slope)
+    assert trend.loc["2026-01-01", "estimate"] == pytest.approx(start + slope * 4748)
+    assert (trend["lower"] < trend["estimate"]).all()
+    with pytest.raises(DataError, match="must be one such as 2025-12-31, got 'soon'"):
+        found.trend({"model-01": "soon", "model-02": "2024-01-01"})
 
 
 def test_anchors_have_no_error(scores):

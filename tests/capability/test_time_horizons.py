@@ -218,6 +218,14 @@ class TestResult:
         assert table["worse_by"].iloc[0] == 0
         assert table["log_score"].is_monotonic_decreasing
 
+    def test_choices(self, runs, found):
+        choices = found.choices()
+        np.testing.assert_allclose(choices.loc["as asked"], 2 ** found.joint.of(level=0.5).estimate)
+        for name, options in (("ridge=0.1", {"ridge": 0.1}), ("curve=probit", {"curve": "probit"}),
+                              ("weight=equal", {"weight": "equal"})):  # fmt: skip
+            again = jaxeval.time_horizons(runs, **options, **RUN).joint.of(level=0.5)
+            np.testing.assert_allclose(choices.loc[name], 2**again.estimate, rtol=1e-6)
+
     def test_trend(self, found):
         released = {"agent-1": "2023-01-01", "agent-2": "2024-01-01", "agent-3": "2025-01-01"}
         trend = found.trend(released, at=["2026-01-01"])
@@ -228,9 +236,9 @@ class TestResult:
         assert trend.forecast["horizon"][0] == pytest.approx(2 ** (start + slope * 1096))
         assert trend.forecast["lower"][0] < trend.forecast["horizon"][0] < trend.forecast["upper"][0]
         assert trend.answer.sentences[0].startswith("horizons double every ")
-        with pytest.raises(DataError, match="two agents"):
+        with pytest.raises(DataError, match="needs two agents"):
             found.trend(released, since="2024-06-01")
-        with pytest.raises(DataError, match="no horizons of agent-9"):
+        with pytest.raises(DataError, match="no agent called agent-9"):
             found.trend({"agent-9": "2024-01-01"})
 
     def test_drawing_runs_as_well_makes_intervals_longer(self, runs, found):

@@ -1,0 +1,93 @@
+"""A line through estimates by date, with the errors of estimates that share what was drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from jaxeval.arrays import Float
+from jaxeval.errors import DataError
+from jaxeval.statistics.draws import Draws
+from jaxeval.wording import counted, named
+
+
+class Line(NamedTuple):
+    """A line by date."""
+
+    slope: tuple[float, float, float]  # a day: estimate, lower, upper
+    points: pd.DataFrame  # name, released, estimate, fitted
+    forecast: pd.DataFrame  # date, estimate, lower, upper
+    warnings: tuple[str, ...]
+
+
+def line_by_date(
+    draws: Draws, noun: str, released: Mapping[str, Any], frontier: bool, since: Any, until: Any, at: Sequence[Any],
+    level: float,
+) -> Line:  # fmt: skip
+    """Fit a line by least squares to the estimates, and to each draw of them.
+
+    Args:
+        draws: of the names.
+        noun: what the names are.
+        released: date of each, by name.
+        frontier: take only those whose estimate is the largest up to their date.
+        since, until: first and last date.
+        at: dates at which the line is read.
+        level: of the intervals.
+
+    Raises:
+        DataError: a name or a date is none, or there are fewer than two names, or dates.
+    """
+    unknown = [name for name in released if name not in draws.names]
+    if unknown:
+        raise DataError(f"no {noun} called {named(unknown)}; there are {named(draws.names)}")
+    table = pd.DataFrame({"released": _dates(released), "estimate": pd.Series(draws.estimate, draws.names)}).dropna()
+    table = table[np.isfinite(table["estimate"])].sort_values("released", kind="stable")
+    first, last = (None if date is None else _dates({"": date}).iloc[0] for date in (since, until))
+    table = table[table["released"].between(first or table["released"].min(), last or table["released"].max())]
+    if frontier and len(table):
+        table = table[table["estimate"] >= table["estimate"].cummax()]
+    if len(table) < 2 or table["released"].nunique() < 2:
+        raise DataError(f"a trend needs two {noun}s or more, and two dates, got {counted(len(table), noun)}")
+    start = table["released"].iloc[0]
+
+    def basis(dates: pd.Series) -> Float:
+        days = (dates - start).dt.days.to_numpy(float) if len(dates) else np.zeros(0)
+        return np.stack([np.ones(len(days)), days], 1)
+
+    which, when = draws.names.get_indexer(table.index), _dates(dict(enumerate(at)))
+    values = np.concatenate([draws.estimate[None, which], draws.draws[:, which]])
+    usable = np.isfinite(values).all(1)
+    lines = values[usable] @ np.linalg.pinv(basis(table["released"])).T  # (1 + B, 2)
+    far = lines @ basis(when).T
+    all_numbers = np.concatenate([lines[:, 1:], far], axis=1)
+    names = pd.RangeIndex(all_numbers.shape[1])
+    ends = Draws(names, all_numbers[0], all_numbers[1:], freedom=draws.freedom).interval(level)
+    forecast = pd.DataFrame({"date": when.to_numpy(), "estimate": far[0]})
+    for end in ("lower", "upper"):
+        forecast[end] = ends[end].to_numpy()[1:]
+    points = pd.DataFrame(
+        {noun: table.index, "released": table["released"].to_numpy(), "estimate": table["estimate"].to_numpy(),
+         "fitted": basis(table["released"]) @ lines[0]}
+    )  # fmt: skip
+    warnings = []
+    if len(table) < 5:
+        warnings.append(f"the trend rests on {counted(len(table), noun)}: whether it is a line cannot be seen")
+    lost = int((~usable).sum())
+    if lost:
+        warnings.append(f"{counted(lost, 'resample')} without an estimate of every {noun} left out")
+    slope = (float(lines[0, 1]), float(ends["lower"].iloc[0]), float(ends["upper"].iloc[0]))
+    return Line(slope, points, forecast, tuple(warnings))
+
+
+def _dates(values: Mapping[Any, Any]) -> pd.Series:
+    column = pd.Series(dict(values), dtype=object)
+    dates = pd.to_datetime(column, errors="coerce", utc=True, format="mixed").dt.tz_localize(None)
+    bad = dates.isna() & column.notna()
+    if bad.any():
+        name = column.index[bad.to_numpy().argmax()]
+        raise DataError(f"the date of {name!r} must be one such as 2025-12-31, got {column[name]!r}")
+    return dates
