@@ -151,7 +151,7 @@ def _runs(size: Size) -> pd.DataFrame:
 def _benchmarks(size: Size) -> pd.DataFrame:
     from jaxeval.capability.capability_index import simulate_benchmark_scores
 
-    table = simulate_benchmark_scores(max(size.models, 3), max(size.n, 2), seed=size.seed)
+    table = simulate_benchmark_scores(max(size.models, 3), min(max(size.n, 2), 40), seed=size.seed)
     names = sorted(table["model"].unique())  # the weakest first, and here the strongest
     return table.assign(model=table["model"].map(dict(zip(names, names[::-1], strict=True))))
 
