@@ -76,17 +76,19 @@ def fit(
         gd = -(e * a).sum(0) + ridge * d
         ga = ((e * z).sum(0) + ridge * a) * is_free
         more = 1 + damping
-        hcc = ((h * a**2).sum(1) + ridge) * more
-        hdd = ((h * a**2).sum(0) + ridge) * more
-        haa = jnp.where(free, ((h * z**2).sum(0) + ridge) * more, 1.0)
-        hda = -of_slope.sum(0) * is_free
+        of_c = ((h * a**2).sum(1) + ridge) * more
+        of_d = ((h * a**2).sum(0) + ridge) * more
+        of_a = jnp.where(free, ((h * z**2).sum(0) + ridge) * more, 1.0)
+        of_da = -of_slope.sum(0) * is_free
         across = jnp.concatenate([-h * a**2, of_slope * is_free], 1)  # (M, 2K)
-        scaled = across / hcc[:, None]
-        rest = jnp.block([[jnp.diag(hdd), jnp.diag(hda)], [jnp.diag(hda), jnp.diag(haa)]]) - _product(across.T, scaled)
+        scaled = across / of_c[:, None]
+        rest = jnp.block([[jnp.diag(of_d), jnp.diag(of_da)], [jnp.diag(of_da), jnp.diag(of_a)]]) - _product(
+            across.T, scaled
+        )
         gb = jnp.concatenate([gd, ga])
         factor = jnp.linalg.cholesky(rest)
         db = -jax.scipy.linalg.cho_solve((factor, True), gb - _product(scaled.T, gc))
-        dc = -(gc + _product(across, db)) / hcc
+        dc = -(gc + _product(across, db)) / of_c
         k = len(d)
         moved = Scale(
             jnp.clip(c + dc, -MOST, MOST),

@@ -159,7 +159,7 @@ def _nodes(responses: Responses, now: Parameters) -> tuple[Float[Array, "3 I"], 
     share = jnp.exp(log_joint - total)
     mean = jnp.sum(share * at[:, 0], 0)
     width = jnp.maximum(jnp.sum(share * (at[:, 0] - mean) ** 2, 0), 1 / information) ** 0.5
-    # Half of the way: full changes may go to and fro.
+    # Half of the way: full changes may swing back and forth.
     change = jnp.stack([(mean - centre) / 2, (jnp.log(width) - log_width) / 2, step])
     return change, _Nodes(at, share, total)
 
