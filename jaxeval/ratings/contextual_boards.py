@@ -325,7 +325,8 @@ def contextual_refits(fitted: ContextualBoard, label: str, drawn: VoteGroups, op
 
     hungriest = _BYTES_PER_ENTRY * words(batch.Solver.NEWTON)
     ways = [Stage(solver, steps, CONTEXTUAL_REFITS, words(solver), hungriest) for solver, steps in _MAX_STEPS.items()]
-    ways[0] = ways[0]._replace(takes=np.array([secure]))
+    if ways[0].solver == batch.Solver.CHORD:
+        ways[0] = ways[0]._replace(takes=np.array([secure]))
     full = fitted.phi[None], fitted.inverse[None], fitted.information_diagonal[None]
     by_pair = None
     if secure and fitted.n_features == 0:

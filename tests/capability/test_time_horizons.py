@@ -139,6 +139,7 @@ class TestSpread:
 
 
 class TestErrorsInMinutes:
+    @pytest.mark.slow
     def test_without_errors_nothing_changes(self, runs, found):
         tiny = jaxeval.time_horizons(runs, minutes_sd=1e-9, n_resamples=2).joint.estimate
         np.testing.assert_allclose(tiny, found.joint.estimate, atol=1e-6)

