@@ -323,6 +323,22 @@ def krippendorff_of_labels() -> float:
     return most(ours, krippendorff.alpha(known.T, level_of_measurement="nominal"))
 
 
+@compared("girth", "difficulties, two parameters", "logits", "it stops by steps of 1e-3")
+def girth_items() -> float:
+    import girth
+
+    rng = np.random.default_rng(9)
+    ability, a, d = rng.normal(size=2000), rng.uniform(0.7, 1.8, 24), np.linspace(-1.5, 1.5, 24)
+    right = (rng.random((24, 2000)) < expit(a[:, None] * (ability - d[:, None]))).astype(int)
+    theirs = girth.twopl_mml(right, options={"quadrature_n": 121, "max_iteration": 200})
+    scores = jaxeval.ItemScores(right.astype(float)[:, None], pd.RangeIndex(24), pd.Index(["s"]), pd.RangeIndex(2000))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ours = jaxeval.fit_item_response(scores, kind="2pl", prior_sd=1e3, n_resamples=10, progress=False).items
+    difficulty = ours["difficulty"].to_numpy()
+    return most(difficulty, theirs["Difficulty"])
+
+
 @compared("scipy", "Beta intervals of anchored scores", "")
 def scipy_beta() -> float:
     wins, ties, losses = np.random.default_rng(10).integers(0, 200, (3, 1000)) + 1

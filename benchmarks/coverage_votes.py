@@ -172,7 +172,7 @@ def item_response(n: int) -> list[Row]:
             scores = jaxeval.ItemScores(
                 right.astype(float)[:, None], pd.RangeIndex(items), pd.Index(["s"]), pd.RangeIndex(12)
             )
-            found = jaxeval.fit_item_response(scores, kind=kind, n_resamples=100, chunk_size=100, progress=False)
+            found = jaxeval.fit_item_response(scores, kind=kind, n_resamples=2, progress=False)
             own = found.abilities.set_index("model_name")
             held.append(inside(own, ability[own.index], ("ability_lower", "ability_upper")))
         names = ("fit_item_response", "ItemResponse")

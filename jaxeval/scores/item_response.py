@@ -26,10 +26,9 @@ from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.shapes import ITEM_RESPONSE, Step, padded
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels import batch
-from jaxeval.kernels.item_response import Estimates, Parameters, Responses, split
+from jaxeval.kernels.item_response import Curves, Parameters, Responses, split
 from jaxeval.kernels.solve import Status, Terms
 from jaxeval.resampling.units import make_singles, pad, stream_number
-from jaxeval.scores.item_report import item_report
 from jaxeval.scores.score_leaderboard import FEW_ITEMS, as_item_scores
 from jaxeval.show.shown import Answer, Result, settings_line
 from jaxeval.show.table import Table
@@ -37,11 +36,17 @@ from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import checked_level, normal_quantile
 from jaxeval.wording import counted, visible_line
 
+_CURVES = {"rasch": Curves.RASCH, "2pl": Curves.TWO_PARAMETER}
 _FEWEST_MODELS = {"rasch": 3, "2pl": 10}
-_NODES = 7  # of the quadrature, for each of log-slope and difficulty
+#: With fewer models "2pl" has no intervals: at level .95 those of 20 models and 200 items held .80 of the abilities.
+_MODELS_FOR_INTERVALS = 50
+#: Discriminations beyond that rise from .12 to .88 within one unit of ability.
+STEEP = 4.0
+#: Nodes of the quadrature. Posteriors of few items are skew, and need more.
+_MANY_NODES, _FEW_NODES, _SKEW = 21, 11, 64
 _STREAM = "item response"
-_FIT = Terms.of(0.0, 1e-4, 500)
-_REFIT = Terms.of(0.0, 1e-3, 50)
+_FIT = Terms.of(0.0, 1e-5, 1000)
+_REFIT = Terms.of(0.0, 3e-4, 200)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,9 +69,9 @@ class ItemResponse(Result):
     kind: str
     joint: Draws = field(repr=False)  # abilities, in their order in the data
     items: pd.DataFrame = field(repr=False)
-    spread: Float = field(repr=False)  # (M,) standard error of each ability by the likelihood
+    spread: Float = field(repr=False)  # (M,) standard deviation of each ability given the items' parameters
     n_items: NDArray[np.intp] = field(repr=False)  # (M,) items that each model has, of those that tell models apart
-    log_likelihood: float  # of all scores, items integrated out
+    log_likelihood: float  # of all scores, abilities integrated out
     level: float
     status: NDArray[np.str_] = field(repr=False)  # (M,) why an ability is less reliable than it looks
     warnings: tuple[str, ...]
@@ -79,11 +84,14 @@ class ItemResponse(Result):
         ``model_name``, ``ability``, ``ability_lower``, ``ability_upper``, ``standard_error``, ``n_items`` (items behind
         the ability), ``rank``, ``rank_best``, ``rank_worst``, ``tier``, ``flags``. The standard error is the larger one
         of two. That over resamples of items leaves out that few items draw abilities to 0; that of the posterior leaves
-        out that items may differ in other ways. Intervals are normal ones. Rank sets and tiers come from resamples.
-        docs/scores.md has the coverage.
+        out the errors of the items' parameters. Intervals are normal ones. Rank sets and tiers come from resamples.
+        With "2pl" and fewer than 50 models all of these are missing. docs/scores.md has the coverage.
         """
         ranks = self.joint.ranks(self.level)
         error = np.fmax(self.joint.standard_errors.to_numpy(), self.spread)
+        if self.kind == "2pl" and len(error) < _MODELS_FOR_INTERVALS:
+            error = np.full(len(error), np.nan)
+            ranks[["rank_best", "rank_worst", "tier"]] = pd.NA
         half = normal_quantile(self.level) * error
         table = pd.DataFrame(
             {
@@ -122,6 +130,7 @@ def fit_item_response(
     *,
     kind: Literal["rasch", "2pl"] = "rasch",
     n: str | None = None,
+    prior_sd: float = 2.0,
     level: float = 0.95,
     n_resamples: int = 200,
     seed: int = 0,
@@ -130,15 +139,12 @@ def fit_item_response(
     """Abilities of models on one scale, whichever items each model has: Rasch and two-parameter models.
 
     A model of ability t solves item i with probability 1 / (1 + exp(-a_i (t - b_i))): b_i is the difficulty of the
-    item, a_i its discrimination. In the Rasch model all items have one discrimination. Items are drawn from a
-    population: difficulties are normal over them, and logs of discriminations too. The means and spreads of both are
-    estimated with the abilities, by the likelihood from which the items are integrated out. So the discriminations of
-    items that few models answered are drawn to each other as far as the data say. Abilities are N(0, 1) over the
-    models, and drawn to 0 by as much.
+    item, a_i its discrimination. In the Rasch model all items have one discrimination. Abilities are N(0, 1) over the
+    models; difficulties and discriminations maximise the likelihood from which abilities are integrated out (Bock and
+    Aitkin 1981, DOI 10.1007/BF02293801). An ability is the mean of its posterior.
 
     Missing scores are allowed, if whether a score is missing does not depend on its value.
-    Items, or clusters of items, are resampled for all models together, and the model is fitted to every resample, with
-    the spreads of all items. The time grows with the cube of the number of models.
+    Items, or clusters of items, are resampled for all models together, and the model is fitted to every resample.
 
     Args:
         scores: `ItemScores`, or a table as for `score_leaderboard`. Scores are 0 or 1, or shares of right answers. A
@@ -146,6 +152,9 @@ def fit_item_response(
         kind: "rasch" or "2pl".
         n: column with the number of questions of each item, where an item is a benchmark and its score the share of
             right answers (binomial). `ItemScores` must keep the column (``keep=``).
+        prior_sd: standard deviation of the prior of the discriminations of "2pl", which is normal with mean 1. Without
+            it the discrimination of an item that separates the models without error would be infinite. ``math.inf``
+            leaves it out.
         level: of the intervals, the rank sets and the tiers.
         n_resamples: at least 2.
         seed: the same seed gives the same draws.
@@ -153,9 +162,10 @@ def fit_item_response(
 
     Returns:
         `ItemResponse`: its ``abilities`` is a table with intervals, rank sets and tiers; its ``items`` has ``item``
-        (and ``benchmark``), ``n_models``, ``mean``, ``difficulty``, ``discrimination`` (means of their posteriors) and
-        ``flag``. Items that are "dead" (no model solves them) or "saturated" (all do) take no part. "negative" ones are
-        those of `item_report`: worse models solve them more often, so their key may be wrong.
+        (and ``benchmark``), ``n_models``, ``mean``, ``difficulty``, ``discrimination`` and ``flag``. Items that are
+        "dead" (no model solves them) or "saturated" (all do) take no part. With 50 models or more, worse models solve
+        "negative" items more often, and the discrimination of "steep" items is above 4, and rests on the prior. With
+        fewer, `item_report` tests for wrong keys.
 
     Raises:
         DataError: a score below 0 or above 1, or between them without a number of questions; fewer than 3 models, or 10
@@ -179,25 +189,21 @@ def fit_item_response(
         named_so = {name: name for name in ("trial", "cluster", "benchmark", "weight") if name in scores}
         scores = ItemScores.from_pandas(scores, keep=[n], **named_so)
     given = as_item_scores(scores)
-    checked_level(level)
-    if kind not in _FEWEST_MODELS:
-        raise ValueError(f"kind must be 'rasch' or '2pl', got {kind!r}")
+    _check_options(kind, prior_sd, level)
     n_resamples, seed = checked_integer("n_resamples", n_resamples, 2), checked_integer("seed", seed)
     s = given.scores[:, 0]
     used, flag = _used_items(given, kind)
     own, answers = s[used], _answers(given, n)[used]
-    responses, start = _problem(own, answers, kind)
+    curves = _CURVES[kind]
+    responses, start = _problem(own, answers, 0.0 if kind == "rasch" else 1 / prior_sd**2)
     with double_precision():
-        fitted = jax.device_get(
-            batch.fit_item_response(
-                responses, np.array([kind == "2pl", True]), start, np.ones(responses.score.shape[1]), _FIT
-            )
+        end, at = jax.device_get(
+            batch.fit_item_response(responses, curves, start, np.ones(responses.score.shape[1]), _FIT)
         )
     n_models = len(given.models)
-    parameters = split(fitted.end.theta, len(start.ability))
-    variance = (fitted.estimates.spread * np.exp(parameters.log_scale[0])) ** 2
+    parameters = split(end.theta, len(start.mean))
     draw, n_units = _draw(given, used)
-    drawn = {"kind": kind, "seed": seed}
+    drawn = {"kind": kind, "prior_sd": float(prior_sd), "seed": seed}
     settings = {**drawn, "n": n, "n_resamples": n_resamples}
 
     def identity() -> Identity:
@@ -206,7 +212,7 @@ def fit_item_response(
 
     task = Task(
         call=partial(
-            batch.refit_item_response, responses, parameters, variance, draw, device_mesh(),
+            batch.refit_item_response, responses, curves, parameters, draw, device_mesh(),
             seed=as_leaf(seed, np.uint64), stream=as_leaf(stream_number(_STREAM), np.uint64), terms=_REFIT,
             n_units=n_units,
         ),
@@ -222,24 +228,32 @@ def fit_item_response(
     if not ended.any():
         raise DataError(f"none of {counted(n_resamples, 'resample')} has a fit: too few items tell the models apart")
     status = _status(own)
-    items = _item_table(given, used, flag, fitted.estimates)
-    warnings = _warnings(given, used, items, fitted.end.status == Status.CONVERGED, int((~ended).sum()))
+    items = _item_table(given, used, flag, parameters)
+    warnings = _warnings(given, used, items, kind, prior_sd, end.status == Status.CONVERGED, int((~ended).sum()))
     joint = Draws(
-        given.models.rename("model"), fitted.ability[:n_models], draws, converged=ended, gauge="abilities N(0, 1)",
+        given.models.rename("model"), at.mean[:n_models], draws, converged=ended, gauge="abilities N(0, 1)",
         precision=1e-3, status=status, warnings=tuple(warnings), settings=settings,
     )  # fmt: skip
     return ItemResponse(
         kind=kind,
         joint=joint,
         items=items,
-        spread=fitted.estimates.spread[:n_models],
+        spread=at.spread[:n_models],
         n_items=(~np.isnan(own)).sum(0),
-        log_likelihood=float(fitted.estimates.log_likelihood.sum()),
+        log_likelihood=float(at.log_likelihood[:n_models].sum()),
         level=float(level),
         status=status,
         warnings=tuple(warnings),
         settings={**settings, "level": float(level)},
     )
+
+
+def _check_options(kind: str, prior_sd: float, level: float) -> None:
+    checked_level(level)
+    if kind not in _CURVES:
+        raise ValueError(f"kind must be 'rasch' or '2pl', got {kind!r}")
+    if isinstance(prior_sd, bool) or not isinstance(prior_sd, int | float) or not prior_sd > 0:
+        raise ValueError(f"prior_sd must be a number above 0 (math.inf for no prior), got {prior_sd!r}")
 
 
 def _used_items(given: ItemScores, kind: str) -> tuple[Bool, NDArray[np.str_]]:
@@ -310,33 +324,28 @@ def _questions(column: ItemColumn, items: pd.Index) -> Float:
     return number
 
 
-def _problem(s: Float, answers: Float, kind: str) -> tuple[Responses, Parameters]:
+def _problem(s: Float, answers: Float, prior: float) -> tuple[Responses, Parameters]:
     """The (I, M) scores as the kernel takes them, and where it starts."""
     n_items, n_models = s.shape
     there = np.where(np.isnan(s), 0.0, answers)
     value = np.where(np.isnan(s), 0.0, s * answers)
     shape = padded(n_models, Step.MODELS), padded(n_items + 1, Step.SUMS)
-    node, weight = np.polynomial.hermite_e.hermegauss(_NODES)
-    log_weight = np.log(weight / weight.sum())
-    slope_node, log_slope_weight = (node, log_weight) if kind == "2pl" else np.zeros((2, 1))
+    node, weight = np.polynomial.hermite_e.hermegauss(_FEW_NODES if n_items >= _SKEW else _MANY_NODES)
     responses = Responses(
         score=as_leaf(pad(value.T, shape), np.float64),
         present=as_leaf(pad(there.T, shape), np.float64),
         is_model=as_leaf(np.arange(shape[0]) < n_models, np.bool_),
-        slope_node=as_leaf(slope_node, np.float64),
-        log_slope_weight=as_leaf(log_slope_weight, np.float64),
         node=as_leaf(node, np.float64),
-        log_weight=as_leaf(log_weight, np.float64),
+        node_weight=as_leaf(weight / weight.sum(), np.float64),
+        prior=as_leaf(prior, np.float64),
     )
     ability, ease = (logit((value.sum(axis) + 0.5) / (there.sum(axis) + 1)) for axis in (0, 1))
-    ability = ability - ability.mean()
-    spread = max(float(ease.std()), 0.5)
-    peak = (ease.mean() - ease) / spread
+    spread = ability.std()
+    standard = (ability - ability.mean()) / (spread if spread > 0 else 1.0)
     return responses, Parameters(
-        ability=as_leaf(pad(ability, shape[:1]), np.float64),
-        population=as_leaf([0.3 if kind == "2pl" else 0.0, -ease.mean(), spread], np.float64),
-        log_scale=as_leaf([np.log(max(float(ability.std()), 0.1))], np.float64),
-        place=as_leaf(pad(np.stack([0 * peak, 0 * peak, peak]), (3, shape[1])), np.float64),
+        mean=as_leaf(pad(standard, shape[:1]), np.float64),
+        slope=as_leaf(np.ones(shape[1]), np.float64),
+        intercept=as_leaf(pad(ease, shape[1:]), np.float64),
     )
 
 
@@ -352,13 +361,15 @@ def _draw(given: ItemScores, used: Bool) -> tuple[batch.ItemDraw, int]:
     return batch.ItemDraw(make_singles(n, width), as_leaf(unit, np.int32)), width
 
 
-def _item_table(given: ItemScores, used: Bool, flag: NDArray[np.str_], estimates: Estimates) -> pd.DataFrame:
+def _item_table(given: ItemScores, used: Bool, flag: NDArray[np.str_], found: Parameters) -> pd.DataFrame:
     s, n = given.scores[:, 0], int(used.sum())
     slope, difficulty = np.full((2, len(s)), np.nan)
-    slope[used], difficulty[used] = estimates.slope[:n], estimates.difficulty[:n]
+    slope[used] = found.slope[:n]
+    difficulty[used] = -found.intercept[:n] / np.where(found.slope[:n] == 0, np.nan, found.slope[:n])
     n_models = (~np.isnan(s)).sum(1)
-    wrong = item_report(given)["flag"].to_numpy() == "negative"
-    told = np.where(wrong & used, "negative", flag)
+    # Of few models good items are called bad: `item_report` has the test of keys.
+    enough = len(given.models) >= _MODELS_FOR_INTERVALS
+    told = np.select([enough & (slope < 0), enough & (slope > STEEP)], ["negative", "steep"], flag)
     columns = {
         "n_models": n_models, "mean": np.nansum(s, axis=1) / np.maximum(n_models, 1), "difficulty": difficulty,
         "discrimination": slope, "flag": told,
@@ -376,17 +387,29 @@ def _status(s: Float) -> NDArray[np.str_]:
     return np.select([top.all(0), bottom.all(0)], told, "")
 
 
-def _warnings(given: ItemScores, used: Bool, items: pd.DataFrame, converged: bool, n_failed: int) -> list[str]:
+def _warnings(
+    given: ItemScores, used: Bool, items: pd.DataFrame, kind: str, prior_sd: float, converged: bool, n_failed: int
+) -> list[str]:
     flag = items["flag"]
     texts = [*given.notes]
     told = {
         "dead": "dead: no model solves them, left out",
         "saturated": "saturated: all models solve them, left out",
         "negative": "of negative discrimination: worse models do better on them, look at their keys",
+        "steep": f"of a discrimination above {STEEP:g}, which rests on the prior",
     }
     texts += [
         f"{counted(int((flag == name).sum()), 'item')} {text}" for name, text in told.items() if any(flag == name)
     ]
+    if kind == "2pl":
+        prior = "no prior" if np.isinf(prior_sd) else f"a normal prior of mean 1 and standard deviation {prior_sd:g}"
+        if len(given.models) < _MODELS_FOR_INTERVALS:
+            texts.append(
+                f"only {counted(len(given.models), 'model')} for discriminations with {prior}: no intervals, rank "
+                "sets and tiers, which would be too narrow, and no flags of keys; abilities may spread beyond a "
+                f"standard deviation of 1, and are less exact than those of 'rasch'; take {_MODELS_FOR_INTERVALS} "
+                "models or more, or kind='rasch' (--irt rasch)"
+            )
     n_parts = _n_parts(~np.isnan(given.scores[:, 0][used]))
     if n_parts > 1:
         texts.append(

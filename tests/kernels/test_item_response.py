@@ -1,79 +1,71 @@
-"""The likelihood from which items are integrated out, beside sums over one fine grid."""
+"""The marginal likelihood and its maximum, beside sums over one fine grid and beside girth."""
 
 import jax
 import numpy as np
 import pytest
+from scipy.special import logit
 
 from jaxeval.kernels import item_response
-from jaxeval.kernels.item_response import Parameters, Responses
+from jaxeval.kernels.item_response import Curves, Parameters, Responses
 from jaxeval.kernels.solve import Status, Terms
 
 pytestmark = pytest.mark.usefixtures("x64")
 
-N_MODELS, N_ITEMS = 8, 60
-GRID = np.linspace(-6, 6, 121)
+N_MODELS, N_ITEMS = 200, 12
+GRID = np.linspace(-8, 8, 801)
+#: Discriminations and difficulties of girth 0.8.0 (``twopl_mml``, quadrature_n 161) of `planted`. Its
+#: difficulties are made to give the observed means, so that it comes near the maximum only.
+GIRTH = {
+    "discrimination": [1.59974, 1.13773, 0.7822, 0.95249, 0.79996, 0.53199, 1.0454, 1.24499, 4.36006, 1.53389, 0.95293,
+                       1.33444],
+    "difficulty": [0.98698, 0.3804, 1.22409, 0.02503, -0.20007, -1.28305, 0.16451, 0.08389, 2.12433, -0.22464, 1.52855,
+                   1.25058],
+}  # fmt: skip
 
 
 def planted():
-    rng = np.random.default_rng(8)
-    ability, slope = np.linspace(-1.5, 1.5, N_MODELS), np.exp(rng.normal(0, 0.3, N_ITEMS))
-    chance = 1 / (1 + np.exp(-slope * (ability[:, None] - rng.normal(size=N_ITEMS))))
-    return (rng.random(chance.shape) < chance).astype(float)
+    rng = np.random.default_rng(5)
+    ability, slope, difficulty = rng.normal(size=N_MODELS), rng.uniform(0.7, 1.8, N_ITEMS), rng.normal(size=N_ITEMS)
+    return (rng.random((N_MODELS, N_ITEMS)) < 1 / (1 + np.exp(-slope * (ability[:, None] - difficulty)))).astype(float)
 
 
-def naive(values, ability, population):
-    """Log-likelihood, and posterior means of slopes and difficulties."""
-    slope = np.exp(population[0] * GRID)[:, None, None]
-    difficulty = (population[1] + population[2] * GRID)[:, None]
-    at = slope * (ability - difficulty)  # nodes of log-slopes, of difficulties, models
-    log = at @ values - np.log1p(np.exp(at)).sum(-1)[..., None]
+def naive(values, slope, intercept):
+    """Log-likelihood and posterior means of abilities."""
     prior = np.exp(-(GRID**2) / 2)
-    joint = np.exp(log) * (prior[:, None] * prior / prior.sum() ** 2)[..., None]
-    total = joint.sum((0, 1))
-    slopes, difficulties = (joint * slope).sum((0, 1)) / total, (joint * difficulty).sum((0, 1)) / total
-    return np.log(total).sum(), slopes, difficulties
+    at = GRID[:, None] * slope + intercept
+    log = values @ at.T - np.log1p(np.exp(at)).sum(1)
+    joint = np.exp(log - log.max(1, keepdims=True)) * prior / prior.sum()
+    return (np.log(joint.sum(1)) + log.max(1)).sum(), joint @ GRID / joint.sum(1)
 
 
-@pytest.mark.parametrize("spreads", [(2,), (0, 2)])
-def test_maximum_of_the_likelihood_is_that_of_a_fine_grid(spreads):
-    values, n_nodes = planted(), 15
-    node, weight = np.polynomial.hermite_e.hermegauss(n_nodes)
-    log_weight = np.log(weight / weight.sum())
-    slopes = (node, log_weight) if 0 in spreads else (np.zeros(1), np.zeros(1))
-    responses = Responses(values, np.ones_like(values), np.ones(N_MODELS, bool), *slopes, node, log_weight)
-    start = Parameters(
-        np.zeros(N_MODELS), np.array([0.3 if 0 in spreads else 0.0, 0.0, 1.0]), np.zeros(1), np.zeros((3, N_ITEMS))
+def test_maximum_of_the_marginal_likelihood_and_girth():
+    values = planted()
+    node, weight = np.polynomial.hermite_e.hermegauss(31)
+    responses = Responses(
+        values, np.ones_like(values), np.ones(N_MODELS, bool), node, weight / weight.sum(), np.float64(0)
     )
-
-    terms = Terms.of(0.0, 1e-6, 2000)
+    start = Parameters(np.zeros(N_MODELS), np.ones(N_ITEMS), logit(values.mean(0)))
 
     @jax.jit
     def run(responses, start):
-        end = item_response.fit(responses, np.array([0 in spreads, True]), start, np.ones(N_ITEMS), terms)
+        end = item_response.fit(responses, Curves.TWO_PARAMETER, start, np.ones(N_ITEMS), Terms.of(0.0, 1e-6, 500))
         now = item_response.split(end.theta, N_MODELS)
-        items = item_response.estimates(responses, now, np.ones(N_ITEMS))
-        return end, now, item_response.standardised(responses, now), items
+        return end, now, item_response.posterior(responses, now, np.ones(N_ITEMS))
 
-    end, now, ability, items = run(responses, start)
+    end, now, own = run(responses, start)
     assert end.status == Status.CONVERGED
-    theta, population = np.asarray(now.ability), np.asarray(now.population)
-    scale = np.exp(now.log_scale[0])
-    total, slope, difficulty = naive(values, theta, population)
-    assert float(items.log_likelihood.sum()) == pytest.approx(total, abs=2e-3)
-    np.testing.assert_allclose(items.slope, slope * scale, rtol=5e-3)
-    np.testing.assert_allclose(items.difficulty, (difficulty - theta.mean()) / scale, atol=5e-3)
+    slope, intercept = np.asarray(now.slope), np.asarray(now.intercept)
+    total, ability = naive(values, slope, intercept)
+    assert float(own.log_likelihood.sum()) == pytest.approx(total, abs=1e-4)
+    np.testing.assert_allclose(own.mean, ability, atol=1e-4)
     small = 1e-4
-
-    def gain(k):
-        """The derivative of the log-likelihood and of the abilities' prior."""
-        both = np.concatenate([theta, population])
-        ends = []
-        for sign in (1, -1):
-            x = both + sign * small * (np.arange(len(both)) == k)
-            ends.append(naive(values, x[:N_MODELS], x[N_MODELS:])[0] - (x[:N_MODELS] ** 2).sum() / (2 * scale**2))
-        return (ends[0] - ends[1]) / (2 * small)
-
-    assert population[0] < 0.75 - 1e-6  # the widest
-    for k in (*range(N_MODELS), N_MODELS + 1, *(N_MODELS + each for each in spreads)):
-        assert abs(gain(k)) < 0.03, k
-    assert (ability**2 + items.spread**2).mean() == pytest.approx(1, abs=1e-5)
+    for k in range(N_ITEMS):  # no parameter can be moved to a higher likelihood
+        off = small * (np.arange(N_ITEMS) == k)
+        up, down = (naive(values, slope, intercept + sign * off)[0] for sign in (1, -1))
+        assert abs(up - down) / (2 * small) < 1e-3
+        up, down = (naive(values, slope + sign * off, intercept)[0] for sign in (1, -1))
+        assert abs(up - down) / (2 * small) < 1e-3
+    others, difficulty = (np.array(GIRTH[name]) for name in ("discrimination", "difficulty"))
+    np.testing.assert_allclose(slope, others, rtol=0.03)
+    np.testing.assert_allclose(-intercept / slope, difficulty, rtol=0.03, atol=0.02)
+    assert naive(values, others, -others * difficulty)[0] < total

@@ -11,8 +11,8 @@ from jax.sharding import Mesh
 from jaxeval.kernels import item_response, rank_agreement, resample
 from jaxeval.kernels.batch.chunks import Chunks, over_lanes
 from jaxeval.kernels.batch.programs import program
-from jaxeval.kernels.item_response import Estimates, Parameters, Responses
-from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Num
+from jaxeval.kernels.item_response import Curves, Parameters, Posterior, Responses
+from jaxeval.kernels.kinds import Float, Int8, Int32, Integer, Num
 from jaxeval.kernels.solve import Solution, Terms
 
 
@@ -88,29 +88,21 @@ class Abilities(NamedTuple):
     n_steps: Int32[Array, "..."]
 
 
-class FittedItems(NamedTuple):
-    """The fit to all items: on the scale of N(0, 1), and where refits start."""
-
-    end: Solution
-    ability: Float[Array, "M"]
-    estimates: Estimates
-
-
-@program()
+@program("curves")
 def fit_item_response(
-    responses: Responses, free: Bool[Array, "2"], start: Parameters, weight: Float[Array, "I"], terms: Terms
-) -> FittedItems:
-    """The fit to all items."""
-    end = item_response.fit(responses, free, start, weight, terms)
-    now = item_response.split(end.theta, len(start.ability))
-    return FittedItems(end, item_response.standardised(responses, now), item_response.estimates(responses, now, weight))
+    responses: Responses, curves: Curves, start: Parameters, weight: Float[Array, "I"], terms: Terms
+) -> tuple[Solution, Posterior]:
+    """The fit to all items, and the posteriors of abilities there."""
+    end = item_response.fit(responses, curves, start, weight, terms)
+    now = item_response.split(end.theta, len(start.mean))
+    return end, item_response.posterior(responses, now, weight)
 
 
-@program("mesh", "n_units")
+@program("curves", "mesh", "n_units")
 def refit_item_response(
     responses: Responses,
+    curves: Curves,
     start: Parameters,
-    variance: Float[Array, "M"],
     draw: ItemDraw,
     mesh: Mesh,
     chunks: Chunks,
@@ -120,16 +112,12 @@ def refit_item_response(
     terms: Terms,
     n_units: int,
 ) -> Abilities:
-    """Refits to resamples of items, from the fit to all; results have the leading axes (devices, T, R).
-
-    The spreads of log-slopes and of difficulties and the ``variance`` of the abilities' errors stay those of all items.
-    """
+    """Refits to resamples of items, from the fit to all; results have the leading axes (devices, T, R)."""
 
     def chunk(
         numbers: Array,
         responses: Responses,
         start: Parameters,
-        variance: Array,
         draw: ItemDraw,
         seed: Array,
         stream: Array,
@@ -138,10 +126,9 @@ def refit_item_response(
         counts = resample.singles(draw.units, n_units, seed, stream, numbers).astype(jnp.float64)
 
         def one(count: Array) -> Abilities:
-            end = item_response.fit(responses, jnp.zeros(2, bool), start, count[draw.unit], terms, variance)
-            now = item_response.split(end.theta, len(start.ability))
-            return Abilities(item_response.standardised(responses, now), end.status, end.n_steps)
+            end = item_response.fit(responses, curves, start, count[draw.unit], terms)
+            return Abilities(end.theta[: len(start.mean)], end.status, end.n_steps)
 
         return jax.vmap(one)(counts)
 
-    return over_lanes(chunk, mesh, chunks, (responses, start, variance, draw, seed, stream, terms))
+    return over_lanes(chunk, mesh, chunks, (responses, start, draw, seed, stream, terms))
