@@ -38,12 +38,10 @@ from jaxeval.audits.who_votes import WhoVotes as WhoVotes
 from jaxeval.audits.who_votes import who_votes as who_votes
 from jaxeval.capability.capability_index import CapabilityIndex as CapabilityIndex
 from jaxeval.capability.capability_index import capability_index as capability_index
-from jaxeval.capability.capability_index import simulate_benchmark_scores as simulate_benchmark_scores
 from jaxeval.capability.pareto import ParetoFront as ParetoFront
 from jaxeval.capability.pareto import pareto_front as pareto_front
 from jaxeval.capability.time_horizons import HorizonTrend as HorizonTrend
 from jaxeval.capability.time_horizons import TimeHorizons as TimeHorizons
-from jaxeval.capability.time_horizons import simulate_runs as simulate_runs
 from jaxeval.capability.time_horizons import time_horizons as time_horizons
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts as AnchoredVerdicts
 from jaxeval.data.anchored_verdicts import read_anchored_verdicts as read_anchored_verdicts
@@ -70,6 +68,8 @@ from jaxeval.data.report import DataReport as DataReport
 from jaxeval.data.saved_draws import read_draws as read_draws
 from jaxeval.data.saved_draws import save_draws as save_draws
 from jaxeval.data.score_files import read_scores as read_scores
+from jaxeval.data.simulate.capability import simulate_benchmark_scores as simulate_benchmark_scores
+from jaxeval.data.simulate.capability import simulate_runs as simulate_runs
 from jaxeval.data.simulate.judged import simulate_judge_outputs as simulate_judge_outputs
 from jaxeval.data.simulate.judged import simulate_judged_answers as simulate_judged_answers
 from jaxeval.data.simulate.judged import simulate_judged_battles as simulate_judged_battles

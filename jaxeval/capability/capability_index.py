@@ -14,10 +14,11 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 
-from jaxeval.arrays import Bool, Float, Int, as_leaf
+from jaxeval.arrays import Float, Int, as_leaf
+from jaxeval.capability.columns import columns_by_role, texts
 from jaxeval.capability.trends import line_by_date
 from jaxeval.checks import checked_finite, checked_integer
-from jaxeval.data.columns import as_frame, numbers, reject_missing, reject_values, require_column
+from jaxeval.data.columns import numbers, reject_values, require_column
 from jaxeval.engine.draws_of import draws_of
 from jaxeval.errors import DataError
 from jaxeval.execution.precision import double_precision
@@ -34,11 +35,6 @@ from jaxeval.wording import counted, named, visible_line
 Loss = Literal["squared", "likelihood"]
 Unit = Literal["cells", "benchmarks"]
 
-_NAMES = {
-    "model": ("model", "model_name", "model_id"),
-    "benchmark": ("benchmark", "benchmark_name", "benchmark_id"),
-    "score": ("score", "performance", "share"),
-}
 #: Shares are taken to lie this far from 0 and 1.
 CLIP = 1e-3
 _TOLERANCE, _REFIT = 1e-7, 1e-4  # of the gradient
@@ -275,7 +271,7 @@ def capability_index(
     """
     _check_options(loss, ridge, clip, resample)
     level, seed = checked_level(level), checked_integer("seed", seed)
-    cells = _cells(as_frame(scores), {"model": model, "benchmark": benchmark, "score": score}, n)
+    cells = _cells(scores, {"model": model, "benchmark": benchmark, "score": score}, n)
     if anchors is not None:
         _check_anchors(anchors, cells.models)
     means = np.bincount(cells.benchmark, cells.share) / np.bincount(cells.benchmark)
@@ -347,21 +343,9 @@ def _gauge(anchors: Mapping[str, float] | None) -> str:
     return " and ".join(f"{name} at {value:g}" for name, value in anchors.items())
 
 
-def _cells(frame: pd.DataFrame, columns: Mapping[str, str | None], n: str | None) -> _Cells:
-    found = {}
-    for role, name in columns.items():
-        usual = next((x for x in _NAMES[role] if x in frame.columns), None)
-        if name is None and usual is None:
-            raise DataError(
-                f"no column of the {role}: name it by {role}=; looked for {named(_NAMES[role])}, and the columns are "
-                f"{named(frame.columns)}"
-            )
-        if name is not None:
-            require_column(frame, name)
-        found[role] = name or str(usual)
-        reject_missing(frame[found[role]].isna().to_numpy(), found[role])
-    if not len(frame):
-        raise DataError("the table has no scores")
+def _cells(table: Any, columns: Mapping[str, str | None], n: str | None) -> _Cells:
+    frame, found = columns_by_role(table, columns, "scores")
+    of_model, of_benchmark = (texts(frame, found[role]) for role in ("model", "benchmark"))
     share = numbers(frame[found["score"]], found["score"])
     reject_values(share, (share < 0) | (share > 1), found["score"], "a share between 0 and 1; divide per cents by 100")
     questions = np.ones(len(frame))
@@ -370,8 +354,8 @@ def _cells(frame: pd.DataFrame, columns: Mapping[str, str | None], n: str | None
         questions = numbers(frame[n], n)
         reject_values(questions, ~(questions > 0), n, "above 0")
         questions = questions / questions.mean()
-    model, models = pd.factorize(frame[found["model"]].astype(str), sort=True)
-    benchmark, benchmarks = pd.factorize(frame[found["benchmark"]].astype(str), sort=True)
+    model, models = pd.factorize(of_model, sort=True)
+    benchmark, benchmarks = pd.factorize(of_benchmark, sort=True)
     pairs = pd.DataFrame({"model": model, "benchmark": benchmark})
     if pairs.duplicated().any():
         one = pairs[pairs.duplicated()].iloc[0]
@@ -465,42 +449,3 @@ def _scale_line(capability: Float, models: pd.Index, anchors: Mapping[str, float
 def _ends(draws: Draws, level: float) -> dict[str, Any]:
     ends = draws.interval(level)
     return {"lower": ends["lower"].to_numpy(), "upper": ends["upper"].to_numpy()}
-
-
-def simulate_benchmark_scores(
-    n_models: int = 40, n_benchmarks: int = 15, *, observed: float = 0.5, noise: float = 0.04, seed: int = 0
-) -> pd.DataFrame:
-    """Simulate shares of models on benchmarks, as `capability_index` takes them.
-
-    Args:
-        n_models: M, called model-01 (weakest) and so on.
-        n_benchmarks: K.
-        observed: share of the cells that have a score; each model has four at least.
-        noise: standard deviation of a share about its curve.
-        seed: any integer from 0 on.
-
-    Returns:
-        A table: ``model``, ``benchmark``, ``score``.
-
-    Examples:
-        >>> import jaxeval
-        >>> jaxeval.simulate_benchmark_scores(5, 4, observed=1).shape
-        (20, 3)
-    """
-    checked_integer("n_models", n_models, 3), checked_integer("n_benchmarks", n_benchmarks, 2)
-    rng = np.random.default_rng(checked_integer("seed", seed))
-    c, d = np.linspace(-2, 2, n_models), rng.normal(0, 1.2, n_benchmarks)
-    a = np.exp(rng.normal(0, 0.4, n_benchmarks))
-    share = np.clip(expit(a * (c[:, None] - d)) + rng.normal(0, noise, (n_models, n_benchmarks)), 0, 1)
-    seen: Bool = rng.random(share.shape) < observed
-    for row in seen:
-        row[rng.permutation(n_benchmarks)[: min(4, n_benchmarks)]] = True
-    m, b = np.nonzero(seen)
-    digits = len(str(n_models)), len(str(n_benchmarks))
-    return pd.DataFrame(
-        {
-            "model": [f"model-{k + 1:0{digits[0]}d}" for k in m],
-            "benchmark": [f"benchmark-{k + 1:0{digits[1]}d}" for k in b],
-            "score": share[m, b].round(4),
-        }
-    )

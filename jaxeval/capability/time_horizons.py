@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, Literal, NamedTuple, Unpack, get_args
+from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import minimize_scalar
-from scipy.special import expit, logsumexp, xlog1py, xlogy
 
-from jaxeval.arrays import Bool, Float, as_leaf
+from jaxeval.arrays import Bool, Float
+from jaxeval.capability.curves import compared_curves, estimated_spread
+from jaxeval.capability.tasks import Tasks, bounds_of, rows_of, statistic_of, tasks_of
 from jaxeval.capability.trends import line_by_date
 from jaxeval.checks import checked_finite, checked_integer
-from jaxeval.data.columns import as_frame, numbers, reject_missing, reject_values, require_column
 from jaxeval.engine.draws_of import draws_of, loo_of
-from jaxeval.errors import DataError
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.runs import RunOptions
 from jaxeval.execution.signatures import spelled_out
-from jaxeval.kernels import horizons as kernel
 from jaxeval.show.shown import Answer, Result, settings_line
 from jaxeval.show.table import Table
 from jaxeval.statistics.draws import Draws
@@ -30,37 +26,6 @@ from jaxeval.wording import counted, named, visible_line
 
 Curve = Literal["logistic", "probit", "asymmetric", "monotone"]
 Stage = Literal["family", "task", "run"]
-
-#: Names that columns have in public files, the first one that is there.
-_NAMES = {
-    "agent": ("agent", "alias", "model"),
-    "task": ("task", "task_id"),
-    "family": ("family", "task_family"),
-    "minutes": ("minutes", "human_minutes"),
-    "success": ("success", "score_binarized"),
-}
-#: An agent with fewer tasks that it solved, or failed, has a bound and no number.
-FEWEST = 2
-#: So has a horizon that is so many times longer, or shorter, than all tasks.
-FAR = 10.0
-_MULTIPLES = (0.5, 1.0, 1.5, 2.0)  # of the variance of errors in the lengths, which are added
-_NOISE = 16  # sets of simulated errors
-_FOLDS = 10
-
-
-class _Tasks(NamedTuple):
-    """Tasks (T,) and agents (A,), and what became of the runs."""
-
-    agents: pd.Index
-    table: pd.DataFrame  # task, family, minutes
-    share: Float  # (T, A) of an agent's runs that succeed, 0 without runs
-    runs: Float  # (T, A)
-    weight: Float  # (T, A) of all runs of an agent on a task; an agent's sum to 1
-    order: pd.DataFrame  # agent, task (numbers) and success of each run
-
-    @property
-    def x(self) -> Float:
-        return np.log2(self.table["minutes"].to_numpy())
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -81,7 +46,7 @@ class TimeHorizons(Result):
     level: float  # of the intervals
     settings: Mapping[str, Any] = field(repr=False)
     warnings: tuple[str, ...]
-    _tasks: _Tasks = field(repr=False)
+    _tasks: Tasks = field(repr=False)
     _bounds: pd.DataFrame = field(repr=False)  # of agents without a number
 
     @property
@@ -178,8 +143,8 @@ class TimeHorizons(Result):
         The tasks that change most come first.
         """
         level = self.settings["levels"][0] if level is None else level
-        statistic, _ = _statistic(self._tasks, self.settings, None, [level])
-        data = _rows(self._tasks, (), self.settings["minutes_sd"], self.settings["seed"])
+        statistic, _ = statistic_of(self._tasks, self.settings, None, [level])
+        data = rows_of(self._tasks, (), self.settings["minutes_sd"], self.settings["seed"])
         names = self._tasks.agents
         data["task"] = self._tasks.table["task"].to_numpy()
         moved = loo_of(statistic, data, "task", progress=False)
@@ -203,7 +168,7 @@ class TimeHorizons(Result):
         known = np.isfinite(self.joint.of(level=level).estimate)
         rows = {}
         for name, (changed, weight) in others.items():
-            statistic, _ = _statistic(tasks, {**self.settings, **changed, "minutes_sd": 0.0}, None, [level])
+            statistic, _ = statistic_of(tasks, {**self.settings, **changed, "minutes_sd": 0.0}, None, [level])
             with double_precision():
                 data = {"x": tasks.x, "weight": weight, "share": tasks.share}
                 logs = np.asarray(statistic(np.ones(len(tasks.x)), data))[len(known) :]
@@ -216,7 +181,7 @@ class TimeHorizons(Result):
         ``log_score`` is the mean log of the probability of what a run became, weighted as the fit, over all agents:
         the larger, the better. ``worse_by`` and ``standard_error`` compare with the best, by families.
         """
-        return _compared_curves(self._tasks, self.settings)
+        return compared_curves(self._tasks, self.settings)
 
     def trend(
         self, released: Mapping[str, Any], *, level: float | None = None, frontier: bool = True,
@@ -338,18 +303,18 @@ def time_horizons(
     columns = {"agent": agent, "task": task, "family": family, "minutes": minutes, "success": success}
     levels = _checked_options(levels, curve, task_spread, minutes_sd, resample, ridge)
     level, seed = checked_level(level), checked_integer("seed", seed)
-    tasks, without_family = _tasks(as_frame(runs), columns, weight)
+    tasks, without_family = tasks_of(runs, columns, weight)
     spread = estimated_spread(tasks.x, tasks.share, tasks.runs) if task_spread == "estimate" else task_spread
     settings = {
         "curve": curve, "levels": list(levels), "ridge": ridge, "weight": weight, "task_spread": spread,
         "minutes_sd": minutes_sd, "resample": list(resample), "n_resamples": n_resamples, "seed": seed,
     }  # fmt: skip
-    statistic, kinds = _statistic(tasks, settings, spread, levels)
-    data = _rows(tasks, resample, minutes_sd, seed)
+    statistic, kinds = statistic_of(tasks, settings, spread, levels)
+    data = rows_of(tasks, resample, minutes_sd, seed)
     draws = draws_of(statistic, data, n_resamples=n_resamples, seed=seed, cluster=list(resample), **running)
     names = pd.MultiIndex.from_product([tasks.agents, levels], names=["agent", "level"])
     first = len(tasks.agents)  # shares of success come before
-    bounds, known = _bounds(tasks, levels, level, draws.estimate[first : first + len(names)])
+    bounds, known = bounds_of(tasks, levels, level, draws.estimate[first : first + len(names)])
     warnings = [*draws.warnings] if known.all() else []
     warnings += [] if not without_family else ["no column of families: tasks are resampled one by one, as if unrelated"]
     if not known.all():
@@ -385,154 +350,6 @@ def _checked_options(
     return levels
 
 
-def _tasks(frame: pd.DataFrame, columns: Mapping[str, str | None], weight: str | None) -> tuple[_Tasks, bool]:
-    """What the runs say of tasks and agents; and whether there is no column of families."""
-    found = {}
-    for role, name in columns.items():
-        usual = next((x for x in _NAMES[role] if x in frame.columns), None)
-        if name is None and usual is None and role != "family":
-            raise DataError(
-                f"no column of the {role}: name it by {role}=; looked for {named(_NAMES[role])}, and the columns are "
-                f"{named(frame.columns)}"
-            )
-        if name is not None:
-            require_column(frame, name)
-        found[role] = name or usual or ""
-    without_family = not found["family"]
-    found["family"] = found["family"] or found["task"]
-    for role in ("agent", "task", "family"):
-        reject_missing(frame[found[role]].isna().to_numpy(), found[role])
-    if not len(frame):
-        raise DataError("the table has no runs")
-    minutes = numbers(frame[found["minutes"]], found["minutes"])
-    reject_values(minutes, ~(minutes > 0), found["minutes"], "above 0, as their logarithm is taken")
-    success = numbers(frame[found["success"]], found["success"])
-    reject_values(success, (success < 0) | (success > 1), found["success"], "0, 1, or a share between them")
-    each = pd.DataFrame(
-        {"task": frame[found["task"]].astype(str).to_numpy(), "family": frame[found["family"]].astype(str).to_numpy(),
-         "minutes": minutes}
-    )  # fmt: skip
-    several = each.groupby("task").nunique()
-    for role in ("minutes", "family"):
-        if (several[role] > 1).any():
-            one = several.index[several[role] > 1][0]
-            raise DataError(
-                f"task {one!r} has {counted(int(several[role][one]), 'value')} of {found[role]!r}, and a task has one: "
-                "give each version a name of its own"
-            )
-    table = each.drop_duplicates("task").sort_values("task", ignore_index=True)
-    if len(table) < 3:
-        raise DataError(f"a curve needs 3 tasks or more, got {len(table)}")
-    agents = pd.Index(sorted(frame[found["agent"]].astype(str).unique()), name="agent")
-    row, column = (
-        pd.Index(table["task"]).get_indexer(each["task"]),
-        agents.get_indexer(frame[found["agent"]].astype(str)),
-    )
-    shape = len(table), len(agents)
-
-    def summed(values: Float) -> Float:
-        total = np.zeros(shape)
-        np.add.at(total, (row, column), values)
-        return total
-
-    runs = summed(np.ones(len(frame)))
-    if weight in (None, "equal"):
-        size = np.ones(shape)
-        if weight is None:
-            number = pd.factorize(table["family"])[0]
-            size = np.stack([np.bincount(number, x)[number] for x in (runs > 0).astype(float).T], axis=1)
-        heavy, of_runs = np.where(runs > 0, 1 / np.sqrt(np.maximum(size, 1)), 0.0), runs
-        share = summed(success) / np.maximum(of_runs, 1)
-    else:
-        require_column(frame, weight)
-        of_each = numbers(frame[weight], weight)
-        reject_values(of_each, of_each < 0, weight, "0 or more")
-        heavy = summed(of_each)
-        share = summed(of_each * success) / np.where(heavy > 0, heavy, 1.0)
-    total = heavy.sum(0)
-    if not (total > 0).all():
-        raise DataError(f"all weights of {named(agents[~(total > 0)])} are 0")
-    order = pd.DataFrame({"agent": column, "task": row, "success": success})
-    return _Tasks(agents, table, share, runs, heavy / total, order), without_family
-
-
-def _rows(tasks: _Tasks, stages: Sequence[str], minutes_sd: float, seed: int) -> dict[str, Any]:
-    """Rows for the statistic: tasks, or as many parts of each as an agent has runs at most, where runs are drawn."""
-    parts = np.ones(len(tasks.table), int)
-    if "run" in stages:
-        parts = tasks.runs.max(1).astype(int)
-    row = np.repeat(np.arange(len(parts)), parts)
-    part = np.arange(len(row)) - np.repeat(np.cumsum(parts) - parts, parts)
-    data = {
-        "x": tasks.x[row],
-        "weight": tasks.weight[row] / parts[row][:, None],
-        "share": tasks.share[row] if "run" not in stages else _shares_of_parts(tasks, row, part, parts),
-    }
-    if minutes_sd:
-        noise = np.random.default_rng(seed).normal(size=(len(parts), _NOISE)) * minutes_sd
-        data["noise"] = (noise - noise.mean(1, keepdims=True))[row]
-    columns = {"family": tasks.table["family"].to_numpy()[row], "task": tasks.table["task"].to_numpy()[row]}
-    columns["run"] = part.astype(str)
-    return data | {name: columns[name] for name in stages}
-
-
-def _shares_of_parts(tasks: _Tasks, row: Any, part: Any, parts: Any) -> Float:
-    """The share of successes in each part of an agent's runs on a task; runs may lie in two parts."""
-    share = tasks.share[row].copy()
-    for (a, t), own in tasks.order.groupby(["agent", "task"])["success"]:
-        done = np.concatenate([[0.0], np.cumsum(own.to_numpy())])
-        at = np.linspace(0, len(own), parts[t] + 1)
-        share[row == t, a] = np.diff(np.interp(at, np.arange(len(done)), done)) * parts[t] / len(own)
-    return share
-
-
-def _statistic(
-    tasks: _Tasks, settings: Mapping[str, Any], spread: float | None, levels: Sequence[float]
-) -> tuple[Any, int]:
-    """The function of weights and rows, and how many kinds of horizons it gives."""
-    options = {
-        "curve": settings["curve"], "levels": tuple(levels), "ridge": settings["ridge"], "spread": spread or None,
-        "multiples": _MULTIPLES if settings["minutes_sd"] else (),
-    }  # fmt: skip
-    return partial(kernel.horizons, **options), 2 if spread else 1
-
-
-def _bounds(tasks: _Tasks, levels: Sequence[float], level: float, estimate: Float) -> tuple[pd.DataFrame, Bool]:
-    """Flags and one-sided bounds of each agent and level; and which have a horizon."""
-    rows, known = [], []
-    x = tasks.table["minutes"].to_numpy()
-    family = tasks.table["family"].to_numpy()
-    flat = iter(estimate)
-    for a in range(len(tasks.agents)):
-        tried = tasks.runs[:, a] > 0
-        wins, losses = (tasks.share[tried, a] > 0).sum(), (tasks.share[tried, a] < 1).sum()
-        for q in levels:
-            value = next(flat)
-            lower, upper, flag = np.nan, np.nan, "ok"
-            if wins < FEWEST or losses < FEWEST:
-                failed = wins < FEWEST
-                flag = f"{'success' if failed else 'failure'} in {wins if failed else losses} of {tried.sum()} tasks"
-                clean = tried & (tasks.share[:, a] == (0 if failed else 1))
-                ordered = np.argsort(x if failed else -x, kind="stable")
-                ordered = ordered[tried[ordered]]
-                run = ordered[: int(np.argmin(np.append(clean[ordered], False)))]  # up to the first that is different
-                first = pd.unique(family[run])
-                needed = int(np.ceil(np.log(1 - level) / np.log(1 - q if failed else q)))
-                if len(first) >= needed:
-                    at = x[run[np.flatnonzero(family[run] == first[needed - 1])[0]]]
-                    lower, upper = (np.nan, at) if failed else (at, np.nan)
-            elif not np.isfinite(value):
-                flag = "success does not fall with length"
-            elif 2**value > x[tried].max():
-                flag, lower = "beyond the longest task", x[tried].max()
-            elif 2**value < x[tried].min():
-                flag, upper = "below the shortest task", x[tried].min()
-            rows.append({"flag": flag, "lower": lower, "upper": upper})
-            near = x[tried].min() / FAR <= 2 ** min(value, 1000.0) <= FAR * x[tried].max()
-            known.append(wins >= FEWEST and losses >= FEWEST and bool(near))
-    return pd.DataFrame(rows), np.array(known)
-
-
 def _with_unknown(
     draws: Draws, names: pd.MultiIndex, known: Bool, settings: Mapping[str, Any], warnings: tuple[str, ...]
 ) -> Draws:
@@ -561,65 +378,6 @@ def spelled_minutes(value: float) -> str:
     return f"{value / 60:.0f} h"
 
 
-def estimated_spread(x: Float, share: Float, runs: Float) -> float:
-    """Return the standard deviation (logits) of how difficult tasks of one length are for an agent.
-
-    It maximises the likelihood of the runs of each agent on each task, from which normal difficulties are integrated
-    out. Tasks with one run by an agent say little of it.
-    """
-    nodes, shares = np.polynomial.hermite_e.hermegauss(31)
-    log_shares = np.log(shares / shares.sum())
-
-    weight, wins = runs / np.maximum(runs.sum(0), 1), share * runs
-    usable = (wins.sum(0) > 0) & (wins.sum(0) < runs.sum(0))
-
-    def loss(spread: float) -> float:
-        with double_precision():
-            weighed, shares, lengths, ridge, sd = (as_leaf(v, np.float64) for v in (weight, share, x, 1e-5, spread))
-            parts = kernel.line(weighed, shares, lengths, ridge, sd, "of tasks")
-        intercept, slope, centre = map(np.asarray, parts)
-        p = expit((intercept + slope * (x[:, None] - centre))[:, :, None] + spread * nodes)
-        each = xlogy(wins[:, :, None], p) + xlog1py((runs - wins)[:, :, None], -p) + log_shares
-        return -float(logsumexp(each, axis=2)[:, usable].sum())
-
-    return float(minimize_scalar(loss, bounds=(0.0, 6.0), method="bounded", options={"xatol": 0.01}).x)
-
-
-def _compared_curves(tasks: _Tasks, settings: Mapping[str, Any]) -> pd.DataFrame:
-    family = pd.factorize(tasks.table["family"])[0]
-    fold = np.random.default_rng(settings["seed"]).permutation(family.max() + 1)[family] % _FOLDS
-    x, scores = tasks.x, {}
-    for curve in ("logistic", "probit", "asymmetric"):
-        of_task = np.zeros(len(x))
-        for k in range(fold.max() + 1):
-            held = fold == k
-            weight = np.where(held[:, None], 0.0, tasks.weight)
-            with double_precision():
-                values = weight, tasks.share, x, settings["ridge"], 0.0
-                weighed, share, lengths, ridge, none = (as_leaf(v, np.float64) for v in values)
-                parts = kernel.line(weighed, share, lengths, ridge, none, curve)
-                intercept, slope, centre = parts
-                p = np.asarray(kernel.success(curve, intercept + slope * (x[:, None] - centre)))
-            p = np.clip(p, 1e-4, 1 - 1e-4)
-            each = tasks.weight * (xlogy(tasks.share, p) + xlog1py(1 - tasks.share, -p))
-            solved = (weight * tasks.share).sum(0)
-            usable = (solved > 0) & (solved < weight.sum(0))  # other agents have no curve
-            of_task += np.where(held, each[:, usable].sum(1), 0.0)
-        scores[curve] = np.bincount(family, of_task) / len(tasks.agents)
-    total = {curve: x.sum() for curve, x in scores.items()}
-    best = max(total, key=lambda name: total[name])
-    rows = [
-        {
-            "curve": curve,
-            "log_score": total[curve],
-            "worse_by": total[best] - total[curve],
-            "standard_error": float(np.std(scores[best] - scores[curve], ddof=1) * np.sqrt(len(scores[best]))),
-        }
-        for curve in sorted(total, key=lambda name: -total[name])
-    ]
-    return pd.DataFrame(rows)
-
-
 def _trend(
     found: TimeHorizons, released: Mapping[str, Any], level: float, frontier: bool, since: Any, until: Any,
     at: Sequence[Any],
@@ -637,51 +395,3 @@ def _trend(
     agents[["horizon", "fitted"]] = 2 ** agents[["horizon", "fitted"]]
     settings = {"level": level, "frontier": frontier, "since": since, "until": until}
     return HorizonTrend(doubling, agents, forecast, found.level, settings, line.warnings)
-
-
-def simulate_runs(
-    n_agents: int = 4, n_tasks: int = 120, n_families: int = 40, n_runs: int = 4, *, slope: float = 0.7,
-    task_sd: float = 1.0, family_sd: float = 0.7, seed: int = 0,
-) -> pd.DataFrame:  # fmt: skip
-    """Simulate runs of agents on tasks of 8 seconds to 24 hours, as `time_horizons` takes them.
-
-    The typical horizons of the agents at one half go from 2 minutes to 2 hours, in equal ratios.
-
-    Args:
-        n_agents: A, called agent-1 (shortest horizon) and so on.
-        n_tasks: T, at least as many as families.
-        n_families: every family has a task at least.
-        n_runs: of each agent on each task.
-        slope: by how many logits success falls where the length doubles.
-        task_sd: standard deviation of the tasks' difficulties (logits), shared by all agents.
-        family_sd: that of the families'.
-        seed: any integer from 0 on.
-
-    Returns:
-        A table: ``agent``, ``task``, ``family``, ``minutes``, ``success``.
-
-    Examples:
-        >>> import jaxeval
-        >>> jaxeval.simulate_runs(2, 10, 5, 3).shape
-        (60, 5)
-    """
-    checked_integer("n_families", n_families, 1), checked_integer("n_agents", n_agents, 1)
-    checked_integer("n_runs", n_runs, 1), checked_integer("n_tasks", n_tasks, n_families)
-    rng = np.random.default_rng(checked_integer("seed", seed))
-    family = np.sort(np.append(np.arange(n_families), rng.integers(0, n_families, n_tasks - n_families)))
-    x = rng.uniform(-3, 10.5, n_tasks)
-    hard = rng.normal(0, task_sd, n_tasks) + rng.normal(0, family_sd, n_families)[family]
-    horizon = np.log2(np.geomspace(2, 120, n_agents)) if n_agents > 1 else np.log2([16.0])
-    p = expit(slope * (horizon[:, None] - x) - hard)
-    success = (rng.random((n_agents, n_tasks, n_runs)) < p[..., None]).astype(int)
-    a, t, _ = np.indices(success.shape).reshape(3, -1)
-    digits = len(str(n_tasks))
-    return pd.DataFrame(
-        {
-            "agent": np.array([f"agent-{k + 1}" for k in range(n_agents)])[a],
-            "task": np.array([f"task-{k + 1:0{digits}d}" for k in range(n_tasks)])[t],
-            "family": np.array([f"family-{k + 1:0{digits}d}" for k in range(n_families)])[family][t],
-            "minutes": np.round(2**x, 3)[t],
-            "success": success.reshape(-1),
-        }
-    )

@@ -60,6 +60,7 @@ def horizons(
 
     FILE has a row for each run: agent, task, its family, the minutes that people take, and success.
     """
+    from jaxeval.capability.columns import of_each
     from jaxeval.capability.time_horizons import time_horizons
 
     frame = _table(file)
@@ -75,12 +76,12 @@ def horizons(
     notes: list[str] = []
     sentences = list(found.answer.sentences)
     if released is not None:
-        trend = found.trend(_of_each(frame, options["agent"], ("agent", "alias", "model"), released))
+        trend = found.trend(of_each(frame, options["agent"], "agent", released))
         tables |= {"trend": trend.agents}
         sentences += trend.answer.sentences
         notes += trend.warnings
     _present(found, tables, sentences, notes, outputs, top, "agent", _with_cost(found.joint.of(level=levels[0]), frame,
-             options["agent"], ("agent", "alias", "model"), cost))  # fmt: skip
+             options["agent"], "agent", cost))  # fmt: skip
 
 
 @click.command(cls=CompilingCommand)
@@ -116,7 +117,7 @@ def index(
     names = {"score": options.pop("share"), "n": options.pop("questions")}
     found = capability_index(frame, anchors=_anchors(anchors), resample=draw, **names, **options, **drawn)
     tables = {"index": found.table, "benchmarks": found.benchmarks, "choices": found.choices().T.reset_index()}
-    front = _with_cost(found.joint, frame, options["model"], ("model", "model_name", "model_id"), cost)
+    front = _with_cost(found.joint, frame, options["model"], "model", cost)
     _present(found, tables, list(found.answer.sentences), [], outputs, top, "model", front)
 
 
@@ -140,26 +141,11 @@ def _anchors(pairs: Sequence[str]) -> dict[str, float] | None:
     return anchors or None
 
 
-def _of_each(frame: pd.DataFrame, name: str | None, usual: Sequence[str], column: str) -> dict[str, Any]:
-    """The value of a column that each agent or model has."""
-    from jaxeval.data.columns import require_column
-    from jaxeval.errors import DataError
-
-    require_column(frame, column)
-    key = name or next(x for x in usual if x in frame)
-    values = frame.dropna(subset=[column]).groupby(frame[key].astype(str))[column]
-    several = values.nunique()
-    if several.max() > 1:
-        one = several.idxmax()
-        raise DataError(f"{one!r} has several values of {column!r}, and each {key} has one")
-    found: dict[str, Any] = values.first().to_dict()
-    return found
-
-
-def _with_cost(joint: Any, frame: pd.DataFrame, name: str | None, usual: Sequence[str], cost: str | None) -> Any:
+def _with_cost(joint: Any, frame: pd.DataFrame, name: str | None, role: str, cost: str | None) -> Any:
+    from jaxeval.capability.columns import of_each
     from jaxeval.capability.pareto import pareto_front
 
-    return None if cost is None else pareto_front(joint, _of_each(frame, name, usual, cost))
+    return None if cost is None else pareto_front(joint, of_each(frame, name, role, cost))
 
 
 def _present(

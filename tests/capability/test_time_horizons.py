@@ -10,7 +10,8 @@ from scipy.special import expit, log_ndtr, logit
 from scipy.stats import norm
 
 import jaxeval
-from jaxeval.capability.time_horizons import estimated_spread, spelled_minutes
+from jaxeval.capability.curves import estimated_spread
+from jaxeval.capability.time_horizons import spelled_minutes
 from jaxeval.errors import DataError
 
 RUN = {"n_resamples": 40, "progress": False}

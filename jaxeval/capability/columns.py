@@ -1,0 +1,82 @@
+"""Columns of tables of runs and of scores: by the names that are usual, or those that the caller has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from jaxeval.data.columns import as_frame, reject_missing, require_column
+from jaxeval.errors import DataError
+from jaxeval.wording import named
+
+#: Names that columns have in public files; the first one that is there is read.
+USUAL = {
+    "agent": ("agent", "alias", "model"),
+    "task": ("task", "task_id"),
+    "family": ("family", "task_family"),
+    "minutes": ("minutes", "human_minutes"),
+    "success": ("success", "score_binarized"),
+    "model": ("model", "model_name", "model_id"),
+    "benchmark": ("benchmark", "benchmark_name", "benchmark_id"),
+    "score": ("score", "performance", "share"),
+}
+
+
+def columns_by_role(
+    table: Any, names: Mapping[str, str | None], noun: str, optional: tuple[str, ...] = ()
+) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Return a table, and which of its columns has each role.
+
+    Args:
+        table: of pandas or Arrow.
+        names: the caller's name of the column of each role, None for a usual one.
+        noun: what rows are, in the plural.
+        optional: roles that may have no column; they are left out.
+
+    Raises:
+        DataError: a column is not there, or there are no rows.
+    """
+    frame, found = as_frame(table), {}
+    for role, name in names.items():
+        usual = next((x for x in USUAL[role] if x in frame.columns), None)
+        if name is not None:
+            require_column(frame, name)
+        elif usual is None and role not in optional:
+            raise DataError(
+                f"no column of the {role}: name it by {role}=; looked for {named(USUAL[role])}, and the columns are "
+                f"{named(frame.columns)}"
+            )
+        if name or usual:
+            found[role] = name or str(usual)
+    if not len(frame):
+        raise DataError(f"the table has no {noun}")
+    return frame, found
+
+
+def texts(frame: pd.DataFrame, column: str) -> pd.Series:
+    """Return the names in a column, as text.
+
+    Raises:
+        DataError: some are missing.
+    """
+    reject_missing(frame[column].isna().to_numpy(), column)
+    return frame[column].astype(str).reset_index(drop=True)
+
+
+def of_each(table: Any, name: str | None, role: str, column: str) -> dict[str, Any]:
+    """Return the value of ``column`` that each agent or model has, by its name.
+
+    Raises:
+        DataError: there is no such column, or one has several values.
+    """
+    frame, found = columns_by_role(table, {role: name}, "rows")
+    require_column(frame, column)
+    key = found[role]
+    values = frame.dropna(subset=[column]).groupby(frame[key].astype(str))[column]
+    several = values.nunique()
+    if several.max() > 1:
+        raise DataError(f"{several.idxmax()!r} has several values of {column!r}, and each {key} has one")
+    each: dict[str, Any] = values.first().to_dict()
+    return each

@@ -1,0 +1,170 @@
+"""Tasks and agents: what a table of runs says of them, as rows for the statistic, and bounds without a curve."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from jaxeval.arrays import Bool, Float
+from jaxeval.capability.columns import columns_by_role, texts
+from jaxeval.data.columns import numbers, reject_values, require_column
+from jaxeval.errors import DataError
+from jaxeval.kernels import horizons as kernel
+from jaxeval.wording import counted, named
+
+#: An agent with fewer tasks that it solved, or failed, has a bound and no number.
+FEWEST = 2
+#: So has a horizon that is so many times longer, or shorter, than all tasks.
+FAR = 10.0
+_MULTIPLES = (0.5, 1.0, 1.5, 2.0)  # of the variance of errors in the lengths, which are added
+_NOISE = 16  # sets of simulated errors
+
+
+class Tasks(NamedTuple):
+    """Tasks (T,) and agents (A,), and what became of the runs."""
+
+    agents: pd.Index
+    table: pd.DataFrame  # task, family, minutes
+    share: Float  # (T, A) of an agent's runs that succeed, 0 without runs
+    runs: Float  # (T, A)
+    weight: Float  # (T, A) of all runs of an agent on a task; an agent's sum to 1
+    order: pd.DataFrame  # agent, task (numbers) and success of each run
+
+    @property
+    def x(self) -> Float:
+        """Log2 of the minutes (T,)."""
+        return np.log2(self.table["minutes"].to_numpy())
+
+
+def tasks_of(table: Any, columns: Mapping[str, str | None], weight: str | None) -> tuple[Tasks, bool]:
+    """What the runs say of tasks and agents; and whether there is no column of families."""
+    frame, found = columns_by_role(table, columns, "runs", ("family",))
+    without_family = "family" not in found
+    found = {"family": found["task"], **found}
+    agent, task, family = (texts(frame, found[role]) for role in ("agent", "task", "family"))
+    minutes = numbers(frame[found["minutes"]], found["minutes"])
+    reject_values(minutes, ~(minutes > 0), found["minutes"], "above 0, as their logarithm is taken")
+    success = numbers(frame[found["success"]], found["success"])
+    reject_values(success, (success < 0) | (success > 1), found["success"], "0, 1, or a share between them")
+    each = pd.DataFrame({"task": task, "family": family, "minutes": minutes})
+    several = each.groupby("task").nunique()
+    for role in ("minutes", "family"):
+        if (several[role] > 1).any():
+            one = several.index[several[role] > 1][0]
+            raise DataError(
+                f"task {one!r} has {counted(int(several[role][one]), 'value')} of {found[role]!r}, and a task has one: "
+                "give each version a name of its own"
+            )
+    known = each.drop_duplicates("task").sort_values("task", ignore_index=True)
+    if len(known) < 3:
+        raise DataError(f"a curve needs 3 tasks or more, got {len(known)}")
+    column, names = pd.factorize(agent, sort=True)
+    agents = pd.Index(names, name="agent")
+    row = pd.Index(known["task"]).get_indexer(task)
+    shape = len(known), len(agents)
+
+    def summed(values: Float) -> Float:
+        total = np.zeros(shape)
+        np.add.at(total, (row, column), values)
+        return total
+
+    runs = summed(np.ones(len(frame)))
+    if weight in (None, "equal"):
+        size = np.ones(shape)
+        if weight is None:
+            number = pd.factorize(known["family"])[0]
+            size = np.stack([np.bincount(number, x)[number] for x in (runs > 0).astype(float).T], axis=1)
+        heavy, of_runs = np.where(runs > 0, 1 / np.sqrt(np.maximum(size, 1)), 0.0), runs
+        share = summed(success) / np.maximum(of_runs, 1)
+    else:
+        require_column(frame, weight)
+        of_each = numbers(frame[weight], weight)
+        reject_values(of_each, of_each < 0, weight, "0 or more")
+        heavy = summed(of_each)
+        share = summed(of_each * success) / np.where(heavy > 0, heavy, 1.0)
+    total = heavy.sum(0)
+    if not (total > 0).all():
+        raise DataError(f"all weights of {named(agents[~(total > 0)])} are 0")
+    order = pd.DataFrame({"agent": column, "task": row, "success": success})
+    return Tasks(agents, known, share, runs, heavy / total, order), without_family
+
+
+def rows_of(tasks: Tasks, stages: Sequence[str], minutes_sd: float, seed: int) -> dict[str, Any]:
+    """Rows for the statistic: tasks, or as many parts of each as an agent has runs at most, where runs are drawn."""
+    parts = np.ones(len(tasks.table), int)
+    if "run" in stages:
+        parts = tasks.runs.max(1).astype(int)
+    row = np.repeat(np.arange(len(parts)), parts)
+    part = np.arange(len(row)) - np.repeat(np.cumsum(parts) - parts, parts)
+    data = {
+        "x": tasks.x[row],
+        "weight": tasks.weight[row] / parts[row][:, None],
+        "share": tasks.share[row] if "run" not in stages else _shares_of_parts(tasks, row, part, parts),
+    }
+    if minutes_sd:
+        noise = np.random.default_rng(seed).normal(size=(len(parts), _NOISE)) * minutes_sd
+        data["noise"] = (noise - noise.mean(1, keepdims=True))[row]
+    columns = {"family": tasks.table["family"].to_numpy()[row], "task": tasks.table["task"].to_numpy()[row]}
+    columns["run"] = part.astype(str)
+    return data | {name: columns[name] for name in stages}
+
+
+def _shares_of_parts(tasks: Tasks, row: Any, part: Any, parts: Any) -> Float:
+    """The share of successes in each part of an agent's runs on a task; runs may lie in two parts."""
+    share = tasks.share[row].copy()
+    for (a, t), own in tasks.order.groupby(["agent", "task"])["success"]:
+        done = np.concatenate([[0.0], np.cumsum(own.to_numpy())])
+        at = np.linspace(0, len(own), parts[t] + 1)
+        share[row == t, a] = np.diff(np.interp(at, np.arange(len(done)), done)) * parts[t] / len(own)
+    return share
+
+
+def statistic_of(
+    tasks: Tasks, settings: Mapping[str, Any], spread: float | None, levels: Sequence[float]
+) -> tuple[Any, int]:
+    """The function of weights and rows, and how many kinds of horizons it gives."""
+    options = {
+        "curve": settings["curve"], "levels": tuple(levels), "ridge": settings["ridge"], "spread": spread or None,
+        "multiples": _MULTIPLES if settings["minutes_sd"] else (),
+    }  # fmt: skip
+    return partial(kernel.horizons, **options), 2 if spread else 1
+
+
+def bounds_of(tasks: Tasks, levels: Sequence[float], level: float, estimate: Float) -> tuple[pd.DataFrame, Bool]:
+    """Flags and one-sided bounds of each agent and level; and which have a horizon."""
+    rows, known = [], []
+    x = tasks.table["minutes"].to_numpy()
+    family = tasks.table["family"].to_numpy()
+    flat = iter(estimate)
+    for a in range(len(tasks.agents)):
+        tried = tasks.runs[:, a] > 0
+        wins, losses = (tasks.share[tried, a] > 0).sum(), (tasks.share[tried, a] < 1).sum()
+        for q in levels:
+            value = next(flat)
+            lower, upper, flag = np.nan, np.nan, "ok"
+            if wins < FEWEST or losses < FEWEST:
+                failed = wins < FEWEST
+                flag = f"{'success' if failed else 'failure'} in {wins if failed else losses} of {tried.sum()} tasks"
+                clean = tried & (tasks.share[:, a] == (0 if failed else 1))
+                ordered = np.argsort(x if failed else -x, kind="stable")
+                ordered = ordered[tried[ordered]]
+                run = ordered[: int(np.argmin(np.append(clean[ordered], False)))]  # up to the first that is different
+                first = pd.unique(family[run])
+                needed = int(np.ceil(np.log(1 - level) / np.log(1 - q if failed else q)))
+                if len(first) >= needed:
+                    at = x[run[np.flatnonzero(family[run] == first[needed - 1])[0]]]
+                    lower, upper = (np.nan, at) if failed else (at, np.nan)
+            elif not np.isfinite(value):
+                flag = "success does not fall with length"
+            elif 2**value > x[tried].max():
+                flag, lower = "beyond the longest task", x[tried].max()
+            elif 2**value < x[tried].min():
+                flag, upper = "below the shortest task", x[tried].min()
+            rows.append({"flag": flag, "lower": lower, "upper": upper})
+            near = x[tried].min() / FAR <= 2 ** min(value, 1000.0) <= FAR * x[tried].max()
+            known.append(wins >= FEWEST and losses >= FEWEST and bool(near))
+    return pd.DataFrame(rows), np.array(known)
