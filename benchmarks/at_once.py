@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from jaxeval.execution import shapes
-from jaxeval.kernels import batch
+from jaxeval.kernels.batch import refits
 
 PROGRAMS = ("fit", "inverse_information", "refit")
 
@@ -49,7 +49,7 @@ def at_once() -> Iterator[dict[str, AtOnce]]:
     """A context in which nothing is computed, in chunks of the sizes that an accelerator gets; the programs by name."""
     with ExitStack() as stack:
         stack.enter_context(patch.object(shapes, "_on_cpu", lambda: False))
-        programs = {name: AtOnce(getattr(batch, name)) for name in PROGRAMS}
+        programs = {name: AtOnce(getattr(refits, name)) for name in PROGRAMS}
         for name, program in programs.items():
-            stack.enter_context(patch.object(batch, name, program))
+            stack.enter_context(patch.object(refits, name, program))
         yield programs

@@ -25,7 +25,7 @@ from peers import ELO_PER_LOGIT, Board, Peer, arena_rank_sandwich, missing_peers
 
 import jaxeval
 from jaxeval.execution.precision import double_precision
-from jaxeval.kernels import batch
+from jaxeval.kernels.batch.refits import draw
 from jaxeval.ratings.boards import fit_boards
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.pair_refits import dense_refits
@@ -46,7 +46,7 @@ def drawn_tables(battles: jaxeval.Battles, numbers: range) -> list[np.ndarray]:
     tables = []
     for number in numbers:
         with double_precision():
-            n, wins = batch.draw(refits.problem, refits.form, np.uint64(0), 0, number)
+            n, wins = draw(refits.problem, refits.form, np.uint64(0), 0, number)
         n, score = np.asarray(n), np.asarray(wins)
         won = np.floor(score)
         tied = np.round(2 * (score - won))

@@ -35,7 +35,7 @@ from whole_process import N_RESAMPLES, write_votes
 
 import jaxeval
 from jaxeval.execution.precision import double_precision
-from jaxeval.kernels import batch
+from jaxeval.kernels.batch.refits import refit
 
 _LOGGED = re.compile(r"Finished (tracing|jaxpr to MLIR module conversion|XLA compilation of)\W+(?:jit\()?(\S+?)\)?"
                      r"(?: for jit| to MLIR.*)? in ([\d.e-]+) sec")  # fmt: skip
@@ -75,14 +75,14 @@ def parts_of_a_call(name: str, repeats: int) -> dict[str, Any]:
         return jaxeval.bootstrap(battles, N_RESAMPLES, progress=False)
 
     calls: list[dict[str, Any]] = []
-    called = type(batch.refit).__call__
+    called = type(refit).__call__
 
     def recorded(program: Any, *arguments: Any, **options: Any) -> Any:
-        if program is batch.refit:
+        if program is refit:
             calls.append(program.signature.bind(*arguments, **options).arguments)
         return called(program, *arguments, **options)
 
-    with patch.object(type(batch.refit), "__call__", recorded):
+    with patch.object(type(refit), "__call__", recorded):
         result = bootstrap()
 
     def program(max_steps: int | None = None) -> Any:
@@ -90,7 +90,7 @@ def parts_of_a_call(name: str, repeats: int) -> dict[str, Any]:
         for call in calls:
             terms = call["terms"]
             terms = terms if max_steps is None else terms._replace(max_steps=np.asarray(max_steps, np.int32))
-            ends.append(batch.refit(**{**call, "terms": terms}))
+            ends.append(refit(**{**call, "terms": terms}))
         return jax.block_until_ready(ends)
 
     with double_precision():

@@ -22,7 +22,7 @@ from scipy import sparse
 from jaxeval import Battles, bootstrap, fit_bradley_terry, simulate_votes
 from jaxeval.data.features import design
 from jaxeval.execution.precision import double_precision
-from jaxeval.kernels import batch
+from jaxeval.kernels.batch import contextual, refits
 from jaxeval.ratings.contextual_boards import contextual_refits, fit_contextual_boards
 from jaxeval.ratings.contextual_rows import compress
 from jaxeval.ratings.options import BootstrapOptions
@@ -67,8 +67,8 @@ class Resamples:
     def weight(self, number: int) -> np.ndarray:
         """(N,) of one resample."""
         with double_precision():
-            drawn = batch.draw_one(
-                batch.count_rows, self.refits.problem, self.refits.form, np.uint64(0), np.int64(number)
+            drawn = refits.draw_one(
+                contextual.count_rows, self.refits.problem, self.refits.form, np.uint64(0), np.int64(number)
             )
             return np.asarray(drawn)[self.used]
 

@@ -76,7 +76,7 @@ def _text(path: Path) -> str:
 # fmt: off
 LINES = [
     # Kernels
-    Broken("the ridge's slope loses its factor", "kernels/likelihood.py",
+    Broken("the ridge's slope loses its factor", "kernels/pair_tables.py",
            "return table.score - expected_score(theta, table.n) - 2 * ridge * theta",
            "return table.score - expected_score(theta, table.n) - ridge * theta", "kernels/test_likelihood.py"),
     Broken("the probit's information of a lost battle", "kernels/links.py",
@@ -104,7 +104,7 @@ LINES = [
     Broken("ties of scores and of gold are mixed up", "kernels/rank_agreement.py",
            "(sums.pairs - sums.tied_scores) * (sums.pairs - sums.tied_gold)",
            "(sums.pairs - sums.tied_scores) * (sums.pairs - sums.tied_scores)", "kernels/test_rank_agreement.py"),
-    Broken("the sign of an infinite temperature", "kernels/held_out.py",
+    Broken("the sign of an infinite temperature", "kernels/batch/folds.py",
            "jnp.where(agree > 0, jnp.inf, -jnp.inf)", "jnp.where(agree > 0, -jnp.inf, jnp.inf)",
            "kernels/test_temperature.py"),
     Broken("the deviance loses its factor", "kernels/misfit.py",
@@ -112,10 +112,10 @@ LINES = [
     Broken("the third pair of a triad", "kernels/misfit.py",
            "log_odds[a] + log_odds[b] - log_odds[c]", "log_odds[a] + log_odds[b] + log_odds[c]",
            "kernels/test_misfit.py"),
-    Broken("the ridge of rankings", "kernels/plackett_luce.py",
+    Broken("the ridge of rankings", "kernels/batch/plackett_luce.py",
            "counts.chosen - expected - 2 * ridge * theta", "counts.chosen - expected - ridge * theta",
            "kernels/test_plackett_luce.py"),
-    Broken("points of the second model of a changed vote", "kernels/changed_votes.py",
+    Broken("points of the second model of a changed vote", "kernels/batch/changed_boards.py",
            "add(change.weight - change.points)", "add(-change.points)", "kernels/test_changed_votes.py"),
 
     # Ratings

@@ -14,7 +14,8 @@ import pytest
 
 from jaxeval import kernels, simulate_battles
 from jaxeval.execution.precision import double_precision
-from jaxeval.kernels import batch
+from jaxeval.kernels.batch.programs import Chunks
+from jaxeval.kernels.batch.refits import refit
 from jaxeval.kernels.platforms import by_platform, traced_for
 from jaxeval.ratings.boards import fit_boards
 from jaxeval.ratings.options import SCHEMES, BootstrapOptions
@@ -76,15 +77,15 @@ def refits(options, solver):
     posed = dense_refits(fit_boards([(battles.models, battles.cells)], options), [""], [VoteGroups()], options)
     call = posed.solvers()[solver].task.call
     n_devices = jax.local_device_count()
-    chunks = batch.Chunks(
+    chunks = Chunks(
         np.zeros((n_devices, 2), np.int32), np.zeros((n_devices, 2, 8), np.int64), np.ones(n_devices, np.int32)
     )
-    program = jax.jit(batch.refit.__wrapped__, static_argnames=batch.refit.static_argnames)
+    program = jax.jit(refit.__wrapped__, static_argnames=refit.static_argnames)
     return program, (*call.args, chunks)
 
 
 def assert_lowers(monkeypatch, options, solver, platforms):
-    monkeypatch.setattr("jaxeval.kernels.batch.chunks.traced_for", lambda _: traced_for(platforms[0]))
+    monkeypatch.setattr("jaxeval.kernels.batch.programs.traced_for", lambda _: traced_for(platforms[0]))
     program, arguments = refits(options, solver)
     with double_precision():
         traced = program.trace(*arguments)

@@ -26,7 +26,7 @@ def names_of(files):
 def test_a_file_reaches_what_its_imports_do(reach):
     """By a name of a module, by a public name, and by a module beside it."""
     found = names_of(reach.reached(ROOT / "tests/scores/test_item_response.py"))
-    assert {"jaxeval/scores/item_response.py", "jaxeval/kernels/item_response.py", "pyproject.toml"} <= found
+    assert {"jaxeval/scores/item_response.py", "jaxeval/kernels/batch/items.py", "pyproject.toml"} <= found
     assert {"tests/conftest.py", "tests/scores/test_item_response.py"} <= found
     assert "jaxeval/softelo/soft_elo.py" not in found
 

@@ -17,8 +17,8 @@ from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import on_device
 from jaxeval.execution.shapes import REFITS, padded_rows, padded_size
 from jaxeval.execution.threads import one_blas_thread
-from jaxeval.kernels import batch
-from jaxeval.kernels.changed_votes import Change, Changed, FullBoard
+from jaxeval.kernels.batch import changed_boards
+from jaxeval.kernels.batch.changed_boards import Change, Changed, FullBoard
 from jaxeval.kernels.solve import Status, Terms
 from jaxeval.ratings.boards import TOLERANCE_LOGIT, Board, battle_weights
 from jaxeval.ratings.vote_groups import ClusterRows
@@ -126,7 +126,7 @@ class ChangedBoards:
 
     def _task(self, change: Change, newton: bool) -> Task:
         terms = Terms.of(0.0, TOLERANCE_LOGIT, _NEWTON_STEPS if newton else _CHORD_STEPS)
-        call = partial(batch.refit_changed, self._full, change, device_mesh(), terms, newton=newton)
+        call = partial(changed_boards.refit_changed, self._full, change, device_mesh(), terms, newton=newton)
         words = (5 if newton else 3) * self.size**2 + 4 * change.first.shape[-1]
         held = 2 * sum(x.nbytes for x in jax.tree.leaves((self._full, change)))
         return Task(call, REFITS, words, lane_bytes=_BYTES_PER_WORD * words, fixed_bytes=held)

@@ -15,11 +15,14 @@ from jaxeval.arrays import Bool, Float, Int, as_leaf
 from jaxeval.audits.pair_votes import PairVotes, tie_odds
 from jaxeval.data.cells import Cells
 from jaxeval.execution.elementwise import evaluate
-from jaxeval.execution.lanes import LaneRun, Solver, Task, device_mesh
+from jaxeval.execution.lanes import LaneRun, LaneSolver, Task, device_mesh
 from jaxeval.execution.precision import double_precision, on_device
 from jaxeval.execution.shapes import REFITS, padded_columns, padded_pairs, padded_size
 from jaxeval.execution.threads import in_threads, one_blas_thread
-from jaxeval.kernels import batch, misfit
+from jaxeval.kernels import misfit
+from jaxeval.kernels.batch import changed_boards
+from jaxeval.kernels.batch.changed_boards import Simulated
+from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.misfit import Design, Measures, Misfit
 from jaxeval.kernels.solve import Terms
 from jaxeval.ratings.boards import Board, fit_boards, inverse_information
@@ -31,11 +34,11 @@ from jaxeval.resampling.units import pad, stream_number
 # A ridge that moves no rating, and gives models that win all of their simulated votes a finite one.
 _RIDGE = 1e-6
 _TOLERANCE_LOGIT = 1e-6
-_MAX_STEPS = {batch.Solver.CHORD: 40, batch.Solver.NEWTON: 200}
-_NAMES = {batch.Solver.CHORD: "chord", batch.Solver.NEWTON: "newton"}
+_MAX_STEPS = {Solver.CHORD: 40, Solver.NEWTON: 200}
+_NAMES = {Solver.CHORD: "chord", Solver.NEWTON: "newton"}
 _DRAWS_OF_A_THREAD = 2**17
 # Tables that a lane works on, and bytes that it takes for each number of them.
-_TABLES, _BYTES_PER_WORD = {batch.Solver.CHORD: 2, batch.Solver.NEWTON: 4}, 10
+_TABLES, _BYTES_PER_WORD = {Solver.CHORD: 2, Solver.NEWTON: 4}, 10
 #: VoteChanges of the (M, M) tables of all boards in one batched call, which cost about 170 bytes each; and boards.
 _TABLE_ENTRIES = 2**21
 _MOST_AT_ONCE = 64
@@ -45,7 +48,7 @@ _MOST_AT_ONCE = 64
 class SimulatedBoards:
     """B boards simulated at a fit, and their refits: a `Problem`."""
 
-    boards: batch.Simulated
+    boards: Simulated
     secure: bool  # practically no board separates models
 
     @property
@@ -58,20 +61,20 @@ class SimulatedBoards:
         """B."""
         return len(self.boards.wins)
 
-    def solvers(self) -> list[Solver]:
+    def solvers(self) -> list[LaneSolver]:
         """Return chord steps where no simulated board separates models, then Newton's method."""
         held = 2 * sum(x.nbytes for x in jax.tree.leaves(self.boards))
         every = np.ones(1, bool)
         return [
-            Solver(code, name, self._task(code, held), every & (self.secure or code == batch.Solver.NEWTON))
+            LaneSolver(code, name, self._task(code, held), every & (self.secure or code == Solver.NEWTON))
             for code, name in _NAMES.items()
         ]
 
-    def _task(self, solver: batch.Solver, held: int) -> Task:
+    def _task(self, solver: Solver, held: int) -> Task:
         design, size = self.boards.design, len(self.boards.start)
         words = _TABLES[solver] * size**2 + 3 * design.triads.shape[1] + 8 * len(design.n)
         terms = Terms.of(np.float64(_RIDGE), np.float64(_TOLERANCE_LOGIT), _MAX_STEPS[solver])
-        call = partial(batch.refit_misfit, self.boards, device_mesh(), solver, terms)
+        call = partial(changed_boards.refit_misfit, self.boards, device_mesh(), solver, terms)
         return Task(call, REFITS, words, lane_bytes=_BYTES_PER_WORD * words, fixed_bytes=held)
 
 
@@ -116,7 +119,7 @@ def simulated_boards(board: Board, votes: PairVotes, triads: Int, n_resamples: i
             wins[r, :q] = rng.binomial(n - ties[r, :q], chance)
 
     in_threads(draw, np.array_split(np.arange(n_resamples), -(-n_resamples * q // _DRAWS_OF_A_THREAD) or 1))
-    boards = batch.Simulated(
+    boards = Simulated(
         design=design,
         wins=as_leaf(wins, np.int32),
         ties=as_leaf(ties, np.int32),
@@ -132,7 +135,7 @@ def measured(simulated: SimulatedBoards, votes: PairVotes) -> Measures:
     boards, size = simulated.boards, len(simulated.boards.design.n)
     points, ties = pad(votes.points, (size,)), pad(votes.ties.astype(np.int32), (size,))
     with double_precision():
-        measures: Measures = jax.device_get(batch.measure(boards.design, points, ties, boards.start))
+        measures: Measures = jax.device_get(changed_boards.measure(boards.design, points, ties, boards.start))
         return measures
 
 

@@ -24,7 +24,7 @@ from jaxeval.errors import DataError
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.runs import RunOptions
 from jaxeval.execution.signatures import spelled_out
-from jaxeval.kernels import capability as kernel
+from jaxeval.kernels.batch import capability as kernel
 from jaxeval.kernels.batch.capability import fit_capability
 from jaxeval.show.shown import Answer, Result, settings_line
 from jaxeval.show.table import Table

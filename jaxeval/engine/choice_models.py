@@ -25,8 +25,8 @@ from jaxeval.engine.statistic import Statistic
 from jaxeval.errors import DataError
 from jaxeval.execution.precision import on_device
 from jaxeval.execution.shapes import REFITS
-from jaxeval.kernels.batch import Solver
 from jaxeval.kernels.batch.choice_models import ChoiceForm, ChoiceProblem, refit_choices
+from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.resample import DrawScheme
 from jaxeval.kernels.solve import Status
 from jaxeval.ratings.drawn_votes import vote_draws

@@ -20,7 +20,8 @@ from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.runs import Identity, RunOptions, digest_of, of_run, open_run
 from jaxeval.execution.shapes import DRAWS, EVALUATORS, Step, padded, padded_rows, power_of_two
-from jaxeval.kernels import batch, rank_agreement
+from jaxeval.kernels import rank_agreement
+from jaxeval.kernels.batch.items import ItemTotals, delta_sums, evaluator_resamples
 from jaxeval.kernels.batch.weighted import row_counts
 from jaxeval.resampling.rows import form_of, lanes_task, slots_one_by_one, stacked_rows
 from jaxeval.resampling.strata import checked_strata, stratum_of_groups
@@ -118,7 +119,7 @@ def resampled(
     if settings.resample != "models" and scores.items is not None:
         data = _item_totals(_filled(scores.items, 2, padded(len(scores.gold), Step.MODELS)))
     gold = _filled(scores.gold, 0, padded(len(scores.gold), Step.MODELS))
-    program = partial(batch.evaluator_resamples, measure, data, gold, arguments)
+    program = partial(evaluator_resamples, measure, data, gold, arguments)
     section = f"{measure.__name__}-{digest_of((arguments, scores.scores, scores.items, settings.item_strata(scores)))}"
     results = run_lanes(program, drawn_counts(scores, settings), size, scores.gold, settings, section)
     return jax.tree.map(lambda x: x[:, : len(scores.scores)], results)
@@ -193,12 +194,12 @@ def _draws(n: int, stream: str, settings: Resampling, stratum: Int | None) -> Co
     return drawn[:, np.concatenate([np.argsort(order), np.arange(n, slots.size)])]
 
 
-def _item_totals(items: Float) -> batch.ItemTotals:
+def _item_totals(items: Float) -> ItemTotals:
     """Return scores by item (I, E, M) in as many slots as `drawn_counts` has."""
     n = len(items)
     values = items.reshape(n, -1)
     there, fill = ~np.isnan(values), [(0, _width(n) - n), (0, 0)]
-    return batch.ItemTotals(
+    return ItemTotals(
         score=as_leaf(np.pad(np.where(there, values, 0.0), fill), np.float64),
         present=as_leaf(np.pad(there, fill), np.float64),
         step=as_leaf(step_of_means(values), np.float64),
@@ -225,7 +226,7 @@ def resampled_delta_sums(scores: ModelScores, deltas: Float, settings: Resamplin
         pairs = delta_pairs(points, scores.gold, deltas, counts.shape[1])
         with double_precision():
             pairs = jax.device_put(pairs)
-        program = partial(batch.delta_sums, pairs)
+        program = partial(delta_sums, pairs)
         section = f"deltas-{digest_of((deltas, scores.scores))}-{start}"
         size = _PAIRS + 3 * len(pairs.end) + 2 * pairs.order.shape[1]
         found = run_lanes(program, counts, size, scores.gold, settings, section)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from jaxeval.arrays import Float
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import ELEMENTS, FEW_ELEMENTS
-from jaxeval.kernels import batch
+from jaxeval.kernels.batch import programs
 
 #: What a function of scalars or arrays returns.
 Numbers = float | NDArray[np.float64]
@@ -58,7 +58,7 @@ def _in_blocks(kernel: Callable[..., Any], tree: Any, arrays: Sequence[NDArray[A
         return jax.tree.unflatten(tree, [np.pad(x, (0, length - len(x)), mode=mode) for x in parts])
 
     with double_precision():
-        blocks = [batch.elementwise(kernel, *block(start)) for start in range(0, max(size, 1), length)]
+        blocks = [programs.elementwise(kernel, *block(start)) for start in range(0, max(size, 1), length)]
         blocks = jax.device_get(blocks)
     return jax.tree.map(lambda *x: np.concatenate(x)[:size].reshape(shape), *blocks)
 

@@ -25,7 +25,7 @@ from jaxeval.execution.precision import double_precision
 from jaxeval.execution.processes import check_all_present, gather, share_of
 from jaxeval.execution.progress import Advance
 from jaxeval.execution.shapes import Budget, chunk_lanes, deciding, for_few, in_vectors, lane_bytes, slots_per_call
-from jaxeval.kernels.batch.chunks import Chunks
+from jaxeval.kernels.batch.programs import Chunks
 from jaxeval.kernels.solve import Status
 from jaxeval.wording import counted
 
@@ -52,7 +52,7 @@ class Task(NamedTuple):
         return program.eval_shape(*self.call.args, chunks, **self.call.keywords)
 
 
-class Solver(NamedTuple):
+class LaneSolver(NamedTuple):
     """One program of a cascade, for the lanes that the faster ones before it left."""
 
     code: int  # of `kernels.batch`; kept for every lane
@@ -78,7 +78,7 @@ class Problem(Protocol):
         """B, of every slice."""
         ...
 
-    def solvers(self) -> Sequence[Solver]:
+    def solvers(self) -> Sequence[LaneSolver]:
         """Return the programs that solve it, the fastest first; the last takes every lane that is left."""
         ...
 

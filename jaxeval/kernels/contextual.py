@@ -13,8 +13,8 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxeval.kernels import tie_models
-from jaxeval.kernels.additions import added
 from jaxeval.kernels.kinds import Bool, Float, Int32, Integer, Num
+from jaxeval.kernels.platforms import added
 from jaxeval.kernels.solve import (
     Solution,
     SolveStep,

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, TypeVar
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxeval.kernels import likelihood
+from jaxeval.kernels import pair_tables
 from jaxeval.kernels.kinds import Bool, Float, Real
 from jaxeval.kernels.links import Link, share
 from jaxeval.kernels.pair_tables import PairTable, row_sums
@@ -63,7 +63,7 @@ def newton(
         start = jnp.log((table.score + 1) / (battles - table.score + 1))
 
     def step(theta: Array) -> tuple[Array, Array]:
-        grad = likelihood.gradient(link, theta, table, terms.ridge)
+        grad = pair_tables.gradient(link, theta, table, terms.ridge)
         matrix, _ = regular(information(link, theta, table, terms.ridge), active, len(active), terms.ridge)
         return capped(centred(solved(matrix, grad), active)), grad
 
@@ -86,8 +86,8 @@ def newton_cg(
 
     def step(theta: Array) -> tuple[Array, Array]:
         theta, counts = _as_kept(theta, table)
-        grad = likelihood.gradient(link, theta, counts, terms.ridge)
-        v = likelihood.curvature(link, theta, counts)
+        grad = pair_tables.gradient(link, theta, counts, terms.ridge)
+        v = pair_tables.curvature(link, theta, counts)
         diagonal = row_sums(v) + 2 * terms.ridge
         precondition = preconditioner(inverse, information_diagonal, diagonal, terms.ridge, len(start))
         change = newton_cg_step(
@@ -109,7 +109,7 @@ def _as_kept(theta: Float[Array, "P"], table: Table) -> tuple[Float[Array, "P"],
 
 def information(link: Link, theta: Float[Array, "M"], table: PairTable, ridge: Real[Array, ""]) -> Float[Array, "M M"]:
     """Negative Hessian of the penalised log-likelihood."""
-    v = likelihood.curvature(link, theta, table)
+    v = pair_tables.curvature(link, theta, table)
     return jnp.diag(jnp.sum(v, 1) + 2 * ridge) - v
 
 

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxeval.kernels import resample, squares
-from jaxeval.kernels.additions import added
 from jaxeval.kernels.kinds import Float, Int32, Integer, Num, UInt64
+from jaxeval.kernels.platforms import added
 from jaxeval.kernels.resample import DrawScheme, Units
 
 

@@ -1,13 +1,44 @@
 """Which kind of device a program is traced for, so that only its own branch of what differs is traced."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-from jax import lax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from jaxeval.kernels.kinds import Float, Int32
+
+_BITS = 61  # of the largest possible sum; words have 63, which leaves room for their rounding
+
+
+def added(
+    total: Float[Array, "rows *lanes"], *parts: tuple[Int32[Array, "..."], Float[Array, "..."]]
+) -> Float[Array, "rows *lanes"]:
+    """``total`` plus the values (E, *lanes) of each of the ``parts``, added at the part's rows (E,).
+
+    A GPU adds to one place in any order, and sums of floating-point numbers depend on the order. There the values are
+    added as whole multiples of a small unit, in words of 64 bits, whose sums have no rounding. The unit of a lane is
+    2**-61 of the largest sum that is possible, so the result is closer to the true sum than one of doubles.
+    """
+
+    def in_turn(total: Array, parts: tuple[tuple[Array, Array], ...]) -> Array:
+        for row, value in parts:
+            total = total.at[row].add(value)
+        return total
+
+    def in_any_order(total: Array, parts: tuple[tuple[Array, Array], ...]) -> Array:
+        values = [value.astype(jnp.float64) for _, value in parts]
+        largest = sum(jnp.max(jnp.abs(value), 0) * len(value) for value in values)
+        unit = jnp.where(largest == 0, 1.0, largest * 2.0**-_BITS)  # NaN stays, and makes the lane's sums NaN
+        words = jnp.zeros(total.shape, jnp.int64)
+        for (row, _), value in zip(parts, values, strict=True):
+            words = words.at[row].add(jnp.round(value / unit).astype(jnp.int64))
+        return total + (words * unit).astype(total.dtype)
+
+    return by_platform(total, parts, gpu=in_any_order, default=in_turn)
+
 
 T = TypeVar("T")
 

@@ -19,9 +19,8 @@ import numpy as np
 from jax import Array, lax
 
 from jaxeval.kernels import squares
-from jaxeval.kernels.additions import added
 from jaxeval.kernels.kinds import Bool, Float, Int32, Integer, Num, Shaped, UInt, UInt8, UInt32, UInt64
-from jaxeval.kernels.platforms import by_platform
+from jaxeval.kernels.platforms import added, by_platform
 
 # Counters of disjoint ranges under one key: column + row * 2**32 for the units, all above 2**62 for the single draws.
 _ROW_STRIDE = np.uint64(1 << 32)

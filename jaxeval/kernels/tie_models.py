@@ -14,9 +14,8 @@ from jax.nn import sigmoid
 
 from jaxeval.kernels import links
 from jaxeval.kernels.kinds import Float, Num, Real
-from jaxeval.kernels.likelihood import quotient_sums
 from jaxeval.kernels.links import Link, Values
-from jaxeval.kernels.pair_tables import Layout, oriented, row_sums
+from jaxeval.kernels.pair_tables import Layout, oriented, quotient_sums, row_sums
 from jaxeval.kernels.resample import Packing
 
 

@@ -19,8 +19,18 @@ from jaxeval.errors import DataError
 from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import REFERENCES, held_numbers, padded_columns, padded_rows, padded_size
-from jaxeval.kernels import batch
-from jaxeval.kernels.references import Pools, SharedItems, Votes
+from jaxeval.kernels.batch.references import (
+    BudgetSums,
+    Pools,
+    ReferenceProblem,
+    SameModelSums,
+    SharedItems,
+    SingleReferences,
+    StudyForm,
+    StudySettings,
+    Votes,
+    reference_study,
+)
 from jaxeval.kernels.solve import Terms
 from jaxeval.ratings.drawn_votes import Entries, vote_draws
 from jaxeval.ratings.vote_groups import ClusterRows, vote_groups
@@ -71,7 +81,7 @@ class ReferenceBoard(NamedTuple):
 
 def rankings(
     battles: Battles, board: ReferenceBoard, settings: ReferenceStudySettings, run: LaneRun
-) -> tuple[batch.SingleReferences, batch.BudgetSums, batch.SameModelSums]:
+) -> tuple[SingleReferences, BudgetSums, SameModelSums]:
     """Return all that is computed in batches; the leading axis is B + 1, the full data first."""
     cells, m = battles.cells, battles.n_models
     column = settings.item or settings.cluster
@@ -90,7 +100,7 @@ def rankings(
         shared = _shared_items(battles, settings.item, clusters, drawn.cluster, padded, sets, size)
     several = _pools(sets, cells, size, nothing) if sets and shared is None else None
     tiers = pad(board.tier == np.arange(1, settings.n_tiers + 1)[:, None], (settings.n_tiers, size))
-    problem = batch.ReferenceProblem(
+    problem = ReferenceProblem(
         units=drawn.units,
         stream=as_leaf(stream_number(""), np.uint64),
         votes_stream=as_leaf(stream_number("votes under a budget"), np.uint64),
@@ -101,11 +111,11 @@ def rankings(
         tiers=as_leaf(tiers, np.bool_),
         shared=shared,
     )
-    form = batch.StudyForm(drawn.packing, len(padded) + len(sets))
+    form = StudyForm(drawn.packing, len(padded) + len(sets))
     # No model has more votes: larger budgets would only take time.
     most = battle_counts(cells, m).sum(1).max() if shared is None else len(shared.unit)
     budgets = np.minimum(np.array(settings.budgets, np.int64), most)
-    study = batch.StudySettings(
+    study = StudySettings(
         seed=as_leaf(settings.seed, np.uint64),
         deltas=as_leaf(settings.margins, np.float64),
         budgets=as_leaf(budgets, np.int64),
@@ -119,7 +129,7 @@ def rankings(
     words = sum(held_numbers(cell.shape) for cell in pools) * (2 + 2 * len(budgets))
     with double_precision():
         problem, study, gold = jax.device_put((problem, study, padded_rows(gold)))
-    call = partial(batch.reference_study, problem, form, mesh, study, gold)
+    call = partial(reference_study, problem, form, mesh, study, gold)
     held = sum(x.nbytes for x in jax.tree.leaves((problem, gold)))
     task = Task(call=call, budget=REFERENCES, entries=words, lane_bytes=_BYTES_PER_WORD * words, fixed_bytes=held)
     alone, together, same = run.results(task, Lanes.of(1, n_lanes), "references")

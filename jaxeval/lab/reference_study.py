@@ -23,7 +23,7 @@ from jaxeval.execution.precision import device_name, versions
 from jaxeval.execution.processes import n_sharing, together
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out
-from jaxeval.kernels import batch
+from jaxeval.kernels.batch.references import BudgetSums, SameModelSums, SingleReferences
 from jaxeval.lab import reference_tables
 from jaxeval.lab.reference_rankings import ReferenceBoard, ReferenceStudySettings, rankings
 from jaxeval.lab.reference_tables import close_advice, set_advice, single_advice, tier_advice, weak_points
@@ -276,9 +276,9 @@ def _checked_budgets(budgets: Sequence[int]) -> tuple[int, ...]:
 def _result(
     battles: Battles,
     board: ReferenceBoard,
-    single: batch.SingleReferences,
-    under_budget: batch.BudgetSums,
-    same: batch.SameModelSums,
+    single: SingleReferences,
+    under_budget: BudgetSums,
+    same: SameModelSums,
     settings: ReferenceStudySettings,
     warnings: Sequence[str],
 ) -> ReferenceStudy:

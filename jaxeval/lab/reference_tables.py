@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data.battles import Battles
 from jaxeval.evaluators.model_scores import hide_few_pairs
-from jaxeval.kernels import batch
+from jaxeval.kernels.batch.references import BudgetSums, SameModelSums, SingleReferences
 from jaxeval.lab.reference_rankings import ReferenceBoard, ReferenceStudySettings, battle_counts
 from jaxeval.statistics.quantiles import centred, interval_bounds
 from jaxeval.wording import counted, named
@@ -78,7 +78,7 @@ def count_by_tier(enough: Bool, tier: Int, n_tiers: int) -> Int:
 
 
 def budget_table(
-    battles: Battles, board: ReferenceBoard, tier: Any, sums: batch.BudgetSums, settings: ReferenceStudySettings
+    battles: Battles, board: ReferenceBoard, tier: Any, sums: BudgetSums, settings: ReferenceStudySettings
 ) -> tuple[pd.DataFrame, Float]:
     """Return the table of references and sets under every budget, and the mean tau (B + 1, S, budgets, D)."""
     sets = board.sets if settings.budgets else {}
@@ -116,7 +116,7 @@ def budget_table(
 
 
 def same_models_table(
-    battles: Battles, board: ReferenceBoard, sums: batch.SameModelSums, settings: ReferenceStudySettings
+    battles: Battles, board: ReferenceBoard, sums: SameModelSums, settings: ReferenceStudySettings
 ) -> pd.DataFrame:
     """Return sets of references compared with their members alone, under the same budget and on the same models."""
     # From (B + 1, budgets, S).
@@ -163,7 +163,7 @@ def _ranked_and_short(votes: Int, board: ReferenceBoard, settings: ReferenceStud
     return ranked, ranked[:, None] & (votes[:, None] < np.array(settings.budgets, int)[:, None])
 
 
-def relative_changes(single: batch.SingleReferences) -> Float:
+def relative_changes(single: SingleReferences) -> Float:
     """(B + 1, L, T) rank changes by tier as shares of the greatest possible one: the number of models ranked, less 1.
 
     References rank different numbers of models, and one that ranks few cannot be many places off.
@@ -172,7 +172,7 @@ def relative_changes(single: batch.SingleReferences) -> Float:
     return np.asarray(single.rank_change) / np.where(places > 0, places, np.nan)
 
 
-def overall_change(single: batch.SingleReferences) -> Float:
+def overall_change(single: SingleReferences) -> Float:
     """Return (B + 1, L) mean rank change of all models."""
     change, models = np.nan_to_num(single.rank_change), np.asarray(single.tier_models)
     with np.errstate(invalid="ignore"):

@@ -16,7 +16,9 @@ from jaxeval.execution.elementwise import evaluate_compiled
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import padded_few, padded_size
 from jaxeval.execution.threads import one_blas_thread
-from jaxeval.kernels import batch, links
+from jaxeval.kernels import links
+from jaxeval.kernels.batch import refits
+from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.solve import Terms
@@ -171,8 +173,8 @@ def _fit_dense(slices: Sequence[_Given], options: FitOptions, starts: Sequence[F
         actives.append(active)
     start = None if starts is None else stacked([pad(x, (size,)) for x in starts], n_slices)
     with double_precision(), one_blas_thread():
-        solver = batch.Solver.FIRTH if options.penalty == "firth" else batch.Solver.NEWTON
-        solution = batch.fit(n_all, score_all, active_all, _terms(options), start, wins_all, link, solver)
+        solver = Solver.FIRTH if options.penalty == "firth" else Solver.NEWTON
+        solution = refits.fit(n_all, score_all, active_all, _terms(options), start, wins_all, link, solver)
         theta, status, n_steps, grad_norm = map(np.asarray, solution)
     return [
         Board(
@@ -244,7 +246,7 @@ def inverse_information(boards: Sequence[Board]) -> tuple[Float, Float]:
         board.fill_rated_tables(n[s], wins[s])
         theta[s, :m], active[s, :m] = board.theta, board.active
     with double_precision(), one_blas_thread():
-        inverse, diagonal = batch.inverse_information(theta, n, boards[0].ridge, active, wins, boards[0].link)
+        inverse, diagonal = refits.inverse_information(theta, n, boards[0].ridge, active, wins, boards[0].link)
         return np.asarray(inverse), np.asarray(diagonal)
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Float
 from jaxeval.checks import checked_integer
 from jaxeval.execution.processes import n_sharing
-from jaxeval.kernels import batch
+from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.ratings.boards import MOST_INVERTED, Board
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, FitSettings
@@ -34,7 +34,7 @@ from jaxeval.wording import Noun, common_noun, counted, named, visible_line
 
 B = TypeVar("B", bound="Bootstrap")
 
-_FIRST_SOLVERS = batch.Solver.CHORD, batch.Solver.SPARSE, batch.Solver.FIRTH
+_FIRST_SOLVERS = Solver.CHORD, Solver.SPARSE, Solver.FIRTH
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,8 +16,7 @@ from jaxeval.data.cells import Cells
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import padded_few, padded_size
 from jaxeval.execution.threads import one_blas_thread
-from jaxeval.kernels.batch.borrowing import category_beliefs
-from jaxeval.kernels.borrowing import Belief, Split
+from jaxeval.kernels.batch.borrowing import Belief, Split, category_beliefs
 from jaxeval.kernels.solve import Terms
 from jaxeval.ratings.boards import TOLERANCE_LOGIT, Board
 from jaxeval.ratings.slices import Slices

@@ -20,7 +20,10 @@ from jaxeval.execution.elementwise import evaluate_compiled
 from jaxeval.execution.precision import double_precision, on_device
 from jaxeval.execution.shapes import CONTEXTUAL_REFITS, REFITS, padded_size, side_by_side
 from jaxeval.execution.threads import one_blas_thread
-from jaxeval.kernels import batch, tie_models
+from jaxeval.kernels import tie_models
+from jaxeval.kernels.batch import contextual, refits
+from jaxeval.kernels.batch.contextual import ContextualForm, ContextualProblem
+from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.resample import DrawScheme, Packing
 from jaxeval.kernels.solve import Status, Terms
@@ -219,7 +222,7 @@ def _fit(board: Board, cells: ContextualCells, covariates: Design, options: FitO
     start[-1] = _first_tie_parameter(share, ties) if free[-1] else 0.0
     count = counts_by_row(rows, members, cells.count)
     with double_precision(), one_blas_thread():
-        found = batch.fit_contextual(
+        found = contextual.fit_contextual(
             rows, count, start, active, free, options.response, Terms.of(penalty, TOLERANCE_LOGIT, MAX_STEPS)
         )
         found = jax.device_get(found)
@@ -280,12 +283,7 @@ def _why_undecided(covariates: Design, undecided: Bool) -> str:
 
 
 # In turn, each for the lanes that those before it left. A chord that has not converged by then hardly will.
-_MAX_STEPS = {
-    batch.Solver.CHORD: 20,
-    batch.Solver.SCALED_CHORD: 30,
-    batch.Solver.NEWTON_CG: 60,
-    batch.Solver.NEWTON: 60,
-}
+_MAX_STEPS = {Solver.CHORD: 20, Solver.SCALED_CHORD: 30, Solver.NEWTON_CG: 60, Solver.NEWTON: 60}
 # The most that a compiled chunk takes for each entry of a lane, and once more for all lanes together.
 _BYTES_PER_ENTRY = 20
 
@@ -304,7 +302,7 @@ def contextual_refits(fitted: ContextualBoard, label: str, drawn: VoteGroups, op
     draw = unit_draw(grid, options.drawn, label, Packing(None), members.stratum)
     # A unit of one battle is never drawn as often as 255 times.
     count_dtype: Any = np.float64 if options.drawn == DrawScheme.BAYESIAN else np.uint8 if grid.max() == 1 else np.int32
-    problem = batch.ContextualProblem(
+    problem = ContextualProblem(
         units=draw.units,
         rows=rows,
         stream=as_leaf(draw.stream, np.uint64),
@@ -314,27 +312,27 @@ def contextual_refits(fitted: ContextualBoard, label: str, drawn: VoteGroups, op
         free=as_leaf(fitted.free, np.bool_),
         main_battles=as_leaf(pad(main_battles(board), (padded_size(len(board.theta)),)), np.float64),
     )
-    form = batch.ContextualForm(options.response, options.drawn, count_dtype, batch.Solver.CHORD)
+    form = ContextualForm(options.response, options.drawn, count_dtype, Solver.CHORD)
     secure = is_secure_board(board, drawn.repeating)
 
-    def words(solver: batch.Solver) -> int:
+    def words(solver: Solver) -> int:
         """Draws, weights and (for Newton) tables of models."""
         n_rows = problem.rows.unit.size
-        tables = n_rows + (8 if solver == batch.Solver.NEWTON else 2) * len(fitted.ridge) ** 2
-        return int(problem.units.size.size + n_rows + (0 if solver == batch.Solver.CHORD else tables))
+        tables = n_rows + (8 if solver == Solver.NEWTON else 2) * len(fitted.ridge) ** 2
+        return int(problem.units.size.size + n_rows + (0 if solver == Solver.CHORD else tables))
 
-    hungriest = _BYTES_PER_ENTRY * words(batch.Solver.NEWTON)
+    hungriest = _BYTES_PER_ENTRY * words(Solver.NEWTON)
     ways = [Stage(solver, steps, CONTEXTUAL_REFITS, words(solver), hungriest) for solver, steps in _MAX_STEPS.items()]
-    if ways[0].solver == batch.Solver.CHORD:
+    if ways[0].solver == Solver.CHORD:
         ways[0] = ways[0]._replace(takes=np.array([secure]))
     full = fitted.phi[None], fitted.inverse[None], fitted.information_diagonal[None]
     by_pair = None
     if secure and fitted.n_features == 0:
         by_pair = pair_problems([board], [label], [drawn], options, full)
     if by_pair is not None:
-        entries = table_words(by_pair[0], batch.Solver.CHORD)
+        entries = table_words(by_pair[0], Solver.CHORD)
         ways[0] = ways[0]._replace(
-            budget=REFITS, words=entries, program=batch.refit, problem=by_pair[0], form=by_pair[1]
+            budget=REFITS, words=entries, program=refits.refit, problem=by_pair[0], form=by_pair[1]
         )
 
     def on_board(refitted: Refitted) -> Refitted:
@@ -346,7 +344,7 @@ def contextual_refits(fitted: ContextualBoard, label: str, drawn: VoteGroups, op
 
     return BoardRefits(
         options,
-        batch.refit_contextual,
+        contextual.refit_contextual,
         on_device(problem),
         form,
         ways,

@@ -21,8 +21,9 @@ from jaxeval.execution.shapes import (
     side_by_side,
 )
 from jaxeval.execution.threads import in_threads
-from jaxeval.kernels import batch
-from jaxeval.kernels.sparse_solve import SLOTS
+from jaxeval.kernels.batch import refits, sparse
+from jaxeval.kernels.batch.refits import PairProblem, RefitForm, Solver
+from jaxeval.kernels.batch.sparse import SLOTS, SparseProblem
 from jaxeval.kernels.tie_models import TieModel
 from jaxeval.ratings.boards import Board, battles_per_model, inverse_information, main_battles
 from jaxeval.ratings.drawn_votes import drawn_entries, is_secure_board
@@ -33,10 +34,10 @@ from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.resampling.units import pad, stacked
 
 # In turn, each for the lanes that those before it left; Firth's penalty has one solver of its own.
-_MAX_STEPS = {batch.Solver.CHORD: 40, batch.Solver.NEWTON_CG: 60, batch.Solver.NEWTON: 200}
-_FIRTH_STEPS = {batch.Solver.FIRTH: 200}
+_MAX_STEPS = {Solver.CHORD: 40, Solver.NEWTON_CG: 60, Solver.NEWTON: 200}
+_FIRTH_STEPS = {Solver.FIRTH: 200}
 # Tables that a lane works on; Newton's factor is one more.
-_TABLES = {batch.Solver.CHORD: 1, batch.Solver.NEWTON_CG: 3, batch.Solver.NEWTON: 4, batch.Solver.FIRTH: 12}
+_TABLES = {Solver.CHORD: 1, Solver.NEWTON_CG: 3, Solver.NEWTON: 4, Solver.FIRTH: 12}
 # The most that a compiled chunk takes for each number that a lane works on, by XLA's own figures.
 _BYTES_PER_WORD = 10
 
@@ -46,7 +47,7 @@ _BYTES_PER_WORD = 10
 _WEAKLY_JOINED = 1e4
 
 
-def table_words(problems: batch.PairProblem, solver: batch.Solver) -> int:
+def table_words(problems: PairProblem, solver: Solver) -> int:
     """Numbers that a lane works on."""
     units, layout = problems.units, problems.layout
     tables = _of_slice(layout.position) * _TABLES[solver]
@@ -75,19 +76,19 @@ def dense_refits(
     problems, form = pair_problems(boards, labels, drawn, options, (start, inverse, diagonal))
     worth = np.diagonal(inverse, axis1=-2, axis2=-1) * diagonal
     secure = np.array([is_secure_board(board, own.clusters) for board, own in zip(boards, drawn, strict=True)])
-    takes = {batch.Solver.CHORD: secure, batch.Solver.NEWTON_CG: worth.max(-1) <= _WEAKLY_JOINED}
+    takes = {Solver.CHORD: secure, Solver.NEWTON_CG: worth.max(-1) <= _WEAKLY_JOINED}
     ways = [
         Stage(
             solver,
             steps,
             REFITS,
             table_words(problems, solver),
-            _BYTES_PER_WORD * max(table_words(problems, s) for s in (solver, batch.Solver.NEWTON)),
+            _BYTES_PER_WORD * max(table_words(problems, s) for s in (solver, Solver.NEWTON)),
             takes=takes.get(solver),
         )
         for solver, steps in (_FIRTH_STEPS if options.penalty == "firth" else _MAX_STEPS).items()
     ]
-    return BoardRefits(options, batch.refit, problems, form, ways, start.shape[-1], len(boards))
+    return BoardRefits(options, refits.refit, problems, form, ways, start.shape[-1], len(boards))
 
 
 def pair_problems(
@@ -96,7 +97,7 @@ def pair_problems(
     drawn: Sequence[VoteGroups],
     options: BootstrapOptions,
     full: tuple[Float, Float, Float],
-) -> tuple[batch.PairProblem, batch.RefitForm]:
+) -> tuple[PairProblem, RefitForm]:
     """What is drawn, and how chord steps refit it; arguments as in `dense_refits`.
 
     ``full`` holds the parameters (S, P) of the full data, the pseudo-inverse of their information, and its diagonal.
@@ -109,7 +110,7 @@ def pair_problems(
     packing = entries.packing(max(battles_per_model(board.cells, len(board.theta)).max() for board in boards))
     draws = in_threads(entries.draw, range(len(boards)), repeat(options.drawn), labels, repeat(packing))
     problems = [
-        batch.PairProblem(
+        PairProblem(
             units=draw.units,
             layout=entries.layout(s, *_tables_of_pairs(board, size, n_pairs - 1)),
             stream=as_leaf(draw.stream, np.uint64),
@@ -120,9 +121,7 @@ def pair_problems(
         )
         for s, (board, draw) in enumerate(zip(boards, draws, strict=True))
     ]
-    return on_device(stacked(problems, padded_few(len(boards)))), refit_form(
-        options, packing, n_pairs, batch.Solver.CHORD
-    )
+    return on_device(stacked(problems, padded_few(len(boards)))), refit_form(options, packing, n_pairs, Solver.CHORD)
 
 
 def _tables_of_pairs(board: Board, size: int, no_pair: int) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
@@ -150,7 +149,7 @@ def sparse_refits(board: Board, label: str, drawn: VoteGroups, options: Bootstra
     packing = entries.packing(battles_per_model(board.cells, len(board.theta)).max())
     draw = entries.draw(0, options.drawn, label, packing)
     weight = None if board.pair_weight is None else pad(board.pair_weight, (n_pairs,))
-    problem = batch.SparseProblem(
+    problem = SparseProblem(
         units=draw.units,
         layout=entries.layout(0, np.zeros((0, 0), np.int64), weight),  # no tables
         stream=as_leaf(draw.stream, np.uint64),
@@ -158,7 +157,7 @@ def sparse_refits(board: Board, label: str, drawn: VoteGroups, options: Bootstra
         start=as_leaf(wide.numbered(board.theta), np.float64),
         main_battles=as_leaf(wide.numbered(main_battles(board)), np.float64),
     )
-    form = refit_form(options, packing, n_pairs, batch.Solver.SPARSE)
+    form = refit_form(options, packing, n_pairs, Solver.SPARSE)
     # The weights by slot, which every step passes over.
     slot_bytes = 3 * wide.graph.adjacency.owner.size * SLOTS * np.dtype(form.dtype).itemsize
 
@@ -169,10 +168,10 @@ def sparse_refits(board: Board, label: str, drawn: VoteGroups, options: Bootstra
 
     return BoardRefits(
         options,
-        batch.refit_sparse,
+        sparse.refit_sparse,
         on_device(problem),
         form,
-        [Stage(batch.Solver.SPARSE, _SPARSE_STEPS, SPARSE_REFITS, slot_bytes, _SLOT_COPIES * slot_bytes)],
+        [Stage(Solver.SPARSE, _SPARSE_STEPS, SPARSE_REFITS, slot_bytes, _SLOT_COPIES * slot_bytes)],
         len(board.theta),
         on_board=on_board,
         fixed_bytes=(side_by_side() - 1) * _SLOT_COPIES * slot_bytes,

@@ -14,10 +14,18 @@ from jaxeval.data.panel_verdicts import PanelCells
 from jaxeval.execution.precision import double_precision, on_device
 from jaxeval.execution.shapes import REFITS, padded_columns, padded_few, padded_size
 from jaxeval.execution.threads import one_blas_thread
-from jaxeval.kernels import batch
-from jaxeval.kernels.batch.rows import PanelEntries, PanelForm, PanelProblem, fit_panel, refit_panels
+from jaxeval.kernels.batch.judge_panel import (
+    Contests,
+    PanelEntries,
+    PanelForm,
+    PanelProblem,
+    Sizes,
+    Verdicts,
+    fit_panel,
+    refit_panels,
+)
+from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.connectivity import Standing
-from jaxeval.kernels.judge_panel import Contests, Sizes, Verdicts
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.resample import DrawScheme
 from jaxeval.kernels.solve import Solution, Status, Terms
@@ -402,7 +410,7 @@ def messages_of(fit: PanelBoard) -> list[str]:
 
 
 # In turn, each for the lanes that those before it left; and their limits of steps.
-_MAX_STEPS = {batch.Solver.CHORD: 40, batch.Solver.NEWTON: 200}
+_MAX_STEPS = {Solver.CHORD: 40, Solver.NEWTON: 200}
 # Numbers that a lane has for each entry that is drawn and each contest, at most.
 _PER_ENTRY, _PER_CONTEST = 2, 10
 
@@ -440,10 +448,10 @@ def panel_refits(fitted: PanelBoard, label: str, drawn: VoteGroups, options: Boo
         main_verdicts=as_leaf(pad(np.where(board.active, main, 0.0), (sizes.models,)), np.float64),
     )
     count_dtype: Any = np.float64 if options.drawn == DrawScheme.BAYESIAN else np.int32
-    form = PanelForm(options.drawn, count_dtype, sizes, batch.Solver.CHORD)
+    form = PanelForm(options.drawn, count_dtype, sizes, Solver.CHORD)
     p = len(wide)
     held = _PER_ENTRY * (draws.units.size.size + entries.weight.size) + _PER_CONTEST * len(contests.first)
-    tables = {batch.Solver.CHORD: 2 * sizes.models**2, batch.Solver.NEWTON: 4 * p**2}
+    tables = {Solver.CHORD: 2 * sizes.models**2, Solver.NEWTON: 4 * p**2}
     ways = [Stage(own, steps, REFITS, held + tables[own], 8 * (held + 4 * p**2)) for own, steps in _MAX_STEPS.items()]
 
     def on_board(refitted: Refitted) -> Refitted:

@@ -17,7 +17,7 @@ from jaxeval.data.labels import Labels
 from jaxeval.data.panel_verdicts import ROW, PanelCells, PanelColumns, PanelRows, panel_rows
 from jaxeval.execution.runs import RunOptions, of_run
 from jaxeval.execution.signatures import spelled_out
-from jaxeval.kernels.batch import Solver
+from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.solve import Status
 from jaxeval.ratings.bootstrap_result import Bootstrap, BootstrapSettings, bootstrap_result
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result

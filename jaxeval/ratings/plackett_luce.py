@@ -31,11 +31,18 @@ from jaxeval.execution.shapes import (
     power_of_two,
 )
 from jaxeval.execution.threads import one_blas_thread
-from jaxeval.kernels import batch
-from jaxeval.kernels.batch.rows import RankingForm, RankingProblem, fit_rankings, refit_rankings
+from jaxeval.kernels.batch.plackett_luce import (
+    Choices,
+    ChoiceUse,
+    ItemBase,
+    RankingForm,
+    RankingProblem,
+    fit_rankings,
+    refit_rankings,
+)
+from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.links import Link
-from jaxeval.kernels.plackett_luce import Choices, ChoiceUse, ItemBase
 from jaxeval.kernels.resample import DrawScheme, Packing
 from jaxeval.kernels.solve import Terms
 from jaxeval.ratings.boards import MOST_INVERTED, TOLERANCE_LOGIT, Board
@@ -271,7 +278,7 @@ def padded_use(number: NDArray[Any], cell: NDArray[Any], factor: Float) -> Choic
 
 
 # In turn, each for the lanes that those before it left; and their limits of steps.
-_MAX_STEPS = {batch.Solver.CHORD: 30, batch.Solver.NEWTON_CG: 60, batch.Solver.NEWTON: 200}
+_MAX_STEPS = {Solver.CHORD: 30, Solver.NEWTON_CG: 60, Solver.NEWTON: 200}
 # Numbers that a lane has for each set, for each ranking and for each pair of items, at most.
 _PER_SET, _PER_CELL, _PER_PAIR = 8, 4, 4
 
@@ -298,14 +305,14 @@ def ranking_refits(fitted: RankingBoard, label: str, drawn: VoteGroups, options:
     )
     count_dtype: Any = np.float64 if options.drawn == DrawScheme.BAYESIAN else np.int32
     n_cells = padded_cells(len(fitted.cells.count))
-    form = RankingForm(options.drawn, count_dtype, n_cells, batch.Solver.CHORD)
+    form = RankingForm(options.drawn, count_dtype, n_cells, Solver.CHORD)
     entries = _PER_SET * sum(s.shape[1] for s in fitted.choices.sets) + _PER_CELL * n_cells
     ways = [
         Stage(
             solver,
             steps,
             CONTEXTUAL_REFITS,
-            entries + (_PER_PAIR if solver == batch.Solver.NEWTON else 1) * size**2,
+            entries + (_PER_PAIR if solver == Solver.NEWTON else 1) * size**2,
             8 * (entries + _PER_PAIR * size**2),
         )
         for solver, steps in _MAX_STEPS.items()

@@ -15,11 +15,21 @@ from jaxeval.data.verdict_rows import VerdictCells
 from jaxeval.execution.precision import double_precision, on_device
 from jaxeval.execution.shapes import REFITS, padded_pairs, padded_size
 from jaxeval.execution.threads import one_blas_thread
-from jaxeval.kernels import batch
-from jaxeval.kernels.batch.rows import PoweredForm, PoweredProblem, fit_powered, refit_powered, tune
+from jaxeval.kernels.batch.prediction_powered import (
+    Form,
+    PairSums,
+    Powered,
+    PoweredEntries,
+    PoweredForm,
+    PoweredProblem,
+    Tuning,
+    fit_powered,
+    refit_powered,
+    tune,
+)
+from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.links import Link
-from jaxeval.kernels.prediction_powered import Form, PairSums, Powered, PoweredEntries, Tuning
 from jaxeval.kernels.resample import DrawScheme
 from jaxeval.kernels.solve import Status, Terms
 from jaxeval.ratings.boards import MOST_INVERTED, TOLERANCE_LOGIT, Board, strength_slopes
@@ -256,7 +266,7 @@ def _flags(board: Board) -> tuple[str, ...]:
 
 
 # In turn, each for the lanes that those before it left; and their limits of steps.
-_MAX_STEPS = {batch.Solver.CHORD: 40, batch.Solver.NEWTON_CG: 60, batch.Solver.NEWTON: 200}
+_MAX_STEPS = {Solver.CHORD: 40, Solver.NEWTON_CG: 60, Solver.NEWTON: 200}
 # Numbers that a lane has for each entry that is drawn, each pair and each pair of models, at most.
 _PER_ENTRY, _PER_PAIR, _TABLES = 2, 24, 4
 
@@ -287,7 +297,7 @@ def powered_refits(
         main_battles=as_leaf(pad(np.where(fitted.board.active, main, 0.0), (size,)), np.float64),
     )
     count_dtype: Any = np.float64 if options.drawn == DrawScheme.BAYESIAN else np.int32
-    form = PoweredForm(options.drawn, count_dtype, n_pairs, batch.Solver.CHORD, fitted.form)
+    form = PoweredForm(options.drawn, count_dtype, n_pairs, Solver.CHORD, fitted.form)
     secure = _is_secure(fitted, drawn)
     held = _PER_ENTRY * (draws.units.size.size + problem.entries.times.size) + _PER_PAIR * n_pairs
     ways = [
@@ -295,9 +305,9 @@ def powered_refits(
             solver,
             steps,
             REFITS,
-            held + (_TABLES if solver == batch.Solver.NEWTON else 1) * size**2,
+            held + (_TABLES if solver == Solver.NEWTON else 1) * size**2,
             8 * (held + _TABLES * size**2),
-            takes=np.array([secure or solver != batch.Solver.CHORD]),
+            takes=np.array([secure or solver != Solver.CHORD]),
         )
         for solver, steps in _MAX_STEPS.items()
     ]

@@ -19,7 +19,7 @@ from jaxeval.data.verdict_rows import SAMPLE, VerdictCells, VerdictRows, verdict
 from jaxeval.errors import DataError
 from jaxeval.execution.runs import RunOptions, of_run
 from jaxeval.execution.signatures import spelled_out
-from jaxeval.kernels.prediction_powered import Form
+from jaxeval.kernels.batch.prediction_powered import Form
 from jaxeval.ratings.bootstrap_result import Bootstrap, BootstrapSettings, bootstrap_result
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
 from jaxeval.ratings.gauge import Gauge

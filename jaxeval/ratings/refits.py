@@ -15,11 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from jaxeval.arrays import Bool, Float
 from jaxeval.checks import check_room
 from jaxeval.data.battles import Battles
-from jaxeval.execution.lanes import LaneRun, Solver, Task, device_mesh
+from jaxeval.execution.lanes import LaneRun, LaneSolver, Task, device_mesh
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.shapes import Budget
 from jaxeval.execution.threads import in_threads, one_blas_thread
-from jaxeval.kernels import batch
+from jaxeval.kernels.batch.refits import RefitForm, Refits, Solver
 from jaxeval.kernels.resample import Packing
 from jaxeval.kernels.solve import Status, Terms
 from jaxeval.ratings.options import BootstrapOptions
@@ -63,13 +63,13 @@ class Refitted(NamedTuple):
 class Stage(NamedTuple):
     """How one solver refits lanes: its program, and what a lane of it takes."""
 
-    solver: batch.Solver
+    solver: Solver
     max_steps: int
     budget: Budget
     words: int  # numbers that a lane works on
     lane_bytes: int  # that a lane takes at most
     takes: Bool | None = None  # (S,) the slices whose lanes it takes; None for all
-    program: Callable[..., batch.Refits] | None = None  # with the next two, where they are not those of all ways
+    program: Callable[..., Refits] | None = None  # with the next two, where they are not those of all ways
     problem: Any = None
     form: Any = None
 
@@ -82,7 +82,7 @@ class BoardRefits:
     """
 
     options: BootstrapOptions
-    program: Callable[..., batch.Refits]
+    program: Callable[..., Refits]
     problem: Any  # what is drawn, and the full-data fits; arrays on the device
     form: Any
     ways: Sequence[Stage]
@@ -98,11 +98,11 @@ class BoardRefits:
         """B."""
         return self.options.n_resamples
 
-    def solvers(self) -> list[Solver]:
+    def solvers(self) -> list[LaneSolver]:
         """As in `Problem`."""
         every = np.ones(self.n_slices, bool)
         return [
-            Solver(
+            LaneSolver(
                 way.solver,
                 way.solver.name.lower().replace("_", "-"),
                 self._task(way),
@@ -123,9 +123,9 @@ class BoardRefits:
         return Task(call, way.budget, way.words, way.lane_bytes, held + self.fixed_bytes)
 
 
-def refit_form(options: BootstrapOptions, packing: Packing, n_pairs: int, solver: batch.Solver) -> batch.RefitForm:
+def refit_form(options: BootstrapOptions, packing: Packing, n_pairs: int, solver: Solver) -> RefitForm:
     """The static choices of refits to sums by pair."""
-    return batch.RefitForm(
+    return RefitForm(
         scheme=options.drawn,
         packing=packing,
         n_pairs=n_pairs,

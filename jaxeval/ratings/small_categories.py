@@ -17,7 +17,7 @@ from jaxeval.data.groups import MissingGroup
 from jaxeval.data.report import DataReport
 from jaxeval.execution.progress import progress_bar
 from jaxeval.execution.signatures import spelled_out
-from jaxeval.kernels.batch import Solver
+from jaxeval.kernels.batch.refits import Solver
 from jaxeval.ratings.boards import fit_boards
 from jaxeval.ratings.bootstrap_result import Bootstrap, Bootstraps, BootstrapSettings, bootstrap_result
 from jaxeval.ratings.borrowed_boards import BorrowedBoard, Prior, borrowed_boards

@@ -13,10 +13,10 @@ from jaxeval.arrays import Float, as_leaf
 from jaxeval.data.cells import Cells
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import padded_graph, padded_models
-from jaxeval.kernels import batch
+from jaxeval.kernels.batch import sparse
+from jaxeval.kernels.batch.sparse import SLOTS, Adjacency, Graph
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.solve import Terms
-from jaxeval.kernels.sparse_solve import SLOTS, Adjacency
 from jaxeval.ratings.connectivity import Connectivity, per_model, with_components
 from jaxeval.resampling.units import pad
 
@@ -34,9 +34,9 @@ _MERGES = 3
 
 
 class WideGraph(NamedTuple):
-    """`batch.Graph` of a board, and the number of each of its models (M,) there."""
+    """`Graph` of a board, and the number of each of its models (M,) there."""
 
-    graph: batch.Graph
+    graph: Graph
     number: NDArray[np.intp]
 
     def numbered(self, values: NDArray[Any]) -> NDArray[Any]:
@@ -79,7 +79,7 @@ def make_graph(cells: Cells, n_models: int) -> WideGraph:
     place = np.full(size, size)
     place[number] = np.arange(n_models)
     first, second = (_padded(number[models], n_pairs, size - 1) for models in (cells.first, cells.second))
-    return WideGraph(batch.Graph(adjacency, first, second, as_leaf(place, np.int32)), number)
+    return WideGraph(Graph(adjacency, first, second, as_leaf(place, np.int32)), number)
 
 
 def _padded(index: Index, size: int, nothing: int) -> Any:
@@ -104,7 +104,7 @@ def fit_sparse(
     begin = None if start is None else wide.numbered(start)
     with double_precision():
         sums = (pad(x, wide.graph.first.shape) for x in (n, wins))
-        found = batch.fit_sparse(wide.graph, *sums, terms, begin, link)
+        found = sparse.fit_sparse(wide.graph, *sums, terms, begin, link)
         theta, status, n_steps, grad_norm, standing = jax.device_get(found)
     battles = per_model(cells.first, cells.second, n, n_models)
     connectivity = with_components(cells.first, cells.second, battles, standing[wide.number])

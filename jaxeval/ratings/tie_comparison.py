@@ -16,7 +16,8 @@ from jaxeval.data.features import FeatureLike, design
 from jaxeval.execution.elementwise import evaluate_compiled
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.threads import one_blas_thread
-from jaxeval.kernels import batch, tie_models
+from jaxeval.kernels import tie_models
+from jaxeval.kernels.batch import contextual
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.solve import Status, Terms
 from jaxeval.ratings.boards import TOLERANCE_LOGIT
@@ -140,7 +141,7 @@ def _held_out(fitted: ContextualBoard, cells: ContextualCells, held: Int) -> dic
         rated[:n_models] = fitted.board.active & (comparable | (fitted.ridge[0] > 0))
         count: Any = counts_by_row(fitted.rows, fitted.members, rest)
         with double_precision(), one_blas_thread():
-            fit = batch.fit_contextual(
+            fit = contextual.fit_contextual(
                 fitted.rows,
                 count,
                 fitted.phi,

@@ -25,8 +25,8 @@ from jaxeval.execution.precision import double_precision
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.shapes import ITEM_RESPONSE, Step, padded
 from jaxeval.execution.signatures import spelled_out
-from jaxeval.kernels import batch
-from jaxeval.kernels.item_response import Curves, Parameters, Responses, split
+from jaxeval.kernels.batch.items import Curves, ItemDraw, Parameters, Responses, refit_item_response, split
+from jaxeval.kernels.batch.items import fit_item_response as fit_item_response_lanes
 from jaxeval.kernels.solve import Status, Terms
 from jaxeval.resampling.units import make_singles, pad, stream_number
 from jaxeval.scores.score_leaderboard import FEW_ITEMS, as_item_scores
@@ -198,7 +198,7 @@ def fit_item_response(
     responses, start = _problem(own, answers, 0.0 if kind == "rasch" else 1 / prior_sd**2)
     with double_precision():
         end, at = jax.device_get(
-            batch.fit_item_response(responses, curves, start, np.ones(responses.score.shape[1]), _FIT)
+            fit_item_response_lanes(responses, curves, start, np.ones(responses.score.shape[1]), _FIT)
         )
     n_models = len(given.models)
     parameters = split(end.theta, len(start.mean))
@@ -212,7 +212,7 @@ def fit_item_response(
 
     task = Task(
         call=partial(
-            batch.refit_item_response, responses, curves, parameters, draw, device_mesh(),
+            refit_item_response, responses, curves, parameters, draw, device_mesh(),
             seed=as_leaf(seed, np.uint64), stream=as_leaf(stream_number(_STREAM), np.uint64), terms=_REFIT,
             n_units=n_units,
         ),
@@ -349,7 +349,7 @@ def _problem(s: Float, answers: Float, prior: float) -> tuple[Responses, Paramet
     )
 
 
-def _draw(given: ItemScores, used: Bool) -> tuple[batch.ItemDraw, int]:
+def _draw(given: ItemScores, used: Bool) -> tuple[ItemDraw, int]:
     """Items, or their clusters, that resamples draw; and the width of their counts."""
     number = np.arange(int(used.sum()))
     if given.cluster is not None:
@@ -358,7 +358,7 @@ def _draw(given: ItemScores, used: Bool) -> tuple[batch.ItemDraw, int]:
     width = padded(n + 1, Step.SUMS)
     unit = np.full(padded(len(number) + 1, Step.SUMS), width - 1)
     unit[: len(number)] = number
-    return batch.ItemDraw(make_singles(n, width), as_leaf(unit, np.int32)), width
+    return ItemDraw(make_singles(n, width), as_leaf(unit, np.int32)), width
 
 
 def _item_table(given: ItemScores, used: Bool, flag: NDArray[np.str_], found: Parameters) -> pd.DataFrame:

@@ -21,8 +21,8 @@ from jaxeval.execution.lanes import Call, LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import FOLDS, held_numbers, padded_cells, padded_few, padded_size
 from jaxeval.execution.threads import one_blas_thread
-from jaxeval.kernels import batch
-from jaxeval.kernels.held_out import FullFit, HeldOut, Judged, Targets
+from jaxeval.kernels.batch.folds import FullFit, HeldOut, Judged, Targets, fold_temperatures
+from jaxeval.kernels.batch.folds import hold_out as hold_out_lanes
 from jaxeval.kernels.solve import LONGEST_STEP, Status, Terms
 from jaxeval.softelo.judged_cells import JudgedCells, targets
 from jaxeval.softelo.temperature import FEWEST_BATTLES, TOLERANCE_LOGIT, Ties, in_likelihood
@@ -149,7 +149,7 @@ class _Stack:
         fold = np.arange(self.size + 1)
         at = np.nonzero((fold < self.n_models[:, None]) | (fold == self.size))
         terms = Terms.of(0.0, TOLERANCE_LOGIT, _TEMPERATURE_STEPS)
-        call = partial(batch.fold_temperatures, self.judged, self.mesh, float(FEWEST_BATTLES), terms)
+        call = partial(fold_temperatures, self.judged, self.mesh, float(FEWEST_BATTLES), terms)
         words = 4 * self.n_labels + self.judged.own.shape[-1]
         found = self.run.results(
             self._task(call, words, self.judged), Lanes(slices=at[0], numbers=at[1]), f"temperatures-{self.section}"
@@ -184,7 +184,7 @@ class _Stack:
 
     def _held_out(self, problem: tuple[Any, ...], lanes: Lanes, ridge: float) -> HeldOut:
         """Return the folds ``lanes`` by chord steps, and those that do not converge so by Newton's method."""
-        call = partial(batch.hold_out, *problem, self.mesh)
+        call = partial(hold_out_lanes, *problem, self.mesh)
         table = held_numbers((self.size, self.size))
         words = max(table, self.judged.pair.shape[1])
 

@@ -19,8 +19,7 @@ from jaxeval.errors import DataError
 from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import OWN_BATTLES, held_numbers, padded_few, padded_own, padded_size, slices_together
-from jaxeval.kernels import batch
-from jaxeval.kernels.held_out import OwnProblem
+from jaxeval.kernels.batch.folds import OwnProblem, OwnResamples, own_resamples, rate
 from jaxeval.kernels.solve import Status, Terms
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.resampling.strata import checked_strata
@@ -116,7 +115,7 @@ def strengths(models: Sequence[OwnBattles], ridge: float) -> Float:
     n[: len(models) * n_maps, :m] = np.repeat(met, n_maps, axis=0)
     score[: len(models) * n_maps] = np.concatenate([model.target.sum(1) for model in models])
     with double_precision():
-        found = batch.rate(anchors, n, score, np.zeros(rows), Terms.of(float(ridge), TOLERANCE_LOGIT, MAX_STEPS))
+        found = rate(anchors, n, score, np.zeros(rows), Terms.of(float(ridge), TOLERANCE_LOGIT, MAX_STEPS))
         theta = np.where(np.asarray(found.status) == Status.CONVERGED, np.asarray(found.theta), np.nan)
     return np.where(met.sum(1)[:, None] > 0, theta[: len(models) * n_maps].reshape(-1, n_maps), np.nan)
 
@@ -155,13 +154,11 @@ def resampled_strengths(
                 jax.tree.map(lambda x, g=together: x.reshape(-1, g, *x.shape[1:]), stacked(problems))
             )
             held = 2 * sum(x.nbytes for x in jax.tree.leaves(problem)) + 2 * theta.nbytes
-            call = partial(batch.own_resamples, problem, mesh, np.uint64(seed), terms)
+            call = partial(own_resamples, problem, mesh, np.uint64(seed), terms)
             words = width + (together - 1) * of_model
             task = Task(call, OWN_BATTLES, words, lane_bytes=_BYTES_PER_SLOT * words, fixed_bytes=held)
             counting = replace(run, advance=lambda n, g=together: run.advance(g * n))
-            found: batch.OwnResamples = counting.results(
-                task, Lanes.of(n_slices, n_resamples), f"own-{width}-{together}"
-            )
+            found: OwnResamples = counting.results(task, Lanes.of(n_slices, n_resamples), f"own-{width}-{together}")
             run.advance((len(members) - n_slices * together) * n_resamples)  # the last slice may not be full
         values = np.where(found.status == Status.CONVERGED, found.theta, np.nan)  # (slices B, G, K)
         by_slice = values.reshape(n_slices, n_resamples, together, -1).transpose(0, 2, 3, 1)

@@ -13,7 +13,7 @@ from scipy.special import expit
 from jaxeval.arrays import Bool, Float
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import padded_cells, padded_few
-from jaxeval.kernels import batch
+from jaxeval.kernels.batch import folds
 from jaxeval.kernels.solve import Status, Terms
 from jaxeval.show.shown import Result
 from jaxeval.show.table import Table
@@ -217,7 +217,7 @@ def _fit_groups(
     wins = np.bincount(slot, weights[rows] * towards, np.prod(shape)).reshape(shape)
     level = np.broadcast_to(np.pad(levels, (0, shape[1] - len(levels))), n.shape)
     with double_precision():
-        found = batch.temperatures(level, n, wins, float(FEWEST_BATTLES), Terms.of(0.0, TOLERANCE_LOGIT, MAX_STEPS))
+        found = folds.temperatures(level, n, wins, float(FEWEST_BATTLES), Terms.of(0.0, TOLERANCE_LOGIT, MAX_STEPS))
         beta, information, log_likelihood, status, n_steps = (np.asarray(x)[:n_groups] for x in found)
     fitted = used & (weights > 0)
     known = np.where(np.isfinite(beta), beta, 0.0)

@@ -21,8 +21,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxeval.execution.lanes import LaneRun, Task
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import lane_bytes
-from jaxeval.kernels.batch.chunks import Chunks
-from jaxeval.kernels.batch.programs import Program, kept_in
+from jaxeval.kernels.batch.programs import Chunks, Program, kept_in
 from jaxeval.kernels.solve import Status
 
 _CASCADES = {"refit", "refit_contextual", "refit_rankings", "refit_sparse", "hold_out"}

@@ -12,8 +12,7 @@ import jaxeval
 from jaxeval.cli import exported_programs
 from jaxeval.cli.exported_programs import ExportedPrograms
 from jaxeval.execution.precision import double_precision
-from jaxeval.kernels.batch.chunks import Chunks
-from jaxeval.kernels.batch.programs import kept_in, program
+from jaxeval.kernels.batch.programs import Chunks, kept_in, program
 
 
 class Scale(NamedTuple):

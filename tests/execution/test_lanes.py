@@ -11,7 +11,7 @@ import pytest
 from jaxeval.errors import MemoryLimitError
 from jaxeval.execution import lanes
 from jaxeval.execution.checkpoints import Checkpoint
-from jaxeval.execution.lanes import LaneRun, Lanes, Solver, Task, named_leaves
+from jaxeval.execution.lanes import LaneRun, Lanes, LaneSolver, Task, named_leaves
 from jaxeval.execution.shapes import Budget, Room
 from jaxeval.kernels.solve import Status
 
@@ -150,9 +150,9 @@ class Cascade:
     def solvers(self):
         every = np.array([True, True])
         return [
-            Solver(7, "fast", self.task(0, "fast"), np.array([True, False])),
-            Solver(8, "none", self.task(0, "none"), ~every),
-            Solver(9, "safe", self.task(1, "safe"), every),
+            LaneSolver(7, "fast", self.task(0, "fast"), np.array([True, False])),
+            LaneSolver(8, "none", self.task(0, "none"), ~every),
+            LaneSolver(9, "safe", self.task(1, "safe"), every),
         ]
 
     def task(self, bonus, name):

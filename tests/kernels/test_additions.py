@@ -4,8 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from jaxeval.kernels.additions import added
-from jaxeval.kernels.platforms import traced_for
+from jaxeval.kernels.platforms import added, traced_for
 
 pytestmark = pytest.mark.usefixtures("x64")
 

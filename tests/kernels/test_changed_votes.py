@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from jaxeval.kernels.changed_votes import Change, FullBoard, refit
+from jaxeval.kernels.batch.changed_boards import Change, FullBoard, refit
 from jaxeval.kernels.solve import Status, Terms
 
 

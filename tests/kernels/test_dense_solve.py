@@ -9,7 +9,7 @@ import pytest
 import twins
 from jax import lax
 
-from jaxeval.kernels import dense_solve, likelihood
+from jaxeval.kernels import dense_solve, pair_tables
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.pair_tables import PairTable
 from jaxeval.kernels.solve import Status, Terms
@@ -147,7 +147,7 @@ def inverse_information(theta, wins, ridge, active):
 @jax.jit
 @partial(jax.vmap, in_axes=(0, 0, 0, 0, None, None))
 def chord(wins, start, inverse, ridge, tolerance, max_steps):
-    gradient = partial(likelihood.gradient, Link.LOGIT, ridge=ridge)
+    gradient = partial(pair_tables.gradient, Link.LOGIT, ridge=ridge)
     return dense_solve.chord(gradient, table(wins), start, inverse, Terms(ridge, tolerance, max_steps))
 
 
@@ -164,7 +164,7 @@ def lbfgs(wins, ridge):
     optimiser = optax.lbfgs()
 
     def loss(theta):
-        return -likelihood.log_likelihood(Link.LOGIT, theta, wins, ridge)
+        return -pair_tables.log_likelihood(Link.LOGIT, theta, wins, ridge)
 
     value_and_grad = optax.value_and_grad_from_state(loss)
 

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from scipy.special import logit
 
-from jaxeval.kernels import item_response
-from jaxeval.kernels.item_response import Curves, Parameters, Responses
+from jaxeval.kernels.batch import items
+from jaxeval.kernels.batch.items import Curves, Parameters, Responses
 from jaxeval.kernels.solve import Status, Terms
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -48,9 +48,9 @@ def test_maximum_of_the_marginal_likelihood_and_girth():
 
     @jax.jit
     def run(responses, start):
-        end = item_response.fit(responses, Curves.TWO_PARAMETER, start, np.ones(N_ITEMS), Terms.of(0.0, 1e-6, 500))
-        now = item_response.split(end.theta, N_MODELS)
-        return end, now, item_response.posterior(responses, now, np.ones(N_ITEMS))
+        end = items.fit(responses, Curves.TWO_PARAMETER, start, np.ones(N_ITEMS), Terms.of(0.0, 1e-6, 500))
+        now = items.split(end.theta, N_MODELS)
+        return end, now, items.posterior(responses, now, np.ones(N_ITEMS))
 
     end, now, own = run(responses, start)
     assert end.status == Status.CONVERGED

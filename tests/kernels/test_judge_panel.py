@@ -6,8 +6,8 @@ import pytest
 import scipy.special
 
 from jaxeval.execution.precision import double_precision
-from jaxeval.kernels import judge_panel
-from jaxeval.kernels.judge_panel import Contests, Sizes, Verdicts
+from jaxeval.kernels.batch import judge_panel
+from jaxeval.kernels.batch.judge_panel import Contests, Sizes, Verdicts
 from jaxeval.kernels.solve import Status, Terms
 
 M, K, C, R = 5, 3, 40, 4

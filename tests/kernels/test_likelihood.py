@@ -6,7 +6,7 @@ import twins
 from compiled import compiled
 from scipy.special import expit
 
-from jaxeval.kernels import likelihood
+from jaxeval.kernels import pair_tables
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.pair_tables import PairTable
 
@@ -21,9 +21,11 @@ def board(seed):
     return rng.normal(0, 2, 8), wins
 
 
-log_likelihood, gradient_of, curvature = compiled(likelihood.log_likelihood, likelihood.gradient, likelihood.curvature)
+log_likelihood, gradient_of, curvature = compiled(
+    pair_tables.log_likelihood, pair_tables.gradient, pair_tables.curvature
+)
 grad_by_jax, hessian_by_jax = compiled(
-    jax.grad(likelihood.log_likelihood, 1), jax.hessian(likelihood.log_likelihood, 1)
+    jax.grad(pair_tables.log_likelihood, 1), jax.hessian(pair_tables.log_likelihood, 1)
 )
 
 
@@ -51,7 +53,7 @@ def test_pairs_that_never_met_add_nothing_however_far_apart():
     wins = np.zeros((4, 4))
     wins[0, 1] = wins[1, 0] = 1.0
     theta = np.array([0.0, 0.0, 1e4, -1e4])
-    assert likelihood.log_likelihood(Link.LOGIT, theta, wins, 0.0) == pytest.approx(2 * np.log(0.5), rel=1e-15)
+    assert pair_tables.log_likelihood(Link.LOGIT, theta, wins, 0.0) == pytest.approx(2 * np.log(0.5), rel=1e-15)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +66,7 @@ def test_expected_scores_hold_to_the_stated_range(dtype, furthest, relative):
     n += n.T
     np.fill_diagonal(n, 0)
     rounded = theta.astype(dtype)
-    score = likelihood.expected_score(jnp.asarray(rounded), jnp.asarray(n, jnp.float32))
+    score = pair_tables.expected_score(jnp.asarray(rounded), jnp.asarray(n, jnp.float32))
     assert score.dtype == dtype
     difference = rounded.astype(float)[:, None] - rounded.astype(float)
     # An exponential of x is off by about |x| roundings.

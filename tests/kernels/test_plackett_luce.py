@@ -10,7 +10,7 @@ from scipy.optimize import approx_fprime
 
 from jaxeval import Rankings
 from jaxeval.execution.precision import double_precision, on_device
-from jaxeval.kernels import plackett_luce
+from jaxeval.kernels.batch import plackett_luce
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.solve import Terms
 from jaxeval.ratings.plackett_luce import make_choices

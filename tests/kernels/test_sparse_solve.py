@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 import twins
 
-from jaxeval.kernels import sparse_solve
-from jaxeval.kernels.batch.sparse import standing
+from jaxeval.kernels.batch import sparse
+from jaxeval.kernels.batch.sparse import SparsePairs, any_opponent, opponent_sums, standing, take
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.platforms import traced_for
 from jaxeval.kernels.solve import Terms
-from jaxeval.kernels.sparse_solve import SparsePairs, any_opponent, opponent_sums, take
 from jaxeval.ratings.sparse_boards import WideGraph, make_adjacency, make_graph
 from jaxeval.resampling.units import pad
 
@@ -19,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("x64")
 
 M, LANES = 14, 6
 
-gradient = jax.jit(sparse_solve.gradient, static_argnums=0)
+gradient = jax.jit(sparse.gradient, static_argnums=0)
 
 
 class Pairs:
@@ -107,7 +106,7 @@ def test_scores_gradient_and_weights(link):
     rng = np.random.default_rng(0)
     wins, wide, pairs = random_board(rng)
     theta, adjacency = rng.normal(0, 2, (LANES, M)), wide.graph.adjacency
-    battles = jax.jit(sparse_solve.slot_battles)(adjacency, pairs)
+    battles = jax.jit(sparse.slot_battles)(adjacency, pairs)
     np.testing.assert_allclose(on_board(wide, battles.score), wins.sum(2), rtol=1e-14)
     grad, weights = gradient(link, adjacency, battles, numbered(wide, theta), 0.3)
     name = link.name.lower()
@@ -122,7 +121,7 @@ def test_a_step_solves_the_newton_equation():
     rng = np.random.default_rng(0)
     wins, wide, pairs = random_board(rng)
     theta, adjacency = rng.normal(0, 1, (LANES, M)), wide.graph.adjacency
-    battles = jax.jit(sparse_solve.slot_battles)(adjacency, pairs)
+    battles = jax.jit(sparse.slot_battles)(adjacency, pairs)
     grad, weights = gradient(Link.LOGIT, adjacency, battles, numbered(wide, theta), 0.3)
     running = jnp.arange(LANES) != 2
     noise = np.finfo(float).eps * opponent_sums(adjacency, lambda k: battles.n[k])
@@ -130,7 +129,7 @@ def test_a_step_solves_the_newton_equation():
 
     @jax.jit
     def change(shrink):
-        found, _ = sparse_solve.newton_step(
+        found, _ = sparse.newton_step(
             adjacency, weights, grad, noise, Terms(0.3, 1e-11, 100), shrink=shrink * one, least=one, running=running
         )
         return found.solution
@@ -173,8 +172,8 @@ def test_the_maximum_is_the_naive_one_lane_by_lane(solved, ridge, link):
     active = jnp.asarray(is_model[:, None] & ((found == 0) | (ridge > 0)))
     both = active[graph.first] & active[graph.second]
     pairs = SparsePairs(jnp.where(both, pairs.n, 0), jnp.where(both, pairs.wins, 0))
-    solve, terms = jax.jit(partial(sparse_solve.newton_cg, Link[link.upper()])), Terms(ridge, 1e-10, 100)
-    start = sparse_solve.log_odds(graph.adjacency, pairs, active)
+    solve, terms = jax.jit(partial(sparse.newton_cg, Link[link.upper()])), Terms(ridge, 1e-10, 100)
+    start = sparse.log_odds(graph.adjacency, pairs, active)
     end = solve(graph.adjacency, pairs, active, start, terms)
     assert not np.asarray(end.status).any()
     theta = on_board(wide, end.theta)
@@ -205,11 +204,9 @@ def test_a_long_chain_of_groups():
     wide = graph_of(first, second, n_groups * size)
     pairs = SparsePairs(*(jnp.asarray(pad(x, wide.graph.first.shape)[:, None]) for x in (n, won)))
     active = (wide.graph.place < len(wide.graph.place))[:, None]
-    start = sparse_solve.log_odds(wide.graph.adjacency, pairs, active)
+    start = sparse.log_odds(wide.graph.adjacency, pairs, active)
     terms = Terms(0.0, 1e-9, 200)
-    end = jax.jit(sparse_solve.newton_cg, static_argnums=0)(
-        Link.LOGIT, wide.graph.adjacency, pairs, active, start, terms
-    )
+    end = jax.jit(sparse.newton_cg, static_argnums=0)(Link.LOGIT, wide.graph.adjacency, pairs, active, start, terms)
     wins = np.zeros((n_groups * size,) * 2)
     wins[first, second], wins[second, first] = won, n - won
     assert end.status[0] == 0

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from jaxeval.kernels import batch
+from jaxeval.kernels.batch import folds
 from jaxeval.kernels.solve import Status, Terms
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -12,7 +12,7 @@ LEVEL = np.array([0.0, 0.5, 1.0, 4.0])
 
 def fit(n, wins, level=LEVEL, fewest=2.0):
     level = np.broadcast_to(level, np.shape(n))
-    return batch.temperatures(level, np.asarray(n, float), np.asarray(wins, float), fewest, Terms(0.0, 1e-10, 100))
+    return folds.temperatures(level, np.asarray(n, float), np.asarray(wins, float), fewest, Terms(0.0, 1e-10, 100))
 
 
 def test_the_score_equation_holds_and_the_information_is_its_slope():

@@ -18,7 +18,9 @@ from scipy.stats import kendalltau
 
 from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, read_battles, reference_study, simulate_votes
 from jaxeval.execution.lanes import LaneRun
-from jaxeval.kernels import batch, rank_agreement
+from jaxeval.kernels import rank_agreement
+from jaxeval.kernels.batch import references
+from jaxeval.kernels.batch.refits import draw
 from jaxeval.lab.reference_tables import mean_by_tier, single_advice, tier_advice
 from jaxeval.plots.references import plot_reference_budgets, plot_reference_tiers, plot_references
 from jaxeval.resampling.units import stream_number
@@ -224,7 +226,7 @@ class TestResamples:
         order = battles.models.get_indexer(study.by_reference["reference"])
         with jax.enable_x64(True):
             for r in range(5):
-                n, wins = batch.draw(problems, method, np.uint64(0), np.int32(0), np.int64(r))
+                n, wins = draw(problems, method, np.uint64(0), np.int32(0), np.int64(r))
                 n, wins = (np.asarray(x)[:14, :14] for x in (n, wins))
                 tau, _, _ = naive_study(n, wins, gold.draws_logit[r])
                 np.testing.assert_allclose(study.tau_draws[r].T, tau[:, order], rtol=1e-10)
@@ -268,14 +270,14 @@ class TestResamples:
         order = soft.models.get_indexer(board.by_reference["reference"])
         with jax.enable_x64(True):
             for r in range(4):
-                n, wins = batch.draw(problems, method, np.uint64(0), np.int32(0), np.int64(r))
+                n, wins = draw(problems, method, np.uint64(0), np.int32(0), np.int64(r))
                 n, wins = (np.asarray(x)[:14, :14] for x in (n, wins))
                 tau, _, _ = naive_study(n, wins, gold[r])
                 np.testing.assert_allclose(board.tau_draws[r].T, tau[:, order], rtol=1e-10)
 
 
 def planned(battles, cluster=None):
-    """The arguments of `batch.draw`."""
+    """The arguments of `draw`."""
     from jaxeval.ratings.boards import fit_boards
     from jaxeval.ratings.options import BootstrapOptions
     from jaxeval.ratings.pair_refits import dense_refits
@@ -518,10 +520,10 @@ assert plot_references(two).axes[0].get_title(loc="left") == "no reference has t
         np.testing.assert_allclose(found["budgets"], study.budget_tau_draws[:, :14], rtol=1e-9)
 
     def test_a_second_call_compiles_nothing(self, battles, study):
-        before = batch.reference_study._cache_size()
+        before = references.reference_study._cache_size()
         asked = {"deltas": (1.0, 2.0), "budgets": (3, 9), "n_repeats": 2, "n_resamples": 5, "seed": 4, "ridge": 0.1}
         reference_study(battles, **{**OPTIONS, **asked})
-        assert batch.reference_study._cache_size() == before
+        assert references.reference_study._cache_size() == before
 
 
 @pytest.mark.slow

@@ -13,7 +13,8 @@ import twins
 
 from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, read_battles, simulate_votes
 from jaxeval.execution.progress import progress_bar
-from jaxeval.kernels import batch
+from jaxeval.kernels.batch.refits import Solver, draw, inverse_information, refit
+from jaxeval.kernels.batch.refits import fit as fit_lanes
 from jaxeval.kernels.resample import DrawScheme
 from jaxeval.ratings import drawn_votes as votes_module
 from jaxeval.ratings import pair_refits as dense_module
@@ -107,7 +108,7 @@ def arena(data):
 
 
 def planned(battles, scheme="multinomial", *, ridge=0.0, cluster=None, strata=None, reweight=False):
-    """The arguments of `batch.draw` for a whole board."""
+    """The arguments of `draw` for a whole board."""
     options = BootstrapOptions(scheme=scheme, ridge=ridge, reweight=reweight)
     boards = fit_boards([(battles.models, battles.cells)], options)
     cell = battles.compress(slice(None))[1]
@@ -120,7 +121,7 @@ def tables(battles, n_resamples, scheme="multinomial", *, seed=0, **options):
     """(B, M, M) battle weights and wins of the resamples, as the library draws them."""
     problems, method = planned(battles, scheme, **options)
     with jax.enable_x64(True):
-        drawn = [batch.draw(problems, method, np.uint64(seed), np.int32(0), np.int64(r)) for r in range(n_resamples)]
+        drawn = [draw(problems, method, np.uint64(seed), np.int32(0), np.int64(r)) for r in range(n_resamples)]
     m = battles.n_models
     n, wins = (np.stack([np.asarray(x)[:m, :m] for x in part]) for part in zip(*drawn, strict=True))
     return n, wins
@@ -250,7 +251,7 @@ class TestDraws:
     @pytest.mark.slow
     def test_resamples_that_fail_are_missing_and_counted(self, monkeypatch):
         """Those that conjugate gradients leave to a Newton's method without steps enough."""
-        monkeypatch.setitem(dense_module._MAX_STEPS, batch.Solver.NEWTON, 2)
+        monkeypatch.setitem(dense_module._MAX_STEPS, Solver.NEWTON, 2)
         board = bootstrap(simulate_votes(80, 10, seed=4), 500, ridge=1e-4)
         failed = ~board.converged
         assert failed.any()
@@ -259,7 +260,7 @@ class TestDraws:
         assert f"{failed.sum()} of 500 resamples did not converge and are NaN" in board.warnings
 
     def test_the_fast_solver_hands_over_to_the_safe_one(self, votes, monkeypatch):
-        monkeypatch.setitem(dense_module._MAX_STEPS, batch.Solver.CHORD, 3)
+        monkeypatch.setitem(dense_module._MAX_STEPS, Solver.CHORD, 3)
         battles = Battles.from_pandas(votes[votes.half == 0])
         board = bootstrap(battles, 60)
         assert board.converged.all()
@@ -409,7 +410,7 @@ class TestReproducible:
     def test_a_second_call_compiles_nothing(self, battles, few_battles, dense, sparse):
         """Seed, number of resamples, gauge and ridge are data."""
         assert len(dense.draws) != len(sparse.draws)
-        compiled = [batch.refit, batch.fit, batch.inverse_information]
+        compiled = [refit, fit_lanes, inverse_information]
         before = [f._cache_size() for f in compiled]
         bootstrap(battles, 80, seed=9, ridge=0.2, gauge="votes")
         bootstrap(battles, 200, seed=10)
@@ -426,7 +427,7 @@ class TestReproducible:
             frame = battles.to_pandas().assign(target=rng.integers(0, levels + 1, 12_000) / levels)
             problems, method = planned(Battles.from_pandas(frame), scheme)
             with jax.enable_x64(True):
-                program = batch.draw.lower(problems, method, np.uint64(0), np.int32(0), np.int64(0))
+                program = draw.lower(problems, method, np.uint64(0), np.int32(0), np.int64(0))
             lengths.append(len(program.as_text()))
         assert lengths[1] < 1.5 * lengths[0]
 

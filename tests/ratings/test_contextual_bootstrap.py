@@ -11,7 +11,8 @@ from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, leaderboar
 from jaxeval.data.features import design, position_advantage
 from jaxeval.execution.lanes import LaneRun
 from jaxeval.execution.precision import double_precision
-from jaxeval.kernels import batch
+from jaxeval.kernels.batch import contextual, refits
+from jaxeval.kernels.batch.refits import Solver
 from jaxeval.ratings import contextual_boards as contextual_module
 from jaxeval.ratings.contextual_boards import contextual_refits, fit_contextual_boards
 from jaxeval.ratings.contextual_rows import compress
@@ -56,7 +57,9 @@ def weights_of(battles, features, ties, scheme, number, cluster=None, strata=Non
     groups = vote_groups(battles, cluster, strata)(slice(None), cell_of_row)
     plan = contextual_refits(fitted, "", groups, options)
     with double_precision():
-        count = np.asarray(batch.draw_one(batch.count_rows, plan.problem, plan.form, np.uint64(seed), np.int64(number)))
+        count = np.asarray(
+            refits.draw_one(contextual.count_rows, plan.problem, plan.form, np.uint64(seed), np.int64(number))
+        )
     rows = plan.problem.rows
     used = np.asarray(rows.factor) > 0
     feature, target = np.asarray(rows.feature)[used], np.asarray(rows.target)[used]
@@ -325,7 +328,7 @@ class TestFastPaths:
         given = solvers(monkeypatch)
         found = bootstrap(board, CHUNK, features=features, **options)
         used = dict(given)
-        monkeypatch.setattr(contextual_module, "_MAX_STEPS", {batch.Solver.NEWTON: 60})
+        monkeypatch.setattr(contextual_module, "_MAX_STEPS", {Solver.NEWTON: 60})
         twin = bootstrap(board, CHUNK, features=features, **options)
         assert found.converged.all()
         assert twin.converged.all()

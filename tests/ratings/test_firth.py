@@ -12,7 +12,8 @@ from scipy.special import expit
 from scipy.stats import norm, t
 
 from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, leaderboard, read_ratings, simulate_battles
-from jaxeval.kernels import batch, dense_solve
+from jaxeval.kernels import dense_solve
+from jaxeval.kernels.batch.refits import draw
 from jaxeval.ratings.boards import fit_boards
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.ratings.options import BootstrapOptions
@@ -233,7 +234,7 @@ def resampled_tables(battles, numbers, **options):
     m = battles.n_models
     with jax.enable_x64(True):
         for r in numbers:
-            table = batch.draw(refits.problem, refits.form, np.uint64(own.seed), np.int32(0), np.int64(r))
+            table = draw(refits.problem, refits.form, np.uint64(own.seed), np.int32(0), np.int64(r))
             yield (np.asarray(x, np.float64)[:m, :m] for x in table)
 
 

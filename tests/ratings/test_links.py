@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from scipy.special import log_ndtr, ndtr
 
 from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry, leaderboard, read_ratings, simulate_battles
-from jaxeval.kernels import batch
+from jaxeval.kernels.batch.refits import draw
 from jaxeval.ratings.boards import fit_boards
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.pair_refits import dense_refits
@@ -200,7 +200,7 @@ def resamples(battles, numbers, **options):
     m = battles.n_models
     with jax.enable_x64(True):
         for r in numbers:
-            n, wins = batch.draw(refits.problem, refits.form, np.uint64(own.seed), np.int32(0), np.int64(r))
+            n, wins = draw(refits.problem, refits.form, np.uint64(own.seed), np.int32(0), np.int64(r))
             yield np.asarray(n)[:m, :m], np.asarray(wins)[:m, :m]
 
 

@@ -14,8 +14,8 @@ from jaxeval import Battles, DataError, fit_judge_panel, leaderboard, simulate_p
 from jaxeval.data.features import design
 from jaxeval.data.panel_verdicts import PanelColumns, panel_rows
 from jaxeval.execution.precision import double_precision
+from jaxeval.kernels.batch.judge_panel import count_verdicts
 from jaxeval.kernels.batch.refits import draw_one
-from jaxeval.kernels.batch.rows import count_verdicts
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.panel_boards import fit_panel_board, messages_of, panel_refits, typical
 from jaxeval.ratings.panel_ratings import CONFOUNDED, NO_ITEMS, SHARED_TASTE
@@ -210,10 +210,10 @@ class TestDraws:
 
     @pytest.mark.slow
     def test_newton_gives_what_chord_steps_give(self, verdicts, panel, monkeypatch):
-        from jaxeval.kernels import batch
+        from jaxeval.kernels.batch.refits import Solver
         from jaxeval.ratings import panel_boards as module
 
-        monkeypatch.setattr(module, "_MAX_STEPS", {batch.Solver.NEWTON: 200})
+        monkeypatch.setattr(module, "_MAX_STEPS", {Solver.NEWTON: 200})
         other = fit_judge_panel(verdicts, B)
         np.testing.assert_allclose(other.draws, panel.draws, rtol=0, atol=1e-5)
         assert other.n_by_slower_solvers == B

@@ -13,8 +13,8 @@ import jaxeval
 from jaxeval import Battles, DataError, Rankings, bootstrap, fit_bradley_terry, fit_plackett_luce, leaderboard
 from jaxeval.data.features import design
 from jaxeval.execution.precision import double_precision
+from jaxeval.kernels.batch.plackett_luce import count_rankings
 from jaxeval.kernels.batch.refits import draw_one
-from jaxeval.kernels.batch.rows import count_rankings
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.plackett_luce import fit_ranking_board, ranking_refits
 from jaxeval.ratings.slices import whole_board

@@ -11,9 +11,8 @@ from jaxeval import Battles, DataError, leaderboard, prediction_powered, simulat
 from jaxeval.data.features import design
 from jaxeval.data.verdict_rows import SAMPLE, verdict_rows
 from jaxeval.execution.precision import double_precision
+from jaxeval.kernels.batch.prediction_powered import Form, powered_sums
 from jaxeval.kernels.batch.refits import draw_one
-from jaxeval.kernels.batch.rows import powered_sums
-from jaxeval.kernels.prediction_powered import Form
 from jaxeval.ratings.drawn_votes import vote_draws
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.powered_boards import fit_powered_board, powered_refits

@@ -14,8 +14,8 @@ from scipy.special import expit
 from jaxeval import Battles, bootstrap, fit_bradley_terry, leaderboard
 from jaxeval.cli.report import print_leaderboard
 from jaxeval.execution.precision import double_precision
-from jaxeval.kernels import batch
-from jaxeval.kernels.batch.refits import draw_pairs
+from jaxeval.kernels.batch.refits import draw, draw_pairs
+from jaxeval.kernels.batch.sparse import refit_sparse
 from jaxeval.kernels.pair_tables import unpacked
 from jaxeval.plots.leaderboard import plot_leaderboard
 from jaxeval.ratings.boards import fit_boards
@@ -202,7 +202,7 @@ class TestBootstrap:
         plan, own = refits.form, sparse_refits(sparse, label, groups, options[1])
         method = own.form._replace(n_pairs=plan.n_pairs)
         with double_precision():
-            n, wins = batch.draw(refits.problem, method, np.uint64(5), 0, 11)
+            n, wins = draw(refits.problem, method, np.uint64(5), 0, 11)
             drawn = jax.jit(draw_pairs, static_argnums=1)(own.problem, own.form, np.uint64(5), np.array([11]))
             mine = np.stack(unpacked(drawn, own.form.packing, np.float64))[:, 0, : len(cells.first)]
         theirs = np.stack([np.asarray(table)[cells.first, cells.second] for table in (n, wins)])
@@ -218,7 +218,7 @@ class TestBootstrap:
 
         def refit(problem, *_):
             posed.append(problem)
-            if problem.program is not batch.refit_sparse:
+            if problem.program is not refit_sparse:
                 raise ZeroDivisionError
             m = problem.n_parameters
             shapes = {"parameters": (2, m), "standing": (2, m)}

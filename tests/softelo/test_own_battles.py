@@ -6,7 +6,8 @@ import pytest
 from scipy.special import expit
 
 from jaxeval.execution.lanes import LaneRun
-from jaxeval.kernels import held_out, resample
+from jaxeval.kernels import resample
+from jaxeval.kernels.batch import folds
 from jaxeval.softelo.own_battles import OwnBattles, _problem, resampled_strengths, strengths
 
 
@@ -102,7 +103,7 @@ def test_sums_of_draws_are_those_of_loops(by_unit):
     n_units = 50 if by_unit else 150
     draws[:, :n_units] = rng.poisson(1, (20, n_units))
     with jax.enable_x64(True):
-        n, score = map(np.asarray, jax.jit(held_out.own_sums)(problem, draws))
+        n, score = map(np.asarray, jax.jit(folds.own_sums)(problem, draws))
     count = draws[:, own.cluster if by_unit else np.arange(150)].astype(float)
     for j in range(16):
         np.testing.assert_array_equal(n[:, j], count[:, own.opponent == j].sum(1))
@@ -113,7 +114,7 @@ def test_sums_between_places():
     draws = np.random.default_rng(0).integers(0, 16, (9, 64)).astype(np.uint8)
     first, end = np.triu_indices(65)
     with jax.enable_x64(True):
-        found = jax.jit(held_out.sums_between)(draws, first.astype(np.int32), end.astype(np.int32))
+        found = jax.jit(folds.sums_between)(draws, first.astype(np.int32), end.astype(np.int32))
     cumulated = np.pad(np.cumsum(draws, axis=1, dtype=int), [(0, 0), (1, 0)])
     np.testing.assert_array_equal(found, cumulated[:, end] - cumulated[:, first])
 

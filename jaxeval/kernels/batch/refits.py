@@ -11,9 +11,8 @@ import numpy as np
 from jax import Array, lax
 from jax.sharding import Mesh
 
-from jaxeval.kernels import connectivity, dense_solve, likelihood, pair_tables, resample, tie_models
-from jaxeval.kernels.batch.chunks import Chunks, over_lanes
-from jaxeval.kernels.batch.programs import Program, program
+from jaxeval.kernels import connectivity, dense_solve, pair_tables, resample, tie_models
+from jaxeval.kernels.batch.programs import Chunks, Program, over_lanes, program
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Num, Real, UInt64
 from jaxeval.kernels.links import Link
@@ -181,7 +180,7 @@ def _solve(problem: PairProblem, form: RefitForm, terms: Terms, dense: tuple[Num
     keep_wins = form.solver != Solver.CHORD or form.link != Link.LOGIT
     table = pair_tables.pair_table(problem.layout, dense, form.packing, form.dtype, keep_wins)
     if form.solver == Solver.CHORD or table.wins is None:
-        of_link = partial(likelihood.gradient, form.link, ridge=terms.ridge)
+        of_link = partial(pair_tables.gradient, form.link, ridge=terms.ridge)
         return Refits(*dense_solve.chord(of_link, table, start, inverse, terms), nobody)
     # With leverages, models compare as soon as they met.
     edges = table.n if form.solver == Solver.FIRTH else table.wins

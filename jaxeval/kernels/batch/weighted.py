@@ -12,8 +12,7 @@ from jax.extend.core import Jaxpr, Literal, jaxpr_as_fun
 from jax.sharding import Mesh
 
 from jaxeval.kernels import resample
-from jaxeval.kernels.batch.chunks import Chunks, over_lanes
-from jaxeval.kernels.batch.programs import program
+from jaxeval.kernels.batch.programs import Chunks, over_lanes, program
 from jaxeval.kernels.kinds import Float, Int32, Integer, Num, UInt64
 
 #: One problem: (weights (N,), data) -> results.

@@ -10,14 +10,18 @@ Lanes are the last axis.
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import Array, nn
 
-from jaxeval.kernels import choice_models
-from jaxeval.kernels.additions import added
-from jaxeval.kernels.choice_models import LaneDerivatives
-from jaxeval.kernels.kinds import Bool, Float, Int32
-from jaxeval.kernels.solve import Solution, Terms
+from jaxeval.kernels import connectivity, lane_draws, resample
+from jaxeval.kernels.batch import choice_models
+from jaxeval.kernels.batch.choice_models import LaneDerivatives
+from jaxeval.kernels.batch.programs import program
+from jaxeval.kernels.batch.refits import Refits, Solver, rated, refit_program
+from jaxeval.kernels.kinds import Bool, Float, Int32, Integer, UInt64
+from jaxeval.kernels.platforms import added
+from jaxeval.kernels.solve import Solution, Status, Terms
 
 
 class Contests(NamedTuple):
@@ -153,3 +157,88 @@ def among(
     own = Verdicts(jnp.where(used, verdicts.n, 0.0), jnp.where(used, verdicts.points, 0.0))
     seen = added(jnp.zeros((sizes.judges, rated.shape[1])), (contests.judge, own.n)) > 0
     return own, moves[:, None] & jnp.concatenate([rated, seen, seen])
+
+
+class PanelEntries(NamedTuple):
+    """What the draws add to: a grid, each of whose columns belongs to one contest."""
+
+    unit: Int32[Array, "rows columns"] | None  # flat number of the unit that draws the entry; None: its own place
+    weight: Float[Array, "rows columns"]  # that a draw of the unit adds, 0 where there is none
+    target: Float[Array, "rows columns"]
+    contest: Int32[Array, "columns"]
+
+
+class PanelProblem(NamedTuple):
+    """One slice: what is resampled, and the full-data fit that refits start from."""
+
+    units: resample.Units
+    entries: PanelEntries
+    contests: Contests
+    stream: UInt64[Array, ""]  # names the slice's random numbers
+    start: Float[Array, "P"]
+    weights: Float[Array, "K"]  # of the gauge
+    inverse: Float[Array, "P P"]  # of the information, within the gauge
+    moves: Bool[Array, "P"]  # what is fitted
+    main_verdicts: Float[Array, "M"]  # full-data verdicts on the models of its main group, 0 for the others
+
+
+class PanelForm(NamedTuple):
+    """Static choices, as in `RefitForm`."""
+
+    scheme: resample.DrawScheme
+    count_dtype: type  # of a unit's draws
+    sizes: Sizes
+    solver: Solver
+
+
+@program("sizes")
+def fit_panel(
+    contests: Contests,
+    verdicts: Verdicts,
+    start: Float[Array, "P"],
+    weights: Float[Array, "K"],
+    moves: Bool[Array, "P"],
+    sizes: Sizes,
+    terms: Terms,
+) -> Solution:
+    """The fit of the full data, whose ``verdicts`` are (C, 1)."""
+    end = newton(contests, verdicts, start[:, None], weights, moves[:, None], sizes, terms)
+    return jax.tree.map(lambda x: x[..., 0], end)
+
+
+def count_verdicts(
+    problem: PanelProblem, form: PanelForm, seed: Integer[Array, ""], numbers: Integer[Array, "R"]
+) -> Verdicts:
+    """Verdicts of the resamples ``numbers``."""
+    draws = lane_draws.draw(problem.units, form.scheme, form.count_dtype, seed, problem.stream, numbers)
+    own, n_contests = problem.entries, len(problem.contests.first)
+    n, points = lane_draws.sums(draws, own.unit, own.contest, n_contests, (own.weight, own.weight * own.target))
+    return Verdicts(n, points)
+
+
+@refit_program
+def refit_panels(
+    problem: PanelProblem, form: PanelForm, seed: Integer[Array, ""], terms: Terms, numbers: Integer[Array, "R"]
+) -> Refits:
+    """Refit resamples of one slice, as `refit` does; every solver looks for separated models first.
+
+    Parameters of a judge that are not fitted are NaN. Chord steps leave out resamples in which other parameters move
+    than in the full data.
+    """
+    contests, sizes = problem.contests, form.sizes
+    verdicts = count_verdicts(problem, form, seed, numbers)
+    tables = pair_tables(contests, verdicts, sizes)
+    standing = jax.vmap(lambda n, wins: connectivity.standing(n, wins, problem.main_verdicts))(*tables)
+    found = rated(standing, terms.ridge).T & problem.moves[: sizes.models, None]
+    verdicts, moves = among(contests, verdicts, found, problem.moves, sizes)
+    if form.solver == Solver.CHORD:
+        alike = jnp.all(moves == problem.moves[:, None], 0)  # other lanes, without verdicts, end at once
+        own = Verdicts(*(jnp.where(alike, x, 0.0) for x in verdicts))
+        end = chord(contests, own, problem.start, problem.inverse, sizes, terms)
+        end = end._replace(status=jnp.where(alike, end.status, Status.STEP_LIMIT).astype(jnp.int8))
+    else:
+        start, weights = problem.start[:, None], problem.weights
+        end = newton(contests, verdicts, start, weights, moves, sizes, terms)
+    fitted = moves | (jnp.arange(len(moves)) < sizes.models)[:, None]
+    theta = jnp.where(fitted, end.theta, jnp.nan)
+    return Refits(theta.T, end.status, end.n_steps, end.grad_norm, standing)

@@ -15,13 +15,16 @@ Lanes are the last axis of all arrays, so the numbers of one item in all lanes a
 from collections.abc import Callable
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxeval.kernels import solve
+from jaxeval.kernels import connectivity, lane_draws, resample, solve
+from jaxeval.kernels.batch.programs import program
+from jaxeval.kernels.batch.refits import Refits, Solver, refit_program
 from jaxeval.kernels.connectivity import Standing
-from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Num
-from jaxeval.kernels.solve import Solution, SolveStep, Status, Terms, capped, centred, iterate, loop
+from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Num, UInt64
+from jaxeval.kernels.solve import Solution, SolveStep, Status, Terms, capped, centred, iterate, loop, pseudo_inverse
 
 _UNROLLED = 8  # items of a set that are added in one pass over the sets
 
@@ -232,3 +235,74 @@ def newton(
 
     matrix = jnp.zeros((n_lanes, n_items, n_items))
     return loop(step, centred(start, rated.active), matrix, terms.tolerance, terms.max_steps)
+
+
+class RankingProblem(NamedTuple):
+    """One slice: what is resampled, and the full-data fit that refits start from."""
+
+    units: resample.Units
+    members: ChoiceUse  # rankings of each cell (``number``) by unit (``cell``)
+    choices: Choices
+    stream: UInt64[Array, ""]  # names the slice's random numbers
+    base: ItemBase
+    is_item: Bool[Array, "M"]  # false for padding
+    main_weight: Float[Array, "M"]  # full-data meetings of the items of its main group, 0 for the others
+
+
+class RankingForm(NamedTuple):
+    """Static choices, as in `RefitForm`."""
+
+    scheme: resample.DrawScheme
+    count_dtype: type  # of a unit's draws
+    n_cells: int
+    solver: Solver
+
+
+def _standing(choices: Choices, count: Num[Array, "C R"], main_weight: Float[Array, "M"]) -> Int8[Array, "M R"]:
+    """Standing of every item, see `connectivity.standing_of`."""
+    preferred = edges(choices, count, len(main_weight))
+    return jax.vmap(lambda edge: connectivity.standing(edge, edge, main_weight))(preferred).T
+
+
+@program()
+def fit_rankings(
+    choices: Choices, count: Num[Array, "C"], standing: Int8[Array, "M"], is_item: Bool[Array, "M"], terms: Terms
+) -> tuple[Solution, Float[Array, "M M"], Float[Array, "M"]]:
+    """Newton's method on one slice with ``count`` rankings of every cell, whose items have that ``standing``.
+
+    It also returns the pseudo-inverse of the information, and the diagonal of the information itself.
+    """
+    m = len(is_item)
+    own = counted_choices(choices, count[:, None].astype(float), m)
+    rated = rated_items(standing[:, None], is_item, terms)
+    end, (matrix,) = newton(choices, own, rated, jnp.zeros((m, 1)), terms)
+    active = rated.active[:, 0]
+    inverse = pseudo_inverse(matrix, active, m, terms.ridge)
+    return jax.tree.map(lambda x: x[..., 0], end), inverse, jnp.where(active, jnp.diagonal(matrix), 0.0)
+
+
+def count_rankings(
+    problem: RankingProblem, form: RankingForm, seed: Integer[Array, ""], numbers: Integer[Array, "R"]
+) -> Num[Array, "C R"]:
+    """Rankings of every cell in the resamples ``numbers``."""
+    drawn = lane_draws.draw(problem.units, form.scheme, form.count_dtype, seed, problem.stream, numbers)
+    return used(problem.members, drawn, form.n_cells)
+
+
+@refit_program
+def refit_rankings(
+    problem: RankingProblem, form: RankingForm, seed: Integer[Array, ""], terms: Terms, numbers: Integer[Array, "R"]
+) -> Refits:
+    """Refit resamples of one slice, as `refit` does; every solver looks for separated items first."""
+    choices, base = problem.choices, problem.base
+    count = count_rankings(problem, form, seed, numbers)
+    standing = _standing(choices, count, problem.main_weight)
+    rated = rated_items(standing, problem.is_item, terms)
+    own = counted_choices(choices, count, len(base.theta))
+    if form.solver == Solver.CHORD:
+        end = chord(choices, own, rated, base, terms)
+    elif form.solver == Solver.NEWTON_CG:
+        end = newton_cg(choices, own, rated, base, terms)
+    else:
+        end, _ = newton(choices, own, rated, jnp.zeros(rated.active.shape), terms)
+    return Refits(end.theta.T, end.status, end.n_steps, end.grad_norm, standing.T)

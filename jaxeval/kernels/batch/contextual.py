@@ -1,0 +1,118 @@
+"""Fit boards with covariates or a tie model, and refit their resamples."""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from jaxeval.kernels import connectivity, contextual, lane_draws, resample
+from jaxeval.kernels.batch.programs import program
+from jaxeval.kernels.batch.refits import Refits, Solver, rated, refit_program
+from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Num, UInt64
+from jaxeval.kernels.solve import Terms, pseudo_inverse
+from jaxeval.kernels.tie_models import Response
+
+
+class ContextualProblem(NamedTuple):
+    """One slice with covariates or a tie model: what is resampled, and the full-data fit that refits start from."""
+
+    units: resample.Units
+    rows: contextual.Rows
+    stream: UInt64[Array, ""]
+    phi: Float[Array, "P"]  # full-data parameters
+    inverse: Float[Array, "P P"]  # pseudo-inverse of the full-data information
+    information_diagonal: Float[Array, "P"]
+    free: Bool[Array, "_"]  # which of the D coefficients are fitted, and whether t is
+    main_battles: Float[Array, "M"]  # as in `PairProblem`
+
+
+class ContextualForm(NamedTuple):
+    """Static choices, as in `RefitForm`."""
+
+    response: Response
+    scheme: resample.DrawScheme
+    count_dtype: type  # of a row's draws
+    solver: Solver
+
+
+class ContextualSolution(NamedTuple):
+    """A full-data fit of P parameters."""
+
+    phi: Float[Array, "P"]
+    status: Int8[Array, ""]
+    n_steps: Int32[Array, ""]
+    grad_norm: Float[Array, ""]
+    inverse: Float[Array, "P P"]  # pseudo-inverse of the information
+    diagonal: Float[Array, "P"]  # of the information
+
+
+@program("response")
+def fit_contextual(
+    rows: contextual.Rows,
+    count: Num[Array, "T E G"],
+    start: Float[Array, "P"],
+    active: Bool[Array, "M"],
+    free: Bool[Array, "D+1"],
+    response: Response,
+    terms: Terms,
+) -> ContextualSolution:
+    """Newton's method from ``start`` on one slice: ``count`` battles of ``active`` models, ``free`` parameters."""
+    n_models = len(active)
+    count = contextual.among(rows, count[..., None], active[:, None])
+    moves = contextual.alive(response, rows, count, active[:, None], free)
+    end, (matrix,) = contextual.newton(response, rows, start[:, None], count, moves, terms)
+    moves = moves[:, 0]
+    return ContextualSolution(
+        phi=end.theta[:, 0],
+        status=end.status[0],
+        n_steps=end.n_steps[0],
+        grad_norm=end.grad_norm[0],
+        inverse=pseudo_inverse(matrix, moves, n_models, terms.ridge[0]),
+        diagonal=jnp.where(moves, jnp.diagonal(matrix), 0.0),
+    )
+
+
+def count_rows(
+    problem: ContextualProblem, form: ContextualForm, seed: Integer[Array, ""], numbers: Integer[Array, "R"]
+) -> Num[Array, "T E G R"]:
+    """Draws of every row's unit in the resamples ``numbers``."""
+    drawn = lane_draws.draw(problem.units, form.scheme, form.count_dtype, seed, problem.stream, numbers)
+    return contextual.counts_of_rows(problem.rows, drawn)
+
+
+def _at_estimate(problem: ContextualProblem, form: ContextualForm) -> tuple[ContextualProblem, contextual.RowBase]:
+    """The problem, and its rows at the full data's estimate."""
+    n_models = len(problem.main_battles)
+    of_fit = problem.phi, n_models, problem.inverse, problem.information_diagonal
+    return problem, contextual.at_estimate(form.response, problem.rows, *of_fit)
+
+
+@partial(refit_program, ready=_at_estimate)
+def refit_contextual(
+    posed: tuple[ContextualProblem, contextual.RowBase],
+    form: ContextualForm,
+    seed: Integer[Array, ""],
+    terms: Terms,
+    numbers: Integer[Array, "R"],
+) -> Refits:
+    """Refit resamples of one slice, as `refit` does. The ridge is (P,), a coefficient for each parameter."""
+    problem, base = posed
+    rows, n_models = problem.rows, problem.main_battles.shape[0]
+    count = count_rows(problem, form, seed, numbers)
+    if form.solver == Solver.CHORD:
+        end = contextual.chord(form.response, rows, base, count, terms)
+        nobody = jnp.zeros((numbers.shape[0], n_models), jnp.int8)
+        return Refits(end.theta.T, end.status, end.n_steps, end.grad_norm, nobody)
+    tables = contextual.pair_tables(rows, count, n_models)
+    standing = jax.vmap(lambda n, wins: connectivity.standing(n, wins, problem.main_battles))(*tables)
+    active = rated(standing, terms.ridge[0]).T
+    count = contextual.among(rows, count, active)
+    moves = contextual.alive(form.response, rows, count, active, problem.free)
+    if form.solver == Solver.NEWTON:
+        end, _ = contextual.newton(form.response, rows, problem.phi[:, None], count, moves, terms)
+    else:
+        solve = contextual.scaled_chord if form.solver == Solver.SCALED_CHORD else contextual.newton_cg
+        end = solve(form.response, rows, base, count, moves, terms)
+    return Refits(end.theta.T, end.status, end.n_steps, end.grad_norm, standing)
