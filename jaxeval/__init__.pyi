@@ -50,6 +50,7 @@ from jaxeval.data.counted_battles import count_battles as count_battles
 from jaxeval.data.features import arena_style as arena_style
 from jaxeval.data.features import position_advantage as position_advantage
 from jaxeval.data.features import same_group as same_group
+from jaxeval.data.formats import Format as Format
 from jaxeval.data.gathered_battles import gather_battles as gather_battles
 from jaxeval.data.item_scores import ItemScores as ItemScores
 from jaxeval.data.judge_outputs import JudgeOutputs as JudgeOutputs
@@ -59,6 +60,7 @@ from jaxeval.data.judged_answers import read_judged_answers as read_judged_answe
 from jaxeval.data.judged_battles import JudgedBattles as JudgedBattles
 from jaxeval.data.judged_files import read_judged_battles as read_judged_battles
 from jaxeval.data.judged_files import read_judges as read_judges
+from jaxeval.data.known_formats import formats as formats
 from jaxeval.data.model_tables import join_metadata as join_metadata
 from jaxeval.data.model_tables import read_metadata as read_metadata
 from jaxeval.data.rankings import Rankings as Rankings

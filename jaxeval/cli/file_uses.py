@@ -34,9 +34,9 @@ from jaxeval.data.columns import folded
 from jaxeval.data.file_heads import HEAD_ROWS, Head
 from jaxeval.data.judged_answers import DEFAULT_JUDGMENT, DEFAULT_LABEL, JudgedAnswers
 from jaxeval.data.judged_battles import DEFAULT_HUMAN, DEFAULT_SCORES
+from jaxeval.data.known_formats import format_of_names
 from jaxeval.data.outcomes import COUNT_COLUMNS
 from jaxeval.data.presentation_orders import ITEM, JUDGE, OUTPUT, RUN
-from jaxeval.data.published_formats import published_format
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
 
@@ -71,12 +71,14 @@ def uses_of(head: Head) -> list[Use]:
     if head.saved is not None:
         return _SAVED.get(head.saved, [])
     if head.keys:
-        return _of_document(head.keys)
+        return list(_known_formats(head))
     if head.rows is None or len(head.rows) == 0:
         return []
-    found: list[Use] = []
-    kinds = (_published, _harness, _runs, _benchmarks, _panel, _judged, _rankings, _anchored, _votes, _answers,
+    found = list(_known_formats(head))
+    kinds = (_runs, _benchmarks, _panel, _judged, _rankings, _anchored, _votes, _answers,
              _item_scores, _meta, _families, _labels)  # fmt: skip
+    if any(use.words[0] == "leaderboard" for use in found):  # the columns alone would say less than the format
+        return found
     for kind in kinds:
         found += [use for use in kind(head.rows) if use.words not in [other.words for other in found]]
     return found
@@ -119,31 +121,23 @@ _SAVED = {
 }  # fmt: skip
 
 
-def _of_document(keys: Sequence[str]) -> list[Use]:
-    documents = {
-        ("eval", "samples"): "a log of Inspect",
-        ("results", "configs", "versions", "n-shot"): "results of lm-evaluation-harness",
-        ("simulations",): "results of tau2-bench",
-        ("resolved_ids",): "a report of SWE-bench",
-        ("resolved",): "a report of SWE-bench",
-    }
-    for marks, what in documents.items():
-        if set(marks) <= {*keys}:
-            return [Use("The score of a model, with an interval", ("scores", "{}"), what,
-                        "add the files of other models to the line, to compare them")]  # fmt: skip
-    return []
+def _known_formats(head: Head) -> Iterator[Use]:
+    """What a file of a published format is for."""
+    for shape, is_document in (("pair", False), ("answer", False), ("answer", True)):
+        form = format_of_names(head.keys if is_document else head.names, shape, is_document)
+        if form is None:
+            continue
+        what = form.name if is_document else f"{form.name}, told by {quoted(form.seen(head.names))}"
+        if shape == "pair":
+            yield Use("Ratings of the models", ("leaderboard", "{}"), what, form.hint)
+        elif is_document:
+            hint = form.hint or "add the files of other models to the line, to compare them"
+            yield Use("The score of a model, with an interval", ("scores", "{}"), what, hint)
+        else:
+            yield Use("Scores of models, with intervals", ("scores", "{}"), what, form.hint)
 
 
 # ---- battles
-
-
-def _published(frame: pd.DataFrame) -> Iterator[Use]:
-    form = published_format(list(frame))
-    if form is not None:
-        hint = (
-            "the model that others were compared with may have to be named: --baseline NAME" if "games" in frame else ""
-        )
-        yield Use("Ratings of the models", ("leaderboard", "{}"), f"{form.name}, told by {quoted(form.marks)}", hint)
 
 
 def _votes(frame: pd.DataFrame) -> Iterator[Use]:
@@ -375,19 +369,6 @@ def _rankings(frame: pd.DataFrame) -> Iterator[Use]:
 def _is_list_of_ranks(column: pd.Series) -> bool:
     first = column.dropna().head(5)
     return len(first) > 0 and all(isinstance(value, str) and re.search(r"\S > \S", value) for value in first)
-
-
-def _harness(frame: pd.DataFrame) -> Iterator[Use]:
-    """What evaluation harnesses write, line by line."""
-    names = {*map(str, frame)}
-    for marks, what in ((("doc_id", "resps"), "samples of lm-evaluation-harness"),
-                        (("doc_id", "filtered_resps"), "samples of lm-evaluation-harness"),
-                        (("evaluation_name", "sample_id", "model_id", "evaluation"), "Every Eval Ever"),
-                        (("task_id", "reward"), "results of tau-bench")):  # fmt: skip
-        if set(marks) <= names:
-            hint = "of several metrics or filters, name one: --score NAME, --filter NAME" if "doc_id" in marks else ""
-            yield Use("Scores of models, with intervals", ("scores", "{}"), f"{what}, told by {quoted(marks)}", hint)
-            return
 
 
 def _item_scores(frame: pd.DataFrame) -> Iterator[Use]:

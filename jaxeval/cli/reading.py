@@ -194,7 +194,7 @@ class Reading:
         """
         from jaxeval.data.columns import folded
         from jaxeval.data.file_lists import names_of
-        from jaxeval.data.published_formats import published_format
+        from jaxeval.data.known_formats import format_of_names
         from jaxeval.data.table_files import head_names
 
         said = [self.winner, self.target, self.scores, self.winner_model, self.labels, self.count]
@@ -206,7 +206,7 @@ class Reading:
 
         first = names_of(paths)[0]
         names = head_names(local_file(first))
-        if {"modela", "modelb"} <= {folded(name) for name in names} or published_format(names) is not None:
+        if {"modela", "modelb"} <= {folded(name) for name in names} or format_of_names(names, "pair") is not None:
             return {}
         head = read_head(first)
         found = None if head.rows is None else found_votes(head.rows)

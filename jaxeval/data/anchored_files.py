@@ -12,9 +12,10 @@ import pandas as pd
 from jaxeval.arrays import Float
 from jaxeval.data.columns import encode_models, factorize_sorted, frame_of, renames, told_renames
 from jaxeval.data.file_lists import files_of
+from jaxeval.data.formats import Format, Source
+from jaxeval.data.known_formats import format_of_names
 from jaxeval.data.labels import Sides, read_labels
 from jaxeval.data.presentation_orders import ITEM, JUDGE, usual_column
-from jaxeval.data.published_formats import PublishedFormat, published_format
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.data.table_files import head_names, naming, read_whole_table
 from jaxeval.errors import DataError
@@ -48,9 +49,9 @@ def anchored_table(
             renamed = renames(text, names)
             frame = frame_of(read_whole_table(file, [*text, *renamed])).rename(columns=renamed)
             told |= dict.fromkeys(told_renames(renamed))
-            form = published_format(names)
+            form = format_of_names(names, "pair")
             if form is not None and "verdict" not in frame:
-                frame, sentences = _against_reference(frame, form, baseline)
+                frame, sentences = _against_reference(form, Source(file, table=frame, baseline=baseline))
                 told |= dict.fromkeys(sentences)
             elif baseline is not None:
                 raise DataError("baseline= (--baseline) is for published formats, and this is none of them")
@@ -63,14 +64,12 @@ def anchored_table(
     return pd.concat(frames, ignore_index=True), list(told)
 
 
-def _against_reference(
-    table: pd.DataFrame, form: PublishedFormat, baseline: str | None
-) -> tuple[pd.DataFrame, list[str]]:
+def _against_reference(form: Format, source: Source) -> tuple[pd.DataFrame, list[str]]:
     """Battles of a published format as outcomes of models against the reference."""
-    battles = form.battles(table, baseline)
+    battles = form.read(source)
     models, first, second = encode_models(battles, "model_a", "model_b")
     target, weight = _targets(battles, Sides(models, first, second))
-    reference = form.reference(battles, baseline) if form.reference else _only(models, first, second, baseline)
+    reference = form.reference(battles) if form.reference else _only(models, first, second, source.baseline)
     is_a, is_b = (np.asarray(battles[side].astype(object) == reference) for side in ("model_a", "model_b"))
     used = is_a != is_b
     item = usual_column(battles, None, ITEM)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import zipfile
 from collections.abc import Sequence
 from contextlib import closing
@@ -14,6 +13,7 @@ import pandas as pd
 from jaxeval.data.columns import frame_of
 from jaxeval.data.file_formats import Kind, format_of
 from jaxeval.data.file_lists import local_file
+from jaxeval.data.formats import json_document
 from jaxeval.data.needed_columns import ALL_COLUMNS
 from jaxeval.data.remote_files import fetch_columns
 from jaxeval.data.remote_names import FileName, is_remote
@@ -52,7 +52,7 @@ def read_head(name: FileName) -> Head:
     with naming(name):
         if path.is_file() and zipfile.is_zipfile(path) and path.suffix.lower() not in (".xlsx", ".parquet"):
             return _archive(path)
-        document = _document(path)
+        document = json_document(path, _MOST_BYTES)
         if document is not None:
             saved = document.get("format") if isinstance(document.get("format"), str) else None
             return Head("a JSON object", keys=list(document), saved=saved)
@@ -93,14 +93,3 @@ def _archive(path: Path) -> Head:
     if {"header.json", "_journal/start.json"} & set(names):
         return Head("a log of Inspect", keys=["eval", "samples"])
     raise DataError(f"it is an archive of {counted(len(names), 'file')}: unpack it, and name the file to look at")
-
-
-def _document(path: Path) -> dict[str, Any] | None:
-    """The JSON object that a whole file is, on one line or several; None for tables, JSON lines and other files."""
-    if path.suffix.lower() != ".json" or path.stat().st_size > _MOST_BYTES:
-        return None
-    try:
-        found = json.loads(path.read_bytes())
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None

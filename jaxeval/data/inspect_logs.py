@@ -87,6 +87,8 @@ def inspect_table(log: Mapping[str, Any], scorer: str | None) -> tuple[pd.DataFr
         DataError: the log is damaged, has no scores, or has scores by several scorers and none is named.
     """
     run = log["eval"]
+    if not isinstance(run, dict):
+        raise DataError("eval of the log is no object: the log may be damaged")
     rows, scorers, without = [], dict[str, None](), []
     samples = log.get("samples") or []
     for number, sample in enumerate(samples, 1):

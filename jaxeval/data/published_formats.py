@@ -1,14 +1,14 @@
-"""Files of judgments as well-known benchmarks publish them, recognised by their columns and read as battles."""
+"""Verdicts between two sides as well-known benchmarks publish them, read as battles."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from jaxeval.data.columns import folded, numbers_or_nan, reject_missing, reject_values
+from jaxeval.data.columns import first_place, numbers_or_nan, reject_missing, reject_values
+from jaxeval.data.formats import Format, Source
 from jaxeval.data.outcomes import by_difference
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
@@ -18,25 +18,8 @@ _MT_BENCH_TIE = 0.1
 _GAMES = 2
 
 
-class PublishedFormat(NamedTuple):
-    """A published format: its columns, and the function that makes battles of its rows."""
-
-    name: str
-    marks: tuple[str, ...]  # columns by which it is recognised
-    further: tuple[str, ...]  # further columns that are read if they are there
-    battles: Callable[[pd.DataFrame, str | None], pd.DataFrame]  # of a table and, if it names none, its baseline
-    told: str  # how it is read, in words
-    reference: Callable[[pd.DataFrame, str | None], Any] | None = None  # of battles, the model that others met
-
-
-def published_format(names: Sequence[str]) -> PublishedFormat | None:
-    """The published format that a file with columns of these names has."""
-    if {"modela", "modelb"} <= {folded(name) for name in names}:
-        return None  # a table of battles
-    return next((form for form in _FORMATS if set(form.marks) <= set(names)), None)
-
-
-def _mt_bench_pairs(table: pd.DataFrame, _: str | None) -> pd.DataFrame:
+def _mt_bench_pairs(source: Source) -> pd.DataFrame:
+    table = source.columns(("question_id", "model_1", "model_2", "g1_winner", "g2_winner"), ("turn", "judge"))
     first, second = table["g1_winner"], table["g2_winner"]
     winner = first.where(first == second, "tie").map({"model_1": "model_a", "model_2": "model_b", "tie": "tie"})
     winner = winner.where(first.isin(["model_1", "model_2", "tie"]) & second.isin(["model_1", "model_2", "tie"]))
@@ -44,8 +27,8 @@ def _mt_bench_pairs(table: pd.DataFrame, _: str | None) -> pd.DataFrame:
     return _with_judge(battles.assign(winner=winner))
 
 
-def _mt_bench_scores(table: pd.DataFrame, _: str | None) -> pd.DataFrame:
-    table = _with_judge(table)
+def _mt_bench_scores(source: Source) -> pd.DataFrame:
+    table = _with_judge(source.columns(("question_id", "model", "score", "judge", "turn")))
     score = numbers_or_nan(table["score"], "score")
     table = table.assign(score=np.where(score < 0, np.nan, score))
     reject_missing(table["model"].isna().to_numpy(), "model")
@@ -65,7 +48,9 @@ def _mt_bench_scores(table: pd.DataFrame, _: str | None) -> pd.DataFrame:
     return pairs.drop(columns=["score", "score_b"])
 
 
-def _alpaca_eval(table: pd.DataFrame, _: str | None) -> pd.DataFrame:
+def _alpaca_eval(source: Source) -> pd.DataFrame:
+    beside = ("instruction", "dataset", "annotator")
+    table = source.columns(("generator_1", "generator_2", "preference"), beside)
     preference = numbers_or_nan(table["preference"], "preference")
     preference = np.where(preference == 0, 1.5, preference)  # a draw of earlier versions
     outside = ~(np.isnan(preference) | ((preference >= 1) & (preference <= 2)))
@@ -74,39 +59,59 @@ def _alpaca_eval(table: pd.DataFrame, _: str | None) -> pd.DataFrame:
     return table.assign(target=2 - preference).rename(columns=names).drop(columns="preference")
 
 
-def _arena_hard(table: pd.DataFrame, baseline: str | None) -> pd.DataFrame:
+def _arena_hard(source: Source) -> pd.DataFrame:
+    table = source.columns(("model", "games"), ("uid", "question_id", "category", "judge", "baseline"))
+    baseline = source.baseline
     if "baseline" not in table and baseline is None:
         raise DataError(
             "the file does not name the baseline of Arena-Hard: name it with baseline= (--baseline), such as "
             "baseline='gpt-4-0314'"
         )
-    own = table["baseline"] if "baseline" in table else pd.Series(baseline, table.index)
-    own = own if baseline is None else own.fillna(baseline)
+    first = table["baseline"] if "baseline" in table else pd.Series(baseline, table.index)
+    first = first if baseline is None else first.fillna(baseline)
     games = [_scores(row, games) for row, games in enumerate(table["games"])]
     rest = table.drop(columns=[name for name in ("games", "baseline") if name in table]).rename(
         columns={"uid": "question_id"}
     )
     both = []
     for game in range(_GAMES):
-        sides = (own, rest["model"]) if game == 0 else (rest["model"], own)
+        sides = (first, rest["model"]) if game == 0 else (rest["model"], first)
         scores = [scores[game] for scores in games]
         both.append(rest.assign(model_a=sides[0], model_b=sides[1], winner=scores, game=game + 1))
     return _with_judge(pd.concat(both, ignore_index=True).drop(columns="model"))
 
 
-def _arena_hard_games(table: pd.DataFrame, baseline: str | None) -> pd.DataFrame:
-    """Rows of one game each; the baseline is A in the first one."""
+def _arena_hard_games(source: Source) -> pd.DataFrame:
+    """Read rows of one game each; the baseline is A in the first one."""
+    beside = ("uid", "question_id", "category", "judge")
+    table = source.columns(("model", "baseline", "game", "score"), beside)
     game = numbers_or_nan(table["game"], "game")
     reject_missing(np.isnan(game), "game")
     is_first = game == game.min()
-    own, model = table["baseline"].astype(object), table["model"].astype(object)
-    own = own if baseline is None else own.fillna(baseline)
-    sides = {"model_a": own.where(is_first, model), "model_b": model.where(is_first, own)}
+    met, model = table["baseline"].astype(object), table["model"].astype(object)
+    met = met if source.baseline is None else met.fillna(source.baseline)
+    sides = {"model_a": met.where(is_first, model), "model_b": model.where(is_first, met)}
     rest = table.rename(columns={"uid": "question_id", "score": "winner"}).drop(columns=["model", "baseline"])
     return _with_judge(rest.assign(**sides, game=np.where(is_first, 1, 2)))
 
 
-def _baseline(battles: pd.DataFrame, _: str | None) -> Any:
+def _comparia(source: Source) -> pd.DataFrame:
+    """Read rows of a vote each: the name of the chosen model, or that both are equal."""
+    sides = {"model_a_name": "model_a", "model_b_name": "model_b"}
+    table = source.columns((*sides, "chosen_model_name", "both_equal")).rename(columns=sides)
+    chosen, equal = table["chosen_model_name"].astype(object), numbers_or_nan(table["both_equal"], "both_equal") == 1
+    both = equal & chosen.notna().to_numpy()
+    if both.any():
+        raise DataError(
+            f"{counted(int(both.sum()), 'row has', 'rows have')} a chosen_model_name though both_equal is true"
+            f"{first_place(both)}: leave one of them empty"
+        )
+    for side in ("model_a", "model_b"):
+        chosen = chosen.mask(chosen == table[side], side)
+    return table.assign(winner=chosen.mask(equal, "tie")).drop(columns=["chosen_model_name", "both_equal"])
+
+
+def _baseline(battles: pd.DataFrame) -> pd.Series:
     """The baseline of Arena-Hard is A in the first game, and B in the second."""
     return battles["model_a"].astype(object).where(battles["game"] == 1, battles["model_b"].astype(object))
 
@@ -129,43 +134,48 @@ def _with_judge(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(judge=names)
 
 
-_FORMATS = (
-    PublishedFormat(
+#: The published formats of battles.
+PAIRS = (
+    Format(
         "MT-bench's judgments of pairs",
         ("question_id", "model_1", "model_2", "g1_winner", "g2_winner"),
-        ("turn", "judge"),
         _mt_bench_pairs,
-        "orders that disagree are a tie, and judgments that failed are missing",
+        about="orders that disagree are a tie, and judgments that failed are missing",
     ),
-    PublishedFormat(
+    Format(
         "MT-bench's scores of single answers",
         ("question_id", "model", "score", "judge", "turn"),
-        (),
         _mt_bench_scores,
-        f"a battle for every pair of models on a question; scores within {_MT_BENCH_TIE} are a tie, and -1 is missing",
+        about=f"a battle for every pair of models on a question; scores within {_MT_BENCH_TIE} are a tie, and -1 is "
+        "missing",
     ),
-    PublishedFormat(
+    Format(
         "AlpacaEval's annotations",
         ("generator_1", "generator_2", "preference"),
-        ("instruction", "dataset", "annotator"),
         _alpaca_eval,
-        "the target is 2 minus the preference",
-        lambda battles, _: battles["model_a"],
+        about="the target is 2 minus the preference",
+        reference=lambda battles: battles["model_a"],
     ),
-    PublishedFormat(
+    Format(
         "Arena-Hard's judgments",
         ("model", "games"),
-        ("uid", "question_id", "category", "judge", "baseline"),
         _arena_hard,
-        "two battles per row, one in each order",
-        _baseline,
+        about="two battles per row, one in each order",
+        hint="the model that others were compared with may have to be named: --baseline NAME",
+        reference=_baseline,
     ),
-    PublishedFormat(
+    Format(
+        "ComparIA's votes",
+        ("model_a_name", "model_b_name", "chosen_model_name", "both_equal"),
+        _comparia,
+        about="models that are equal are a tie, and votes for neither are missing",
+        hint="votes for neither are left out by --missing drop",
+    ),
+    Format(
         "Arena-Hard's games",
         ("model", "baseline", "game", "score"),
-        ("uid", "question_id", "category", "judge"),
         _arena_hard_games,
-        "the baseline is A in the first game of a prompt, and B in the second",
-        _baseline,
+        about="the baseline is A in the first game of a prompt, and B in the second",
+        reference=_baseline,
     ),
 )

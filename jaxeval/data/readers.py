@@ -5,11 +5,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
-
-import pandas as pd
 
 from jaxeval.data.battles import Battles
 from jaxeval.data.columns import Rows, folded, frame_of, told_renames
@@ -17,10 +14,11 @@ from jaxeval.data.conditions import columns_of
 from jaxeval.data.equal_rows import EqualRows
 from jaxeval.data.file_formats import format_of
 from jaxeval.data.file_lists import files_of
+from jaxeval.data.formats import Format, Source
+from jaxeval.data.known_formats import format_of_names
 from jaxeval.data.labels import Labels
 from jaxeval.data.needed_columns import NeededColumns
 from jaxeval.data.outcomes import COUNT_COLUMNS, ONE_HOT_COLUMNS, result_columns
-from jaxeval.data.published_formats import PublishedFormat, published_format
 from jaxeval.data.remote_files import fetch_columns, is_partial
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.data.report import BothBad, MissingResult
@@ -107,7 +105,7 @@ def read_battles(
     label = base_name(path) if isinstance(path, str | Path) else several
     # Published formats have sides of their own. The command names all columns, most of them by their usual names.
     usual = all(columns.get(role, name) == name for role, name in _USUAL_SIDES.items())
-    form = published_format(head_names(files[0])) if needed.results and usual else None
+    form = format_of_names(head_names(files[0]), "pair") if needed.results and usual else None
     if form is not None:
         return _published(form, files, label, baseline, keep, columns)
     rows, starts, first_columns = EqualRows(), [], None
@@ -176,28 +174,16 @@ def _fetch(files: Sequence[Path], needed: NeededColumns, progress: bool | None) 
 
 
 def _published(
-    form: PublishedFormat,
-    files: Sequence[Path],
-    label: str,
-    baseline: str | None,
-    keep: Sequence[str],
-    columns: BattleColumns,
+    form: Format, files: Sequence[Path], label: str, baseline: str | None, keep: Sequence[str], columns: BattleColumns
 ) -> Battles:
     """Battles of files in a published format."""
-    needed, parts = NeededColumns(named=form.marks, results=(), beside=form.further), []
-    for file in files:
-        with naming(file):
-            parts.append(with_types(file, partial(_part, file, needed)))
-    try:
-        battles = Battles.from_pandas(form.battles(pd.concat(parts, ignore_index=True), baseline), keep=keep, **columns)
-    except DataError as error:
-        raise type(error)(f"{label}: {error}") from error
-    told = f"read as {form.name}: {form.told}"
+    further = [*keep, *(columns[name] for name in _WEIGHTS_AND_CLUSTER if columns.get(name))]
+    further += columns_of(columns["where"]) if columns.get("where") else []
+    source = Source(label if len(files) > 1 else files[0], tuple(files), baseline=baseline, keep=further)
+    with naming(label):
+        battles = Battles.from_pandas(form.read(source), keep=keep, **columns)
+    told = f"read as {form.name}{': ' * bool(form.about)}{form.about}"
     return replace(battles, report=replace(battles.report, read_as=(told, *battles.report.read_as)))
-
-
-def _part(file: Path, needed: NeededColumns, widened: dict[str, Any]) -> pd.DataFrame:
-    return pd.concat([frame_of(piece) for piece in pieces(file, needed, (), widened)], ignore_index=True)
 
 
 def _rows_of(

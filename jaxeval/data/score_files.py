@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import json
-import re
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from jaxeval.data.columns import frame_of, require_column
+from jaxeval.data.columns import require_column
 from jaxeval.data.file_lists import names_of, whole_local_file
-from jaxeval.data.inspect_logs import inspect_table, read_archive
+from jaxeval.data.formats import Source, json_document, whole_table
+from jaxeval.data.harness_formats import with_model
+from jaxeval.data.inspect_logs import read_archive
 from jaxeval.data.item_scores import ItemScores
-from jaxeval.data.lm_eval_files import are_samples, is_results, metric_of, named_by_results, newest, samples_table
+from jaxeval.data.known_formats import format_of_names, formats
+from jaxeval.data.lm_eval_files import named_by_results, newest
 from jaxeval.data.needed_columns import ALL_COLUMNS, NeededColumns
 from jaxeval.data.remote_names import FileName, base_name
-from jaxeval.data.table_files import head_names, naming, pieces, with_types
+from jaxeval.data.table_files import head_names, naming
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, named
 
@@ -113,13 +113,13 @@ def score_table(path: FileName | Sequence[FileName], asked: ScoreColumns) -> tup
     tables, samples, results = [], [], []
     for name in files:
         with naming(name):
-            found = _table_of(whole_local_file(name), name, asked)
-        if isinstance(found, Mapping):
-            results.append((name, found))
+            table = _table_of(whole_local_file(name), name, asked)
+        if "results" in table.attrs:
+            results.append((name, table.attrs["results"]))
             continue
-        tables.append(found)
-        if found.attrs.get("samples"):
-            samples.append((name, found))
+        tables.append(table)
+        if table.attrs.get("samples"):
+            samples.append((name, table))
     notes += [note for table in tables for note in table.attrs.get("notes", ())]
     notes += named_by_results(samples, results)
     if not tables:
@@ -131,33 +131,25 @@ def score_table(path: FileName | Sequence[FileName], asked: ScoreColumns) -> tup
     return pd.concat([*tables, *reports], ignore_index=True), label, notes
 
 
-def _table_of(path: Path, name: FileName, asked: ScoreColumns) -> pd.DataFrame | Mapping[str, Any]:
-    """The long table of a file: "model", "item", "score", and its other columns; or results without items, as read."""
-    if zipfile.is_zipfile(path) and path.suffix.lower() not in (".xlsx", ".parquet"):
-        return _inspect(read_archive(path), asked)
-    document = _document(path)
-    if document is not None and is_results(document):
-        return document
-    if isinstance(document, dict):
-        return _of_document(document, name, asked)
-    names = head_names(path)
-    if are_samples(names):
-        return _lm_eval(path, name, names, asked)
-    if {"evaluation_name", "sample_id", "model_id", "evaluation"} <= set(names):
-        return _every_eval_ever(path, asked)
-    if {"task_id", "reward"} <= set(names):
-        own = _columns_of(path, ["task_id", "reward"], ["trial", "model"])
-        return _with_model(own.rename(columns={"task_id": "item", "reward": "score"}), name)
-    return _plain_table(path, name, names, asked)
-
-
-def _columns_of(path: Path, named_columns: Sequence[str], beside: Sequence[str] = ()) -> pd.DataFrame:
-    needed = NeededColumns(named=tuple(named_columns), results=(), beside=tuple(beside))
-    return with_types(path, partial(_pieces, path, needed))
-
-
-def _pieces(path: Path, needed: NeededColumns, widened: dict[str, Any]) -> pd.DataFrame:
-    return pd.concat([frame_of(piece, nested=True) for piece in pieces(path, needed, (), widened)], ignore_index=True)
+def _table_of(path: Path, name: FileName, asked: ScoreColumns) -> pd.DataFrame:
+    """The long table of a file: "model", "item", "score", and its other columns."""
+    is_archive = zipfile.is_zipfile(path) and path.suffix.lower() not in (".xlsx", ".parquet")
+    document = read_archive(path) if is_archive else json_document(path, _MOST_BYTES)
+    names = head_names(path) if document is None else list(document)
+    form = format_of_names(names, "answer", is_document=document is not None)
+    if form is not None:
+        said = {option: getattr(asked, option) for option in ("score", "output_filter", "keep")}
+        return form.read(Source(name, (path,), names, document, **said))
+    if document is None:
+        return _plain_table(path, name, names, asked)
+    if {"item", "score"} <= document.keys() or {asked.item, asked.score} <= document.keys():
+        return with_model(pd.DataFrame([document]), name)
+    known = named([f"{form.name} ({', '.join(form.marks)})" for form in formats().values()
+                   if form.shape == "answer" and form.is_document], 20)  # fmt: skip
+    raise DataError(
+        f"the file is a JSON object with the keys {named(names)}, which no known harness writes: expected {known}, or "
+        "a table"
+    )
 
 
 def _plain_table(path: Path, name: FileName, names: Sequence[str], asked: ScoreColumns) -> pd.DataFrame:
@@ -169,18 +161,19 @@ def _plain_table(path: Path, name: FileName, names: Sequence[str], asked: ScoreC
     named_columns = [own for role, own in wanted.items() if not (lone and role == "model")]
     further = [own for own in (getattr(asked, role) for role in _USUAL) if own is not None]
     usual = [role for role in _USUAL if getattr(asked, role) is None]
-    frame = _columns_of(path, [*named_columns, *further, *asked.keep], usual)
+    needed = NeededColumns(named=(*named_columns, *further, *asked.keep), results=(), beside=tuple(usual))
+    frame = whole_table(path, needed, nested=True)
     renamed = {own: role for role, own in wanted.items()}
     renamed |= {own: role for role in _USUAL if (own := getattr(asked, role)) is not None}
     frame = frame.rename(columns={own: role for own, role in renamed.items() if own not in asked.keep})
     for own, role in renamed.items():  # a column with a role may also be one of ``keep``
         if own in asked.keep and own in frame:
             frame[role] = frame[own]
-    return _with_model(frame, name) if lone else frame
+    return with_model(frame, name) if lone else frame
 
 
 def _wide_table(path: Path, asked: ScoreColumns) -> pd.DataFrame:
-    frame = with_types(path, partial(_pieces, path, ALL_COLUMNS))
+    frame = whole_table(path, ALL_COLUMNS, nested=True)
     item = asked.item or ("item" if "item" in frame else None)
     about = [x for x in (item, asked.cluster, asked.benchmark, asked.weight, *asked.keep) if x is not None]
     about += [x for x in ("cluster", "benchmark", "weight") if x in frame and x not in about]
@@ -199,92 +192,6 @@ def _wide_table(path: Path, asked: ScoreColumns) -> pd.DataFrame:
     long = frame.melt(about, models, var_name="model", value_name="score")
     roles = {own: role for role in ("item", *_USUAL) if (own := getattr(asked, role)) is not None}
     return long.rename(columns=roles)
-
-
-def _with_model(frame: pd.DataFrame, name: FileName) -> pd.DataFrame:
-    """The table with a column "model": by default the name of the file."""
-    if "model" in frame:
-        return frame
-    return frame.assign(model=re.sub(r"(\.\w+)+$", "", base_name(name)))
-
-
-def _lm_eval(path: Path, name: FileName, names: Sequence[str], asked: ScoreColumns) -> pd.DataFrame:
-    metric = metric_of(names, asked.score)
-    frame = _columns_of(path, ["doc_id", metric], ["filter"]).rename(columns={"doc_id": "item", metric: "score"})
-    frame = samples_table(frame, name, asked.output_filter)
-    frame.attrs["samples"] = True
-    return frame
-
-
-def _every_eval_ever(path: Path, asked: ScoreColumns) -> pd.DataFrame:
-    columns = {"model_id": "model", "sample_id": "item", "evaluation_name": "benchmark", "evaluation.score": "score"}
-    return _columns_of(path, [*columns, *asked.keep]).rename(columns=columns)
-
-
-def _document(path: Path) -> Any:
-    """The object that a JSON file holds; None for lists, lines of JSON and other files."""
-    if path.suffix.lower() != ".json" or path.stat().st_size > _MOST_BYTES:
-        return None
-    with path.open("rb") as file:
-        text = file.read()
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return None  # lines of JSON, or a damaged file, which is reported when it is read as a table
-    return found if isinstance(found, dict) else None
-
-
-def _of_document(document: dict[str, Any], name: FileName, asked: ScoreColumns) -> pd.DataFrame:
-    if isinstance(document.get("eval"), dict) and "samples" in document:
-        return _inspect(document, asked)
-    if isinstance(document.get("simulations"), list):
-        return _tau2(document, name)
-    if "resolved_ids" in document or "resolved" in document:
-        return _swe_bench(document, name)
-    if {"item", "score"} <= document.keys() or {asked.item, asked.score} <= document.keys():
-        return _with_model(pd.DataFrame([document]), name)
-    raise DataError(
-        f"the file is a JSON object with the keys {named(list(document))}, which no known harness writes: expected a "
-        "log of Inspect (eval, samples), results of lm-evaluation-harness, a report of SWE-bench (resolved_ids), "
-        "results of tau2-bench (simulations), or a table"
-    )
-
-
-def _inspect(log: Mapping[str, Any], asked: ScoreColumns) -> pd.DataFrame:
-    frame, notes = inspect_table(log, asked.score)
-    frame.attrs["notes"] = notes
-    return frame
-
-
-def _tau2(document: Mapping[str, Any], name: FileName) -> pd.DataFrame:
-    try:
-        rows = [
-            (own.get("task_id"), own.get("trial", 0), (own.get("reward_info") or {}).get("reward"))
-            for own in document["simulations"]
-        ]
-        frame = pd.DataFrame(rows, columns=["item", "trial", "score"]).astype({"item": str, "score": float})
-    except (AttributeError, TypeError, ValueError) as error:
-        raise DataError(
-            "a simulation of the results is no object whose reward_info has a reward, which is a number: the file may "
-            "be damaged"
-        ) from error
-    agent = ((document.get("info") or {}).get("agent_info") or {}).get("llm")
-    return _with_model(frame if agent is None else frame.assign(model=agent), name)
-
-
-def _swe_bench(document: Mapping[str, Any], name: FileName) -> pd.DataFrame:
-    """The ids that a report names are its items; `_complete` adds the ids that it does not name."""
-    resolved = document.get("resolved_ids", document.get("resolved"))
-    lists = [own for key, own in document.items() if isinstance(own, list) and all(isinstance(x, str) for x in own)]
-    if not isinstance(resolved, list):
-        raise DataError("the report counts resolved items, but does not list their ids: use a report with resolved_ids")
-    items = pd.Index(sorted({x for own in lists for x in own}))
-    frame = pd.DataFrame({"item": items, "score": items.isin(resolved).astype(float)})
-    path = Path(str(name))
-    stem = path.parent.parent.name if path.parent.name == "results" else path.parent.name
-    frame = frame.assign(model=stem) if path.stem in ("results", "report") else _with_model(frame, name)
-    frame.attrs["resolved"] = True
-    return frame
 
 
 def _complete(reports: list[pd.DataFrame]) -> list[str]:

@@ -16,7 +16,7 @@ from jaxeval.arrays import Bool, Int
 from jaxeval.data.battles import Battles
 from jaxeval.data.columns import folded, reject_missing
 from jaxeval.data.file_lists import names_of
-from jaxeval.data.published_formats import published_format
+from jaxeval.data.known_formats import format_of_names
 from jaxeval.data.table_files import head_names
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, named
@@ -122,7 +122,7 @@ def columns_for_votes(a: Any, b: Any, sharing: Sharing | None) -> list[str]:
     if sharing not in (None, "rows"):
         return []
     first, second = (head_names(names_of(file)[0]) for file in (a, b))
-    if published_format(first) or published_format(second):
+    if format_of_names(first, "pair") or format_of_names(second, "pair"):
         return []  # their columns get other names, or are not read
     common = [name for name in first if name in second]
     return [name for name in common if sharing == "rows" or folded(name) in _MAY_NAME_VOTES]

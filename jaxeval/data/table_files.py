@@ -93,11 +93,13 @@ def column_names(name: FileName) -> list[str]:
 
 @contextmanager
 def naming(name: FileName) -> Iterator[None]:
-    """Errors about the content of a file begin with its name."""
+    """Errors about the content of a file begin with its name, once."""
     try:
         yield
     except DataError as error:
-        raise DataError(f"{base_name(name)}: {error}") from error
+        if str(error).startswith(f"{base_name(name)}: "):
+            raise
+        raise type(error)(f"{base_name(name)}: {error}") from error
 
 
 def with_types(path: Path, read: Callable[[dict[str, Any]], T]) -> T:

@@ -1,15 +1,18 @@
 """Small files in exactly the schemas that benchmarks publish."""
 
 import json
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from command_line import run
 from pandas import read_csv
 
-from jaxeval import Battles, read_battles
+from jaxeval import Battles, Format, formats, read_battles, read_scores
 from jaxeval.errors import DataError
 
+DOCS = Path(__file__).parents[2] / "docs"
 JUDGE = ["gpt-4", "pair-v2"]
 
 
@@ -174,3 +177,91 @@ def test_the_command_reads_them(name, tmp_path):
     assert set(table["model_name"]) == set(expected.models)
     assert table["vote_count"].sum() == 2 * len(expected.target)
     assert f"read as {name}" in " ".join(result.output.split())
+
+
+def vote(a, b, chosen=None, equal=False, **further):
+    return {"model_a_name": a, "model_b_name": b, "chosen_model_name": chosen, "both_equal": equal,
+            "conv_turns": 2, "opening_msg": "Bonjour", **further}  # fmt: skip
+
+
+def test_comparia(tmp_path):
+    """The chosen model, a tie, or neither; further columns are read as they are asked for."""
+    category = {"selected_category": "droit", "visitor_id": "v1"}
+    rows = [vote("x", "y", "x", **category), vote("y", "x", "x"), vote("y", "z", equal=True), vote("x", "z")]
+    path = write(tmp_path, rows)
+    with pytest.raises(DataError, match=r"file.jsonl: column 'winner' has 1 missing value \(first in row 3"):
+        read_battles(path)
+    battles = read_battles(path, missing="drop", keep=["selected_category"], cluster="visitor_id")
+    assert battles_of(battles) == [("x", "y", 1.0), ("y", "x", 0.0), ("y", "z", 0.5)]
+    assert battles.columns.columns.tolist() == ["visitor_id", "selected_category"]
+    assert battles.report.read_as[0].startswith("read as ComparIA's votes: models that are equal are a tie")
+    shown = run(path).stdout
+    assert "told by 'model_a_name', 'model_b_name', 'chosen_model_name', 'both_equal'" in shown
+    assert "audit" not in shown
+    both = r"1 row has a chosen_model_name though both_equal .*row 4"
+    for wrong, says in [(vote("x", "y", "x", True), both), (vote("x", "y", "elsewhere"), "'elsewhere'"),
+                        (vote("x", "y", None, "maybe"), "both_equal")]:  # fmt: skip
+        with pytest.raises(DataError, match=f"^file.jsonl: .*{says}"):
+            read_battles(write(tmp_path, [*rows, wrong]), missing="drop")
+
+
+CODE = """
+from jaxeval import Format
+
+
+def read(source):
+    table = source.columns(["left", "right", "better"])
+    return table.rename(columns={"left": "model_a", "right": "model_b", "better": "winner"})
+
+
+votes = Format("the example's votes", ("left", "right", "better|best"), read, about="better is the winner")
+scores = Format("the example's scores", ("llm", "task", "points"), lambda source: source.columns(
+    ["llm", "task", "points"]).rename(columns={"llm": "model", "task": "item", "points": "score"}), "answer")
+none = 3
+"""
+ENTRIES = """[jaxeval.formats]
+votes = example_formats:votes
+scores = example_formats:scores
+absent = example_formats_absent:votes
+odd = example_formats:none
+"""
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A package as it is installed: its code and its metadata in a folder of ``sys.path``."""
+    (tmp_path / "example_formats.py").write_text(CODE)
+    metadata = tmp_path / "example_formats-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: example-formats\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(ENTRIES)
+    monkeypatch.syspath_prepend(tmp_path)
+    formats.cache_clear()
+    with pytest.warns(UserWarning, match=r"absent of .*cannot be imported|odd of .*must be a jaxeval.Format"):
+        formats()
+    yield tmp_path
+    formats.cache_clear()
+    sys.modules.pop("example_formats", None)
+
+
+def test_another_package_adds_formats(package):
+    """Its files are read, looked at, and named in the report; what cannot be loaded is left out with a warning."""
+    assert list(formats())[-2:] == ["the example's votes", "the example's scores"]
+    rows = [{"left": "x", "right": "y", "better": "left"}, {"left": "y", "right": "x", "better": "tie"}]
+    path = write(package, rows)
+    assert battles_of(read_battles(path)) == [("x", "y", 1.0), ("y", "x", 0.5)]
+    assert read_battles(path).report.read_as[0] == "read as the example's votes: better is the winner"
+    assert "the example's votes, told by 'left', 'right', 'better'" in run(path).stdout
+    scores = write(package, [{"llm": "x", "task": 1, "points": 1}, {"llm": "x", "task": 2, "points": 0}])
+    assert read_scores(scores).means["score"].to_dict() == {"x": 0.5}
+
+
+def test_formats_are_named_in_the_docs():
+    """The page of files names every format of votes, the page of scores those of scores."""
+    pages = {shape: (DOCS / f"{name}.md").read_text() for shape, name in (("pair", "files"), ("answer", "scores"))}
+    assert [name for name, form in formats().items() if name not in " ".join(pages[form.shape].split())] == []
+
+
+def test_a_format_holds_together():
+    with pytest.raises(ValueError, match="a document holds scores of answers, got shape='pair'"):
+        Format("odd", ("a",), lambda source: source.columns(["a"]), is_document=True)

@@ -1,0 +1,117 @@
+"""What a published format of judgments is: its name, the marks by which it is recognised, and how it is read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+
+from jaxeval.data.columns import frame_of
+from jaxeval.data.needed_columns import NeededColumns
+from jaxeval.data.remote_names import FileName
+from jaxeval.data.table_files import naming, pieces, with_types
+
+#: What one judgment is of: of two sides, or of an answer to an item.
+Shape = Literal["pair", "answer"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Files of one format, and what their reader said; a `Format` reads them.
+
+    ``name`` is the file's as its reader wrote it. ``document`` is the object of a JSON document. ``baseline``,
+    ``score`` and ``output_filter`` are the options of those names, None where they are not said. ``keep`` are further
+    columns that are wanted.
+    """
+
+    name: FileName
+    paths: tuple[Path, ...] = ()
+    names: Sequence[str] = ()  # of columns
+    document: Mapping[str, Any] | None = None
+    table: pd.DataFrame | None = None  # in place of files
+    baseline: str | None = None
+    score: str | None = None
+    output_filter: str | None = None
+    keep: Sequence[str] = ()
+
+    def columns(self, required: Sequence[str], beside: Sequence[str] = (), *, nested: bool = False) -> pd.DataFrame:
+        """Read the ``required`` columns, and those of ``beside`` and ``keep`` that are there, and no others.
+
+        With ``nested``, columns of objects and lists stay columns of Arrow.
+
+        Raises:
+            DataError: a required column is not there, or a file cannot be read; the error begins with its name.
+        """
+        if self.table is not None:
+            return self.table
+        needed, parts = NeededColumns(named=tuple(required), results=(), beside=(*beside, *self.keep)), []
+        for path in self.paths:
+            with naming(self.name if len(self.paths) == 1 else path):
+                parts.append(whole_table(path, needed, nested))
+        return pd.concat(parts, ignore_index=True)
+
+
+def whole_table(path: Path, needed: NeededColumns, nested: bool) -> pd.DataFrame:
+    """Read the needed columns of a file; with ``nested``, columns of objects and lists stay columns of Arrow."""
+
+    def read(widened: dict[str, Any]) -> pd.DataFrame:
+        return pd.concat([frame_of(piece, nested) for piece in pieces(path, needed, (), widened)], ignore_index=True)
+
+    return with_types(path, read)
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format in which judgments are published: one entry of `jaxeval.formats`.
+
+    Args:
+        name: what it is called in messages, such as "Arena-Hard's judgments".
+        marks: the columns by which it is recognised; of a JSON document its keys. "a|b" stands for one of two.
+        read: makes a table of a `Source`: with the columns model_a, model_b and winner or target (shape "pair", as
+            `Battles.from_pandas` reads them), or model, item and score (shape "answer"). Further columns stay.
+        shape: "pair" for battles, "answer" for scores of models on items.
+        about: how it is read, in words for the report.
+        hint: what somebody who has such a file may have to say, in words.
+        is_document: whether ``marks`` are keys of one JSON object, and not columns of a table; with shape "answer".
+        reference: makes of battles the model that all others met, for each; None if the rows say it themselves.
+
+    Examples:
+        >>> import jaxeval
+        >>> form = jaxeval.formats()["AlpacaEval's annotations"]
+        >>> form.marks, form.shape
+        (('generator_1', 'generator_2', 'preference'), 'pair')
+    """
+
+    name: str
+    marks: tuple[str, ...]
+    read: Callable[[Source], pd.DataFrame]
+    shape: Shape = "pair"
+    about: str = ""
+    hint: str = ""
+    is_document: bool = False
+    reference: Callable[[pd.DataFrame], pd.Series] | None = None
+
+    def __post_init__(self) -> None:
+        """Check that battles are rows of a table."""
+        if self.is_document and self.shape != "answer":
+            raise ValueError(f"{self.name}: a document holds scores of answers, got shape={self.shape!r}")
+
+    def seen(self, names: Sequence[str]) -> list[str]:
+        """The marks among the names of columns, or among the keys; none unless all are there."""
+        found = [next((x for x in mark.split("|") if x in names), None) for mark in self.marks]
+        return [] if None in found else [x for x in found if x is not None]
+
+
+def json_document(path: Path, most_bytes: int) -> dict[str, Any] | None:
+    """Read the object that a JSON file is; None for tables, lists, lines of JSON, and other or larger files."""
+    if path.suffix.lower() != ".json" or path.stat().st_size > most_bytes:
+        return None
+    try:
+        document = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        return None  # lines of JSON, or a damaged file, which is reported when it is read as a table
+    return document if isinstance(document, dict) else None
