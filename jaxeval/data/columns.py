@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Kinds of values that NumPy would turn into numbers: of nanoseconds, or without an imaginary part.
 _NO_NUMBERS = {"M": "dates or times", "m": "durations", "c": "complex numbers"}
+#: What R, Excel and others write in place of a missing number.
+_GAPS = ("NA", "N/A", "#N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "-", "")
 #: Up to here doubles hold every whole number.
 _EXACT = 2.0**53
 
@@ -293,8 +295,9 @@ def numbers(column: pd.Series, name: str, rows: Rows | None = None) -> Float:
 def whole_numbers(column: pd.Series, name: str, rows: Rows | None = None) -> Int:
     """(N,) whole numbers >= 0, none of them missing."""
     values = numbers(column, name, rows)
-    bad = ~((values >= 0) & (values == np.floor(values)) & (values < 2**53))
+    bad = ~((values >= 0) & (values == np.floor(values)))
     reject_values(values, bad, name, "counts must come as whole numbers >= 0", rows)
+    reject_values(values, values >= _EXACT, name, "counts must be below 2**53", rows)
     return values.astype(np.int64)
 
 
@@ -305,10 +308,24 @@ def numbers_or_nan(column: pd.Series, name: str, rows: Rows | None = None) -> Fl
     try:
         values = column.to_numpy(np.float64, na_value=np.nan)
     except (TypeError, ValueError) as error:
+        if (numeric := numeric_but_for_gaps(column)) is not column:
+            return numbers_or_nan(numeric, name, rows)
         found = _first_text(column, rows) or f": {error}"
         raise DataError(f"column {name!r} is not numeric ({column.dtype}){found}") from error
     _reject_rounded(column, values, name, rows)
     return values
+
+
+def numeric_but_for_gaps(column: pd.Series) -> pd.Series:
+    """The column as numbers, if it is one of numbers and of words for missing ones; else the column itself."""
+    try:
+        gaps = column.isin(_GAPS)
+        rest = column[~gaps & column.notna()]
+        if not gaps.any() or not len(rest):
+            return column
+        return pd.to_numeric(column.astype(object).mask(gaps))
+    except (TypeError, ValueError):  # lists, or words
+        return column
 
 
 def _reject_rounded(column: pd.Series, values: Float, name: str, rows: Rows | None) -> None:

@@ -1,12 +1,18 @@
-"""What kind of table a file is: by its ending, and by its content where the ending does not say."""
+"""What kind of table a file is: by its first bytes, and by its ending where they do not say."""
 
 from __future__ import annotations
 
+import atexit
 import codecs
 import re
+import shutil
+import tempfile
+import zipfile
+from contextlib import ExitStack, suppress
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jaxeval.errors import DataError
 
@@ -32,10 +38,19 @@ _KINDS = {
 _COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 _BEGINNINGS = {b"PAR1": Kind.PARQUET, b"ARROW1": Kind.ARROW, b"PK\x03\x04": Kind.EXCEL}
 _COMPRESSED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
+#: Marks at the beginning of text that is not UTF-8; that of UTF-32 begins as that of UTF-16 does.
+_MARKS = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32", codecs.BOM_UTF16_LE: "utf-16",
+          codecs.BOM_UTF16_BE: "utf-16"}  # fmt: skip
+#: Where the letters of ASCII are among zeros, in four bytes.
+_ZEROS = {(1, 0, 1, 0): "utf-16-le", (0, 1, 0, 1): "utf-16-be", (1, 0, 0, 0): "utf-32-le", (0, 0, 0, 1): "utf-32-be"}
+#: Files of archives that are read as such: Excel, logs of Inspect, draws.
+_EXCEL_MARK = "[Content_Types].xml"
+_ARCHIVES = {"header.json", "_journal/start.json", "about.npy"}
 _HEAD_BYTES = 2**16
+_PIECE_BYTES = 2**20
 
 #: Known endings, in words.
-ENDINGS = f"{', '.join(_KINDS)} (text also with {', '.join(_COMPRESSIONS)})"
+ENDINGS = f"{', '.join(_KINDS)} (text also with {', '.join(_COMPRESSIONS)}), .zip"
 
 
 class FileFormat(NamedTuple):
@@ -53,7 +68,7 @@ class FileFormat(NamedTuple):
 
 def has_known_ending(path: Path) -> bool:
     """Whether a file's name says that it is a table, or a log of Inspect."""
-    return _by_name(path)[0] is not None or path.suffix.lower() == ".eval"
+    return _kind_by_name(path) is not None or path.suffix.lower() in (".eval", ".zip")
 
 
 def format_of(path: Path) -> FileFormat:
@@ -62,27 +77,107 @@ def format_of(path: Path) -> FileFormat:
     Raises:
         DataError: neither its name nor its content says which.
     """
-    kind, compression = _by_name(path)
+    kind, compression = _kind_by_name(path), None
     with path.open("rb") as file:
         head = file.read(max(map(len, _BEGINNINGS)))
-    if kind is None:
-        kind = next((kind for start, kind in _BEGINNINGS.items() if head.startswith(start)), None)
-        compression = next((name for start, name in _COMPRESSED.items() if head.startswith(start)), None)
-    if kind not in (None, Kind.CSV):
-        return FileFormat(kind, compression, "\t" if kind == Kind.TSV else ",")
+    if head:
+        kind, compression = _by_bytes(_BEGINNINGS, head) or kind, _by_bytes(_COMPRESSED, head)
+    if kind not in (None, Kind.CSV, Kind.TSV, Kind.JSON):
+        return FileFormat(kind)
     with opened(path, compression)[0] as content:
         text = content.read(_HEAD_BYTES)
     text = text.removeprefix(codecs.BOM_UTF8)
-    if kind is None and text.lstrip()[:1] in (b"{", b"["):
+    if kind == Kind.JSON or text.lstrip()[:1] == b"{" or (kind is None and text.lstrip()[:1] == b"["):
         return FileFormat(Kind.JSON, compression)
     header, second, *_ = (re.sub(b'"[^"]*"', b"", line) for line in (*text.lstrip().split(b"\n", 2), b""))
-    found = next((sign for sign in (b",", b"\t", b";") if sign in header), None)
+    signs = (b"\t", b",", b";") if kind == Kind.TSV else (b",", b"\t", b";")
+    found = next((sign for sign in signs if sign in header), None)
     # A bar may be part of a name, and begins the lines of Markdown: it separates only if the next line has as many.
     if found is None and 0 < header.count(b"|") == second.count(b"|") and not header.startswith(b"|"):
         found = b"|"
     if kind is None and (found is None or b"\0" in text):
         raise DataError(f"unknown file type; known endings are {ENDINGS}")
-    return FileFormat(Kind.CSV, compression, (found or b",").decode())
+    return FileFormat(Kind.CSV, compression, (found or signs[0]).decode())
+
+
+def unwrapped(path: Path) -> Path:
+    """``path``, or a copy of what it wraps: the one table of an archive, a compressed binary table, text as UTF-8.
+
+    Copies last as long as the process, and have the name of the file.
+
+    Raises:
+        DataError: an archive holds several files, or what is wrapped is damaged.
+    """
+    if not path.is_file():
+        return path
+    state = path.stat()
+    return _unwrapped(path, state.st_size, state.st_mtime_ns)
+
+
+@cache
+def _unwrapped(path: Path, size: int, mtime: int) -> Path:
+    with path.open("rb") as file:
+        start = file.read(max(map(len, _BEGINNINGS)))
+    members = archived(path)
+    members = [] if _ARCHIVES & {*members} else members
+    if len(members) > 1:
+        raise DataError(f"{path.name} is an archive of {len(members):,} files: unpack it, and name the file to read")
+    compression = _by_bytes(_COMPRESSED, start)
+    head = start
+    with suppress(OSError), opened(path, compression)[0] as content:  # damaged files are reported when they are read
+        head = content.read(_HEAD_BYTES)
+    encoding = _encoding(head)
+    if not members and encoding is None and (compression is None or _by_bytes(_BEGINNINGS, head) is None):
+        return path
+    copy = Path(tempfile.mkdtemp(dir=folder_of_copies())) / path.name
+    try:
+        with ExitStack() as stack, copy.open("wb") as target:
+            archive = stack.enter_context(zipfile.ZipFile(path)) if members else None
+            source = archive.open(members[0]) if archive else opened(path, compression)[0]
+            source = source if encoding is None else codecs.EncodedFile(source, "utf-8", encoding)
+            shutil.copyfileobj(stack.enter_context(source), target, _PIECE_BYTES)
+    except (OSError, EOFError, ValueError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+        how = f"it is {encoding.upper()} text, and " if encoding else ""
+        raise DataError(f"{path.name}: cannot be read: {how}{error}; copy or write it again") from error
+    return unwrapped(copy)
+
+
+@cache
+def folder_of_copies() -> Path:
+    """The folder of copies, for the rest of the process."""
+    folder = tempfile.TemporaryDirectory(prefix="jaxeval-")
+    atexit.register(folder.cleanup)
+    return Path(folder.name)
+
+
+def archived(path: Path) -> list[str]:
+    """Names of the files in a zip archive, but of Excel; empty for other files."""
+    with path.open("rb") as file:
+        if _by_bytes(_BEGINNINGS, file.read(4)) != Kind.EXCEL:
+            return []
+    with suppress(zipfile.BadZipFile, OSError), zipfile.ZipFile(path) as archive:
+        names = [name for name in archive.namelist() if not re.search(r"/$|^__MACOSX|(^|/)\.", name)]
+        return [] if _EXCEL_MARK in names else names
+    return []
+
+
+def _encoding(head: bytes) -> str | None:
+    """How text is encoded that begins so, where it is UTF-16 or UTF-32, with a mark or not; None for other content."""
+    marked = _by_bytes(_MARKS, head)
+    if marked is not None or len(head) < 8:
+        return marked
+    cut = head[: len(head) // 4 * 4][:256]
+    shares = [sum(byte == 0 for byte in cut[k::4]) / (len(cut) // 4) for k in range(4)]
+    for letters, name in _ZEROS.items():
+        # Letters of other alphabets have no zeros, and no text has zeros among its letters.
+        if all(share == 0 if is_letter else share > 0.5 for is_letter, share in zip(letters, shares, strict=True)):
+            return name
+    return None
+
+
+def _by_bytes(table: dict[bytes, Any], head: bytes) -> Any:
+    """The value of the first key with which ``head`` begins."""
+    return next((value for start, value in table.items() if head.startswith(start)), None)
 
 
 def opened(path: Path, compression: str | None) -> tuple[pa.NativeFile, pa.NativeFile]:
@@ -93,11 +188,8 @@ def opened(path: Path, compression: str | None) -> tuple[pa.NativeFile, pa.Nativ
     return (raw if compression is None else pa.CompressedInputStream(raw, compression)), raw
 
 
-def _by_name(path: Path) -> tuple[Kind | None, str | None]:
-    """Kind and compression by the ending of a file's name."""
+def _kind_by_name(path: Path) -> Kind | None:
+    """Kind by the ending of a file's name."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
-    compression = _COMPRESSIONS.get(suffixes[-1]) if suffixes else None
-    kind = _KINDS.get((suffixes[:-1] if compression else suffixes)[-1]) if suffixes[bool(compression) :] else None
-    if compression and kind not in (Kind.CSV, Kind.TSV, Kind.JSON):
-        return None, None
-    return kind, compression
+    compressed = bool(suffixes) and suffixes[-1] in _COMPRESSIONS
+    return _KINDS.get(suffixes[-1 - compressed]) if suffixes[compressed:] else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -10,8 +9,8 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from jaxeval.data.columns import frame_of
-from jaxeval.data.file_formats import Kind, format_of
+from jaxeval.data.columns import frame_of, numeric_but_for_gaps
+from jaxeval.data.file_formats import Kind, archived, format_of
 from jaxeval.data.file_lists import local_file
 from jaxeval.data.formats import json_document
 from jaxeval.data.needed_columns import ALL_COLUMNS
@@ -19,8 +18,6 @@ from jaxeval.data.remote_files import fetch_columns
 from jaxeval.data.remote_names import FileName, is_remote
 from jaxeval.data.saved_battles import is_saved
 from jaxeval.data.table_files import head_names, naming, pieces, undamaged, with_types
-from jaxeval.errors import DataError
-from jaxeval.wording import counted
 
 #: Rows that are read to tell what a file is.
 HEAD_ROWS = 1000
@@ -50,8 +47,8 @@ def read_head(name: FileName) -> Head:
     """
     path = local_file(name)
     with naming(name):
-        if path.is_file() and zipfile.is_zipfile(path) and path.suffix.lower() not in (".xlsx", ".parquet"):
-            return _archive(path)
+        if path.is_file() and (members := archived(path)):
+            return _archive(members)
         document = json_document(path, _MOST_BYTES)
         if document is not None:
             saved = document.get("format") if isinstance(document.get("format"), str) else None
@@ -64,6 +61,7 @@ def read_head(name: FileName) -> Head:
             return Head("Parquet", names, saved="jaxeval battles")
         shown = _FORMATS.get(form.kind, "TSV" if form.delimiter == "\t" else "CSV")
         rows = _first_parquet(path) if form.kind == Kind.PARQUET else with_types(path, lambda own: _first(path, own))
+        rows = pd.DataFrame({name: numeric_but_for_gaps(rows[name]) for name in rows})
         return Head(shown, list(rows.columns), rows)
 
 
@@ -81,15 +79,8 @@ def _first_parquet(path: Path) -> pd.DataFrame:
         return frame_of(file.schema_arrow.empty_table() if batch is None else pa.Table.from_batches([batch]))
 
 
-def _archive(path: Path) -> Head:
-    """What an archive holds: draws, or a log of Inspect."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = archive.namelist()
-    except (zipfile.BadZipFile, OSError) as error:
-        raise DataError(f"the archive cannot be read: {error}") from error
+def _archive(names: Sequence[str]) -> Head:
+    """What an archive of these files holds: draws, or a log of Inspect."""
     if "draws.npy" in names and "about.npy" in names:
         return Head("a NumPy archive", saved="jaxeval draws")
-    if {"header.json", "_journal/start.json"} & set(names):
-        return Head("a log of Inspect", keys=["eval", "samples"])
-    raise DataError(f"it is an archive of {counted(len(names), 'file')}: unpack it, and name the file to look at")
+    return Head("a log of Inspect", keys=["eval", "samples"])

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import atexit
 import re
 import shutil
 import sys
-import tempfile
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from functools import cache
 from glob import glob
 from pathlib import Path
 
-from jaxeval.data.file_formats import ENDINGS, has_known_ending
+from jaxeval.data.file_formats import ENDINGS, folder_of_copies, has_known_ending, unwrapped
 from jaxeval.data.remote_names import FileName, is_remote
 from jaxeval.errors import DataError
 
@@ -24,12 +22,12 @@ def files_of(path: FileName | Sequence[FileName], progress: bool | None = None) 
 
 
 def local_file(name: FileName, progress: bool | None = None) -> Path:
-    """A local file, or the copy of one on another machine; see `remote_files.fetched`."""
+    """A local file, or the copy of one on another machine (`remote_files.fetched`), as what it wraps (`unwrapped`)."""
     if not is_remote(name):
-        return Path(name)
+        return unwrapped(Path(name))
     from jaxeval.data.remote_files import fetched
 
-    return fetched(str(name), progress)
+    return unwrapped(fetched(str(name), progress))
 
 
 def whole_local_file(name: FileName) -> Path:
@@ -66,9 +64,7 @@ def names_of(path: FileName | Sequence[FileName]) -> list[FileName]:
 @cache
 def _standard_input() -> Path:
     """Standard input as a file, for the rest of the process, since files are read more than once."""
-    folder = tempfile.TemporaryDirectory()
-    atexit.register(folder.cleanup)
-    path = Path(folder.name) / "standard input"
+    path = folder_of_copies() / "standard input"
     with path.open("wb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)
     return path

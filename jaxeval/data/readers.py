@@ -75,8 +75,8 @@ def read_battles(
             ``hf://datasets/OWNER/NAME/data/*.parquet``, ``https://...`` or ``s3://...``; of Parquet files only the
             needed columns are fetched, other files as a whole, to temporary files. The ending says the format:
             .parquet, .feather, .csv, .tsv, .jsonl (or .json, also with one array of objects), .xlsx (with the extra
-            ``jaxeval[excel]``); text files may end with .gz, .bz2 or .zst after that. With any other ending, the
-            content says the format.
+            ``jaxeval[excel]``). With any other ending, the content says the format; the bytes alone say whether a file
+            is compressed, an archive of one table, Parquet, or text in UTF-16 or UTF-32.
         keep: further columns to read, for ``by=`` and ``cluster=`` of the estimators.
         baseline: the model that others were compared with, where a published format does not name it (Arena-Hard).
         progress: show a bar on standard error; by default only on a terminal, when reading takes over 0.7 s.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.data.columns import require_column
+from jaxeval.data.file_formats import archived
 from jaxeval.data.file_lists import names_of, whole_local_file
 from jaxeval.data.formats import Source, json_document, whole_table
 from jaxeval.data.harness_formats import with_model
@@ -133,8 +133,7 @@ def score_table(path: FileName | Sequence[FileName], asked: ScoreColumns) -> tup
 
 def _table_of(path: Path, name: FileName, asked: ScoreColumns) -> pd.DataFrame:
     """The long table of a file: "model", "item", "score", and its other columns."""
-    is_archive = zipfile.is_zipfile(path) and path.suffix.lower() not in (".xlsx", ".parquet")
-    document = read_archive(path) if is_archive else json_document(path, _MOST_BYTES)
+    document = read_archive(path) if path.is_file() and archived(path) else json_document(path, _MOST_BYTES)
     names = head_names(path) if document is None else list(document)
     form = format_of_names(names, "answer", is_document=document is not None)
     if form is not None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import codecs
+import csv as csv_text
 import io
 import json
 import re
+import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -15,8 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import pandas as pd
 
-from jaxeval.data.columns import frame_of, renames
-from jaxeval.data.file_formats import FileFormat, Kind, format_of, opened
+from jaxeval.data.columns import frame_of, numeric_but_for_gaps, renames
+from jaxeval.data.file_formats import FileFormat, Kind, folder_of_copies, format_of, opened
 from jaxeval.data.file_lists import check_regular, local_file
 from jaxeval.data.json_limits import MOST_BYTES
 from jaxeval.data.json_lines import json_tables
@@ -40,6 +42,7 @@ STATE_KEY = b"jaxeval"
 _PARQUET_ROWS = 2**19  # of a piece
 #: From here on one double may stand for several whole numbers.
 _INEXACT = 2.0**53
+_PADDED = "\0padded"  # of the types of `with_types`: the copy whose rows have all values
 _BLANKS = 4096  # bytes among which the first character of a file is, if blanks come before it
 _WRITE_AGAIN = "; it may be cut short or damaged: copy or write it again"
 
@@ -143,9 +146,6 @@ def pieces(
     if form.kind == Kind.EXCEL:
         yield _excel(path, needed, text)
         return
-    with opened(path, form.compression)[0] as file:
-        if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-            raise DataError("cannot be read: it is UTF-16 text; save the file as UTF-8")
     read = (_json if form.kind == Kind.JSON else _csv)(path, form, needed, text, widened)
     done = 0
     for table, position in read:
@@ -163,7 +163,6 @@ def head_columns(name: FileName) -> tuple[list[str], list[str]]:
     """`head_names`, and the paths of the fields within those columns."""
     import pyarrow as pa
     import pyarrow.parquet as pq
-    from pyarrow import csv
 
     path = local_file(name)
     with suppress(pa.ArrowException, OSError, ValueError, AttributeError, LookupError, DataError, RecursionError):
@@ -178,7 +177,7 @@ def head_columns(name: FileName) -> tuple[list[str], list[str]]:
             return _excel(path, ALL_COLUMNS, ()).column_names, []
         with opened(path, form.compression)[0] as file:
             if form.kind != Kind.JSON:
-                return csv.open_csv(file, parse_options=_delimited(form)).schema.names, []
+                return _csv_names(path, form), []
             head = file.read(MOST_BYTES).lstrip()
             found = json.loads(head)[0] if head.startswith(b"[") else json.loads(head.split(b"\n", 1)[0])
             return list(found.keys()), fields_of_rows([found])
@@ -282,23 +281,33 @@ def _excel(path: Path, needed: NeededColumns, text: Sequence[str]) -> pa.Table:
     dtype = dict.fromkeys(text, str)
     try:
         with pd.ExcelFile(path, engine="openpyxl") as book:
-            heads = pd.read_excel(book, sheet_name=None, header=None, nrows=1)
-            sheets = pd.read_excel(book, sheet_name=None, dtype=dtype, keep_default_na=False, na_values=[""])
+            blank = {"keep_default_na": False, "na_values": [""]}
+            sheets = pd.read_excel(book, sheet_name=None, header=None, dtype=object, **blank)
+            filled = {name: sheet for name, sheet in sheets.items() if sheet.notna().any(axis=None)}
+            if not filled:
+                raise DataError("no sheet of the file has values")
+            if len(filled) > 1:
+                names = ", ".join(map(repr, filled))
+                raise DataError(
+                    f"it has {len(filled)} sheets with values ({names}): save the one to read in a file of its own"
+                )
+            ((name, sheet),) = filled.items()
+            width = sheet.notna().sum(axis=1).to_numpy()
+            top = int(np.argmax(width >= max(min(2, width.max()), width.max() / 2)))  # a title may stand above it
+            columns = np.flatnonzero(sheet.iloc[top:].notna().any())
+            frame = pd.read_excel(book, sheet_name=name, dtype=dtype, skiprows=top, **blank)
     except ImportError as error:
         raise ImportError("Excel files need openpyxl, the extra jaxeval[excel]: pip install openpyxl") from error
-    except (ValueError, KeyError, OSError, zipfile.BadZipFile) as error:
+    except DataError:
+        raise
+    except (ValueError, LookupError, OSError, zipfile.BadZipFile) as error:
         raise DataError(f"cannot be read: {error}{_WRITE_AGAIN}") from error
-    filled = {name: (frame, heads[name]) for name, frame in sheets.items() if len(frame.columns)}
-    if not filled:
-        raise DataError("no sheet of the file has values")
-    if len(filled) > 1:
-        names = ", ".join(map(repr, filled))
-        raise DataError(f"it has {len(filled)} sheets with values ({names}): save the one to read in a file of its own")
-    ((frame, head),) = filled.values()
+    frame = frame.iloc[:, columns].dropna(how="all")
+    frame = pd.concat([frame[c] if c in text else numeric_but_for_gaps(frame[c]) for c in frame], axis=1)
     # pandas adds a number to a name that is there twice.
-    found = [str(own if pd.isna(name) else name) for own, name in zip(frame, head.iloc[0], strict=True)]
+    found = [str(own if pd.isna(name) else name) for own, name in zip(frame, sheet.iloc[top, columns], strict=True)]
     chosen = range(len(found)) if needed.every else [found.index(name) for name in needed.choose(found)]
-    table = pa.Table.from_pandas(frame.iloc[:, list(chosen)], preserve_index=False)
+    table = pa.Table.from_pandas(frame.iloc[:, list(chosen)].infer_objects(), preserve_index=False)
     return table.rename_columns([found[k] for k in chosen])
 
 
@@ -308,14 +317,16 @@ def _csv(
     import pyarrow as pa
     from pyarrow import csv
 
-    parse = _delimited(form)
-    with opened(path, form.compression)[0] as file, csv.open_csv(file, parse_options=parse) as reader:
-        names = reader.schema.names
-    columns = needed.choose(names)
+    names = _csv_names(path, form)
+    padded = widened.get(_PADDED)
+    if padded is not None:
+        path, form = padded, form._replace(compression=None)
+    columns, parse = needed.choose(names), _delimited(form)
+    types = {name: kind for name, kind in widened.items() if name != _PADDED}
     strings = {c: pa.dictionary(pa.int32(), pa.string()) for c in text if c in names}
     # Only an empty field is missing: "NA" or "null" may be somebody's label.
     convert = csv.ConvertOptions(
-        include_columns=columns, column_types=strings | widened, null_values=[""], strings_can_be_null=True
+        include_columns=columns, column_types=strings | types, null_values=[""], strings_can_be_null=True
     )
     stream, raw = opened(path, form.compression)
     schema = None
@@ -331,6 +342,9 @@ def _csv(
             if n_batches == 0:
                 yield schema.empty_table(), raw.tell()
     except pa.ArrowInvalid as error:
+        if padded is None and _ends_early(error):
+            widened[_PADDED] = _padded(path, form, len(names), error)
+            raise WiderType from error
         column = re.search(r"In CSV column #(\d+)", str(error))
         name = names[int(column[1])] if column else None
         if name is None or name in strings or "UTF8" in str(error):
@@ -341,6 +355,45 @@ def _csv(
             raise
         widened[name] = ladder[ladder.index(found) + 1]
         raise WiderType from error
+
+
+def _csv_names(path: Path, form: FileFormat) -> list[str]:
+    """Names of the columns, also where rows end early."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    try:
+        with opened(path, form.compression)[0] as file, csv.open_csv(file, parse_options=_delimited(form)) as reader:
+            return list(reader.schema.names)
+    except pa.ArrowInvalid as error:
+        if not _ends_early(error):
+            raise
+        with opened(path, form.compression)[0] as file:
+            return next(csv_text.reader(codecs.getreader("utf-8-sig")(file), delimiter=form.delimiter))
+
+
+def _ends_early(error: Exception) -> bool:
+    """Whether Arrow met a row with fewer values than the header."""
+    found = re.search(r"Expected (\d+) columns, got (\d+)", str(error))
+    return found is not None and int(found[2]) < int(found[1])
+
+
+def _padded(path: Path, form: FileFormat, n_columns: int, error: Exception) -> Path:
+    """A copy of a file whose rows that end early have as many values as the header: the last ones are missing.
+
+    Raises:
+        Exception: ``error``, where the file cannot be read so.
+    """
+    copy = Path(tempfile.mkdtemp(dir=folder_of_copies())) / path.name
+    try:
+        with opened(path, form.compression)[0] as file, copy.open("w", newline="", encoding="utf-8") as target:
+            lines = codecs.getreader("utf-8-sig")(file)
+            writer = csv_text.writer(target, delimiter=form.delimiter)
+            for row in csv_text.reader(lines, delimiter=form.delimiter, strict=True):
+                writer.writerow(row + [""] * (n_columns - len(row)) if row else row)
+    except (csv_text.Error, ValueError):
+        raise error from None
+    return copy
 
 
 def _ladder() -> list[Any]:

@@ -2,8 +2,10 @@
 
 import bz2
 import gzip
+import io
 import json
 import shutil
+import zipfile
 from pathlib import Path
 
 import pandas as pd
@@ -166,3 +168,113 @@ def test_folders_hold_tables_of_any_known_ending(tmp_path):
     for ending in ("csv.bz2", "json", "feather"):
         write(tmp_path, ending)
     assert read_battles(tmp_path).n_battles == 12
+
+
+def wrapped(content, how):
+    """The bytes of a table in an archive, compressed, or in another encoding."""
+    if how == "zip":
+        memory = io.BytesIO()
+        with zipfile.ZipFile(memory, "w") as archive:
+            archive.writestr("__MACOSX/._votes.csv", b"\0")
+            archive.writestr("folder/votes.csv", content)
+        return memory.getvalue()
+    if how in ("gzip", "zstd"):
+        return gzip.compress(content) if how == "gzip" else zstd(content.decode())
+    return content.decode().encode(how)
+
+
+@pytest.fixture(scope="module")
+def board(tmp_path_factory):
+    return rows(write(tmp_path_factory.mktemp("plain"), "csv"))
+
+
+def rows(path, *options):
+    result = run("leaderboard", path, "--resamples", "20", "--out", "-", "--format", "json", *options)
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)["rows"]
+
+
+@pytest.mark.parametrize("how", ["zip", "gzip", "zstd", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-be"])
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "txt"])
+def test_the_bytes_say_how_a_file_is_wrapped(how, ending, board, tmp_path):
+    path = tmp_path / f"votes.{ending}"
+    path.write_bytes(wrapped(CSV.encode(), how))
+    assert rows(path) == board
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet.gz", "zip"])
+def test_parquet_under_any_name(ending, board, tmp_path):
+    content = write(tmp_path, "parquet").read_bytes()
+    path = tmp_path / f"votes.{ending}"
+    path.write_bytes(gzip.compress(content) if ending.endswith("gz") else content)
+    assert rows(path) == board
+
+
+@pytest.mark.parametrize("ending", ["csv.gz", "tsv.gz"])
+def test_text_that_a_server_has_unpacked(ending, board, tmp_path):
+    path = tmp_path / f"votes.{ending}"
+    path.write_bytes(CONTENTS[ending[:3]])
+    assert rows(path) == board
+
+
+def test_lines_of_json_under_any_name(board, tmp_path):
+    (tmp_path / "votes.csv").write_text(LINES)
+    assert rows(tmp_path / "votes.csv") == board
+
+
+def test_archives_of_several_files(tmp_path):
+    with zipfile.ZipFile(tmp_path / "votes.zip", "w") as archive:
+        archive.writestr("may.csv", CSV)
+        archive.writestr("june.csv", CSV)
+    for words in (["leaderboard"], []):
+        result = run(*words, tmp_path / "votes.zip")
+        assert result.exit_code == 1
+        assert "votes.zip is an archive of 2 files: unpack it, and name the file to read" in result.stderr
+
+
+def test_a_damaged_archive_of_a_table(tmp_path):
+    (tmp_path / "votes.zip").write_bytes(wrapped(CSV.encode(), "zip")[:-30])
+    result = run("leaderboard", tmp_path / "votes.zip")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("Error: votes.zip: cannot be read: ")
+
+
+def test_titles_and_blank_rows_in_excel(board, tmp_path):
+    import openpyxl
+
+    book = openpyxl.Workbook()
+    sheet = book.active
+    for row in ([], ["Votes of May"], [], [None, *VOTES], *([None, *row] for row in VOTES.to_numpy().tolist())):
+        sheet.append(row)
+    sheet.insert_rows(6)
+    book.save(tmp_path / "votes.xlsx")
+    assert rows(tmp_path / "votes.xlsx") == board
+    assert "Excel, 4 columns: 'model_a', " in run(tmp_path / "votes.xlsx").output
+
+
+def test_rows_that_end_early(board, tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_text(
+        'model_a,model_b,winner,turn,note\nx,y,model_a,1,"a, b\ny"\ny,z,model_b\nz,x,tie,1\n\nx,z,tie,1,n\nx,z,tie'
+    )
+    first = pd.concat([VOTES, pd.DataFrame({"model_a": ["x"], "model_b": ["z"], "winner": ["tie"]})])
+    first.to_csv(tmp_path / "whole.csv", index=False)
+    assert rows(path) == rows(tmp_path / "whole.csv") != board
+
+
+@pytest.mark.parametrize("gap", ["NA", "#N/A", "NaN"])
+@pytest.mark.parametrize("ending", ["csv", "xlsx"])
+def test_gaps_of_other_programs_in_numbers(gap, ending, tmp_path):
+    scores = pd.DataFrame({"model": ["x", "x", "y", "y"], "item": [1, 2, 1, 2], "score": [0.5, 1.0, 0.25, gap]})
+    path = tmp_path / f"scores.{ending}"
+    scores.to_csv(path, index=False) if ending == "csv" else scores.to_excel(path, index=False)
+    result = run("scores", path, "--missing", "available", "--resamples", "20", "--out", "-", "--format", "json")
+    assert result.exit_code == 0, result.output
+    assert [row["score"] for row in json.loads(result.stdout)["rows"]] == [0.75, 0.25]
+    assert "  jaxeval scores" in run(path).output
+
+
+def test_counts_that_are_too_large(tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_text(f"model_a,model_b,wins_a,ties,wins_b\nx,y,{2**53},1,1\n")
+    assert "counts must be below 2**53" in run("leaderboard", path).stderr

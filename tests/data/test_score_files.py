@@ -195,7 +195,7 @@ def test_other_documents_are_refused(tmp_path):
     path = tmp_path / "odd.zip"
     with zipfile.ZipFile(path, "w") as file:
         file.writestr("a.txt", "?")
-    with pytest.raises(DataError, match="so is no log of Inspect"):
+    with pytest.raises(DataError, match="unknown file type"):
         read_scores(path)
     LONG.drop(columns="score").to_csv(tmp_path / "none.csv", index=False)
     with pytest.raises(DataError, match=r"none.csv: no column 'score'"):
