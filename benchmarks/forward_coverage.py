@@ -35,8 +35,7 @@ from scipy.special import expit
 
 import jaxeval
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
-from jaxeval.softelo.calibrated_methods import half_widths
-from jaxeval.softelo.conformal import conformal_quantile, conformal_rank, conformity_scores
+from jaxeval.softelo.calibrated_methods import conformal_quantile, conformal_rank, conformity_scores, half_widths
 from jaxeval.softelo.own_battles import OwnBattles, strengths
 
 Float = NDArray[np.float64]

@@ -2,12 +2,12 @@
 from jaxeval import plots as plots
 from jaxeval._version import __version__ as __version__
 from jaxeval.accuracy.calibration_planning import allocate_calibration as allocate_calibration
-from jaxeval.accuracy.confusion import class_shares as class_shares
 from jaxeval.accuracy.judge_accuracy import JudgeAccuracy as JudgeAccuracy
 from jaxeval.accuracy.judge_accuracy import judge_accuracy as judge_accuracy
 from jaxeval.accuracy.model_comparison import ModelComparison as ModelComparison
 from jaxeval.accuracy.model_comparison import compare_models as compare_models
 from jaxeval.accuracy.prediction_powered import ppi_plus_plus as ppi_plus_plus
+from jaxeval.accuracy.rogan_gladen import class_shares as class_shares
 from jaxeval.accuracy.rogan_gladen import rogan_gladen as rogan_gladen
 from jaxeval.accuracy.rogan_gladen import youden_j as youden_j
 from jaxeval.agreement.judge_agreement import JudgeAgreement as JudgeAgreement
@@ -94,6 +94,7 @@ from jaxeval.errors import DataError as DataError
 from jaxeval.errors import MemoryLimitError as MemoryLimitError
 from jaxeval.errors import ProcessError as ProcessError
 from jaxeval.evaluators.comparison import compare_evaluators as compare_evaluators
+from jaxeval.evaluators.comparison import separability as separability
 from jaxeval.evaluators.meaningful_gaps import agreement_by_gap as agreement_by_gap
 from jaxeval.evaluators.meaningful_gaps import smallest_gap as smallest_gap
 from jaxeval.evaluators.rank_correlation import joint_tau as joint_tau
@@ -101,7 +102,6 @@ from jaxeval.evaluators.rank_correlation import kendall_tau as kendall_tau
 from jaxeval.evaluators.rank_correlation import kendall_tau_delta as kendall_tau_delta
 from jaxeval.evaluators.rank_correlation import rank_agreement as rank_agreement
 from jaxeval.evaluators.rank_correlation import stratified_rank_change as stratified_rank_change
-from jaxeval.evaluators.separability import separability as separability
 from jaxeval.execution.processes import share_resamples as share_resamples
 from jaxeval.kernels.batch.programs import free_programs as free_programs
 from jaxeval.lab.reference_study import ReferenceStudy as ReferenceStudy
@@ -150,8 +150,8 @@ from jaxeval.scores.trials import pass_hat_k as pass_hat_k
 from jaxeval.show.arena import arena_table as arena_table
 from jaxeval.show.files import write_table as write_table
 from jaxeval.show.hub import write_eval_results as write_eval_results
+from jaxeval.softelo.calibrated_methods import conformal_quantile as conformal_quantile
 from jaxeval.softelo.calibration import SoftEloCalibration as SoftEloCalibration
-from jaxeval.softelo.conformal import conformal_quantile as conformal_quantile
 from jaxeval.softelo.merged_board import MergedBoard as MergedBoard
 from jaxeval.softelo.merged_board import merge_boards as merge_boards
 from jaxeval.softelo.soft_elo import SoftElo as SoftElo

@@ -17,9 +17,9 @@ from judged import read, residual_table, two_orders
 
 import jaxeval
 from jaxeval.anchored.diagnostics import AnchorDiagnostics
-from jaxeval.anchored.score_tables import Abstention
 from jaxeval.data.simulate.verdicts import simulate_anchored_verdicts
 from jaxeval.evaluators.model_scores import align_scores
+from jaxeval.lab.anchored_tables import Abstention
 from jaxeval.lab.conformal_study import conformal_study
 from jaxeval.lab.rating_systems import RatingSystems
 

@@ -77,14 +77,13 @@ def grouped() -> dict[str, list[str]]:
 STUDIES = {
     "accuracy.calibration_planning": ["judge_pays", "labels_for_length", "minimum_calibration_size", "variance_ratio"],
     "lab.accuracy_studies": ["comparison_study", "coverage_study", "shift_study", "split_study"],
-    "anchored.score_tables": ["abstain"],
     "anchored.diagnostics": ["diagnose_anchors"],
     "anchored.direct_scoring": [
         "direct_score_agreement", "direct_score_statistics", "direct_win_probability", "dispersion",
     ],
     "anchored.reliability": ["judge_kappas", "reliability_factor"],
     "anchored.pooling": ["pooled_scores", "pooling_curve"],
-    "lab.anchored_tables": ["subsample_study"],
+    "lab.anchored_tables": ["abstain", "subsample_study"],
     "lab.rating_systems": ["compare_rating_systems"],
     "anchored.scores": ["bootstrap_scores"],
     "anchored.screening": ["width_by_threshold"],

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Unpack
 
 import jax
+import numpy as np
+import pandas as pd
+import scipy
 
 from jaxeval.accuracy.accuracy_tables import AccuracySettings, AccuracyTables, accuracy_table, joined, rates_table
 from jaxeval.accuracy.belief import checked_sampling
-from jaxeval.accuracy.calibration_and_test import aligned, slices_of, without_items
 from jaxeval.accuracy.estimates import Evidence, Slice
 from jaxeval.accuracy.judged_sums import POOLED, arrays, few_clusters, lone_items, resampled, sums, with_missing_filled
 from jaxeval.accuracy.report import JudgeReport, judge_report
+from jaxeval.arrays import Bool, Int
 from jaxeval.checks import checked_integer
 from jaxeval.data.judged_answers import CalibrationSampling, JudgedAnswers
 from jaxeval.errors import DataError
@@ -22,6 +25,225 @@ from jaxeval.execution.precision import versions
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.statistics.quantiles import checked_level
+from jaxeval.wording import counted, did_you_mean, named
+
+#: Missing shares are reported to differ where chance makes such a difference more rarely than this.
+_RARE = 0.01
+_OF_JUDGED = "the raw share and Rogan-Gladen use judged answers alone"
+
+
+def missing_judgments(calibration: JudgedAnswers, test: JudgedAnswers) -> list[str]:
+    """Warnings about labelled answers of ``calibration`` and answers of ``test`` that the same judges did not judge.
+
+    Shares that are missing are compared between answers labelled wrong and right, between models, and between
+    calibration and test, for every judge, by Fisher's exact test (two groups) or the chi-square test, at level 0.01.
+    """
+    labelled = ~np.isnan(calibration.label)
+    found = []
+    for k, judge in enumerate(test.judges):
+        # A judge who judged no answer of a model was not asked about it.
+        asked = test.answered & test.judged[:, :, k].any(axis=0)
+        of_asked = np.isin(calibration.models, test.models[asked.any(axis=0)])
+        known = labelled & (of_asked | calibration.judged[:, :, k].any(axis=0))
+        gap, test_gap = (there & ~x.judged[:, :, k] for there, x in ((known, calibration), (asked, test)))
+        if not (gap.any() or test_gap.any()):
+            continue
+        found.append(
+            f"{judge}: {gap.sum():,} of {counted(known.sum(), 'labelled calibration answer')} and {test_gap.sum():,} "
+            f"of {counted(asked.sum(), 'test answer has', 'test answers have')} no judgment; labels alone and PPI++ "
+            f"use these answers, too, but {_OF_JUDGED}"
+        )
+        found += _differences(calibration, test, known, asked, gap, test_gap, f"{judge}: judgments are missing")
+    return found
+
+
+def _differences(
+    calibration: JudgedAnswers, test: JudgedAnswers, known: Bool, asked: Bool, gap: Bool, test_gap: Bool, about: str
+) -> Iterator[str]:
+    of_class = [(gap & (calibration.label == y), known & (calibration.label == y)) for y in (0, 1)]
+    by_class = np.array([[missing.sum(), n.sum()] for missing, n in of_class])
+    if _differ(by_class):
+        yield (
+            f"{about} for {_share(by_class[0])} of the answers labelled wrong and {_share(by_class[1])} of those "
+            f"labelled right, more than chance explains: {_OF_JUDGED}, which are not like the others"
+        )
+    models = list(test.models[asked.any(axis=0)])
+    by_model = np.stack([test_gap.sum(0), asked.sum(0)], axis=1)[asked.any(axis=0)]
+    where = calibration.models.get_indexer(models)
+    by_model += np.where((where >= 0)[:, None], np.stack([gap.sum(0), known.sum(0)], axis=1)[where], 0)
+    if _differ(by_model):
+        order = np.argsort(by_model[:, 0] / by_model[:, 1], kind="stable")
+        least, most = order[0], order[-1]
+        yield (
+            f"{about} for {_share(by_model[least])} of the answers of {models[least]} and {_share(by_model[most])} of "
+            f"those of {models[most]}, more than chance explains: {_OF_JUDGED}, and so compare unlike answers"
+        )
+    by_part = np.array([[x.sum(), n.sum()] for x, n in ((gap, known), (test_gap, asked))])
+    if _differ(by_part):
+        yield (
+            f"{about} for {_share(by_part[0])} of the labelled calibration answers and {_share(by_part[1])} of the "
+            "test answers, more than chance explains: PPI++ is unbiased only if they are missing at random"
+        )
+
+
+def _differ(counts: Int) -> bool:
+    """Whether the missing shares of groups, from the missing and all answers (K, 2) of each, differ beyond chance."""
+    counts = counts[counts[:, 1] > 0]
+    table = np.stack([counts[:, 0], counts[:, 1] - counts[:, 0]])
+    if len(counts) < 2 or (table.sum(1) == 0).any():
+        return False
+    test = scipy.stats.fisher_exact(table) if len(counts) == 2 else scipy.stats.chi2_contingency(table)
+    return bool(test.pvalue < _RARE)
+
+
+def _share(counts: Int) -> str:
+    return f"{counts[0] / counts[1]:.1%} ({counts[0]:,} of {counts[1]:,})"
+
+
+def aligned(
+    calibration: JudgedAnswers, test: JudgedAnswers, shared: Hashable, sampling: CalibrationSampling | None = None
+) -> tuple[JudgedAnswers, list[str]]:
+    """``calibration`` with the judges of ``test`` in its order, and what is noteworthy about the two."""
+    if np.isnan(calibration.label).all():
+        raise DataError("the calibration answers have no human labels: name the column of labels (label=, --human)")
+    for role, one, other in (("models", calibration.models, test.models), ("judges", calibration.judges, test.judges)):
+        alike = set(one.map(str)) & set(other.map(str))
+        if alike and not one.isin(other).any():
+            raise DataError(
+                f"calibration and test name {role} by values of different types, {type(one[0]).__name__} and "
+                f"{type(other[0]).__name__} ({sorted(alike)[0]!r} in both): make them one type, such as text"
+            )
+    unknown = [judge for judge in test.judges if judge not in calibration.judges]
+    if unknown:
+        have = ", ".join(map(repr, calibration.judges))
+        raise DataError(
+            f"the test has judgments by {', '.join(map(repr, unknown))}, the calibration has none; its judges are "
+            f"{have}: give both the judgments of the same judges"
+        )
+    if shared != POOLED and shared not in calibration.models:
+        have = ", ".join(map(repr, calibration.models))
+        hint = did_you_mean(shared, [*calibration.models, POOLED])
+        raise DataError(f"shared={shared!r} is no model of the calibration; its models are {have}, or 'pooled'{hint}")
+    where = calibration.judges.get_indexer(test.judges)
+    ours = replace(
+        calibration,
+        judges=test.judges,
+        judgment=calibration.judgment[:, :, where],
+        binary=calibration.binary[where],
+        sampling=None,  # a setting of the call, and no part of the data
+    )
+    warnings = []
+    unlabelled = int((ours.judged & np.isnan(ours.label)[:, :, None]).any(2).sum())
+    if unlabelled:
+        warnings.append(f"left out: {counted(unlabelled, 'calibration answer')} without a label")
+    without = [str(model) for model in test.models if model not in calibration.models]
+    if without:
+        several = f"{', '.join(without[:8])}{' and others' if len(without) > 8 else ''}"
+        warnings.append(f"no calibration labels of {several}: only a shared calibration can correct them")
+    # With a calibration by label the test may well be all answers.
+    both = _in_both(ours, test) if sampling in ("random", "borrowed") else 0
+    if both and not isinstance(ours.items, pd.RangeIndex):
+        warnings.append(
+            f"{counted(both, 'item is', 'items are')} in the calibration and in the test: intervals allow for it, but "
+            "PPI++ weighs the two as if they were independent, so leave these items out of one of them"
+        )
+    return ours, warnings + _unlike_items(ours, test) + missing_judgments(ours, test) + _truth_warnings(test)
+
+
+def _in_both(calibration: JudgedAnswers, test: JudgedAnswers) -> int:
+    """Items of both; where models have labels of their own, those with an answer of one model in both."""
+    # As text: one file may hold items as numbers, and another not.
+    here = calibration.items.map(str).get_indexer_for(test.items.map(str))
+    of_model = calibration.models.get_indexer(test.models)
+    if (of_model < 0).any():
+        return int((here >= 0).sum())
+    labelled = ~np.isnan(calibration.label[here][:, of_model])
+    return int(((here >= 0)[:, None] & labelled & test.judged.any(2)).any(1).sum())
+
+
+def _unlike_items(calibration: JudgedAnswers, test: JudgedAnswers) -> list[str]:
+    """Where some models have a judgment of a test item and others have none: why, and what to do."""
+    asked = np.asarray(test.judged).max(axis=2)
+    absent = asked.max(axis=1, keepdims=True) & ~asked
+    if not absent.any():
+        return []
+    about = "models were judged on different items"
+    if asked.sum(axis=1).max() == 1:
+        return [
+            f"{about}: no test item has judgments of two models; where models answered the same items, name the column "
+            "of items (item=, --item)"
+        ]
+    # Answers with a label may have been set apart for the calibration, as `JudgedAnswers.by_label` does.
+    place = calibration.items.map(str).get_indexer_for(test.items.map(str))
+    of_model = calibration.models.get_indexer(test.models)
+    known = ~np.isnan(calibration.label[place][:, of_model]) & (place >= 0)[:, None] & (of_model >= 0)
+    set_apart, lacking = int((absent & known).sum()), int((absent & ~known).sum())
+    own = "each model is scored on its own items"
+    found = []
+    if set_apart:
+        items = counted(int((absent & known).any(axis=1).sum()), "item")
+        answers = counted(set_apart, "labelled answer belongs", "labelled answers belong")
+        found.append(
+            f"{about}: for {items} people labelled the answers of some models only, and {answers} to the calibration, "
+            f"not to the test; {own}. To compare models on the same items, label all models' answers to an item or none"
+        )
+    if lacking:
+        found.append(
+            f"{about}: {counted(lacking, 'time')} a model has no judgment of an item where another model has "
+            f"one; {own}. To keep only the items that all models have, read the answers with missing='complete' (on "
+            "the command line --missing complete)"
+        )
+    return found
+
+
+def _truth_warnings(test: JudgedAnswers) -> list[str]:
+    """Where some test answers of a model have a label, and some have none."""
+    n, known = test.answered.sum(0), (test.answered & ~np.isnan(test.label)).sum(0)
+    partly = np.flatnonzero((known > 0) & (known < n))
+    if not len(partly):
+        return []
+    of = ", ".join(f"{test.models[k]} ({known[k]:,} of {n[k]:,})" for k in partly[:8])
+    return [
+        f"not all test answers have a label, so the truth is the mean of those that have one: {of}"
+        f"{' and others' if len(partly) > 8 else ''}"
+    ]
+
+
+def without_items(test: JudgedAnswers) -> list[str]:
+    """A warning that names the models without a test item; none where every model has one."""
+    empty = test.models[~test.judged.any(axis=(0, 2))]
+    return [f"no test items of {', '.join(map(str, empty[:8]))}"] if len(empty) else []
+
+
+def slices_of(
+    calibration: JudgedAnswers, test: JudgedAnswers, by: str | None
+) -> dict[str, tuple[JudgedAnswers, JudgedAnswers]]:
+    """Calibration and test of every value of ``by``."""
+    if by is None:
+        return {}
+    calibration.covariate(by)
+    levels = test.covariate(by).levels
+    names = levels.map(str)
+    if "all" in names or "" in names or names.has_duplicates:
+        raise DataError(
+            f"column {by!r} has values that cannot name slices (it holds {named(list(map(repr, levels)), 5)}): rename "
+            "'all' (the name of all items together), empty values, and values that are alike as text"
+        )
+    return {str(level): (_only(calibration, by, level), _only(test, by, level)) for level in levels}
+
+
+def _only(answers: JudgedAnswers, by: str, level: Hashable) -> JudgedAnswers:
+    """The answers whose ``by`` is ``level``."""
+    covariate = answers.covariate(by)
+    number = covariate.levels.get_indexer([level])[0]
+    chosen: Bool = np.logical_and(covariate.number == number, number >= 0)
+    part = replace(
+        answers,
+        judgment=np.where(chosen[:, :, None], answers.judgment, np.nan),
+        label=np.where(chosen, answers.label, np.nan),
+        answered=answers.answered & chosen,
+    )
+    return part.take(np.flatnonzero(chosen.any(axis=1)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -11,8 +11,7 @@ import pandas as pd
 import scipy
 
 from jaxeval.arrays import Float
-from jaxeval.audits.audited import Audited
-from jaxeval.audits.parts import Finding, NotAnsweredError, PartResult, Severity
+from jaxeval.audits.parts import Audited, Finding, NotAnsweredError, PartResult, Severity
 from jaxeval.checks import checked_integer, checked_positive
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit

@@ -14,12 +14,21 @@ import pandas as pd
 
 from jaxeval.audits import fewest_votes
 from jaxeval.audits.anytime import audited_anytime
-from jaxeval.audits.audited import AuditArguments, Audited, AuditOptions
 from jaxeval.audits.drift import audited_drift
 from jaxeval.audits.fewest_votes import LEVEL
 from jaxeval.audits.goodness_of_fit import audited_goodness_of_fit
 from jaxeval.audits.pairing import audited_pairing
-from jaxeval.audits.parts import Absent, Finding, NotAnsweredError, Part, PartResult, Severity
+from jaxeval.audits.parts import (
+    Absent,
+    AuditArguments,
+    Audited,
+    AuditOptions,
+    Finding,
+    NotAnsweredError,
+    Part,
+    PartResult,
+    Severity,
+)
 from jaxeval.audits.rank_evidence import audited_ranks
 from jaxeval.audits.replication import replicated
 from jaxeval.audits.who_votes import audited_votes

@@ -11,8 +11,7 @@ import numpy as np
 import scipy
 
 from jaxeval.arrays import Float, Int
-from jaxeval.audits.pair_votes import ExpectedResults, PairVotes
-from jaxeval.audits.simulated_boards import measured, refitted, simulated_boards
+from jaxeval.audits.simulated_boards import ExpectedResults, PairVotes, measured, refitted, simulated_boards
 from jaxeval.execution.progress import Advance
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.kernels.solve import Status

@@ -12,10 +12,20 @@ import scipy
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Float
-from jaxeval.audits.audited import Audited
-from jaxeval.audits.change_points import StepTest, TimedVotes, fit_timed, step_test, timed_votes
-from jaxeval.audits.parts import Finding, PartResult, Severity, check_plain
-from jaxeval.audits.periods import Every, Periods, cut_periods, told_period, usual_period, vote_seconds
+from jaxeval.audits.parts import Audited, Finding, PartResult, Severity, check_plain
+from jaxeval.audits.periods import (
+    Every,
+    Periods,
+    StepTest,
+    TimedVotes,
+    cut_periods,
+    fit_timed,
+    step_test,
+    timed_votes,
+    told_period,
+    usual_period,
+    vote_seconds,
+)
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.errors import DataError

@@ -11,8 +11,8 @@ import pandas as pd
 import scipy
 
 from jaxeval.arrays import Float
-from jaxeval.audits.pair_votes import PairVotes, pair_votes, responses
 from jaxeval.audits.periods import vote_times
+from jaxeval.audits.simulated_boards import PairVotes, pair_votes, responses
 from jaxeval.data.battles import Battles
 from jaxeval.data.features import Feature, FeatureLike, design, position_advantage
 from jaxeval.errors import DataError

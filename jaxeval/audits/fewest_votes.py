@@ -12,10 +12,18 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.arrays import Float, Int
-from jaxeval.audits.audited import AuditArguments, Audited, AuditOptions
 from jaxeval.audits.changed_boards import ChangedBoards, VoteChanges, VoteMoves, VoterMoves, Way
 from jaxeval.audits.fewest_moves import FewestMoves, fewest_moves, surely_needed
-from jaxeval.audits.parts import Finding, NotAnsweredError, PartResult, Severity, check_plain
+from jaxeval.audits.parts import (
+    AuditArguments,
+    Audited,
+    AuditOptions,
+    Finding,
+    NotAnsweredError,
+    PartResult,
+    Severity,
+    check_plain,
+)
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles
 from jaxeval.execution.runs import Identity, open_run

@@ -10,11 +10,10 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.arrays import Int
-from jaxeval.audits.audited import Audited
 from jaxeval.audits.chance import Chance, share_above, signed_chance, simulated_chance
 from jaxeval.audits.explained import dependence, explained, n_free, rank_errors
-from jaxeval.audits.pair_votes import PairVotes, pair_votes, responses, triads_of
-from jaxeval.audits.parts import Finding, NotAnsweredError, PartResult, Severity
+from jaxeval.audits.parts import Audited, Finding, NotAnsweredError, PartResult, Severity
+from jaxeval.audits.simulated_boards import PairVotes, pair_votes, responses, triads_of
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.features import FeatureLike, design

@@ -10,8 +10,7 @@ import pandas as pd
 import scipy
 
 from jaxeval.arrays import Float, Int
-from jaxeval.audits.audited import Audited
-from jaxeval.audits.parts import Finding, NotAnsweredError, PartResult, Severity, check_plain
+from jaxeval.audits.parts import Audited, Finding, NotAnsweredError, PartResult, Severity, check_plain
 from jaxeval.audits.periods import vote_times
 from jaxeval.data.battles import Battles
 from jaxeval.ratings.boards import Board

@@ -1,19 +1,155 @@
-"""The parts of an audit: each answers one question, by a function and a result of its own."""
+"""Declare what is audited, and what a part of an audit is: one question, its function and its result."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+import numpy as np
 import pandas as pd
 
-from jaxeval.audits.audited import Audited
+from jaxeval.audits.periods import vote_times
+from jaxeval.checks import checked_integer
+from jaxeval.data.battles import Battles, as_battles
+from jaxeval.data.columns import reject_missing
+from jaxeval.data.features import FeatureLike, design
 from jaxeval.errors import DataError
+from jaxeval.execution.runs import RunOptions, digest_of, of_run
+from jaxeval.ratings.bootstrap import bootstrap
+from jaxeval.ratings.bootstrap_result import Bootstrap
+from jaxeval.ratings.bradley_terry import fit_bradley_terry
+from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
+from jaxeval.ratings.options import Ties
+from jaxeval.ratings.vote_groups import cluster_rows
 from jaxeval.show.shown import Result
+from jaxeval.statistics.quantiles import checked_level
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditOptions:
+    """What an audit is asked for, besides how it runs: columns by name, the model, and what is resampled."""
+
+    voter: str | None = None
+    cluster: str | None = None
+    by: str | Sequence[str] | None = None
+    time: str | None = None
+    lengths: tuple[str, str] | None = None
+    families: Mapping[Any, str] | None = None
+    ties: Ties = "half"
+    features: Sequence[FeatureLike] = ()
+    level: float = 0.95
+    n_resamples: int = 500
+    seed: int = 0
+
+    def checked(self, battles: Battles) -> Self:
+        """Return the same options, with plain Python numbers and lists.
+
+        Raises:
+            TypeError: an option has the wrong type.
+            ValueError: a bad number.
+            DataError: there is no such column, or it has missing values. Some voters may be missing. So may times: only
+                the part on drift needs all of them.
+        """
+        if not isinstance(self.families, Mapping | None):
+            raise TypeError(f"families= maps the names of models to their families, got {self.families!r}")
+        if self.lengths is not None:
+            if isinstance(self.lengths, str) or len(self.lengths) != 2:
+                raise TypeError(f"lengths= takes two columns, of side A and of side B, got {self.lengths!r}")
+            design(battles, [(self.lengths[0], self.lengths[1])], normalize=True)
+        by = [self.by] if isinstance(self.by, str) else list(self.by or [])
+        for name in by:
+            battles.members(name)
+        if self.cluster is not None:
+            battles.codes(self.cluster)
+        if self.voter is not None:
+            lacking = battles.codes(self.voter, "drop")[0] < 0
+            if lacking.all():
+                reject_missing(lacking, self.voter, battles.rows)
+        if self.time is not None:
+            battles.column(self.time)
+        return replace(
+            self,
+            by=by,
+            features=tuple(self.features),
+            level=checked_level(self.level),
+            n_resamples=checked_integer("n_resamples", self.n_resamples, 20),
+            seed=checked_integer("seed", self.seed),
+        )
+
+
+class AuditArguments(RunOptions, total=False):
+    """The same, and `RunOptions`, as type checkers see them: what `audit` and its parts take by name."""
+
+    voter: str | None
+    cluster: str | None
+    by: str | Sequence[str] | None
+    time: str | None
+    lengths: tuple[str, str] | None
+    families: Mapping[Any, str] | None
+    ties: Ties
+    features: Sequence[FeatureLike]
+    level: float
+    n_resamples: int
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class Audited:
+    """A board that is audited. All parts of an audit get the same one, so that each thing is computed once."""
+
+    battles: Battles
+    options: AuditOptions
+    running: RunOptions
+
+    @classmethod
+    def of(cls, battles: Battles | Any, arguments: Mapping[str, Any]) -> Self:
+        """Return the battles, or a table of them, with the ``arguments`` (`AuditArguments`) of a call, checked."""
+        checked = as_battles(battles)
+        named = {f.name: arguments[f.name] for f in fields(AuditOptions) if f.name in arguments}
+        return cls(checked, AuditOptions(**named).checked(checked), of_run(arguments))
+
+    @cached_property
+    def fit(self) -> BradleyTerryFit:
+        """The board, fitted to all battles; its sandwich errors take ``cluster`` as independent, else battles."""
+        return fit_bradley_terry(self.battles, **self._model)
+
+    @cached_property
+    def resampled(self) -> Bootstrap:
+        """The joint draws of the board, by clusters where there are any."""
+        options = self.options
+        return bootstrap(self.battles, options.n_resamples, options.seed, **self._model, **self.running)
+
+    @cached_property
+    def time(self) -> str | None:
+        """The column of times, if they can be read and differ. If not, the part on drift says so."""
+        name = self.options.time
+        try:
+            return name if name is not None and np.ptp(vote_times(self.battles, name)) > 0 else None
+        except DataError:
+            return None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The options, covariates by their names."""
+        return vars(self.options) | {"features": list(self.fit.settings.features)}
+
+    @cached_property
+    def digest(self) -> str:
+        """A digest of the votes: how often each result came out between any two models, in all and for each voter."""
+        cells, number = self.battles.compress(slice(None))
+        names = [name for name in (self.options.voter, self.options.cluster) if name is not None]
+        groups = [cluster_rows(self.battles.codes(name, "drop")[0], number, self.battles.count) for name in names]
+        return digest_of([self.battles.models, cells, groups])
+
+    @property
+    def _model(self) -> dict[str, Any]:
+        return {name: getattr(self.options, name) for name in ("features", "ties", "cluster")}
 
 
 class Severity(IntEnum):

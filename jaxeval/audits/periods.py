@@ -1,19 +1,219 @@
-"""When votes were cast: times read from a column, and cut into periods."""
+"""Read when votes were cast, cut times into periods, and test every model's rating for a step at some time.
+
+Errors over models and splits are controlled.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
 
-from jaxeval.arrays import Float, Int
+from jaxeval.arrays import Bool, Float, Int
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles
+from jaxeval.data.cells import Cells, compressed
 from jaxeval.data.columns import reject_infinite, reject_missing
 from jaxeval.errors import DataError
+from jaxeval.ratings.boards import Board, fit_boards
+from jaxeval.ratings.options import FitOptions
+from jaxeval.statistics.clusters import cluster_factors
 from jaxeval.wording import counted
+
+_ROUNDING = 1e-9  # of scores, which sum to 0: their squares have no root of full rank
+_LANES = 2**24  # numbers of draws that are in memory at once
+
+
+@dataclass(frozen=True, eq=False)
+class TimedVotes:
+    """Votes by T periods: E distinct (period, cluster, pair, target, weight), between U units.
+
+    A unit is a model, or a model within a range of periods, once a change of it is found.
+    """
+
+    period: NDArray[np.intp]  # (E,)
+    first: NDArray[np.int32]  # (E,) units
+    second: NDArray[np.int32]
+    target: Float
+    weight: Float
+    count: Float
+    cluster: NDArray[np.intp] | None  # (E,)
+    n_periods: int
+    n_units: int
+
+    def cluster_sizes(self) -> Float:
+        """Return (K,) votes of each cluster."""
+        return np.bincount(np.asarray(self.cluster), self.count).astype(np.float64)
+
+    def cells(self) -> tuple[Cells, NDArray[np.intp]]:
+        """Return all votes as cells, and the cell of each entry."""
+        count = self.count.astype(np.int64)
+        return compressed(self.n_units, self.first, self.second, self.target, self.weight, count)
+
+    def split(self, unit: int, period: int) -> TimedVotes:
+        """Return the same votes, with a unit of its own for ``unit`` from ``period`` on."""
+        later = self.period >= period
+        sides = [
+            np.where(later & (side == unit), self.n_units, side).astype(np.int32) for side in (self.first, self.second)
+        ]
+        return TimedVotes(
+            period=self.period, first=sides[0], second=sides[1], target=self.target, weight=self.weight,
+            count=self.count, cluster=self.cluster, n_periods=self.n_periods, n_units=self.n_units + 1,
+        )  # fmt: skip
+
+    def per_unit(self) -> Float:
+        """Return (T, U) votes."""
+        place = self.period * self.n_units
+        both = np.concatenate([place + self.first, place + self.second])
+        size = self.n_periods * self.n_units
+        votes = np.bincount(both, np.tile(self.count, 2), size)
+        return np.asarray(votes, np.float64).reshape(self.n_periods, self.n_units)
+
+
+class StepTest(NamedTuple):
+    """A test of a step of every unit before every period but the first, all other units held."""
+
+    z: Float  # (T - 1, U) standard scores of a step up before period t + 1; NaN where either side has too few votes
+    step: Float  # (T - 1, U) the size of the step, logits (first order)
+    step_error: Float  # (T - 1, U) its standard error
+    largest: Float  # (B,) largest |z| over all units and splits of each draw without a change
+    of_unit: Float  # (U, B) largest |z| over the splits of each unit
+    board: Board
+
+
+def fit_timed(votes: TimedVotes) -> Board:
+    """Return the board of all units, which are called by their numbers."""
+    cells, _ = votes.cells()
+    return fit_boards([(pd.RangeIndex(votes.n_units), cells)], FitOptions())[0]
+
+
+def step_test(votes: TimedVotes, board: Board, min_votes: int, n_draws: int, rng: np.random.Generator) -> StepTest:
+    """Return standardised sums of scores until every split, and what they are without a change.
+
+    Let S_t be the scores of period t at the fit, I_t their information, I the sum of all. A step of unit m before
+    period t + 1 has the score - sum_{s <= t} S_sm. Draws of S_t are normal, with the variance that the residuals of the
+    votes (or of whole clusters of them, by `cluster_factors`) have, less what the fit takes out:
+    sum_{s <= t} I_s I^-1 sum_s S_s. All sums are divided by their standard deviation over the draws.
+    """
+    t, u = votes.n_periods, votes.n_units
+    p = scipy.special.expit(board.theta[votes.first] - board.theta[votes.second])
+    rated = board.active[votes.first] & board.active[votes.second]
+    residual = np.where(rated, votes.weight * (votes.target - p), 0.0)
+    information = np.where(rated, votes.weight * p * (1 - p), 0.0)
+    score = _by_unit(votes, votes.count * residual)
+    informed = _squares(votes, votes.count * information).cumsum(0)
+    total = informed[-1]
+    inverse = _pseudo_inverse(total, board.active)
+    removed = np.stack([until @ inverse for until in informed[:-1]])  # (T - 1, U, U)
+    effective = np.stack([np.diag(until) for until in informed[:-1]])
+    effective = effective - np.einsum("tij,tij->ti", removed, informed[:-1])
+    if votes.cluster is None:
+        root = _roots(_squares(votes, votes.count * residual**2)).astype(np.float32)
+
+        def drawn(n: int) -> NDArray[np.float32]:
+            return np.asarray(root @ rng.standard_normal((t, u, n), np.float32))
+
+        width = t * u
+    else:
+        factor = cluster_factors(votes.cluster_sizes())[votes.cluster]
+        table = _by_cluster(votes, votes.count * residual * factor).astype(np.float32)
+
+        def drawn(n: int) -> NDArray[np.float32]:
+            return np.asarray(table @ rng.standard_normal((table.shape[1], n), np.float32)).reshape(t, u, n)
+
+        width = max(t * u, table.shape[1])
+    sums = np.empty((t - 1, u, n_draws), np.float32)  # of draws, whose own error is far larger
+    removing = removed.astype(np.float32)
+    step = max(_LANES // width, 1)
+    for start in range(0, n_draws, step):
+        draws = drawn(min(step, n_draws - start)).cumsum(0)
+        sums[..., start : start + step] = draws[:-1] - removing @ draws[-1]
+    spread = sums.std(-1, dtype=np.float64)
+    before = votes.per_unit().cumsum(0)
+    enough = (before[:-1] >= min_votes) & (before[-1] - before[:-1] >= min_votes) & board.active
+    enough &= (spread > 0) & (effective > 1e-9 * np.maximum(np.diag(total), 1e-300))
+    divisor = np.where(enough, spread, np.inf)
+    sums /= divisor[..., None].astype(np.float32)
+    of_unit = np.abs(sums, out=sums).max(0).astype(np.float64)
+    z = np.where(enough, -score.cumsum(0)[:-1] / divisor, np.nan)
+    effective = np.where(enough, effective, np.nan)
+    error = spread / effective
+    return StepTest(z, z * error, error, of_unit.max(0), of_unit, board)
+
+
+def _by_unit(votes: TimedVotes, values: Float) -> Float:
+    """Return (T, U) sums of ``values`` (E,) for the first units, less those for the second ones."""
+    place, size = votes.period * votes.n_units, votes.n_periods * votes.n_units
+    both = np.concatenate([place + votes.first, place + votes.second])
+    sums = np.bincount(both, np.concatenate([values, -values]), size)
+    return np.asarray(sums, np.float64).reshape(votes.n_periods, votes.n_units)
+
+
+def _squares(votes: TimedVotes, values: Float) -> Float:
+    """(T, U, U) sums of ``values`` (E,) times outer products of slopes: 1 for the first unit, -1 for the second."""
+    u = votes.n_units
+    place = votes.period.astype(np.int64) * u * u
+    sums = np.zeros(votes.n_periods * u * u)
+    for one, other, sign in ((votes.first, votes.first, 1), (votes.second, votes.second, 1),
+                             (votes.first, votes.second, -1), (votes.second, votes.first, -1)):  # fmt: skip
+        sums += np.bincount(place + one.astype(np.int64) * u + other, sign * values, len(sums))
+    return sums.reshape(votes.n_periods, u, u)
+
+
+def _by_cluster(votes: TimedVotes, values: Float) -> scipy.sparse.csr_array:
+    """Return (T U, K) scores of each cluster in each period."""
+    place = votes.period * votes.n_units
+    columns = np.concatenate([place + votes.first, place + votes.second])
+    rows = np.tile(np.asarray(votes.cluster), 2)
+    shape = (votes.n_periods * votes.n_units, int(rows.max()) + 1)
+    return scipy.sparse.csr_array((np.concatenate([values, -values]), (columns, rows)), shape)
+
+
+def _roots(squares: Float) -> Float:
+    """Give (T, U, U) matrices whose products with their transposes are the (T, U, U) ``squares``, but for rounding."""
+    largest = np.maximum(np.diagonal(squares, axis1=1, axis2=2).max(1), 1e-300)
+    return np.asarray(np.linalg.cholesky(squares + _ROUNDING * largest[:, None, None] * np.eye(squares.shape[1])))
+
+
+def _pseudo_inverse(information: Float, active: Bool) -> Float:
+    """Return (U, U) inverse among the ``active`` units, whose common level is free; 0 elsewhere."""
+    inverse = np.zeros_like(information)
+    there = np.flatnonzero(active)
+    if len(there) > 1:
+        level = 1 / len(there)
+        inverse[np.ix_(there, there)] = np.linalg.inv(information[np.ix_(there, there)] + level) - level
+    return inverse
+
+
+def timed_votes(
+    first: NDArray[np.int32], second: NDArray[np.int32], target: Float, weight: Float | None, count: Int | None,
+    period: NDArray[np.intp], cluster: NDArray[np.intp] | None, *, n_periods: int, n_models: int,
+) -> TimedVotes:  # fmt: skip
+    """Return rows of votes (R,), equal ones merged."""
+    cells, cell = compressed(n_models, first, second, target, weight, None)
+    key = period.astype(np.int64) * len(cells.count) + cell
+    if cluster is not None:
+        key = key * (int(cluster.max()) + 1) + cluster
+    row, keys = pd.factorize(key)
+    first_row = np.empty(len(keys), np.intp)
+    first_row[row] = np.arange(len(row))
+    pair = cells.pair[cell[first_row]]
+    return TimedVotes(
+        period=period[first_row],
+        first=cells.first[pair],
+        second=cells.second[pair],
+        target=cells.target[cell[first_row]],
+        weight=cells.weight[cell[first_row]],
+        count=np.bincount(row, None if count is None else count.astype(float), len(keys)).astype(float),
+        cluster=None if cluster is None else cluster[first_row],
+        n_periods=n_periods,
+        n_units=n_models,
+    )
+
 
 Every = Literal["hour", "day", "week", "month", "quarter", "year"] | int
 

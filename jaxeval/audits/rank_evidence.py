@@ -11,8 +11,7 @@ import pandas as pd
 import scipy
 
 from jaxeval.arrays import Bool, Float, Int
-from jaxeval.audits.audited import AuditArguments, Audited, AuditOptions
-from jaxeval.audits.parts import Finding, NotAnsweredError, PartResult, Severity
+from jaxeval.audits.parts import AuditArguments, Audited, AuditOptions, Finding, NotAnsweredError, PartResult, Severity
 from jaxeval.audits.periods import vote_times
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles

@@ -12,8 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
-from jaxeval.audits.audited import AuditArguments, Audited, AuditOptions
-from jaxeval.audits.parts import Finding, NotAnsweredError, PartResult, Severity
+from jaxeval.audits.parts import AuditArguments, Audited, AuditOptions, Finding, NotAnsweredError, PartResult, Severity
 from jaxeval.audits.simulated_boards import (
     expected_covariance,
     half_counts,

@@ -12,8 +12,7 @@ import scipy
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
-from jaxeval.audits.audited import Audited
-from jaxeval.audits.parts import Finding, PartResult, Severity, check_plain
+from jaxeval.audits.parts import Audited, Finding, PartResult, Severity, check_plain
 from jaxeval.audits.periods import Every, cut_periods, told_period, vote_seconds
 from jaxeval.audits.points import (
     GroupedVotes,

@@ -25,12 +25,14 @@ from jaxeval.evaluators.rank_correlation import CONSTANT, CONSTANT_GOLD, FEW_SCO
 from jaxeval.evaluators.resamples import (
     Resampling,
     ResamplingOptions,
+    evaluator_table,
+    first_reason,
     in_slots,
+    interval_columns,
     opened,
     resampled,
     resampled_delta_sums,
 )
-from jaxeval.evaluators.tables import evaluator_table, first_reason, interval_columns
 from jaxeval.execution.shapes import Step, padded
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.rank_agreement import GapQuestion, GapRegression, gap_regression, tau_b

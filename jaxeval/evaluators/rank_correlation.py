@@ -19,12 +19,16 @@ from jaxeval.arrays import Float, as_leaf
 from jaxeval.checks import checked_integer, checked_numbers
 from jaxeval.errors import DataError
 from jaxeval.evaluators.model_scores import FEW_PAIRS, OK, Gold, ModelScores, Scores, hide_few_pairs
-from jaxeval.evaluators.resamples import Resampling, ResamplingOptions, opened, resampled, resampled_delta_sums
-from jaxeval.evaluators.tables import (
+from jaxeval.evaluators.resamples import (
     SHOWN,
+    Resampling,
+    ResamplingOptions,
     evaluator_table,
     first_reason,
     interval_columns,
+    opened,
+    resampled,
+    resampled_delta_sums,
     shown_draws,
     with_evaluator,
 )

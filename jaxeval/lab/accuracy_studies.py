@@ -28,7 +28,6 @@ from jaxeval.accuracy.judged_sums import (
     sums,
     weighted_sums,
 )
-from jaxeval.accuracy.performance import performance
 from jaxeval.accuracy.rogan_gladen import rogan_gladen
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.checks import checked_integer
@@ -39,6 +38,27 @@ from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import Doubt, JudgedSums, LabelledSums
 from jaxeval.statistics.quantiles import checked_level, normal_quantile, wilson
 from jaxeval.wording import counted
+
+
+def performance(estimate: Float, lower: Float, upper: Float, truth: Float, axis: int) -> dict[str, Float]:
+    """Bias, its Monte Carlo error, coverage, length and the share of undefined estimates, by name.
+
+    Replications are on ``axis``. Undefined ones (NaN) are left out of bias and length. They cover the truth only if
+    their ends do.
+    """
+    defined = ~(np.isnan(estimate) | np.isnan(lower))
+    count = defined.sum(axis)
+    error = np.where(defined, estimate - truth, 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        bias = error.sum(axis) / count
+        variance = np.where(defined, (error - np.expand_dims(bias, axis)) ** 2, 0.0).sum(axis) / count
+        return {
+            "bias": bias,
+            "bias_se": np.sqrt(variance / count),
+            "coverage": np.where(count > 0, ((lower <= truth) & (truth <= upper)).mean(axis), np.nan),
+            "length": np.where(defined, upper - lower, 0.0).sum(axis) / count,
+            "undefined_share": 1 - count / estimate.shape[axis],
+        }
 
 
 def coverage_study(

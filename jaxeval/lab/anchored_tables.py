@@ -1,24 +1,262 @@
-"""All tables that verdicts against a reference give beside their scores, as far as their columns allow."""
+"""Tabulate what verdicts against a reference give beside their scores, as far as their columns allow."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import ArrayLike
 
 from jaxeval.anchored.direct_scoring import direct_score_agreement, direct_win_probability, dispersion
 from jaxeval.anchored.elo import checked_prior
 from jaxeval.anchored.pooling import task_heterogeneity
 from jaxeval.anchored.reliability import judge_kappas, reliability_factor
-from jaxeval.anchored.score_tables import abstain, guarded_scores, prior_sensitivity, summarised_scores
 from jaxeval.anchored.scores import anchored_scores
 from jaxeval.arrays import Float
-from jaxeval.checks import checked_integer
+from jaxeval.checks import checked_finite, checked_integer
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
+from jaxeval.data.columns import numbers, reject_missing, require_column
 from jaxeval.errors import DataError
+from jaxeval.show.shown import Shown
+from jaxeval.show.table import Table
 from jaxeval.wording import counted
+
+#: An answer is left out where its scores of 1 to 10 vary over runs by a larger standard deviation (Appendix E.2).
+_DIRECT_DEVIATION = 0.5
+_NEAR = 20.0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Abstention(Shown):
+    """Scores with and without the answers on which a judge's runs disagree, or about which the judge is not sure.
+
+    ``table`` has a row per model, judge and reference: ``coverage``, the share of answers kept; ``probability`` and
+    ``rating`` of all and of the ``trusted`` ones, and the shifts. ``summary`` has a row per model and reference: mean
+    coverage, and the standard error and the coefficient of variation over judges, before and after.
+    """
+
+    table: pd.DataFrame
+    summary: pd.DataFrame
+    trusted: AnchoredVerdicts
+    threshold: float | None
+    confidence: float | None = None
+
+
+def abstain(
+    verdicts: AnchoredVerdicts,
+    threshold: float = 0.25,
+    *,
+    confidence: float | None = None,
+    by_runs: bool | None = None,
+    prior: float = 0.5,
+) -> Abstention:
+    """Leave out answers on which a judge's runs disagree, or about which it is unsure (Tables 6 and 12).
+
+    By runs: the outcome varies over a judge's runs by a standard deviation above ``threshold``. The deviation is that
+    of K outcomes of 1, 1/2 or 0, with the divisor K. An answer that was judged once has none, and is left out.
+
+    By stated confidence: its mean over a judge's runs is below ``confidence``, or none was stated. Answers are then
+    left out by runs, too, only with ``by_runs=True``.
+
+    A model and judge that lose all answers keep a row with coverage 0.
+
+    Raises:
+        DataError: there is one run only, no confidence was stated, or nothing is left.
+        ValueError: the threshold is negative or not finite, or the confidence is out of [0, 1].
+    """
+    cell, _ = verdicts.groups(["model", "judge", "anchor", "item"])
+    times = np.bincount(cell)
+    kept = np.ones(len(times), bool)
+    left_out = []
+    threshold = checked_finite("threshold", threshold, 0, ": it is a standard deviation")
+    runs_count = confidence is None if by_runs is None else by_runs
+    if runs_count:
+        if len(verdicts.levels["run"]) < 2:
+            raise DataError("abstention needs repeated runs: name the column that numbers them (run=, --run)")
+        mean = np.bincount(cell, verdicts.outcome) / times
+        variance = np.bincount(cell, (verdicts.outcome - mean[cell]) ** 2) / times
+        kept &= (times > 1) & (np.sqrt(variance) <= threshold + 1e-12)
+        left_out.append(f"vary by more than {threshold:g} between runs, or have one run")
+    if confidence is not None:
+        if not 0 <= checked_finite("confidence", confidence) <= 1:
+            raise ValueError(f"confidence must lie in [0, 1], got {confidence!r}")
+        if verdicts.confidence is None:
+            raise DataError("no confidence was stated: there is neither a column 'confidence', nor one in the replies")
+        stated = np.bincount(cell, verdicts.confidence) / times
+        kept &= stated >= confidence - 1e-12
+        left_out.append(f"have a confidence below {confidence:g}, or none")
+    if not kept.any():
+        raise DataError(f"all answers {', or '.join(left_out)}: nothing is left")
+    trusted = verdicts.take(kept[cell])
+    by = ["model", "judge", "anchor"]
+    before, after = (anchored_scores(v, by, prior=prior).set_index(by) for v in (verdicts, trusted))
+    columns = ["n_items", "probability", "probability_se", "rating"]
+    table = before[columns].join(after[columns].add_suffix("_trusted"))
+    table["n_items_trusted"] = table["n_items_trusted"].fillna(0).astype(int)
+    table.insert(0, "coverage", table["n_items_trusted"] / table["n_items"])
+    table["probability_shift"] = table["probability_trusted"] - table["probability"]
+    table["rating_shift"] = table["rating_trusted"] - table["rating"]
+    rows = []
+    for key, block in table.groupby(level=["model", "anchor"], sort=False):
+        rows.append((*key, block["coverage"].mean(), *_spread(block["probability"], block["probability_se"]),
+                     *_spread(block["probability_trusted"], block["probability_se_trusted"])))  # fmt: skip
+    names = ["model", "anchor", "coverage", "standard_error", "cv", "standard_error_trusted", "cv_trusted"]
+    return Abstention(
+        table.reset_index(), pd.DataFrame(rows, columns=names), trusted, threshold if runs_count else None, confidence
+    )
+
+
+def _spread(probability: pd.Series, error: pd.Series) -> tuple[float, float]:
+    values: Float = probability.dropna().to_numpy()
+    cv = values.std(ddof=1) / values.mean() if len(values) > 1 else np.nan
+    return float(error.mean()), float(cv)
+
+
+def summarised_scores(
+    verdicts: AnchoredVerdicts,
+    by: Sequence[str] = ("model", "anchor"),
+    *,
+    strong: Sequence[Hashable] = (),
+    prior: float = 0.5,
+    pool_size: float | None = None,
+) -> pd.DataFrame:
+    """Return means of anchored scores over judges, with the errors that all judges, and the strong ones alone, leave.
+
+    These are Table 3 of the paper that `anchored_scores` names (by model and anchor), and its Tables 4, 10 and 11 (by
+    model and task).
+
+    Args:
+        verdicts: of several judges.
+        by: the roles of a row.
+        strong: names of the judges that pass a screen, as `JudgeScreen.strong`.
+        prior: as in `anchored_elo`, like ``pool_size``.
+
+    Returns:
+        Of each row the number of judges; the means of ``probability`` and ``rating`` and of the judges' own errors,
+        ``probability_se`` and ``rating_se``; ``cv``, the coefficient of variation of the probability over judges;
+        ``probability_se_of_mean`` and ``rating_se_of_mean``, the standard errors of the means by the spread of the
+        judges. With strong judges the four errors again, of these alone (``..._strong``), and the share by which they
+        make the errors of the means smaller (``..._reduction``).
+
+    Raises:
+        DataError: a strong judge has no verdicts.
+    """
+    scores = anchored_scores(verdicts, [*by, "judge"], prior=prior, pool_size=pool_size)
+    unknown = [judge for judge in strong if judge not in set(scores["judge"])]
+    if unknown:
+        raise DataError(f"no verdicts of {counted(len(unknown), 'strong judge')}: {', '.join(map(str, unknown))}")
+    table = _over_judges(scores, by)
+    if len(strong):
+        errors = [name for name in table.columns if "_se" in name]
+        of_strong = _over_judges(scores[scores["judge"].isin(list(strong))], by)[errors]
+        table = table.join(of_strong.add_suffix("_strong"))
+        for name in ("probability", "rating"):
+            whole, part = (table[f"{name}_se_of_mean{end}"] for end in ("", "_strong"))
+            table[f"{name}_se_reduction"] = 1 - part / whole.where(whole > 0)
+    return Table.of(table.reset_index(), "Anchored scores over judges", (*by, "rating"))
+
+
+def _over_judges(scores: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    grouped = scores.groupby(list(by), sort=False, observed=True)
+    table = grouped.agg(
+        n_judges=("judge", "size"), probability=("probability", "mean"), probability_se=("probability_se", "mean"),
+        rating=("rating", "mean"), rating_se=("rating_se", "mean"), cv=("probability", _cv),
+    )  # fmt: skip
+    for name in ("probability", "rating"):
+        table[f"{name}_se_of_mean"] = grouped[name].std(ddof=1) / np.sqrt(table["n_judges"])
+    return table
+
+
+def _cv(values: pd.Series) -> float:
+    return float(values.std(ddof=1) / values.mean()) if len(values) > 1 else np.nan
+
+
+def prior_sensitivity(
+    verdicts: AnchoredVerdicts, by: str = "anchor", *, priors: tuple[float, float] = (0.5, 1.0)
+) -> pd.DataFrame:
+    """Return how far the prior moves the models' ratings: Jeffreys' beside Laplace's by default (Table 13).
+
+    Returns:
+        A row per value of ``by`` ("anchor" or "task"): Kendall's tau-b of the models' mean ratings over judges under
+        either prior, their mean and largest absolute difference in Elo, and the share of models within 20 Elo.
+    """
+    boards = []
+    for prior in priors:
+        scores = anchored_scores(verdicts, [by, "model", "judge"], prior=prior)
+        boards.append(scores.groupby([by, "model"], observed=True)["rating"].mean())
+    both = pd.concat(boards, axis=1, keys=["one", "other"])
+    rows = []
+    for value, block in both.groupby(level=by, sort=False):
+        apart = (block["one"] - block["other"]).abs()
+        tau = _kendall(block["one"].to_numpy(), block["other"].to_numpy())
+        rows.append((value, tau, apart.mean(), apart.max(), float((apart <= _NEAR).mean()), len(block)))
+    return pd.DataFrame(rows, columns=[by, "kendall", "mean_difference", "largest_difference", "within_20", "n_models"])
+
+
+def _kendall(a: Float, b: Float) -> float:
+    return float(scipy.stats.kendalltau(a, b).statistic) if len(a) > 1 else np.nan
+
+
+def guarded_scores(
+    frame: pd.DataFrame,
+    *,
+    threshold: float = 0.25,
+    confidence: float | None = None,
+    direct_deviation: float = _DIRECT_DEVIATION,
+    prior: float = 0.5,
+) -> pd.DataFrame:
+    """Return direct and anchored scores with and without the answers that judges are not sure of (Table 6).
+
+    Args:
+        frame: a row per model, judge, item and run with ``verdict`` ("win", "tie", "loss"), ``score`` and
+            ``reference_score``; and ``confidence``, if answers are left out by it.
+        threshold: as in `abstain`, like ``confidence``.
+        direct_deviation: an answer's direct scores are left out where their standard deviation over runs is above this.
+            With ``confidence`` they are left out by the stated confidence instead.
+        prior: as in `anchored_elo`.
+
+    Returns:
+        A row per model, method ("direct", "anchored") and filter ("none", "trusted"): the mean ``standard_error`` of
+        the probability, its coefficient of variation over judges, and the ``coverage``, the share of answers kept.
+
+    Raises:
+        DataError: a column is missing, or nothing is left.
+    """
+    for column in ("model", "judge", "item", "verdict", "score", "reference_score"):
+        require_column(frame, column)
+    reject_missing(frame["verdict"].isna().to_numpy(), "verdict")
+    abstention = abstain(AnchoredVerdicts.from_pandas(frame), threshold, confidence=confidence, prior=prior)
+    rows: list[tuple[Any, ...]] = []
+    for model, block in abstention.summary.groupby("model", sort=False):
+        rows.append((model, "anchored", "none", block["standard_error"].mean(), block["cv"].mean(), 1.0))
+        rows.append((model, "anchored", "trusted", block["standard_error_trusted"].mean(), block["cv_trusted"].mean(),
+                     block["coverage"].mean()))  # fmt: skip
+    answer = [c for c in ("model", "judge", "anchor", "task", "item") if c in frame]
+    if confidence is None:
+        spread = numbers(frame["score"], "score").reshape(-1)
+        deviation = frame.assign(_score=spread).groupby(answer, observed=True)["_score"].transform("std", ddof=0)
+        kept = deviation.to_numpy() <= direct_deviation
+    else:
+        kept = frame.groupby(answer, observed=True)["confidence"].transform("mean").to_numpy() >= confidence - 1e-12
+    if not kept.any():
+        vary, unsure = f"vary by more than {direct_deviation:g} between runs", f"have a confidence below {confidence}"
+        raise DataError(f"no direct score is left: all answers {vary if confidence is None else unsure}")
+    n_all = frame.groupby(["model", "judge"], observed=True)[answer].apply(lambda x: len(x.drop_duplicates()))
+    for name, part in (("none", frame), ("trusted", frame[kept])):
+        direct = direct_win_probability(part)
+        n = part.groupby(["model", "judge"], observed=True)[answer].apply(lambda x: len(x.drop_duplicates()))
+        share = (n / n_all).fillna(0.0).groupby(level="model").mean()
+        for model, block in direct.groupby("model", sort=False):
+            rows.append(
+                (model, "direct", name, block["standard_error"].mean(), _cv(block["probability"]), share[model])
+            )
+    columns = ["model", "method", "filter", "standard_error", "cv", "coverage"]
+    return pd.DataFrame(rows, columns=columns).sort_values(["model", "method", "filter"], ignore_index=True)
+
 
 #: Columns of direct scores.
 DIRECT = ("score", "reference_score")

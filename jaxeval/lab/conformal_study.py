@@ -14,7 +14,7 @@ import pandas as pd
 from jaxeval.arrays import Float
 from jaxeval.checks import checked_integer
 from jaxeval.show.shown import Shown
-from jaxeval.softelo.conformal import (
+from jaxeval.softelo.calibrated_methods import (
     Level,
     chosen_level,
     conformal_quantile,

@@ -23,8 +23,8 @@ from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.solve import Status
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.softelo.held_out import Folds, above_human, hold_out, n_lanes
-from jaxeval.softelo.judged_cells import compress, smoothing
 from jaxeval.softelo.soft_elo import soft_elo
+from jaxeval.softelo.temperature import compress, smoothing
 from jaxeval.statistics.clusters import numbered
 from jaxeval.wording import counted, named
 

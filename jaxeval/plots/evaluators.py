@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from jaxeval.evaluators.model_scores import FEW_PAIRS, hide_few_in_agreement, hide_few_pairs
-from jaxeval.evaluators.tables import with_evaluator
+from jaxeval.evaluators.resamples import with_evaluator
 from jaxeval.plots.heat import HeatLook, heat_map
 from jaxeval.plots.style import COLOURS, GREY, Labels, Takes, figure_of, plain, shown_name
 

@@ -33,25 +33,22 @@ from jaxeval.show.table import Table
 from jaxeval.softelo.calibrated_methods import (
     CalibratedMethod,
     CalibrationSettings,
-    floor_spread,
-    floor_text,
-    half_widths,
-)
-from jaxeval.softelo.conformal import (
     Level,
     chosen_level,
     conformal_rank,
     expected_coverage,
+    floor_spread,
+    floor_text,
+    half_widths,
     smallest_calibration,
     supported_level_text,
 )
 from jaxeval.softelo.judge_agreement import agreement_by_score_gap
-from jaxeval.softelo.judged_cells import targets
 from jaxeval.softelo.own_battles import flag_sentences, flags, rate_new_models
 from jaxeval.softelo.rating_errors import held_out_errors, units
 from jaxeval.softelo.residuals import usable_models
 from jaxeval.softelo.soft_elo import few_clusters, soft_elo
-from jaxeval.softelo.temperature import fit_temperature
+from jaxeval.softelo.temperature import fit_temperature, targets
 from jaxeval.wording import counted, did_you_mean, named
 
 _FORMAT, _VERSION = "jaxeval soft-elo calibration", 2

@@ -24,8 +24,7 @@ from jaxeval.execution.threads import one_blas_thread
 from jaxeval.kernels.batch.folds import FullFit, HeldOut, Judged, Targets, fold_temperatures
 from jaxeval.kernels.batch.folds import hold_out as hold_out_lanes
 from jaxeval.kernels.solve import LONGEST_STEP, Status, Terms
-from jaxeval.softelo.judged_cells import JudgedCells, targets
-from jaxeval.softelo.temperature import FEWEST_BATTLES, TOLERANCE_LOGIT, Ties, in_likelihood
+from jaxeval.softelo.temperature import FEWEST_BATTLES, TOLERANCE_LOGIT, JudgedCells, Ties, in_likelihood, targets
 from jaxeval.softelo.temperature import MAX_STEPS as _TEMPERATURE_STEPS
 
 _CHORD_STEPS, _NEWTON_STEPS = 40, 200

@@ -36,11 +36,11 @@ from jaxeval.resampling.units import stream_number
 from jaxeval.show.boards import leader_line, with_interval
 from jaxeval.show.shown import Answer, Result, settings_line
 from jaxeval.show.table import Table
+from jaxeval.softelo.calibrated_methods import Level, chosen_level
 from jaxeval.softelo.calibration import SoftEloCalibration
-from jaxeval.softelo.conformal import Level, chosen_level
-from jaxeval.softelo.judged_cells import targets
 from jaxeval.softelo.own_battles import FEW_ANCHORS
 from jaxeval.softelo.rating_errors import JudgedSide, Strengths, joint_errors
+from jaxeval.softelo.temperature import targets
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import normal_quantile
 from jaxeval.wording import counted, named, visible_line

@@ -25,8 +25,8 @@ from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.resampling.strata import checked_strata
 from jaxeval.resampling.units import make_singles, stacked, stream_number
 from jaxeval.softelo.held_out import Folds
-from jaxeval.softelo.judged_cells import JudgedCells, by_model, targets
 from jaxeval.softelo.rating_errors import influence, standard_errors
+from jaxeval.softelo.temperature import JudgedCells, by_model, targets
 from jaxeval.statistics.clusters import FEW_CLUSTERS, numbered
 from jaxeval.wording import counted, named
 

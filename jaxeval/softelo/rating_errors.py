@@ -18,7 +18,7 @@ from scipy.special import expit
 from jaxeval.arrays import Bool, Float
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.softelo.held_out import hold_out
-from jaxeval.softelo.judged_cells import compress, targets
+from jaxeval.softelo.temperature import compress, targets
 
 Int = NDArray[np.intp]
 

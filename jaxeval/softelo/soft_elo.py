@@ -21,9 +21,8 @@ from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.resampling.strata import checked_strata, small_strata_text, stratum_of_groups
 from jaxeval.show.shown import Answer, Result, settings_line
 from jaxeval.softelo.held_out import Folds, above_human, hold_out, n_lanes
-from jaxeval.softelo.judged_cells import compress, smoothing
 from jaxeval.softelo.own_battles import battles_by_model, resampled_strengths
-from jaxeval.softelo.temperature import Ties, in_likelihood, status_text
+from jaxeval.softelo.temperature import Ties, compress, in_likelihood, smoothing, status_text
 from jaxeval.statistics.clusters import FEW_CLUSTERS
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import interval_bounds

@@ -6,8 +6,7 @@ import pytest
 import twins
 
 from jaxeval import DataError
-from jaxeval.accuracy.confusion import class_shares, corrected_shares
-from jaxeval.accuracy.rogan_gladen import rogan_gladen
+from jaxeval.accuracy.rogan_gladen import class_shares, corrected_shares, rogan_gladen
 
 CLASSES = ["loss", "tie", "win"]
 CONFUSION = np.array([[0.8, 0.2, 0.1], [0.1, 0.7, 0.2], [0.1, 0.1, 0.7]])  # P(judged row | labelled column)

@@ -6,9 +6,8 @@ import pytest
 from answers import CALIBRATION, MODELS, SETTINGS, TEST, read, rows, simulate
 
 from jaxeval import JudgedAnswers
-from jaxeval.accuracy.judge_accuracy import judge_accuracy
+from jaxeval.accuracy.judge_accuracy import judge_accuracy, missing_judgments
 from jaxeval.accuracy.judged_sums import POOLED, arrays, with_missing_filled
-from jaxeval.accuracy.missing_judgments import missing_judgments
 
 NAMES = {"judgment": "good", "model": "model", "item": "item", "missing": "drop"}
 

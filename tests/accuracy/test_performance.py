@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from jaxeval.accuracy.performance import performance
+from jaxeval.lab.accuracy_studies import performance
 
 
 def test_against_a_loop():

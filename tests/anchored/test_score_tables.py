@@ -6,12 +6,19 @@ import pytest
 
 from jaxeval.anchored.direct_scoring import direct_win_probability
 from jaxeval.anchored.elo import anchored_elo
-from jaxeval.anchored.score_tables import abstain, guarded_scores, prior_sensitivity, summarised_scores
 from jaxeval.anchored.scores import anchored_scores
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.data.simulate.verdicts import simulate_anchored_verdicts
 from jaxeval.errors import DataError
-from jaxeval.lab.anchored_tables import heterogeneity, method_tables, prompt_subsamples
+from jaxeval.lab.anchored_tables import (
+    abstain,
+    guarded_scores,
+    heterogeneity,
+    method_tables,
+    prior_sensitivity,
+    prompt_subsamples,
+    summarised_scores,
+)
 
 OUTCOME = {"win": 1.0, "tie": 0.5, "loss": 0.0}
 

@@ -8,7 +8,7 @@ import pytest
 
 import jaxeval
 from jaxeval.audits.chance import Multipliers
-from jaxeval.audits.pair_votes import pair_votes, responses, triads_of
+from jaxeval.audits.simulated_boards import pair_votes, responses, triads_of
 from jaxeval.ratings.boards import fit_boards
 from jaxeval.ratings.options import FitOptions
 from jaxeval.ratings.vote_groups import vote_groups

@@ -6,7 +6,7 @@ import pytest
 import twins
 
 import jaxeval
-from jaxeval.audits.change_points import fit_timed, step_test, timed_votes
+from jaxeval.audits.periods import fit_timed, step_test, timed_votes
 from jaxeval.errors import DataError
 
 START = pd.Timestamp("2026-01-05")

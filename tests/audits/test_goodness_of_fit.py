@@ -10,9 +10,8 @@ import scipy
 
 import jaxeval
 from jaxeval.audits.chance import Multipliers, share_above
-from jaxeval.audits.pair_votes import pair_votes, responses, triads_of
 from jaxeval.audits.parts import NotAnsweredError, Severity
-from jaxeval.audits.simulated_boards import refitted, simulated_boards
+from jaxeval.audits.simulated_boards import pair_votes, refitted, responses, simulated_boards, triads_of
 from jaxeval.errors import DataError
 from jaxeval.execution.lanes import LaneRun
 from jaxeval.ratings.boards import fit_boards

@@ -20,8 +20,7 @@ from jaxeval import (
 )
 from jaxeval.evaluators.model_scores import align_scores
 from jaxeval.evaluators.rank_correlation import delta_table
-from jaxeval.evaluators.resamples import resampled, resampled_delta_sums
-from jaxeval.evaluators.tables import evaluator_table
+from jaxeval.evaluators.resamples import evaluator_table, resampled, resampled_delta_sums
 from jaxeval.kernels.rank_agreement import delta_sums, tau_b
 
 

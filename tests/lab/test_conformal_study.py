@@ -7,7 +7,7 @@ import pytest
 from twins import conformal_quantile as naive_quantile
 
 from jaxeval.lab.conformal_study import conformal_study, leave_one_out_intervals, width_decomposition
-from jaxeval.softelo.conformal import expected_coverage
+from jaxeval.softelo.calibrated_methods import expected_coverage
 
 
 def pool(n, seed=0, methods=("hard", "soft")):

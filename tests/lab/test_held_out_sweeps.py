@@ -16,7 +16,7 @@ from jaxeval.lab.held_out_sweeps import _first_to_reach, budget_sweep, slice_rat
 from jaxeval.plots import soft_elo as soft_elo_plots
 from jaxeval.plots.style import save_figures
 from jaxeval.softelo.held_out import hold_out
-from jaxeval.softelo.judged_cells import compress
+from jaxeval.softelo.temperature import compress
 
 ELO = 400 / np.log(10)
 

@@ -4,8 +4,7 @@ from math import ceil
 import numpy as np
 import pytest
 
-from jaxeval.softelo.calibrated_methods import floor_spread, half_widths
-from jaxeval.softelo.conformal import conformal_quantile
+from jaxeval.softelo.calibrated_methods import conformal_quantile, floor_spread, half_widths
 
 
 def pool(n, seed=0):

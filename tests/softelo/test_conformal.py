@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from twins import conformal_quantile as naive_quantile
 
-from jaxeval.softelo.conformal import (
+from jaxeval.softelo.calibrated_methods import (
     chosen_level,
     conformal_quantile,
     conformal_rank,

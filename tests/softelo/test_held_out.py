@@ -13,7 +13,7 @@ from jaxeval.execution.lanes import LaneRun
 from jaxeval.execution.shapes import OWN_BATTLES
 from jaxeval.softelo import held_out
 from jaxeval.softelo.held_out import hold_out
-from jaxeval.softelo.judged_cells import compress
+from jaxeval.softelo.temperature import compress
 
 METHODS = ("hard", "soft")
 SETS = [compress(jaxeval.simulate_judged_battles(n, m, seed=m)) for n, m in ((400, 6), (300, 7))]

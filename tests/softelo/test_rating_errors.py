@@ -6,8 +6,8 @@ from scipy.special import expit
 import jaxeval
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.softelo.held_out import hold_out
-from jaxeval.softelo.judged_cells import compress
 from jaxeval.softelo.rating_errors import held_out_errors, standard_errors
+from jaxeval.softelo.temperature import compress
 
 METHODS = ("hard", "soft")
 

@@ -15,8 +15,8 @@ from jaxeval.lab.held_out_sweeps import label_smoothing_sweep
 from jaxeval.plots.soft_elo import plot_smoothing
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.softelo.held_out import hold_out
-from jaxeval.softelo.judged_cells import compress
 from jaxeval.softelo.soft_elo import _accuracy
+from jaxeval.softelo.temperature import compress
 
 
 def newton(gradient, information, start):
