@@ -119,11 +119,11 @@ def agreement(
 
 def _holds_replies(frame: pd.DataFrame, judges: str | None, given: dict[str, Any]) -> bool:
     from jaxeval.data.columns import folded
-    from jaxeval.data.presentation_orders import OUTPUT, usual_column
+    from jaxeval.data.roles import usual_column
 
     without_models = not {"modela", "modelb"} <= {folded(name) for name in frame.columns}
     is_table = judges is not None or "verdict" in frame or (without_models and "model_a" not in given)
-    return "output" in given or (not is_table and usual_column(frame, None, OUTPUT) is not None)
+    return "output" in given or (not is_table and usual_column(frame, None, "output") is not None)
 
 
 def _outputs(frame: pd.DataFrame, labels: Any, given: dict[str, Any]) -> Any:

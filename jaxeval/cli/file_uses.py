@@ -9,51 +9,37 @@ from typing import Any, NamedTuple
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-from jaxeval.cli.file_columns import (
+from jaxeval.capability.columns import USUAL
+from jaxeval.data.battles import Battles
+from jaxeval.data.columns import folded
+from jaxeval.data.file_heads import HEAD_ROWS, Head
+from jaxeval.data.found_columns import (
     ONE_TWO,
     ONE_TWO_LABELS,
+    POINTS,
     RESULTS,
-    SCORES,
     alike,
-    columns_of,
     differ,
-    first_of,
     fits,
     is_binary,
-    key_of,
-    n_values,
     quoted,
     readings,
     results_of,
     side_options,
     sides_of,
-    with_option,
 )
-from jaxeval.data.battles import Battles
-from jaxeval.data.columns import folded
-from jaxeval.data.file_heads import HEAD_ROWS, Head
-from jaxeval.data.judged_answers import DEFAULT_JUDGMENT, DEFAULT_LABEL, JudgedAnswers
-from jaxeval.data.judged_battles import DEFAULT_HUMAN, DEFAULT_SCORES
+from jaxeval.data.judged_answers import DEFAULT_LABEL, JudgedAnswers
 from jaxeval.data.known_formats import format_of_names
 from jaxeval.data.outcomes import COUNT_COLUMNS
-from jaxeval.data.presentation_orders import ITEM, JUDGE, OUTPUT, RUN
+from jaxeval.data.roles import ROLES, SCORES, columns_of, guessed_column, guessed_columns, n_values, usual_column
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
 
 _WON = (("winner", "loser"), ("won", "lost"), ("winning", "losing"))
-_VOTERS = ("voter", "voterid", "user", "userid", "rater", "annotator", "worker")
 _PEOPLE = ("human", "expert", "person", "rater", "annotator", "worker", "labeller", "labeler")
-_TIMES = ("time", "timestamp", "tstamp", "date", "datetime", "createdat")
-_GROUPS = ("language", "lang", "category", "categorytag", "turn", "topic", "domain", "tournament", "subset", "dataset")
 _GOLD = ("gold", "human", "elo", "arenaelo", "truth", "people")
-_MODELS = ("model", "modelid", "modelname", "system")
-_ITEMS = ("item", "itemid", "questionid", "taskid", "sampleid", "promptid", "docid", "id", "question", "prompt")
-_POINTS = ("score", "accuracy", "correct", "iscorrect", "acc", "reward", "passed", "exactmatch")
-_HOLD_RESULTS = (*RESULTS, *_POINTS, *COUNT_COLUMNS, *DEFAULT_JUDGMENT, "target", "output", "rank", "ranking")
-_RANKED = ("item", "model", "player", "competitor", "team", "candidate", "athlete", "driver", "horse", "runner",
-           "option", "system", "name")  # fmt: skip
-_RANKERS = ("ranking", "rankingid", "voter", "user", "judge", "annotator", "race", "raceid", "contest", "match", "game",
-            "round", "event", "heat", "ballot", *_ITEMS)  # fmt: skip
+_HOLD_RESULTS = (*RESULTS, *ROLES["score"].names, *ROLES["score"].also, *COUNT_COLUMNS, "judgment", "target", "output",
+                 "rank", "ranking")  # fmt: skip
 _FEW = 20  # judges that a panel may have, groups that a board may be cut into
 
 
@@ -140,6 +126,11 @@ def _known_formats(head: Head) -> Iterator[Use]:
 # ---- battles
 
 
+def _with_option(option: str, names: Sequence[str]) -> list[str]:
+    """The words of an option that is given once for each of the names."""
+    return [word for name in names for word in (option, name)]
+
+
 def _votes(frame: pd.DataFrame) -> Iterator[Use]:
     for sides in sides_of(frame):
         read = next(results_of(frame, *sides), None)
@@ -149,15 +140,15 @@ def _votes(frame: pd.DataFrame) -> Iterator[Use]:
         why = f"two sides in {quoted(sides)}, {why}"
         yield Use("Ratings, with intervals and ranks", ("leaderboard", "{}", *options), why, hint)
         groups = [
-            name for name in columns_of(frame, _GROUPS) if name not in sides and 1 < n_values(frame, name) <= _FEW
+            name for name in guessed_columns(frame, "group") if name not in sides and 1 < n_values(frame, name) <= _FEW
         ]
         for name in groups[:1]:
             yield Use(
                 f"A leaderboard for each {name}", ("leaderboard", "{}", *options, "--by", name), f"groups in {name!r}"
             )
         about = [
-            *with_option("--voter", columns_of(frame, _VOTERS)[:1]),
-            *with_option("--time", columns_of(frame, _TIMES)[:1]),
+            *_with_option("--voter", guessed_columns(frame, "rater")[:1]),
+            *_with_option("--time", guessed_columns(frame, "time")[:1]),
         ]
         said = {"--voter": "who voted", "--time": "when"}
         known = "".join(f", {said[option]} in {name!r}" for option, name in zip(about[::2], about[1::2], strict=True))
@@ -180,8 +171,8 @@ def _votes(frame: pd.DataFrame) -> Iterator[Use]:
 def _panel(frame: pd.DataFrame) -> Iterator[Use]:
     """Verdicts of several judges: in rows, or in columns."""
     sides = sides_of(frame)[:1]
-    judge, human, item = (first_of(frame, names) for names in (JUDGE, DEFAULT_HUMAN, ITEM))
-    output = first_of(frame, OUTPUT)
+    judge, human, item = (usual_column(frame, None, role) for role in ("judge", "human", "item"))
+    output = usual_column(frame, None, "output")
     if not sides or output is not None:
         return
     ((a, b),) = sides
@@ -230,14 +221,14 @@ def _is_verdict(frame: pd.DataFrame, a: str, b: str, name: str) -> bool:
 def _judged(frame: pd.DataFrame) -> Iterator[Use]:
     """Battles with scores of a judge, or with what judges printed."""
     names = {folded(name) for name in frame}
-    output = first_of(frame, OUTPUT)
-    scored = {folded(name) for name in DEFAULT_SCORES} <= names
+    output = usual_column(frame, None, "output")
+    scored = {folded(name) for name in SCORES} <= names
     sides = sides_of(frame)[:1]
     if not sides or not (scored or output is not None):
         return
     ((a, b),) = sides
-    human, judge = first_of(frame, DEFAULT_HUMAN), first_of(frame, JUDGE)
-    what = f"scores of a judge in {quoted(DEFAULT_SCORES)}" if scored else f"what judges printed in {output!r}"
+    human, judge = usual_column(frame, None, "human"), usual_column(frame, None, "judge")
+    what = f"scores of a judge in {quoted(SCORES)}" if scored else f"what judges printed in {output!r}"
     why, options, hint = f"two sides in {quoted((a, b))}, {what}", side_options(a, b), ""
     if human is not None:
         labelled = next(readings(frame, a, b, {"winner": human}, (), ""), ((), "", ""))
@@ -258,24 +249,28 @@ def _answers(frame: pd.DataFrame) -> Iterator[Use]:
     label = next(
         (x for x in columns_of(frame, (*DEFAULT_LABEL, "gold", "truth", "correct")) if frame[x].notna().any()), None
     )
-    output = first_of(frame, OUTPUT)
-    judgments = columns_of(frame, DEFAULT_JUDGMENT)[:1] or ([output] if output else [])
-    known = {label, *(name for names in (_MODELS, _ITEMS, JUDGE, RUN) for name in columns_of(frame, names))}
+    output = usual_column(frame, None, "output")
+    judgments = columns_of(frame, ROLES["judgment"].names)[:1] or ([output] if output else [])
+    known = {label, *(name for role in ("model", "item", "judge", "run") for name in guessed_columns(frame, role))}
     judgments = judgments or [name for name in map(str, frame) if name not in known and is_binary(frame[name])]
     roles = _answer_roles(frame, judgments, label)
-    model = key_of(frame, _MODELS)
+    model = guessed_column(frame, "model")
     several = model is not None and not frame[model].is_unique  # answers of a model: else it is a table of models
-    if label is None and judgments and several and not columns_of(frame, SCORES) and roles is not None:
-        words = [*with_option("--judgment", judgments), *roles]
+    if label is None and judgments and several and not columns_of(frame, POINTS) and roles is not None:
+        words = [*_with_option("--judgment", judgments), *roles]
         yield Use("How often are models right, the judge's errors corrected?",
                   ("judge", "--calibration", "LABELLED_FILE", "--test", "{}", *words),
                   f"judgments in {quoted(judgments)}, and no human labels",
                   "LABELLED_FILE has answers with the same columns, and human labels in human")  # fmt: skip
     if label is None or not judgments or not is_binary(frame[label]) or roles is None:
         return
-    own = [] if judgments[0] in (*DEFAULT_JUDGMENT, *OUTPUT) else with_option("--judgment", judgments)
+    own = (
+        []
+        if judgments[0] in (*ROLES["judgment"].names, *ROLES["output"].names)
+        else _with_option("--judgment", judgments)
+    )
     own += [] if label in DEFAULT_LABEL else ["--human", label]
-    if len(frame[label].dropna()) < len(frame) and key_of(frame, _MODELS) and key_of(frame, _ITEMS):
+    if len(frame[label].dropna()) < len(frame) and guessed_column(frame, "model") and guessed_column(frame, "item"):
         yield Use("Which model is best, the judge's errors corrected by the labels that there are?",
                   ("scores", "{}", "--score", judgments[0], "--human", label),
                   f"judgments in {quoted(judgments)}, human labels of some answers in {label!r}")  # fmt: skip
@@ -291,8 +286,8 @@ def _answer_roles(frame: pd.DataFrame, judgments: Sequence[str], label: str | No
 
     Models and judges are always named where they are known: without the options, all would count as one.
     """
-    usual = {"model": _MODELS, "item": _ITEMS, "judge": JUDGE if len(judgments) == 1 else (), "run": RUN}
-    found = {role: key_of(frame, names) for role, names in usual.items()}
+    roles = [role for role in ("model", "item", "judge", "run") if role != "judge" or len(judgments) == 1]
+    found = {role: guessed_column(frame, role) for role in roles}
     given: dict[str, Any] = {role: name for role, name in found.items() if name is not None}
     columns: dict[str, Any] = {"judgment": list(judgments), "label": label, "missing": "drop"}
     for left_out in ((), ("item", "run")):  # then each row is an item
@@ -308,7 +303,7 @@ def _labels(frame: pd.DataFrame) -> Iterator[Use]:
     """Labels of judges and people without pairs of models, found as the command finds them."""
     from jaxeval.data.plain_labels import plain_labels
 
-    if {"modela", "modelb"} <= {folded(name) for name in frame} or first_of(frame, OUTPUT) is not None:
+    if {"modela", "modelb"} <= {folded(name) for name in frame} or usual_column(frame, None, "output") is not None:
         return
     for options, coding in (((), None), (("--labels", ONE_TWO), ONE_TWO_LABELS)):
         try:
@@ -329,8 +324,8 @@ def _anchored(frame: pd.DataFrame) -> Iterator[Use]:
     if {"wins", "losses"} <= {*frame} and "verdict" not in frame:
         yield Use("Ratings above the reference", ("anchored", "{}"), "counts in 'wins' and 'losses'")
         return
-    output = first_of(frame, OUTPUT)
-    if "verdict" not in frame and (output is None or first_of(frame, DEFAULT_LABEL) is not None):
+    output = usual_column(frame, None, "output")
+    if "verdict" not in frame and (output is None or columns_of(frame, DEFAULT_LABEL)):
         return
     for options in ((), ("--missing", "drop")):
         if fits(AnchoredVerdicts.from_pandas, frame, missing="drop" if options else "error"):
@@ -350,8 +345,13 @@ def _votes_there(frame: pd.DataFrame) -> bool:
 def _rankings(frame: pd.DataFrame) -> Iterator[Use]:
     from jaxeval.data.rankings import Rankings
 
-    rank = first_of(frame, ("rank",))
-    pairs = [(item, ids) for item in columns_of(frame, _RANKED) for ids in columns_of(frame, _RANKERS) if item != ids]
+    rank = usual_column(frame, None, "rank")
+    pairs = [
+        (item, ids)
+        for item in guessed_columns(frame, "ranked")
+        for ids in guessed_columns(frame, "ranking")
+        if item != ids
+    ]
     for item, ids in pairs if rank is not None else []:
         roles = {"item": item, "rank": rank, "ranking": ids}
         if n_values(frame, ids) < len(frame) and fits(Rankings.from_pandas, frame, **roles):
@@ -372,12 +372,12 @@ def _is_list_of_ranks(column: pd.Series) -> bool:
 
 
 def _item_scores(frame: pd.DataFrame) -> Iterator[Use]:
-    model, item = key_of(frame, _MODELS), key_of(frame, _ITEMS)
+    model, item = guessed_column(frame, "model"), guessed_column(frame, "item")
     if {"doc_id", "task_id", "evaluation_name"} & {*map(str, frame)}:
         return
-    score = next((name for name in columns_of(frame, _POINTS) if is_numeric_dtype(frame[name])), None)
-    runs = columns_of(frame, ("trial", "run", "seed", "epoch"))[:1]
-    keys = [str(name) for name in (model, item, key_of(frame, ("benchmark",)), *runs) if name]
+    score = guessed_column(frame, "score")
+    runs = guessed_columns(frame, "run")[:1]
+    keys = [str(name) for name in (model, item, usual_column(frame, None, "benchmark"), *runs) if name]
     if score is not None and keys and frame.duplicated(keys).any():  # of several judges, or references
         return
     if item is not None and score is not None and not sides_of(frame):
@@ -390,7 +390,7 @@ def _item_scores(frame: pd.DataFrame) -> Iterator[Use]:
         whole = _is_whole(frame, [x for x in (model, item) if x])
         own = () if whole else ("--missing", "available")
         note = "" if whole else "each model has its own items; --missing complete takes those that all have"
-        words = ("scores", "{}", *options, *with_option("--trial", [name for name in runs if name != "trial"]), *own)
+        words = ("scores", "{}", *options, *_with_option("--trial", [name for name in runs if name != "trial"]), *own)
         yield Use("A leaderboard of scores, with intervals", words, why, note)
         models = [] if model is None else [str(name) for name in frame[model].dropna().unique()[:2]]
         if len(models) == 2:
@@ -408,26 +408,21 @@ def _item_scores(frame: pd.DataFrame) -> Iterator[Use]:
 
 def _runs(frame: pd.DataFrame) -> Iterator[Use]:
     """Runs of agents on tasks whose length is known."""
-    roles = [first_of(frame, names) for names in (("agent", "alias", "model"), ("task", "taskid"))]
-    minutes, success = (
-        first_of(frame, names) for names in (("minutes", "humanminutes"), ("success", "scorebinarized"))
-    )
-    if None in (*roles, minutes, success) or not is_numeric_dtype(frame[str(minutes)]):
+    roles = ("agent", "task", "minutes", "success")
+    agent, task, minutes, success = (usual_column(frame, None, USUAL[role]) for role in roles)
+    if None in (agent, task, minutes, success) or not is_numeric_dtype(frame[str(minutes)]):
         return
-    why = f"agents in {roles[0]!r}, tasks in {roles[1]!r}, minutes of people in {minutes!r}, successes in {success!r}"
+    why = f"agents in {agent!r}, tasks in {task!r}, minutes of people in {minutes!r}, successes in {success!r}"
     yield Use("How long are the tasks that agents solve?", ("horizons", "{}"), why)
 
 
 def _benchmarks(frame: pd.DataFrame) -> Iterator[Use]:
     """Shares of models on benchmarks, one for each pair."""
-    model, benchmark = key_of(frame, ("model", "modelname", "modelid")), key_of(frame, ("benchmark", "benchmarkname"))
-    share = first_of(frame, ("score", "performance", "share"))
+    model, benchmark = guessed_column(frame, "model"), guessed_column(frame, "benchmark")
+    share = usual_column(frame, None, USUAL["score"])
     if model is None or benchmark is None or share is None or not is_numeric_dtype(frame[share]):
         return
-    if (
-        frame.duplicated([model, benchmark]).any()
-        or key_of(frame, ("item", "itemid", "questionid", "trial")) is not None
-    ):
+    if frame.duplicated([model, benchmark]).any() or columns_of(frame, ("item", "item_id", "question_id", "trial")):
         return
     if frame[share].between(0, 1).all() and n_values(frame, benchmark) > 1 and n_values(frame, model) > 2:
         why = f"models in {model!r}, benchmarks in {benchmark!r}, shares in {share!r}"
@@ -444,7 +439,7 @@ def _is_whole(frame: pd.DataFrame, columns: Sequence[str]) -> bool:
 
 def _meta(frame: pd.DataFrame) -> Iterator[Use]:
     """Models, and what several evaluators say of each."""
-    model = key_of(frame, _MODELS)
+    model = guessed_column(frame, "model")
     numbers = [name for name in map(str, frame) if is_numeric_dtype(frame[name]) and not is_bool_dtype(frame[name])]
     if model is None or not frame[model].is_unique or len(numbers) < 2 or len(frame) < 3 or sides_of(frame):
         return

@@ -54,21 +54,20 @@ class PanelReading:
             click.UsageError: options of another form of files.
         """
         from jaxeval.data.file_lists import files_of
-        from jaxeval.data.judged_battles import DEFAULT_SCORES
-        from jaxeval.data.panel_verdicts import ORDERS, PanelColumns, panel_battles
-        from jaxeval.data.presentation_orders import ITEM, JUDGE, OUTPUT
+        from jaxeval.data.panel_verdicts import PanelColumns, panel_battles
+        from jaxeval.data.roles import ORDERS, SCORES
         from jaxeval.data.table_files import head_names
 
         paths = files_of(files)
         names = head_names(paths[0])
         given = {name: getattr(self, name) for name in _OF_CALLS if getattr(self, name) is not None}
         is_table = self.judges is not None or reading.winner is not None or {"verdict", "winner"} & {*names}
-        if "output" in given or (not is_table and _there(names, OUTPUT)):
+        if "output" in given or (not is_table and _there(names, "output")):
             return panel_battles(*self._outputs(paths, reading, given))
         if given:
             odd = ", ".join(f"--{name.replace('_', '-')}" for name in given)
             raise click.UsageError(f"{odd}: only for what judges printed, and these files are tables of verdicts")
-        if not is_table and set(DEFAULT_SCORES) <= {*names}:
+        if not is_table and set(SCORES) <= {*names}:
             return panel_battles(self._scored(paths, reading), PanelColumns(item=self.item))
         where = PanelColumns(
             judge=self.judge, item=self.item, label_coding=reading.labels, shown_first=self.shown_first,
@@ -79,7 +78,7 @@ class PanelReading:
             return panel_battles(_table(paths, reading), where)
         if reading.winner is None and "verdict" in names:
             reading = replace(reading, winner="verdict")
-        kept = [name for name in (self.judge or _there(names, JUDGE), self.item or _there(names, ITEM)) if name]
+        kept = [name for name in (self.judge or _there(names, "judge"), self.item or _there(names, "item")) if name]
         return panel_battles(reading.read(files, list(dict.fromkeys([*keep, *kept]))), where)
 
     def _outputs(self, paths: Sequence[FileName], reading: Reading, given: dict[str, Any]) -> tuple[Any, Any]:
@@ -120,12 +119,13 @@ _NAMES = tuple(field.name for field in fields(PanelReading))
 _OF_CALLS = _NAMES[_NAMES.index("output") :]
 
 
-def _there(names: Sequence[str], usual: Sequence[str]) -> str | None:
-    """The first of ``usual`` names among those of a table."""
-    from jaxeval.data.columns import folded
+def _there(names: Sequence[str], role: str) -> str | None:
+    """The column of a role among those of a table."""
+    import pandas as pd
 
-    by_name = {folded(name): name for name in reversed(names)}
-    return next((by_name[folded(name)] for name in usual if folded(name) in by_name), None)
+    from jaxeval.data.roles import usual_column
+
+    return usual_column(pd.DataFrame(columns=[*dict.fromkeys(names)]), None, role)
 
 
 def _table(paths: Sequence[FileName], reading: Reading) -> Any:

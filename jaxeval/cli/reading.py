@@ -200,9 +200,9 @@ class Reading:
         said = [self.winner, self.target, self.scores, self.winner_model, self.labels, self.count]
         if any(x is not None for x in said) or (self.model_a, self.model_b) != ("model_a", "model_b"):
             return {}
-        from jaxeval.cli.file_columns import found_votes
         from jaxeval.data.file_heads import read_head
         from jaxeval.data.file_lists import local_file
+        from jaxeval.data.found_columns import found_votes
 
         first = names_of(paths)[0]
         names = head_names(local_file(first))

@@ -15,8 +15,8 @@ from jaxeval.data.file_lists import files_of
 from jaxeval.data.formats import Format, Source
 from jaxeval.data.known_formats import format_of_names
 from jaxeval.data.labels import Sides, read_labels
-from jaxeval.data.presentation_orders import ITEM, JUDGE, usual_column
 from jaxeval.data.remote_names import FileName, base_name
+from jaxeval.data.roles import usual_column
 from jaxeval.data.table_files import head_names, naming, read_whole_table
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, named
@@ -72,7 +72,7 @@ def _against_reference(form: Format, source: Source) -> tuple[pd.DataFrame, list
     reference = form.reference(battles) if form.reference else _only(models, first, second, source.baseline)
     is_a, is_b = (np.asarray(battles[side].astype(object) == reference) for side in ("model_a", "model_b"))
     used = is_a != is_b
-    item = usual_column(battles, None, ITEM)
+    item = usual_column(battles, None, "item")
     item_of = pd.Series(np.arange(len(battles))) if item is None else battles[item].astype(str)
     if "turn" in battles:
         item_of = item_of + " / turn " + battles["turn"].astype(str)
@@ -81,7 +81,7 @@ def _against_reference(form: Format, source: Source) -> tuple[pd.DataFrame, list
         "anchor": np.asarray(reference, object) if np.ndim(reference) else np.full(len(battles), reference, object),
         "item": item_of.to_numpy(object),
     }
-    judge, task = usual_column(battles, None, JUDGE), usual_column(battles, None, _TASKS)
+    judge, task = usual_column(battles, None, "judge"), usual_column(battles, None, _TASKS)
     roles |= {role: battles[name].to_numpy() for role, name in (("judge", judge), ("task", task)) if name is not None}
     frame = pd.DataFrame(roles)[used]
     outcome = np.where(is_a, 1 - target, target)[used]

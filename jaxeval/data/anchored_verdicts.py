@@ -28,9 +28,9 @@ from jaxeval.data.columns import (
 )
 from jaxeval.data.judge_calls import Confidence, ReplyRules, Unparsed
 from jaxeval.data.labels import STANDARD, Labels, read_labels
-from jaxeval.data.presentation_orders import OUTPUT, usual_column
 from jaxeval.data.remote_names import FileName
 from jaxeval.data.replied_columns import replied_verdicts, usual_replies
+from jaxeval.data.roles import usual_column
 from jaxeval.data.table_files import naming
 from jaxeval.errors import DataError
 from jaxeval.execution.signatures import with_options_of
@@ -141,7 +141,7 @@ class AnchoredVerdicts(Shown):
                 if columns[role] is None and usual_column(frame, None, usual) != reference:
                     columns[role] = usual_column(frame, None, usual)
         elif verdict == "verdict" and verdict not in frame.columns:
-            verdict = usual_replies(frame, OUTPUT) or verdict
+            verdict = usual_replies(frame) or verdict
             replies = verdict != "verdict"
         else:
             replies = reference is not None

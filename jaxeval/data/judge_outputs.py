@@ -14,21 +14,13 @@ from jaxeval.arrays import Bool
 from jaxeval.checks import checked_finite
 from jaxeval.data.called_pairs import CalledPairs, Repeats, called_pairs, in_both_orders, without_repeats
 from jaxeval.data.columns import as_frame, frame_of, renames, told_renames
-from jaxeval.data.human_labels import LABEL, People, human_labels_of, joined_labels, targets_of, words_of
+from jaxeval.data.human_labels import People, human_labels_of, joined_labels, targets_of, words_of
 from jaxeval.data.judge_calls import Calls, Confidence, ReplyRules, Unparsed, mean_score
 from jaxeval.data.judged_battles import HardLabel, JudgedBattles
 from jaxeval.data.labels import Labels, check_labels
-from jaxeval.data.presentation_orders import (
-    ITEM,
-    JUDGE,
-    OUTPUT,
-    RUN,
-    SHOWN_FIRST,
-    OneOrder,
-    rows_by_order,
-    usual_column,
-)
+from jaxeval.data.presentation_orders import OneOrder, rows_by_order
 from jaxeval.data.report import OutputsReport
+from jaxeval.data.roles import usual_column
 from jaxeval.data.table_files import naming, read_as, read_whole_table
 from jaxeval.errors import DataError
 from jaxeval.execution.signatures import with_options_of
@@ -168,10 +160,9 @@ class JudgeOutputs(Shown):
         renamed = renames([model_a, model_b], list(frame.columns))
         frame = frame.rename(columns=renamed)
         roles = {
-            name: usual_column(frame, given, usual)
-            for name, given, usual in (
-                ("output", output, OUTPUT), ("item", item, ITEM), ("judge", judge, JUDGE), ("run", run, RUN),
-                ("shown_first", shown_first, SHOWN_FIRST),
+            name: usual_column(frame, given, name)
+            for name, given in (
+                ("output", output), ("item", item), ("judge", judge), ("run", run), ("shown_first", shown_first),
             )
         } | {"model_a": model_a, "model_b": model_b}  # fmt: skip
         rows, calls = called_pairs(frame, roles, rules, unparsed)
@@ -187,7 +178,7 @@ class JudgeOutputs(Shown):
             if given is not None:
                 beside = human_labels is None
                 labelled, battles["human"], n_unused, n_disputed = joined_labels(given, battles, people, beside=beside)
-        battles = _with_further(battles, frame, rows, [*roles.values(), usual_column(frame, human or None, LABEL[:3])])
+        battles = _with_further(battles, frame, rows, [*roles.values(), usual_column(frame, human or None, "human")])
         report = OutputsReport(
             **_counts(table, battles, rows), n_rows=len(frame), n_unparsed=int(calls.unread.sum()), one_order=one_order,
             n_repaired=int(calls.repaired[rows.row].sum()), n_strong=int(calls.strong[rows.row].sum()),
@@ -343,7 +334,7 @@ def _labels_given(
                 text = [str(columns["model_a"]), str(columns["model_b"])]
                 return human_labels_of(frame_of(read_whole_table(table, text)), coding, columns)
         return human_labels_of(table, coding, columns)
-    column = usual_column(frame, human or None, LABEL[:3])
+    column = usual_column(frame, human or None, "human")
     if column is None:
         return None, []
     beside = frame[[roles["model_a"], roles["model_b"], column]].rename(columns={column: "human"})

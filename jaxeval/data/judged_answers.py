@@ -26,9 +26,9 @@ from jaxeval.data.columns import (
 )
 from jaxeval.data.judge_calls import Unparsed
 from jaxeval.data.nested_columns import with_fields
-from jaxeval.data.presentation_orders import ITEM, JUDGE, OUTPUT, RUN, usual_column
 from jaxeval.data.replied_columns import OR_POSITIVE, holds_text, replied_grades, usual_replies
 from jaxeval.data.report import AnswersReport, MissingJudgment
+from jaxeval.data.roles import names_of, usual_column
 from jaxeval.data.table_files import read_as
 from jaxeval.errors import DataError
 from jaxeval.execution.signatures import with_options_of
@@ -36,8 +36,7 @@ from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
 from jaxeval.wording import counted, did_you_mean
 
 #: Names of columns that are taken if the user names none.
-DEFAULT_LABEL = ("human", "label")
-DEFAULT_JUDGMENT = ("judgment", "verdict")
+DEFAULT_LABEL = (*names_of("human"), "label")
 ONLY_MODEL = "all answers"
 #: How labelled answers were chosen: a random part of the answers; by their label; or of another model or day.
 CalibrationSampling = Literal["random", "by label", "borrowed"]
@@ -148,7 +147,7 @@ class JudgedAnswers(Shown):
         frame = as_frame(df).reset_index(drop=True)
         if len(frame) == 0:
             raise DataError("the table has no rows")
-        defaults = [*(DEFAULT_JUDGMENT if judgment is None else ()), *(DEFAULT_LABEL if label is None else ())]
+        defaults = [*(names_of("judgment") if judgment is None else ()), *(DEFAULT_LABEL if label is None else ())]
         given = [judgment] if isinstance(judgment, str) else [*(judgment or ())]
         named = [*given, *defaults, *filter(None, (label, model, judge, item, run, answer)), *keep]
         renamed = renames(named, frame.columns)
@@ -157,7 +156,7 @@ class JudgedAnswers(Shown):
         if judgment is None and positive is None and holds_text(frame[judgments[0]]):
             model, judge, item, run = (
                 usual_column(frame, own, usual)
-                for own, usual in ((model, ("model",)), (judge, JUDGE), (item, ITEM), (run, RUN))
+                for own, usual in ((model, "model"), (judge, "judge"), (item, "item"), (run, "run"))
             )
         if judge is not None and len(judgments) > 1:
             raise ValueError(
@@ -355,8 +354,8 @@ def read_judged_answers(path: str | Path, **columns: Any) -> JudgedAnswers:
 
 def _judgment_columns(frame: pd.DataFrame, judgment: str | Sequence[str] | None) -> list[str]:
     if judgment is None:
-        replies = usual_replies(frame, OUTPUT)
-        found = [c for c in DEFAULT_JUDGMENT if c in frame.columns][:1] or ([replies] if replies else [])
+        replies = usual_replies(frame)
+        found = [c for c in names_of("judgment") if c in frame.columns][:1] or ([replies] if replies else [])
         if not found:
             have = ", ".join(map(repr, frame.columns))
             raise DataError(

@@ -24,8 +24,9 @@ from jaxeval.data.columns import (
 from jaxeval.data.judge_scores import Scores, over_orders, score_differences, sign_labels
 from jaxeval.data.labels import Labels, Sides, check_labels, read_labels
 from jaxeval.data.nested_columns import with_fields, within
-from jaxeval.data.presentation_orders import JUDGE, OneOrder, orders_in_rows, usual_column
+from jaxeval.data.presentation_orders import OneOrder, orders_in_rows
 from jaxeval.data.report import JudgedReport
+from jaxeval.data.roles import SCORES, names_of, usual_column
 from jaxeval.errors import DataError
 from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
 from jaxeval.wording import counted, did_you_mean
@@ -33,9 +34,7 @@ from jaxeval.wording import counted, did_you_mean
 HardLabel = Literal["scores", "verdict"]
 
 #: Names of columns that are taken if the user names none.
-DEFAULT_SCORES = ("scores_a", "scores_b")
-DEFAULT_HUMAN = ("human", "human_pref")
-DEFAULT_VERDICT = ("verdict", "judge_pref")
+DEFAULT_HUMAN, DEFAULT_VERDICT = names_of("human"), names_of("verdict")
 _UNLABELLED = ", and mark battles without a label as missing"
 
 
@@ -157,13 +156,13 @@ class JudgedBattles(Shown):
         scores = [scores_a, scores_b, scores_a_swapped, scores_b_swapped]
         named = [x for given in scores for x in ([given] if isinstance(given, str) else given or ())]
         named += [x for x in (model_a, model_b, score_difference, human, verdict, verdict_swapped, item) if x]
-        unnamed = [DEFAULT_HUMAN if human is None else (), DEFAULT_VERDICT if verdict is None else (), DEFAULT_SCORES]
+        unnamed = [DEFAULT_HUMAN if human is None else (), DEFAULT_VERDICT if verdict is None else (), SCORES]
         renamed = renames([*named, *(x for defaults in unnamed for x in defaults)], frame.columns)
         frame = with_fields(frame.rename(columns=renamed), named)
         human = _column(human, DEFAULT_HUMAN, frame)
         verdict = _column(verdict, DEFAULT_VERDICT, frame)
         if scores_a is None and scores_b is None and score_difference is None:
-            found = [c for c in DEFAULT_SCORES if c in frame.columns]
+            found = [c for c in SCORES if c in frame.columns]
             if len(found) == 2:
                 scores_a, scores_b = found
         if verdict_swapped is not None and verdict is None:
@@ -190,7 +189,7 @@ class JudgedBattles(Shown):
             frame, scores_a, scores_b, scores_a_swapped, scores_b_swapped, score_difference, verdicts
         )
         n_rows = len(frame)
-        judges = usual_column(frame, None, JUDGE)
+        judges = usual_column(frame, None, "judge")
         if judges is not None and (n_judges := frame[judges].nunique()) > 1:
             told += (
                 f"column {judges!r} names {n_judges:,} judges, but all battles are read as those of one judge: "

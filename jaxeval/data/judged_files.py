@@ -11,9 +11,9 @@ from typing import Any
 from jaxeval.data.columns import factorize_sorted, folded, frame_of
 from jaxeval.data.file_lists import whole_local_file
 from jaxeval.data.judge_outputs import JudgeOutputs, read_judge_outputs
-from jaxeval.data.judged_battles import DEFAULT_SCORES, DEFAULT_VERDICT, JudgedBattles
-from jaxeval.data.presentation_orders import JUDGE, OUTPUT, usual_column
+from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.data.remote_names import base_name
+from jaxeval.data.roles import SCORES, names_of, usual_column
 from jaxeval.data.table_files import head_names, naming, read_whole_table
 from jaxeval.errors import DataError
 from jaxeval.execution.signatures import with_options_of
@@ -105,8 +105,8 @@ def read_judged_battles(path: str | Path, **columns: Any) -> JudgedBattles:
 def _holds_replies(names: Sequence[str], given: Mapping[str, Any]) -> bool:
     """Whether a file with columns of these names holds replies of judges, and no table of scores or verdicts."""
     own = {folded(name) for name in names}
-    table = any(given.get(option) for option in _SAYINGS) or set(DEFAULT_SCORES) <= set(names)
-    return not table and own.isdisjoint(DEFAULT_VERDICT) and any(folded(name) in own for name in OUTPUT)
+    table = any(given.get(option) for option in _SAYINGS) or set(SCORES) <= set(names)
+    return not table and own.isdisjoint(names_of("verdict")) and any(folded(name) in own for name in names_of("output"))
 
 
 def _of_replies(path: Path, given: dict[str, Any]) -> dict[str, JudgedBattles]:
@@ -126,7 +126,7 @@ def _of_table(path: Path, given: dict[str, Any]) -> dict[str, JudgedBattles]:
     with naming(path):
         text = [given.get("model_a", "model_a"), given.get("model_b", "model_b")]
         frame = frame_of(read_whole_table(path, text))
-        column = usual_column(frame, column, JUDGE)
+        column = usual_column(frame, column, "judge")
         if column is None:
             return {"judge": JudgedBattles.from_pandas(frame, **given)}
         number, names = factorize_sorted(frame[column], column)

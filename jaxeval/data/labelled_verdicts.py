@@ -24,24 +24,13 @@ from jaxeval.data.human_labels import agreed, human_labels_of, targets_of
 from jaxeval.data.judge_outputs import JudgeOutputs
 from jaxeval.data.label_scales import PAIRS, LabelScale
 from jaxeval.data.labels import Labels, Sides, read_labels
-from jaxeval.data.presentation_orders import (
-    ITEM,
-    JUDGE,
-    RUN,
-    numbered_orders,
-    order_columns,
-    pairs_of,
-    second_side_first,
-    told_apart,
-    usual_column,
-)
+from jaxeval.data.presentation_orders import numbered_orders, order_columns, pairs_of, second_side_first, told_apart
+from jaxeval.data.roles import ORDERS, names_of, usual_column
 from jaxeval.errors import DataError
 from jaxeval.statistics.rater_agreement import label_counts
 from jaxeval.wording import counted
 
-_HUMAN = ("human", "human_pref", "human_label")
 _LENGTHS = ("length_a", "length_b")
-_ORDERS = ("verdict_a_first", "verdict_b_first")
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +95,7 @@ class LabelledVerdicts:
         if is_self.all():
             raise DataError(f"no battle is left of {counted(len(frame), 'row')}: all are of a model against itself")
         reader = _Reader(
-            frame[~is_self].reset_index(drop=True), label_coding, (model_a, model_b), usual_column(frame, item, ITEM)
+            frame[~is_self].reset_index(drop=True), label_coding, (model_a, model_b), usual_column(frame, item, "item")
         )
         reader.notes += stripped
         if is_self.any():
@@ -133,7 +122,7 @@ class _Reader:
             names, judge = list(judges), np.zeros(n, np.intp)
             unit, flipped = np.arange(n), np.zeros(n, bool)  # each row is a battle
         else:
-            column = usual_column(frame, None, JUDGE)
+            column = usual_column(frame, None, "judge")
             judge, found = (
                 (np.zeros(n, np.intp), ["judge"]) if column is None else factorize_sorted(frame[column], column)
             )
@@ -149,8 +138,8 @@ class _Reader:
                 # If rows write a pair in both ways, the battle has it in the order of names, whatever comes first.
                 flipped = (np.bincount(unit, turned) > 0)[unit] & (self.first > self.second)
             cell = (unit * (judge.max() + 1) + judge) * 2 + flipped
-            if shown_first is None and self.item is not None and usual_column(frame, None, RUN) is None:
-                found, is_order = order_columns(frame, cell, [*self.sides, "verdict", self.item, column, *_ORDERS])
+            if shown_first is None and self.item is not None and usual_column(frame, None, "run") is None:
+                found, is_order = order_columns(frame, cell, [*self.sides, "verdict", self.item, column, *ORDERS])
                 self.told_apart = "" if is_order or not found else told_apart(found)
                 if is_order:
                     shown_first = found[0]
@@ -178,12 +167,12 @@ class _Reader:
         if shown_first in self.frame:  # a battle has two orders
             cell = 2 * cell + self._b_first(str(shown_first))
         again = pd.Series(cell).duplicated().to_numpy()
-        if again.any() and usual_column(self.frame, None, RUN) is None:
+        if again.any() and usual_column(self.frame, None, "run") is None:
             row = int(again.argmax())
             raise DataError(
                 f"{counted(again.sum(), 'row repeats', 'rows repeat')} a judge's verdict on an item and pair (first in "
                 f"row {row}; rows count from 0). {self.told_apart}If they are repeated "
-                f"runs, number them in a column {RUN[0]!r}; if they are different battles, name another column of "
+                f"runs, number them in a column 'run'; if they are different battles, name another column of "
                 "items (item=, --item)"
             )
 
@@ -210,7 +199,7 @@ class _Reader:
                 f"for each judge (judges=, --judges); the table's columns are {have}"
             )
         verdict = self._labels("verdict")
-        pair = np.stack([self._labels(name) for name in _ORDERS], axis=1) if _ORDERS[0] in self.frame else None
+        pair = np.stack([self._labels(name) for name in ORDERS], axis=1) if ORDERS[0] in self.frame else None
         pair = self._in_order(verdict, shown_first) if pair is None else pair
         pair = np.where(flipped[:, None], 1 - pair[:, ::-1], pair)
         confidence = finite_or_nan(self.frame["confidence"], "confidence") if "confidence" in self.frame else None
@@ -260,7 +249,7 @@ class _Reader:
         """Names of raters, and (N, R) their labels."""
         n = unit.max() + 1
         if human is None:
-            human = next((name for name in _HUMAN if name in self.frame), None)
+            human = next((name for name in names_of("human") if name in self.frame), None)
         if human is None:
             return None, np.full((n, 0), np.nan)
         if isinstance(human, str) or (isinstance(human, Sequence) and all(isinstance(x, str) for x in human)):

@@ -17,14 +17,13 @@ from jaxeval.data.cells import Cells, count_by
 from jaxeval.data.columns import as_frame, encode_models, reject_missing, require_column, without_blanks
 from jaxeval.data.human_labels import targets_of
 from jaxeval.data.judge_outputs import JudgeOutputs
-from jaxeval.data.judged_battles import DEFAULT_VERDICT, JudgedBattles
+from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.data.labels import Labels, Sides, read_labels
-from jaxeval.data.presentation_orders import ITEM, JUDGE, second_side_first, usual_column
+from jaxeval.data.presentation_orders import second_side_first
+from jaxeval.data.roles import ORDERS, names_of, usual_column
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
 
-#: Columns of verdicts that were given with side A shown first, and with side B shown first.
-ORDERS = ("verdict_a_first", "verdict_b_first")
 #: The column that numbers the rows of a table in which a row holds the verdicts of several judges on one battle.
 ROW = "(row)"
 _TARGET = "(target)"
@@ -99,7 +98,7 @@ def panel_rows(verdicts: Any, where: PanelColumns) -> PanelRows:
         DataError: no column names the judges; a column is not there; verdicts cannot be read, or there are no verdicts.
     """
     battles = panel_battles(verdicts, where)
-    name = usual_column(battles.columns, where.judge, JUDGE)
+    name = usual_column(battles.columns, where.judge, "judge")
     if name is None:
         have = ", ".join(map(repr, battles.columns.columns)) or "none"
         raise DataError(
@@ -107,7 +106,7 @@ def panel_rows(verdicts: Any, where: PanelColumns) -> PanelRows:
             f"each judge (judges=, --judges); the columns besides models and results are: {have}"
         )
     number, judges = battles.codes(name)
-    item = usual_column(battles.columns, where.item, ITEM)
+    item = usual_column(battles.columns, where.item, "item")
     if item is None and ROW in battles.columns:
         item = ROW
     own: dict[str, Any] = {role.name: getattr(battles, role.name) for role in fields(Battles)}
@@ -148,7 +147,7 @@ def _of_judged(judged: Mapping[Any, JudgedBattles]) -> Battles:
         frame = own.columns.drop(columns=list(sides), errors="ignore").reset_index(drop=True).assign(**sides)
         for target, b_first in _orders_of(own):
             swapped = np.full(len(frame), b_first)
-            frames.append(_long(frame, ("model_a", "model_b"), target, swapped).assign(**{JUDGE[0]: str(name)}))
+            frames.append(_long(frame, ("model_a", "model_b"), target, swapped).assign(judge=str(name)))
         told += [f"{name}: {line}" for line in str(own.report).splitlines()]
     if not frames:
         raise DataError("the mapping of judges is empty")
@@ -191,14 +190,14 @@ def _of_table(frame: pd.DataFrame, where: PanelColumns) -> Battles:
         if not names:
             raise DataError("judges= (--judges) names no column of verdicts: name at least one")
         parts = [(name, reader.targets(name), reader.b_first) for name in names]
-        judge = JUDGE[0]
+        judge = "judge"
         rest = frame.drop(columns=[name for name in (*names, judge) if name in frame]).assign(**{ROW: frame.index})
         return _told(_rows_of(rest, sides, parts, judge), *reader.told)
     if set(ORDERS) <= set(frame.columns):
         n = len(frame)
         parts_of = [(None, reader.targets(name), np.full(n, k == 1)) for k, name in enumerate(ORDERS)]
         return _told(_rows_of(frame, sides, parts_of, where.judge), *reader.told)
-    column = usual_column(frame, None, (*DEFAULT_VERDICT, "winner"))
+    column = usual_column(frame, None, (*names_of("verdict"), "winner"))
     if column is None:  # one-hot columns, scores, counts
         return Battles.from_pandas(frame, model_a=sides[0], model_b=sides[1])
     return _told(_rows_of(frame, sides, [(None, reader.targets(column), reader.b_first)], where.judge), *reader.told)
@@ -239,11 +238,11 @@ def _rows_of(frame: pd.DataFrame, sides: tuple[str, str], parts: Sequence[_Part]
     frames = []
     for name, target, b_first in parts:
         own = _long(frame, sides, target, b_first)
-        frames.append(own if name is None else own.assign(**{judge or JUDGE[0]: name}))
+        frames.append(own if name is None else own.assign(**{judge or "judge": name}))
     table = pd.concat(frames, ignore_index=True)
     if len(table) == 0:
         raise DataError(f"no verdict in the table: all are missing in its {counted(len(frame), 'row')}")
-    column = usual_column(table, judge, JUDGE)
+    column = usual_column(table, judge, "judge")
     if column is not None:
         reject_missing(table[column].isna().to_numpy(), column)
     battles = Battles.from_pandas(table, model_a=sides[0], model_b=sides[1], target=_TARGET)

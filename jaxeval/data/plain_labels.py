@@ -16,7 +16,7 @@ from jaxeval.data.columns import as_frame, factorize_sorted, folded, require_col
 from jaxeval.data.label_scales import MOST_LABELS, LabelScale, read_scale
 from jaxeval.data.labelled_verdicts import LabelledVerdicts, most_frequent, refuse_columns_twice
 from jaxeval.data.labels import Labels
-from jaxeval.data.presentation_orders import ITEM, JUDGE, usual_column
+from jaxeval.data.roles import names_of, usual_column
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, named
 
@@ -27,8 +27,25 @@ _TOGETHER = {"majority", "consensus", "adjudicated", "gold", "label", "truth", "
 _JUDGES = ("judge", "gpt", "claude", "gemini", "llama", "llm", "grader", "verdict", "prediction", "evaluator", "auto")
 #: Words by which two columns are the two orders of one judge.
 _ORDERS = (("orig", "swap"), ("original", "swapped"), ("ab", "ba"), ("a_first", "b_first"))
-_MODEL = ("model", "model_name", "system")
-_NO_LABELS = {*map(folded, (*ITEM, *_MODEL, *JUDGE, "id", "index", "row", "idx", "item_no", "sample", "run", "seed"))}
+_MODEL = (*names_of("model"), "system")
+_NO_LABELS = {
+    *map(
+        folded,
+        (
+            *names_of("item"),
+            *_MODEL,
+            *names_of("judge"),
+            "id",
+            "index",
+            "row",
+            "idx",
+            "item_no",
+            "sample",
+            "run",
+            "seed",
+        ),
+    )
+}
 
 
 def plain_labels(
@@ -64,7 +81,7 @@ def plain_labels(
     names, verdict, orders = _in_orders(judge_columns, verdict, scale)
     if scale.has_middle and not (verdict == 0.5).any() and not (people == 0.5).any():
         scale = scale.without_middle()
-    item_column = usual_column(frame, item, ITEM)
+    item_column = usual_column(frame, item, "item")
     model = usual_column(frame, None, _MODEL)
     items = np.arange(len(frame)) if item_column is None else factorize_sorted(frame[item_column], item_column)[0]
     models, of_model = pd.Index([]), None
@@ -76,7 +93,7 @@ def plain_labels(
         human=people, confidence=np.full(verdict.shape, np.nan), longer=np.full(len(frame), np.nan),
         notes=[*told, *sentences], scale=scale, answers_of=of_model,
     )  # fmt: skip
-    column = usual_column(frame, None, JUDGE)
+    column = usual_column(frame, None, "judge")
     if column is not None and len(judge_columns) > 0:
         whole = _by_judge(whole, frame, column, item_column)
     if np.isnan(whole.verdict).all():

@@ -10,22 +10,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
-from jaxeval.data.columns import first_place, folded, reject_missing, require_column
+from jaxeval.data.columns import first_place, folded, reject_missing
 from jaxeval.data.labels import Sides
+from jaxeval.data.roles import usual_column
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
 
 #: What to do about battles that are judged in one order only.
 OneOrder = Literal["error", "keep", "drop"]
-#: Names of columns of prompts, of judges and of repeated runs, that are taken if the user names none.
-ITEM = ("item", "item_id", "question_id", "prompt_id", "instruction_id", "instruction_index", "question", "prompt")
-JUDGE = ("judge", "judge_model", "judge_name")
-RUN = ("run", "trial", "repetition")
-#: Names of columns of what judges printed.
-OUTPUT = (
-    "output", "judge_output", "raw_judge_output", "raw_output", "reply", "judge_reply", "judge_response", "raw",
-    "completion", "generated_text",
-)  # fmt: skip
 _N_ORDERS = 2
 _SEPARATE = "take rows as battles of their own with one_order='separate' (on the command line --one-order separate)"
 _A_FIRST = ("model_a", "a", "ab", "a_first", "original", "first", "false", "0", "0.0")
@@ -33,20 +25,9 @@ _B_FIRST = ("model_b", "b", "ba", "b_first", "swapped", "reversed", "second", "t
 _WORDS = {folded(word): which for which, words in enumerate((_A_FIRST, _B_FIRST)) for word in words}
 #: These values say nothing about the order, unless the name of their column does.
 _OF_SWAPS = {"false", "true", "0", "1", "0.0", "1.0", "first", "second"}
-#: Names of columns of the order shown, that are taken if the user names none.
-SHOWN_FIRST = ("shown_first", "order", "swapped", "presentation_order", "position", "presentation")
 #: Two values that number the two orders, the usual order first.
 _NUMBERED = ({"0", "1"}, {"1", "2"})
 _SPEAK_OF_ORDER = ("order", "swap", "position", "presentation", "shown", "flip")
-
-
-def usual_column(frame: pd.DataFrame, given: str | None, usual: Sequence[str]) -> str | None:
-    """The column that is ``given``, or else the first of the ``usual`` names that is there in any spelling; or None."""
-    by_name = {folded(column): column for column in reversed(frame.columns)}
-    found = given or next((by_name[folded(name)] for name in usual if folded(name) in by_name), None)
-    if found is not None:
-        require_column(frame, found)
-    return found
 
 
 class Pairs(NamedTuple):
@@ -204,10 +185,10 @@ def orders_in_rows(
     Raises:
         DataError: some battles have one order only; or, with a named column of items, an order twice.
     """
-    column = usual_column(frame, item, ITEM)
+    column = usual_column(frame, item, "item")
     if column is None:
         return None, ""
-    names = [column, *(name for usual in (JUDGE, RUN) if (name := usual_column(frame, None, usual)) is not None)]
+    names = [column, *(name for usual in ("judge", "run") if (name := usual_column(frame, None, usual)) is not None)]
     number = frame.groupby(names, sort=False, dropna=False, observed=True).ngroup().to_numpy()
     pairs = pairs_of(number, sides.first, sides.second, len(sides.models))
     if not pairs.flipped.any():

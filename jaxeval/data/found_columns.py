@@ -12,6 +12,7 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from jaxeval.data.battles import Battles
 from jaxeval.data.columns import folded
 from jaxeval.data.outcomes import COUNT_COLUMNS, ONE_HOT_COLUMNS
+from jaxeval.data.roles import ROLES, n_values
 from jaxeval.errors import DataError
 from jaxeval.wording import named
 
@@ -20,9 +21,9 @@ _WORDS = re.compile(r"[\s_.-]+|(?<=[a-zA-Z])(?=\d)|(?<=[a-z])(?=[A-Z])")
 #: Names of two sides differ by these, at one place.
 _MARKS = (("a", "b"), ("1", "2"), ("x", "y"), ("left", "right"), ("home", "away"), ("first", "second"),
           ("white", "black"), ("red", "blue"))  # fmt: skip
-RESULTS = ("winner", "verdict", "result", "outcome", "preference", "label", "choice", "vote", "human", "humanpref",
-           "judgepref", "judgepick", "pick", "majority", "ftr")  # fmt: skip
-SCORES = ("score", "goals", "points", "sets", "runs")
+RESULTS = tuple(folded(name) for name in ROLES["winner"].also)
+#: Words in the names of columns of the scores of both sides.
+POINTS = ("score", "goals", "points", "sets", "runs")
 _SEEN = "model_a", "model_b"
 _LONGEST = 60  # letters of a name
 _SELF_PLAY = 0.05  # share of rows in which sides may be the same; labels of two judges are the same in more
@@ -72,7 +73,7 @@ def differ(x: str, y: str, one: str, other: str) -> bool:
 def alike(frame: pd.DataFrame, x: str, y: str) -> bool:
     """Whether two columns hold names of the same things, and no measurements."""
     own, its = frame[x], frame[y]
-    if any(word in folded(x) for word in (*SCORES, "length", "token", "elo")):
+    if any(word in folded(x) for word in (*POINTS, "length", "token", "elo")):
         return False
     texts = any(word in folded(x) for word in ("response", "answer", "conversation", "prompt", "output", "completion"))
     if texts and not (_holds_names(own) and _holds_names(its)):  # what was written, and not who wrote
@@ -106,7 +107,7 @@ def results_of(frame: pd.DataFrame, a: str, b: str) -> Iterator[tuple[tuple[str,
     if {folded(name) for name in COUNT_COLUMNS} <= known.keys():
         yield from readings(frame, a, b, {}, sides, f"counts of results in {quoted(COUNT_COLUMNS)}")
     scores = [(x, y) for x in rest for y in rest if any(differ(x, y, *marks) for marks in _MARKS)
-              and is_numeric_dtype(frame[x]) and any(word in folded(x) for word in SCORES)]  # fmt: skip
+              and is_numeric_dtype(frame[x]) and any(word in folded(x) for word in POINTS)]  # fmt: skip
     for pair in scores[:1]:
         why = f"scores in {quoted(pair)}: the larger wins"
         yield from readings(frame, a, b, {"scores": pair}, (*sides, "--scores", ":".join(pair)), why)
@@ -145,38 +146,6 @@ def fits(read: Callable[..., Any], frame: pd.DataFrame, **columns: Any) -> bool:
     return True
 
 
-def columns_of(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
-    """The columns with some of the names, in their order."""
-    by_name = {folded(name): str(name) for name in reversed([*frame])}
-    return [by_name[folded(name)] for name in names if folded(name) in by_name]
-
-
-def first_of(frame: pd.DataFrame, names: Sequence[str]) -> str | None:
-    """The first of `columns_of`; None where there is none."""
-    return next(iter(columns_of(frame, names)), None)
-
-
-def key_of(frame: pd.DataFrame, names: Sequence[str]) -> str | None:
-    """The first of the columns whose values can be told apart; lists and records, such as chat prompts, cannot."""
-    return next((name for name in columns_of(frame, names) if _is_plain(frame[name])), None)
-
-
-def _is_plain(column: pd.Series) -> bool:
-    try:
-        column.nunique()
-    except TypeError:  # lists
-        return False
-    return True
-
-
-def n_values(frame: pd.DataFrame, name: str) -> int:
-    """How many values a column has."""
-    try:
-        return int(frame[name].nunique())
-    except TypeError:  # lists
-        return len(frame)
-
-
 def is_binary(column: pd.Series) -> bool:
     """Whether a column holds only 0 and 1, or true and false."""
     try:
@@ -203,11 +172,6 @@ def found_votes(frame: pd.DataFrame) -> tuple[dict[str, Any], tuple[str, ...], s
                 given["scores"] = tuple(given["scores"].split(":"))
             return given, options, f"two sides in {quoted(sides)}, {why}"
     return None
-
-
-def with_option(option: str, names: Sequence[str]) -> list[str]:
-    """The words of an option that is given once for each of the names."""
-    return [word for name in names for word in (option, name)]
 
 
 def quoted(names: Sequence[str]) -> str:

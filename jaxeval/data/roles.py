@@ -1,0 +1,150 @@
+"""What the columns of judgments are for: each role once, with the names by which its column is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import pandas as pd
+from pandas.api.types import is_numeric_dtype
+
+from jaxeval.data.columns import folded, require_column
+
+#: What the values of a role are: names of things that are compared or grouped; outcomes; numbers; or text.
+Kind = Literal["name", "outcome", "number", "text"]
+
+
+class Role(NamedTuple):
+    """What a column is for."""
+
+    what: str  # in words: "the column of ..."
+    kind: Kind
+    names: tuple[str, ...]  # by which its column is taken, in this order, in any spelling
+    also: tuple[str, ...] = ()  # by which it is guessed, for a line to type
+
+
+#: Further names of items, of whatever is judged.
+_IDS = ("task_id", "sample_id", "doc_id", "id")
+_PEOPLE = ("rater", "annotator", "voter", "user")
+_RESULTS = ("winner", "verdict", "result", "outcome", "preference", "label", "choice", "vote", "human", "human_pref",
+            "judge_pref", "judge_pick", "pick", "majority", "ftr")  # fmt: skip
+
+#: All roles. The first name of each is what jaxeval writes itself.
+ROLES = {
+    "model_a": Role("the model on side A", "name", ("model_a",)),
+    "model_b": Role("the model on side B", "name", ("model_b",)),
+    "model": Role("the model that answered", "name", ("model", "model_name"), ("model_id", "system")),
+    "anchor": Role("the reference that answers are compared with", "name", ("anchor",), ("reference", "baseline")),
+    "item": Role(
+        "the item that was judged: a prompt, a question, a task", "name",
+        ("item", "item_id", "question_id", "prompt_id", "instruction_id", "instruction_index", "question", "prompt"),
+        _IDS,
+    ),
+    "task": Role("the task or category of an item", "name", ("task",), ("category", "dataset")),
+    "benchmark": Role("the benchmark of an item", "name", ("benchmark",), ("benchmark_name",)),
+    "judge": Role("the judge", "name", ("judge", "judge_model", "judge_name")),
+    "rater": Role("the person who judged", "name", _PEOPLE, ("voter_id", "user_id", "worker")),
+    "run": Role("the number of a repeated run", "name", ("run", "trial", "repetition"), ("seed", "epoch")),
+    "shown_first": Role(
+        "the side that was shown first", "name",
+        ("shown_first", "order", "swapped", "presentation_order", "position", "presentation"),
+    ),
+    "winner": Role("the result of a battle", "outcome", ("winner",), _RESULTS),
+    "target": Role("the probability that side A wins", "number", ("target",)),
+    "verdict": Role("the verdict of a judge", "outcome", ("verdict", "judge_pref")),
+    "judgment": Role("the judgment of an answer, 1 for right", "outcome", ("judgment", "verdict")),
+    "human": Role(
+        "the human label", "outcome", ("human", "human_pref", "human_label"), ("label", "gold", "truth", "correct")
+    ),
+    "output": Role(
+        "what a judge printed", "text",
+        ("output", "judge_output", "raw_judge_output", "raw_output", "reply", "judge_reply", "judge_response", "raw",
+         "completion", "generated_text"),
+    ),
+    "score": Role(
+        "the score of an answer", "number", ("score",),
+        ("accuracy", "correct", "is_correct", "acc", "reward", "passed", "exact_match"),
+    ),
+    "scores_a": Role("the judge's score of side A, or scores by criterion", "outcome", ("scores_a",)),
+    "scores_b": Role("the judge's score of side B, or scores by criterion", "outcome", ("scores_b",)),
+    "ranking": Role(
+        "the ranking that a place belongs to", "name", ("ranking",),
+        ("ranking_id", "voter", "user", "judge", "annotator", "race", "race_id", "contest", "match", "game", "round",
+         "event", "heat", "ballot", "item", *_IDS),
+    ),
+    "ranked": Role(
+        "what is ranked", "name", ("item",),
+        ("model", "player", "competitor", "team", "candidate", "athlete", "driver", "horse", "runner", "option",
+         "system", "name"),
+    ),
+    "rank": Role("the place in a ranking, 1 for the best", "number", ("rank",)),
+    "weight": Role("the weight of a judgment", "number", ("weight",)),
+    "count": Role("the number of equal judgments that a row stands for", "number", ("count",)),
+    "cluster": Role("the group of judgments that are resampled together", "name", ("cluster",)),
+    "time": Role("the time of a judgment", "name", ("time", "timestamp", "tstamp", "date", "datetime", "created_at")),
+    "group": Role(
+        "a group of judgments", "name", (),
+        ("language", "lang", "category", "category_tag", "turn", "topic", "domain", "tournament", "subset", "dataset"),
+    ),
+}  # fmt: skip
+
+
+#: Columns of a judge's scores of both sides, and of verdicts that were given with side A shown first, and side B.
+SCORES = ("scores_a", "scores_b")
+ORDERS = ("verdict_a_first", "verdict_b_first")
+
+
+def names_of(role: str) -> tuple[str, ...]:
+    """The names by which the column of a role is taken."""
+    return ROLES[role].names
+
+
+def usual_column(frame: pd.DataFrame, named: str | None, usual: str | Sequence[str]) -> str | None:
+    """The column that is ``named``, or else the first with a usual name in any spelling; or None.
+
+    Args:
+        frame: the table.
+        named: the user's column.
+        usual: a role of `ROLES`, or names.
+
+    Raises:
+        DataError: the column is not there, or is there twice.
+    """
+    names = names_of(usual) if isinstance(usual, str) else usual
+    found = named or next(iter(columns_of(frame, names)), None)
+    if found is not None:
+        require_column(frame, found)
+    return found
+
+
+def columns_of(frame: pd.DataFrame, names: Sequence[str]) -> list[Any]:
+    """The columns with some of the names, in any spelling, in the order of the names."""
+    by_name = {folded(column): column for column in reversed(frame.columns)}
+    return list(dict.fromkeys(by_name[folded(name)] for name in names if folded(name) in by_name))
+
+
+def guessed_columns(frame: pd.DataFrame, role: str) -> list[str]:
+    """The columns that may have a role, by all of its names; no lists and records, and of numbers no text."""
+    names = [str(name) for name in columns_of(frame, (*ROLES[role].names, *ROLES[role].also))]
+    if ROLES[role].kind == "number":
+        return [name for name in names if is_numeric_dtype(frame[name])]
+    return [name for name in names if is_plain(frame[name])]
+
+
+def guessed_column(frame: pd.DataFrame, role: str) -> str | None:
+    """The first of `guessed_columns`; None where there is none."""
+    return next(iter(guessed_columns(frame, role)), None)
+
+
+def is_plain(column: pd.Series) -> bool:
+    """Whether values can be told apart; lists and records, such as chat prompts, cannot."""
+    try:
+        column.nunique()
+    except TypeError:
+        return False
+    return True
+
+
+def n_values(frame: pd.DataFrame, name: str) -> int:
+    """How many values a column has."""
+    return int(frame[name].nunique()) if is_plain(frame[name]) else len(frame)
