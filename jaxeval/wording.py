@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -121,6 +121,11 @@ def competitor_of(settings: Mapping[str, Any] | None) -> Noun:
 def competitor_settings(noun: Noun) -> dict[str, list[str]]:
     """What `competitor_of` reads; nothing for models, so that their tables are what they always were."""
     return {} if noun == MODEL else {"competitor": list(noun)}
+
+
+def slice_title(name: Hashable, by: Sequence[str]) -> str:
+    """A slice's name for readers, who may not know which column a number or a truth value is of."""
+    return f"{' / '.join(by)} = {name}" if by else str(name)
 
 
 def named(names: pd.Index | Sequence[Any], limit: int = 8) -> str:

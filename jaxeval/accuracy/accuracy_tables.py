@@ -25,7 +25,7 @@ from jaxeval.accuracy.rogan_gladen import youden_j
 from jaxeval.accuracy.statuses import BOUNDED, HAVE_NUMBERS, UNBOUNDED, WITHOUT_RESAMPLES, Status
 from jaxeval.arrays import Bool, Float
 from jaxeval.data.judged_answers import CalibrationSampling
-from jaxeval.show.shown import Answer, Result, settings_line
+from jaxeval.show.shown import Answer, Result
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import bounds_with_failures
 from jaxeval.wording import counted, did_you_mean
@@ -72,7 +72,7 @@ class AccuracyTables(Result):
         )
         believed = self.table[self.table["believe"]]
         table = believed.drop(columns=["believe"]).sort_values("estimate", ascending=False, kind="stable")
-        return Answer(title, table.reset_index(drop=True), settings_line(self.settings), self.warnings)
+        return Answer(title, table.reset_index(drop=True), self.settings, self.warnings)
 
     @property
     def models(self) -> pd.Index:

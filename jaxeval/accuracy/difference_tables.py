@@ -42,7 +42,7 @@ from jaxeval.arrays import Bool, Float
 from jaxeval.execution.elementwise import evaluate
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import LabelledSums, Rates
-from jaxeval.show.shown import Answer, Result, settings_line
+from jaxeval.show.shown import Answer, Result
 from jaxeval.statistics.quantiles import bounds_with_failures, normal_quantile
 from jaxeval.wording import counted
 
@@ -67,7 +67,7 @@ class DifferenceTables(Result):
     def _shown(self) -> Answer:
         title = f"{type(self).__name__}: {counted(len(self.pairs), 'pair')} of models; the differences to believe"
         believed = self.table[self.table["believe"]].drop(columns=["believe"]).reset_index(drop=True)
-        return Answer(title, believed, settings_line(self.accuracy.settings), self.accuracy.warnings)
+        return Answer(title, believed, self.accuracy.settings, self.accuracy.warnings)
 
     def _sentences(self) -> list[str]:
         return [what_to_believe(self.accuracy.table, self.accuracy.settings.sampling)]

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from jaxeval.accuracy.accuracy_tables import AccuracyTables, of_slice
+from jaxeval.accuracy.accuracy_tables import AccuracySettings, AccuracyTables, of_slice
 from jaxeval.accuracy.belief import DESIGNS, REASONS, SPOKEN, what_to_believe, why_none
 from jaxeval.accuracy.calibration_planning import allocate_calibration
 from jaxeval.accuracy.cautions import Caution, Subject, model_cautions, numbers, pair_cautions
@@ -21,8 +22,9 @@ from jaxeval.accuracy.estimates import ESTIMATORS
 from jaxeval.accuracy.judged_sums import POOLED
 from jaxeval.accuracy.statuses import STATUSES, Status
 from jaxeval.show.documents import markdown_table, markdown_text
-from jaxeval.show.shown import Answer, Result
-from jaxeval.wording import counted
+from jaxeval.show.headings import heading
+from jaxeval.show.shown import Answer, Column, Part, Result
+from jaxeval.wording import counted, visible_line
 
 NEXT_LABELS = 100
 
@@ -42,6 +44,9 @@ BY_LABEL = (
 )
 _EVERY = Subject("all", None, ())
 
+#: Names of estimators in a narrow column, and what differs between calibration and test.
+_SHORT = {**SPOKEN, "rogan_gladen": "Rogan-Gladen"}
+_DIFFERS = {"prevalence": "share", "error rates": "rates"}
 _SHOWN = ("naive", "calibration_only", "ppi_plus_plus", "rogan_gladen", "rogan_gladen_shared")
 
 
@@ -66,6 +71,30 @@ class JudgeReport(Result):
     def _sentences(self) -> list[str]:
         accuracy, settings = self.involved(self.accuracy.table), self.accuracy.settings
         return [what_to_believe(accuracy, settings.sampling), *self.claims()]
+
+    def _in_full(self, view: Answer) -> Answer:
+        """The estimates to believe first, of pairs before those of models."""
+        settings, comparison = self.accuracy.settings, self.comparison
+        parts = [_believed(self.involved(self.accuracy.table), settings)]
+        tables = {"accuracy": self.accuracy.table, "rates": self.accuracy.rates}
+        title = "Accuracy of each model"
+        if comparison is not None:
+            parts.insert(0, _believed(comparison.table, settings))
+            tables = {"differences": comparison.table, **tables, "stability": comparison.stability}
+            title = "Differences, A minus B"
+        said = {name: sentences for name, sentences, _ in self.sections()}
+        further = [Part(name, table, below=sentences, more=True) for name, sentences, table in self.sections()
+                   if table is not None]  # fmt: skip
+        drawn = f"{counted(settings.n_resamples, 'resample')}, seed {settings.seed}; level {settings.level:g}; "
+        return view._replace(
+            title=title,
+            settings=settings,
+            notes=[f"{drawn}{settings.device}; {settings.versions}", *said["Calibration"]],
+            warnings=said["Cautions"] if self.cautions or self.accuracy.warnings else [],
+            parts=[*parts, *further],
+            tables=tables,
+            texts=lambda: {"report.md": self.to_markdown()},
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """The table of estimates, or of differences, with a column of the kinds of caution that apply to each row."""
@@ -237,6 +266,78 @@ def judge_report(accuracy: AccuracyTables, comparison: DifferenceTables | None =
         cautions = [c for c in cautions if set(c.models) <= involved]
         cautions = [*pair_cautions(comparison), *cautions]
     return JudgeReport(accuracy, comparison, cautions)
+
+
+def _believed(table: pd.DataFrame, settings: AccuracySettings) -> Part:
+    """A row for each model, or pair, and judge: the estimate to believe, and the raw share beside it."""
+    of_pairs = "difference" in table
+    models, value, form = (["model_a", "model_b"], "difference", "+.3f") if of_pairs else (["model"], "estimate", ".3f")
+    groups = [name for name in ("slice", *models, "judge") if name in table]
+    # A column of one judge only says nothing.
+    keys = [name for name in groups if name in models or (table[name] != table[name].iloc[0]).any()]
+    found: list[dict[str, str]] = []
+    reasons: dict[str, None] = {}
+    for _, rows in table.groupby(groups, sort=False):
+        naive, shared = (rows[rows["estimator"] == name].iloc[0] for name in ("naive", "rogan_gladen_shared"))
+        cells = {name: visible_line(rows[name].iloc[0]) for name in keys}
+        cells["naive"] = _number(naive[value], form) or "-"
+        marked = rows[rows["believe"]]
+        if marked.empty:
+            status = dict(zip(rows["estimator"], rows["status"], strict=True))
+            beside = f"{_number(shared[value], form)} {_ends(shared, form)}".strip()
+            cells |= {
+                "estimate": "-",
+                "estimator": "none",
+                "shared": beside,
+                "notes": why_none(status, settings.sampling),
+            }
+        else:
+            best = marked.iloc[0]
+            reasons[best["estimator"]] = None
+            holds = _number(best["tolerance"], ".3f")
+            cells |= {
+                "estimate": _number(best[value], form) or "nan",
+                "interval": _ends(best, form),
+                "estimator": _SHORT[best["estimator"]],
+                "holds": holds and f"{_DIFFERS.get(best['tolerance_of'], '')} {holds}",
+                "notes": "" if best["status"] == "ok" else str(best["status"]),
+            }
+        found.append(cells)
+
+    def column(name: str, head: str, order: int = 0, **looks: Any) -> Column:
+        return Column(head, [cells.get(name, "") for cells in found], order=order, **looks)
+
+    columns = [
+        *(column(name, heading(name), right=False, folds=True) for name in keys),
+        column("estimate", "Believe"),
+        column("interval", f"{100 * settings.level:g}% interval", 1, right=False),
+        column("estimator", "By", 2, right=False, folds=True),
+        column("holds", "Holds to", 3, right=False),
+        column("shared", "Shared calibration", 2),
+        column("naive", "Raw share", 3),
+        column("notes", "Notes", 4, right=False, folds=True, style="yellow"),
+    ]
+    below = [f"{_SHORT[name]}: {REASONS[name]}" for name in reasons]
+    if any(cells.get("holds") for cells in found):
+        falls = (
+            "the nearer end of the interval is 0, if it differs for the two models in opposite directions"
+            if of_pairs
+            else "the truth leaves the interval"
+        )
+        below.append(
+            "Holds to: how far the share of right answers (share), or q0 and q1 both (rates), may differ between "
+            f"calibration and test until {falls}"
+        )
+    title = "Differences, A minus B" if of_pairs else "Accuracy of each model"
+    return Part(f"{title}: the estimate to believe", columns, below=below)
+
+
+def _number(value: float, form: str) -> str:
+    return "" if value != value else f"{value:{form}}"
+
+
+def _ends(row: pd.Series, form: str) -> str:
+    return "" if row["lower"] != row["lower"] else f"[{row['lower']:{form}}, {row['upper']:{form}}]"
 
 
 def _rows(table: pd.DataFrame, estimators: Sequence[str]) -> pd.DataFrame:

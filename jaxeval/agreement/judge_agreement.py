@@ -33,7 +33,7 @@ from jaxeval.errors import DataError
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.resampling.items import resampled_sums
-from jaxeval.show.shown import Answer, Result, settings_line
+from jaxeval.show.shown import Answer, Part, Result
 from jaxeval.statistics.clusters import FEW_CLUSTERS
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import checked_level, wilson
@@ -46,6 +46,7 @@ _OF_ROWS = (
     "agreement", "kappa", "all_agreement", "all_kappa", "sensitivity", "specificity", "youden_j", "flips",
     "first_chosen", "longer_chosen", "own_family", "family_excess",
 )  # fmt: skip
+_MEASURES = (*_OF_ROWS, "calibration_error")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -121,7 +122,35 @@ class JudgeAgreement(Result):
         more = [name for name in _OF_ROWS[1:] if name in self.table]
         title = f"JudgeAgreement: {self.sentences[0].split('; ')[0]}"
         shown = self.table[["judge", "n_items", "n_decided", *ends, *more, "flags"]]
-        return Answer(title, shown, settings_line(self.joint.settings), self.warnings)
+        return Answer(title, shown, self.joint.settings, self.warnings)
+
+    def _in_full(self, view: Answer) -> Answer:
+        table, gaps = self.table.rename(columns={"n_decided": "decided"}), self.by_gap
+        measures = [name for name in table if str(name).removesuffix("_lower").removesuffix("_upper") in _MEASURES]
+        main = table[["judge", "n_items", "decided", *measures, "flags"]]
+        meaning = "agreement and kappa on battles that both decided; agreement all and kappa all with ties as a label"
+        if "all_agreement" not in table:
+            meaning = "agreement, and kappa beyond chance"
+        elif "youden_j" in table:
+            meaning = "agreement and kappa on what both decided; agreement all and kappa all with the third label"
+        parts = [Part("Judges and people", main, meaning, rows="judge", kept=("agreement",))]
+        if len(self.panel):
+            words = self.panel["measure"].str.replace("_", " ")
+            parts.append(Part("Together", self.panel.assign(measure=words), rows="measure"))
+        tables = {"agreement": self.table, "panel": self.panel}
+        if len(gaps):
+            tables |= {"by_gap": gaps, "by_model": self.by_model}
+            ends = zip(gaps["gap_from"], gaps["gap_to"], strict=True)
+            shown = gaps.drop(columns=["gap_from", "gap_to"])
+            shown.insert(1, "gap", [f"{a:g} to {b:g}" if b < np.inf else f"over {a:g}" for a, b in ends])
+            parts.append(Part("Agreement by the gap of people's ratings (Elo)", shown))
+            parts.append(Part("Agreement by model", self.by_model, more=True))
+        correlation = self.error_correlation.reset_index()
+        tables |= {"reliability": self.reliability, "raters": self.raters, "error_correlation": correlation}
+        titles = {"Stated confidence": self.reliability, "Pairs of raters": self.raters,
+                  "Correlation of errors": correlation}  # fmt: skip
+        parts += [Part(title, further, more=True) for title, further in titles.items() if len(further)]
+        return view._replace(title="Judges and people", notes=self.notes, parts=parts, tables=tables)
 
 
 @spelled_out()

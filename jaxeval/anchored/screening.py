@@ -23,7 +23,7 @@ from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.resampling.items import resampled_sums
 from jaxeval.resampling.strata import small_strata_text
-from jaxeval.show.shown import Answer, Result, settings_line
+from jaxeval.show.shown import Answer, Result
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import bounds_with_failures
 from jaxeval.wording import counted, named, visible_line
@@ -75,7 +75,7 @@ class JudgeScreen(Result):
         columns = [c for c in ("strong", "average", "average_lower", "average_upper") if c in self.table]
         table = self.table[[*columns, *self.table.columns.drop(columns)]]
         table = table.sort_values("average", ascending=False, kind="stable")
-        return Answer(title, table, settings_line(self.joint.settings), self.warnings)
+        return Answer(title, table, self.joint.settings, self.warnings)
 
     def _sentences(self) -> list[str]:
         whose = f": {named([*map(visible_line, self.strong)], 4)}" if self.strong else ""

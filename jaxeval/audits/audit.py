@@ -25,8 +25,8 @@ from jaxeval.audits.parts import (
     AuditOptions,
     Finding,
     NotAnsweredError,
-    Part,
     PartResult,
+    Question,
     Severity,
 )
 from jaxeval.audits.rank_evidence import audited_ranks
@@ -43,7 +43,7 @@ from jaxeval.show.files import write_table, write_text
 from jaxeval.show.headings import heading
 from jaxeval.show.html import html_table
 from jaxeval.show.records import json_digest, plain_values
-from jaxeval.show.shown import Answer, Result, settings_line
+from jaxeval.show.shown import Answer, Part, Result, settings_line
 from jaxeval.statistics.quantiles import normal_quantile
 from jaxeval.wording import MODEL, Noun, competitor_settings, counted, did_you_mean, named, visible, visible_line
 
@@ -82,7 +82,26 @@ class Audit(Result):
         title = f"Audit of {counted(len(self.parts), 'question')}, {len(self.answers)} answered{first}"
         kinds = {kind.name.lower(): [self._number(name, kind) for name in self.parts] for kind in reversed(Severity)}
         table = pd.DataFrame(kinds, pd.Index(self.parts, name="sentences"))
-        return Answer(title, table, settings_line(self.settings), self.warnings)
+        return Answer(title, table, self.settings, self.warnings)
+
+    def _in_full(self, view: Answer) -> Answer:
+        noun = self.competitor
+
+        def part(name: str, table: pd.DataFrame) -> Part:
+            words = [noun.many if word == "models" else word for word in name.split("_")]
+            title = self.questions.get(name, " ".join(words).capitalize())
+            return Part(title, table, competitor=noun, more=name not in self.questions)
+
+        return view._replace(
+            title="Verdict",
+            settings={**self.settings, **competitor_settings(noun)},
+            advice=[f"{self.questions[name]} No answer: {reason}" for name, reason in self.absent.items()],
+            notes=self.rests_on,
+            parts=[part(name, table) for name, table in self.tables.items() if len(table)],
+            tables={"verdict": self.table, **self.tables},
+            figures=self.figures,
+            texts=lambda: self.texts,
+        )
 
     def _sentences(self) -> list[str]:
         return self.verdict
@@ -280,7 +299,7 @@ class AuditedBoard(PartResult):
 
     def _shown(self) -> Answer:
         title = f"AuditedBoard: {self.fit.competitor.counted(len(self.table))}"
-        return Answer(title, self.table, settings_line(self.fit.settings), self.fit.warnings)
+        return Answer(title, self.table, self.fit.settings, self.fit.warnings)
 
     def findings(self) -> list[Finding]:
         """Return how large the board is, by how much the first model leads, and which models have no rating."""
@@ -332,15 +351,15 @@ def audited_board(audited: Audited) -> AuditedBoard:
 
 #: The parts of an audit, in the order in which they are run and told.
 PARTS = (
-    Part("board", "What is audited?", audited_board),
-    Part("fewest_votes", "How few votes decide?", fewest_votes.of_audited),
-    Part("goodness_of_fit", "Does one number per {} fit?", audited_goodness_of_fit),
-    Part("rank_evidence", "What can the ranks carry?", audited_ranks),
-    Part("replication", "Would it hold again?", replicated),
-    Part("who_votes", "Who votes?", audited_votes, needs=("voter",)),
-    Part("drift", "Did ratings change over time?", audited_drift, needs=("time",)),
-    Part("pairing", "Did results choose who meets whom?", audited_pairing, needs=("time",)),
-    Part("anytime_intervals", "What may be said by somebody who looks every day?", audited_anytime),
+    Question("board", "What is audited?", audited_board),
+    Question("fewest_votes", "How few votes decide?", fewest_votes.of_audited),
+    Question("goodness_of_fit", "Does one number per {} fit?", audited_goodness_of_fit),
+    Question("rank_evidence", "What can the ranks carry?", audited_ranks),
+    Question("replication", "Would it hold again?", replicated),
+    Question("who_votes", "Who votes?", audited_votes, needs=("voter",)),
+    Question("drift", "Did ratings change over time?", audited_drift, needs=("time",)),
+    Question("pairing", "Did results choose who meets whom?", audited_pairing, needs=("time",)),
+    Question("anytime_intervals", "What may be said by somebody who looks every day?", audited_anytime),
 )
 
 
@@ -403,7 +422,7 @@ def audit(battles: Battles | Any, *, parts: Sequence[str] | None = None, **optio
     )
 
 
-def _asked(names: Sequence[str] | None) -> list[Part]:
+def _asked(names: Sequence[str] | None) -> list[Question]:
     known = {part.name: part for part in PARTS}
     if names is None:
         return list(PARTS)

@@ -30,7 +30,7 @@ from jaxeval.execution.runs import Identity, open_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.ratings.boards import Board
 from jaxeval.ratings.vote_groups import cluster_rows
-from jaxeval.show.shown import Answer, settings_line
+from jaxeval.show.shown import Answer
 from jaxeval.show.table import Table
 from jaxeval.wording import MODEL, Noun, counted, named, visible_line
 
@@ -87,7 +87,7 @@ class FewestVotes(PartResult):
 
     def _shown(self) -> Answer:
         votes = f"{counted(len(self.table), 'pair')} of neighbours, {counted(self.n_votes, 'vote')}"
-        return Answer(f"FewestVotes: {votes}", self.table, settings_line(self.settings))
+        return Answer(f"FewestVotes: {votes}", self.table, self.settings)
 
     @property
     def tables(self) -> Mapping[str, pd.DataFrame]:

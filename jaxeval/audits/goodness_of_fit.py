@@ -25,7 +25,7 @@ from jaxeval.ratings.contextual_boards import fit_slices
 from jaxeval.ratings.options import FitOptions, Ties
 from jaxeval.ratings.slices import whole_board
 from jaxeval.ratings.vote_groups import VoteGroups
-from jaxeval.show.shown import Answer, settings_line
+from jaxeval.show.shown import Answer
 from jaxeval.statistics.clusters import effective_clusters, few_clusters_text
 from jaxeval.statistics.quantiles import checked_level, normal_quantile
 from jaxeval.wording import MODEL, Noun, competitor_settings, counted, visible_line
@@ -94,7 +94,7 @@ class GoodnessOfFit(PartResult):
     competitor: Noun = MODEL  # what is rated, in words
 
     def _shown(self) -> Answer:
-        return Answer(f"GoodnessOfFit: {self._verdict}", self.table, settings_line(self.settings), self.warnings)
+        return Answer(f"GoodnessOfFit: {self._verdict}", self.table, self.settings, self.warnings)
 
     @property
     def tables(self) -> Mapping[str, pd.DataFrame]:

@@ -14,7 +14,7 @@ from jaxeval.audits.parts import Audited, Finding, NotAnsweredError, PartResult,
 from jaxeval.audits.periods import vote_times
 from jaxeval.data.battles import Battles
 from jaxeval.ratings.boards import Board
-from jaxeval.show.shown import Answer, settings_line
+from jaxeval.show.shown import Answer
 from jaxeval.statistics.clusters import cluster_factors, degrees_of_freedom, numbered
 from jaxeval.wording import MODEL, Noun
 
@@ -42,7 +42,7 @@ class Pairing(PartResult):
     competitor: Noun = MODEL  # what is rated, in words
 
     def _shown(self) -> Answer:
-        return Answer(f"Pairing: slope {self.table['slope'].iloc[0]:.2f}", self.table, settings_line(self.settings))
+        return Answer(f"Pairing: slope {self.table['slope'].iloc[0]:.2f}", self.table, self.settings)
 
     def findings(self) -> list[Finding]:
         """Return whether pairs follow from results, and what that may cost."""

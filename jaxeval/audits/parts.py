@@ -222,7 +222,7 @@ class Absent(NamedTuple):
     asked: bool = True  # False where a column that it needs was not named
 
 
-class Part(NamedTuple):
+class Question(NamedTuple):
     """One question of an audit."""
 
     name: str  # that of its function

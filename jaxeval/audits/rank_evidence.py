@@ -21,7 +21,7 @@ from jaxeval.execution.signatures import spelled_out
 from jaxeval.planning.information import information_of
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
-from jaxeval.show.shown import Answer, settings_line
+from jaxeval.show.shown import Answer
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import normal_quantile
 from jaxeval.statistics.winner import Winner, winner
@@ -101,7 +101,7 @@ class RankEvidence(PartResult):
 
     def _shown(self) -> Answer:
         title = f"RankEvidence: {self.competitor.counted(len(self.table))}, {self._told_neighbours()}"
-        return Answer(title, self.table, settings_line(self.settings), self.warnings)
+        return Answer(title, self.table, self.settings, self.warnings)
 
     def _told_neighbours(self) -> str:
         apart = self.neighbours["told_apart"]

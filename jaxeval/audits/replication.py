@@ -30,7 +30,7 @@ from jaxeval.execution.signatures import spelled_out
 from jaxeval.execution.threads import one_blas_thread
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.ratings.gauge import Scale
-from jaxeval.show.shown import Answer, settings_line
+from jaxeval.show.shown import Answer
 from jaxeval.statistics.comparison import ranking_agreement
 from jaxeval.statistics.differences import MOST_NOT_FINITE
 from jaxeval.statistics.quantiles import normal_quantile
@@ -93,7 +93,7 @@ class Replication(PartResult):
     def _shown(self) -> Answer:
         n = counted(self.settings["n_boards"], "simulated board")
         title = f"Replication: {n} and {counted(self.settings['n_splits'], 'split')} of the votes"
-        return Answer(title, self.table, settings_line(self.settings), self.warnings)
+        return Answer(title, self.table, self.settings, self.warnings)
 
     def findings(self) -> list[Finding]:
         """Return what it found, in sentences, each with its number."""

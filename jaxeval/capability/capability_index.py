@@ -26,7 +26,7 @@ from jaxeval.execution.runs import RunOptions
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.batch import capability as kernel
 from jaxeval.kernels.batch.capability import fit_capability
-from jaxeval.show.shown import Answer, Result, settings_line
+from jaxeval.show.shown import Answer, Result
 from jaxeval.show.table import Table
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import checked_level, normal_quantile
@@ -101,7 +101,7 @@ class CapabilityIndex(Result):
     def _shown(self) -> Answer:
         title = f"CapabilityIndex: {counted(len(self._cells.models), 'model')}, "
         title += f"{counted(len(self._cells.benchmarks), 'benchmark')}, {counted(len(self._cells.share), 'score')}"
-        return Answer(title, self.table.set_index("model"), settings_line(self.settings), self.warnings)
+        return Answer(title, self.table.set_index("model"), self.settings, self.warnings)
 
     def _sentences(self) -> list[str]:
         table = self.table

@@ -11,7 +11,7 @@ import pandas as pd
 
 from jaxeval.arrays import Bool, Float
 from jaxeval.errors import DataError
-from jaxeval.show.shown import Answer, Result, settings_line
+from jaxeval.show.shown import Answer, Result
 from jaxeval.show.table import Table
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import checked_level
@@ -71,7 +71,7 @@ class ParetoFront(Result):
 
     def _shown(self) -> Answer:
         title = f"ParetoFront: {counted(len(self.quality.names), 'model')}"
-        return Answer(title, self.table.set_index("model"), settings_line(self.settings), self.warnings)
+        return Answer(title, self.table.set_index("model"), self.settings, self.warnings)
 
     def _sentences(self) -> list[str]:
         table = self.table

@@ -18,7 +18,7 @@ from jaxeval.engine.draws_of import draws_of, loo_of
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.runs import RunOptions
 from jaxeval.execution.signatures import spelled_out
-from jaxeval.show.shown import Answer, Result, settings_line
+from jaxeval.show.shown import Answer, Result
 from jaxeval.show.table import Table
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import checked_level
@@ -93,7 +93,7 @@ class TimeHorizons(Result):
         levels = self.settings["levels"]
         title = f"TimeHorizons: {counted(len(self._tasks.agents), 'agent')}, {counted(len(self._tasks.table), 'task')}"
         shown = table[table["level"] == levels[0]].drop(columns="level").set_index("agent")
-        return Answer(title, shown, settings_line(self.settings), self.warnings)
+        return Answer(title, shown, self.settings, self.warnings)
 
     def _sentences(self) -> list[str]:
         level = self.settings["levels"][0]
@@ -229,7 +229,7 @@ class HorizonTrend(Result):
 
     def _shown(self) -> Answer:
         title = f"HorizonTrend: {counted(len(self.agents), 'agent')}"
-        return Answer(title, self.agents.set_index("agent"), settings_line(self.settings), self.warnings)
+        return Answer(title, self.agents.set_index("agent"), self.settings, self.warnings)
 
     def _sentences(self) -> list[str]:
         days, low, high = (self.doubling[name] for name in ("days", "lower", "upper"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxeval.cli.compiling import CompilingCommand
-from jaxeval.cli.outputs import Findings, Outputs, check_outputs, present
+from jaxeval.cli.outputs import Outputs, check_outputs, present
 from jaxeval.cli.reading import labels_option, lengths_option, reply_options
 from jaxeval.cli.run_options import FILE, families_option, resampling_options, side_options
 from jaxeval.data.remote_names import FileName
@@ -15,15 +15,8 @@ from jaxeval.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
     from jaxeval.agreement.judge_agreement import JudgeAgreement
-    from jaxeval.show.screens import Screen
-
-_MEASURES = (
-    "agreement", "kappa", "all_agreement", "all_kappa", "sensitivity", "specificity", "youden_j", "flips",
-    "first_chosen", "longer_chosen", "own_family", "family_excess", "calibration_error",
-)  # fmt: skip
 
 
 @click.command(cls=CompilingCommand)
@@ -94,27 +87,14 @@ def agreement(
             **columns,
             **drawn,
         )
+
+    def figures() -> dict[str, Any]:
+        from jaxeval.plots.accuracy import plot_judge_agreement
+
+        return {"agreement": plot_judge_agreement(found)}
+
     notes = [read or _what_was_read(found), *found.notes, _how(drawn)]
-    present(
-        Findings(
-            screen=lambda: _screen(found, notes),
-            tables={
-                "agreement": found.table,
-                "panel": found.panel,
-                **({"by_gap": found.by_gap, "by_model": found.by_model} if len(found.by_gap) else {}),
-                "reliability": found.reliability,
-                "raters": found.raters,
-                "error_correlation": found.error_correlation.reset_index(),
-            },
-            warnings=found.warnings,
-            title="Judges and people",
-            notes=notes,
-            figures=lambda: _figures(found),
-            texts={"answer.txt": "".join(f"{sentence}\n" for sentence in found.sentences)},
-            settings=dict(found.joint.settings),
-        ),
-        outputs,
-    )
+    present(found.answer._replace(notes=notes, figures=figures), outputs)
 
 
 def _holds_replies(frame: pd.DataFrame, judges: str | None, given: dict[str, Any]) -> bool:
@@ -150,12 +130,6 @@ def _table(frame: pd.DataFrame, given: dict[str, Any]) -> tuple[pd.DataFrame, di
     return frame.rename(columns=called), own
 
 
-def _figures(found: JudgeAgreement) -> dict[str, Figure]:
-    from jaxeval.plots.accuracy import plot_judge_agreement
-
-    return {"agreement": plot_judge_agreement(found)}
-
-
 def _what_was_read(found: JudgeAgreement) -> str:
     judges = found.table[~found.table["judge"].isin(["panel", "people"])]
     rows = "battles" if len(found.by_gap) else "rows"
@@ -167,33 +141,3 @@ def _how(drawn: dict[str, Any]) -> str:
 
     resamples = counted(drawn["n_resamples"], "resample")
     return f"{100 * drawn['level']:g}% intervals, {resamples} of items, seed {drawn['seed']}; {versions()}"
-
-
-def _screen(found: JudgeAgreement, notes: list[str]) -> Screen:
-    from jaxeval.show.screens import Screen, grid_of
-
-    table = found.table.rename(columns={"n_decided": "decided"})
-    shown = [name for name in table if str(name).removesuffix("_lower").removesuffix("_upper") in _MEASURES]
-    main = table[["judge", "n_items", "decided", *shown, "flags"]]
-    meaning = "agreement and kappa on battles that both decided; agreement all and kappa all with ties as a label"
-    if "all_agreement" not in table:
-        meaning = "agreement, and kappa beyond chance"
-    elif "youden_j" in table:
-        meaning = "agreement and kappa on what both decided; agreement all and kappa all with the third label"
-    grids = [grid_of(main, "Judges and people", rows="judge", meaning=meaning, kept=("agreement",))]
-    panel = found.panel.assign(measure=found.panel["measure"].str.replace("_", " "))
-    if len(panel):
-        grids.append(grid_of(panel, "Together", rows="measure"))
-    more = []
-    if len(found.by_gap):
-        gaps = found.by_gap
-        ends = zip(gaps.pop("gap_from"), gaps.pop("gap_to"), strict=True)
-        names = [f"{low:g} to {high:g}" if high < float("inf") else f"over {low:g}" for low, high in ends]
-        gaps.insert(1, "gap", names)
-        models = found.by_model
-        grids.append(grid_of(gaps, "Agreement by the gap of people's ratings (Elo)"))
-        more.append(grid_of(models, "Agreement by model"))
-    titles = {"Stated confidence": found.reliability, "Pairs of raters": found.raters,
-              "Correlation of errors": found.error_correlation.reset_index()}  # fmt: skip
-    more += [grid_of(own, title) for title, own in titles.items() if len(own)]
-    return Screen(found.sentences, grids, more, notes=notes, warnings=found.warnings)

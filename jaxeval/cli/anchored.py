@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxeval.cli.compiling import CompilingCommand
-from jaxeval.cli.outputs import Findings, Outputs, present
+from jaxeval.cli.outputs import Outputs, present
 from jaxeval.cli.reading import baseline_option, confidence_option, labels_option, unparsed_option
 from jaxeval.cli.run_options import InputFile, choice_option, column_options, resampling_options, strata_option
 from jaxeval.data.remote_names import FileName
@@ -104,11 +104,11 @@ def anchored(
     the judges' agreement, abstention, the prior's weight, tau^2 between tasks, errors by the number of prompts, and,
     with columns score and reference_score, direct scoring.
     """
+    from jaxeval.anchored.answer import anchored_answer
     from jaxeval.anchored.diagnostics import diagnose_anchors
     from jaxeval.anchored.pooling import pooled_scores
     from jaxeval.anchored.scores import anchored_scores
     from jaxeval.anchored.screening import screen_judges
-    from jaxeval.cli.anchored_screen import anchored_screen
     from jaxeval.data.anchored_files import anchored_table, label_of
     from jaxeval.data.anchored_verdicts import ROLES, AnchoredVerdicts
     from jaxeval.data.table_files import naming
@@ -183,18 +183,9 @@ def anchored(
         "pooled": "Mean over the strong judges and all tasks (Elo)" if by_task else "Mean over the strong judges (Elo)",
     }
     settings = {**options, **({} if screen is None else {name: drawn[name] for name in ("n_resamples", "seed")})}
-    present(
-        Findings(
-            screen=lambda: anchored_screen(tables, titles, notes, warnings),
-            tables=tables,
-            warnings=warnings,
-            title="Ratings above the reference (Elo)",
-            notes=notes,
-            figures=lambda: figures,
-            settings={**settings, "threshold": threshold, "versions": versions()},
-        ),
-        outputs,
-    )
+    answer = anchored_answer(tables, titles, notes, warnings)
+    settings |= {"threshold": threshold, "versions": versions()}
+    present(answer._replace(settings=settings, figures=lambda: figures), outputs)
 
 
 def _holds_counts(file: str, names: Sequence[str], verdict: str | None) -> bool:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from jaxeval.cli.board_options import covariates_of, ties_option
 from jaxeval.cli.compiling import CompilingCommand
-from jaxeval.cli.outputs import Findings, Outputs, check_outputs, present
+from jaxeval.cli.outputs import Outputs, check_outputs, present
 from jaxeval.cli.reading import Reading, battle_options, lengths_option
 from jaxeval.cli.run_options import (
     InputFile,
@@ -21,11 +21,6 @@ from jaxeval.cli.run_options import (
     resampling_options,
 )
 from jaxeval.data.remote_names import FileName
-from jaxeval.wording import competitor_settings
-
-if TYPE_CHECKING:
-    from jaxeval.audits.audit import Audit
-    from jaxeval.show.screens import Screen
 
 
 @click.command(cls=CompilingCommand)
@@ -79,32 +74,4 @@ def audit(
         **options,
         **drawn,
     )
-    present(_findings(found), outputs)
-
-
-def _findings(found: Audit) -> Findings:
-    """What the command writes and prints."""
-    return Findings(
-        screen=lambda: _screen(found),
-        tables={"verdict": found.table, **found.tables},
-        warnings=found.warnings,
-        title="Verdict",
-        notes=found.rests_on,
-        figures=found.figures,
-        texts=found.texts,
-        settings={**found.settings, **competitor_settings(found.competitor)},
-    )
-
-
-def _screen(found: Audit) -> Screen:
-    """The verdict, then a table for each question."""
-    from jaxeval.show.screens import Screen, grid_of
-
-    own = found.competitor
-    words = {name: [own.many if word == "models" else word for word in name.split("_")] for name in found.tables}
-    titles = {name: found.questions.get(name, " ".join(words[name]).capitalize()) for name in found.tables}
-    grids = {name: grid_of(table, titles[name], competitor=own) for name, table in found.tables.items() if len(table)}
-    first = [grid for name, grid in grids.items() if name in found.questions]
-    more = [grid for name, grid in grids.items() if name not in found.questions]
-    absent = [f"{found.questions[name]} No answer: {reason}" for name, reason in found.absent.items()]
-    return Screen(found.verdict, first, more, advice=absent, notes=found.rests_on, warnings=found.warnings)
+    present(found.answer, outputs)

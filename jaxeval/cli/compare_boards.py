@@ -112,12 +112,12 @@ def compare_boards(
     FILES are two files or folders of votes, such as last week's and this week's. One file holds both boards where an
     option says which: --by and --slices, --where-a and --where-b, --winner-b or --target-b, --features-b or --style-b.
     """
-    from jaxeval.cli.comparison_screen import comparison_findings
     from jaxeval.data.features import arena_style, arena_style_columns
     from jaxeval.data.file_lists import files_of
     from jaxeval.data.shared_votes import columns_for_votes
     from jaxeval.data.table_files import head_names
     from jaxeval.ratings.compare_boards import compare_boards as compared
+    from jaxeval.show.screens import further_columns
 
     telling = {"--by": by, "--where-a": where_a, "--where-b": where_b, "--winner-b": winner_b, "--target-b": target_b,
                "--features-b": features_b, "--style-b": style_b}  # fmt: skip
@@ -157,7 +157,18 @@ def compare_boards(
 
         save_figure(plot_comparison(found), plot, dpi=160)
         tell(f"drew {plot}")
-    present(comparison_findings(found, table, top), outputs)
+    answer = found.answer
+    first, *others = answer.parts
+    more = further_columns(table[[name for name in table if name not in found.table]], 8, found.competitor)
+    first = first._replace(table=[*first.table, *more])
+
+    def figures() -> dict[str, Any]:
+        from jaxeval.plots.boards import plot_comparison
+
+        return {"comparison": plot_comparison(found)}
+
+    answer = answer._replace(parts=[first, *others], tables={**answer.tables, "comparison": table}, figures=figures)
+    present(answer.with_top(None if top is None else min(top, len(table))), outputs)
 
 
 def _check(n_files: int, telling: set[str], slices: str | None, id: tuple[str, ...], options: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ import click
 from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.declared import options_as
 from jaxeval.cli.judged_scores import Labels, warnings_of
-from jaxeval.cli.outputs import Findings, Outputs, output_options, present
+from jaxeval.cli.outputs import Outputs, output_options, present
 from jaxeval.cli.reading import Scale
 from jaxeval.cli.run_options import SHARE, InputFile, choice_option, level_option, seed_option
 from jaxeval.cli.scores import POINTS, read_given, score_columns, what_was_read
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from jaxeval.data.item_scores import ItemScores
     from jaxeval.scores.compare_scores import ScoreComparison
-    from jaxeval.show.screens import Screen
+    from jaxeval.show.shown import Answer
 
 
 @click.command("compare-scores", cls=CompilingCommand)
@@ -110,18 +110,7 @@ def compare_scores(
             passed, sentence = _gate(found, 1 - level, peek)
             answer = [sentence, *answer]
     notes, warnings = [read, *notes], [*told, *warnings]
-    present(
-        Findings(
-            screen=lambda: _comparison_screen(table, answer, notes, warnings),
-            tables={"comparison": table},
-            warnings=warnings,
-            title="Scores compared",
-            notes=notes,
-            texts={"answer.txt": "".join(f"{sentence}\n" for sentence in answer)},
-            settings=options,
-        ),
-        outputs,
-    )
+    present(_answer("Scores compared", "comparison", table, answer, notes, warnings, options), outputs)
     if not passed:
         click.get_current_context().exit(1)
 
@@ -168,12 +157,15 @@ def _of_many(table: pd.DataFrame, baseline: Any, level: float) -> str:
     return f"{told}, by Holm's steps at {level:g}"
 
 
-def _comparison_screen(table: pd.DataFrame, answer: list[str], notes: list[str], warnings: list[str]) -> Screen:
-    from jaxeval.show.screens import Screen, grid_of
+def _answer(
+    title: str, name: str, table: pd.DataFrame, said: list[str], notes: list[str], warnings: list[str], settings: Any
+) -> Answer:
+    from jaxeval.show.shown import Answer, Part
 
     shown = table.drop(columns=["n_flips", "status"], errors="ignore")
-    grid = grid_of(shown, "Scores compared", rows="comparison", kept=("difference",), least=("n_left_out",))
-    return Screen(answer, [grid], notes=notes, warnings=warnings)
+    kept, least = ("difference", "smallest_difference", "items_needed"), ("n_left_out", "sd_between")
+    part = Part(title, shown, rows="comparison" if name == "comparison" else "pair", kept=kept, least=least)
+    return Answer(title, table, settings, warnings, sentences=said, notes=notes, parts=[part], tables={name: table})
 
 
 @click.command("plan-scores", cls=CompilingCommand)
@@ -224,17 +216,9 @@ def plan_scores(
     answer = [_plan_in_words(table, difference, gate, power)]
     sides = "one-sided test" if gate else "two-sided test"
     notes = [what_was_read(given), f"{100 * level:g}% {sides}, power {power:g}; one comparison by itself"]
-    present(
-        Findings(
-            screen=lambda: _plan_screen(table, answer, notes),
-            tables={"plan": table},
-            warnings=table.attrs["warnings"],
-            title="What these scores can tell",
-            notes=notes,
-            settings=table.attrs["settings"],
-        ),
-        outputs,
-    )
+    attrs = table.attrs
+    title = "What these scores can tell"
+    present(_answer(title, "plan", table, answer, notes, attrs["warnings"], attrs["settings"]), outputs)
 
 
 def _plan_in_words(table: pd.DataFrame, difference: float | None, gate: bool, power: float) -> str:
@@ -246,11 +230,3 @@ def _plan_in_words(table: pd.DataFrame, difference: float | None, gate: bool, po
         told += f"; {difference:g} is found with power {table['power'].min():.2f} to {table['power'].max():.2f}, and "
         told += f"takes {table['items_needed'].min():,} to {table['items_needed'].max():,} items"
     return told
-
-
-def _plan_screen(table: pd.DataFrame, answer: list[str], notes: list[str]) -> Screen:
-    from jaxeval.show.screens import Screen, grid_of
-
-    kept = ("smallest_difference", "items_needed")
-    grid = grid_of(table, "What these scores can tell", rows="pair", kept=kept, least=("sd_between",))
-    return Screen(answer, [grid], notes=notes)

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from jaxeval.cli.tables import Printed, Study, estimate, pairs_cell, wide
 from jaxeval.data.remote_names import FileName, base_name
+from jaxeval.show.shown import Answer, Part
+from jaxeval.show.wide import estimate, pairs_cell, wide
 from jaxeval.wording import counted
 
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ def study_evaluators(
     few_pairs: bool,
     drawn: dict[str, Any],
     with_curves: bool,
-) -> Study:
-    """Reads the scores and measures every evaluator beside gold; ``with_curves`` of agreement for a figure."""
+) -> Answer:
+    """Measure every evaluator of a file beside gold; ``with_curves`` of agreement for a figure."""
     import numpy as np
 
     from jaxeval.evaluators.comparison import compare_evaluators, evaluator_advice
@@ -71,8 +72,7 @@ def study_evaluators(
         }
         return drawings if curves is None else {**drawings, "curves": plots.plot_agreement(curves, agreement, few)}
 
-    printed: list[Printed] = []
-    more: list[Printed] = []
+    parts: list[Part] = []
     if "comparison" in tables:
         meaning = (
             "Kendall's tau-b over all models (pairs of models), and the best evaluator's tau less this one's on the "
@@ -80,24 +80,23 @@ def study_evaluators(
         )
         ranking = _ranking_rows(tables["tau"], tables["comparison"], few)
         title = f"Which evaluator ranks most like {gold}"
-        printed.append(Printed(ranking, title, "evaluator", meaning))
+        parts.append(Part(title, ranking, meaning, rows="evaluator"))
     taus = wide(hide_few_pairs(tables["tau"], "tau", few), "evaluator", "delta", pairs_cell("tau"))
     meaning = "Kendall's tau-b of models whose scores differ by less than delta points (pairs of models)"
-    close = Printed(taus, "Close models", "evaluator", meaning)
-    (more if printed else printed).append(close)
+    parts.append(Part("Close models", taus, meaning, rows="evaluator", more=bool(parts)))
     measures = _measure_rows(hide_few_pairs(tables["agreement"], "value", few))
     meaning = f"the top has {top}; rank deviation in places"
-    more.append(Printed(measures, "All models", "evaluator", meaning))
+    parts.append(Part("All models", measures, meaning, rows="evaluator", more=True))
     changes = wide(hide_few_pairs(tables["rank_change"], "rank_change", few), "evaluator", "tier", _change_cell)
     meaning = (
         "mean |rank - gold rank| by tier of gold (models of the tier that the evaluator scored); tiers are of all "
         "models that gold and any evaluator scored"
     )
-    more.append(Printed(changes, "Rank change by tier", "evaluator", meaning))
+    parts.append(Part("Rank change by tier", changes, meaning, rows="evaluator", more=True))
     gaps = hide_few_pairs(tables["smallest_gap"], "delta", few)
     named = ["evaluator", "delta", "lower", "upper", "largest_gap", "n_pairs", "reached_share", "lack_of_fit", "status"]
     title = f"Smallest gap of scores at which gold agrees with probability {agreement:g}"
-    more.append(Printed(gaps[[name for name in named if name in gaps]], title, "evaluator"))
+    parts.append(Part(title, gaps[[name for name in named if name in gaps]], rows="evaluator", more=True))
     if improvements:
         shown = hide_few_in_agreement(tables["improvement"], few)
         rows = wide(shown, "evaluator", "delta", _improvement_cell, lambda delta: counted(delta, "point"))
@@ -105,17 +104,16 @@ def study_evaluators(
             "probability that gold agrees by the regression, share of pairs of such gaps that do, and average below "
             "(pairs)"
         )
-        printed.append(Printed(rows, "What an improvement means", "evaluator", meaning))
+        parts.append(Part("What an improvement means", rows, meaning, rows="evaluator"))
     read = f"{counted(len(frame), 'model')}, {counted(frame.shape[1] - 1, 'evaluator')}; gold is {gold}"
-    return Study(
-        printed=printed,
-        more=more,
-        written=tables,
-        figures=figures,
-        read=read,
-        unit="models",
+    return Answer(
+        parts[0].title or "",
         warnings=[*warnings, *_collected(tables)],
-        advice=advice,
+        sentences=advice,
+        notes=[read],
+        parts=parts,
+        tables=tables,
+        figures=figures,
     )
 
 

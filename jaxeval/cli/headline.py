@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxeval.cli.compiling import CompilingCommand
-from jaxeval.cli.outputs import Findings, Outputs, present
+from jaxeval.cli.outputs import Outputs, present
 from jaxeval.cli.run_options import FILE, choice_option, column_options, resampling_options, top_option
 from jaxeval.data.remote_names import FileName
 
@@ -152,41 +152,29 @@ def _present(
     found: Result, tables: Mapping[str, pd.DataFrame], sentences: list[str], notes: Sequence[str], outputs: Outputs,
     top: int | None, rows: str, front: Any,
 ) -> None:  # fmt: skip
-    from jaxeval.show.screens import Grid, Screen, grid_of
-    from jaxeval.show.shown import settings_line
+    from jaxeval.show.shown import Part, settings_line
 
-    warnings = list(found.warnings)  # type: ignore[attr-defined]
-    settings = found.settings  # type: ignore[attr-defined]
+    answer, tables, sentences = found.answer, dict(tables), list(sentences)
+    warnings: list[str] = list(answer.warnings)
     if front is not None:
-        tables = {**tables, "front": front.table}
-        sentences = [*sentences, *front.answer.sentences]
+        tables["front"] = front.table
+        sentences += front.answer.sentences
         warnings += [text for text in front.warnings if text not in warnings]
-    how = [settings_line(settings), *notes]
-
-    estimate = "horizon" if rows == "agent" else "index"
-    noun = "row" if rows == "agent" else rows
-
-    def screen() -> Screen:
-        grids: list[Grid] = []
-        for name, table in tables.items():
-            first = not grids
-            ends = {end: f"{estimate}_{end}" for end in ("lower", "upper")} if first else {}
-            named = table.rename(columns=ends)
-            grid = grid_of(named, name.capitalize(), rows=noun, kept=tuple(named)[:3])
-            grids.append(grid._replace(top=top) if top and first else grid)
-        return Screen(sentences, grids, notes=how, warnings=warnings)
+    first = next(iter(tables))
+    estimate, noun = ("horizon", "row") if rows == "agent" else ("index", rows)
+    ends = {end: f"{estimate}_{end}" for end in ("lower", "upper")}
+    shown = {**tables, first: tables[first].rename(columns=ends)}
+    parts = [Part(name.capitalize(), table, rows=noun, kept=tuple(table)[:3]) for name, table in shown.items()]
 
     def figures() -> dict[str, Figure]:
         from jaxeval.plots.leaderboard import plot_draws
 
         joint = found.joint  # type: ignore[attr-defined]
-        own = joint.of(level=settings["levels"][0]) if rows == "agent" else joint
-        return {next(iter(tables)): plot_draws(own)}
+        return {first: plot_draws(joint.of(level=answer.settings["levels"][0]) if rows == "agent" else joint)}
 
-    present(
-        Findings(
-            screen=screen, tables=tables, warnings=warnings, title=next(iter(tables)).capitalize(), notes=how,
-            figures=figures, settings=settings,
-        ),
-        outputs,
+    how = [settings_line(answer.settings), *notes]
+    answer = answer._replace(
+        title=first.capitalize(), sentences=sentences, warnings=warnings, notes=how, parts=parts, tables=tables,
+        figures=figures,
     )  # fmt: skip
+    present(answer.with_top(top), outputs)

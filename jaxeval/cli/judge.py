@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxeval.cli.compiling import CompilingCommand
-from jaxeval.cli.outputs import Findings, Outputs, present
+from jaxeval.cli.outputs import Outputs, present
 from jaxeval.cli.reading import unparsed_option
 from jaxeval.cli.run_options import (
     FILE,
@@ -22,9 +22,6 @@ from jaxeval.cli.terminal import named_model
 from jaxeval.data.remote_names import FileName
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from jaxeval.accuracy.report import JudgeReport
     from jaxeval.data.judged_answers import JudgedAnswers
 
 
@@ -106,8 +103,16 @@ def judge(
         **drawn,
     )
     comparison = compare(accuracy, chosen, labels_of_b=shared is None) if chosen else None
-    report = judge_report(accuracy, comparison)
-    present(_findings(report, labelled, judged), outputs)
+
+    def figures() -> dict[str, Any]:
+        from jaxeval.plots import accuracy as plots
+
+        drawn = {"accuracy": plots.plot_accuracy(accuracy), "rates": plots.plot_rates(accuracy)}
+        return drawn if comparison is None else {**drawn, "differences": plots.plot_differences(comparison)}
+
+    answer = judge_report(accuracy, comparison).answer
+    notes = [f"calibration: {labelled.report}", f"test: {judged.report}", *answer.notes]
+    present(answer._replace(notes=notes, figures=figures), outputs)
 
 
 def _read(path: FileName, columns: dict[str, Any], keep: list[str], calibration: bool) -> JudgedAnswers:
@@ -123,32 +128,3 @@ def _read(path: FileName, columns: dict[str, Any], keep: list[str], calibration:
     elif named["label"] is not None and named["label"] not in column_names(path):
         named["label"] = None
     return read_judged_answers(path, **named)
-
-
-def _findings(report: JudgeReport, labelled: JudgedAnswers, judged: JudgedAnswers) -> Findings:
-    from dataclasses import asdict
-
-    from jaxeval.cli.judge_screen import judge_screen
-
-    accuracy, comparison = report.accuracy, report.comparison
-
-    def figures() -> dict[str, Figure]:
-        from jaxeval.plots import accuracy as plots
-
-        found = {"accuracy": plots.plot_accuracy(accuracy), "rates": plots.plot_rates(accuracy)}
-        return found if comparison is None else {**found, "differences": plots.plot_differences(comparison)}
-
-    tables = {"accuracy": accuracy.table, "rates": accuracy.rates}
-    if comparison is not None:
-        tables = {"differences": comparison.table, **tables, "stability": comparison.stability}
-    screen = judge_screen(report, [f"calibration: {labelled.report}", f"test: {judged.report}"])
-    return Findings(
-        screen=lambda: screen,
-        tables=tables,
-        warnings=screen.warnings,
-        title="Accuracy of each model" if comparison is None else "Differences, A minus B",
-        notes=screen.notes,
-        figures=figures,
-        texts={"report.md": report.to_markdown()},
-        settings=asdict(accuracy.settings),
-    )

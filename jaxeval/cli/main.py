@@ -433,8 +433,8 @@ def _rate(
     Returns:
         The dated boards, this one among them, where there is a state.
     """
-    from jaxeval.cli.report import board_findings, looked_at_again
     from jaxeval.ratings.leaderboard import leaderboard
+    from jaxeval.show.boards import leaderboard_answer
 
     given: Any = battles
     options |= {"gauge": gauge_of(battles, gauge), "progress": outputs.progress}
@@ -453,8 +453,14 @@ def _rate(
     if html.path is not None:
         html.write(table, battles if boards is None else None, options, reading, history=history, made=publishing.day)
     publishing.publish(table)
-    found = board_findings(table, top, () if state is None else looked_at_again(table, state.n_files))
-    present(found._replace(tables=publishing.tables(found.tables)), outputs)
+    answer = leaderboard_answer(table, top, () if state is None else state.looked_at_again(table))
+
+    def figures() -> dict[str, Any]:
+        from jaxeval.plots.leaderboard import plot_leaderboard
+
+        return {"leaderboard": plot_leaderboard(table)}
+
+    present(answer._replace(tables=publishing.tables(answer.tables), figures=figures), outputs)
     return history
 
 

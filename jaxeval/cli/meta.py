@@ -8,10 +8,8 @@ import click
 from click.core import ParameterSource
 
 from jaxeval.cli.compiling import CompilingCommand
-from jaxeval.cli.evaluators import study_evaluators
 from jaxeval.cli.outputs import Outputs, present
 from jaxeval.cli.reading import both_bad_option, labels_option
-from jaxeval.cli.references import study_references
 from jaxeval.cli.run_options import (
     FILE,
     cluster_option,
@@ -21,8 +19,8 @@ from jaxeval.cli.run_options import (
     strata_option,
     top_size_option,
 )
-from jaxeval.cli.tables import study_findings
 from jaxeval.data.remote_names import FileName
+from jaxeval.wording import counted
 
 _SCORES_ONLY = ("gold", "model", "evaluators", "top_size", "improvements", "agreement")
 _VOTES_ONLY = ("model_a", "model_b", "winner", "labels", "both_bad", "references", "sets", "budgets", "n_repeats",
@@ -129,6 +127,10 @@ def meta(
     """
     if (file is None) == (votes is None):
         raise click.UsageError("give a FILE of scores with --gold, or --votes FILE")
+    from jaxeval.cli.evaluators import study_evaluators
+    from jaxeval.cli.references import study_references
+    from jaxeval.execution.precision import versions
+
     context = click.get_current_context()
     foreign = _VOTES_ONLY if votes is None else _SCORES_ONLY
     for option in context.command.params:
@@ -138,8 +140,20 @@ def meta(
     own = {name: value for name, value in options.items() if name not in foreign}
     if "top_size" in own:
         own["top"] = own.pop("top_size")
+    answer: Any
     if votes is not None:
-        found = study_references(votes, drawn=drawn, **own)
-    elif file is not None:
-        found = study_evaluators(file, drawn=drawn, with_curves=outputs.to_folder, **own)
-    present(study_findings(found, drawn), outputs)
+        answer, unit = study_references(votes, drawn=drawn, **own), own["item"] or own["cluster"] or "votes"
+    else:
+        assert file is not None
+        answer, unit = study_evaluators(file, drawn=drawn, with_curves=outputs.to_folder, **own), "models"
+    drawn_how = f"{100 * drawn['level']:g}% intervals, {counted(drawn['n_resamples'], 'resample')} of {unit}, "
+    how = f"{drawn_how}seed {drawn['seed']}" if drawn["n_resamples"] else "no resamples, so no intervals"
+    text = "".join(f"{sentence}\n" for sentence in answer.sentences)
+    answer = answer._replace(
+        settings={**{name: drawn[name] for name in ("n_resamples", "level", "seed")}, "versions": versions()},
+        sentences=answer.sentences[:1],
+        advice=answer.sentences[1:],
+        notes=[*answer.notes, f"{how}; {versions()}"],
+        texts=lambda: {"advice.txt": text},
+    )
+    present(answer, outputs)

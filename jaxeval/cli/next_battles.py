@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from jaxeval.cli.board_options import covariates_of, gauge_of, gauge_option, link_option, pair_options
 from jaxeval.cli.compiling import CompilingCommand
-from jaxeval.cli.outputs import Findings, Outputs, check_outputs, output_options, present
+from jaxeval.cli.outputs import Outputs, check_outputs, output_options, present
 from jaxeval.cli.reading import Reading, battle_options
 from jaxeval.cli.run_options import (
     SHARE,
@@ -27,10 +26,6 @@ from jaxeval.cli.run_options import (
 )
 from jaxeval.cli.terminal import named_model
 from jaxeval.data.remote_names import FileName
-
-if TYPE_CHECKING:
-    from jaxeval.planning.next_battles import NextBattles
-    from jaxeval.show.table import Table
 
 _goal_options = several_options(
     click.option("--goal", type=click.Choice(["board", "top", "pair", "newcomer"]),
@@ -109,6 +104,7 @@ def next_battles(
     from jaxeval.planning import next_battles as planning
     from jaxeval.planning.vote_counts import plan_votes
     from jaxeval.ratings.bradley_terry import fit_bradley_terry
+    from jaxeval.show.shown import Part
 
     aim = {name: options.pop(name) for name in ("goal", "pair", "newcomer", "random", "level")}
     aim["top"] = options.pop("top_size")
@@ -129,64 +125,23 @@ def next_battles(
     if plan:
         own: Any = {} if power is None else {"power": power}
         table = plan_votes(fit, width=width, difference=difference, votes=votes, **own, **aim)
-        present(_questions(table, battles.report, fit.warnings), outputs)
+        settings = table.attrs["settings"]
+        drawn = f"{100 * settings['level']:g}% intervals, power {settings['power']:g}, "
+        meaning = "width: mean one of the intervals; difference: that the votes tell from 0 with the power; Elo"
+        part = Part(table._title, table, meaning)
+        notes = [str(battles.report), f"{drawn}random share {settings['random']:g}"]
+        answer = table.answer._replace(notes=notes, warnings=fit.warnings, parts=[part], tables={"votes": table})
+        present(answer, outputs)
         return
     found = planning.next_battles(fit, k, width=width[0] if width else None, seed=seed, **aim)
     folder = outputs.out if outputs.to_folder and outputs.out is not None else Path("FOLDER")
-    proposed = _proposed(found, battles.report, [*found.warnings, *fit.warnings], folder / "each.csv")
+    answer = found.answer
+    tables, (first, *advice) = dict(answer.tables), answer.sentences
     if outputs.to_folder:
-        proposed = proposed._replace(tables={**proposed.tables, "each": found.each()})
-    present(proposed, outputs)
-
-
-def _proposed(found: NextBattles, report: object, warnings: Sequence[str], judged: Path) -> Findings:
-    from jaxeval.show.screens import Screen, grid_of
-    from jaxeval.show.shown import settings_line
-
-    how = f"{settings_line(found.settings)}, random share {found.settings['random']:g}; {found.settings['versions']}"
-    notes, meaning = [str(report), how], "gain: what the first such battle takes off the mean variance, Elo^2"
-
-    own = found.competitor
-
-    def screen() -> Screen:
-        battles = found.battles.rename(columns={"n_at_random": "at_random"})
-        expected = found.expected.reset_index().rename(columns={"battles": "after"})
-        kept = ("model_b", "n_battles", "propensity")
-        grids = [
-            grid_of(battles, "Battles", meaning=meaning, rows="pair", kept=kept, least=("weight",), competitor=own),
-            grid_of(expected, f"Expected intervals of {found.goal} (mean, Elo)"),
-        ]
-        by = f"Expected intervals by {own.one} (width, Elo)"
-        more = [grid_of(found.by_model, by, rows=own, competitor=own)]
-        advice = list(found.answer.sentences[1:])
-        if "inverse propensities" in found.expected.index:
-            line = shlex.join(["jaxeval", "leaderboard", str(judged), "--propensity", "propensity"])
-            advice.append(f"The check, once {judged.name} (--out FOLDER) has its winners: {line}")
-        return Screen(found.answer.sentences[:1], grids, more, advice, notes, warnings)
-
-    return Findings(
-        screen=screen,
-        tables={"battles": found.battles, "expected": found.expected.reset_index(), "by_model": found.by_model},
-        warnings=warnings,
-        title=f"Battles for {found.goal}",
-        notes=notes,
-        texts={"answer.txt": "".join(f"{sentence}\n" for sentence in found.answer.sentences)},
-        settings=found.settings,
-    )
-
-
-def _questions(table: Table, report: object, warnings: Sequence[str]) -> Findings:
-    from jaxeval.show.screens import Screen, grid_of
-
-    settings, title = table.attrs["settings"], table._title
-    how = f"{100 * settings['level']:g}% intervals, power {settings['power']:g}, random share {settings['random']:g}"
-    notes = [str(report), how]
-    meaning = "width: mean one of the intervals; difference: that the votes tell from 0 with the power; Elo"
-    return Findings(
-        screen=lambda: Screen([], [grid_of(table, title, meaning=meaning)], notes=notes, warnings=warnings),
-        tables={"votes": table},
-        warnings=warnings,
-        title=title,
-        notes=notes,
-        settings=settings,
-    )
+        tables["each"] = found.each()
+    if "inverse propensities" in found.expected.index:
+        line = shlex.join(["jaxeval", "leaderboard", str(folder / "each.csv"), "--propensity", "propensity"])
+        advice.append(f"The check, once each.csv (--out FOLDER) has its winners: {line}")
+    notes, warnings = [str(battles.report), *answer.notes], [*found.warnings, *fit.warnings]
+    answer = answer._replace(sentences=[first], advice=advice, notes=notes, warnings=warnings, tables=tables)
+    present(answer, outputs)

@@ -17,9 +17,8 @@ from jaxeval.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
-    from jaxeval.show.screens import Screen
+    from jaxeval.show.shown import Answer
 
 #: The path that stands for standard output.
 STDOUT = Path("-")
@@ -84,19 +83,6 @@ class Outputs(NamedTuple):
     def silent(self) -> bool:
         """Whether no screen is printed."""
         return self.quiet or self.out == STDOUT
-
-
-class Findings(NamedTuple):
-    """What a command found."""
-
-    screen: Callable[[], Screen]
-    tables: Mapping[str, pd.DataFrame]  # the first is the one that a single file holds
-    warnings: Sequence[str]
-    title: str | None = None  # of the first table
-    notes: Sequence[str] = ()  # what was read and set
-    figures: Callable[[], dict[str, Figure]] = dict
-    texts: Mapping[str, str] = {}
-    settings: Mapping[str, Any] = {}
 
 
 def _keep_quiet(ctx: click.Context, _: click.Parameter, value: bool) -> bool:
@@ -167,70 +153,70 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Sequence[FileName]
         taken[path.resolve()] = f"of {option}"
 
 
-def present(found: Findings, outputs: Outputs) -> None:
-    """Write what is to be written, then print the screen, or only the warnings on standard error.
+def present(answer: Answer, outputs: Outputs) -> None:
+    """Write what is to be written, then print the answer, or only the warnings on standard error.
 
     Files come first: what is wrong with the terminal must not cost them. Of several processes the first goes on.
     """
     first_goes_on()
-    table = next(iter(found.tables.values()))
     if outputs.out is not None and outputs.to_folder:
-        _write_folder(found, outputs.out, outputs.format or "csv", outputs.raw_names)
+        _write_folder(answer, outputs.out, outputs.format or "csv", outputs.raw_names)
     elif outputs.out is not None:
-        options: dict[str, Any] = {"title": found.title, "notes": _notes(found), "raw_names": outputs.raw_names}
+        table = _with_attrs(next(iter(answer.tables.values())), answer)
+        options: dict[str, Any] = {"title": answer.title, "notes": _notes(answer), "raw_names": outputs.raw_names}
         if outputs.out == STDOUT:
-            print_bytes(table_bytes(_with_attrs(table, found), outputs.format or "csv", **options))
+            print_bytes(table_bytes(table, outputs.format or "csv", **options))
         else:
-            write_table(_with_attrs(table, found), outputs.out, **options)
+            write_table(table, outputs.out, **options)
             tell(f"wrote {outputs.out}")
-    show(found.screen, found.warnings, outputs.silent, outputs.full)
+    show(answer, outputs.silent, outputs.full)
 
 
-def show(screen: Callable[[], Screen], warnings: Sequence[str], silent: bool, full: bool) -> None:
-    """Print a screen, or only its warnings on standard error."""
+def show(answer: Answer, silent: bool, full: bool) -> None:
+    """Print an answer, or only its warnings on standard error."""
     if silent:
-        for sentence in dict.fromkeys(warnings):
+        for sentence in dict.fromkeys(answer.warnings):
             complain(f"warning: {sentence}")
         return
-    from jaxeval.show.screens import print_screen
+    from jaxeval.show.screens import print_answer
 
-    print_screen(screen(), stdout_console(), full)
-
-
-def _notes(found: Findings) -> list[str]:
-    return [*found.notes, *(f"warning: {sentence}" for sentence in dict.fromkeys(found.warnings))]
+    print_answer(answer, stdout_console(), full)
 
 
-def _with_attrs(table: pd.DataFrame, found: Findings) -> pd.DataFrame:
+def _notes(answer: Answer) -> list[str]:
+    return [*answer.notes, *(f"warning: {sentence}" for sentence in dict.fromkeys(answer.warnings))]
+
+
+def _with_attrs(table: pd.DataFrame, answer: Answer) -> pd.DataFrame:
     """The table with what it rests on, where it does not say so itself."""
+    from jaxeval.show.shown import settings_of
+
     known = table.copy(deep=False)
     known.attrs = {
-        "report": "\n".join(map(str, found.notes)),
-        "warnings": list(found.warnings),
+        "report": "\n".join(map(str, answer.notes)),
+        "warnings": list(answer.warnings),
         **table.attrs,
-        "settings": {**found.settings, **table.attrs.get("settings", {})},
+        "settings": {**settings_of(answer.settings), **table.attrs.get("settings", {})},
     }
     return known
 
 
-def _write_folder(found: Findings, out: Path, format: str, raw_names: bool) -> None:
+def _write_folder(answer: Answer, out: Path, format: str, raw_names: bool) -> None:
     """Write tables, figures as PNG and texts into a folder, by their names, and tell so."""
     from jaxeval.plots.style import save_figures
 
     out.mkdir(parents=True, exist_ok=True)
-    for name, table in found.tables.items():
-        path = out / f"{name}.{format}"
-        write_table(
-            _with_attrs(table, found), path, raw_names=raw_names, title=_title(name, found), notes=_notes(found)
-        )
-    for name, text in found.texts.items():
+    first = next(iter(answer.tables))
+    texts = answer.texts() or {
+        "answer.txt": "".join(f"{sentence}\n" for sentence in (*answer.sentences, *answer.advice))
+    }
+    for name, table in answer.tables.items():
+        title = answer.title if name == first else name.replace("_", " ").capitalize()
+        known = _with_attrs(table, answer)
+        write_table(known, out / f"{name}.{format}", raw_names=raw_names, title=title, notes=_notes(answer))
+    for name, text in texts.items():
         write_text(text, out / name)
-    figures = found.figures()
+    figures = answer.figures()
     save_figures(figures, out)
-    *first, last = counted(len(found.tables), "table"), counted(len(figures), "figure"), *found.texts
-    tell(f"wrote {', '.join(first)} and {last} to {out}")
-
-
-def _title(name: str, found: Findings) -> str:
-    first = next(iter(found.tables))
-    return found.title if name == first and found.title else name.replace("_", " ").capitalize()
+    *others, last = counted(len(answer.tables), "table"), counted(len(figures), "figure"), *texts
+    tell(f"wrote {', '.join(others)} and {last} to {out}")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from jaxeval.cli.tables import Printed, Study, estimate, pairs_cell, wide
 from jaxeval.cli.terminal import named_model
 from jaxeval.data.remote_names import FileName
+from jaxeval.show.shown import Answer, Part
+from jaxeval.show.wide import estimate, pairs_cell, wide
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,8 +29,8 @@ def study_references(
     drawn: dict[str, Any],
     labels: Labels | None = None,
     **options: Any,
-) -> Study:
-    """Reads the votes, and studies references on them; ``options`` are of `read_battles` and of `reference_study`."""
+) -> Answer:
+    """Study references on the votes of a file; ``options`` are of `read_battles` and of `reference_study`."""
     from jaxeval.data.readers import read_battles
     from jaxeval.evaluators.model_scores import FEW_PAIRS, hide_few_pairs
     from jaxeval.lab.reference_study import reference_study
@@ -61,35 +62,32 @@ def study_references(
     meaning = "beside the ranking of all votes (misordered: share of pairs in the wrong order)"
     singles = _reference_rows(study.by_reference, few)
     title = "Ranking by win rate against one reference"
-    printed = [Printed(singles, title, "reference", meaning, kept=("tau", "pairs"))]
+    parts = [Part(title, singles, meaning, rows="reference", kept=("tau", "pairs"))]
     taus = wide(hide_few_pairs(study.by_tier, "tau", few), "tier", "delta", pairs_cell("tau"))
     meaning = (
         "Kendall's tau-b of models whose win rates differ by less than delta points: means over the references of a "
         "tier (pairs)"
     )
-    more = [Printed(taus, "Close models", "tier", meaning)]
+    parts.append(Part("Close models", taus, meaning, rows="tier", more=True))
     changes = wide(study.by_tier_and_test_tier, "tier", "test_tier", _change_cell)
     meaning = (
         "% of the greatest possible, by tier of the reference (rows) and of the models ranked (columns); in places "
         "(references with enough pairs)"
     )
-    more.append(Printed(changes, "Mean rank change", "tier", meaning))
+    parts.append(Part("Mean rank change", changes, meaning, rows="tier", more=True))
     wrong = _budget_rows(study.by_budget, few)
     title = "Share of pairs in the wrong order, by votes of a model"
-    more.append(Printed(wrong, title, "set", "(pairs)"))
+    parts.append(Part(title, wrong, "(pairs)", rows="set", more=True))
     if len(study.by_set):
         gains = wide(hide_few_pairs(study.by_set, "gain", few), "references", "budget", _set_cell)
         meaning = "gain in tau over the same ones alone, on the same models, by votes of a model; tau alone (pairs)"
-        more.append(Printed(gains, "Several references", "set", meaning))
-    return Study(
-        printed=printed,
-        more=more,
-        written={name: getattr(study, name) for name in names},
+        parts.append(Part("Several references", gains, meaning, rows="set", more=True))
+    return study.answer._replace(
+        title=parts[0].title or "",
+        notes=[str(battles.report)],
+        parts=parts,
+        tables={name: getattr(study, name) for name in names},
         figures=figures,
-        read=battles.report,
-        unit=options["item"] or options["cluster"] or "votes",
-        warnings=study.warnings,
-        advice=study.advice,
     )
 
 

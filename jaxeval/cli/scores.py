@@ -11,7 +11,7 @@ import click
 from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.declared import options_as
 from jaxeval.cli.judged_scores import Labels, how_corrected
-from jaxeval.cli.outputs import Findings, Outputs, present
+from jaxeval.cli.outputs import Outputs, present
 from jaxeval.cli.run_options import (
     Command,
     InputFile,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from jaxeval.data.item_scores import ItemScores
-    from jaxeval.show.screens import Screen
+    from jaxeval.show.shown import Answer
     from jaxeval.statistics.draws import Draws
 
 _COLUMNS = ("model", "item", "score", "trial", "cluster", "benchmark", "weight")
@@ -159,24 +159,12 @@ def scores(
 
         return {"scores": plot_draws(next(iter(boards.values())).joint)} if len(boards) == 1 else {}
 
-    present(
-        Findings(
-            screen=lambda: _screen(tables, notes, warnings, top),
-            tables=tables,
-            warnings=warnings,
-            title="Scores",
-            notes=notes,
-            figures=figures,
-            settings=table.attrs["settings"],
-        ),
-        outputs,
-    )
+    present(_answer(tables, notes, warnings, top)._replace(figures=figures), outputs)
 
 
-def _judged(tables: dict[str, pd.DataFrame], read: str, joint: Draws, top: int | None) -> Findings:
+def _judged(tables: dict[str, pd.DataFrame], read: str, joint: Draws, top: int | None) -> Answer:
     table = tables["scores"]
-    settings, warnings = table.attrs["settings"], table.attrs["warnings"]
-    notes = [read, how_corrected(settings)]
+    settings = table.attrs["settings"]
 
     def figures() -> dict[str, Figure]:
         from jaxeval.plots.leaderboard import plot_draws
@@ -184,15 +172,9 @@ def _judged(tables: dict[str, pd.DataFrame], read: str, joint: Draws, top: int |
         own = joint.of(estimator=settings["estimator"])
         return {} if "judge" in table else {"scores": plot_draws(own.of(judge=own.names[0][1]))}
 
-    return Findings(
-        screen=lambda: _screen({"scores": table}, notes, warnings, top),
-        tables=tables,
-        warnings=warnings,
-        title="Scores",
-        notes=notes,
-        figures=figures,
-        settings=settings,
-    )
+    notes = [read, how_corrected(settings)]
+    answer = _answer({"scores": table}, notes, table.attrs["warnings"], top)
+    return answer._replace(tables=tables, figures=figures)
 
 
 def read_given(files: Sequence[FileName], columns: dict[str, Any], keep: Sequence[str]) -> ItemScores:
@@ -227,22 +209,21 @@ def _how(settings: dict[str, Any]) -> str:
     )
 
 
-def _screen(tables: dict[str, pd.DataFrame], notes: list[str], warnings: list[str], top: int | None) -> Screen:
+def _answer(tables: dict[str, pd.DataFrame], notes: list[str], warnings: list[str], top: int | None) -> Answer:
     from jaxeval.show.boards import rank_spread, score_answers
-    from jaxeval.show.screens import Screen, grid_of
+    from jaxeval.show.shown import Answer, Part
 
     table = tables["scores"]
-    shown = table.assign(spread=[rank_spread(row) for row in table.to_dict("records")]).drop(
-        columns=["rank_best", "rank_worst"]
-    )
+    shown = table.assign(spread=[rank_spread(row) for row in table.to_dict("records")])
+    shown = shown.drop(columns=["rank_best", "rank_worst"])
     first = ["judge", "category", "rank", "model_name", "score", "score_lower", "score_upper", "spread"]
     first = [x for x in first if x in shown]
     shown = shown[[*first, *(x for x in shown if x not in first)]]
-    main = grid_of(shown, "Scores", rows="model", kept=("model_name", "score"), least=("n_items",))
-    grids = [main._replace(top=top) if top else main]
-    others = {name.replace("_at_", "@").replace("_hat_", "^"): own for name, own in tables.items() if name != "scores"}
-    more = [
-        grid_of(own.drop(columns="fewest_trials", errors="ignore"), name.capitalize(), rows="row")
-        for name, own in others.items()
-    ]
-    return Screen(score_answers(table)[:_MOST_ANSWERS], [*grids, *more], notes=notes, warnings=warnings)
+    parts = [Part("Scores", shown, rows="model", kept=("model_name", "score"), least=("n_items",))]
+    for name, further in tables.items():
+        if name != "scores":
+            title = name.replace("_at_", "@").replace("_hat_", "^").capitalize()
+            parts.append(Part(title, further.drop(columns="fewest_trials", errors="ignore"), rows="row"))
+    sentences = score_answers(table)[:_MOST_ANSWERS]
+    answer = Answer("Scores", table, table.attrs["settings"], warnings, sentences=sentences, notes=notes, parts=parts)
+    return answer._replace(tables=tables).with_top(top)

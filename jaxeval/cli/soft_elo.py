@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -10,7 +11,6 @@ import click
 
 from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.outputs import (
-    Findings,
     OutputFile,
     Outputs,
     check_outputs,
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from jaxeval.cli.held_out import HeldOut
     from jaxeval.data.judged_battles import JudgedBattles
     from jaxeval.execution.runs import RunOptions
+    from jaxeval.show.shown import Answer
 
 _DEFAULT_LEVEL = "[0.9, or the largest level that the calibration models support]"
 
@@ -131,9 +131,8 @@ def report(
 
     FILE holds scores or verdicts of a judge, or what judges printed, in a column such as output.
     """
-    from jaxeval.cli.held_out import held_out_findings, of_several
-    from jaxeval.cli.soft_elo_screens import held_out_screen
     from jaxeval.data.judged_files import read_judges
+    from jaxeval.lab.held_out import error_of, held_out_answer, of_several
 
     options["length_a"], options["length_b"] = lengths or (None, None)
     study = {name: options.pop(name) for name in _STUDY}
@@ -144,35 +143,14 @@ def report(
         for column in filter(None, (study["cluster"], study["strata"])):
             battles.codes(column)
 
-    def found(judge: str, battles: JudgedBattles) -> HeldOut:
+    def held_out(judge: str, battles: JudgedBattles) -> Answer:
         folder = checkpoint if checkpoint is None or len(judges) == 1 else checkpoint / quote(judge, safe=" ")
         running: RunOptions = {"memory_limit": memory_limit, "checkpoint": folder, "progress": outputs.progress}
-        return held_out_findings(battles, running, **study)
+        return held_out_answer(battles, running, **study)
 
-    each = {judge: found(judge, battles) for judge, battles in judges.items()}
-    # The screen shows one judge in full: the only one, or the one closest to the humans.
-    best = min(each, key=lambda judge: each[judge].error)
-    shown, whole = each[best], each[best] if len(each) == 1 else of_several(each)
-    notes = [f"{best}: {note}" if len(each) > 1 else note for note in shown.notes]
-    present(
-        Findings(
-            screen=lambda: held_out_screen(
-                shown.tables,
-                notes,
-                whole.warnings,
-                study["splits"],
-                study["by"],
-                None if len(each) == 1 else whole.tables["summary"],
-            ),
-            tables=whole.tables,
-            warnings=whole.warnings,
-            title="Held-out ratings against human ratings (Elo)",
-            notes=whole.notes,
-            figures=lambda: _figures(shown.tables),
-            settings=shown.settings,
-        ),
-        outputs,
-    )
+    each = {judge: held_out(judge, battles) for judge, battles in judges.items()}
+    best = min(each.values(), key=error_of)
+    present(of_several(each)._replace(figures=lambda: _figures(best.tables)), outputs)
 
 
 #: Options of the study of a judge.
@@ -182,7 +160,7 @@ _STUDY = (
 )  # fmt: skip
 
 
-def _figures(tables: dict[str, pd.DataFrame]) -> dict[str, Figure]:
+def _figures(tables: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
     from jaxeval.plots import soft_elo as plots
 
     figures = {"held_out": plots.plot_held_out(tables["models"])}
@@ -220,7 +198,6 @@ def calibrate(
     **columns: Any,
 ) -> None:
     """Calibrate a judge on the models in FILE, which has human votes, and save the calibration."""
-    from jaxeval.cli.soft_elo_screens import calibration_screen
     from jaxeval.data.judged_files import read_judged_battles
     from jaxeval.softelo.calibration import SoftEloCalibration
 
@@ -229,7 +206,7 @@ def calibrate(
     calibration = SoftEloCalibration.fit(battles, ridge, methods or ("hard", "soft"), base, cluster=cluster)
     calibration.save(out)
     tell(f"wrote {out}")
-    show(lambda: calibration_screen(calibration, battles.report), calibration.warnings, quiet, full)
+    show(calibration.answer._replace(table=None, notes=[str(battles.report)]), quiet, full)
 
 
 @soft_elo_commands.command()
@@ -259,24 +236,13 @@ def predict(
     Human labels in FILE are not read. Verdicts are read where --method needs them, with the labels of the calibration
     unless --labels names others.
     """
-    from jaxeval.cli.soft_elo_screens import prediction_screen
-    from jaxeval.softelo.calibration import SoftEloCalibration
+    from jaxeval.softelo.calibration import SoftEloCalibration, prediction_answer
 
     check_outputs({"--out": outputs.out}, [calibration, file])
     loaded = SoftEloCalibration.load(calibration)
     new = loaded.read_new_battles(file, method, **columns)
     table = loaded.predict(new, level, method, human_votes=human_votes, cluster=cluster)
-    screen = prediction_screen(table, method)
-    present(
-        Findings(
-            screen=lambda: screen,
-            tables={"predictions": table},
-            warnings=screen.warnings,
-            title=screen.grids[0].title,
-            notes=screen.notes,
-        ),
-        outputs,
-    )
+    present(prediction_answer(table), outputs)
 
 
 @soft_elo_commands.command()
@@ -324,7 +290,6 @@ def merge(
     FILE has judged battles, some with human labels. Models without any are new. The models that people voted on keep
     the ratings of `leaderboard`.
     """
-    from jaxeval.cli.soft_elo_screens import merged_screen
     from jaxeval.data.judged_files import read_judged_battles
     from jaxeval.data.readers import read_battles
     from jaxeval.softelo.merged_board import merge_boards
@@ -344,21 +309,7 @@ def merge(
 
         return {"leaderboard": plot_leaderboard(merged.table)}
 
-    present(
-        Findings(
-            screen=lambda: merged_screen(merged),
-            tables={
-                "leaderboard": merged.table,
-                "predictions": merged.predictions,
-                "beat_share": merged.joint.beat_share.reset_index(),
-            },
-            warnings=merged.warnings,
-            title="People's board with new models from a judge's scores",
-            notes=merged_screen(merged).notes,
-            figures=figures,
-        ),
-        outputs,
-    )
+    present(merged.answer._replace(figures=figures), outputs)
 
 
 _MERGING = (

@@ -148,6 +148,19 @@ class State(NamedTuple):
         write_history(history, self.history_path)
         tell(f"kept the boards of {counted(history['date'].nunique(), 'day')} in {self.history_path}")
 
+    def looked_at_again(self, table: pd.DataFrame) -> list[str]:
+        """What to say of the intervals of a board that grows with every run, and is looked at as often."""
+        from jaxeval.audits.anytime import wider_at_all_looks
+
+        lower, upper = (table[name].to_numpy(float) for name in ("rating_lower", "rating_upper"))
+        times = wider_at_all_looks(lower, upper, table.attrs["settings"]["level"])
+        if times != times:
+            return []
+        return [
+            f"this board has {counted(self.n_files, 'file')}, and each is a look: intervals that hold at all looks at "
+            f"once are {times:.2f} times as wide (jaxeval.anytime_intervals)"
+        ]
+
     def _check_unchanged(self) -> None:
         if _digest(self.path) != self.digest:
             raise click.ClickException(

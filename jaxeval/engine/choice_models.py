@@ -33,7 +33,7 @@ from jaxeval.ratings.drawn_votes import vote_draws
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import BoardRefits, Refitted, SliceBoards, Stage
 from jaxeval.ratings.slices import make_slices
-from jaxeval.show.shown import Answer, Result, Shown, settings_line
+from jaxeval.show.shown import Answer, Result, Shown
 from jaxeval.show.table import Table
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import normal_quantile
@@ -289,7 +289,7 @@ class ModelFit(Result):
 
     def _shown(self) -> Answer:
         title = f"ModelFit: {counted(len(self.parameters), 'parameter')} of {counted(self.n_battles, 'battle')}"
-        return Answer(title, self.table(), settings_line({"level": 0.95}), self.warnings)
+        return Answer(title, self.table(), {"level": 0.95}, self.warnings)
 
     def _sentences(self) -> list[str]:
         model, n = self.settings["model"], counted(len(self.parameters), "parameter")

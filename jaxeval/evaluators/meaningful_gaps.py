@@ -38,7 +38,7 @@ from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.rank_agreement import GapQuestion, GapRegression, gap_regression, tau_b
 from jaxeval.kernels.solve import Status
 from jaxeval.resampling.units import pad
-from jaxeval.show.shown import Answer, Shown, settings_line
+from jaxeval.show.shown import Answer, Shown
 from jaxeval.statistics.quantiles import centred
 from jaxeval.wording import counted, named
 
@@ -63,7 +63,7 @@ class AgreementFits(Shown):
 
     def _shown(self) -> Answer:
         title = f"AgreementFits: {counted(len(self.scores.evaluators), 'evaluator')}"
-        return self.scores._shown()._replace(title=title, settings=settings_line(self.settings))
+        return self.scores._shown()._replace(title=title, settings=self.settings)
 
     def only(self, evaluators: Sequence[Any]) -> AgreementFits:
         """Return the fits of some of the evaluators; nothing is fitted again."""

@@ -29,7 +29,7 @@ from jaxeval.lab.reference_rankings import ReferenceBoard, ReferenceStudySetting
 from jaxeval.lab.reference_tables import close_advice, set_advice, single_advice, tier_advice, weak_points
 from jaxeval.ratings.bootstrap import bootstrap
 from jaxeval.ratings.bradley_terry import fit_bradley_terry
-from jaxeval.show.shown import Answer, Result, settings_line
+from jaxeval.show.shown import Answer, Result
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import centred, checked_level
 from jaxeval.wording import counted, did_you_mean, named
@@ -81,7 +81,7 @@ class ReferenceStudy(Result):
 
     def _shown(self) -> Answer:
         title = f"ReferenceStudy: {counted(len(self.by_reference), 'reference')} of {counted(len(self.tier), 'model')}"
-        return Answer(title, self.by_reference, settings_line(self.settings), self.warnings)
+        return Answer(title, self.by_reference, self.settings, self.warnings)
 
     def _sentences(self) -> list[str]:
         return self.advice

@@ -12,11 +12,10 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from jaxeval.pages.document import free_id, number_of
 from jaxeval.pages.given import Given, scale_of
-from jaxeval.ratings.slices import slice_title
 from jaxeval.show.boards import more_columns, row_notes
 from jaxeval.show.cells import cell_text
 from jaxeval.show.headings import heading
-from jaxeval.wording import Noun, named, visible_line
+from jaxeval.wording import Noun, named, slice_title, visible_line
 
 #: Rows of a board, and of all of them, that a page holds.
 MOST_ROWS, MOST_ROWS_IN_ALL = 1_000, 20_000

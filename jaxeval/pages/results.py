@@ -58,7 +58,7 @@ def _parts(title: str | None, result: Any) -> Iterator[_Part]:
         yield title or "Table", result, [settings_line(result.attrs.get("settings"))], result.attrs.get("warnings", ())
         return
     view = view_of(result)
-    notes = [*view.sentences, view.title if title else "", view.settings]
+    notes = [*view.sentences, view.title if title else "", settings_line(view.settings)]
     yield title or view.title, view.table, notes, view.warnings
     for name, table in _further_tables(result, view.table):
         yield f"{title or type(result).__name__}: {heading(name)}", table, [], ()

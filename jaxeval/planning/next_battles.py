@@ -27,7 +27,7 @@ from jaxeval.planning.information import (
     root_mean_square,
 )
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
-from jaxeval.show.shown import Answer, Result, settings_line
+from jaxeval.show.shown import Answer, Part, Result, settings_line
 from jaxeval.show.table import Table
 from jaxeval.statistics.quantiles import checked_level, normal_quantile
 from jaxeval.wording import Noun, competitor_of, competitor_settings, counted, named, visible_line
@@ -131,7 +131,24 @@ class NextBattles(Result):
 
     def _shown(self) -> Answer:
         title = f"NextBattles: {counted(self.n_battles, 'battle')} for {self.goal}"
-        return Answer(title, self.battles, settings_line(self.settings), self.warnings)
+        return Answer(title, self.battles, self.settings, self.warnings)
+
+    def _in_full(self, view: Answer) -> Answer:
+        noun, settings = self.competitor, self.settings
+        expected = self.expected.reset_index()
+        gain, of_mean = "gain: what the first such battle takes off the mean variance, Elo^2", "(mean, Elo)"
+        shown, kept = self.battles.rename(columns={"n_at_random": "at_random"}), ("model_b", "n_battles", "propensity")
+        after, by = expected.rename(columns={"battles": "after"}), f"Expected intervals by {noun.one} (width, Elo)"
+        return view._replace(
+            title=f"Battles for {self.goal}",
+            notes=[f"{settings_line(settings)}, random share {settings['random']:g}; {settings['versions']}"],
+            parts=[
+                Part("Battles", shown, gain, rows="pair", kept=kept, least=("weight",), competitor=noun),
+                Part(f"Expected intervals of {self.goal} {of_mean}", after),
+                Part(by, self.by_model, rows=noun, competitor=noun, more=True),
+            ],
+            tables={"battles": self.battles, "expected": expected, "by_model": self.by_model},
+        )
 
 
 @one_blas_thread()

@@ -12,12 +12,13 @@ import pandas as pd
 
 from jaxeval.arrays import Float
 from jaxeval.ratings.bootstrap_result import Bootstrap
-from jaxeval.show.shown import Answer, Result, settings_line
+from jaxeval.show.boards import bars, rank_spread, whole
+from jaxeval.show.shown import Answer, Column, Part, Result, settings_line
 from jaxeval.show.table import Table
 from jaxeval.statistics.comparison import RANGES, draw_bounds, places, ranking_agreement
 from jaxeval.statistics.draws import Draws, both_converged
 from jaxeval.statistics.quantiles import centred
-from jaxeval.wording import Noun, common_noun, competitor_settings, counted, named
+from jaxeval.wording import Noun, common_noun, competitor_settings, counted, named, visible_line
 
 #: How many models a sentence names at most.
 _MOST_NAMED = 5
@@ -91,7 +92,44 @@ class BoardComparison(Result):
         title = f"BoardComparison: {' and '.join(self.names)}, {self.competitor.counted(len(self.models))} on both"
         alone = [f"{name}_{end}" for name in ("difference", "rank_change") for end in ("lower", "upper")]
         table = self.table.drop(columns=alone).set_index("model_name")
-        return Answer(title, table, settings_line(self.settings), self.warnings)
+        return Answer(title, table, self.settings, self.warnings)
+
+    def _in_full(self, view: Answer) -> Answer:
+        a, b = map(visible_line, self.names)
+        notes = [
+            *self.notes,
+            f"{settings_line(self.settings)} of the {self.competitor.many} on both; differences are {b} less {a}",
+            f"intervals of differences are for all {self.competitor.many} at once, and decide who moved",
+            self.settings["versions"],
+        ]
+        agreement = self.agreement.reset_index()
+        named_top = agreement.replace({"measure": {"top_overlap": f"top_{self.top}_overlap"}})
+        return view._replace(
+            title=f"{a} and {b} compared",
+            notes=notes,
+            parts=[Part(None, self._columns(), rows=self.competitor), Part("Agreement", named_top, rows="measure")],
+            tables={"comparison": self.table, "agreement": agreement},
+        )
+
+    def _columns(self) -> list[Column]:
+        """Who moved, as a screen shows it."""
+        table, rows = self.table, _records(self.table)
+        value, lower, upper = (table[x].to_numpy(float) for x in ("difference", "at_once_lower", "at_once_upper"))
+        columns = [
+            Column(self.competitor.head, list(map(visible_line, table["model_name"])), right=False, folds=True),
+            Column("Moved", [str(row["moved"] or "") for row in rows], right=False, order=1, style="yellow"),
+            Column("Difference", [f"{x:+.1f}" for x in value]),
+            Column("Interval", [_ends(row, "{:+.1f} to {:+.1f}") for row in rows], right=False, order=2),
+            Column("", bars(value, lower, upper), right=False, order=9, style="cyan"),
+        ]
+        for side, name in zip("ab", map(visible_line, self.names), strict=True):
+            spread = [rank_spread({x: row[f"{x}_{side}"] for x in ("rank_best", "rank_worst")}) for row in rows]
+            columns += [
+                Column(f"Rating {name}", [f"{x:.1f}" for x in table[f"rating_{side}"]], order=4),
+                Column(f"Rank {name}", [whole(x) for x in table[f"rank_{side}"]], order=3),
+                Column(f"Spread {name}", spread, right=False, order=5),
+            ]
+        return [*columns, Column("Rank change", list(map(_rank_change, rows)), right=False, order=6)]
 
     @property
     def competitor(self) -> Noun:
@@ -243,9 +281,20 @@ def _records(table: pd.DataFrame) -> list[dict[Hashable, Any]]:
 
 def _with_ends(row: Mapping[Any, Any]) -> str:
     """A difference with the interval that decides whether it is one."""
-    ends = row["at_once_lower"], row["at_once_upper"]
-    interval = "" if pd.isna(ends[0]) else f" ({ends[0]:+.1f} to {ends[1]:+.1f})"
-    return f"{row['difference']:+.1f}{interval}"
+    return f"{row['difference']:+.1f}{_ends(row, ' ({:+.1f} to {:+.1f})')}"
+
+
+def _ends(row: Mapping[Any, Any], form: str) -> str:
+    """The interval that decides, or nothing."""
+    return "" if pd.isna(row["at_once_lower"]) else form.format(row["at_once_lower"], row["at_once_upper"])
+
+
+def _rank_change(row: Mapping[Any, Any]) -> str:
+    """The change of a rank with its interval, +2 for two places down."""
+    if pd.isna(row["rank_change"]):
+        return ""
+    ends = row["rank_change_lower"], row["rank_change_upper"]
+    return f"{row['rank_change']:+d}" + ("" if pd.isna(ends[0]) else f" [{ends[0]:+.0f}, {ends[1]:+.0f}]")
 
 
 def _ranks(values: Float) -> Float:

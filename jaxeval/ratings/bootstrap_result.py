@@ -22,15 +22,15 @@ from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, FitSettings
 from jaxeval.ratings.gauge import make_scale
 from jaxeval.ratings.options import BoardInterval, BootstrapOptions
 from jaxeval.ratings.refits import TOLERANCE_LOGIT, Refitted
-from jaxeval.ratings.slices import Slices, slice_name, slice_title
+from jaxeval.ratings.slices import Slices, slice_name
 from jaxeval.ratings.thin_models import UNPLACED_ELO, Independent, nearby
 from jaxeval.show.boards import leader_line, with_interval
-from jaxeval.show.shown import Answer, Result, settings_line
+from jaxeval.show.shown import Answer, Result
 from jaxeval.statistics.clusters import FEW_CLUSTERS
 from jaxeval.statistics.differences import MOST_NOT_FINITE, ClosedForm, Differences
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import normal_quantile
-from jaxeval.wording import Noun, common_noun, counted, named, visible_line
+from jaxeval.wording import Noun, common_noun, counted, named, slice_title, visible_line
 
 B = TypeVar("B", bound="Bootstrap")
 
@@ -94,7 +94,7 @@ class Bootstrap(Result):
         ends = self.interval().loc[table.index]
         for name in ("upper", "lower"):
             table.insert(2, f"rating_{name}", ends[name])
-        settings = settings_line(vars(self.settings) | {"level": 0.95, "n_resamples": None})
+        settings = vars(self.settings) | {"level": 0.95, "n_resamples": None}
         return Answer(f"{type(self).__name__}: {what}", table, settings, self.warnings)
 
     def _sentences(self) -> list[str]:
@@ -527,7 +527,7 @@ class Bootstraps(Result, dict[Hashable, Bootstrap]):
             "best": [board.fit._best_first().index[0] for board in self.values()],
         }
         table = pd.DataFrame(rows, pd.Index(map(slice_name, self), name=" / ".join(self.by)))
-        settings = settings_line(next(iter(self.values())).settings) if self else ""
+        settings = next(iter(self.values())).settings if self else ""
         return Answer(f"Bootstraps: {counted(len(self), 'slice')}", table, settings, self.warnings)
 
     def _sentences(self) -> list[str]:

@@ -32,7 +32,7 @@ from jaxeval.ratings.thin_models import (
 from jaxeval.ratings.vote_groups import VoteGroups, score_squares
 from jaxeval.resampling.strata import small_strata_text
 from jaxeval.show.boards import with_interval
-from jaxeval.show.shown import Answer, Result, settings_line
+from jaxeval.show.shown import Answer, Result
 from jaxeval.show.table import Table
 from jaxeval.statistics.clusters import degrees_of_freedom, effective_clusters, few_clusters_text, widening
 from jaxeval.statistics.comparison import MOST_SQUARE, check_square
@@ -144,7 +144,7 @@ class BradleyTerryFit(Result):
 
     def _shown(self) -> Answer:
         title = f"{type(self).__name__}: {self._how_many()}, {self.status}"
-        return Answer(title, self._best_first(), settings_line(self.settings), self.warnings)
+        return Answer(title, self._best_first(), self.settings, self.warnings)
 
     def _sentences(self) -> list[str]:
         rated = self.ratings[np.isfinite(self.ratings)]

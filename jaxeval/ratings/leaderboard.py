@@ -22,11 +22,11 @@ from jaxeval.ratings.bootstrap import bootstrap
 from jaxeval.ratings.bootstrap_result import Bootstrap, Bootstraps
 from jaxeval.ratings.contextual_fit import ContextualBootstrap
 from jaxeval.ratings.options import BoardInterval, BootstrapOptions, ResampleArguments
-from jaxeval.ratings.slices import slice_name, slice_title
+from jaxeval.ratings.slices import slice_name
 from jaxeval.ratings.small_categories import CategoryBoard
 from jaxeval.show.table import Table
 from jaxeval.statistics.differences import MOST_COMPARISONS, MOST_NOT_FINITE
-from jaxeval.wording import common_noun, competitor_settings, counted, named
+from jaxeval.wording import common_noun, competitor_settings, counted, named, slice_title
 
 #: Under so many votes a rating is marked preliminary, as at the Arena.
 PRELIMINARY_VOTES = 300

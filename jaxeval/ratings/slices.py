@@ -155,8 +155,3 @@ def _check_number(n_slices: int, sizes: Int, by: Sequence[str], options: Bootstr
 def slice_name(group: Hashable) -> Hashable:
     """A slice's name as one value: the columns' values joined where there are several; None for the whole board."""
     return " / ".join(map(str, group)) if isinstance(group, tuple) else group
-
-
-def slice_title(name: Hashable, by: Sequence[str]) -> str:
-    """A slice's name for readers, who may not know which column a number or a truth value is of."""
-    return f"{' / '.join(by)} = {name}" if by else str(name)

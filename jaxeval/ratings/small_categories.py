@@ -27,7 +27,7 @@ from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import RESULT_BYTES, Refitted
 from jaxeval.ratings.slices import make_slices, slice_name, whole_board
 from jaxeval.ratings.vote_groups import VoteGroups
-from jaxeval.show.shown import Answer, settings_line
+from jaxeval.show.shown import Answer
 from jaxeval.statistics.quantiles import interval_bounds
 from jaxeval.wording import counted
 
@@ -165,7 +165,7 @@ class CategoryBoards(Bootstraps):
     def _shown(self) -> Answer:
         first = next(iter(self.values()))
         title = f"CategoryBoards: {counted(len(self), 'category', 'categories')}, {counted(len(first.draws), 'draw')}"
-        return Answer(title, self.table(), settings_line(vars(first.settings) | {"n_resamples": None}), self.warnings)
+        return Answer(title, self.table(), vars(first.settings) | {"n_resamples": None}, self.warnings)
 
 
 class CategoryArguments(TypedDict, total=False):

@@ -21,7 +21,7 @@ from jaxeval.scores.estimates import ScoreEstimates, estimate_scores, item_share
 from jaxeval.scores.judged_board import judged_differences, judged_place
 from jaxeval.scores.paired_tests import Alternative, FlipTest, anytime_p, least_p, mcnemar, sign_flips, student_p
 from jaxeval.scores.score_leaderboard import FEW_ITEMS, as_item_scores, few_units_text
-from jaxeval.show.shown import Answer, Result, settings_line
+from jaxeval.show.shown import Answer, Result
 from jaxeval.show.table import Table
 from jaxeval.statistics.clusters import design_effect, freedom_of, widening
 from jaxeval.statistics.multiplicity import holm
@@ -72,7 +72,7 @@ class ScoreComparison(Result):
         names = ("difference", "lower", "upper", "p_mcnemar", "p_sign_flip", "p_student", "only_a", "only_b", "n_items")
         table = pd.DataFrame({name: [getattr(self, name)] for name in names})
         title = f"ScoreComparison: {visible_line(str(self.a))} less {visible_line(str(self.b))}"
-        return Answer(title, table, settings_line(self.settings), self.status)
+        return Answer(title, table, self.settings, self.status)
 
     def _sentences(self) -> list[str]:
         a, b = visible_line(str(self.a)), visible_line(str(self.b))

@@ -30,7 +30,7 @@ from jaxeval.kernels.batch.items import fit_item_response as fit_item_response_l
 from jaxeval.kernels.solve import Status, Terms
 from jaxeval.resampling.units import make_singles, pad, stream_number
 from jaxeval.scores.score_leaderboard import FEW_ITEMS, as_item_scores
-from jaxeval.show.shown import Answer, Result, settings_line
+from jaxeval.show.shown import Answer, Result
 from jaxeval.show.table import Table
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import checked_level, normal_quantile
@@ -112,7 +112,7 @@ class ItemResponse(Result):
     def _shown(self) -> Answer:
         title = f"ItemResponse ({self.kind}): {counted(len(self.n_items), 'model')}, {counted(len(self.items), 'item')}"
         names = ["rank", "model_name", "ability", "ability_lower", "ability_upper", "tier", "flags"]
-        return Answer(title, self.abilities[names].set_index("model_name"), settings_line(self.settings), self.warnings)
+        return Answer(title, self.abilities[names].set_index("model_name"), self.settings, self.warnings)
 
     def _sentences(self) -> list[str]:
         best = self.abilities.iloc[0]

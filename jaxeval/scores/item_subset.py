@@ -18,7 +18,7 @@ from jaxeval.data.item_scores import ItemScores
 from jaxeval.errors import DataError
 from jaxeval.scores.estimates import MissingScores, kept_items
 from jaxeval.scores.score_leaderboard import as_item_scores
-from jaxeval.show.shown import Answer, Result, settings_line
+from jaxeval.show.shown import Answer, Result
 from jaxeval.show.table import Table
 from jaxeval.wording import counted
 
@@ -51,7 +51,7 @@ class ItemSubset(Result):
 
     def _shown(self) -> Answer:
         title = f"ItemSubset: {counted(len(self.items), 'item')}, errors for models left out of the choice"
-        return Answer(title, self.errors.set_index("method"), settings_line(self.settings), self.warnings)
+        return Answer(title, self.errors.set_index("method"), self.settings, self.warnings)
 
     def _sentences(self) -> list[str]:
         own, random = self.errors.to_dict("records")

@@ -1,16 +1,21 @@
-"""A leaderboard for people: the columns of a screen, and not all columns that programs may want."""
+"""Leaderboards for people: the columns that they read, and the answer of a table of `jaxeval.leaderboard`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isfinite, isnan
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from jaxeval.wording import competitor_of, counted, named, visible_line
+import numpy as np
+import pandas as pd
 
-if TYPE_CHECKING:
-    import pandas as pd
+from jaxeval.arrays import Float
+from jaxeval.show.screens import further_columns
+from jaxeval.show.shown import Answer, Column, Part
+from jaxeval.wording import MODEL, Noun, competitor_of, counted, named, slice_title, visible_line
 
+_BAR_WIDTH = 24
+_BORROWING = "share from the other battles; spread: how far ratings differ from theirs, Elo"
 _BOARD = {"model_name", "rating", "rating_lower", "rating_upper", "vote_count", "rank", "standing", "degenerate_share"}
 _OWN = {*_BOARD, "variance", "rank_best", "rank_worst", "tier", "category", "component", "preliminary"}
 
@@ -36,8 +41,6 @@ def for_people(table: pd.DataFrame) -> pd.DataFrame:
 
     These are rank and spread, model, rating and interval, votes, tier, notes, and the metadata joined to the table.
     """
-    import pandas as pd
-
     if not is_board(table):
         return table
     by_score = [name for name in table if str(name).startswith("expected_score_")]
@@ -89,8 +92,6 @@ def penalised_line(table: pd.DataFrame) -> str:
 
 def rank_spread(row: dict[Any, Any]) -> str:
     """The ranks that the data leave open to a model, as "2-5"; empty for a model without a rank."""
-    import pandas as pd
-
     best, worst = row.get("rank_best"), row.get("rank_worst")
     return "" if pd.isna(best) or pd.isna(worst) else f"{best}-{worst}"
 
@@ -155,8 +156,6 @@ def score_answers(table: pd.DataFrame) -> list[str]:
 
 def _first_by_score(board: pd.DataFrame) -> str:
     """The answer of one board, in words."""
-    import pandas as pd
-
     best = board.iloc[0]
     if pd.isna(best["score"]):
         return "no model has a score; the flags say why"
@@ -165,3 +164,178 @@ def _first_by_score(board: pd.DataFrame) -> str:
     others = int(alike.fillna(False).sum()) - 1
     answer = f"{visible_line(str(best['model_name']))} is first with {best['score']:.3f}"
     return f"{answer}; {counted(others, 'other is', 'others are')} not told apart from it" if others > 0 else answer
+
+
+def board_part(
+    title: str | None,
+    models: Sequence[object],
+    rating: Float,
+    lower: Float,
+    upper: Float,
+    *,
+    rank: Sequence[object] = (),
+    spread: Sequence[str] = (),
+    votes: Sequence[object] = (),
+    tier: Sequence[object] = (),
+    notes: Sequence[str] = (),
+    extra: Sequence[Column] = (),
+    decimals: int = 1,
+    rows: str | Noun | None = None,
+    competitor: Noun = MODEL,
+    top: int | None = None,
+) -> Part:
+    """Models and their ratings, with intervals as distances and as bars; what is not known stays away.
+
+    Args:
+        title: above the table.
+        models: (M,) names.
+        rating: (M,) ratings; those that are not finite are shown as "unrated".
+        lower, upper: (M,) ends of the intervals.
+        rank, spread, votes, tier, notes: (M,) each, or nothing.
+        extra: columns between the ratings and the votes.
+        decimals: of the ratings.
+        rows: what a row is called; by default a competitor.
+        competitor: what is rated.
+        top: rows to show.
+    """
+    distances = [plus_minus(*own, decimals) for own in zip(rating, lower, upper, strict=True)]
+    known = [column for column in (
+        Column("Rank", list(map(whole, rank)), order=3) if len(rank) else None,
+        Column("Spread", list(spread), right=False, order=4) if len(spread) else None,
+        Column(competitor.head, list(map(visible_line, models)), right=False, folds=True),
+        Column("Rating", [f"{x:.{decimals}f}" if np.isfinite(x) else "unrated" for x in rating]),
+        Column("+/-", distances, right=False, order=1),
+        Column("", bars(rating, lower, upper), right=False, order=9, style="cyan"),
+        *extra,
+        Column("Votes", list(map(whole, votes)), order=5) if len(votes) else None,
+        Column("Tier", list(map(whole, tier)), order=6) if len(tier) else None,
+        Column("Notes", list(notes), right=False, order=2, folds=True, style="yellow") if len(notes) else None,
+    ) if column is not None]  # fmt: skip
+    return Part(title, known, rows=rows or competitor, top=top)
+
+
+def whole(value: object) -> str:
+    """A whole number as a cell; empty where it is missing."""
+    return "" if pd.isna(value) else f"{value:,.6g}" if isinstance(value, float) else f"{value:,}"
+
+
+def bars(rating: Float, lower: Float, upper: Float) -> list[str]:
+    """Intervals drawn in characters over the range of all finite bounds."""
+    bounds = np.column_stack([lower, upper])
+    finite = bounds[np.isfinite(bounds)]
+    if len(rating) < 2 or len(finite) == 0 or finite.max() == finite.min():
+        return [""] * len(rating)
+    low, width = finite.min(), finite.max() - finite.min()
+    bars = []
+    for x, (a, b) in zip(rating, bounds, strict=True):
+        if not (np.isfinite(x) and np.isfinite(a) and np.isfinite(b)):
+            bars.append("")
+            continue
+        left, at, right = (round((y - low) / width * (_BAR_WIDTH - 1)) for y in (a, x, b))
+        line = [" "] * _BAR_WIDTH
+        line[left : right + 1] = "─" * (right - left + 1)
+        line[min(max(at, 0), _BAR_WIDTH - 1)] = "●"
+        bars.append("".join(line))
+    return bars
+
+
+def leaderboard_answer(table: pd.DataFrame, top: int | None = None, notes: Sequence[str] = ()) -> Answer:
+    """What a `leaderboard` table says: who leads, each category's board, what it rests on and what it cannot say.
+
+    Args:
+        table: with the ``attrs`` of `leaderboard`.
+        top: models of each category on a screen; by default as many as it has room for.
+        notes: of what else is to be known.
+    """
+    attrs, settings = table.attrs, table.attrs["settings"]
+    further = ("coefficients", "judge", "judges", "categories")
+    tables = {"leaderboard": table, **{name: pd.DataFrame(attrs[name]) for name in further if attrs.get(name)}}
+    blocks: list[tuple[str | None, pd.DataFrame]] = [(None, table)]
+    if "category" in table:
+        groups = table.groupby("category", sort=False)
+        blocks = [(slice_title(category, settings["by"]), block) for category, block in groups]
+    noun = competitor_of(settings)
+    parts = [_board(title, block, top, noun) for title, block in blocks]
+    parts[-1] = parts[-1]._replace(below=list(filter(None, [penalised_line(table)])))
+    if "coefficients" in tables:
+        parts.append(_coefficients(tables["coefficients"], settings["link"]))
+    borrowed: dict[str | None, str] = {}
+    if "categories" in tables:
+        for row in tables["categories"].to_dict("records"):
+            if row["borrowed"] >= 0:
+                borrowed[slice_title(row["category"], settings["by"])] = f"; {row['borrowed']:.0%} borrowed"
+        parts.insert(0, Part("What categories borrow", tables["categories"], _BORROWING, rows="group"))
+    if "judges" in tables:
+        parts.append(_judges(tables["judges"]))
+    answers = attrs.get("answer", "").splitlines() or [""] * len(blocks)
+    return Answer(
+        "Leaderboard",
+        table,
+        settings,
+        attrs["warnings"],
+        sentences=[
+            *(said + borrowed.get(title, "") for said, (title, _) in zip(answers, blocks, strict=True)),
+            *(_worth(record, settings) for record in attrs.get("judge", [])),
+        ],
+        notes=[*notes, *settings_lines(table)],
+        parts=parts,
+        tables=tables,
+    )
+
+
+def _worth(judge: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
+    """What a judge's verdicts are worth."""
+    start = f"{slice_title(judge['category'], settings['by'])}: the" if "category" in judge else "The"
+    ends = f"[{judge['worth_lower']:,.0f}, {judge['worth_upper']:,.0f}]"
+    return (
+        f"{start} judge's {judge['n_judge_only']:,} verdicts are worth {judge['worth']:,.0f} {ends} votes, beside the "
+        f"{judge['n_human']:,} of people (weight lam {judge['lam']:.2f})"
+    )
+
+
+def _board(title: str | None, block: pd.DataFrame, top: int | None, competitor: Noun) -> Part:
+    rows = block.to_dict("records")
+    extra = []
+    if "expected_score_rating" in block:
+        extra = [Column("By expected score", [_by_score(row) for row in rows], order=7)]
+    extra += further_columns(block[more_columns(block)], 10, competitor)  # they go first, bars next
+    return board_part(
+        None if title is None else visible_line(title),
+        list(block["model_name"]),
+        *(block[name].to_numpy(float) for name in ("rating", "rating_lower", "rating_upper")),
+        rank=list(block["rank"]),
+        spread=[rank_spread(row) for row in rows],
+        votes=list(block["vote_count"]),
+        tier=list(block["tier"]) if "tier" in block else (),
+        notes=[row_notes(row) for row in rows],
+        extra=extra,
+        competitor=competitor,
+        top=None if top is None else min(top, len(block)),
+    )
+
+
+def _coefficients(table: pd.DataFrame, link: str) -> Part:
+    heads = {"coefficient": f"{link}s", "unit": "one_unit_is"}
+    names = [name for name in ("category", "feature", "coefficient", "lower", "upper", "elo", "odds_ratio", "unit")
+             if name in table]  # fmt: skip
+    return Part("Covariates", table[names].rename(columns=heads), rows="covariate", kept=("feature", f"{link}s"))
+
+
+def _judges(table: pd.DataFrame) -> Part:
+    """The judges of a panel."""
+    return Part(
+        "Judges",
+        table.drop(columns=[name for name in table if str(name).endswith("_standard_error")]),
+        "discrimination: how sharply a judge follows the ratings, root mean square 1; side bias: logits",
+        rows="judge",
+        kept=("judge", "discrimination"),
+    )
+
+
+def _by_score(row: dict[Any, Any]) -> str:
+    """The rating on the scale of expected scores, with its interval."""
+    if not np.isfinite(row["expected_score_rating"]):
+        return "unrated"
+    ends = row["expected_score_lower"], row["expected_score_upper"]
+    interval = "" if pd.isna(ends[0]) else f" [{ends[0]:.0f}, {ends[1]:.0f}]"
+    return f"{row['expected_score_rating']:.1f}{interval}"

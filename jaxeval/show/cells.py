@@ -89,6 +89,11 @@ class Interval(NamedTuple):
     upper: int
 
 
+def only_counts(index: pd.Index) -> bool:
+    """Whether an index only numbers the rows: integers, and no name."""
+    return index.nlevels == 1 and index.name is None and (len(index) == 0 or is_integer_dtype(index.dtype))
+
+
 def with_index(frame: pd.DataFrame) -> tuple[pd.DataFrame, int]:
     """The frame with its index as leading columns, and their number: 0 where the index only numbers the rows."""
     index = frame.index

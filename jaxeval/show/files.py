@@ -108,12 +108,14 @@ def table_bytes(
     """What `write_table` writes."""
     import pandas as pd
 
+    from jaxeval.show.cells import only_counts
+
     if format not in FORMATS:
         raise DataError(f"format={format!r} is none of {', '.join(FORMATS)}")
     if not isinstance(table, pd.DataFrame):
         raise TypeError(f"a table to write is a DataFrame, got {type(table).__name__}: pass one of its tables")
     attrs = dict(table.attrs) if settings is None else {**table.attrs, "settings": settings}
-    rows = table.reset_index(drop=_only_counts(table.index))
+    rows = table.reset_index(drop=only_counts(table.index))
     file = io.BytesIO()
     if format == "csv":
         from jaxeval.show.spreadsheets import write_csv
@@ -131,13 +133,6 @@ def table_bytes(
         rows.attrs = attrs
         return _document(rows, format, title, _notes(attrs) if notes is None else list(notes)).encode()
     return file.getvalue()
-
-
-def _only_counts(index: pd.Index) -> bool:
-    """Whether an index only numbers the rows: integers, and no name."""
-    from pandas.api.types import is_integer_dtype
-
-    return index.nlevels == 1 and index.name is None and (len(index) == 0 or is_integer_dtype(index.dtype))
 
 
 def write_text(text: str, path: str | Path) -> None:

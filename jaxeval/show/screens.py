@@ -1,7 +1,7 @@
-"""What every command prints, in one style: the answer, tables, advice, what it rests on, and warnings, on one screen.
+"""An answer in a terminal: sentences, tables, advice, what it rests on, and warnings, on one screen.
 
-A command makes a `Screen` of its result, and `print_screen` lays it out for the width of the terminal. Columns that
-matter least make room for the others, rows and warnings beyond a screen are counted, and ``full`` prints all of them.
+Columns that matter least make room for the others, rows and warnings beyond a screen are counted, and ``full`` prints
+all of them.
 """
 
 from __future__ import annotations
@@ -11,15 +11,19 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+import pandas as pd
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+from jaxeval.show.cells import MISSING, cell_texts, find_intervals, only_counts, with_index
 from jaxeval.show.headings import heading
+from jaxeval.show.shown import Answer, Column, Part
 from jaxeval.wording import MODEL, Noun, counted, named, visible
 
 if TYPE_CHECKING:
-    import pandas as pd
     from rich.console import Console, JustifyMethod, RenderableType
 
     #: What is printed at once, and in which style.
-    Part: TypeAlias = tuple[RenderableType, str | None]
+    Printed: TypeAlias = tuple[RenderableType, str | None]
 
 #: Lines of a screen where there is no terminal to tell them, and the fewest that a terminal is taken to have.
 _LINES, _FEWEST_LINES = 40, 24
@@ -37,66 +41,11 @@ _LONGEST_SUBJECT = 80
 _LEAST_TEXT = 40
 
 
-class Column(NamedTuple):
-    """A column of a table: its heading, and its cells as text."""
-
-    head: str
-    cells: Sequence[str]
-    right: bool = True
-    #: Where there is no room, columns of the greatest number go first; those of 0 stay.
-    order: int = 0
-    folds: bool = False
-    style: str | None = None
-
-
-class Grid(NamedTuple):
-    """A table under its title, with sentences below."""
-
-    title: str | None
-    columns: Sequence[Column]
-    meaning: str = ""  # what the numbers are, under the title
-    below: Sequence[str] = ()
-    rows: str | Noun = "row"  # what one is called
-    top: int | None = None  # rows shown, whatever the room
-
-    @property
-    def n_rows(self) -> int:
-        """How many rows there are."""
-        return len(self.columns[0].cells) if self.columns else 0
-
-
-class Screen(NamedTuple):
-    """What a command prints, from top to bottom."""
-
-    answer: Sequence[str]
-    grids: Sequence[Grid]
-    more: Sequence[Grid] = ()  # only on request
-    advice: Sequence[str] = ()
-    notes: Sequence[str] = ()
-    warnings: Sequence[str] = ()
-
-
-def grid_of(
-    table: pd.DataFrame,
-    title: str | None,
-    *,
-    meaning: str = "",
-    below: Sequence[str] = (),
-    rows: str | Noun = "row",
-    kept: Sequence[str] = (),
-    least: Sequence[str] = (),
-    competitor: Noun = MODEL,
-) -> Grid:
-    """The columns of a table as a grid, without those that are missing in all rows.
-
-    An estimate and the ends of its interval become one column. Where there is no room the columns ``least`` go first,
-    then the last ones; the first and those named in ``kept`` stay. Headings of columns of competitors have the word for
-    a ``competitor``.
-    """
-    from pandas.api.types import is_bool_dtype, is_numeric_dtype
-
-    from jaxeval.show.cells import MISSING, cell_texts, find_intervals
-
+def columns_of(part: Part) -> Sequence[Column]:
+    """The columns of a table, without those that are missing in all rows."""
+    if not isinstance(part.table, pd.DataFrame):
+        return part.table
+    table = part.table if only_counts(part.table.index) else with_index(part.table)[0]
     texts, names = cell_texts(table), [str(name) for name in table.columns]
     missing = [set(cells) <= {MISSING, ""} for cells in texts]
     upper = {own.lower: own.upper for own in find_intervals(table)}
@@ -111,19 +60,19 @@ def grid_of(
             ends = ["" if {x, y} == {MISSING} else f"[{x}, {y}]" for x, y in both]
             cells = ends if k == low else [" ".join(filter(None, own)) for own in zip(cells, ends, strict=True)]
         number = is_numeric_dtype(table.dtypes.iloc[k]) and not is_bool_dtype(table.dtypes.iloc[k])
-        order = 0 if k == 0 or name in kept else k + len(texts) * (name in least)
-        head = heading(name.removesuffix("_lower") if k in upper else name, competitor)
+        order = 0 if k == 0 or name in part.kept else k + len(texts) * (name in part.least)
+        head = heading(name.removesuffix("_lower") if k in upper else name, part.competitor)
         columns.append(Column(head, cells, right=number, order=order, folds=not number))
-    return Grid(title, columns, meaning, below, rows)
+    return columns
 
 
-def columns_of(table: pd.DataFrame, order: int, competitor: Noun = MODEL) -> list[Column]:
-    """The columns of a table as those of another grid, all of one ``order``."""
-    return [column._replace(order=order) for column in grid_of(table, None, competitor=competitor).columns]
+def further_columns(table: pd.DataFrame, order: int, competitor: Noun = MODEL) -> list[Column]:
+    """The columns of a table as those of another one, all of one ``order``."""
+    return [column._replace(order=order) for column in columns_of(Part(None, table, competitor=competitor))]
 
 
-def print_screen(screen: Screen, console: Console, full: bool = False) -> None:
-    """Print a screen; with ``full`` all tables, rows, advice and warnings, and otherwise at most a screen of them.
+def print_answer(answer: Answer, console: Console, full: bool = False) -> None:
+    """Print an answer; with ``full`` all tables, rows, advice and warnings, and otherwise at most a screen of them.
 
     The height is that of the terminal, or 40 lines where there is none. A table keeps three rows in any case. Where a
     program reads, tables have all rows and columns, a line each, and all that is said is there.
@@ -133,34 +82,34 @@ def print_screen(screen: Screen, console: Console, full: bool = False) -> None:
     width = max(console.width, _LEAST_TEXT)
     if for_programs:
         console.width = _ENDLESS
-    room, whole, hidden = console.width if for_programs else width, full or for_programs, list(screen.more)
-    grids = [_Fitted.of(grid, room, grid.top or (None if whole else height)) for grid in screen.grids]
-    if full:
-        grids += [_Fitted.of(grid, room, None) for grid in screen.more]
-        hidden = []
+    room, whole = console.width if for_programs else width, full or for_programs
+    parts = answer.parts or ([] if answer.table is None else [Part(answer.title, answer.table)])
+    hidden = [part for part in parts if part.more and not full]
+    shown = [*(part for part in parts if not part.more), *(part for part in parts if part.more and full)]
+    grids = [_Fitted.of(part, room, part.top or (None if whole else height)) for part in shown]
     if whole:
-        texts, rows = _texts(screen, width, None), [grid.most for grid in grids]
+        texts, rows = _texts(answer, width, None), [grid.most for grid in grids]
     else:
         # The share of the screen that sentences of a kind may take, and whether those below tables are printed.
         for share, legends in ((3, True), (4, True), (5, True), (_SMALLEST_SHARE, True), (5, False), (8, False)):
             grids = [grid._replace(legends=legends) for grid in grids]
-            texts = _texts(screen, width, height // share)
+            texts = _texts(answer, width, height // share)
             taken = sum(text.count("\n") + 1 for kind in texts for text, _ in kind) + sum(map(bool, texts))
             rows = _rows_of_a_screen(grids, height - taken - 2, console)
             lines = sum(_n_lines(grid, n, console) + 1 for grid, n in zip(grids, rows, strict=True) if n)
             enough = not grids or rows[0] >= min(grids[0].most, _ENOUGH_ROWS) or share == _SMALLEST_SHARE
             if taken + lines < height and enough:
                 break
-        hidden = [*(grid.grid for grid, n in zip(grids, rows, strict=True) if n < min(grid.most, 1)), *hidden]
-    answer, advice, notes, warnings = texts
+        hidden = [*(grid.part for grid, n in zip(grids, rows, strict=True) if n < min(grid.most, 1)), *hidden]
+    sentences, advice, notes, warnings = texts
     if hidden:
         said = f"--full prints {counted(len(hidden), 'more table')}"
-        titles = _fold(f"{said}: {named([grid.title for grid in hidden if grid.title], 3)}", width)
+        titles = _fold(f"{said}: {named([part.title for part in hidden if part.title], 3)}", width)
         notes = [(titles if titles.count("\n") < 2 else said, "dim"), *notes]
     tables = [list(_laid_out(grid, n, width)) for grid, n in zip(grids, rows, strict=True) if n or not grid.most]
-    blocks: list[Sequence[Part]] = [answer, *tables, advice, notes, warnings]
+    blocks: list[Sequence[Printed]] = [sentences, *tables, advice, notes, warnings]
     if for_programs:  # which read the first line
-        blocks[0] = [(sentence, "bold") for sentence in screen.answer]
+        blocks[0] = [(sentence, "bold") for sentence in answer.sentences]
     for k, block in enumerate(filter(None, blocks)):
         if k:
             console.print()
@@ -171,41 +120,44 @@ def print_screen(screen: Screen, console: Console, full: bool = False) -> None:
 class _Fitted(NamedTuple):
     """A table whose columns fit the screen."""
 
-    grid: Grid
+    part: Part
     columns: Sequence[Column]  # with the rows that may be shown
-    most: int  # the number of these
+    n_rows: int
+    most: int  # the rows that may be shown
     left_out: Sequence[str]  # headings of columns that there is no room for
     legends: bool = True
 
     @classmethod
-    def of(cls, grid: Grid, width: int, most: int | None) -> _Fitted:
+    def of(cls, part: Part, width: int, most: int | None) -> _Fitted:
         """The columns with something in them, without those of the greatest order that there is no room for.
 
         Narrow ones take the room that a wider one of less order leaves.
         """
-        most = grid.n_rows if most is None else min(most, grid.n_rows)
-        columns = [column._replace(cells=column.cells[:most]) for column in grid.columns]
+        own = columns_of(part)
+        n_rows = len(own[0].cells) if own else 0
+        most = n_rows if most is None else min(most, n_rows)
+        columns = [column._replace(cells=column.cells[:most]) for column in own]
         filled = [column for column in columns if column.order == 0 or any(column.cells)]
         taken, fitting = -_GAP, set()
         for k in sorted(range(len(filled)), key=lambda k: filled[k].order):
-            own = _GAP + _width(filled[k])
-            if filled[k].order == 0 or taken + own <= width:
-                taken += own
+            wide = _GAP + _width(filled[k])
+            if filled[k].order == 0 or taken + wide <= width:
+                taken += wide
                 fitting.add(k)
         left_out = sorted(set(range(len(filled))) - fitting, key=lambda k: filled[k].order)
         heads = [filled[k].head for k in left_out if filled[k].head]
-        return cls(grid, [filled[k] for k in sorted(fitting)], most, heads)
+        return cls(part, [filled[k] for k in sorted(fitting)], n_rows, most, heads)
 
 
-def _texts(screen: Screen, width: int, lines: int | None) -> list[list[tuple[str, str]]]:
+def _texts(said: Answer, width: int, lines: int | None) -> list[list[tuple[str, str]]]:
     """The answer, advice, notes and warnings, folded; each within so many lines."""
-    notes = [line for note in screen.notes for line in str(note).split("\n")]
+    notes = [line for note in said.notes for line in str(note).split("\n")]
     few = None if lines is None else lines * 2 // 3
     kinds = [
-        (screen.answer, "bold", lines, "sentence", "sentences"),
-        ([f"* {sentence}" for sentence in screen.advice], "cyan", few, "piece of advice", "pieces of advice"),
+        (said.sentences, "bold", lines, "sentence", "sentences"),
+        ([f"* {sentence}" for sentence in said.advice], "cyan", few, "piece of advice", "pieces of advice"),
         (notes, "dim", few, "note", "notes"),
-        (list(_warnings(screen.warnings, lines is None)), "yellow", lines, "warning", "warnings"),
+        (list(_warnings(said.warnings, lines is None)), "yellow", lines, "warning", "warnings"),
     ]
     return [_cut([(_fold(text, width), style) for text in sentences], most, one, many)
             for sentences, style, most, one, many in kinds]  # fmt: skip
@@ -213,10 +165,10 @@ def _texts(screen: Screen, width: int, lines: int | None) -> list[list[tuple[str
 
 def _rows_of_a_screen(grids: Sequence[_Fitted], height: int, console: Console) -> list[int]:
     """How many rows of each table fit into so many lines: three of each, then by turns; 0 of those without room."""
-    rows = [grid.most if grid.grid.top else min(grid.most, _FEWEST_ROWS) for grid in grids]
+    rows = [grid.most if grid.part.top else min(grid.most, _FEWEST_ROWS) for grid in grids]
     lines = [_n_lines(grid, n, console) + 1 for grid, n in zip(grids, rows, strict=True)]
     for k in range(len(grids) - 1, 0, -1):
-        if sum(lines) > height and not grids[k].grid.top:
+        if sum(lines) > height and not grids[k].part.top:
             rows[k] = lines[k] = 0
     left = float(height - sum(lines))
     costs = [_lines_of_a_row(grid, console) if n else 0.0 for grid, n in zip(grids, rows, strict=True)]
@@ -224,7 +176,7 @@ def _rows_of_a_screen(grids: Sequence[_Fitted], height: int, console: Console) -
     while growing:
         for k in list(growing):
             # The last row takes the place of the line that says how many more there are.
-            cost = costs[k] - (rows[k] + 1 == grids[k].grid.n_rows)
+            cost = costs[k] - (rows[k] + 1 == grids[k].n_rows)
             if rows[k] < grids[k].most and cost <= left:
                 left -= cost
                 rows[k] += 1
@@ -236,7 +188,7 @@ def _rows_of_a_screen(grids: Sequence[_Fitted], height: int, console: Console) -
 def _lines_of_a_row(grid: _Fitted, console: Console) -> float:
     """Lines that a row takes, on average."""
     n = min(grid.most, 20)
-    return (_n_lines(grid, n, console) - _n_lines(grid, 0, console) + (n == grid.grid.n_rows)) / n
+    return (_n_lines(grid, n, console) - _n_lines(grid, 0, console) + (n == grid.n_rows)) / n
 
 
 def _n_lines(grid: _Fitted, rows: int, console: Console) -> int:
@@ -244,16 +196,16 @@ def _n_lines(grid: _Fitted, rows: int, console: Console) -> int:
     return sum(len(console.render_lines(part, pad=False)) for part, _ in parts)
 
 
-def _laid_out(fitted: _Fitted, n_rows: int, width: int) -> Iterator[Part]:
+def _laid_out(fitted: _Fitted, n_rows: int, width: int) -> Iterator[Printed]:
     """The parts of a table as they are printed, with their styles."""
     from rich.table import Table
 
-    grid = fitted.grid
+    part = fitted.part
     table = Table(box=None, pad_edge=False, header_style="bold")
-    if grid.title:
-        yield _fold(grid.title, width), "bold"
-    if grid.meaning:
-        yield _fold(grid.meaning, width), "dim"
+    if part.title:
+        yield _fold(part.title, width), "bold"
+    if part.meaning:
+        yield _fold(part.meaning, width), "dim"
     for column in fitted.columns:
         justify: JustifyMethod = "right" if column.right else "left"
         table.add_column(column.head, justify=justify, overflow="fold", no_wrap=not column.folds, style=column.style)
@@ -261,13 +213,13 @@ def _laid_out(fitted: _Fitted, n_rows: int, width: int) -> Iterator[Part]:
         table.add_row(*row)
     yield table, None
     below = []
-    if n_rows < grid.n_rows:
-        one, many = Noun.of(grid.rows)
-        more = counted(grid.n_rows - n_rows, f"more {one}", f"more {many}")
-        below.append(f"... and {more} ({'' if grid.top else '--full prints all, '}--out writes all)")
+    if n_rows < fitted.n_rows:
+        one, many = Noun.of(part.rows)
+        more = counted(fitted.n_rows - n_rows, f"more {one}", f"more {many}")
+        below.append(f"... and {more} ({'' if part.top else '--full prints all, '}--out writes all)")
     if fitted.left_out:
         below.append(f"no room for: {', '.join(fitted.left_out)}")
-    for sentence in (*below, *(grid.below if fitted.legends else ())):
+    for sentence in (*below, *(part.below if fitted.legends else ())):
         yield _fold(sentence, width), "dim"
 
 

@@ -6,9 +6,9 @@ A result says by one method, ``_shown``, what it is, what made it, and which tab
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,9 @@ from jaxeval.show.html import html_table
 from jaxeval.show.text import folded, text_table
 from jaxeval.wording import MODEL, Noun, competitor_of, counted, visible_line
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 #: Rows that data show of their input, and results of their table, unless they are asked for more.
 ROWS_OF_DATA = 5
 _ROWS_OF_HTML = 60
@@ -24,18 +27,61 @@ _ROWS_OF_HTML = 60
 _SENTENCES = 3
 
 
+class Column(NamedTuple):
+    """A column of a table on a screen: its heading, and its cells as text."""
+
+    head: str
+    cells: Sequence[str]
+    right: bool = True
+    #: Where there is no room, columns of the greatest number go first; those of 0 stay.
+    order: int = 0
+    folds: bool = False
+    style: str | None = None
+
+
+class Part(NamedTuple):
+    """A table of an answer under its title, with sentences below.
+
+    Of a DataFrame an estimate and the ends of its interval become one column. Where there is no room the columns
+    ``least`` go first, then the last ones; the first and those named in ``kept`` stay.
+    """
+
+    title: str | None
+    table: pd.DataFrame | Sequence[Column]
+    meaning: str = ""  # what the numbers are, under the title
+    below: Sequence[str] = ()
+    rows: str | Noun = "row"  # what one is called
+    kept: Sequence[str] = ()
+    least: Sequence[str] = ()
+    competitor: Noun = MODEL  # the word in headings
+    top: int | None = None  # rows shown, whatever the room
+    more: bool = False  # shown only on request
+
+
 class Answer(NamedTuple):
-    """What a result shows of itself."""
+    """What a result says, whoever shows it: text, screens, notebooks, files and pages are views of it."""
 
     title: str  # what it is, and how many
     table: pd.DataFrame | None = None  # best first; None where there is nothing beyond sentences
-    settings: str = ""  # what made it, on a line
+    settings: Any = ""  # what made it: a mapping, a dataclass, or a line of text
     warnings: Sequence[str] = ()
     n_rows: int | None = None  # rows in all, where the table holds the first ones only
     sentences: Sequence[str] = ()  # what it says first, the most important one first
+    advice: Sequence[str] = ()  # what to do
+    notes: Sequence[str] = ()  # what it rests on
+    parts: Sequence[Part] = ()  # the tables of a screen; by default the one table
+    tables: Mapping[str, pd.DataFrame] = {}  # those of files, the main one first
+    figures: Callable[[], Mapping[str, Figure]] = dict
+    texts: Callable[[], Mapping[str, str]] = dict  # further files
 
     def __str__(self) -> str:
         return "\n".join(self.sentences)
+
+    def with_top(self, top: int | None, parts: int = 1) -> Answer:
+        """Return it with so many rows of its first ``parts``, whatever the room."""
+        if top is None:
+            return self
+        return self._replace(parts=[*(own._replace(top=top) for own in self.parts[:parts]), *self.parts[parts:]])
 
 
 class Html(str):
@@ -57,7 +103,7 @@ class Shown:
         `Draws` do). Without either it is the dataclass's numbers: one row, or as many rows as its arrays have entries.
         """
         own = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
-        settings = settings_line(own.get("settings", {"level": own.get("level")}))
+        settings = own.get("settings", {"level": own.get("level")})
         tables = [value for value in own.values() if isinstance(value, pd.DataFrame)]
         title, warnings = type(self).__name__, getattr(self, "warnings", ())
         if tables:
@@ -94,7 +140,7 @@ class Shown:
         notes = [
             *view.sentences,
             *more,
-            *([view.settings] if view.settings else []),
+            *filter(None, [settings_line(view.settings)]),
             *(f"warning: {w}" for w in view.warnings),
         ]
         return Html(html_table(table, title=view.title or None, notes=notes, bars=bars, most_rows=rows))
@@ -102,7 +148,9 @@ class Shown:
     def _text(self, rows: int | None, width: int, in_full: bool = False) -> str:
         view = view_of(self)
         said = view.sentences if in_full else ()
-        parts = [folded(text, width, None if in_full else 3) for text in (*said, view.title, view.settings)]
+        parts = [
+            folded(text, width, None if in_full else 3) for text in (*said, view.title, settings_line(view.settings))
+        ]
         if view.table is not None and view.table.shape[1]:
             parts.append(text_table(view.table, width=width, most_rows=rows, n_rows=view.n_rows))
         if in_full:
@@ -119,13 +167,17 @@ class Result(Shown):
         """What the result says first. It must take no more than a moment, as `_shown` must."""
         return ()
 
+    def _in_full(self, view: Answer) -> Answer:
+        """What `_shown` gives, with all that takes longer: notes, tables, figures, and how a screen lays them out."""
+        return view
+
     @property
     def answer(self) -> Answer:
-        """What the result says: ``sentences``, the most important one first, and the table and warnings beside them.
+        """What the result says: ``sentences``, the most important one first, and the tables and warnings beside them.
 
         ``str(result.answer)`` are the sentences, a line each.
         """
-        return view_of(self)
+        return self._in_full(view_of(self))
 
     def __str__(self) -> str:
         """The first sentences, then what ``repr`` gives."""
@@ -155,8 +207,10 @@ def rated(value: Any) -> Noun:
 
 
 def settings_line(settings: Any) -> str:
-    """The settings of a result (a mapping, a dataclass, or None) on one line."""
-    given: Mapping[str, Any] = vars(settings) if is_dataclass(settings) else settings or {}
+    """The settings of a result (a mapping, a dataclass, or None) on one line; a text is one already."""
+    if isinstance(settings, str):
+        return settings
+    given = settings_of(settings)
     n, level = given.get("n_resamples"), given.get("level")
     parts = [] if n is None else [counted(n, "resample") if n else "no resamples"]
     parts += [f"{100 * level:g}% intervals"] if isinstance(level, float) and n != 0 else []
@@ -166,6 +220,13 @@ def settings_line(settings: Any) -> str:
     usual = {"ties": "half", "link": "logit", "ridge": 0.0, "penalty": "auto"}
     parts += [f"{name} {given[name]}" for name, value in usual.items() if given.get(name, value) != value]
     return ", ".join(parts)
+
+
+def settings_of(settings: Any) -> Mapping[str, Any]:
+    """The settings of a result by their names; those of a text are not known."""
+    if isinstance(settings, str):
+        return {}
+    return vars(settings) if is_dataclass(settings) else settings or {}
 
 
 def _entries(fields_of: Mapping[str, Any]) -> pd.DataFrame:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from jaxeval.show.shown import Answer, Result, settings_line
+from jaxeval.show.boards import is_board, leaderboard_answer
+from jaxeval.show.shown import Answer, Result
 from jaxeval.show.text import text_table
 from jaxeval.wording import visible
 
@@ -74,7 +75,12 @@ class Table(Result, pd.DataFrame):  # type: ignore[misc]
 
     def _shown(self) -> Answer:
         warnings = self.attrs.get("warnings", [])
-        return Answer(self._title, self._in_order, settings_line(self.attrs.get("settings")), warnings)
+        return Answer(self._title, self._in_order, self.attrs.get("settings"), warnings)
+
+    def _in_full(self, view: Answer) -> Answer:
+        if is_board(self) and "settings" in self.attrs:
+            return leaderboard_answer(self)
+        return view._replace(tables={"table": self})
 
     def _sentences(self) -> list[str]:
         return str(self.attrs.get("answer", "")).splitlines()

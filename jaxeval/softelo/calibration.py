@@ -28,7 +28,9 @@ from jaxeval.errors import DataError
 from jaxeval.execution.precision import versions
 from jaxeval.ratings.bradley_terry import fit_bradley_terry
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
-from jaxeval.show.shown import Answer, Result, settings_line
+from jaxeval.show.boards import board_part
+from jaxeval.show.screens import further_columns
+from jaxeval.show.shown import Answer, Result
 from jaxeval.show.table import Table
 from jaxeval.softelo.calibrated_methods import (
     CalibratedMethod,
@@ -49,7 +51,7 @@ from jaxeval.softelo.rating_errors import held_out_errors, units
 from jaxeval.softelo.residuals import usable_models
 from jaxeval.softelo.soft_elo import few_clusters, soft_elo
 from jaxeval.softelo.temperature import fit_temperature, targets
-from jaxeval.wording import counted, did_you_mean, named
+from jaxeval.wording import counted, did_you_mean, named, visible_line
 
 _FORMAT, _VERSION = "jaxeval soft-elo calibration", 2
 
@@ -80,7 +82,7 @@ class SoftEloCalibration(Result):
         rows = {name: {"beta": method.beta, "n_models": len(method.models)} for name, method in self.methods.items()}
         table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("method")
         title = f"SoftEloCalibration: {counted(self.settings.n_battles, 'battle')} judged by {self.settings.judge_name}"
-        return Answer(title, table, settings_line(self.settings), self.warnings)
+        return Answer(title, table, self.settings, self.warnings)
 
     def _sentences(self) -> list[str]:
         sentences = []
@@ -386,3 +388,35 @@ def _anchors(battles: JudgedBattles, method: str, beta: float | None, ridge: flo
     voted = ~np.isnan(battles.human)
     with_votes = battles.models[np.union1d(battles.model_a[voted], battles.model_b[voted])].astype(str)
     return logits - logits[with_votes].mean()
+
+
+def prediction_answer(table: pd.DataFrame) -> Answer:
+    """What a table of `SoftEloCalibration.predict` says: ratings of new models, under the leaderboard's headings."""
+    settings = table.attrs["settings"]
+    shown = table.sort_values("rating", ascending=False, kind="stable")
+    part = board_part(
+        f"Ratings on the human scale with {settings['level']:g} intervals (Elo)",
+        list(shown["model"]),
+        *(shown[name].to_numpy(float) for name in ("rating", "lower", "upper")),
+        rank=range(1, len(shown) + 1) if len(shown) > 1 else (),
+        extra=further_columns(shown[["n_battles"]], 5),
+        notes=shown["flags"].astype(str).tolist(),
+    )
+    first = shown.iloc[0]
+    answer = (
+        f"{visible_line(first['model'])} rates {first['rating']:.1f} [{first['lower']:.1f}, {first['upper']:.1f}] on "
+        "the human scale"
+    )
+    votes, error = settings["human_votes"], settings["human_error"]
+    endless = "the intervals are for the model's true strength"
+    finite = f"the intervals are for the board's rating after {votes:g} human votes (their error: {error:.1f} Elo)"
+    calibrate = counted(settings["n_calibration"], "model calibrates", "models calibrate")
+    notes = [
+        f"{finite if error else endless}; {floor_text(settings['floor'])}",
+        f"{calibrate}: expected coverage {settings['expected_coverage']:.4f}, nominal {settings['level']:g}; ridge "
+        f"{settings['ridge']:g}; method {settings['method']}",
+    ]
+    said = answer if len(shown) == 1 else f"{answer}, the highest of {counted(len(shown), 'new model')}"
+    warnings, tables = table.attrs["warnings"], {"predictions": table}
+    title = part.title or ""
+    return Answer(title, table, settings, warnings, sentences=[said], notes=notes, parts=[part], tables=tables)

@@ -33,10 +33,12 @@ from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.ratings.leaderboard import leaderboard
 from jaxeval.resampling.units import stream_number
-from jaxeval.show.boards import leader_line, with_interval
-from jaxeval.show.shown import Answer, Result, settings_line
+from jaxeval.show.boards import leader_line, leaderboard_answer, with_interval
+from jaxeval.show.headings import heading
+from jaxeval.show.screens import columns_of
+from jaxeval.show.shown import Answer, Result
 from jaxeval.show.table import Table
-from jaxeval.softelo.calibrated_methods import Level, chosen_level
+from jaxeval.softelo.calibrated_methods import Level, chosen_level, floor_text
 from jaxeval.softelo.calibration import SoftEloCalibration
 from jaxeval.softelo.own_battles import FEW_ANCHORS
 from jaxeval.softelo.rating_errors import JudgedSide, Strengths, joint_errors
@@ -93,7 +95,26 @@ class MergedBoard(Result):
         n_new = int((self.table["rests_on"] == JUDGE).sum())
         title = f"MergedBoard: {counted(len(self.table), 'model')}, {n_new:,} of them rated by the judge alone"
         shown = self.table[[*_FIRST, *self.table.columns.drop(list(_FIRST))]]
-        return Answer(title, shown, settings_line(self.table.attrs["settings"]), self.warnings)
+        return Answer(title, shown, self.table.attrs["settings"], self.warnings)
+
+    def _in_full(self, view: Answer) -> Answer:
+        board, settings, rests_on = leaderboard_answer(self.table), self.table.attrs["settings"], heading("rests_on")
+        parts = []
+        for part in board.parts:
+            columns = [x._replace(order=0) if x.head == rests_on else x for x in columns_of(part)]
+            parts.append(part._replace(table=columns))
+        about = (
+            f"new models: {visible_line(settings['judge'])}, {settings['target_map']} targets, judge's ridge "
+            f"{settings['judge_ridge']:g}; {floor_text(settings['floor'])}"
+        )
+        beaten = self.joint.beat_share.reset_index()
+        return board._replace(
+            title="People's board with new models from a judge's scores",
+            sentences=view.sentences,
+            notes=[about, *board.notes],
+            parts=parts,
+            tables={"leaderboard": self.table, "predictions": self.predictions, "beat_share": beaten},
+        )
 
     def _sentences(self) -> list[str]:
         """Return where the new models stand, and who is first."""

@@ -19,7 +19,7 @@ from jaxeval.execution.signatures import spelled_out
 from jaxeval.execution.threads import one_blas_thread
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.resampling.strata import checked_strata, small_strata_text, stratum_of_groups
-from jaxeval.show.shown import Answer, Result, settings_line
+from jaxeval.show.shown import Answer, Result
 from jaxeval.softelo.held_out import Folds, above_human, hold_out, n_lanes
 from jaxeval.softelo.own_battles import battles_by_model, resampled_strengths
 from jaxeval.softelo.temperature import Ties, compress, in_likelihood, smoothing, status_text
@@ -85,7 +85,7 @@ class SoftElo(Result):
         judges = f", {len(self.judges):,} judges" if len(self.judges) > 1 else ""
         title = f"SoftElo: held-out ratings of {counted(len(self.names), 'model')}{judges}"
         table = self.models.sort_values("judge_elo", ascending=False, kind="stable").reset_index(drop=True)
-        return Answer(title, table, settings_line(self.settings), self.warnings)
+        return Answer(title, table, self.settings, self.warnings)
 
     def _sentences(self) -> list[str]:
         return how_close(self.summary.reset_index())

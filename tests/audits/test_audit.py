@@ -10,7 +10,7 @@ from command_line import run
 import jaxeval
 from jaxeval.audits import audit as module
 from jaxeval.audits.audit import Audit
-from jaxeval.audits.parts import Absent, Finding, NotAnsweredError, Part, PartResult, Severity
+from jaxeval.audits.parts import Absent, Finding, NotAnsweredError, PartResult, Question, Severity
 from jaxeval.errors import DataError
 from jaxeval.show.records import json_digest
 
@@ -66,7 +66,7 @@ def test_a_part_without_an_answer_says_why(votes, monkeypatch):
     def fails(audited):
         raise ZeroDivisionError
 
-    parts = [Part("a", "A?", refuses), Part("b", "B?", breaks), Part("c", "C?", fails, ("voter",))]
+    parts = [Question("a", "A?", refuses), Question("b", "B?", breaks), Question("c", "C?", fails, ("voter",))]
     monkeypatch.setattr(module, "PARTS", (*module.PARTS, *parts))
     found = jaxeval.audit(votes, n_resamples=20, progress=False, parts=["board", "a", "b", "c"])
     assert found.absent["a"] == "there are no ties"

@@ -12,21 +12,19 @@ from rich.cells import cell_len
 
 import jaxeval
 from jaxeval.accuracy.report import judge_report
+from jaxeval.anchored.answer import anchored_answer
 from jaxeval.anchored.diagnostics import diagnose_anchors
 from jaxeval.anchored.pooling import pooled_scores
-from jaxeval.cli.anchored_screen import anchored_screen
-from jaxeval.cli.comparison_screen import comparison_screen
 from jaxeval.cli.console import PlainConsole
 from jaxeval.cli.evaluators import study_evaluators
-from jaxeval.cli.judge_screen import judge_screen
 from jaxeval.cli.main import main
 from jaxeval.cli.references import study_references
-from jaxeval.cli.report import leaderboard_screen
-from jaxeval.cli.soft_elo_screens import calibration_screen, held_out_screen, prediction_screen
-from jaxeval.cli.tables import study_findings
-from jaxeval.lab.judge_diagnostics import diagnose
+from jaxeval.lab.held_out import held_out_answer
+from jaxeval.show.boards import leaderboard_answer
 from jaxeval.show.cells import cell_text
-from jaxeval.show.screens import Column, Grid, Screen, grid_of, print_screen
+from jaxeval.show.screens import columns_of, further_columns, print_answer
+from jaxeval.show.shown import Answer, Column, Part
+from jaxeval.softelo.calibration import prediction_answer
 
 WIDTHS = (60, 100, 160)
 LINES = 40
@@ -47,19 +45,19 @@ def drawn(screen, width, full=False):
 
 def shown(screen, width, full=False, **options):
     written = io.StringIO()
-    print_screen(screen, PlainConsole(file=written, width=width, **options), full)
+    print_answer(screen, PlainConsole(file=written, width=width, **options), full)
     return written.getvalue()
 
 
 @cache
 def leaderboard():
-    return leaderboard_screen(jaxeval.leaderboard(jaxeval.simulate_battles(6000, 50), n_resamples=20))
+    return leaderboard_answer(jaxeval.leaderboard(jaxeval.simulate_battles(6000, 50), n_resamples=20))
 
 
 @cache
 def slices():
     battles = jaxeval.simulate_battles(3000, 8)
-    return leaderboard_screen(jaxeval.leaderboard(battles, by="language", n_resamples=20))
+    return leaderboard_answer(jaxeval.leaderboard(battles, by="language", n_resamples=20))
 
 
 @cache
@@ -67,8 +65,10 @@ def comparison():
     """Of more rows than a screen has."""
     battles = jaxeval.simulate_battles(1200, 6)
     found = jaxeval.compare_boards(battles.filter(np.arange(1200) < 1000), battles, n_resamples=20)
-    copies = [found.table.assign(model_name=found.table["model_name"].astype(str) + f"-{k}") for k in range(9)]
-    return comparison_screen(found, pd.concat(copies, ignore_index=True).assign(licence="open"))
+    first, *others = found.answer.parts
+    columns = [column._replace(cells=[*column.cells] * 9) for column in first.table]
+    columns += further_columns(pd.DataFrame({"licence": ["open"] * 54}), 8)
+    return found.answer._replace(parts=[first._replace(table=columns), *others])
 
 
 @cache
@@ -80,19 +80,18 @@ def judge(pairs=()):
     labelled, judged = jaxeval.JudgedAnswers.from_pandas(answers, **options).split(0.4)
     if pairs:
         comparison = jaxeval.compare_models(labelled, judged, list(pairs), n_resamples=20)
-        return judge_screen(judge_report(comparison.accuracy, comparison), ["read"])
+        return judge_report(comparison.accuracy, comparison).answer
     accuracy = jaxeval.judge_accuracy(labelled, judged, n_resamples=20)
-    return judge_screen(judge_report(accuracy), ["read"])
+    return judge_report(accuracy).answer
 
 
 @cache
 def soft_elo():
     battles = jaxeval.simulate_judged_battles(1000, 12, noise=2.0, seed=4)
-    held_out = jaxeval.soft_elo(battles, n_resamples=20)
-    found = diagnose(battles, held_out)
-    tables = {"models": held_out.models, "summary": held_out.summary.reset_index(),
-              "diagnostics": found.headline.reset_index()}  # fmt: skip
-    return held_out_screen(tables, [str(battles.report)], held_out.warnings, 5, None)
+    return held_out_answer(
+        battles, {"progress": False}, level=None, splits=5, methods=(), cluster=None, strata=None, by=None,
+        length_a=None, length_b=None, budget=False, smoothing=False, ridge=0.01, n_resamples=20, seed=0, base=1500.0,
+    )  # fmt: skip
 
 
 @cache
@@ -104,7 +103,7 @@ def predictions():
     options = {"score_difference": "gap", "label_coding": "a_wins_1"}
     known, other = (jaxeval.JudgedBattles.from_pandas(part, **options) for part in (frame[~new], frame[new]))
     calibration = jaxeval.SoftEloCalibration.fit(known)
-    return calibration_screen(calibration, known.report), prediction_screen(calibration.predict(other), "soft")
+    return calibration.answer._replace(table=None), prediction_answer(calibration.predict(other))
 
 
 @cache
@@ -118,7 +117,7 @@ def anchored():
     judges = jaxeval.screen_judges(verdicts, -1.0, n_resamples=20)
     tables = {"scores": scores, "judges": judges.table.reset_index(), "pooled": pooled_scores(verdicts, screen=judges),
               "anchor_coverage": diagnose_anchors(scores).coverage.reset_index()}  # fmt: skip
-    return anchored_screen(tables, {"judges": "Reliability", "pooled": "Mean"}, ["read"], judges.warnings)
+    return anchored_answer(tables, {"judges": "Reliability", "pooled": "Mean"}, ["read"], judges.warnings)
 
 
 @cache
@@ -134,23 +133,21 @@ def evaluators(tmp_path_factory):
     """The screen of a study that reads a file."""
     path = tmp_path_factory.mktemp("studies") / "scores.csv"
     meta().to_csv(path, index=False)
-    study = study_evaluators(
+    return study_evaluators(
         path, gold="gold", model=None, evaluators=(), top=5, improvements=(1.0,), agreement=0.75, n_tiers=4,
         with_curves=False, few_pairs=False, deltas=None, drawn=DRAWN,
     )  # fmt: skip
-    return study_findings(study, DRAWN).screen()
 
 
 @pytest.fixture(scope="module")
 def references(tmp_path_factory):
     path = tmp_path_factory.mktemp("studies") / "votes.parquet"
     jaxeval.simulate_votes(4000, 14).to_parquet(path)
-    study = study_references(
+    return study_references(
         path, references=(), sets=(), model_a="model_a", model_b="model_b", winner=None, both_bad="half", item=None,
         cluster=None, strata=None, deltas=(4.0, 12.0), budgets=(10, 40), n_repeats=3, n_tiers=4, few_pairs=False,
         drawn=DRAWN,
     )  # fmt: skip
-    return study_findings(study, DRAWN).screen()
 
 
 SCREENS = {
@@ -192,12 +189,12 @@ class TestEveryScreen:
         text = drawn(screen[0], width, full=True)
         flat = "".join(text.split())
         assert "--full" not in text
-        for sentence in (*screen[0].answer, *screen[0].advice, *screen[0].warnings):
+        for sentence in (*screen[0].sentences, *screen[0].advice, *screen[0].warnings):
             assert "".join(sentence.split()) in flat
-        for grid in (*screen[0].grids, *screen[0].more):
-            assert "".join(grid.title.split()) in flat if grid.title else True
+        for part in screen[0].parts:
+            assert "".join(part.title.split()) in flat if part.title else True
             if width == 160:
-                cells = [cell for column in grid.columns[:2] for cell in column.cells if "\n" not in cell]
+                cells = [cell for column in columns_of(part)[:2] for cell in column.cells if "\n" not in cell]
                 assert all("".join(cell.split()) in flat for cell in cells)
 
     def test_without_colour_it_says_the_same(self, screen, width):
@@ -230,7 +227,7 @@ def hostile():
     a = rng.integers(len(names), size=6000)
     b = (a + rng.integers(1, len(names), size=6000)) % len(names)
     votes = pd.DataFrame({"model_a": names[a], "model_b": names[b], "winner": rng.choice(["model_a", "model_b"], 6000)})
-    return leaderboard_screen(jaxeval.leaderboard(jaxeval.Battles.from_pandas(votes), n_resamples=20))
+    return leaderboard_answer(jaxeval.leaderboard(jaxeval.Battles.from_pandas(votes), n_resamples=20))
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -247,7 +244,7 @@ def test_what_is_known_of_models_besides_is_shown():
     board = jaxeval.leaderboard(jaxeval.simulate_battles(2_000, 4, seed=0), n_resamples=20, rank_at_most=1)
     joined = board.assign(organization=["red\x1b", None, "blue", "blue"])
     joined.attrs = board.attrs
-    text = shown(leaderboard_screen(joined), 160)
+    text = shown(leaderboard_answer(joined), 160)
     assert "P rank 1  Organization" in text
     assert "1  red\\x1b" in text
 
@@ -274,69 +271,67 @@ def test_cells_of_several_lines_keep_them(evaluators):
     assert "observed" in text
 
 
+def laid_out(width, *parts, **said):
+    return shown(Answer("", parts=parts, **said), width)
+
+
 class TestRoom:
-    GRID = Grid(
-        None, [Column("A", ["x" * 20] * 3), Column("B", ["y" * 20] * 3, order=2), Column("C", ["z" * 20] * 3, order=1)]
-    )
+    COLUMNS = (Column("A", ["x" * 20] * 3), Column("B", ["y" * 20] * 3, order=2), Column("C", ["z" * 20] * 3, order=1))
 
     def test_columns_that_matter_least_go_first(self):
-        assert "no room" not in shown(Screen([], [self.GRID]), 64)
-        text = shown(Screen([], [self.GRID]), 63)
+        part = Part(None, self.COLUMNS)
+        assert "no room" not in laid_out(64, part)
+        text = laid_out(63, part)
         assert "no room for: B" in text
         assert "z" * 20 in text
-        assert "no room for: C, B" in shown(Screen([], [self.GRID]), 40)
+        assert "no room for: C, B" in laid_out(40, part)
 
     def test_narrow_columns_take_the_room_that_a_wide_one_leaves(self):
-        grid = Grid(None, [*self.GRID.columns[:2], Column("C", ["z" * 40] * 3, order=1)])
-        text = shown(Screen([], [grid]), 50)
+        text = laid_out(50, Part(None, [*self.COLUMNS[:2], Column("C", ["z" * 40] * 3, order=1)]))
         assert "y" * 20 in text
         assert "no room for: C" in text
 
     def test_rows_and_tables_beyond_a_screen_are_counted(self):
-        def grid(n, title):
-            return Grid(title, [Column("N", list(map(str, range(n))))], rows="number")
+        def part(n, title, more=False):
+            return Part(title, pd.DataFrame({"n": range(n)}), rows="number", more=more)
 
-        text = shown(Screen(["answer"], [grid(100, "one")], [grid(5, "two")]), 80)
+        text = laid_out(80, part(100, "one"), part(5, "two", more=True), sentences=["answer"])
         assert "... and 68 more numbers (--full prints all, --out writes all)" in text
         assert "--full prints 1 more table: two" in text
         assert len(text.splitlines()) == LINES - 1
-        many = shown(Screen([], [grid(100, f"slice {k}") for k in range(30)]), 80)
+        many = laid_out(80, *(part(100, f"slice {k}") for k in range(30)))
         assert "more tables: slice" in many
         assert len(many.splitlines()) <= LINES
 
     def test_rows_that_are_asked_for_are_shown(self):
-        grid = Grid(None, [Column("N", list(map(str, range(100))))], top=70)
-        assert "69" in shown(Screen([], [grid]), 80)
-        assert "... and 30 more rows (--out writes all)" in shown(Screen([], [grid]), 80)
+        text = laid_out(80, Part(None, pd.DataFrame({"n": range(100)}), top=70))
+        assert "69" in text
+        assert "... and 30 more rows (--out writes all)" in text
 
 
 def test_an_interval_is_one_column_and_nothing_known_is_none():
     table = pd.DataFrame({"j": ["a", "b"], "x": [0.5, 0.25], "x_lower": [0.25, np.nan], "x_upper": [0.75, np.nan],
                           "y": np.nan, "p_value": [0.012345, 1e-20]})  # fmt: skip
-    grid = grid_of(table, None)
-    assert [column.head for column in grid.columns] == ["J", "X", "P value"]
-    assert [list(column.cells) for column in grid.columns[1:]] == [
-        ["0.500 [0.250, 0.750]", "0.250"],
-        ["0.012", "1e-20"],
-    ]
+    columns = columns_of(Part(None, table))
+    assert [column.head for column in columns] == ["J", "X", "P value"]
+    assert [list(column.cells) for column in columns[1:]] == [["0.500 [0.250, 0.750]", "0.250"], ["0.012", "1e-20"]]
 
 
 class TestWarnings:
     def test_of_a_kind_are_grouped_and_counted(self):
         warnings = [f"model-{k}: 3 of {k} votes are odd" for k in range(7)]
-        text = " ".join(shown(Screen([], [], warnings=[*warnings, "other", "other"]), 160).split())
+        text = " ".join(laid_out(160, warnings=[*warnings, "other", "other"]).split())
         expected = (
             "warning, 7 times: model-0: 3 of 0 votes are odd (likewise model-1, model-2, model-3, model-4 and 2 more)"
         )
         assert text == f"{expected} warning: other"
 
     def test_in_full_each_stands_once(self):
-        text = shown(Screen([], [], warnings=["a: 1 x", "b: 2 x", "a: 1 x"]), 160, full=True)
+        text = shown(Answer("", warnings=["a: 1 x", "b: 2 x", "a: 1 x"]), 160, full=True)
         assert text.splitlines() == ["warning: a: 1 x", "warning: b: 2 x"]
 
     def test_beyond_a_screen_are_counted(self):
-        warnings = [f"{'abcdefghijklmnopqrstuvwxyz'[k]} {'word ' * 30}" for k in range(20)]
-        text = shown(Screen([], [], warnings=warnings), 100)
+        text = laid_out(100, warnings=[f"{letter} {'word ' * 30}" for letter in "abcdefghijklmnopqrst"])
         assert "more warnings (--full prints all)" in text
         assert len(text.splitlines()) <= LINES
 

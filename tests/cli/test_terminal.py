@@ -12,9 +12,9 @@ from command_line import run
 
 import jaxeval
 from jaxeval.cli.console import PlainConsole
-from jaxeval.cli.report import print_leaderboard
 from jaxeval.show.cells import cell_texts
-from jaxeval.show.screens import Screen, grid_of, print_screen
+from jaxeval.show.screens import print_answer
+from jaxeval.show.shown import Answer
 
 EVIL = ["e\x1b]0;title\x07", "c1\x9b31m", "back\x08\x08", "bidi\u202eoverride", "cr\rname", "two\nlines", "[bold]:x:"]
 CALLED = r"\b(click\.s?echo|print|Text|warnings\.warn|Console)\s*\("
@@ -82,8 +82,7 @@ def test_names_stay_in_their_cells():
     """Escapes are laid out, not added to a finished table; a name has no second line to look like a row."""
     written = io.StringIO()
     table = pd.DataFrame({"model": [*EVIL, "plain"], "n_votes": range(len(EVIL) + 1)})
-    grid = grid_of(table, "Tit\x1ble")
-    print_screen(Screen([], [grid]), PlainConsole(file=written, width=80))
+    print_answer(Answer("Tit\x1ble", table), PlainConsole(file=written, width=80))
     lines = written.getvalue().rstrip("\n").split("\n")
     assert lines[0].strip() == "Tit\\x1ble"
     assert lines[1].split() == ["Model", "Votes"]
@@ -138,7 +137,7 @@ def test_numbers_are_spelled_by_their_kind(name, values, texts):
 
 def test_sentences_are_folded_after_escaping():
     written = io.StringIO()
-    print_screen(Screen([], [], warnings=["name\x1b " * 10]), PlainConsole(file=written, width=40))
+    print_answer(Answer("", warnings=["name\x1b " * 10]), PlainConsole(file=written, width=40))
     assert max(map(len, written.getvalue().split("\n"))) <= 40
     assert "\x1b" not in written.getvalue()
 
@@ -155,9 +154,9 @@ class TestBars:
         table = board.assign(model_name=board["model_name"].astype(str).replace("model-1", name))
         table.attrs = board.attrs
         written = io.StringIO()
-        print_leaderboard(table, PlainConsole(file=written, width=width))
+        print_answer(table.answer, PlainConsole(file=written, width=width))
         wide = io.StringIO()
-        print_leaderboard(table, PlainConsole(file=wide, width=400))
+        print_answer(table.answer, PlainConsole(file=wide, width=400))
 
         def drawn(text):
             bars = ("".join(sign for sign in line if sign in "─●") for line in text.split("\n"))

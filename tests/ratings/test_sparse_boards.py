@@ -12,7 +12,6 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from jaxeval import Battles, bootstrap, fit_bradley_terry, leaderboard
-from jaxeval.cli.report import print_leaderboard
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels.batch.refits import draw, draw_pairs
 from jaxeval.kernels.batch.sparse import refit_sparse
@@ -24,6 +23,7 @@ from jaxeval.ratings.pair_refits import dense_refits, sparse_refits
 from jaxeval.ratings.refits import Refitted
 from jaxeval.ratings.sparse_boards import SPARSE_MODELS, resolved
 from jaxeval.ratings.vote_groups import vote_groups
+from jaxeval.show.screens import print_answer
 from jaxeval.statistics import comparison
 
 # Both methods stop within 1e-8 logits of the maximum of a resample.
@@ -296,7 +296,7 @@ class TestWide:
     def test_the_first_rows_are_printed_and_drawn(self, wide):
         console = Console(file=StringIO(), width=120)
         table = leaderboard(wide)
-        print_leaderboard(table, console)
+        print_answer(table.answer, console)
         text = console.file.getvalue()
         (more,) = re.findall(
             r"^\.\.\. and ([\d,]+) more models \(--full prints all, --out writes all\)", text, re.MULTILINE

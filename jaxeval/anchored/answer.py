@@ -1,17 +1,16 @@
-"""Ratings above a reference in a terminal, under the leaderboard's headings, and what the judges are worth."""
+"""Ratings above a reference for people, under the leaderboard's headings, and what the judges are worth."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from jaxeval.anchored.scores import ROLE_WORDS, differing_roles, highest_rated
-from jaxeval.show.rated import board_grid
-from jaxeval.show.screens import Grid, Screen, columns_of, grid_of
+from jaxeval.show.boards import board_part
+from jaxeval.show.screens import further_columns
+from jaxeval.show.shown import Answer, Part
 from jaxeval.wording import counted, named, visible_line
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Columns that are written and not printed: there is no room.
 _FILES_ONLY = [
@@ -32,10 +31,10 @@ _FURTHER = {
 }
 
 
-def anchored_screen(
+def anchored_answer(
     tables: Mapping[str, pd.DataFrame], titles: Mapping[str, str], notes: Sequence[str], warnings: Sequence[str]
-) -> Screen:
-    """The screen of anchored ratings: the mean over the strong judges first, where there is one.
+) -> Answer:
+    """What anchored ratings say: the mean over the strong judges first, where there is one.
 
     Args:
         tables: "scores", and perhaps "judges", "pooled", "anchor_coverage" and "anchor_swap".
@@ -43,21 +42,23 @@ def anchored_screen(
         notes: what was read and set.
         warnings: sentences.
     """
-    boards = {"pooled": titles["pooled"], "scores": "Ratings above the reference (Elo)"}
-    grids = [_board(tables[name], title) for name, title in boards.items() if name in tables]
-    found = []
+    title = "Ratings above the reference (Elo)"
+    parts = [_board(tables["pooled"], titles["pooled"])] if "pooled" in tables else []
+    parts.append(_board(tables["scores"], title))
+    shown = {name: table.drop(columns=_FILES_ONLY, errors="ignore") for name, table in tables.items()}
+    further = []
     if "judges" in tables:
         least = ("single_boot", "average_boot", "n_incomplete", "n", "n_runs")
-        judges = tables["judges"].drop(columns=_FILES_ONLY, errors="ignore")
-        found.append(grid_of(judges, titles["judges"], rows="judge", kept=("strong",), least=least))
+        further.append(Part(titles["judges"], shown["judges"], rows="judge", kept=("strong",), least=least))
     if "anchor_coverage" in tables:
         meaning = "share of probabilities in the informative range, at floor and ceiling"
-        found.append(grid_of(tables["anchor_coverage"], "References", meaning=meaning, rows="reference"))
+        further.append(Part("References", tables["anchor_coverage"], meaning, rows="reference"))
     if "anchor_swap" in tables:
-        swap = tables["anchor_swap"].drop(columns=_FILES_ONLY, errors="ignore")
-        found.append(grid_of(swap, "References against each other (Elo)", rows="pair"))
-    found += [grid_of(tables[name], title) for name, title in _FURTHER.items() if name in tables]
-    return Screen(_answer(tables), [*grids, *found[:1]], found[1:], notes=notes, warnings=warnings)
+        further.append(Part("References against each other (Elo)", shown["anchor_swap"], rows="pair"))
+    further += [Part(text, tables[name]) for name, text in _FURTHER.items() if name in tables]
+    parts += [part._replace(more=k > 0) for k, part in enumerate(further)]
+    said = _answer(tables)
+    return Answer(title, tables["scores"], "", warnings, sentences=said, notes=notes, parts=parts, tables=tables)
 
 
 def _answer(tables: Mapping[str, pd.DataFrame]) -> list[str]:
@@ -72,22 +73,22 @@ def _answer(tables: Mapping[str, pd.DataFrame]) -> list[str]:
     return sentences
 
 
-def _board(table: pd.DataFrame, title: str) -> Grid:
+def _board(table: pd.DataFrame, title: str) -> Part:
     shown = table.sort_values("rating", ascending=False, kind="stable")
-    extra = columns_of(shown[differing_roles(shown)], 2)
+    extra = further_columns(shown[differing_roles(shown)], 2)
     for names, order in ((["probability"], 7), (["wins", "ties", "losses"], 8)):
-        extra += columns_of(shown[[name for name in names if name in shown]], order)
+        extra += further_columns(shown[[name for name in names if name in shown]], order)
     n = shown.get("n_items")
     if n is None and "wins" in shown:
         n = shown["wins"] + shown["losses"] + shown.get("ties", 0)
     if n is not None:
-        extra += columns_of(n.to_frame("n"), 6)
+        extra += further_columns(n.to_frame("n"), 6)
     alike = [
         f"{role} {visible_line(shown[role].iloc[0])}"
         for role in ROLE_WORDS
         if role in shown and role not in differing_roles(shown)
     ]
-    grid = board_grid(
+    part = board_part(
         title,
         list(shown["model"]) if "model" in shown else ["the model"] * len(shown),
         *(shown[name].to_numpy(float) for name in ("rating", "rating_lower", "rating_upper")),
@@ -95,4 +96,4 @@ def _board(table: pd.DataFrame, title: str) -> Grid:
         extra=extra,
         rows="rating",
     )
-    return grid._replace(meaning=", ".join(text for text in alike if "(one " not in text))
+    return part._replace(meaning=", ".join(text for text in alike if "(one " not in text))

@@ -1,0 +1,191 @@
+"""What `soft-elo FILE` says of a judge, holding every model out in turn; and of several judges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pandas as pd
+
+from jaxeval.data.judged_battles import JudgedBattles
+from jaxeval.execution.runs import RunOptions
+from jaxeval.lab.conformal_study import conformal_study, leave_one_out_intervals, width_decomposition
+from jaxeval.lab.held_out_sweeps import budget_sweep, label_smoothing_sweep, slice_ratings
+from jaxeval.lab.judge_diagnostics import diagnose
+from jaxeval.show.boards import board_part
+from jaxeval.show.screens import further_columns
+from jaxeval.show.shown import Answer, Part
+from jaxeval.softelo.soft_elo import how_close, soft_elo
+from jaxeval.wording import counted, visible_line
+
+_TITLE = "Held-out ratings against human ratings (Elo)"
+#: Half of a 95 % interval, in standard errors; for ratings that have no conformal interval.
+_Z = 1.959964
+
+
+def error_of(study: Answer) -> float:
+    """Mean error of the best method; infinite where no model could be rated."""
+    error = study.tables["summary"]["mae"].min()
+    return float(error) if error == error else float("inf")
+
+
+def of_several(each: Mapping[str, Answer]) -> Answer:
+    """What holding models out says of the best of several judges, with the tables, notes and warnings of all."""
+    best = min(each, key=lambda judge: error_of(each[judge]))
+    if len(each) == 1:
+        return each[best]
+    names = dict.fromkeys(name for study in each.values() for name in study.tables)
+    tables = {
+        name: pd.concat(
+            [study.tables[name].assign(judge=judge) for judge, study in each.items() if name in study.tables],
+            ignore_index=True,
+        )
+        for name in names
+    }
+    tables = {name: table[["judge", *table.columns.drop("judge")]] for name, table in tables.items()}
+    judges = [best, *(judge for judge in each if judge != best)]
+    first, *others = each[best].parts
+    return each[best]._replace(
+        sentences=how_close(tables["summary"]),
+        warnings=[f"{judge}: {text}" for judge, study in each.items() for text in study.warnings],
+        notes=[f"{judge}: {text}" for judge in judges for text in each[judge].notes],
+        parts=[first._replace(table=_heads(tables["summary"])), *others],
+        tables=tables,
+    )
+
+
+def held_out_answer(
+    battles: JudgedBattles,
+    running: RunOptions,
+    *,
+    level: float | None,
+    splits: int,
+    methods: tuple[str, ...],
+    cluster: str | None,
+    strata: str | None,
+    by: str | None,
+    length_a: str | None,
+    length_b: str | None,
+    budget: bool,
+    smoothing: bool,
+    ridge: float,
+    n_resamples: int,
+    seed: int,
+    base: float,
+) -> Answer:
+    """Every model of one judge held out in turn."""
+    held_out = soft_elo(
+        battles, ridge, n_resamples, seed, methods or ("hard", "soft"), base=base, cluster=cluster, strata=strata,
+        **running,
+    )  # fmt: skip
+    found = diagnose(battles, held_out, length_a=length_a, length_b=length_b, ridge=ridge, cluster=cluster)
+    tables = {
+        "models": held_out.models,
+        "summary": held_out.summary.reset_index(),
+        "diagnostics": found.headline.reset_index(),
+        **found.tables,
+    }
+    warnings = [*held_out.warnings, *found.warnings]
+    drawn = counted(n_resamples, "resample") + (f" of {cluster}" if cluster else "")
+    drawn += f" within {strata}" if strata else ""
+    used = f"ridge {ridge:g}; {drawn}, seed {seed}"
+    try:
+        study = conformal_study(held_out, level, splits, seed=seed)
+        tables["conformal"], tables["conformal_splits"] = study.summary.reset_index(), study.splits
+        tables["intervals"] = leave_one_out_intervals(held_out, level)
+        widths = width_decomposition(held_out, level)
+        tables["widths"] = widths.reset_index()
+        warnings += [*study.warnings, *tables["intervals"].attrs["warnings"], *widths.attrs["warnings"]]
+        calibrating, tested = study.settings.n_calibration, study.settings.n_test
+        calibrate = counted(calibrating, "model calibrates", "models calibrate")
+        used += f"; level {study.settings.level:g}: {calibrate}, {tested} tested"
+    except ValueError as error:  # too few models: their ratings are shown all the same
+        warnings.append(f"no conformal intervals: {error}")
+
+    def within(name: str) -> RunOptions:
+        folder = running["checkpoint"]
+        return {**running, "checkpoint": None if folder is None else Path(folder) / name}
+
+    if by:
+        tables["slices"] = slice_ratings(battles, by, ridge, **within("slices"))
+        warnings += tables["slices"].attrs["warnings"]
+    if budget:
+        tables["budget"] = budget_sweep(battles, ridge=ridge, seed=seed, cluster=cluster, **within("budget"))
+        warnings += tables["budget"].attrs["warnings"]
+
+    if smoothing:
+        tables["smoothing"] = label_smoothing_sweep(battles, ridge=ridge)
+
+    notes = [str(battles.report), f"{used}; {held_out.settings.versions}"]
+    notes += [f"left out: {'; '.join(found.left_out)}"] if found.left_out else []
+    return Answer(
+        _TITLE,
+        held_out.models,
+        held_out.settings,
+        warnings,
+        sentences=how_close(tables["summary"]),
+        notes=notes,
+        parts=_parts(tables, splits, by),
+        tables=tables,
+    )
+
+
+def _heads(summary: pd.DataFrame) -> pd.DataFrame:
+    shown = [
+        "judge",
+        "method",
+        "n_models",
+        "n_left_out",
+        "mae",
+        "mae_lower",
+        "mae_upper",
+        "spearman",
+        "kendall",
+        "beta",
+    ]
+    return summary.sort_values("mae", kind="stable")[[name for name in shown if name in summary]]
+
+
+def _parts(tables: Mapping[str, pd.DataFrame], splits: int, by: str | None) -> list[Part]:
+    """The best method's error first, then its ratings beside those of the humans."""
+    heads = _heads(tables["summary"])
+    parts = [Part(_TITLE, heads, rows="method"), _board(tables, heads["method"].iloc[0])]
+    if "smoothing" in tables:
+        parts.append(Part("Label smoothing by its constant (Elo)", tables["smoothing"]))
+    if "slices" in tables:
+        parts.append(Part(f"Slices by {by}, against the global human rating (Elo)", tables["slices"], rows="slice"))
+    if "conformal" in tables:
+        title = f"Split conformal intervals, {counted(splits, 'random split')} (Elo)"
+        parts.append(Part(title, tables["conformal"], rows="method", more=True))
+    parts.append(Part("The judge's scores", tables["diagnostics"], rows="measure", more=True))
+    if "budget" in tables:
+        parts.append(Part("By the annotation budget (Elo)", tables["budget"], more=True))
+    return parts
+
+
+def _board(tables: Mapping[str, pd.DataFrame], method: str) -> Part:
+    """Judged ratings of models, the best first, with conformal intervals where there are any."""
+    models = tables["models"]
+    own = models[models["method"] == method].sort_values("judge_elo", ascending=False, kind="stable")
+    rating, what = own["judge_elo"].to_numpy(float), "95% intervals of sampling"
+    half = _Z * own["standard_error"].to_numpy(float)
+    lower, upper = rating - half, rating + half
+    if "intervals" in tables:
+        ends = tables["intervals"]
+        ends = ends[ends["method"] == method].set_index("model")[["lower", "upper"]].reindex(own["model"])
+        lower, upper = ends["lower"].to_numpy(float), ends["upper"].to_numpy(float)
+        what = "leave-one-out conformal intervals"
+    return board_part(
+        f"{visible_line(method).capitalize()} ratings of models held out, with {what} (Elo)",
+        list(own["model"]),
+        rating,
+        lower,
+        upper,
+        rank=range(1, len(own) + 1),
+        extra=[
+            *further_columns(own[["human_elo"]].rename(columns={"human_elo": "human"}), 7),
+            *further_columns(own[["residual"]].rename(columns={"residual": "off_by"}), 8),
+        ],
+        votes=own["n_human"].tolist(),
+        notes=own["flags"].astype(str).tolist(),
+    )
