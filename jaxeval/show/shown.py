@@ -177,7 +177,8 @@ class Result(Shown):
 
         ``str(result.answer)`` are the sentences, a line each.
         """
-        return self._in_full(view_of(self))
+        full = self._in_full(view_of(self))
+        return full._replace(sentences=tuple(map(visible_line, full.sentences)))
 
     def __str__(self) -> str:
         """The first sentences, then what ``repr`` gives."""

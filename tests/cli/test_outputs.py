@@ -67,8 +67,10 @@ class TestFiles:
     def test_a_folder_takes_all(self, board, tmp_path):
         result = run(*board[0], "--out", tmp_path / "study", "--format", "json")
         assert result.exit_code == 0, result.output
-        assert {path.name for path in (tmp_path / "study").iterdir()} == {"leaderboard.json", "leaderboard.png"}
-        assert result.stderr.strip() == f"wrote 1 table and 1 figure to {tmp_path / 'study'}"
+        assert {path.name for path in (tmp_path / "study").iterdir()} == {
+            "leaderboard.json", "leaderboard.png", "answer.txt"
+        }  # fmt: skip
+        assert result.stderr.strip() == f"wrote 1 table, 1 figure and answer.txt to {tmp_path / 'study'}"
         dotted = run(*board[0], "--out", f"{tmp_path}/v1.2/")
         assert dotted.exit_code == 0, dotted.output
         assert (tmp_path / "v1.2" / "leaderboard.csv").exists()
