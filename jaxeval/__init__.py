@@ -38,6 +38,7 @@ _HOMES = {
     "data.judged_answers": ["JudgedAnswers", "read_judged_answers"],
     "data.judged_battles": ["JudgedBattles"],
     "data.judged_files": ["read_judged_battles", "read_judges"],
+    "data.judgments": ["Judgments"],
     "data.known_formats": ["formats"],
     "data.model_tables": ["join_metadata", "read_metadata"],
     "data.rankings": ["Rankings", "read_rankings"],

@@ -60,6 +60,7 @@ from jaxeval.data.judged_answers import read_judged_answers as read_judged_answe
 from jaxeval.data.judged_battles import JudgedBattles as JudgedBattles
 from jaxeval.data.judged_files import read_judged_battles as read_judged_battles
 from jaxeval.data.judged_files import read_judges as read_judges
+from jaxeval.data.judgments import Judgments as Judgments
 from jaxeval.data.known_formats import formats as formats
 from jaxeval.data.model_tables import join_metadata as join_metadata
 from jaxeval.data.model_tables import read_metadata as read_metadata

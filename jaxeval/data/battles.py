@@ -494,7 +494,9 @@ class Battles(Shown):
 
 
 def as_battles(battles: Any, cluster: str | None = None) -> Battles:
-    """``battles`` itself; or battles read from a table with the standard column names."""
+    """``battles`` itself, or those of `Judgments`; or battles read from a table with the standard column names."""
     if isinstance(battles, Battles):
         return battles
+    if callable(view := getattr(battles, "battles", None)):
+        return as_battles(view() if cluster is None else view(cluster=cluster))
     return Battles.from_pandas(battles, cluster=cluster)

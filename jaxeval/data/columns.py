@@ -64,9 +64,11 @@ def first_place(which: Bool, rows: Rows | None = None) -> str:
 
 
 def as_frame(table: Any) -> pd.DataFrame:
-    """``table`` itself if it is a DataFrame, or a DataFrame of a table with the Arrow interface."""
+    """``table`` itself if it is a DataFrame; that of `Judgments`, or of a table with the Arrow interface."""
     if isinstance(table, pd.DataFrame):
         return table
+    if hasattr(table, "roles") and isinstance(table.table, pd.DataFrame):
+        return table.table
     if hasattr(table, "__arrow_c_stream__"):
         import pyarrow as pa
 

@@ -27,6 +27,8 @@ POINTS = ("score", "goals", "points", "sets", "runs")
 _SEEN = "model_a", "model_b"
 _LONGEST = 60  # letters of a name
 _SELF_PLAY = 0.05  # share of rows in which sides may be the same; labels of two judges are the same in more
+#: Columns of judges, items and the like hold no results, even where their values are letters such as L and R.
+_NAMES = {folded(name) for role in ROLES.values() if role.kind == "name" for name in role.names}
 #: What the numbers 0, 1 and 2 may mean together.
 ONE_TWO, ONE_TWO_LABELS = "1=model_a,2=model_b,0=tie", {"1": "model_a", "2": "model_b", "0": "tie"}
 
@@ -113,7 +115,7 @@ def results_of(frame: pd.DataFrame, a: str, b: str) -> Iterator[tuple[tuple[str,
         yield from readings(frame, a, b, {"scores": pair}, (*sides, "--scores", ":".join(pair)), why)
     usual_first = sorted(rest, key=lambda name: RESULTS.index(folded(name)) if folded(name) in RESULTS else 99)
     for name in usual_first:
-        if n_values(frame, name) <= max(6, 2 + len({*frame[a], *frame[b]})):
+        if folded(name) not in _NAMES and n_values(frame, name) <= max(6, 2 + len({*frame[a], *frame[b]})):
             options = (*sides, "--winner", name)
             yield from readings(frame, a, b, {"winner": name}, options, f"results in {name!r}")
 

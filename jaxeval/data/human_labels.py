@@ -12,14 +12,14 @@ from jaxeval.arrays import Float
 from jaxeval.data.columns import as_frame, encode_models, require_column
 from jaxeval.data.labels import Labels, Sides, read_labels
 from jaxeval.data.presentation_orders import pairs_of
-from jaxeval.data.roles import names_of
+from jaxeval.data.roles import usual_names
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
 
 #: What to do about items on which people contradict each other.
 People = Literal["error", "majority", "drop"]
 #: Names of columns of labels that are taken if the user names none.
-LABEL = (*names_of("human"), "winner", "verdict", "label")
+LABEL = (*usual_names("human"), "winner", "verdict", "label")
 _WORDS = np.array(["model_b", "tie", "model_a"], object)
 
 
@@ -53,7 +53,7 @@ def human_labels_of(
         DataError: a column is missing, or labels cannot be read.
     """
     frame = as_frame(table).reset_index(drop=True)
-    usual = {"item": names_of("item"), "model_a": ("model_a",), "model_b": ("model_b",), "label": LABEL}
+    usual = {"item": usual_names("item"), "model_a": ("model_a",), "model_b": ("model_b",), "label": LABEL}
     named = {}
     for role, names in usual.items():
         own = columns.get(role)
@@ -69,7 +69,7 @@ def human_labels_of(
     item, a, b, label = (frame[named[role]] for role in usual)
     models, first, second = encode_models(frame, str(a.name), str(b.name))
     read = read_labels(label, coding, Sides(models, first, second), may_miss=True, option="label_coding")
-    rater = next((frame[name] for name in names_of("rater") if name in frame.columns), None)
+    rater = next((frame[name] for name in usual_names("rater") if name in frame.columns), None)
     labels = pd.DataFrame({"item": item, "model_a": a, "model_b": b, "rater": rater, "verdict": words_of(read.target)})[
         ~np.isnan(read.target)
     ]

@@ -28,7 +28,7 @@ from jaxeval.data.judge_calls import Unparsed
 from jaxeval.data.nested_columns import with_fields
 from jaxeval.data.replied_columns import OR_POSITIVE, holds_text, replied_grades, usual_replies
 from jaxeval.data.report import AnswersReport, MissingJudgment
-from jaxeval.data.roles import names_of, usual_column
+from jaxeval.data.roles import usual_column, usual_names
 from jaxeval.data.table_files import read_as
 from jaxeval.errors import DataError
 from jaxeval.execution.signatures import with_options_of
@@ -36,7 +36,7 @@ from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
 from jaxeval.wording import counted, did_you_mean
 
 #: Names of columns that are taken if the user names none.
-DEFAULT_LABEL = (*names_of("human"), "label")
+DEFAULT_LABEL = (*usual_names("human"), "label")
 ONLY_MODEL = "all answers"
 #: How labelled answers were chosen: a random part of the answers; by their label; or of another model or day.
 CalibrationSampling = Literal["random", "by label", "borrowed"]
@@ -147,7 +147,7 @@ class JudgedAnswers(Shown):
         frame = as_frame(df).reset_index(drop=True)
         if len(frame) == 0:
             raise DataError("the table has no rows")
-        defaults = [*(names_of("judgment") if judgment is None else ()), *(DEFAULT_LABEL if label is None else ())]
+        defaults = [*(usual_names("judgment") if judgment is None else ()), *(DEFAULT_LABEL if label is None else ())]
         given = [judgment] if isinstance(judgment, str) else [*(judgment or ())]
         named = [*given, *defaults, *filter(None, (label, model, judge, item, run, answer)), *keep]
         renamed = renames(named, frame.columns)
@@ -355,7 +355,7 @@ def read_judged_answers(path: str | Path, **columns: Any) -> JudgedAnswers:
 def _judgment_columns(frame: pd.DataFrame, judgment: str | Sequence[str] | None) -> list[str]:
     if judgment is None:
         replies = usual_replies(frame)
-        found = [c for c in names_of("judgment") if c in frame.columns][:1] or ([replies] if replies else [])
+        found = [c for c in usual_names("judgment") if c in frame.columns][:1] or ([replies] if replies else [])
         if not found:
             have = ", ".join(map(repr, frame.columns))
             raise DataError(

@@ -26,7 +26,7 @@ from jaxeval.data.labels import Labels, Sides, check_labels, read_labels
 from jaxeval.data.nested_columns import with_fields, within
 from jaxeval.data.presentation_orders import OneOrder, orders_in_rows
 from jaxeval.data.report import JudgedReport
-from jaxeval.data.roles import SCORES, names_of, usual_column
+from jaxeval.data.roles import SCORES, usual_column, usual_names
 from jaxeval.errors import DataError
 from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
 from jaxeval.wording import counted, did_you_mean
@@ -34,7 +34,7 @@ from jaxeval.wording import counted, did_you_mean
 HardLabel = Literal["scores", "verdict"]
 
 #: Names of columns that are taken if the user names none.
-DEFAULT_HUMAN, DEFAULT_VERDICT = names_of("human"), names_of("verdict")
+DEFAULT_HUMAN, DEFAULT_VERDICT = usual_names("human"), usual_names("verdict")
 _UNLABELLED = ", and mark battles without a label as missing"
 
 

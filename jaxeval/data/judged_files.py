@@ -13,7 +13,7 @@ from jaxeval.data.file_lists import whole_local_file
 from jaxeval.data.judge_outputs import JudgeOutputs, read_judge_outputs
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.data.remote_names import base_name
-from jaxeval.data.roles import SCORES, names_of, usual_column
+from jaxeval.data.roles import SCORES, usual_column, usual_names
 from jaxeval.data.table_files import head_names, naming, read_whole_table
 from jaxeval.errors import DataError
 from jaxeval.execution.signatures import with_options_of
@@ -106,7 +106,11 @@ def _holds_replies(names: Sequence[str], given: Mapping[str, Any]) -> bool:
     """Whether a file with columns of these names holds replies of judges, and no table of scores or verdicts."""
     own = {folded(name) for name in names}
     table = any(given.get(option) for option in _SAYINGS) or set(SCORES) <= set(names)
-    return not table and own.isdisjoint(names_of("verdict")) and any(folded(name) in own for name in names_of("output"))
+    return (
+        not table
+        and own.isdisjoint(usual_names("verdict"))
+        and any(folded(name) in own for name in usual_names("output"))
+    )
 
 
 def _of_replies(path: Path, given: dict[str, Any]) -> dict[str, JudgedBattles]:

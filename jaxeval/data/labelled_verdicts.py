@@ -25,7 +25,7 @@ from jaxeval.data.judge_outputs import JudgeOutputs
 from jaxeval.data.label_scales import PAIRS, LabelScale
 from jaxeval.data.labels import Labels, Sides, read_labels
 from jaxeval.data.presentation_orders import numbered_orders, order_columns, pairs_of, second_side_first, told_apart
-from jaxeval.data.roles import ORDERS, names_of, usual_column
+from jaxeval.data.roles import ORDERS, usual_column, usual_names
 from jaxeval.errors import DataError
 from jaxeval.statistics.rater_agreement import label_counts
 from jaxeval.wording import counted
@@ -249,7 +249,7 @@ class _Reader:
         """Names of raters, and (N, R) their labels."""
         n = unit.max() + 1
         if human is None:
-            human = next((name for name in names_of("human") if name in self.frame), None)
+            human = next((name for name in usual_names("human") if name in self.frame), None)
         if human is None:
             return None, np.full((n, 0), np.nan)
         if isinstance(human, str) or (isinstance(human, Sequence) and all(isinstance(x, str) for x in human)):

@@ -20,7 +20,7 @@ from jaxeval.data.judge_outputs import JudgeOutputs
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.data.labels import Labels, Sides, read_labels
 from jaxeval.data.presentation_orders import second_side_first
-from jaxeval.data.roles import ORDERS, names_of, usual_column
+from jaxeval.data.roles import ORDERS, usual_column, usual_names
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
 
@@ -197,7 +197,7 @@ def _of_table(frame: pd.DataFrame, where: PanelColumns) -> Battles:
         n = len(frame)
         parts_of = [(None, reader.targets(name), np.full(n, k == 1)) for k, name in enumerate(ORDERS)]
         return _told(_rows_of(frame, sides, parts_of, where.judge), *reader.told)
-    column = usual_column(frame, None, (*names_of("verdict"), "winner"))
+    column = usual_column(frame, None, (*usual_names("verdict"), "winner"))
     if column is None:  # one-hot columns, scores, counts
         return Battles.from_pandas(frame, model_a=sides[0], model_b=sides[1])
     return _told(_rows_of(frame, sides, [(None, reader.targets(column), reader.b_first)], where.judge), *reader.told)

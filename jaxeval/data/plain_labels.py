@@ -16,7 +16,7 @@ from jaxeval.data.columns import as_frame, factorize_sorted, folded, require_col
 from jaxeval.data.label_scales import MOST_LABELS, LabelScale, read_scale
 from jaxeval.data.labelled_verdicts import LabelledVerdicts, most_frequent, refuse_columns_twice
 from jaxeval.data.labels import Labels
-from jaxeval.data.roles import names_of, usual_column
+from jaxeval.data.roles import usual_column, usual_names
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, named
 
@@ -27,14 +27,14 @@ _TOGETHER = {"majority", "consensus", "adjudicated", "gold", "label", "truth", "
 _JUDGES = ("judge", "gpt", "claude", "gemini", "llama", "llm", "grader", "verdict", "prediction", "evaluator", "auto")
 #: Words by which two columns are the two orders of one judge.
 _ORDERS = (("orig", "swap"), ("original", "swapped"), ("ab", "ba"), ("a_first", "b_first"))
-_MODEL = (*names_of("model"), "system")
+_MODEL = (*usual_names("model"), "system")
 _NO_LABELS = {
     *map(
         folded,
         (
-            *names_of("item"),
+            *usual_names("item"),
             *_MODEL,
-            *names_of("judge"),
+            *usual_names("judge"),
             "id",
             "index",
             "row",

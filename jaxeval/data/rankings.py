@@ -243,7 +243,7 @@ class Rankings(Shown):
     def _levels(self, n: int) -> list[list[list[Any]]]:
         """The items on each level of the first ``n`` rankings."""
         places, found = self.rows.places, []
-        for start, end in zip(places.start[:n], places.start[1 : n + 1], strict=True):
+        for start, end in zip(places.start[:-1][:n], places.start[1 : n + 1], strict=True):
             items, ends = self.items[places.item[start:end]], np.cumsum(np.bincount(places.level[start:end]))
             found.append([list(level) for level in np.split(items, ends[:-1])])
         return found

@@ -14,7 +14,7 @@ from jaxeval.data.columns import finite_or_nan, folded, require_column
 from jaxeval.data.judge_calls import ReplyRules, read_calls, unread_error, unused_scores
 from jaxeval.data.judge_replies import SEVERAL, Reply, read_reply
 from jaxeval.data.labels import SPOKEN, STRONG
-from jaxeval.data.roles import names_of
+from jaxeval.data.roles import usual_names
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
 
@@ -160,5 +160,5 @@ def _reference_first(frame: pd.DataFrame, column: str, reference: str | None) ->
 
 def usual_replies(frame: pd.DataFrame) -> str | None:
     """The first column that has a usual name of replies and holds text."""
-    names = {folded(name) for name in names_of("output")}
+    names = {folded(name) for name in usual_names("output")}
     return next((name for name in frame.columns if folded(name) in names and holds_text(frame[name])), None)

@@ -78,9 +78,14 @@ ROLES = {
          "system", "name"),
     ),
     "rank": Role("the place in a ranking, 1 for the best", "number", ("rank",)),
-    "weight": Role("the weight of a judgment", "number", ("weight",)),
-    "count": Role("the number of equal judgments that a row stands for", "number", ("count",)),
-    "cluster": Role("the group of judgments that are resampled together", "name", ("cluster",)),
+    "score_a": Role("the points of side A, of which the larger win", "number", ()),
+    "score_b": Role("the points of side B", "number", ()),
+    "winner_model": Role("the model that won", "name", ()),
+    "loser_model": Role("the model that lost", "name", ()),
+    "weight": Role("the weight of a judgment", "number", ()),
+    "propensity": Role("the chance that a battle was of its pair", "number", ()),
+    "count": Role("the number of equal judgments that a row stands for", "number", ()),
+    "cluster": Role("the group of judgments that are resampled together", "name", ()),
     "time": Role("the time of a judgment", "name", ("time", "timestamp", "tstamp", "date", "datetime", "created_at")),
     "group": Role(
         "a group of judgments", "name", (),
@@ -94,7 +99,7 @@ SCORES = ("scores_a", "scores_b")
 ORDERS = ("verdict_a_first", "verdict_b_first")
 
 
-def names_of(role: str) -> tuple[str, ...]:
+def usual_names(role: str) -> tuple[str, ...]:
     """The names by which the column of a role is taken."""
     return ROLES[role].names
 
@@ -110,7 +115,7 @@ def usual_column(frame: pd.DataFrame, named: str | None, usual: str | Sequence[s
     Raises:
         DataError: the column is not there, or is there twice.
     """
-    names = names_of(usual) if isinstance(usual, str) else usual
+    names = usual_names(usual) if isinstance(usual, str) else usual
     found = named or next(iter(columns_of(frame, names)), None)
     if found is not None:
         require_column(frame, found)

@@ -1,0 +1,232 @@
+"""Judgments of any kind as one table with roles: who, on what, said what, how often."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any, Literal, TypeVar
+
+import pandas as pd
+
+from jaxeval.data.anchored_verdicts import AnchoredVerdicts
+from jaxeval.data.battles import Battles
+from jaxeval.data.columns import as_frame, frame_of, require_column
+from jaxeval.data.file_lists import names_of, whole_local_file
+from jaxeval.data.formats import Source
+from jaxeval.data.found_columns import found_votes
+from jaxeval.data.item_scores import ItemScores
+from jaxeval.data.judge_outputs import JudgeOutputs
+from jaxeval.data.judged_answers import JudgedAnswers
+from jaxeval.data.judged_battles import JudgedBattles
+from jaxeval.data.known_formats import format_of_names
+from jaxeval.data.rankings import Rankings
+from jaxeval.data.remote_names import FileName
+from jaxeval.data.roles import ROLES, columns_of, usual_names
+from jaxeval.data.table_files import head_names, naming, read_whole_table
+from jaxeval.errors import DataError
+from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
+from jaxeval.wording import counted, did_you_mean, named
+
+#: What one judgment is of: of two sides, of one answer, or of several items in an order.
+Shape = Literal["pair", "answer", "ranking"]
+T = TypeVar("T")
+
+#: What makes a table of each shape, roles of which one must be there in each group; the first shape that fits is taken.
+_NEEDS: dict[Shape, tuple[tuple[str, ...], ...]] = {
+    "pair": (("model_a", "winner_model"), ("model_b", "loser_model")),
+    "ranking": (("rank", "ranking"),),
+    "answer": (("model", "item"), ("score", "judgment", "verdict", "output", "human")),
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Judgments(Shown):
+    """One table of judgments, a row each, whose columns have roles.
+
+    ``table`` has the columns of the roles under the names of the roles, and all further columns under their own.
+    ``roles`` says by role what its column was called. ``shape`` is "pair" for judgments of two sides, "answer" for
+    those of one answer, "ranking" for orders of items. The methods give what the estimators take: each is a view of
+    this table, with the options and errors of the ``from_pandas`` of its class.
+
+    Examples:
+        >>> import jaxeval
+        >>> import pandas as pd
+        >>> games = pd.DataFrame({"White": [*"xyxy"], "Black": [*"yxyx"], "Result": ["1-0", "0-1", "1-0", "1/2-1/2"]})
+        >>> judgments = jaxeval.Judgments.from_pandas(games)
+        >>> judgments.shape, judgments.roles
+        ('pair', {'model_a': 'White', 'model_b': 'Black', 'winner': 'Result'})
+        >>> judgments.battles().target.tolist()
+        [1.0, 0.0, 1.0, 0.5]
+    """
+
+    table: pd.DataFrame
+    roles: Mapping[str, str]
+    shape: Shape
+    read_as: tuple[str, ...] = ()  # how the table was read, in words
+
+    @classmethod
+    def from_pandas(cls, table: Any, shape: Shape | None = None, **roles: str) -> Judgments:
+        """Judgments from a DataFrame, or any table with the Arrow interface.
+
+        Columns are found by the names that are usual for their roles; those of votes also by their values, where there
+        is one way to read them.
+
+        Args:
+            table: a row for each judgment.
+            shape: "pair", "answer" or "ranking"; by default what the columns say.
+            **roles: columns by role, such as ``model_a="left"`` or ``judge="grader"``. Weights, counts, clusters and
+                propensities are taken only where they are named so.
+
+        Raises:
+            DataError: a column is not there, or the columns do not say what is judged.
+            ValueError: there is no such role or shape, or a column is named for two roles.
+        """
+        frame = as_frame(table)
+        unknown = next((role for role in roles if role not in ROLES), None)
+        if unknown is not None:
+            raise ValueError(f"no role {unknown!r}; there are {named(list(ROLES), 40)}{did_you_mean(unknown, ROLES)}")
+        if shape is not None and shape not in _NEEDS:
+            raise ValueError(f"shape must be one of {', '.join(map(repr, _NEEDS))}, got {shape!r}")
+        for role, column in roles.items():
+            require_column(frame, column)
+            other = next((x for x in roles if roles[x] == column and x != role), None)
+            if other is not None:
+                raise ValueError(f"column {column!r} is named for two roles, {role!r} and {other!r}: name it once")
+        found, told = _found_roles(frame, roles), ()
+        said = {"winner", "target", "score_a", "winner_model"} & roles.keys()
+        if shape in (None, "pair") and not (_has(found, "pair") or said):
+            by_value = found_votes(frame)
+            if by_value is not None:
+                given, _, why = by_value
+                given |= dict(zip(("score_a", "score_b"), given.pop("scores", ()), strict=False))
+                found = {role: name for role, name in found.items() if name not in given.values()} | given
+                told = (why,)
+        fitting = [own for own in _NEEDS if shape in (None, own) and _has(found, own)]
+        if not fitting:
+            needs = "; ".join(
+                f"{own}s: {', and '.join(' or '.join(group) for group in _NEEDS[own])}"
+                for own in _NEEDS if shape in (None, own)
+            )  # fmt: skip
+            raise DataError(
+                f"the columns do not say what is judged; needed are, for {needs}. Name them by role, such as "
+                f"model_a='left'; the table's columns are {named(list(map(repr, frame.columns)), 20)}"
+            )
+        names = {column: role for role, column in found.items()}
+        taken = {name: f"{name}_" for name in frame.columns if name in found and name not in names}
+        ordered = {role: found[role] for role in ROLES if role in found}
+        return cls(frame.rename(columns={**taken, **names}), ordered, fitting[0], told)
+
+    @classmethod
+    def read(
+        cls,
+        path: FileName | Sequence[FileName],
+        shape: Shape | None = None,
+        *,
+        baseline: str | None = None,
+        **roles: str,
+    ) -> Judgments:
+        r"""Judgments from files in the formats of `read_battles`, and of `formats`.
+
+        Args:
+            path: a file, a folder, a glob or a list of those.
+            shape: as in `from_pandas`.
+            baseline: the model that others were compared with, where a published format does not name it.
+            **roles: as in `from_pandas`.
+
+        Raises:
+            DataError: a file cannot be read; the error begins with its name.
+            FileNotFoundError: there is no such file.
+
+        Examples:
+            >>> import jaxeval
+            >>> from pathlib import Path
+            >>> _ = Path("votes.csv").write_text("left,right,winner\nx,y,left\ny,x,tie\n")
+            >>> print(jaxeval.Judgments.read("votes.csv"))
+            2 judgments of pairs: model_a, model_b, winner
+        """
+        frames, told = [], dict[str, None]()
+        for name in names_of(path):
+            file = whole_local_file(name)
+            with naming(name):
+                names = head_names(file)
+                known = (format_of_names(names, own) for own in ("pair", "answer") if shape in (None, own))
+                form = None if roles else next((form for form in known if form is not None), None)
+                if form is None:
+                    frames.append(frame_of(read_whole_table(file, [*roles.values(), "model_a", "model_b", "model"])))
+                    continue
+                frames.append(form.read(Source(name, (file,), names, baseline=baseline)))
+                told[f"read as {form.name}{': ' * bool(form.about)}{form.about}"] = None
+        judgments = cls.from_pandas(pd.concat(frames, ignore_index=True), shape, **roles)
+        return cls(judgments.table, judgments.roles, judgments.shape, (*told, *judgments.read_as))
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def __str__(self) -> str:
+        head = f"{counted(len(self), 'judgment')} of {self.shape}s: {', '.join(self.roles)}"
+        renamed = [f"column {name!r}: read as {role}" for role, name in self.roles.items() if name != role]
+        return "\n".join([head, *self.read_as, *renamed])
+
+    def _shown(self) -> Answer:
+        return Answer(f"Judgments: {self}", self.table.head(ROWS_OF_DATA), n_rows=len(self))
+
+    def column(self, role: str) -> pd.Series:
+        """The column of a role, or a further column.
+
+        Raises:
+            DataError: there is no such column.
+        """
+        require_column(self.table, role)
+        return self.table[role]
+
+    def battles(self, **options: Any) -> Battles:
+        """View as `Battles`; options as in `Battles.from_pandas`."""
+        if "score_a" in self.roles:
+            options = {"scores": ("score_a", "score_b"), **options}
+        return self._view(Battles.from_pandas, options)
+
+    def judged_battles(self, **options: Any) -> JudgedBattles:
+        """View as `JudgedBattles`; options as in `JudgedBattles.from_pandas`."""
+        return self._view(JudgedBattles.from_pandas, options)
+
+    def replies(self, **options: Any) -> JudgeOutputs:
+        """View as `JudgeOutputs`, for what judges printed; options as in `JudgeOutputs.from_pandas`."""
+        return self._view(JudgeOutputs.from_pandas, options)
+
+    def answers(self, **options: Any) -> JudgedAnswers:
+        """View as `JudgedAnswers`; options as in `JudgedAnswers.from_pandas`."""
+        return self._view(JudgedAnswers.from_pandas, options, human="label")
+
+    def verdicts(self, **options: Any) -> AnchoredVerdicts:
+        """View as `AnchoredVerdicts`; options as in `AnchoredVerdicts.from_pandas`."""
+        return self._view(AnchoredVerdicts.from_pandas, options)
+
+    def scores(self, **options: Any) -> ItemScores:
+        """View as `ItemScores`; options as in `ItemScores.from_pandas`."""
+        return self._view(ItemScores.from_pandas, options, run="trial")
+
+    def rankings(self, **options: Any) -> Rankings:
+        """View as `Rankings`; options as in `Rankings.from_pandas`."""
+        return self._view(Rankings.from_pandas, options, ranked="item")
+
+    def _view(self, make: Callable[..., T], options: dict[str, Any], **called: str) -> T:
+        """What ``make`` reads of the table, its columns by role; ``called`` are roles with other names there."""
+        known = signature(make).parameters
+        columns = {called.get(role, role): role for role in self.roles}
+        columns = {option: role for option, role in columns.items() if option in known}
+        return make(self.table, **{**columns, **options})
+
+
+def _found_roles(frame: pd.DataFrame, said: Mapping[str, str]) -> dict[str, str]:
+    """The columns by role that are said, and those with usual names; no column has two roles."""
+    found = dict(said)
+    for role in ROLES:
+        name = next((name for name in columns_of(frame, usual_names(role)) if name not in found.values()), None)
+        if role not in found and name is not None and (frame.columns == name).sum() == 1:
+            found[role] = str(name)
+    return found
+
+
+def _has(found: Mapping[str, str], shape: Shape) -> bool:
+    return all(any(role in found for role in group) for group in _NEEDS[shape])
