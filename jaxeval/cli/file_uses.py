@@ -60,11 +60,11 @@ def uses_of(head: Head) -> list[Use]:
         return list(_known_formats(head))
     if head.rows is None or len(head.rows) == 0:
         return []
-    found = list(_known_formats(head))
-    kinds = (_runs, _benchmarks, _panel, _judged, _rankings, _anchored, _votes, _answers,
-             _item_scores, _meta, _families, _labels)  # fmt: skip
-    if any(use.words[0] == "leaderboard" for use in found):  # the columns alone would say less than the format
+    found = [*_known_formats(head), *_runs(head.rows)]
+    if found:  # the columns alone would say less than the format
         return found
+    kinds = (_benchmarks, _panel, _judged, _rankings, _anchored, _votes, _answers,
+             _item_scores, _meta, _families, _labels)  # fmt: skip
     for kind in kinds:
         found += [use for use in kind(head.rows) if use.words not in [other.words for other in found]]
     return found
@@ -113,14 +113,17 @@ def _known_formats(head: Head) -> Iterator[Use]:
         form = format_of_names(head.keys if is_document else head.names, shape, is_document)
         if form is None:
             continue
+        asks = () if head.rows is None else form.asks(head.rows)
+        hint = form.hint if asks else ""
         what = form.name if is_document else f"{form.name}, told by {quoted(form.seen(head.names))}"
         if shape == "pair":
-            yield Use("Ratings of the models", ("leaderboard", "{}"), what, form.hint)
+            yield Use("Ratings of the models", ("leaderboard", "{}", *asks), what, hint)
+            yield Use("Can the leaderboard be believed?", ("audit", "{}", *asks), what)
         elif is_document:
-            hint = form.hint or "add the files of other models to the line, to compare them"
+            hint = hint or "add the files of other models to the line, to compare them"
             yield Use("The score of a model, with an interval", ("scores", "{}"), what, hint)
         else:
-            yield Use("Scores of models, with intervals", ("scores", "{}"), what, form.hint)
+            yield Use("Scores of models, with intervals", ("scores", "{}", *asks), what, hint)
 
 
 # ---- battles

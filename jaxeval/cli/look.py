@@ -89,9 +89,11 @@ def look(files: tuple[FileName, ...]) -> None:
     from jaxeval.cli.file_uses import nothing_in, uses_of
     from jaxeval.data.file_heads import read_head
     from jaxeval.data.file_lists import names_of
+    from jaxeval.data.lm_eval_files import telling_file
 
     read = names_of(files)
-    head = read_head(read[0])
+    read = [telling := telling_file(read), *(name for name in read if name != telling)]
+    head = read_head(telling)
     uses, nothing = uses_of(head), nothing_in(head)
     lines = [_what(read, head), ""]
     if len(files) == 2:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import pandas as pd
 
 from jaxeval.data.columns import frame_of
+from jaxeval.data.json_lines import rows_of_document
 from jaxeval.data.needed_columns import NeededColumns
 from jaxeval.data.remote_names import FileName
 from jaxeval.data.table_files import naming, pieces, with_types
@@ -75,7 +76,8 @@ class Format:
             `Battles.from_pandas` reads them), or model, item and score (shape "answer"). Further columns stay.
         shape: "pair" for battles, "answer" for scores of models on items.
         about: how it is read, in words for the report.
-        hint: what somebody who has such a file may have to say, in words.
+        hint: what somebody who has such a file has to decide, in words; said beside options of ``asks``.
+        asks: makes of the first rows of a table the options that the command needs, with blanks in capitals.
         is_document: whether ``marks`` are keys of one JSON object, and not columns of a table; with shape "answer".
         reference: makes of battles the model that all others met, for each; None if the rows say it themselves.
 
@@ -92,6 +94,7 @@ class Format:
     shape: Shape = "pair"
     about: str = ""
     hint: str = ""
+    asks: Callable[[pd.DataFrame], tuple[str, ...]] = lambda rows: ()
     is_document: bool = False
     reference: Callable[[pd.DataFrame], pd.Series] | None = None
 
@@ -114,4 +117,4 @@ def json_document(path: Path, most_bytes: int) -> dict[str, Any] | None:
         document = json.loads(path.read_bytes())
     except (ValueError, RecursionError):
         return None  # lines of JSON, or a damaged file, which is reported when it is read as a table
-    return document if isinstance(document, dict) else None
+    return document if isinstance(document, dict) and rows_of_document(document) is None else None

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from jaxeval.data.formats import Format, Source
-from jaxeval.data.inspect_logs import inspect_table
-from jaxeval.data.lm_eval_files import metric_of, samples_table
+from jaxeval.data.formats import Format, Source, json_document
+from jaxeval.data.inspect_logs import as_score, inspect_table
+from jaxeval.data.lm_eval_files import metric_of, metrics_of, samples_table
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.errors import DataError
+from jaxeval.wording import named
 
 
 def with_model(frame: pd.DataFrame, name: FileName) -> pd.DataFrame:
@@ -34,6 +38,14 @@ def _lm_eval_samples(source: Source) -> pd.DataFrame:
     frame = samples_table(frame, source.name, source.output_filter)
     frame.attrs["samples"] = True
     return frame
+
+
+def _lm_eval_choices(rows: pd.DataFrame) -> tuple[str, ...]:
+    metrics, filters = metrics_of(list(rows)), rows["filter"].dropna().unique() if "filter" in rows else ()
+    return (
+        *(("--score", ",".join(metrics)) if len(metrics) > 1 else ()),
+        *(("--filter", str(filters[0])) if len(filters) > 1 else ()),
+    )
 
 
 def _inspect(source: Source) -> pd.DataFrame:
@@ -86,8 +98,181 @@ def _swe_bench(source: Source) -> pd.DataFrame:
     return frame
 
 
-#: The formats of evaluation harnesses.
+def _wild_bench(source: Source) -> pd.DataFrame:
+    return source.columns(["session_id", "model_test", "score"]).rename(
+        columns={"session_id": "item", "model_test": "model"}
+    )
+
+
+def _judge_bench(source: Source) -> pd.DataFrame:
+    """Judges are models. Their score is 1 where more of their decisions, one in each order, are right than wrong."""
+    table = source.columns(["pair_id", "label", "judgments"], ["judge_name", "source"])
+    flipped = {"A>B": "B>A", "B>A": "A>B"}
+    rows = []
+    for said, label in zip(table["judgments"], table["label"], strict=True):
+        given = [None if one is None else one.get("decision") for one in said]
+        given[1:] = [flipped.get(decision) for decision in given[1:]]
+        points = sum((decision == label) - (decision == flipped.get(label)) for decision in given)
+        names = [one["judgment"].get("judge_model") for one in said if one and isinstance(one.get("judgment"), dict)]
+        rows.append((names[0] if names else None, float(points > 0)))
+    judged = pd.DataFrame(rows, columns=["model", "score"])
+    table = table.assign(score=judged["score"], model=judged["model"].ffill().bfill())
+    if table["model"].isna().any():
+        table["model"] = table.get("judge_name", pd.Series(base_name(source.name), table.index))
+    return table.rename(columns={"pair_id": "item", "source": "benchmark"}).drop(columns=["label", "judgments"])
+
+
+def _llm_bar(source: Source) -> pd.DataFrame:
+    """Judges are models, named by their folders. Their score is the share of orders in which they are right."""
+    table = source.columns(["label", "results"])
+    rows = []
+    for said, label in zip(table["results"], table["label"], strict=True):
+        last = said if isinstance(said, Mapping) else said[-1]  # of several rounds
+        winners = [one.get("winner") for one in last.values() if isinstance(one, Mapping)]
+        rows.append(sum(str(winner) == str(label) for winner in winners) / max(len(winners), 1))
+    model = ", ".join(Path(str(source.name)).parent.parts[-2:]) or base_name(source.name)
+    return pd.DataFrame({"item": table.index, "score": rows, "model": model})
+
+
+def _reward_bench(source: Source) -> pd.DataFrame:
+    assert source.document is not None
+    document = source.document
+    try:
+        frame = pd.DataFrame({"item": document["id"], "benchmark": document["subset"], "score": document["results"]})
+    except ValueError as error:
+        raise DataError(f"the lists of ids, subsets and results differ in their lengths: {error}") from error
+    return frame.assign(model=document["model"])
+
+
+def _helm(source: Source) -> pd.DataFrame:
+    """Statistics by instance; the run's specification, in the same folder, names model and scenario."""
+    table = source.columns(["instance_id", "stats"], ["train_trial_index", "perturbation"])
+    if "perturbation" in table:
+        table = table[table["perturbation"].isna()]
+    scores = [{one["name"]["name"]: one.get("mean") for one in said} for said in table["stats"]]
+    metrics = dict.fromkeys(name for row in scores for name in row)
+    metric = metric_of(list(metrics), source.score or next((name for name in _HELM_METRICS if name in metrics), None))
+    frame = table.rename(columns={"instance_id": "item", "train_trial_index": "trial"})[
+        [name for name in ("item", "trial") if name in {"item"} or "train_trial_index" in table]
+    ].assign(score=[row.get(metric) for row in scores])
+    spec = json_document(source.paths[0].parent / "run_spec.json", 2**24) or {}
+    folder = source.paths[0].parent.name
+    frame["model"] = (spec.get("adapter_spec") or {}).get("model") or folder
+    frame["benchmark"] = re.split(r",?model(_deployment)?=", str(spec.get("name", folder)))[0].rstrip(":,")
+    frame.attrs["notes"] = [f"scores of HELM are its {metric}; --score names another of {named(list(metrics), 20)}"]
+    return frame
+
+
+def _promptfoo(source: Source) -> pd.DataFrame:
+    """Providers are models, test cases items; runs that ended in an error have no score."""
+    assert source.document is not None
+    try:
+        rows = [
+            (run["testIdx"], run["promptIdx"], run["provider"].get("label") or run["provider"]["id"],
+             np.nan if run.get("failureReason") == _PROMPTFOO_ERROR else run["score"])
+            for run in source.document["results"]["results"]
+        ]  # fmt: skip
+    except (AttributeError, LookupError, TypeError) as error:
+        raise DataError(
+            f"a result has no testIdx, promptIdx, provider and score ({error}): expected promptfoo's"
+        ) from error
+    frame = pd.DataFrame(rows, columns=["item", "prompt", "model", "score"])
+    if frame.groupby("model")["prompt"].nunique().gt(1).any():
+        frame["model"] = frame["model"] + ", prompt " + (frame["prompt"] + 1).astype(str)
+    frame["trial"] = frame.groupby(["model", "item"]).cumcount()
+    return frame.drop(columns="prompt")
+
+
+def _assessments(said: Any) -> dict[str, Any]:
+    """The valid assessments of a trace by name, the last one of each."""
+    return {
+        str(one.get("assessment_name") or one.get("name")): one["feedback"].get("value")
+        for one in (() if said is None else said)
+        if isinstance(one, Mapping) and one.get("feedback") and one.get("valid") is not False
+    }
+
+
+def _mlflow_choices(rows: pd.DataFrame) -> tuple[str, ...]:
+    names = list(dict.fromkeys(name for said in rows["assessments"] for name in _assessments(said)))
+    return ("--score", names[0]) if len(names) > 1 else ()
+
+
+def _mlflow(source: Source) -> pd.DataFrame:
+    """Traces that ask the same are one item; the last valid assessment of a name is the score."""
+    table = source.columns(["trace_id", "assessments"], ["request", "trace_metadata"])
+    scores = [_assessments(said) for said in table["assessments"]]
+    metric = metric_of(list(dict.fromkeys(name for row in scores for name in row)), source.score)
+    asked = table["request"] if "request" in table else table["trace_id"]
+    about = table["trace_metadata"] if "trace_metadata" in table else [{}] * len(table)
+    models = [one.get("mlflow.modelId") if isinstance(one, Mapping) else None for one in about]
+    frame = pd.DataFrame(
+        {"item": asked.map(str), "score": [as_score(row.get(metric)) for row in scores], "model": models}
+    )
+    frame["trial"] = frame.groupby(["model", "item"], dropna=False).cumcount()
+    return frame if frame["model"].notna().all() else with_model(frame.drop(columns="model"), source.name)
+
+
+#: Why a run of promptfoo failed: an error, and no wrong answer.
+_PROMPTFOO_ERROR = 2
+#: Metrics of HELM's scenarios, the one that is taken first.
+_HELM_METRICS = (
+    "exact_match",
+    "quasi_exact_match",
+    "final_number_exact_match",
+    "math_equiv_chain_of_thought",
+    "f1_score",
+)
+
+
+#: The formats of evaluation harnesses, and of benchmarks that score answers.
 ANSWERS = (
+    Format(
+        "results of promptfoo",
+        ("evalId", "results", "config"),
+        _promptfoo,
+        shape="answer",
+        is_document=True,
+        about="providers are models, and several prompts of one are models of their own",
+    ),
+    Format(
+        "RewardBench 2's scores",
+        ("id", "subset", "results", "scores", "model"),
+        _reward_bench,
+        shape="answer",
+        is_document=True,
+        about="subsets are benchmarks",
+    ),
+    Format(
+        "HELM's statistics of instances",
+        ("instance_id", "stats"),
+        _helm,
+        shape="answer",
+        about="a run is a model and a benchmark",
+    ),
+    Format("WildBench's scores", ("session_id", "model_test", "score"), _wild_bench, shape="answer"),
+    Format(
+        "JudgeBench's judgments",
+        ("pair_id", "label", "judgments"),
+        _judge_bench,
+        shape="answer",
+        about="judges are models, and right where more of their decisions are than wrong",
+    ),
+    Format(
+        "LLMBar's results",
+        ("input", "output_1", "output_2", "label", "results"),
+        _llm_bar,
+        shape="answer",
+        about="judges are models; the score is the share of both orders in which they are right",
+    ),
+    Format(
+        "MLflow's traces",
+        ("trace_id", "assessments"),
+        _mlflow,
+        shape="answer",
+        about="requests are items",
+        hint="there are several assessments, and the first is taken",
+        asks=_mlflow_choices,
+    ),
     Format(
         "results of lm-evaluation-harness",
         ("results", "configs", "versions", "n-shot"),
@@ -119,7 +304,8 @@ ANSWERS = (
         _lm_eval_samples,
         shape="answer",
         about="a folder is a model, a task a benchmark",
-        hint="of several metrics or filters, name one: --score NAME, --filter NAME",
+        hint="there are several metrics or filters, and the first is taken",
+        asks=_lm_eval_choices,
     ),
     Format(
         "Every Eval Ever",

@@ -108,7 +108,7 @@ def inspect_table(log: Mapping[str, Any], scorer: str | None) -> tuple[pd.DataFr
     if chosen is None or chosen not in scorers:
         hint = did_you_mean(chosen, scorers) if chosen else ""
         raise DataError(f"the log has scores by {named(sorted(scorers))}{hint}: name one scorer (score=, --score)")
-    own = [(str(item), epoch, _number(given.get(chosen))) for item, epoch, given in rows]
+    own = [(str(item), epoch, as_score(given.get(chosen))) for item, epoch, given in rows]
     frame = pd.DataFrame(own, columns=["item", "trial", "score"])
     notes = []
     if log.get("status", "success") != "success":
@@ -148,7 +148,12 @@ def _values(scores: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield scorer, value
 
 
-def _number(value: Any) -> float:
+def as_score(value: Any) -> float:
+    """A score as harnesses write it: a number, a truth value, yes or no, or one of the letters C, P, I and N.
+
+    Raises:
+        DataError: it is none of these.
+    """
     if isinstance(value, list | dict):
         raise DataError("a score of the log is a list: only scorers that give numbers or letters are read")
     if value is None:

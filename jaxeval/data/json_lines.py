@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from json import dumps, loads
 from typing import TYPE_CHECKING, Any
 
 from jaxeval.data.json_limits import MOST_BYTES, check_lines, count_lines, too_long
@@ -15,6 +17,67 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _PIECE_BYTES = 2**25
+_BLANKS = 4096  # bytes among which the first character of a file is, if blanks come before it
+
+
+def lines_of_json(read: Callable[[int], bytes]) -> bytes:
+    """The beginning of what ``read`` gives, as lines of JSON; all of it, where it is one array or one table of pandas.
+
+    Raises:
+        DataError: it is an array, and none of JSON objects.
+    """
+    begun = read(_BLANKS).removeprefix(BOM_UTF8)
+    first = begun.lstrip()[:1]
+    if first == b"[":
+        return _lines_of_array(begun + read(-1))
+    if first != b"{":
+        return begun
+    while b"\n" not in begun.lstrip() and len(begun) < MOST_BYTES and (more := read(_PIECE_BYTES)):
+        begun += more
+    line, _, rest = begun.lstrip().partition(b"\n")
+    if rest.strip() and line.rstrip()[-1:] not in b"{[,":
+        return begun  # an object on every line
+    begun += read(-1)
+    try:
+        rows = rows_of_document(loads(begun))
+    except (ValueError, RecursionError):
+        return begun  # the line that is broken is named when it is read
+    return begun if rows is None else b"\n".join(dumps(row).encode() for row in rows)
+
+
+def rows_of_document(document: Any) -> list[dict[str, Any]] | None:
+    """The rows of one JSON object that is a table; None for other objects.
+
+    It is one as pandas writes it (``orient`` "columns", "split" or "table"), or leaderbot's pairs with their counts.
+    """
+    if not isinstance(document, dict) or not document:
+        return None
+    if {"columns", "data"} <= document.keys():
+        return [dict(zip(document["columns"], row, strict=True)) for row in document["data"]]
+    if {"schema", "data"} <= document.keys():
+        return list(document["data"])
+    if {"models", "X", "Y"} <= document.keys():
+        names = document["models"]
+        return [
+            {"model_a": names[one], "model_b": names[other], "wins_a": won, "ties": tied, "wins_b": lost}
+            for (one, other), (won, lost, tied) in zip(document["X"], document["Y"], strict=True)
+        ]
+    columns = list(document.values())
+    if not all(isinstance(column, dict) and column and column.keys() == columns[0].keys() for column in columns):
+        return None
+    return [{name: column[row] for name, column in document.items()} for row in columns[0]]
+
+
+def _lines_of_array(text: bytes) -> bytes:
+    """The objects in an array, a line each."""
+    try:
+        found = loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"cannot be read as an array of JSON objects: {error}") from error
+    odd = next((k for k, value in enumerate(found) if not isinstance(value, dict)), None)
+    if odd is not None:
+        raise DataError(f"value {odd + 1:,} of the array is no JSON object, {{...}}, but {type(found[odd]).__name__}")
+    return b"\n".join(dumps(value).encode() for value in found)
 
 
 def json_tables(read: Callable[[int], bytes], needed: NeededColumns, text: Sequence[str]) -> Iterator[pa.Table]:
@@ -90,8 +153,6 @@ def _parsed_json(block: bytes, text: Sequence[str]) -> pa.Table:
 
 
 def _mixed_json_block(block: bytes, start: int, needed: NeededColumns) -> tuple[pa.Table, list[str], list[str]]:
-    import json
-
     import pyarrow as pa
 
     rows, numbers = [], []
@@ -99,7 +160,7 @@ def _mixed_json_block(block: bytes, start: int, needed: NeededColumns) -> tuple[
         if not line.strip():
             continue
         try:
-            rows.append(json.loads(line))
+            rows.append(loads(line))
         except ValueError as error:
             hint = "; save the file as UTF-8" if isinstance(error, UnicodeDecodeError) else ""
             raise DataError(f"line {number:,} cannot be read as JSON: {error}{hint}") from error
@@ -138,10 +199,8 @@ def _mixed_json_block(block: bytes, start: int, needed: NeededColumns) -> tuple[
 
 def _is_writable(value: Any) -> bool:
     """Whether all text within a value of JSON can be written in UTF-8."""
-    import json
-
     try:
-        json.dumps(value, ensure_ascii=False).encode()
+        dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         return False
     return True

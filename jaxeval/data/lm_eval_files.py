@@ -19,6 +19,7 @@ _NO_METRICS = {
     "doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics", "doc_hash", "prompt_hash",
     "target_hash",
 }  # fmt: skip
+_HELM_SCORES = "per_instance_stats.json"
 _SAMPLES = re.compile(r"samples_(.+?)(?:_(\d{4}-\d{2}-\d{2}T[\d.:-]+))?\.jsonl?")
 
 
@@ -32,6 +33,11 @@ def is_results(document: Mapping[str, Any]) -> bool:
     return isinstance(document.get("results"), dict) and {"configs", "versions", "n-shot"} <= document.keys()
 
 
+def metrics_of(names: Sequence[str]) -> list[str]:
+    """The metrics among the columns of samples."""
+    return [name for name in names if name not in _NO_METRICS]
+
+
 def metric_of(names: Sequence[str], asked: str | None) -> str:
     """The metric of samples with the columns ``names``.
 
@@ -42,7 +48,7 @@ def metric_of(names: Sequence[str], asked: str | None) -> str:
     Raises:
         DataError: none of these is there, or there are several and none is named.
     """
-    metrics = [name for name in names if name not in _NO_METRICS]
+    metrics = metrics_of(names)
     if asked is None and len(metrics) == 1:
         return metrics[0]
     wanted = [] if asked is None else [asked, *map(str.strip, asked.split(","))]
@@ -91,7 +97,12 @@ def _source(name: FileName) -> tuple[str, str, str]:
 
 
 def newest(files: Sequence[FileName]) -> tuple[list[FileName], list[str]]:
-    """The files without samples of a task that a later run into the same folder replaced, and a note on these."""
+    """The files without those that stand beside others' scores, and a note on samples that a later run replaced.
+
+    Of a folder of HELM only the statistics of instances count, of samples of a task those of the last run.
+    """
+    of_helm = {_source(file)[0] for file in files if base_name(file) == _HELM_SCORES}
+    files = [file for file in files if base_name(file) == _HELM_SCORES or _source(file)[0] not in of_helm]
     last: dict[tuple[str, str], str] = {}
     dated = {file: _source(file) for file in files if _SAMPLES.fullmatch(base_name(file))}
     for folder, task, date in dated.values():
@@ -100,6 +111,12 @@ def newest(files: Sequence[FileName]) -> tuple[list[FileName], list[str]]:
     n = len(files) - len(kept)
     said = f"{counted(n, 'file')} of samples left out, as a later run of the same model and task is in the same folder"
     return kept, [said] if n else []
+
+
+def telling_file(files: Sequence[FileName]) -> FileName:
+    """The file that says best what a folder holds: one of scores, if there is one."""
+    files = newest(files)[0]
+    return next((file for file in files if _SAMPLES.fullmatch(base_name(file))), files[0])
 
 
 def named_by_results(

@@ -60,8 +60,8 @@ def _alpaca_eval(source: Source) -> pd.DataFrame:
 
 
 def _arena_hard(source: Source) -> pd.DataFrame:
-    table = source.columns(("model", "games"), ("uid", "question_id", "category", "judge", "baseline"))
     baseline = source.baseline
+    table = source.columns(("model", "games"), ("uid", "question_id", "category", "judge", "baseline"))
     if "baseline" not in table and baseline is None:
         raise DataError(
             "the file does not name the baseline of Arena-Hard: name it with baseline= (--baseline), such as "
@@ -74,10 +74,11 @@ def _arena_hard(source: Source) -> pd.DataFrame:
         columns={"uid": "question_id"}
     )
     both = []
-    for game in range(_GAMES):
+    for game in range(max(map(len, games))):
         sides = (first, rest["model"]) if game == 0 else (rest["model"], first)
-        scores = [scores[game] for scores in games]
-        both.append(rest.assign(model_a=sides[0], model_b=sides[1], winner=scores, game=game + 1))
+        held = np.array([len(scores) > game for scores in games])
+        scores = [scores[game] if len(scores) > game else None for scores in games]
+        both.append(rest.assign(model_a=sides[0], model_b=sides[1], winner=scores, game=game + 1)[held])
     return _with_judge(pd.concat(both, ignore_index=True).drop(columns="model"))
 
 
@@ -111,6 +112,34 @@ def _comparia(source: Source) -> pd.DataFrame:
     return table.assign(winner=chosen.mask(equal, "tie")).drop(columns=["chosen_model_name", "both_equal"])
 
 
+def _wild_bench(source: Source) -> pd.DataFrame:
+    """Read rows of two models, in the keys of their outputs, and the name of the better one."""
+    table = source.columns(("session_id", "model_outputs", "winner"))
+    sides = [[name for name, text in said.items() if text is not None] for said in table["model_outputs"]]
+    odd = np.array([len(names) != 2 for names in sides])
+    if odd.any():
+        raise DataError(f"column 'model_outputs' must hold the answers of two models{first_place(odd)}")
+    first, second = (pd.Series([names[k] for names in sides], table.index) for k in (0, 1))
+    return (
+        table.rename(columns={"session_id": "item"}).drop(columns="model_outputs").assign(model_a=first, model_b=second)
+    )
+
+
+def _panda_lm(source: Source) -> pd.DataFrame:
+    """Read rows of the labels of three people: 1, 2, or 0 for a tie, of two models in one name."""
+    people = ("annotator1", "annotator2", "annotator3")
+    table = source.columns(("cmp_key", *people), ("idx",)).rename(columns={"idx": "item"})
+    sides = table["cmp_key"].astype(str).str.split("_", expand=True)
+    if sides.shape[1] != 2:
+        raise DataError("column 'cmp_key' must hold the names of two models with one _ between them")
+    table = table.assign(model_a=sides[0], model_b=sides[1])
+    long = table.melt([name for name in table if name not in people], list(people), "judge", "winner")
+    words = {1: "model_a", 2: "model_b", 0: "tie"}
+    return long.assign(winner=pd.Series(numbers_or_nan(long["winner"], "annotators")).map(words)).drop(
+        columns="cmp_key"
+    )
+
+
 def _baseline(battles: pd.DataFrame) -> pd.Series:
     """The baseline of Arena-Hard is A in the first game, and B in the second."""
     return battles["model_a"].astype(object).where(battles["game"] == 1, battles["model_b"].astype(object))
@@ -118,10 +147,10 @@ def _baseline(battles: pd.DataFrame) -> pd.Series:
 
 def _scores(row: int, games: Any) -> list[str | None]:
     """Grades of the games of a row: the baseline is A in the first game, and the model in the second."""
-    if not hasattr(games, "__len__") or len(games) != _GAMES:
+    if not hasattr(games, "__len__") or not 1 <= len(games) <= _GAMES:
         raise DataError(
             f"column 'games', row {row} (rows count from 0): expected the {_GAMES} games that Arena-Hard has for a "
-            "pair, one in each order"
+            "pair, one in each order, or the one of WildVision"
         )
     return [game.get("score") if isinstance(game, dict) else None for game in games]
 
@@ -161,15 +190,31 @@ PAIRS = (
         ("model", "games"),
         _arena_hard,
         about="two battles per row, one in each order",
-        hint="the model that others were compared with may have to be named: --baseline NAME",
+        hint="BASELINE is the model that all others were compared with, which the file does not name",
+        asks=lambda rows: () if "baseline" in rows else ("--baseline", "BASELINE"),
         reference=_baseline,
+    ),
+    Format(
+        "WildBench's judgments of pairs",
+        ("session_id", "model_outputs", "winner"),
+        _wild_bench,
+        about="how much better an answer is does not count",
+    ),
+    Format(
+        "PandaLM's labels",
+        ("cmp_key", "annotator1", "annotator2", "annotator3"),
+        _panda_lm,
+        about="each of three people is a judge",
     ),
     Format(
         "ComparIA's votes",
         ("model_a_name", "model_b_name", "chosen_model_name", "both_equal"),
         _comparia,
         about="models that are equal are a tie, and votes for neither are missing",
-        hint="votes for neither are left out by --missing drop",
+        hint="votes for neither are left out",
+        asks=lambda rows: (
+            ("--missing", "drop") if (rows["chosen_model_name"].isna() & (rows["both_equal"] != 1)).any() else ()
+        ),
     ),
     Format(
         "Arena-Hard's games",

@@ -21,7 +21,7 @@ from jaxeval.data.columns import frame_of, numeric_but_for_gaps, renames
 from jaxeval.data.file_formats import FileFormat, Kind, folder_of_copies, format_of, opened
 from jaxeval.data.file_lists import check_regular, local_file
 from jaxeval.data.json_limits import MOST_BYTES
-from jaxeval.data.json_lines import json_tables
+from jaxeval.data.json_lines import json_tables, lines_of_json
 from jaxeval.data.needed_columns import ALL_COLUMNS, NeededColumns
 from jaxeval.data.nested_columns import field_names, fields_of_rows, taken
 from jaxeval.data.remote_files import fetch_columns
@@ -43,7 +43,6 @@ _PARQUET_ROWS = 2**19  # of a piece
 #: From here on one double may stand for several whole numbers.
 _INEXACT = 2.0**53
 _PADDED = "\0padded"  # of the types of `with_types`: the copy whose rows have all values
-_BLANKS = 4096  # bytes among which the first character of a file is, if blanks come before it
 _WRITE_AGAIN = "; it may be cut short or damaged: copy or write it again"
 
 
@@ -178,8 +177,10 @@ def head_columns(name: FileName) -> tuple[list[str], list[str]]:
         with opened(path, form.compression)[0] as file:
             if form.kind != Kind.JSON:
                 return _csv_names(path, form), []
-            head = file.read(MOST_BYTES).lstrip()
-            found = json.loads(head)[0] if head.startswith(b"[") else json.loads(head.split(b"\n", 1)[0])
+            begun = lines_of_json(lambda n: file.read() if n < 0 else file.read(n)).lstrip()
+            while b"\n" not in begun and len(begun) < MOST_BYTES and (more := file.read(MOST_BYTES)):
+                begun += more
+            found = json.loads(begun.split(b"\n", 1)[0])
             return list(found.keys()), fields_of_rows([found])
     return [], []
 
@@ -423,9 +424,7 @@ def _json(
     """Lines of JSON, or one array of objects, which is held as a whole."""
     stream, raw = opened(path, form.compression)
     with stream:
-        begun = io.BytesIO(stream.read(_BLANKS).removeprefix(codecs.BOM_UTF8))
-        if begun.getvalue().lstrip()[:1] == b"[":
-            begun = _lines_of_array(begun.read() + stream.read())
+        begun = io.BytesIO(lines_of_json(lambda n: stream.read() if n < 0 else stream.read(n)))
 
         def read(n: int) -> bytes:
             return begun.read(n) or stream.read(n)
@@ -437,18 +436,6 @@ def _json(
                     "text, in quotes"
                 )
             yield table, raw.tell()
-
-
-def _lines_of_array(text: bytes) -> io.BytesIO:
-    """The objects in an array, a line each."""
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"cannot be read as an array of JSON objects: {error}") from error
-    odd = next((k for k, value in enumerate(found) if not isinstance(value, dict)), None)
-    if odd is not None:
-        raise DataError(f"value {odd + 1:,} of the array is no JSON object, {{...}}, but {type(found[odd]).__name__}")
-    return io.BytesIO(b"\n".join(json.dumps(value).encode() for value in found))
 
 
 def is_text(kind: pa.DataType) -> bool:

@@ -128,9 +128,13 @@ def test_arena_hard_without_a_baseline(tmp_path):
 
 
 def test_arena_hard_with_one_game(tmp_path):
-    row = arena_hard("a", "x", "A>B", "B>A", baseline="base")
+    """As WildVision has it: the baseline is shown first."""
+    rows = [arena_hard(k, "x", grade, "B>A", baseline="base") for k, grade in enumerate(["A>B", "B>>A"])]
+    one = [row | {"games": row["games"][:1]} for row in rows]
+    assert battles_of(read_battles(write(tmp_path, one))) == [("base", "x", 1.0), ("base", "x", 0.0)]
+    assert len(battles_of(read_battles(write(tmp_path, [rows[0], one[1]])))) == 3
     with pytest.raises(DataError, match=r"column 'games', row 0 .* one in each order"):
-        read_battles(write(tmp_path, [row | {"games": row["games"][:1]}]))
+        read_battles(write(tmp_path, [rows[0] | {"games": []}]))
 
 
 def test_columns_that_are_named_win(tmp_path):
@@ -197,7 +201,7 @@ def test_comparia(tmp_path):
     assert battles.report.read_as[0].startswith("read as ComparIA's votes: models that are equal are a tie")
     shown = run(path).stdout
     assert "told by 'model_a_name', 'model_b_name', 'chosen_model_name', 'both_equal'" in shown
-    assert "audit" not in shown
+    assert shown.count("--missing drop\n") == 2  # of the leaderboard and the audit
     both = r"1 row has a chosen_model_name though both_equal .*row 4"
     for wrong, says in [(vote("x", "y", "x", True), both), (vote("x", "y", "elsewhere"), "'elsewhere'"),
                         (vote("x", "y", None, "maybe"), "both_equal")]:  # fmt: skip
