@@ -19,6 +19,7 @@ LAYERS = [
     "errors",
     "wording",
     "checks",
+    "options",
     "kernels",
     "execution",
     "show",

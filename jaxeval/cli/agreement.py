@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxeval.cli.compiling import CompilingCommand
+from jaxeval.cli.declared import command
+from jaxeval.cli.judged_scores import Labels
 from jaxeval.cli.outputs import Outputs, check_outputs, present
-from jaxeval.cli.reading import labels_option, lengths_option, reply_options
-from jaxeval.cli.run_options import FILE, families_option, resampling_options, side_options
-from jaxeval.data.remote_names import FileName
+from jaxeval.cli.panel_options import PanelReading
+from jaxeval.cli.reading import Lengths
+from jaxeval.options.columns import File, Replies, Sides, Votes
+from jaxeval.options.columns import Labels as Coding
+from jaxeval.options.field import COLUMNS, again, option
+from jaxeval.options.resampling import Resampling
 from jaxeval.wording import counted
 
 if TYPE_CHECKING:
@@ -19,32 +24,24 @@ if TYPE_CHECKING:
     from jaxeval.agreement.judge_agreement import JudgeAgreement
 
 
-@click.command(cls=CompilingCommand)
-@click.argument("file", type=FILE)
-@click.option("--judges", metavar="A,B", help="Columns of verdicts, where each judge has its own. [a row each]")
-@click.option(
-    "--human", "human_columns", metavar="A,B", help="Column of human labels. Of several, each is a rater's. [human]"
-)
-@side_options
-@lengths_option
-@families_option()
-@labels_option("label_coding")
-@reply_options
-@resampling_options()
-def agreement(
-    file: FileName,
-    *,
-    judges: str | None,
-    human_columns: str | None,
-    lengths: tuple[str, str] | None,
-    families: FileName | None,
-    model_a: str,
-    model_b: str,
-    label_coding: Any,
-    drawn: dict[str, Any],
-    outputs: Outputs,
-    **replies: Any,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Raters(Lengths, Sides):
+    """Who judged, and what is known of the answers."""
+
+    section = COLUMNS
+
+    judges: str | None = again(PanelReading, "judges")
+    human_columns: str | None = again(
+        Labels, "human", more="Of several, each is a rater's.", flag="--human", metavar="A,B"
+    )
+    families: File | None = option(
+        None, "A table with the columns name and family, of models and of judges.", "FILE", section=COLUMNS
+    )
+    label_coding: Coding | None = again(Votes, "labels", flag="--labels", kind="Labels")
+
+
+@command("agreement")
+def agreement(file: File, raters: Raters, replies: Replies, drawn: Resampling, outputs: Outputs) -> None:
     """Can the judges of FILE be trusted? Their agreement with people, and of people with each other; their biases.
 
     FILE has a row for each judge, item and pair of models, with the columns judge, item, model_a, model_b and verdict;
@@ -59,7 +56,8 @@ def agreement(
     from jaxeval.data.model_tables import read_families
     from jaxeval.data.table_files import naming, read_whole_table
 
-    labels_file = replies["human_labels"]
+    judges, human_columns, families = raters.judges, raters.human_columns, raters.families
+    model_a, model_b, labels_file = raters.model_a, raters.model_b, replies.human_labels
     if human_columns and labels_file:
         raise click.UsageError("--human names columns of FILE, and --human-labels another file: leave one out")
     check_outputs({"--out": outputs.out}, [path for path in (file, labels_file, families) if path])
@@ -67,8 +65,8 @@ def agreement(
     if labels_file is not None:
         labels = frame_of(read_whole_table(labels_file, [model_a, model_b]))
     family_of = None if families is None else read_families(families)
-    columns: dict[str, Any] = {"model_a": model_a, "model_b": model_b, "label_coding": label_coding}
-    given = {name: value for name, value in replies.items() if value is not None and name != "human_labels"}
+    columns = raters.arguments("model_a", "model_b", "label_coding")
+    given = {name: x for name, x in replies.arguments().items() if x is not None and name != "human_labels"}
     read = None
     with naming(file):
         verdicts: Any = frame_of(read_whole_table(file, [model_a, model_b]))
@@ -82,10 +80,10 @@ def agreement(
             verdicts,
             labels,
             judges=None if judges is None else [name.strip() for name in judges.split(",")],
-            lengths=lengths,
+            lengths=raters.lengths,
             families=family_of,
             **columns,
-            **drawn,
+            **drawn.arguments(),
         )
 
     def figures() -> dict[str, Any]:
@@ -136,8 +134,8 @@ def _what_was_read(found: JudgeAgreement) -> str:
     return f"{counted(len(judges), 'judge')}, up to {judges['n_battles'].max():,} {rows} with human labels each"
 
 
-def _how(drawn: dict[str, Any]) -> str:
+def _how(drawn: Resampling) -> str:
     from jaxeval.execution.precision import versions
 
-    resamples = counted(drawn["n_resamples"], "resample")
-    return f"{100 * drawn['level']:g}% intervals, {resamples} of items, seed {drawn['seed']}; {versions()}"
+    resamples = counted(drawn.n_resamples, "resample")
+    return f"{100 * drawn.level:g}% intervals, {resamples} of items, seed {drawn.seed}; {versions()}"

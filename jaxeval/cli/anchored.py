@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxeval.cli.compiling import CompilingCommand
+from jaxeval.cli.declared import Files, command
 from jaxeval.cli.outputs import Outputs, present
-from jaxeval.cli.reading import baseline_option, confidence_option, labels_option, unparsed_option
-from jaxeval.cli.run_options import InputFile, choice_option, column_options, resampling_options, strata_option
-from jaxeval.data.remote_names import FileName
+from jaxeval.options.boards import Response
+from jaxeval.options.columns import Calls, ItemScores, Labels, Votes
+from jaxeval.options.field import COLUMNS, ROWS, Options, again, option
+from jaxeval.options.resampling import Groups, Resampling
 from jaxeval.wording import counted
 
 if TYPE_CHECKING:
@@ -23,79 +23,57 @@ if TYPE_CHECKING:
     from jaxeval.anchored.screening import JudgeScreen
 
 
-@click.command(cls=CompilingCommand, renamed={"--threshold": "--min-icc"})
-@click.argument("files", nargs=-1, required=True, type=InputFile(exists=True, path_type=Path))
-@column_options(
-    verdict="Column of a judge's verdicts. They are win, tie and loss of the model, or outcomes in [0, 1]. [verdict]",
-    model="Column of models. [model]",
-    **{
-        role: f"Column of {what}. [{role}, if there]"
-        for role, what in {"judge": "judges", "anchor": "references", "task": "tasks",
-                           "item": "items: prompts, questions, tasks", "run": "repeated runs"}.items()
-    },
-)  # fmt: skip
-@labels_option("labels", "good=win,bad=loss,same=tie")
-@strata_option("prompts", "task")
-@choice_option(
-    "--missing",
-    "error",
-    "drop",
-    text="What to do about gaps. error: refuse rows without a verdict. drop: leave them out.",
-)
-@click.option("--reference", metavar="A|B|COL",
-              help="The side of the reference, where a column holds what judges printed. A: they saw it first, as in "
-              "the paper. Or a column of sides.")  # fmt: skip
-@baseline_option
-@confidence_option("share")
-@unparsed_option("error")
-@click.option("--min-confidence", type=click.FloatRange(0, 1), metavar="C",
-              help="Also rate without the answers whose stated confidence is below C.")  # fmt: skip
-@click.option("--by-task", is_flag=True, help="Rate every task on its own.")
-@click.option(
-    "--prior",
-    default=0.5,
-    type=click.FloatRange(0, min_open=True),
-    metavar="A",
-    help="Pseudo-count of each outcome: 0.5 is Jeffreys' prior, 1 is Laplace's.",
-)
-@choice_option(
-    "--link",
-    "logit",
-    "probit",
-    "cloglog",
-    text="From strengths to the probability of a win: Bradley-Terry (logit), or Thurstone's Case V (probit). Or the "
-    "complementary log-log.",
-)
-@click.option(
-    "--pool-size",
-    type=click.FloatRange(1),
-    metavar="M",
-    help="Number of prompts in the pool that these were drawn from.",
-)
-@click.option(
-    "--min-icc",
-    "threshold",
-    default=0.9,
-    type=click.FloatRange(0, 1),
-    metavar="R",
-    help="Least reliability, ICC(3,k), of a strong judge.",
-)
-@resampling_options()
-def anchored(
-    files: tuple[FileName, ...],
-    *,
-    baseline: str | None,
-    by_task: bool,
-    prior: float,
-    link: str,
-    pool_size: float | None,
-    threshold: float,
-    strata: str | None,
-    min_confidence: float | None,
-    drawn: dict[str, Any],
-    outputs: Outputs,
-    **columns: Any,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Verdicts(Options):
+    """How files of verdicts against a reference are read: arguments of `AnchoredVerdicts.from_pandas`."""
+
+    section = COLUMNS
+
+    verdict: str | None = option(
+        None, "Column of a judge's verdicts. They are win, tie and loss of the model, or outcomes in [0, 1]; of "
+        "battles the better side. [verdict; of battles also judge_pref]", "COL",
+    )  # fmt: skip
+    model: str | None = again(ItemScores, "model")
+    judge: str | None = again(Calls, "judge")
+    anchor: str | None = option(None, "Column of references. [anchor, if there]", "COL")
+    task: str | None = option(None, "Column of tasks. [task, if there; of runs also task_id]", "COL")
+    item: str | None = again(Calls, "item")
+    run: str | None = again(Calls, "run")
+    labels: Labels | None = again(Votes, "labels", more="Here: good=win,bad=loss,same=tie.")
+    missing: str = option(
+        "error", "What to do about gaps. error: refuse rows without a verdict. drop: leave them out.", section=ROWS,
+        choices=("error", "drop"),
+    )  # fmt: skip
+    reference: str | None = option(
+        None, "The side of the reference, where a column holds what judges printed. A: they saw it first, as in the "
+        "paper. Or a column of sides.", "A|B|COL",
+    )  # fmt: skip
+    confidence: str | None = again(Calls, "confidence")
+    unparsed: str | None = again(Calls, "unparsed")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Anchored(Options):
+    """What is estimated of verdicts against a reference."""
+
+    baseline: str | None = again(Votes, "baseline")
+    min_confidence: float | None = option(
+        None, "Also rate without the answers whose stated confidence is below C.", "C", least=0, most=1
+    )
+    by_task: bool = option(False, "Rate every task on its own.")
+    prior: float = option(
+        0.5, "Pseudo-count of each outcome: 0.5 is Jeffreys' prior, 1 is Laplace's.", "A", least=0, open=True
+    )
+    link: str = again(Response, "link", more="Or the complementary log-log.", choices=("logit", "probit", "cloglog"))
+    pool_size: float | None = option(None, "Number of prompts in the pool that these were drawn from.", "M", least=1)
+    threshold: float = option(
+        0.9, "Least reliability, ICC(3,k), of a strong judge.", "R", flag="--min-icc", least=0, most=1
+    )
+    strata: str | None = again(Groups, "strata", metavar="task")
+
+
+@command("anchored", renamed={"--threshold": "--min-icc"})
+def anchored(files: Files, verdict_columns: Verdicts, asked: Anchored, drawn: Resampling, outputs: Outputs) -> None:
     """Rate models by wins, ties and losses against a fixed reference.
 
     FILES have a verdict per row, or what a judge printed, or counts in columns wins, ties and losses; or they are in a
@@ -115,14 +93,17 @@ def anchored(
     from jaxeval.execution.precision import versions
     from jaxeval.lab.anchored_tables import DIRECT, method_tables
 
-    options: dict[str, Any] = {"prior": prior, "level": drawn["level"], "pool_size": pool_size, "link": link}
+    columns: dict[str, Any] = verdict_columns.arguments()
+    columns |= {"confidence": columns["confidence"] or "share", "unparsed": columns["unparsed"] or "error"}
+    by_task, prior, link, threshold, strata = asked.by_task, asked.prior, asked.link, asked.threshold, asked.strata
+    options: dict[str, Any] = {"level": drawn.level, **asked.arguments("prior", "pool_size", "link")}
     tables: dict[str, pd.DataFrame] = {}
     notes: list[str] = []
     warnings: list[str] = []
     further: dict[str, pd.DataFrame] = {}
     screen = None
     file = label_of(files)
-    frame, told = anchored_table(files, [columns[role] or role for role in ROLES if role != "run"], baseline)
+    frame, told = anchored_table(files, [columns[role] or role for role in ROLES if role != "run"], asked.baseline)
     names = list(frame.columns)
     if _holds_counts(file, names, columns["verdict"]):
         if strata:
@@ -141,7 +122,7 @@ def anchored(
         if verdicts.levels["model"][0] == "(one model)":
             warnings.append("no column of models: all verdicts are rated as one model's (name the column, --model)")
         if len(verdicts.levels["run"]) > 1:
-            screen = screen_judges(verdicts, threshold, strata=strata, **drawn)
+            screen = screen_judges(verdicts, threshold, strata=strata, **drawn.arguments())
             tables["judges"] = screen.table.reset_index()
             warnings += screen.warnings
             if screen.strong and len(verdicts.levels["judge"]) > 1:
@@ -157,7 +138,7 @@ def anchored(
         direct = _direct_scores(frame, columns) if set(DIRECT) <= set(names) else None
         strong = [] if screen is None else screen.strong
         further, unmade = method_tables(
-            verdicts, direct, strong=strong, confidence=min_confidence, prior=prior, seed=drawn["seed"]
+            verdicts, direct, strong=strong, confidence=asked.min_confidence, prior=prior, seed=drawn.seed
         )
         notes += unmade
     tables = {"scores": scores, **tables}
@@ -175,14 +156,14 @@ def anchored(
     tables |= further
     # The two kinds of interval differ: a mean over judges is less certain than it looks beside one judge.
     pooled = "; those of the mean over judges are by the prompts' own variance" if "pooled" in tables else ""
-    notes.append(f"prior {prior:g}; {100 * drawn['level']:g}% Beta intervals{pooled}; link {link}; {versions()}")
+    notes.append(f"prior {prior:g}; {100 * drawn.level:g}% Beta intervals{pooled}; link {link}; {versions()}")
     figures, undrawn = _figures(tables, scores, screen) if outputs.to_folder else ({}, [])
     warnings += undrawn
     titles = {
         "judges": f"Reliability of the judges' runs (strong: ICC(3,k) of {threshold:g})",
         "pooled": "Mean over the strong judges and all tasks (Elo)" if by_task else "Mean over the strong judges (Elo)",
     }
-    settings = {**options, **({} if screen is None else {name: drawn[name] for name in ("n_resamples", "seed")})}
+    settings = {**options, **({} if screen is None else drawn.arguments("n_resamples", "seed"))}
     answer = anchored_answer(tables, titles, notes, warnings)
     settings |= {"threshold": threshold, "versions": versions()}
     present(answer._replace(settings=settings, figures=lambda: figures), outputs)

@@ -2,54 +2,46 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import click
-
-from jaxeval.cli.board_options import covariates_of, ties_option
-from jaxeval.cli.compiling import CompilingCommand
+from jaxeval.cli.agreement import Raters
+from jaxeval.cli.board_options import Covariates, covariates_of
+from jaxeval.cli.declared import Files, command
 from jaxeval.cli.outputs import Outputs, check_outputs, present
-from jaxeval.cli.reading import Reading, battle_options, lengths_option
-from jaxeval.cli.run_options import (
-    InputFile,
-    by_option,
-    choice_option,
-    cluster_option,
-    families_option,
-    features_option,
-    resampling_options,
-)
-from jaxeval.data.remote_names import FileName
+from jaxeval.cli.reading import Lengths, Reading
+from jaxeval.options.boards import Response, Slices, Ties
+from jaxeval.options.columns import File
+from jaxeval.options.field import COLUMNS, again, option
+from jaxeval.options.resampling import Groups, Resampling
 
 
-@click.command(cls=CompilingCommand)
-@click.argument("files", nargs=-1, required=True, type=InputFile(exists=True, path_type=Path))
-@click.option("--voter", metavar="COL", help="Column that names who voted.")
-@cluster_option("A resample draws whole clusters, which are taken as independent.")
-@by_option("The audit asks whether their boards differ; may be repeated.", multiple=True)
-@click.option("--time", metavar="COL", help="Column of the time of each vote: dates, or numbers.")
-@lengths_option
-@families_option()
-@click.option("--parts", metavar="A,B", help="The parts of the audit to run. [all]")
-@features_option()
-@ties_option()
-@battle_options
-@choice_option("--missing", "error", "drop",
-               text="What to do about gaps. error: refuse rows without a model, a result or a value of --by. drop: "
-               "leave them out.")  # fmt: skip
-@resampling_options(500, fewest=20)
+@dataclass(frozen=True, kw_only=True)
+class Audited(Lengths):
+    """What an audit asks of votes."""
+
+    section = COLUMNS
+
+    parts: str | None = option(None, "The parts of the audit to run. [all]", "A,B", section="")
+    voter: str | None = option(None, "Column that names who voted.", "COL")
+    time: str | None = option(None, "Column of the time of each vote: dates, or numbers.", "COL")
+    families: File | None = again(Raters, "families")
+    cluster: str | None = again(Groups, "cluster")
+    by: Sequence[str] | None = again(Slices, "by", more="The audit asks whether their boards differ.")
+    ties: Ties = again(Response, "ties", choices=("half", "davidson", "rao_kupper"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditDraws(Resampling):
+    """Draws of many boards."""
+
+    n_resamples: int = again(Resampling, "n_resamples", 500, least=20)
+
+
+@command("audit")
 def audit(
-    *,
-    files: tuple[FileName, ...],
-    by: tuple[str, ...],
-    families: FileName | None,
-    parts: str | None,
-    features: str | None,
-    reading: Reading,
-    drawn: dict[str, Any],
-    outputs: Outputs,
-    **options: Any,
+    files: Files, asked: Audited, covariates: Covariates, reading: Reading, drawn: AuditDraws, outputs: Outputs
 ) -> None:
     """Can the leaderboard of the votes in FILES be believed? A verdict in words, and a table for each question.
 
@@ -59,19 +51,21 @@ def audit(
     from jaxeval.audits.audit import audit as audited
     from jaxeval.data.model_tables import read_families
 
+    families, by = asked.families, asked.by or ()
     check_outputs({"--out": outputs.out}, [*files, *reading.files, *([families] if families else [])])
-    covariates, of_covariates = covariates_of(features, False, None, ())
-    columns = [options["voter"], options["cluster"], options["time"], *by, *(options["lengths"] or ()), *of_covariates]
+    features, of_features = covariates_of(covariates.features)
+    columns = [asked.voter, asked.cluster, asked.time, *by, *(asked.lengths or ()), *of_features]
     battles = reading.chosen(reading.read(files, list(dict.fromkeys(name for name in columns if name))))
     for name in by if reading.missing == "drop" else ():
         battles = battles.filter(battles.column(name).notna().to_numpy())
+    options: dict[str, Any] = asked.arguments("voter", "cluster", "time", "lengths", "ties")
     found = audited(
         battles,
         by=by,
         families=None if families is None else read_families(families),
-        parts=None if parts is None else [name.strip() for name in parts.split(",")],
-        features=covariates,
+        parts=None if asked.parts is None else [name.strip() for name in asked.parts.split(",")],
+        features=features,
         **options,
-        **drawn,
+        **drawn.arguments(),
     )
     present(found.answer, outputs)

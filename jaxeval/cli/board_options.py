@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxeval.cli.run_options import Decorator, choice_option, more, several_options
 from jaxeval.cli.terminal import named_model
+from jaxeval.options.field import FIT, Options, option
+from jaxeval.options.resampling import Groups
 
 if TYPE_CHECKING:
     from jaxeval.data.battles import Battles
@@ -16,76 +19,60 @@ if TYPE_CHECKING:
     from jaxeval.ratings.gauge import Gauge
 
 
-class GaugeOption(click.ParamType):  # type: ignore[type-arg]
-    """mean, votes, or MODEL=RATING."""
+@dataclass(frozen=True, kw_only=True)
+class Covariates(Options):
+    """What a board controls for."""
 
-    name = "gauge"
+    section = FIT
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The gauge as `bootstrap` takes it."""
-        if value in ("mean", "votes") or isinstance(value, tuple):
-            return value
-        model, equals, rating = value.rpartition("=")
-        try:
-            return model, float(rating if equals else "")
-        except ValueError:
-            self.fail(f"{value!r} is not mean, votes, or MODEL=RATING", param, ctx)
-
-
-def gauge_option(text: str, metavar: str = "mean|votes|MODEL=RATING") -> Decorator:
-    """``--gauge``."""
-    first = "What is held fixed: the mean of the ratings, their mean by votes, or the rating of a model."
-    return click.option("--gauge", default="mean", type=GaugeOption(), metavar=metavar, help=more(first, text))
-
-
-def ties_option(text: str | None = None) -> Decorator:
-    """``--ties``."""
-    return choice_option(
-        "--ties", "half", "davidson", "rao_kupper", text=more("Ties: half a win each, or a model of ties.", text)
+    features: str | None = option(
+        None, "Columns to control for: a column of differences (side A minus side B), or two columns as A:B.", "A,B"
     )
 
 
-def link_option() -> Decorator:
-    """``--link``."""
-    return choice_option(
-        "--link", "logit", "probit",
-        text="From strengths to the probability of a win: Bradley-Terry (logit), or Thurstone's Case V (probit).",
-    )  # fmt: skip
+#: Options of a table of any boards.
+_OF_TABLE = ("level", "interval", "min_battles", "simultaneous_ranks")
 
 
-#: Options of fits of battles between two models.
-pair_options = several_options(
-    choice_option("--penalty", "auto", "none", "firth",
-                  text="Firth's bias reduction, for models with few votes: of all ratings (firth), or by default of "
-                  "the intervals of models under 200 votes alone."),
-    click.option("--reweight", is_flag=True,
-                 help="Inverse-pair-frequency weights: a battle counts 1 / max(battles of its pair, 50)."),
-    choice_option("--method", "auto", "dense", "sparse",
-                  text="Tables of all pairs of models (dense), or the graph of the pairs that met (sparse), for 1,000 "
-                  "models or more."),
-)  # fmt: skip
-
-#: How a fit takes results: ties, and the link.
-response_options = several_options(
-    ties_option("Ratings of a model of ties are on another scale (Davidson: log-odds of decisive battles). Beside them "
-                "stand ratings by expected score, where a tie is half a win."),
-    link_option(),
-)  # fmt: skip
-
-
-def check_without(flag: str, without: Mapping[str, Any], options: Mapping[str, Any]) -> None:
-    """Refuse options of `leaderboard` that boards of ``flag`` do not have, by what each is ``without`` it.
+def refuse_beside(flag: str, given: Mapping[str, str], has: Set[str]) -> None:
+    """Refuse options, by name and flag, that what ``flag`` makes does not have.
 
     Raises:
         click.UsageError: one was given.
     """
-    for name, value in without.items():
-        if options[name] != value:
-            raise click.UsageError(f"--{name.replace('_', '-')} and {flag} do not go together: leave one out")
+    for name, other in given.items():
+        if name not in has:
+            raise click.UsageError(f"{other} and {flag} do not go together: leave one out")
+
+
+def boards_by(
+    estimator: Callable[..., Any], data: Sequence[Any], flag: str, asked: Options, options: dict[str, Any],
+    **further: Any,
+) -> tuple[Any, dict[str, Any]]:  # fmt: skip
+    """Return the boards that an estimator makes of those ``options`` that it takes, and the options of their table.
+
+    Raises:
+        click.UsageError: options were ``asked`` for that it does not take, and ``flag`` chose it.
+    """
+    takes = {*signature(estimator).parameters}
+    given = asked.given() | ({"features": "--features"} if options.get("features") else {})
+    refuse_beside(flag, given, takes.union(_OF_TABLE))
+    own = {name: value for name, value in options.items() if name in takes}
+    return estimator(*data, **{**own, **further}), {name: options[name] for name in _OF_TABLE}
+
+
+def check_draws(asked: Groups) -> None:
+    """Refuse ways to draw that do not go together."""
+    if asked.cluster and asked.scheme != "multinomial":
+        raise click.UsageError("--cluster draws clusters with replacement: leave --scheme out")
+    if asked.strata and asked.scheme == "poisson":
+        raise click.UsageError(
+            "--scheme poisson draws every battle on its own, and --strata fixes how many: leave one out"
+        )
 
 
 def covariates_of(
-    names: str | None, position: bool, neutral: str | None, same_groups: tuple[str, ...]
+    names: str | None, position: bool = False, neutral: str | None = None, same_groups: tuple[str, ...] = ()
 ) -> tuple[list[FeatureLike], list[str]]:
     """The covariates, and the columns that they need."""
     from jaxeval.data.features import position_advantage, same_group

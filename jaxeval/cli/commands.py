@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -12,6 +12,7 @@ import click
 
 from jaxeval.cli.terminal import complain
 from jaxeval.errors import ProcessError
+from jaxeval.options.field import RUNS, SECTIONS
 from jaxeval.wording import did_you_mean, visible, visible_line
 
 #: The commands by the question that they answer, each in a line.
@@ -48,41 +49,12 @@ QUESTIONS: Mapping[str, Mapping[str, str]] = {
     },
 }
 
-#: Options in the order of every command's help, by section. All others come first.
-OPTIONS: Mapping[str, tuple[str, ...]] = {
-    "Columns of the files": (
-        "--judgment", "--human", "--model-a", "--model-b", "--winner", "--winner-model", "--loser-model", "--scores",
-        "--tie-within", "--target", "--weight", "--propensity", "--count", "--labels", "--both-bad", "--ranking",
-        "--rank", "--verdict", "--verdict-swapped", "--output", "--model", "--item", "--judge", "--run", "--anchor",
-        "--task", "--score", "--trial", "--benchmark", "--answer", "--voter", "--time", "--scores-a", "--scores-b",
-        "--scores-a-swapped", "--scores-b-swapped", "--score-difference", "--hard-label", "--judges", "--judge-name",
-        "--only-judge", "--shown-first", "--reference", "--criteria", "--scale", "--confidence", "--unparsed",
-        "--one-order", "--repeats", "--words", "--human-labels", "--people", "--lengths", "--families", "--positive",
-        "--threshold", "--agent", "--family", "--minutes", "--success", "--released", "--cost", "--wide", "--filter",
-        "--baseline", "--id",
-        "--estimator",
-    ),
-    "Which rows and models count": ("--where", "--missing", "--models", "--exclude", "--rename", "--metadata"),
-    "Groups": ("--by", "--slices", "--max-slices", "--min-slice-battles", "--borrow", "--prior-spread"),
-    "How ratings are fitted": (
-        "--method", "--ties", "--link", "--features", "--features-b", "--style", "--style-b", "--raw-features",
-        "--feature-ridge", "--position", "--neutral", "--same-group", "--curve", "--level-of-success",
-        "--task-spread", "--minutes-sd", "--loss", "--easiest", "--penalty", "--ridge", "--reweight",
-        "--gauge", "--base",
-    ),
-    "Intervals and resamples": (
-        "--level", "--interval", "--simultaneous-ranks", "--min-votes", "--resamples", "--scheme",
-        "--cluster", "--strata", "--calibration-sampling", "--seed",
-    ),
-    "What is shown and written": (
-        "--competitor-name", "--top", "--full", "--quiet", "--out", "--format", "--raw-names", "--plot", "--html",
-        "--title", "--effect", "--schema",
-        "--publish-date", "--eval-results", "--eval-benchmark",
-    ),
-    "How it runs": ("--checkpoint", "--memory", "--distributed", "--no-cache"),
-}  # fmt: skip
-_PLACES = {name: (section, place) for section, names in OPTIONS.items() for place, name in enumerate(names)}
-_ORDER = {name: number for number, name in enumerate(_PLACES)}
+
+class Option(click.Option):
+    """An option that knows its section."""
+
+    section: str = ""
+    number: int = 0
 
 
 class Command(click.Command):
@@ -90,19 +62,15 @@ class Command(click.Command):
 
     Args:
         renamed: former spellings of options, and those that took their place. They work, and a line says so.
-        first: options that stand before all sections, as other commands have another meaning for them.
     """
 
-    def __init__(
-        self, *arguments: Any, renamed: Mapping[str, str] | None = None, first: Sequence[str] = (), **options: Any
-    ) -> None:
+    def __init__(self, *arguments: Any, renamed: Mapping[str, str] | None = None, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.renamed = renamed or {}
-        self.first = first
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Arguments and options, those that several commands have in one order."""
-        return sorted(super().get_params(ctx), key=lambda found: _ORDER.get(_long(found), -1))
+        """Arguments, and options by section, in the order of their declarations."""
+        return sorted(super().get_params(ctx), key=self._place)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """What was typed, former spellings of options replaced."""
@@ -115,17 +83,15 @@ class Command(click.Command):
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
             if record is not None and isinstance(param, click.Option):  # the text above tells of arguments
-                rows.setdefault(self._section(param), []).append(record)
-        for section in ("Options", *OPTIONS):
+                rows.setdefault(_section(param), []).append(record)
+        for section in ("Options", *SECTIONS):
             if section in rows:
                 with formatter.section(section):
                     formatter.write_dl(rows[section])
 
-    def _section(self, option: click.Option) -> str:
-        if option.is_eager:  # --help
-            return "How it runs"
-        name = _long(option)
-        return "Options" if name in self.first else _PLACES.get(name, ("Options", 0))[0]
+    def _place(self, param: click.Parameter) -> tuple[int, int]:
+        section = _section(param)
+        return (SECTIONS.index(section) if section in SECTIONS else -1, getattr(param, "number", -1))
 
     def _new_spelling(self, text: str) -> str:
         name, equals, value = text.partition("=")
@@ -135,8 +101,9 @@ class Command(click.Command):
         return f"{self.renamed[name]}{equals}{value}"
 
 
-def _long(param: click.Parameter) -> str:
-    return param.opts[0] if isinstance(param, click.Option) else ""
+def _section(param: click.Parameter) -> str:
+    """Where it stands; --help is no option of ours."""
+    return getattr(param, "section", RUNS if param.is_eager else "") or "Options"
 
 
 class Commands(click.Group):

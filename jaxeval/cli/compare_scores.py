@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from jaxeval.cli.compiling import CompilingCommand
-from jaxeval.cli.declared import options_as
+from jaxeval.cli.declared import Files, command
 from jaxeval.cli.judged_scores import Labels, warnings_of
-from jaxeval.cli.outputs import Outputs, output_options, present
-from jaxeval.cli.reading import Scale
-from jaxeval.cli.run_options import SHARE, InputFile, choice_option, level_option, seed_option
-from jaxeval.cli.scores import POINTS, read_given, score_columns, what_was_read
+from jaxeval.cli.next_battles import Goal, VotePlan
+from jaxeval.cli.outputs import Outputs, present
+from jaxeval.cli.scores import POINTS, ScoreReading, what_was_read
 from jaxeval.cli.terminal import named_model
-from jaxeval.data.remote_names import FileName
+from jaxeval.options.columns import Bounds, Pair
+from jaxeval.options.field import Options, again, option
+from jaxeval.options.resampling import Resampling, Share
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,49 +24,39 @@ if TYPE_CHECKING:
     from jaxeval.scores.compare_scores import ScoreComparison
     from jaxeval.show.shown import Answer
 
+Alternative = Literal["two-sided", "greater", "less"]
 
-@click.command("compare-scores", cls=CompilingCommand)
-@click.argument("a")
-@click.argument("b", metavar="B|all")
-@click.argument("files", nargs=-1, required=True, type=InputFile(exists=True, path_type=Path))
-@score_columns
-@options_as("labels", Labels)
-@click.option("--margin", type=click.FloatRange(0, min_open=True), metavar="POINTS",
-              help="The smallest difference that matters. Adds tests that A is not worse than B by it, and that A and "
-              "B are equivalent within it.")  # fmt: skip
-@choice_option(
-    "--alternative",
-    "two-sided",
-    "greater",
-    "less",
-    text="What the tests look for: A differs from B, is above B, or is below B.",
-)
-@click.option("--bounds", type=Scale(), metavar="LOW:HIGH",
-              help="The least and the greatest possible score; the p-value that holds at every look needs them. [0:1 "
-              "if all scores are within]")  # fmt: skip
-@click.option("--gate", is_flag=True, help="End with status 1 unless A is shown not to be worse than B by the margin.")
-@click.option("--peek", is_flag=True,
-              help="With --gate: decide by the p-value that holds at every look, if you look again as items come "
-              "in.")  # fmt: skip
-@level_option()
-@seed_option()
-@output_options
+
+@dataclass(frozen=True, kw_only=True)
+class Comparing(Options):
+    """What is asked of two models."""
+
+    margin: float | None = option(
+        None, "The smallest difference that matters. Adds tests that A is not worse than B by it, and that A and B are "
+        "equivalent within it.", "POINTS", least=0, open=True,
+    )  # fmt: skip
+    alternative: Alternative = option(
+        "two-sided", "What the tests look for: A differs from B, is above B, or is below B."
+    )
+    bounds: Bounds | None = option(
+        None, "The least and the greatest possible score; the p-value that holds at every look needs them. [0:1 if all "
+        "scores are within]", "LOW:HIGH",
+    )  # fmt: skip
+    gate: bool = option(False, "End with status 1 unless A is shown not to be worse than B by the margin.")
+    peek: bool = option(
+        False, "With --gate: decide by the p-value that holds at every look, if you look again as items come in."
+    )
+    level: Share = again(Resampling, "level")
+    seed: int = again(Resampling, "seed")
+
+    def __post_init__(self) -> None:
+        if (self.gate and self.margin is None) or (self.peek and not self.gate):
+            raise click.UsageError("--gate needs a --margin, and --peek a --gate")
+
+
+@command("compare-scores", metavars={"b": "B|all"})
 def compare_scores(
-    a: str,
-    b: str,
-    files: tuple[FileName, ...],
-    *,
-    margin: float | None,
-    alternative: Any,
-    bounds: tuple[float, float] | None,
-    gate: bool,
-    peek: bool,
-    level: float,
-    seed: int,
-    missing: str,
-    labels: Labels,
-    outputs: Outputs,
-    **columns: Any,
+    a: str, b: str, files: Files, columns: ScoreReading, labels: Labels, asked: Comparing, outputs: Outputs
 ) -> None:
     """Is model A better than model B? Paired, on the items that both have.
 
@@ -75,29 +65,28 @@ def compare_scores(
     from jaxeval.scores.compare_scores import compare_scores as compared
     from jaxeval.scores.compare_scores import compare_with_baseline
 
-    if (gate and margin is None) or (peek and not gate):
-        raise click.UsageError("--gate needs a --margin, and --peek a --gate")
+    level, seed, gate, peek, bounds = asked.level, asked.seed, asked.gate, asked.peek, asked.bounds
     if peek and labels.human is not None:
         raise click.UsageError("--peek and --human do not go together: corrected scores have no p-value for all looks")
     if gate and b == "all":
         raise click.UsageError("--gate is about two models: name the one that A must not be worse than")
-    options: dict[str, Any] = {"margin": margin, "alternative": alternative, "level": level, "seed": seed}
+    options: dict[str, Any] = asked.arguments("margin", "alternative", "level", "seed")
     given: Any
-    passed, notes = True, [f"{100 * level:g}% intervals, tests {alternative}, seed {seed}"]
+    passed, notes = True, [f"{100 * level:g}% intervals, tests {asked.alternative}, seed {seed}"]
     warnings: list[str] = []
     if labels.there:
         if bounds is not None:
             raise click.UsageError("--bounds and --human do not go together: leave one out")
         drawn = {"level": level, "seed": seed, "n_resamples": 1000, "progress": outputs.progress}
-        given, read = labels.accuracy(files, columns, missing, None, drawn)
+        given, read = labels.accuracy(files, columns.columns, columns.missing, None, drawn)
         options["estimator"] = by = labels.corrected_by(given)
         if len(given.judges) > 1:
             raise click.UsageError("several judges gave scores, and one is needed: name it with --only-judge")
         warnings += warnings_of(given, by)
     else:
-        given = read_given(files, columns, [])
+        given = columns.read(files)
         read = what_was_read(given)
-        if missing == "complete":
+        if columns.missing == "complete":
             given = _complete(given)
     one = named_model(given.models, a)
     if b == "all" and "all" not in given.models:
@@ -168,54 +157,42 @@ def _answer(
     return Answer(title, table, settings, warnings, sentences=said, notes=notes, parts=[part], tables={name: table})
 
 
-@click.command("plan-scores", cls=CompilingCommand)
-@click.argument("files", nargs=-1, required=True, type=InputFile(exists=True, path_type=Path))
-@score_columns
-@click.option("--pair", "pairs", nargs=2, multiple=True, metavar="A B",
-              help="The difference of two models. May be repeated. [neighbours on the board]")  # fmt: skip
-@click.option("--difference", type=click.FloatRange(0, min_open=True), metavar="POINTS",
-              help="The smallest difference that matters: report the chance to find it, and how many items "
-              "that takes.")  # fmt: skip
-@click.option("--n-items", type=click.IntRange(2), metavar="N", help="Plan for a benchmark like this one with N items.")
-@click.option("--n-trials", multiple=True, type=click.IntRange(1), metavar="K",
-              help="Plan for K trials of each item; may be repeated.")  # fmt: skip
-@click.option("--gate", is_flag=True,
-              help="Plan for `compare-scores --gate`: POINTS are its margin, and the chance is that a model as good as "
-              "the old one passes.")  # fmt: skip
-@click.option("--power", default=0.8, type=SHARE, metavar="P", help="Chance to tell them apart.")
-@level_option("Of the test.")
-@output_options
-def plan_scores(
-    files: tuple[FileName, ...],
-    *,
-    pairs: tuple[tuple[str, str], ...],
-    difference: float | None,
-    n_items: int | None,
-    n_trials: tuple[int, ...],
-    gate: bool,
-    power: float,
-    level: float,
-    missing: str,
-    outputs: Outputs,
-    **columns: Any,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class ScorePlan(Options):
+    """What a benchmark is to tell."""
+
+    pairs: tuple[Pair, ...] = again(Goal, "pair", (), more="May be repeated. [neighbours on the board]", flag="--pair")
+    difference: float | None = again(
+        VotePlan, "difference", None, metavar="POINTS", text="The smallest difference that matters: report the chance "
+        "to find it, and how many items that takes.",
+    )  # fmt: skip
+    n_items: int | None = option(None, "Plan for a benchmark like this one with N items.", "N", least=2)
+    n_trials: tuple[int, ...] = option((), "Plan for K trials of each item; may be repeated.", "K", least=1)
+    gate: bool = option(
+        False, "Plan for `compare-scores --gate`: POINTS are its margin, and the chance is that a model as good as the "
+        "old one passes.",
+    )  # fmt: skip
+    power: Share = again(VotePlan, "power", 0.8)
+    level: Share = again(Resampling, "level")
+
+
+@command("plan-scores")
+def plan_scores(files: Files, columns: ScoreReading, asked: ScorePlan, outputs: Outputs) -> None:
     """What a benchmark can tell: the smallest difference it finds, and the items and trials needed.
 
     FILES are the benchmark or a pilot of it, read as by `jaxeval scores`.
     """
     from jaxeval.scores.plan_scores import plan_scores as planned
 
-    given = read_given(files, columns, [])
-    if missing == "complete":
+    given = columns.read(files)
+    if columns.missing == "complete":
         given = _complete(given)
-    chosen = [(named_model(given.models, a), named_model(given.models, b)) for a, b in pairs] or None
-    table = planned(
-        given, chosen, difference=difference, n_items=n_items, n_trials=n_trials or None, one_sided=gate, power=power,
-        level=level,
-    )  # fmt: skip
-    answer = [_plan_in_words(table, difference, gate, power)]
-    sides = "one-sided test" if gate else "two-sided test"
-    notes = [what_was_read(given), f"{100 * level:g}% {sides}, power {power:g}; one comparison by itself"]
+    chosen = [(named_model(given.models, a), named_model(given.models, b)) for a, b in asked.pairs] or None
+    options: dict[str, Any] = asked.arguments("difference", "n_items", "power", "level")
+    table = planned(given, chosen, n_trials=asked.n_trials or None, one_sided=asked.gate, **options)
+    answer = [_plan_in_words(table, asked.difference, asked.gate, asked.power)]
+    sides = "one-sided test" if asked.gate else "two-sided test"
+    notes = [what_was_read(given), f"{100 * asked.level:g}% {sides}, power {asked.power:g}; one comparison by itself"]
     attrs = table.attrs
     title = "What these scores can tell"
     present(_answer(title, "plan", table, answer, notes, attrs["warnings"], attrs["settings"]), outputs)

@@ -13,9 +13,10 @@ from typing import Any
 
 import click
 
-from jaxeval.cli.commands import Command
+from jaxeval.cli.commands import Command, Option
 from jaxeval.cli.compile_cache import OF_JAX, program_folder, remove_programs, settings
 from jaxeval.cli.terminal import tell
+from jaxeval.options.field import RUNS
 
 #: What JAX warns of when it cannot read or write a program; it then compiles it.
 _CACHE_ERROR = "Error (reading|writing) persistent compilation cache entry for '(.*?)': (.*)"
@@ -30,7 +31,9 @@ class CompilingCommand(Command):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         text = "Compile all programs anew, and keep none for later runs (see the environment variable JAXEVAL_CACHE)."
-        self.params.append(click.Option(["--no-cache"], is_flag=True, help=text))
+        option = Option(["--no-cache"], is_flag=True, help=text)
+        option.section, option.number = RUNS, sys.maxsize
+        self.params.append(option)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run it."""

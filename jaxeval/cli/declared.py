@@ -1,49 +1,166 @@
-"""Options that are declared once: a field of a dataclass says the option's name, type, default and help.
-
-A command takes all of them as one value. What does not go together is refused by the class's ``__post_init__``.
-"""
+"""Commands from declarations: the parameters of a command are dataclasses of options, and arguments."""
 
 from __future__ import annotations
 
-from dataclasses import field, fields
+import contextlib
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import wraps
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeAlias, get_type_hints
 
 import click
 
-from jaxeval.cli.run_options import Command, Decorator, several_options
+from jaxeval.cli.commands import Option
+from jaxeval.cli.compiling import CompilingCommand
+from jaxeval.cli.kinds import FILE, FILES, FILES_OR_STREAM, KINDS
+from jaxeval.cli.processes import connected
+from jaxeval.data.remote_names import FileName
+from jaxeval.options.field import RUNS, SHOWN, Declared, Options, declared_in, option
+from jaxeval.options.resampling import Running
 
-_OPTION = "option"
+#: A function that a command calls.
+Function: TypeAlias = Callable[..., Any]
+#: Types of arguments.
+File: TypeAlias = FileName
+Files: TypeAlias = tuple[FileName, ...]
+FilesOrStream: TypeAlias = tuple[FileName, ...]
+Words: TypeAlias = tuple[str, ...]
+Figure: TypeAlias = Path
+Processes: TypeAlias = dict[str, Any]
 
 
-def option(made: Decorator | None = None, **how: Any) -> Any:
-    """Declare a field that is an option.
+@dataclass(frozen=True, kw_only=True)
+class Shared(Options):
+    """How resamples are shared; the command runs in a block that does it, and calls `first_goes_on` once."""
+
+    section = RUNS
+
+    distributed: Processes | None = option(
+        None, "Share the resamples among several processes; `leaderboard` shares the files, too. Start the same "
+        "command in each process. The first one prints and writes.", "auto|I/N@HOST:PORT",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Top(Options):
+    """How much is printed."""
+
+    section = SHOWN
+
+    top: int | None = option(None, "Print the first K models; by default as many as fit the screen.", "K", least=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plot(Options):
+    """A figure."""
+
+    section = SHOWN
+
+    plot: Figure | None = option(None, "Draw the ratings: .png, .svg or .pdf. Of two boards with their differences.")
+
+
+def command(
+    name: str,
+    cls: type[click.Command] = CompilingCommand,
+    *,
+    group: click.Group | None = None,
+    metavars: Mapping[str, str] = {},
+    types: Mapping[str, click.ParamType] = {},  # type: ignore[type-arg]
+    **settings: Any,
+) -> Callable[[Function], click.Command]:
+    """Make a command of a function: its parameters are dataclasses of `Options`, or arguments of `ARGUMENTS`.
+
+    The docstring is the help. An option that two classes have goes to both.
 
     Args:
-        made: the option, if several commands have it or its spelling is not that of the field.
-        how: what `click.option` takes, for one that is spelled as the field is; or ``choices``, the first of which is
-            the default.
+        name: of the command.
+        cls: its class.
+        group: the commands that it joins.
+        metavars: of arguments.
+        types: of arguments, where they are not those of all such.
+        settings: further ones of the class.
     """
-    if "choices" in how:
-        choices = how.pop("choices")
-        how |= {"type": click.Choice(choices), "default": choices[0]}
-    return field(metadata={_OPTION: (made, how)})
 
+    def decorate(function: Function) -> click.Command:
+        hints = {key: hint for key, hint in get_type_hints(function).items() if key != "return"}
+        kinds = {key: hint for key, hint in hints.items() if isinstance(hint, type) and issubclass(hint, Options)}
+        written = {key: str(hint) for key, hint in function.__annotations__.items() if key in hints}
+        texts = [key for key in hints if key not in kinds]
+        arguments = [_argument(key, written[key], metavars.get(key), types.get(key)) for key in texts]
+        shared = [Shared for kind in kinds.values() if issubclass(kind, Running)]
+        options: dict[Any, Option] = {}
+        for kind in (*kinds.values(), *shared):
+            for own in declared_options(kind):
+                options.setdefault(own.name, own)
 
-def options_as(name: str, kind: type) -> Decorator:
-    """Decorate a command that takes options as ``name``: a value of the dataclass ``kind``, whose fields declare them.
+        @wraps(function)
+        def run(*, distributed: Any = None, **values: Any) -> None:
+            values["progress"] = False if values.get("quiet") else None
+            made: dict[str, Any] = {key: kind.of(values) for key, kind in kinds.items()}
+            with contextlib.nullcontext() if distributed is None else connected(distributed):
+                function(**made, **{key: values[key] for key in texts})
 
-    Fields that declare no option are options that the command has already.
-    """
-    names = [own.name for own in fields(kind)]
-    declared = [(own.name, *own.metadata[_OPTION]) for own in fields(kind) if _OPTION in own.metadata]
-    added = [made or click.option(f"--{own.replace('_', '-')}", own, **how) for own, made, how in declared]
-
-    def decorate(command: Command) -> Command:
-        @wraps(command)
-        def gathered(*args: Any, **options: Any) -> Any:
-            return command(*args, **{name: kind(**{own: options.pop(own) for own in names})}, **options)
-
-        return several_options(*added)(gathered)
+        made = cls(name, callback=run, params=[*arguments, *options.values()], help=function.__doc__, **settings)
+        if group is not None:
+            group.add_command(made)
+        return made
 
     return decorate
+
+
+#: Types of arguments, and how many there may be.
+ARGUMENTS: Mapping[str, tuple[click.ParamType, int, bool]] = {  # type: ignore[type-arg]
+    "Files": (FILES, -1, True),
+    "FilesOrStream": (FILES_OR_STREAM, -1, True),
+    "File": (FILE, 1, True),
+    "File | None": (FILE, 1, False),
+    "str": (click.STRING, 1, True),
+    "Words": (click.STRING, -1, False),
+}
+
+
+def _argument(name: str, written: str, metavar: str | None, own: click.ParamType | None) -> click.Argument:  # type: ignore[type-arg]
+    kind, count, required = ARGUMENTS[written]
+    return click.Argument([name], type=own or kind, nargs=count, required=required, metavar=metavar)
+
+
+def declared_options(kind: type[Options]) -> Iterator[Option]:
+    """Yield what a class of options is on the command line."""
+    for name, written, default, declared in declared_in(kind):
+        if declared.flag:
+            made = Option([declared.flag, name], **_how(written.removesuffix(" | None"), default, declared))
+            made.section, made.number = declared.section or "", declared.number
+            yield made
+
+
+def _how(written: str, default: Any, declared: Declared) -> dict[str, Any]:
+    """What `click.Option` takes."""
+    how: dict[str, Any] = {"help": declared.text or None, "metavar": declared.metavar, "hidden": declared.hidden}
+    if declared.required:
+        how["required"] = True
+    elif default is not None and default is not False and default != ():
+        how["default"] = default
+    if written == "bool":
+        return how | ({"is_flag": True} if not default else {})
+    if "Sequence[str]" in written:  # one name, several, or none
+        return how | {"multiple": True, "callback": lambda _, __, value: list(value) or None}
+    if isinstance(default, tuple) and "tuple" not in written:
+        how["default"] = ",".join(map(str, default))
+    several = re.fullmatch(r"tuple\[(.+), \.\.\.\]", written)
+    kind = declared.kind or (several[1] if several else written)
+    if kind == "Pair":
+        how |= {"nargs": 2, "type": str}
+    elif declared.choices:
+        how["type"] = click.Choice(declared.choices)
+    elif kind in KINDS:
+        how["type"] = KINDS[kind]
+    else:
+        bounds: dict[str, Any] = {"min": declared.least, "max": declared.most}
+        if declared.open:
+            bounds |= {f"{end}_open": True for end, at in tuple(bounds.items()) if at is not None}
+        number = click.IntRange if kind == "int" else click.FloatRange
+        plain = click.INT if kind == "int" else click.FLOAT
+        how["type"] = plain if declared.least is declared.most is None else number(**bounds)
+    return how | ({"multiple": True} if several else {})

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxeval.cli.compiling import CompilingCommand
+from jaxeval.cli.anchored import Verdicts
+from jaxeval.cli.declared import File, Top, command
 from jaxeval.cli.outputs import Outputs, present
-from jaxeval.cli.run_options import FILE, choice_option, column_options, resampling_options, top_option
-from jaxeval.data.remote_names import FileName
+from jaxeval.options.columns import ItemScores, Names, Votes
+from jaxeval.options.field import COLUMNS, FIT, Options, again, option
+from jaxeval.options.resampling import Resampling, Share
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,44 +21,54 @@ if TYPE_CHECKING:
 
     from jaxeval.show.shown import Result
 
-_cost_option = click.option(
-    "--cost",
-    metavar="COL",
-    help="Column with the cost of each model, one in all of its rows. Adds who is on the front of cost and quality.",
-)
+
+@dataclass(frozen=True, kw_only=True)
+class Horizons(Options):
+    """What is asked of runs: arguments of `time_horizons`, and of what follows from it."""
+
+    section = COLUMNS
+
+    agent: str | None = option(None, "Column of agents. [agent, alias, model]", "COL")
+    task: str | None = again(Verdicts, "task")
+    family: str | None = option(None, "Column of families of tasks, which are resampled. [family, task_family]", "COL")
+    minutes: str | None = option(None, "Column of the minutes that people take. [minutes, human_minutes]", "COL")
+    success: str | None = option(None, "Column of successes, 0 or 1. [success, score_binarized]", "COL")
+    weight: str | None = again(
+        Votes, "weight", more="Of runs; equal weighs all tasks of an agent alike. [1 / sqrt of the tasks in a family]"
+    )
+    released: str | None = option(
+        None, "Column of the release dates of agents: adds the doubling time of the frontier.", "COL"
+    )
+    cost: str | None = option(
+        None, "Column with the cost of each model, one in all of its rows. Adds who is on the front of cost and "
+        "quality.", "COL",
+    )  # fmt: skip
+    levels: tuple[Share, ...] = option(
+        (0.5, 0.8), "Share of successes of a horizon; may be repeated.", flag="--level-of-success", section=FIT
+    )
+    ridge: float = option(1e-5, "Penalty of the curves' slopes.", "R", flag="--slope-ridge", least=0, section="")
+    curve: str = option(
+        "logistic", "How success falls with length.", choices=("logistic", "probit", "asymmetric", "monotone"),
+        section=FIT,
+    )  # fmt: skip
+    task_spread: str | None = option(
+        None, "Standard deviation of difficulty among tasks of one length, in logits, or estimate: adds the horizon of "
+        "a typical task.", "S", section=FIT,
+    )  # fmt: skip
+    minutes_sd: float = option(
+        0.0,
+        "Standard deviation of the errors in log2 of the minutes, which are then undone.",
+        "S",
+        least=0,
+        section=FIT,
+    )
+    resample: Names = option(
+        ("family",), "What is drawn, outermost first: family, task, run.", "A,B", flag="--stages", section=""
+    )
 
 
-@click.command(cls=CompilingCommand)
-@click.argument("file", type=FILE)
-@column_options(
-    agent="Column of agents. [agent, alias, model]",
-    task="Column of tasks. [task, task_id]",
-    family="Column of families of tasks, which are resampled. [family, task_family]",
-    minutes="Column of the minutes that people take. [minutes, human_minutes]",
-    success="Column of successes, 0 or 1. [success, score_binarized]",
-    weight="Column of weights. Of runs; equal weighs all tasks of an agent alike. [1 / sqrt of the tasks in a family]",
-    released="Column of the release dates of agents: adds the doubling time of the frontier.",
-)
-@click.option("--level-of-success", "levels", multiple=True, type=click.FloatRange(0, 1, min_open=True, max_open=True),
-              default=(0.5, 0.8), help="Share of successes of a horizon; may be repeated.")  # fmt: skip
-@click.option(
-    "--slope-ridge", "ridge", default=1e-5, type=click.FloatRange(0), metavar="R", help="Penalty of the curves' slopes."
-)
-@choice_option("--curve", "logistic", "probit", "asymmetric", "monotone", text="How success falls with length.")
-@click.option("--task-spread", metavar="S",
-              help="Standard deviation of difficulty among tasks of one length, in logits, or estimate: adds the "
-              "horizon of a typical task.")  # fmt: skip
-@click.option("--minutes-sd", default=0.0, type=click.FloatRange(0), metavar="S",
-              help="Standard deviation of the errors in log2 of the minutes, which are then undone.")  # fmt: skip
-@click.option("--stages", "resample", default="family", metavar="A,B",
-              help="What is drawn, outermost first: family, task, run.")  # fmt: skip
-@_cost_option
-@resampling_options(drawn="Of families of tasks.")
-@top_option()
-def horizons(
-    file: FileName, *, levels: Sequence[float], task_spread: str | None, resample: str, released: str | None,
-    cost: str | None, drawn: dict[str, Any], outputs: Outputs, top: int | None, **options: Any,
-) -> None:  # fmt: skip
+@command("horizons")
+def horizons(file: File, asked: Horizons, drawn: Resampling, shown: Top, outputs: Outputs) -> None:
     """How long are the tasks that agents solve? Time horizons, in minutes of people.
 
     FILE has a row for each run: agent, task, its family, the minutes that people take, and success.
@@ -63,50 +76,60 @@ def horizons(
     from jaxeval.capability.columns import of_each
     from jaxeval.capability.time_horizons import time_horizons
 
-    frame = _table(file)
+    frame, task_spread = _table(file), asked.task_spread
     spread: Any = task_spread
     if task_spread not in (None, "estimate"):
         try:
             spread = float(str(task_spread))
         except ValueError:
             raise click.UsageError(f"--task-spread must be a number or estimate, got {task_spread!r}") from None
-    stages: Any = tuple(part.strip() for part in resample.split(","))
-    found = time_horizons(frame, levels=levels, task_spread=spread, resample=stages, **options, **drawn)
+    names = [name for name in asked.arguments() if name not in ("task_spread", "released", "cost")]
+    found = time_horizons(frame, task_spread=spread, **asked.arguments(*names), **drawn.arguments())
     tables = {"horizons": found.table, "choices": found.choices().T.reset_index()}
     notes: list[str] = []
     sentences = list(found.answer.sentences)
-    if released is not None:
-        trend = found.trend(of_each(frame, options["agent"], "agent", released))
+    if asked.released is not None:
+        trend = found.trend(of_each(frame, asked.agent, "agent", asked.released))
         tables |= {"trend": trend.agents}
         sentences += trend.answer.sentences
         notes += trend.warnings
-    _present(found, tables, sentences, notes, outputs, top, "agent", _with_cost(found.joint.of(level=levels[0]), frame,
-             options["agent"], "agent", cost))  # fmt: skip
+    front = _with_cost(found.joint.of(level=asked.levels[0]), frame, asked.agent, "agent", asked.cost)
+    _present(found, tables, sentences, notes, outputs, shown.top, "agent", front)
 
 
-@click.command(cls=CompilingCommand)
-@click.argument("file", type=FILE)
-@column_options(
-    model="Column of models. [model, model_name, model_id]",
-    benchmark="Column of benchmarks. [benchmark, benchmark_name, benchmark_id]",
-    share="Column of shares of right answers. [score, performance, share]",
-    questions="Column with the number of questions behind a share.",
-)
-@choice_option("--loss", "likelihood", "squared", text="What is minimised: a binomial's loss, or squared errors.")
-@click.option("--parameter-ridge", "ridge", default=0.1, type=click.FloatRange(0), metavar="R",
-              help="Penalty of the mean square of all parameters.")  # fmt: skip
-@click.option("--fix", "anchors", multiple=True, metavar="MODEL=INDEX",
-              help="A model and the index that it shall have; two of them make the scale. [mean 100, standard "
-              "deviation 15]")  # fmt: skip
-@click.option("--easiest", metavar="BENCHMARK", help="Benchmark whose slope is held at 1. [highest mean]")
-@choice_option("--draw", "cells", "benchmarks", text="What is drawn: scores within models, or whole benchmarks.")
-@_cost_option
-@resampling_options(drawn="Of scores, or of benchmarks.")
-@top_option()
-def index(
-    file: FileName, *, anchors: Sequence[str], draw: Any, cost: str | None, drawn: dict[str, Any], outputs: Outputs,
-    top: int | None, **options: Any,
-) -> None:  # fmt: skip
+@dataclass(frozen=True, kw_only=True)
+class Index(Options):
+    """What is asked of shares on benchmarks: arguments of `capability_index`, and of what follows from it."""
+
+    section = COLUMNS
+
+    model: str | None = again(ItemScores, "model")
+    benchmark: str | None = again(ItemScores, "benchmark")
+    score: str | None = option(
+        None, "Column of shares of right answers. [score, performance, share]", "COL", flag="--share"
+    )
+    n: str | None = option(None, "Column with the number of questions behind a share.", "COL", flag="--questions")
+    cost: str | None = again(Horizons, "cost")
+    loss: str = option(
+        "likelihood", "What is minimised: a binomial's loss, or squared errors.", choices=("likelihood", "squared"),
+        section=FIT,
+    )  # fmt: skip
+    easiest: str | None = option(None, "Benchmark whose slope is held at 1. [highest mean]", "BENCHMARK", section=FIT)
+    ridge: float = option(
+        0.1, "Penalty of the mean square of all parameters.", "R", flag="--parameter-ridge", least=0, section=""
+    )
+    anchors: tuple[str, ...] = option(
+        (), "A model and the index that it shall have; two of them make the scale. [mean 100, standard deviation 15]",
+        "MODEL=INDEX", flag="--fix", section="",
+    )  # fmt: skip
+    resample: str = option(
+        "cells", "What is drawn: scores within models, or whole benchmarks.", flag="--draw",
+        choices=("cells", "benchmarks"), section="",
+    )  # fmt: skip
+
+
+@command("index")
+def index(file: File, asked: Index, drawn: Resampling, shown: Top, outputs: Outputs) -> None:
     """What do many benchmarks say together? One index for each model.
 
     FILE has a row for each model and benchmark, and the share of right answers; most pairs may be missing.
@@ -114,14 +137,14 @@ def index(
     from jaxeval.capability.capability_index import capability_index
 
     frame = _table(file)
-    names = {"score": options.pop("share"), "n": options.pop("questions")}
-    found = capability_index(frame, anchors=_anchors(anchors), resample=draw, **names, **options, **drawn)
+    options = {name: value for name, value in asked.arguments().items() if name not in ("anchors", "cost")}
+    found = capability_index(frame, anchors=_anchors(asked.anchors), **options, **drawn.arguments())
     tables = {"index": found.table, "benchmarks": found.benchmarks, "choices": found.choices().T.reset_index()}
-    front = _with_cost(found.joint, frame, options["model"], "model", cost)
-    _present(found, tables, list(found.answer.sentences), [], outputs, top, "model", front)
+    front = _with_cost(found.joint, frame, asked.model, "model", asked.cost)
+    _present(found, tables, list(found.answer.sentences), [], outputs, shown.top, "model", front)
 
 
-def _table(file: FileName) -> pd.DataFrame:
+def _table(file: File) -> pd.DataFrame:
     from jaxeval.data.columns import frame_of
     from jaxeval.data.table_files import read_whole_table
 

@@ -6,40 +6,37 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from jaxeval.cli.declared import option
-from jaxeval.cli.outputs import OutputFile
 from jaxeval.cli.terminal import tell
+from jaxeval.options.field import SHOWN, Options, option
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from jaxeval.cli.reading import Reading
+    from jaxeval.cli.reading import BoardReading
 
+Page: TypeAlias = Path
 #: Options of a leaderboard that are about covariates.
 _OF_FEATURES = ("features", "normalize", "feature_ridge")
 
 
 @dataclass(frozen=True, kw_only=True)
-class HtmlPage:
+class HtmlPage(Options):
     """The page that was asked for: the options."""
 
-    path: Path | None = option(
-        click.option(
-            "--html",
-            "path",
-            type=OutputFile((".html",)),
-            metavar="FILE",
-            help="Write a web page that works offline. Readers sort and filter it, link to what they see, and refit it "
-            "without some of the votes. With covariates it also has the board without them.",
-        )
-    )
-    title: str | None = option(metavar="TEXT", help="Title of the page of --html. [Leaderboard]")
+    section = SHOWN
+
+    path: Page | None = option(
+        None, "Write a web page that works offline. Readers sort and filter it, link to what they see, and refit it "
+        "without some of the votes. With covariates it also has the board without them.", "FILE", flag="--html",
+    )  # fmt: skip
+    title: str | None = option(None, "Title of the page of --html. [Leaderboard]", "TEXT")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.title is not None and self.path is None:
             raise click.UsageError("--title needs --html: it is the title of that page")
 
@@ -48,7 +45,7 @@ class HtmlPage:
         table: pd.DataFrame,
         battles: Any,
         options: Mapping[str, Any],
-        reading: Reading | None,
+        reading: BoardReading | None,
         *,
         history: pd.DataFrame | None,
         made: date,

@@ -2,78 +2,75 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from jaxeval.cli.compiling import CompilingCommand
+from jaxeval.cli.declared import command
+from jaxeval.cli.judged_scores import Labels, Sampling
 from jaxeval.cli.outputs import Outputs, present
-from jaxeval.cli.reading import unparsed_option
-from jaxeval.cli.run_options import (
-    FILE,
-    by_option,
-    choice_option,
-    cluster_option,
-    resampling_options,
-    sampling_option,
-    strata_option,
-)
 from jaxeval.cli.terminal import named_model
 from jaxeval.data.remote_names import FileName
+from jaxeval.options.boards import OneSlice
+from jaxeval.options.columns import Calls, File, ItemScores, Pair
+from jaxeval.options.field import COLUMNS, ROWS, Options, again, option
+from jaxeval.options.resampling import Groups, Resampling
 
 if TYPE_CHECKING:
     from jaxeval.data.judged_answers import JudgedAnswers
 
 
-@click.command(cls=CompilingCommand, renamed={"--label": "--human"})
-@click.option("--calibration", required=True, type=FILE, metavar="FILE", help="Judged answers with human labels.")
-@click.option(
-    "--test",
-    required=True,
-    type=FILE,
-    metavar="FILE",
-    help="Judged answers to rate; labels, if any, are shown as truth.",
-)
-@sampling_option()
-@click.option("--judgment", "judgments", multiple=True, metavar="COL",
-              help="Column of verdicts (0, 1) or scores, or of what the judge printed (Yes, No, a grade, JSON); may be "
-              "repeated, a judge each. [judgment, verdict or output]")  # fmt: skip
-@click.option("--human", "label", metavar="COL", help="Column of human labels. [human or label]")
-@click.option("--model", metavar="COL", help="Column of models. A calibration without it is shared by all.")
-@click.option("--judge", metavar="COL", help="Column of judges. Where one column holds all judgments.")
-@click.option("--item", metavar="COL", help="Column of items: prompts, questions, tasks. Models are paired by them.")
-@click.option("--run", metavar="COL", help="Column of repeated runs. They are averaged.")
-@click.option(
-    "--answer", metavar="COL", help="Column that names answers: models with the same answer share its judgment."
-)
-@click.option("--positive", metavar="VALUE", help="The label and verdict that mean right, where they are not 0 and 1.")
-@click.option("--threshold", type=float, metavar="T", help="Turn scores into verdicts: right from T on.")
-@choice_option("--missing", "error", "drop", "complete", "incorrect",
-               text="What to do about gaps. error: refuse missing judgments. drop: leave them out, and keep their "
-               "labels. complete: leave out their items. incorrect: count them as 0.")  # fmt: skip
-@unparsed_option("error")
-@click.option("--compare", "pairs", nargs=2, multiple=True, metavar="A B", help="Compare two models; may be repeated.")
-@click.option("--shared", metavar="MODEL", help="Whose labels the shared calibration uses. [B of a pair; else all]")
-@by_option("Each is also shown on its own.")
-@click.option("--stratify", metavar="COL", help="Column of groups within which the judge is corrected.")
-@strata_option("items")
-@cluster_option("Here: items of one passage or conversation. They are drawn whole.")
-@resampling_options(resamples=10_000)
-def judge(
-    *,
-    calibration: FileName,
-    test: FileName,
-    pairs: tuple[tuple[str, str], ...],
-    shared: str | None,
-    by: str | None,
-    stratify: str | None,
-    strata: str | None,
-    cluster: str | None,
-    sampling: Any,
-    drawn: dict[str, Any],
-    outputs: Outputs,
-    **columns: Any,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Answers(Options):
+    """How files of judged answers are read: arguments of `read_judged_answers`."""
+
+    section = COLUMNS
+
+    judgments: tuple[str, ...] = option(
+        (), "Column of verdicts (0, 1) or scores, or of what the judge printed (Yes, No, a grade, JSON); may be "
+        "repeated, a judge each. [judgment, verdict or output]", "COL", flag="--judgment",
+    )  # fmt: skip
+    label: str | None = again(Labels, "human", flag="--human")
+    model: str | None = again(ItemScores, "model")
+    judge: str | None = again(Calls, "judge")
+    item: str | None = again(Calls, "item")
+    run: str | None = again(Calls, "run")
+    answer: str | None = option(
+        None, "Column that names answers: models with the same answer share its judgment.", "COL"
+    )
+    positive: str | None = option(None, "The label and verdict that mean right, where they are not 0 and 1.", "VALUE")
+    threshold: float | None = option(None, "Turn scores into verdicts: right from T on.", "T")
+    missing: str = option(
+        "error", "What to do about gaps. error: refuse missing judgments. drop: leave them out, and keep their labels. "
+        "complete: leave out their items. incorrect: count them as 0.", section=ROWS,
+        choices=("error", "drop", "complete", "incorrect"),
+    )  # fmt: skip
+    unparsed: str | None = again(Calls, "unparsed")
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgeOptions(Options):
+    """What is estimated of judged answers."""
+
+    calibration: File = option(None, "Judged answers with human labels.", "FILE", required=True)
+    test: File = option(None, "Judged answers to rate; labels, if any, are shown as truth.", "FILE", required=True)
+    pairs: tuple[Pair, ...] = option((), "Compare two models; may be repeated.", "A B", flag="--compare")
+    shared: str | None = option(None, "Whose labels the shared calibration uses. [B of a pair; else all]", "MODEL")
+    by: str | None = again(OneSlice, "by")
+    stratify: str | None = option(None, "Column of groups within which the judge is corrected.", "COL")
+    sampling: Sampling | None = again(Labels, "sampling")
+    cluster: str | None = again(Groups, "cluster")
+    strata: str | None = again(Groups, "strata")
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgeDraws(Resampling):
+    """Draws of accuracies, which are cheap."""
+
+    n_resamples: int = again(Resampling, "n_resamples", 10_000)
+
+
+@command("judge", renamed={"--label": "--human"})
+def judge(asked: JudgeOptions, columns: Answers, drawn: JudgeDraws, outputs: Outputs) -> None:
     """Accuracies of models by LLM judges, corrected by human labels, with what the data cannot say.
 
     The first table has the estimate to believe for each model and judge, beside the judge's raw share, and why it is
@@ -86,29 +83,22 @@ def judge(
     from jaxeval.accuracy.model_comparison import checked_pairs, compare
     from jaxeval.accuracy.report import judge_report
 
-    labelled, judged = (_read(path, columns, [c for c in (by, stratify, strata, cluster) if c], path == calibration)
-                        for path in (calibration, test))  # fmt: skip
-    named = [tuple(named_model(judged.models, name) for name in pair) for pair in pairs]
-    chosen = checked_pairs(judged, named) if pairs else []
-    whose = named_model(labelled.models, shared) if shared else POOLED
-    accuracy = judge_accuracy(
-        labelled,
-        judged,
-        sampling=sampling,
-        by=by,
-        stratify=stratify,
-        strata=strata,
-        cluster=cluster,
-        shared=whose,
-        **drawn,
+    estimated = asked.arguments("sampling", "by", "stratify", "strata", "cluster")
+    keep = [name for name in (asked.by, asked.stratify, asked.strata, asked.cluster) if name]
+    labelled, judged = (
+        _read(path, columns.arguments(), keep, path == asked.calibration) for path in (asked.calibration, asked.test)
     )
-    comparison = compare(accuracy, chosen, labels_of_b=shared is None) if chosen else None
+    named = [tuple(named_model(judged.models, name) for name in pair) for pair in asked.pairs]
+    chosen = checked_pairs(judged, named) if named else []
+    whose = named_model(labelled.models, asked.shared) if asked.shared else POOLED
+    accuracy = judge_accuracy(labelled, judged, shared=whose, **estimated, **drawn.arguments())
+    comparison = compare(accuracy, chosen, labels_of_b=asked.shared is None) if chosen else None
 
     def figures() -> dict[str, Any]:
         from jaxeval.plots import accuracy as plots
 
-        drawn = {"accuracy": plots.plot_accuracy(accuracy), "rates": plots.plot_rates(accuracy)}
-        return drawn if comparison is None else {**drawn, "differences": plots.plot_differences(comparison)}
+        shown = {"accuracy": plots.plot_accuracy(accuracy), "rates": plots.plot_rates(accuracy)}
+        return shown if comparison is None else {**shown, "differences": plots.plot_differences(comparison)}
 
     answer = judge_report(accuracy, comparison).answer
     notes = [f"calibration: {labelled.report}", f"test: {judged.report}", *answer.notes]
@@ -119,7 +109,8 @@ def _read(path: FileName, columns: dict[str, Any], keep: list[str], calibration:
     from jaxeval.data.judged_answers import read_judged_answers
     from jaxeval.data.table_files import column_names
 
-    named = {**columns, "keep": keep, "judgment": list(columns["judgments"]) or None}
+    unparsed = columns["unparsed"] or "error"
+    named = {**columns, "keep": keep, "judgment": list(columns["judgments"]) or None, "unparsed": unparsed}
     del named["judgments"]
     if calibration:
         # A calibration of the judge alone has no models, and one of single items nothing to pair.

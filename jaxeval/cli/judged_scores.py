@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from jaxeval.cli.board_options import check_without
-from jaxeval.cli.declared import option
-from jaxeval.cli.run_options import sampling_option
+from jaxeval.cli.board_options import refuse_beside
 from jaxeval.data.remote_names import FileName
+from jaxeval.options.columns import Calls
+from jaxeval.options.field import COLUMNS, INTERVALS, Options, again, option
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from jaxeval.accuracy.judge_accuracy import JudgeAccuracy
 
-#: Options of `scores` that boards of judged scores do not have, and what each is without.
-_WITHOUT: Mapping[str, Any] = {
-    "population": "items", "benchmark_weights": "equal", "pass_at": (), "pass_hat": (), "items": False,
-    "irt": None, "n": None, "subset": None,
-}  # fmt: skip
+Sampling: TypeAlias = Any
 #: Kinds of caution that a board of scores tells. A status of its own estimates is a flag there.
 _TOLD = ("undeclared", "borrowed", "balanced", "another share", "few labels", "low J")
 _ESTIMATORS = (
@@ -32,21 +28,26 @@ _ESTIMATORS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Labels:
+class Labels(Options):
     """The options."""
 
+    section = COLUMNS
+
     human: str | None = option(
-        metavar="COL",
-        help="Column of human labels. They are 1 or 0, and some of the answers have them. The scores are a judge's, "
-        "and the labels correct them.",
-    )
-    judge: str | None = option(metavar="COL", help="Column of judges. With --human: each has a board.")
-    only_judge: str | None = option(metavar="NAME", help="Read this judge only, of several.")
+        None, "Column of human labels. Where people judged some of the answers, and the scores are a judge's, they "
+        "correct the scores. [human, label or human_pref, if there; of scores none]", "COL",
+    )  # fmt: skip
+    judge: str | None = again(Calls, "judge")
+    only_judge: str | None = option(None, "Read this judge only, of several.", "NAME")
     estimator: str | None = option(
-        type=click.Choice(_ESTIMATORS),
-        help="With --human: how scores are corrected; by default ppi_plus_plus of a random part, else rogan_gladen.",
-    )
-    sampling: Any = option(sampling_option())
+        None, "With --human: how scores are corrected; by default ppi_plus_plus of a random part, else rogan_gladen.",
+        choices=_ESTIMATORS,
+    )  # fmt: skip
+    sampling: Sampling | None = option(
+        None, "How the labelled answers were chosen. random: a random part. by-label: so many of each class. borrowed: "
+        "of another model or day. It decides what may be believed. [not known]", flag="--calibration-sampling",
+        section=INTERVALS,
+    )  # fmt: skip
 
     @property
     def there(self) -> bool:
@@ -97,13 +98,13 @@ class Labels:
         ]  # fmt: skip
         return found, ", ".join(parts)
 
-    def check_without(self, options: Mapping[str, Any]) -> None:
+    def check_without(self, asked: Options) -> None:
         """Refuse options of `scores` that boards of judged scores do not have.
 
         Raises:
             click.UsageError: one was given.
         """
-        check_without("--human", _WITHOUT, options)
+        refuse_beside("--human", asked.given(), {"by", "simultaneous_ranks"})
 
     def boards(self, accuracy: JudgeAccuracy, simultaneous: bool) -> dict[str, pd.DataFrame]:
         """The board of each judge, one below the other, accuracies by all estimators, and judges' rates."""

@@ -6,9 +6,11 @@ import contextlib
 import gc
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
@@ -16,93 +18,111 @@ from jaxeval._version import __version__
 from jaxeval.cli.agreement import agreement
 from jaxeval.cli.anchored import anchored
 from jaxeval.cli.audit import audit
-from jaxeval.cli.board_options import covariates_of, gauge_of, gauge_option, pair_options, response_options
-from jaxeval.cli.borrowed_boards import borrow_options, borrowed_boards
+from jaxeval.cli.board_options import Covariates, check_draws, covariates_of, gauge_of
+from jaxeval.cli.borrowed_boards import Borrowing
 from jaxeval.cli.commands import Commands
-from jaxeval.cli.compare_boards import compare_boards
+from jaxeval.cli.compare_boards import TwoBoards, compare_boards
 from jaxeval.cli.compare_scores import compare_scores, plan_scores
-from jaxeval.cli.compiling import CompilingCommand, kept_programs
-from jaxeval.cli.declared import options_as
+from jaxeval.cli.compiling import kept_programs
+from jaxeval.cli.declared import Figure, Files, FilesOrStream, Plot, Top, command
 from jaxeval.cli.headline import horizons, index
 from jaxeval.cli.html_pages import HtmlPage
 from jaxeval.cli.judge import judge
 from jaxeval.cli.judged_boards import Judged
 from jaxeval.cli.meta import meta
 from jaxeval.cli.next_battles import next_battles
-from jaxeval.cli.outputs import OutputFile, Outputs, check_outputs, output_options, present
-from jaxeval.cli.panel_options import PanelReading, panel_options
+from jaxeval.cli.outputs import Outputs, check_outputs, present
+from jaxeval.cli.panel_options import PanelReading
 from jaxeval.cli.processes import first_goes_on, gather_files
 from jaxeval.cli.publishing import Publishing
-from jaxeval.cli.reading import Reading, competitor_option, reading_options
-from jaxeval.cli.run_options import (
-    InputFile,
-    base_option,
-    by_option,
-    choice_option,
-    cluster_option,
-    column_options,
-    draw_options,
-    features_option,
-    level_option,
-    ridge_option,
-    run_options,
-    scheme_option,
-    several_options,
-    simultaneous_option,
-    strata_option,
-    top_option,
-)
+from jaxeval.cli.reading import BoardReading, Competitor
 from jaxeval.cli.scores import scores
 from jaxeval.cli.simulate import simulate
 from jaxeval.cli.soft_elo import soft_elo_commands
 from jaxeval.cli.terminal import tell
 from jaxeval.data.remote_files import remove_copies
 from jaxeval.data.remote_names import FileName
-from jaxeval.wording import Noun, counted
+from jaxeval.options.boards import Pairs, Ranked, Response, Scale, Slices
+from jaxeval.options.columns import Calls, Votes
+from jaxeval.options.field import COLUMNS, FIT, SHOWN, Options, again, option
+from jaxeval.options.resampling import Groups, Resampling
+from jaxeval.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from jaxeval.cli.state import State
+    from jaxeval.cli.state import State as StateFile
     from jaxeval.data.battles import Battles
-    from jaxeval.ratings.gauge import Gauge
 
-_FIGURE_ENDINGS = (".png", ".svg", ".pdf")
+State: TypeAlias = Path
 
 
-#: Options of a leaderboard that every command printing one has.
-_board_options = several_options(
-    draw_options(fewest=1),
-    level_option("Rank spreads have the same level; tiers have it for all models at once."),
-    simultaneous_option(),
-    click.option("--min-votes", "min_battles", default=None, type=click.IntRange(0), metavar="N",
-                 help="Models with fewer votes stand apart. They are rated with the others, but take no rank. They "
-                 "come last, and rank spreads, tiers and figures leave them out. By default the data decide which "
-                 "models have too few; 0 ranks every model."),
-    choice_option("--interval", "auto", "percentile", "basic", "wald",
-                  text="Intervals from the resamples, or (wald) from the standard errors of the fit. By default models "
-                  "under 200 votes have those of a penalised fit, the others percentiles."),
-    ridge_option(),
-    gauge_option("Ranks and tiers do not depend on it."),
-    base_option(),
-    run_options,
-    top_option(),
-    output_options,
-    options_as("publishing", Publishing),
-    click.option("--plot", type=OutputFile(_FIGURE_ENDINGS), help="Draw the ratings: .png, .svg or .pdf."),
-    options_as("html", HtmlPage),
-)  # fmt: skip
+@dataclass(frozen=True, kw_only=True)
+class Board(Ranked, Scale, Resampling):
+    """Options of every command that prints a leaderboard: arguments of `leaderboard`."""
 
-#: What is rated on its own, and what is drawn together.
-_group_options = several_options(
-    by_option("Each is rated on its own; may be repeated. COL may be a path such as meta.turns. Where it holds lists "
-              "or flags, a vote counts in each of its groups, and in overall.", multiple=True),
-    click.option("--min-slice-battles", default=0, type=click.IntRange(0), metavar="N",
-                 help="Groups of --by with fewer battles are listed, and not rated."),
-    click.option("--max-slices", default=500, type=click.IntRange(1), metavar="N",
-                 help="Most groups of --by; more are refused."),
-    cluster_option("A resample draws whole clusters."),
-)  # fmt: skip
+    n_resamples: int = again(Resampling, "n_resamples", least=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupBoard(Slices, Groups, Board):
+    """The same, of groups."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VoteBoard(Pairs, Response, GroupBoard):
+    """The same, of battles."""
+
+    feature_ridge: float = option(
+        0.0, "Penalty on the squares of the coefficients of --features.", "R", least=0, section=FIT
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoBoard(Pairs, Board):
+    """The same, of simulated votes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Styled(Covariates):
+    """What a leaderboard controls for."""
+
+    style: str | None = option(
+        None, "Control for style as the Arena does: tokens, headers, lists and bold text, from the columns of its "
+        "files. Each is (a - b) / (a + b), standardised.", choices=("arena",),
+    )  # fmt: skip
+    raw_features: bool = option(False, "Do not divide features by their root mean square.")
+    position: bool = option(False, "Control for the advantage of side A.")
+    neutral: str | None = option(
+        None, "With --position: column that is true where neither side has the advantage.", "COL"
+    )
+    same_group: tuple[str, ...] = option(
+        (), "Control for the side whose group (column A or B) is the battle's own (COL), such as a judge's family; "
+        "may be repeated.", "COL:A:B",
+    )  # fmt: skip
+    effect: Figure | None = option(None, "Draw how far control moves each model.", section=SHOWN)
+
+    def __post_init__(self) -> None:
+        if self.raw_features and not self.features:
+            raise click.UsageError("--raw-features needs --features")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kept(Options):
+    """What is kept of earlier runs."""
+
+    state: State | None = option(
+        None, "Add FILES to the battles that earlier runs saved in this file, rate all of them, and save them. Files "
+        "that are in it already add nothing. Runs at the same time wait for each other. To rate a state alone, name "
+        "it as FILES.", "FILE",
+    )  # fmt: skip
+    vote_id: str | None = again(TwoBoards, "id", None, more="A state that was begun with it keeps to it.", flag="--id")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published(Publishing, HtmlPage, Plot, Top):
+    """What becomes of a leaderboard besides tables."""
+
 
 #: click's own completion, and the cache of `jaxeval.cli.compile_cache`.
 _EPILOG = """\b
@@ -143,138 +163,72 @@ main.add_command(index)
 main.add_command(simulate)
 
 
-@main.command(cls=CompilingCommand, renamed={"--benchmark": "--eval-benchmark"})
-@click.argument("files", nargs=-1, required=True, type=InputFile(exists=True, allow_dash=True, path_type=Path))
-@_group_options
-@strata_option("battles")
-@scheme_option()
-@reading_options
-@options_as("judge", Judged)
-@borrow_options
-@features_option()
-@click.option(
-    "--style",
-    type=click.Choice(["arena"]),
-    help="Control for style as the Arena does: tokens, headers, lists and bold text, from the columns of its files. "
-    "Each is (a - b) / (a + b), standardised.",
-)
-@click.option("--position", is_flag=True, help="Control for the advantage of side A.")
-@click.option(
-    "--neutral", metavar="COL", help="With --position: column that is true where neither side has the advantage."
-)
-@click.option("--same-group", multiple=True, metavar="COL:A:B",
-              help="Control for the side whose group (column A or B) is the battle's own (COL), such as a judge's "
-              "family; may be repeated.")  # fmt: skip
-@click.option("--feature-ridge", default=0.0, type=click.FloatRange(0), metavar="R",
-              help="Penalty on the squares of the coefficients of --features.")  # fmt: skip
-@click.option("--raw-features", is_flag=True, help="Do not divide features by their root mean square.")
-@response_options
-@click.option("--effect", type=OutputFile(_FIGURE_ENDINGS), help="Draw how far control moves each model.")
-@click.option("--state", type=OutputFile((".parquet",)), metavar="FILE",
-              help="Add FILES to the battles that earlier runs saved in this file, rate all of them, and save "
-              "them. Files that are in it already add nothing. Runs at the same time wait for each other. To rate a "
-              "state alone, name it as FILES.")  # fmt: skip
-@click.option("--id", "vote_id", metavar="COL",
-              help="Column that names a vote. Each vote counts once, in whatever files it comes again. A state that "
-              "was begun with it keeps to it.")  # fmt: skip
-@pair_options
-@_board_options
+_RENAMED = {"--benchmark": "--eval-benchmark"}
+
+
+@command("leaderboard", group=main, renamed=_RENAMED)
 def leaderboard(
-    *,
-    files: tuple[FileName, ...],
-    by: tuple[str, ...],
-    cluster: str | None,
-    strata: str | None,
-    scheme: str,
-    features: str | None,
-    style: str | None,
-    position: bool,
-    neutral: str | None,
-    same_group: tuple[str, ...],
-    effect: Path | None,
-    state: Path | None,
-    vote_id: str | None,
-    raw_features: bool,
-    reading: Reading,
-    judge: Judged,
-    borrow: bool,
-    prior_spread: float | None,
-    **board: Any,
-) -> None:
+    *, files: FilesOrStream, kept: Kept, asked: VoteBoard, reading: BoardReading, judge: Judged, borrowing: Borrowing,
+    styled: Styled, published: Published, outputs: Outputs,
+) -> None:  # fmt: skip
     """Rate the models in FILES or folders of votes (.parquet, .csv, .jsonl, .json, .feather, .xlsx, or - for a stream).
 
     Votes have the columns model_a, model_b and winner, or those that options name. Tables of counts have model_a,
     model_b, wins_a, ties and wins_b. Files may be larger than memory, and may lie elsewhere, such as
     hf://datasets/OWNER/NAME/data/*.parquet.
     """
-    from jaxeval.cli.state import State
+    from jaxeval.cli.state import State as StateFile
     from jaxeval.data.features import arena_style, arena_style_columns
     from jaxeval.data.file_lists import files_of
     from jaxeval.data.table_files import head_names
     from jaxeval.execution.processes import n_sharing
 
-    if cluster and scheme != "multinomial":
-        raise click.UsageError("--cluster draws clusters with replacement: leave --scheme out")
-    if strata and scheme == "poisson":
-        raise click.UsageError(
-            "--scheme poisson draws every battle on its own, and --strata fixes how many: leave one out"
-        )
-    covariates, of_covariates = covariates_of(features, position, neutral, same_group)
-    if style is not None:
+    check_draws(asked)
+    covariates, of_covariates = covariates_of(styled.features, styled.position, styled.neutral, styled.same_group)
+    if styled.style is not None:
         covariates += arena_style()
         of_covariates += arena_style_columns(head_names(files_of(files)[0]))
-    if effect is not None and (not covariates or by):
+    effect, vote_id = styled.effect, kept.vote_id
+    if effect is not None and (not covariates or asked.by):
         raise click.UsageError(
             "--effect draws what control does to one board: it needs --features or --style, and does not go with --by"
         )
-    if by and board["publishing"].eval_results:
-        raise click.UsageError("--eval-results writes one value for each model, and does not go with --by")
-    if reading.missing == "label" and not by:
+    if asked.missing == "label" and not asked.by:
         raise click.UsageError("--missing label needs --by; without groups say drop")
-    if prior_spread is not None and not borrow:
-        raise click.UsageError("--prior-spread needs --borrow")
-    if raw_features and not features:
-        raise click.UsageError("--raw-features needs --features")
-    written = {
-        "--out": board["outputs"].out,
-        "--plot": board["plot"],
-        "--effect": effect,
-        "--state": state,
-        "--html": board["html"].path,
-    }
+    written = {**_written(asked, published, outputs), "--effect": effect, "--state": kept.state}
     check_outputs(written, [*files, *reading.files, *judge.files])
-    groups = [*by, *(name for name in (cluster, strata) if name)]
+    groups = [*(asked.by or ()), *(name for name in (asked.cluster, asked.strata) if name)]
     keep = list(dict.fromkeys([*groups, *of_covariates, *judge.keep]))
 
     def read(paths: Sequence[FileName], more: Sequence[str] = ()) -> Battles:
         return reading.read(paths, list(dict.fromkeys([*keep, *more])))
 
-    board |= {"missing": reading.missing if by else "error", "reading": reading}
-    board |= {"features": covariates, "normalize": not raw_features}
-    board |= {"by": list(by) or None, "cluster": cluster, "strata": strata, "scheme": scheme}
+    board: dict[str, Any] = asked.arguments() | {"missing": asked.missing if asked.by else "error"}
+    board |= {"features": covariates, "normalize": not styled.raw_features}
+    rate = partial(_rate, board=board, published=published, outputs=outputs, reading=reading)
     if vote_id is not None and (reading.count is not None or judge.judged is not None or n_sharing() > 1):
         raise click.UsageError("--id does not go with --count, --judged or --distributed: leave one out")
     if judge.judged is not None:
-        if state is not None or effect is not None or n_sharing() > 1 or borrow:
+        if kept.state is not None or effect is not None or n_sharing() > 1 or borrowing.borrow:
             raise click.UsageError(
                 "--judged does not go with --state, --effect, --borrow or --distributed: leave one out"
             )
         human, verdicts = (reading.chosen(read(paths)) for paths in (files, [judge.judged]))
-        _rate(human, boards=lambda options: judge.boards(human, verdicts, options), **board)
+        rate(human, boards=partial(judge.boards, human, verdicts, asked))
         return
     if n_sharing() > 1:
-        if state is not None or effect is not None or borrow:
+        if kept.state is not None or effect is not None or borrowing.borrow:
             raise click.UsageError("--distributed does not go with --state, --effect or --borrow: leave one out")
-        _rate(reading.chosen(gather_files(files, read)), **board)
+        rate(reading.chosen(gather_files(files, read)))
         return
-    with contextlib.nullcontext() if state is None else State.opened(state, files) as opened:
+    with contextlib.nullcontext() if kept.state is None else StateFile.opened(kept.state, files) as opened:
         if opened is not None:
             battles = reading.remembering(reading.named(opened.with_added(read, vote_id)))
         else:
             battles = read(files) if vote_id is None else _each_once(read(files, (vote_id,)), vote_id)
         chosen = reading.chosen(battles)
-        made = (lambda options: borrowed_boards(chosen, prior_spread, options)) if borrow else None
-        history = _rate(chosen, boards=made, state=opened, **board)
+        made = partial(borrowing.boards, chosen, asked) if borrowing.borrow else None
+        history = rate(chosen, boards=made, state=opened)
         if effect is not None:
             _draw_effect(chosen, effect, board)
         if opened is not None:
@@ -284,35 +238,23 @@ def leaderboard(
             opened.save(battles)
 
 
-@main.command(cls=CompilingCommand, renamed={"--benchmark": "--eval-benchmark"})
-@click.argument("files", nargs=-1, required=True, type=InputFile(exists=True, path_type=Path))
-@column_options(
-    ranking="Column of rankings: lists; or names of rankings, where items and ranks have columns. [ranking]",
-    item="Column of what is ranked. [item]",
-    rank="Column of ranks, 1 for the best. Items of the same rank tie. [rank]",
-    weight="Column of weights.",
-    count="Column of counts: how many equal rows a row stands for.",
-)
-@_group_options
-@strata_option("rankings")
-@scheme_option()
-@choice_option("--missing", "error", "drop", "label",
-               text="What to do about gaps. error: refuse rankings without a value of --by. drop: they are in no "
-               "group. label: they are a group of their own.")  # fmt: skip
-@competitor_option()
-@_board_options
-def rankings(
-    *,
-    files: tuple[FileName, ...],
-    ranking: str | None,
-    item: str | None,
-    rank: str | None,
-    weight: str | None,
-    count: str | None,
-    competitor: Noun | None,
-    by: tuple[str, ...],
-    **board: Any,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class RankingReading(Competitor):
+    """How files of rankings are read: arguments of `read_rankings`."""
+
+    section = COLUMNS
+
+    ranking: str | None = option(
+        None, "Column of rankings: lists; or names of rankings, where items and ranks have columns. [ranking]", "COL"
+    )
+    item: str | None = again(Calls, "item")
+    rank: str | None = option(None, "Column of ranks, 1 for the best. Items of the same rank tie. [rank]", "COL")
+    weight: str | None = again(Votes, "weight")
+    count: str | None = again(Votes, "count")
+
+
+@command("rankings", group=main, renamed=_RENAMED)
+def rankings(files: Files, asked: GroupBoard, columns: RankingReading, published: Published, outputs: Outputs) -> None:
     """Rate the items of rankings in FILES or folders, by the model of Plackett and Luce.
 
     A ranking is a list with the best item first, such as a > b = c or a list in JSON; or it is several rows, each with
@@ -320,32 +262,14 @@ def rankings(
     """
     from jaxeval.data.rankings import read_rankings
 
-    if by and board["publishing"].eval_results:
-        raise click.UsageError("--eval-results writes one value for each item, and does not go with --by")
-    check_outputs(_written(board), files)
-    columns: Any = {"ranking": ranking, "item": item, "rank": rank, "weight": weight, "count": count,
-                    "competitor": competitor}  # fmt: skip
-    found = read_rankings(files, **{name: column for name, column in columns.items() if column is not None})
-    _rate(found.rows, by=list(by) or None, **board)
+    check_outputs(_written(asked, published, outputs), files)
+    found = read_rankings(files, **{name: x for name, x in columns.arguments().items() if x is not None})
+    _rate(found.rows, asked.arguments(), published, outputs)
 
 
-@main.command(cls=CompilingCommand, renamed={"--benchmark": "--eval-benchmark"})
-@click.argument("files", nargs=-1, required=True, type=InputFile(exists=True, path_type=Path))
-@panel_options
-@_group_options
-@strata_option("verdicts")
-@scheme_option()
-@reading_options
-@_board_options
+@command("panel", group=main, renamed=_RENAMED)
 def panel(
-    *,
-    files: tuple[FileName, ...],
-    by: tuple[str, ...],
-    cluster: str | None,
-    strata: str | None,
-    reading: Reading,
-    panel: PanelReading,
-    **board: Any,
+    files: Files, asked: GroupBoard, panel: PanelReading, reading: BoardReading, published: Published, outputs: Outputs
 ) -> None:
     """Rate the models in FILES by a panel of judges without gold labels, and say how far each judge follows them.
 
@@ -353,17 +277,13 @@ def panel(
     battle and a column of verdicts for each of --judges; or scores; or what judges printed, in a column such as output.
     Items are resampled whole. Side A is the one that was shown first.
     """
-    if cluster and panel.rows:
+    if asked.cluster and panel.rows:
         raise click.UsageError("--rows resamples verdicts one by one, and --cluster whole clusters: leave one out")
-    if by and board["publishing"].eval_results:
-        raise click.UsageError("--eval-results writes one value for each model, and does not go with --by")
-    check_outputs(
-        {"--out": board["outputs"].out, "--plot": board["plot"], "--html": board["html"].path}, [*files, *reading.files]
-    )
-    verdicts = reading.chosen(panel.read(files, reading, [*by, *(name for name in (cluster, strata) if name)]))
-    board |= {"missing": reading.missing if by else "error", "reading": reading}
-    board |= {"by": list(by) or None, "cluster": cluster, "strata": strata}
-    _rate(verdicts, boards=lambda options: panel.panels(verdicts, options), **board)
+    check_outputs(_written(asked, published, outputs), [*files, *reading.files])
+    keep = [*(asked.by or ()), *(name for name in (asked.cluster, asked.strata) if name)]
+    verdicts = reading.chosen(panel.read(files, reading, keep))
+    board = asked.arguments() | {"missing": asked.missing if asked.by else "error"}
+    _rate(verdicts, board, published, outputs, reading, boards=partial(panel.panels, verdicts, asked))
 
 
 def _each_once(battles: Battles, vote_id: str) -> Battles:
@@ -377,9 +297,11 @@ def _each_once(battles: Battles, vote_id: str) -> Battles:
     return once
 
 
-def _written(board: Mapping[str, Any]) -> dict[str, Path | None]:
+def _written(asked: GroupBoard, published: Published, outputs: Outputs) -> dict[str, Path | None]:
     """The files that every leaderboard may be written to, by their options."""
-    return {"--out": board["outputs"].out, "--plot": board["plot"], "--html": board["html"].path}
+    if asked.by and published.eval_results:
+        raise click.UsageError("--eval-results writes one value for each model, and does not go with --by")
+    return {"--out": outputs.out, "--plot": published.plot, "--html": published.path}
 
 
 def _draw_effect(battles: Battles, path: Path, board: dict[str, Any]) -> None:
@@ -395,38 +317,33 @@ def _draw_effect(battles: Battles, path: Path, board: dict[str, Any]) -> None:
     tell(f"drew {path}")
 
 
-_size_options = several_options(
-    click.option("--battles", default=25_000, type=click.IntRange(1), metavar="N", help="How many votes."),
-    click.option("--models", default=55, type=click.IntRange(2), metavar="M", help="How many models."),
-)
+@dataclass(frozen=True, kw_only=True)
+class Size(Options):
+    """How much is simulated."""
+
+    battles: int = option(25_000, "How many votes.", "N", least=1)
+    models: int = option(55, "How many models.", "M", least=2)
 
 
-@main.command(cls=CompilingCommand, renamed={"--benchmark": "--eval-benchmark"}, first=("--models",))
-@_size_options
-@pair_options
-@_board_options
-def demo(battles: int, models: int, plot: Path | None, seed: int, **board: Any) -> None:
+@command("demo", group=main, renamed=_RENAMED)
+def demo(size: Size, asked: DemoBoard, published: Published, outputs: Outputs) -> None:
     """Simulate votes, rate them, print the leaderboard and draw it to leaderboard.png."""
     from jaxeval.data.simulate.votes import simulate_battles
 
-    tell(f"simulating {counted(battles, 'vote')} between {counted(models, 'model')}")
-    simulated = simulate_battles(battles, models, seed=seed)
-    _rate(simulated, seed=seed, plot=plot or Path("leaderboard.png"), **board)
+    tell(f"simulating {counted(size.battles, 'vote')} between {counted(size.models, 'model')}")
+    simulated = simulate_battles(size.battles, size.models, seed=asked.seed)
+    published = replace(published, plot=published.plot or Path("leaderboard.png"))
+    _rate(simulated, asked.arguments(), published, outputs)
 
 
 def _rate(
     battles: Battles,
-    *,
-    top: int | None,
+    board: dict[str, Any],
+    published: Published,
     outputs: Outputs,
-    publishing: Publishing,
-    plot: Path | None,
-    html: HtmlPage,
-    gauge: Gauge,
-    reading: Reading | None = None,
-    state: State | None = None,
+    reading: BoardReading | None = None,
+    state: StateFile | None = None,
     boards: Callable[[dict[str, Any]], tuple[Any, dict[str, Any]]] | None = None,
-    **options: Any,
 ) -> pd.DataFrame | None:
     """Print, write and draw the table of ``battles``, or of the ``boards`` that somebody makes of the options.
 
@@ -437,7 +354,8 @@ def _rate(
     from jaxeval.show.boards import leaderboard_answer
 
     given: Any = battles
-    options |= {"gauge": gauge_of(battles, gauge), "progress": outputs.progress}
+    options = board | {"gauge": gauge_of(battles, board["gauge"])}
+    plot = published.plot
     if boards is not None:
         given, options = boards(options)
     table = leaderboard(given, **options)
@@ -449,18 +367,19 @@ def _rate(
 
         save_leaderboard(table, plot)
         tell(f"drew {plot}")
-    history = None if state is None else state.history(table, publishing.day)
-    if html.path is not None:
-        html.write(table, battles if boards is None else None, options, reading, history=history, made=publishing.day)
-    publishing.publish(table)
-    answer = leaderboard_answer(table, top, () if state is None else state.looked_at_again(table))
+    history = None if state is None else state.history(table, published.day)
+    if published.path is not None:
+        votes = battles if boards is None else None
+        published.write(table, votes, options, reading, history=history, made=published.day)
+    published.publish(table)
+    answer = leaderboard_answer(table, published.top, () if state is None else state.looked_at_again(table))
 
     def figures() -> dict[str, Any]:
         from jaxeval.plots.leaderboard import plot_leaderboard
 
         return {"leaderboard": plot_leaderboard(table)}
 
-    present(answer._replace(tables=publishing.tables(answer.tables), figures=figures), outputs)
+    present(answer._replace(tables=published.tables(answer.tables), figures=figures), outputs)
     return history
 
 

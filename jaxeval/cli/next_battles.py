@@ -3,98 +3,85 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
-from jaxeval.cli.board_options import covariates_of, gauge_of, gauge_option, link_option, pair_options
-from jaxeval.cli.compiling import CompilingCommand
-from jaxeval.cli.outputs import Outputs, check_outputs, output_options, present
-from jaxeval.cli.reading import Reading, battle_options
-from jaxeval.cli.run_options import (
-    SHARE,
-    InputFile,
-    choice_option,
-    cluster_option,
-    features_option,
-    level_option,
-    ridge_option,
-    seed_option,
-    several_options,
-    top_size_option,
-)
+from jaxeval.cli.board_options import Covariates, covariates_of, gauge_of
+from jaxeval.cli.declared import FilesOrStream, command
+from jaxeval.cli.outputs import Outputs, check_outputs, present
+from jaxeval.cli.reading import Reading
 from jaxeval.cli.terminal import named_model
-from jaxeval.data.remote_names import FileName
-
-_goal_options = several_options(
-    click.option("--goal", type=click.Choice(["board", "top", "pair", "newcomer"]),
-                 help="What the battles should tell: all ratings (board; random pairs do as well if all have as many "
-                 "votes), those of the best (top), a difference (pair), or one rating (newcomer). [the one that "
-                 "--top-size, --pair or --newcomer is about, else board]"),
-    top_size_option(None, fewest=2, text="By default 10 with --goal top."),
-    click.option("--pair", nargs=2, metavar="A B", help="The difference of two models."),
-    click.option("--newcomer", metavar="NAME", help="The rating of one model, which alone meets others; the files need "
-                 "not hold it."),
-    click.option("--random", default=0.2, type=click.FloatRange(0, 1), metavar="SHARE",
-                 help="Share of battles between random pairs, which keep all models connected."),
-    level_option(),
-    seed_option(),
-)  # fmt: skip
-_plan_options = several_options(
-    click.option("--plan", is_flag=True,
-                 help="Print no list of battles, but how many votes --width and --difference take, and what --votes "
-                 "can tell."),
-    click.option("--difference", multiple=True, type=click.FloatRange(0, min_open=True), metavar="ELO",
-                 help="With --plan: how many votes tell apart two models that differ by so much; may be repeated."),
-    click.option("--votes", multiple=True, type=click.IntRange(1), metavar="N",
-                 help="With --plan: what N more votes can tell; may be repeated."),
-    click.option("--power", type=SHARE, metavar="P", help="Chance to tell them apart. With --plan; 0.8 by default."),
-)  # fmt: skip
-_fit_options = several_options(
-    cluster_option("Errors allow for them."),
-    features_option(),
-    ridge_option(),
-    link_option(),
-    gauge_option("The intervals depend on it."),
-    pair_options,
-)  # fmt: skip
+from jaxeval.options.boards import Gauge, LinkName, Pairs, Response, Scale
+from jaxeval.options.columns import Pair
+from jaxeval.options.field import Options, again, option
+from jaxeval.options.resampling import Groups, Resampling, Share
 
 
-@click.command("next", cls=CompilingCommand, renamed={"--top": "--top-size"})
-@click.argument("files", nargs=-1, required=True, type=InputFile(exists=True, allow_dash=True, path_type=Path))
-@click.option("--k", type=click.IntRange(1), metavar="K", help="Number of battles.")
-@click.option("--width", multiple=True, type=click.FloatRange(0, min_open=True), metavar="ELO",
-              help="In place of --k: as many battles as it takes for intervals of this mean width; with --plan it may "
-              "be repeated.")  # fmt: skip
-@_goal_options
-@_plan_options
-@battle_options
-@choice_option(
-    "--missing",
-    "error",
-    "drop",
-    text="What to do about gaps. error: refuse rows without a model or a result. drop: leave them out.",
-)
-@_fit_options
-@output_options
+@dataclass(frozen=True, kw_only=True)
+class Goal(Options):
+    """What battles should tell."""
+
+    k: int | None = option(None, "Number of battles.", "K", least=1)
+    width: tuple[float, ...] = option(
+        (), "In place of --k: as many battles as it takes for intervals of this mean width; with --plan it may be "
+        "repeated.", "ELO", least=0, open=True,
+    )  # fmt: skip
+    goal: str | None = option(
+        None, "What the battles should tell: all ratings (board; random pairs do as well if all have as many votes), "
+        "those of the best (top), a difference (pair), or one rating (newcomer). [the one that --top-size, --pair or "
+        "--newcomer is about, else board]", choices=("board", "top", "pair", "newcomer"),
+    )  # fmt: skip
+    top: int | None = option(
+        None, "Number of models in the top. By default 10 with --goal top.", "K", flag="--top-size", least=2
+    )
+    pair: Pair | None = option(None, "The difference of two models.", "A B")
+    newcomer: str | None = option(
+        None, "The rating of one model, which alone meets others; the files need not hold it.", "NAME"
+    )
+    random: float = option(
+        0.2, "Share of battles between random pairs, which keep all models connected.", "SHARE", least=0, most=1
+    )
+    level: Share = again(Resampling, "level")
+    seed: int = again(Resampling, "seed")
+
+    def __post_init__(self) -> None:
+        if self.top is not None and self.goal not in (None, "top"):
+            raise click.UsageError(f"--top-size is about --goal top, and the goal is {self.goal}: leave one out")
+
+
+@dataclass(frozen=True, kw_only=True)
+class VotePlan(Options):
+    """How many votes are needed."""
+
+    plan: bool = option(
+        False, "Print no list of battles, but how many votes --width and --difference take, and what --votes can tell."
+    )
+    difference: tuple[float, ...] = option(
+        (), "With --plan: how many votes tell apart two models that differ by so much; may be repeated.", "ELO",
+        least=0, open=True,
+    )  # fmt: skip
+    votes: tuple[int, ...] = option((), "With --plan: what N more votes can tell; may be repeated.", "N", least=1)
+    power: Share | None = option(None, "Chance to tell them apart. [0.8]", "P")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NextFit(Pairs):
+    """How the votes are fitted."""
+
+    ridge: float = again(Scale, "ridge")
+    gauge: Gauge = again(Scale, "gauge")
+    link: LinkName = again(Response, "link", choices=("logit", "probit"))
+    cluster: str | None = again(Groups, "cluster")
+
+
+@command("next", renamed={"--top": "--top-size"})
 def next_battles(
-    *,
-    files: tuple[FileName, ...],
-    k: int | None,
-    width: tuple[float, ...],
-    seed: int,
-    plan: bool,
-    difference: tuple[float, ...],
-    votes: tuple[int, ...],
-    power: float | None,
-    reading: Reading,
-    cluster: str | None,
-    features: str | None,
+    files: FilesOrStream, aim: Goal, asked: VotePlan, reading: Reading, covariates: Covariates, fitted: NextFit,
     outputs: Outputs,
-    gauge: Any,
-    **options: Any,
-) -> None:
+) -> None:  # fmt: skip
     """Which battles to judge next, on top of the votes in FILES, so that they tell most.
 
     Rate the new votes together with the old ones, all with equal weights. Chosen pairs move ratings that misfit: the
@@ -106,25 +93,24 @@ def next_battles(
     from jaxeval.ratings.bradley_terry import fit_bradley_terry
     from jaxeval.show.shown import Part
 
-    aim = {name: options.pop(name) for name in ("goal", "pair", "newcomer", "random", "level")}
-    aim["top"] = options.pop("top_size")
-    if aim["top"] is not None and aim["goal"] not in (None, "top"):
-        raise click.UsageError(f"--top-size is about --goal top, and the goal is {aim['goal']}: leave one out")
+    k, width, seed, plan = aim.k, aim.width, aim.seed, asked.plan
     if plan and k is not None:
         raise click.UsageError("--k and --plan do not go together: with --plan say --votes")
-    if not plan and (difference or votes or power is not None):
+    if not plan and (asked.difference or asked.votes or asked.power is not None):
         raise click.UsageError("--difference, --votes and --power need --plan")
     if (not plan and (k is None) == (not width)) or (len(width) > 1 and not plan):
         raise click.UsageError("give --k, the number of battles, or one --width that they are to reach; or --plan")
     check_outputs({"--out": outputs.out}, [*files, *reading.files])
-    covariates, columns = covariates_of(features, False, None, ())
-    battles = reading.chosen(reading.read(files, [*columns, *([cluster] if cluster else [])]))
-    fit = fit_bradley_terry(battles, features=covariates, cluster=cluster, gauge=gauge_of(battles, gauge), **options)
-    aim["pair"] = tuple(named_model(battles.models, name) for name in aim["pair"]) if aim["pair"] else None
-    aim["newcomer"] = named_model(battles.models, aim["newcomer"]) if aim["newcomer"] else None
+    features, columns = covariates_of(covariates.features)
+    battles = reading.chosen(reading.read(files, [*columns, *([fitted.cluster] if fitted.cluster else [])]))
+    options: dict[str, Any] = {**fitted.arguments(), "gauge": gauge_of(battles, fitted.gauge)}
+    fit = fit_bradley_terry(battles, features=features, **options)
+    of: dict[str, Any] = aim.arguments("goal", "top", "random", "level")
+    of["pair"] = tuple(named_model(battles.models, name) for name in aim.pair) if aim.pair else None
+    of["newcomer"] = named_model(battles.models, aim.newcomer) if aim.newcomer else None
     if plan:
-        own: Any = {} if power is None else {"power": power}
-        table = plan_votes(fit, width=width, difference=difference, votes=votes, **own, **aim)
+        counts: dict[str, Any] = {name: x for name, x in asked.arguments().items() if name != "plan" and x is not None}
+        table = plan_votes(fit, width=width, **counts, **of)
         settings = table.attrs["settings"]
         drawn = f"{100 * settings['level']:g}% intervals, power {settings['power']:g}, "
         meaning = "width: mean one of the intervals; difference: that the votes tell from 0 with the power; Elo"
@@ -133,7 +119,7 @@ def next_battles(
         answer = table.answer._replace(notes=notes, warnings=fit.warnings, parts=[part], tables={"votes": table})
         present(answer, outputs)
         return
-    found = planning.next_battles(fit, k, width=width[0] if width else None, seed=seed, **aim)
+    found = planning.next_battles(fit, k, width=width[0] if width else None, seed=seed, **of)
     folder = outputs.out if outputs.to_folder and outputs.out is not None else Path("FOLDER")
     answer = found.answer
     tables, (first, *advice) = dict(answer.tables), answer.sentences

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
+from jaxeval.cli.kinds import ENDINGS, STDOUT
 from jaxeval.cli.processes import first_goes_on
 from jaxeval.cli.terminal import QUIET, complain, print_bytes, stdout_console, tell
 from jaxeval.data.remote_names import FileName, is_remote
+from jaxeval.options.field import SHOWN, Options, option
 from jaxeval.show.files import FORMATS, table_bytes, write_table, write_text
 from jaxeval.wording import counted
 
@@ -20,59 +22,37 @@ if TYPE_CHECKING:
 
     from jaxeval.show.shown import Answer
 
-#: The path that stands for standard output.
-STDOUT = Path("-")
-_ENDINGS = tuple(f".{name}" for name in FORMATS)
+Output: TypeAlias = Path
 
 
-class OutputFile(click.Path):
-    """A file to write, with one of several endings, in a folder that exists."""
-
-    def __init__(self, endings: tuple[str, ...]) -> None:
-        super().__init__(dir_okay=False, writable=True, path_type=Path)
-        self.endings = endings
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The path, or an error that says what is wrong with it."""
-        path = Path(str(super().convert(value, param, ctx)))
-        if path.suffix.lower() not in self.endings:
-            self.fail(f"{path} must end in {', '.join(self.endings)}", param, ctx)
-        if not path.resolve().parent.is_dir():
-            self.fail(f"there is no folder {path.parent} to write {path.name} to", param, ctx)
-        return path
-
-
-class _OutputPath(OutputFile):
-    """A file to write, a folder, or - for standard output."""
-
-    def __init__(self) -> None:
-        super().__init__(_ENDINGS)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The path, or an error that says what is wrong with it."""
-        path = Path(value)
-        if path == STDOUT or path.is_dir() or str(value).endswith("/"):
-            return path
-        if not path.suffix and not path.exists():
-            return path
-        if path.suffix.lower() not in _ENDINGS:
-            self.fail(f"{path} must end in {', '.join(_ENDINGS)}, or in / where it is to be a folder", param, ctx)
-        return super().convert(value, param, ctx)
-
-
-class Outputs(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class Outputs(Options):
     """What is to become of a result."""
 
-    out: Path | None = None
-    format: str | None = None
-    raw_names: bool = False
-    quiet: bool = False
-    full: bool = False
+    section = SHOWN
+
+    full: bool = option(False, "Print all tables, rows and warnings; by default at most a screen of them.")
+    quiet: bool = option(False, "Print no screen; warnings still go to standard error.")
+    out: Output | None = option(
+        None, f"Write the table to a file ({', '.join(ENDINGS)}), all tables, figures and texts to a folder, or the "
+        "table to standard output (-), with no screen then.", "PATH",
+    )  # fmt: skip
+    format: str | None = option(None, "Of tables in a folder or on standard output. [csv]", choices=FORMATS)
+    raw_names: bool = option(
+        False, "Write names to CSV as they are. By default text that a spreadsheet would run as a formula, since it "
+        "begins with =, +, -, @, a tab or a line end, gets an apostrophe in front: remove it when you read the file "
+        "back.",
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        if self.format is not None and not (self.to_folder or self.out == STDOUT):
+            raise click.UsageError("--format needs --out with a folder or -; a file has the format of its ending")
+        keep_quiet(self.silent)
 
     @property
     def to_folder(self) -> bool:
         """Whether all tables are written, into a folder."""
-        return self.out is not None and self.out != STDOUT and (self.out.suffix.lower() not in _ENDINGS)
+        return self.out is not None and self.out != STDOUT and (self.out.suffix.lower() not in ENDINGS)
 
     @property
     def progress(self) -> bool | None:
@@ -85,53 +65,9 @@ class Outputs(NamedTuple):
         return self.quiet or self.out == STDOUT
 
 
-def _keep_quiet(ctx: click.Context, _: click.Parameter, value: bool) -> bool:
-    ctx.meta[QUIET] = value
-    return value
-
-
-#: Of commands that print a screen, or tell what they did.
-quiet_option = click.option(
-    "--quiet", is_flag=True, callback=_keep_quiet, help="Print no screen; warnings still go to standard error."
-)
-full_option = click.option(
-    "--full", is_flag=True, help="Print all tables, rows and warnings; by default at most a screen of them."
-)
-
-
-def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--out``, ``--format``, ``--raw-names``, ``--quiet`` and ``--full``, as ``outputs`` of the command."""
-
-    @wraps(command)
-    def gathered(*args: Any, **options: Any) -> Any:
-        outputs = Outputs(**{name: options.pop(name) for name in Outputs._fields})
-        if outputs.format is not None and not (outputs.to_folder or outputs.out == STDOUT):
-            raise click.UsageError("--format needs --out with a folder or -; a file has the format of its ending")
-        click.get_current_context().meta[QUIET] = outputs.silent
-        return command(*args, outputs=outputs, **options)
-
-    added = (
-        click.option(
-            "--out",
-            type=_OutputPath(),
-            metavar="PATH",
-            help=f"Write the table to a file ({', '.join(_ENDINGS)}), all tables, figures and texts to a folder, or "
-            "the table to standard output (-), with no screen then.",
-        ),
-        click.option("--format", type=click.Choice(FORMATS), help="Of tables in a folder or on standard output. [csv]"),
-        click.option(
-            "--raw-names",
-            is_flag=True,
-            help="Write names to CSV as they are. By default text that a spreadsheet would run as a formula, since it "
-            "begins with =, +, -, @, a tab or a line end, gets an apostrophe in front: remove it when you read the "
-            "file back.",
-        ),
-        quiet_option,
-        full_option,
-    )
-    for option in reversed(added):
-        gathered = option(gathered)
-    return gathered
+def keep_quiet(value: bool) -> None:
+    """Tell nothing but warnings from here on, or do so again."""
+    click.get_current_context().meta[QUIET] = value
 
 
 def check_outputs(outputs: Mapping[str, Path | None], inputs: Sequence[FileName]) -> None:
@@ -143,14 +79,14 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Sequence[FileName]
 
     local = [name for name in inputs if not is_remote(name)]
     taken = {Path(path).resolve(): "to read" for path in names_of(local)} if local else {}
-    for option, path in outputs.items():
+    for flag, path in outputs.items():
         if path is None or path == STDOUT:
             continue
         if path.resolve() in taken:
             raise click.UsageError(
-                f"{option}: {path} is the file {taken[path.resolve()]}, which would be lost: name another"
+                f"{flag}: {path} is the file {taken[path.resolve()]}, which would be lost: name another"
             )
-        taken[path.resolve()] = f"of {option}"
+        taken[path.resolve()] = f"of {flag}"
 
 
 def present(answer: Answer, outputs: Outputs) -> None:

@@ -8,44 +8,26 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxeval.cli.declared import option, options_as
-from jaxeval.cli.reading import Reading, call_options
-from jaxeval.cli.run_options import several_options
+from jaxeval.cli.board_options import boards_by
+from jaxeval.cli.reading import Reading
 from jaxeval.data.remote_names import FileName
+from jaxeval.options.columns import Calls
+from jaxeval.options.field import option
+from jaxeval.options.resampling import Groups
 
 if TYPE_CHECKING:
     from jaxeval.data.battles import Battles
 
-#: Options of `leaderboard` that `fit_judge_panel` has too.
-_OF_BOARD = (
-    "n_resamples", "seed", "scheme", "by", "strata", "ridge", "base", "gauge", "max_slices", "min_slice_battles",
-    "memory_limit", "checkpoint", "missing", "progress",
-)  # fmt: skip
-_SHOWN = ("level", "interval", "min_battles", "simultaneous_ranks")
-
 
 @dataclass(frozen=True, kw_only=True)
-class PanelReading:
-    """What the options say; all but the first three are of what judges printed."""
+class PanelReading(Calls):
+    """What the options say: how files of verdicts are read, and how judges are modelled."""
 
-    judges: str | None = option(metavar="A,B", help="Columns of verdicts, where each judge has its own. [a row each]")
+    judges: str | None = option(None, "Columns of verdicts, where each judge has its own. [a row each]", "A,B")
     rows: bool = option(
-        is_flag=True, help="Resample verdicts one by one, as if judges erred independently; by default items."
+        False, "Resample verdicts one by one, as if judges erred independently; by default items.", section=""
     )
-    side_bias: bool = option(
-        click.option("--side-bias/--no-side-bias", default=True, help="Whether judges may favour a side.")
-    )
-    item: str | None
-    judge: str | None
-    shown_first: str | None
-    output: str | None
-    run: str | None
-    criteria: tuple[str, ...] | None
-    scale: tuple[float, float] | None
-    confidence: str | None
-    unparsed: str | None
-    one_order: str | None
-    repeats: str | None
+    side_bias: bool = option(True, "Whether judges may favour a side.", flag="--side-bias/--no-side-bias", section="")
 
     def read(self, files: Sequence[FileName], reading: Reading, keep: Sequence[str]) -> Battles:
         """The verdicts in files, each with its judge: rows, columns of verdicts, scores, or what judges printed.
@@ -69,8 +51,9 @@ class PanelReading:
             raise click.UsageError(f"{odd}: only for what judges printed, and these files are tables of verdicts")
         if not is_table and set(SCORES) <= {*names}:
             return panel_battles(self._scored(paths, reading), PanelColumns(item=self.item))
+        coding: Any = reading.labels
         where = PanelColumns(
-            judge=self.judge, item=self.item, label_coding=reading.labels, shown_first=self.shown_first,
+            judge=self.judge, item=self.item, label_coding=coding, shown_first=self.shown_first,
             judges=None if self.judges is None else [name.strip() for name in self.judges.split(",")],
             model_a=reading.model_a, model_b=reading.model_b,
         )  # fmt: skip
@@ -103,20 +86,18 @@ class PanelReading:
         (path,) = paths
         return read_judges(path, judge=self.judge, item=self.item, **sides)
 
-    def panels(self, verdicts: Battles, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    def panels(self, verdicts: Battles, asked: Groups, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """The resampled boards, and the options of their table."""
         from jaxeval.ratings.panel_ratings import fit_judge_panel
 
-        own: Any = {name: options[name] for name in _OF_BOARD}
-        own["cluster"] = False if self.rows else options["cluster"]
         # What judges printed is read into columns of usual names.
         judge, item = (name if name in verdicts.columns else None for name in (self.judge, self.item))
-        boards = fit_judge_panel(verdicts, judge=judge, item=item, side_bias=self.side_bias, **own)
-        return boards, {name: options[name] for name in _SHOWN}
+        further = {"cluster": False if self.rows else asked.cluster, "side_bias": self.side_bias}
+        return boards_by(fit_judge_panel, [verdicts], "panel", asked, options, judge=judge, item=item, **further)
 
 
-_NAMES = tuple(field.name for field in fields(PanelReading))
-_OF_CALLS = _NAMES[_NAMES.index("output") :]
+#: What is about what judges printed alone.
+_OF_CALLS = tuple(own.name for own in fields(Calls) if own.name not in ("item", "judge", "shown_first"))
 
 
 def _there(names: Sequence[str], role: str) -> str | None:
@@ -144,7 +125,3 @@ def _table(paths: Sequence[FileName], reading: Reading) -> Any:
     text = [reading.model_a, reading.model_b]
     frames = [frame_of(read_whole_table(path, text)) for path in paths]
     return frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
-
-
-#: The options, as ``panel`` of the command.
-panel_options = several_options(options_as("panel", PanelReading), call_options)

@@ -5,40 +5,44 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
-from jaxeval.cli.declared import option
-from jaxeval.cli.run_options import FOLDER
 from jaxeval.cli.terminal import tell
+from jaxeval.options.field import SHOWN, Options, option
+from jaxeval.options.resampling import Folder
 from jaxeval.wording import competitor_of, counted
 
 if TYPE_CHECKING:
     import pandas as pd
 
+Day: TypeAlias = datetime
+
 
 @dataclass(frozen=True, kw_only=True)
-class Publishing:
+class Publishing(Options):
     """How a leaderboard is published: the options."""
 
+    section = SHOWN
+
     schema: str = option(
-        choices=("jaxeval", "arena"), help="Columns that --out writes: all, or those of lmarena-ai/leaderboard-dataset."
+        "jaxeval", "Columns that --out writes: all, or those of lmarena-ai/leaderboard-dataset.",
+        choices=("jaxeval", "arena"),
+    )  # fmt: skip
+    publish_date: Day | None = option(
+        None, "Day of the leaderboard in --html, --schema arena and --eval-results, such as 2026-09-13. [today; none]",
+        "DATE",
+    )  # fmt: skip
+    eval_results: Folder | None = option(
+        None,
+        "Write DIR/MODEL/.eval_results/TASK.yaml for the repository of every model on the Hugging Face Hub.",
+        "DIR",
     )
-    publish_date: datetime | None = option(
-        type=click.DateTime(["%Y-%m-%d"]),
-        metavar="DATE",
-        help="Day of the leaderboard in --html, --schema arena and --eval-results, such as 2026-09-13. [today; none]",
-    )
-    eval_results: Path | None = option(
-        type=FOLDER,
-        metavar="DIR",
-        help="Write DIR/MODEL/.eval_results/TASK.yaml for the repository of every model on the Hugging Face Hub.",
-    )
-    eval_benchmark: str | None = option(metavar="ORG/DATASET:TASK", help="The benchmark of --eval-results on the Hub.")
+    eval_benchmark: str | None = option(None, "The benchmark of --eval-results on the Hub.", "ORG/DATASET:TASK")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         dataset, colon, task = (self.eval_benchmark or "").partition(":")
         if (self.eval_results is None) != (self.eval_benchmark is None):
             raise click.UsageError("--eval-results and --eval-benchmark need each other")

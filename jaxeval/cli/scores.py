@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from jaxeval.cli.compiling import CompilingCommand
-from jaxeval.cli.declared import options_as
+from jaxeval.cli.declared import Files, Top, command
 from jaxeval.cli.judged_scores import Labels, how_corrected
 from jaxeval.cli.outputs import Outputs, present
-from jaxeval.cli.run_options import (
-    Command,
-    InputFile,
-    by_option,
-    choice_option,
-    cluster_option,
-    column_options,
-    resampling_options,
-    several_options,
-    simultaneous_option,
-    top_option,
-)
 from jaxeval.data.remote_names import FileName
+from jaxeval.options import columns as declared
+from jaxeval.options.boards import OneSlice, Ranked
+from jaxeval.options.field import ROWS, Options, again, option
+from jaxeval.options.resampling import Resampling
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,78 +25,72 @@ if TYPE_CHECKING:
     from jaxeval.show.shown import Answer
     from jaxeval.statistics.draws import Draws
 
-_COLUMNS = ("model", "item", "score", "trial", "cluster", "benchmark", "weight")
+Missing = Literal["error", "complete", "available"]
+BenchmarkWeights = Literal["equal", "items"]
+Irt = Literal["rasch", "2pl"]
 POINTS = 3  # decimals of scores
 _MOST_ANSWERS = 5  # of several boards
 
 
-def score_columns(command: Command) -> Command:
-    """The options that say how files of scores are read."""
-    return several_options(
-        column_options(
-            model="Column of models. [model; else each file is one]",
-            item="Column of items: prompts, questions, tasks. [item]",
-            score="Column of scores; of a harness, the metric or the scorer. [score]",
-            trial="Column of trials: runs of a model on an item. [trial]",
-            benchmark="Column of benchmarks. Scores are means over them. [benchmark]",
-            weight="Column of weights. [weight]",
-        ),
-        cluster_option("A resample draws whole clusters. [cluster]"),
-        click.option("--wide", is_flag=True, help="A row is an item, and each column of numbers a model."),
-        click.option("--filter", "output_filter", metavar="NAME", help="Filter of lm-evaluation-harness."),
-        choice_option("--missing", "error", "complete", "available",
-                      text="What to do about gaps. error: refuse models that lack scores. complete: take the items "
-                      "that all have. available: take each model on the items that it has."),
-    )(command)  # fmt: skip
+@dataclass(frozen=True, kw_only=True)
+class ScoreReading(declared.ItemScores):
+    """How files of scores are read, and what to do about gaps."""
+
+    missing: Missing = option(
+        "error", "What to do about gaps. error: refuse models that lack scores. complete: take the items that all "
+        "have. available: take each model on the items that it has.", section=ROWS,
+    )  # fmt: skip
+
+    def read(self, files: Sequence[FileName], keep: Sequence[str] = ()) -> ItemScores:
+        """The scores in ``files``."""
+        from jaxeval.data.score_files import read_scores
+
+        return read_scores(files if len(files) > 1 else files[0], keep=keep, **self.columns)
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """Arguments of `read_scores`."""
+        return {name: value for name, value in self.arguments().items() if name != "missing"}
 
 
-@click.command(cls=CompilingCommand)
-@click.argument("files", nargs=-1, required=True, type=InputFile(exists=True, path_type=Path))
-@score_columns
-@options_as("labels", Labels)
-@by_option("Each has a board of its own.")
-@choice_option("--population", "items", "trials", "benchmarks",
-               text="What the intervals are about: other items like these, new trials of the same items, or other "
-               "benchmarks like these.")  # fmt: skip
-@choice_option("--benchmark-weights", "equal", "items", text="Benchmarks count alike, or by their items.")
-@simultaneous_option()
-@click.option("--pass-at", multiple=True, type=click.IntRange(1), metavar="K",
-              help="Also: the chance that one of K trials solves an item; may be repeated.")  # fmt: skip
-@click.option("--pass-hat", multiple=True, type=click.IntRange(1), metavar="K",
-              help="Also: the chance that K trials all solve an item; may be repeated.")  # fmt: skip
-@click.option("--items", "with_items", is_flag=True,
-              help="Also: what each item tells; items that all or none solve, and items that look "
-              "wrong.")  # fmt: skip
-@click.option("--irt", type=click.Choice(["rasch", "2pl"]),
-              help="Also: abilities of models on one scale by an item response model, where models have different "
-              "items.")  # fmt: skip
-@click.option("--n", metavar="COLUMN",
-              help="Column with the number of questions of each item, for --irt of shares of right "
-              "answers.")  # fmt: skip
-@click.option("--subset", type=click.IntRange(2), metavar="K",
-              help="Also: K weighted items that stand for all of them, and their error for other models.")  # fmt: skip
-@resampling_options(drawn="Of items, clusters or benchmarks.")
-@top_option()
+@dataclass(frozen=True, kw_only=True)
+class ScoreBoard(Options):
+    """What is estimated of scores."""
+
+    by: str | None = again(OneSlice, "by")
+    population: str = option(
+        "items", "What the intervals are about: other items like these, new trials of the same items, or other "
+        "benchmarks like these.", choices=("items", "trials", "benchmarks"),
+    )  # fmt: skip
+    benchmark_weights: BenchmarkWeights = option("equal", "Benchmarks count alike, or by their items.")
+    pass_at: tuple[int, ...] = option(
+        (), "Also: the chance that one of K trials solves an item; may be repeated.", "K", least=1
+    )
+    pass_hat: tuple[int, ...] = option(
+        (), "Also: the chance that K trials all solve an item; may be repeated.", "K", least=1
+    )
+    items: bool = option(False, "Also: what each item tells; items that all or none solve, and items that look wrong.")
+    irt: Irt | None = option(
+        None, "Also: abilities of models on one scale by an item response model, where models have different items."
+    )
+    n: str | None = option(
+        None, "Column with the number of questions of each item, for --irt of shares of right answers.", "COLUMN"
+    )
+    subset: int | None = option(
+        None, "Also: K weighted items that stand for all of them, and their error for other models.", "K", least=2
+    )
+    simultaneous_ranks: bool = again(Ranked, "simultaneous_ranks")
+
+    def __post_init__(self) -> None:
+        if self.n is not None and self.irt is None:
+            raise click.UsageError("--n needs --irt: it is the number of questions behind each share")
+
+
+@command("scores")
 def scores(
-    files: tuple[FileName, ...],
-    *,
-    by: str | None,
-    population: str,
-    benchmark_weights: Any,
-    simultaneous_ranks: bool,
-    pass_at: Sequence[int],
-    pass_hat: Sequence[int],
-    with_items: bool,
-    irt: Any,
-    n: str | None,
-    subset: int | None,
-    missing: Any,
-    labels: Labels,
-    drawn: dict[str, Any],
+    files: Files, columns: ScoreReading, labels: Labels, asked: ScoreBoard, drawn: Resampling, shown: Top,
     outputs: Outputs,
-    top: int | None,
-    **columns: Any,
-) -> None:
+) -> None:  # fmt: skip
     """A leaderboard of benchmark scores: models, items, trials.
 
     FILES hold a row for each model and item with its score, or are what an evaluation harness wrote: samples of
@@ -116,40 +101,35 @@ def scores(
     from jaxeval.scores.score_leaderboard import leaderboard_of, score_boards
     from jaxeval.scores.trials import pass_at_k, pass_hat_k
 
+    missing: Any = columns.missing
+    level, top = drawn.level, shown.top
     if labels.there:
-        others = {
-            "population": population, "benchmark_weights": benchmark_weights, "pass_at": pass_at, "pass_hat": pass_hat,
-            "items": with_items, "irt": irt, "n": n, "subset": subset,
-        }  # fmt: skip
-        labels.check_without(others)
-        accuracy, read = labels.accuracy(files, columns, missing, by, drawn)
-        present(_judged(labels.boards(accuracy, simultaneous_ranks), read, accuracy.joint, top), outputs)
+        labels.check_without(asked)
+        accuracy, read = labels.accuracy(files, columns.columns, missing, asked.by, drawn.arguments())
+        present(_judged(labels.boards(accuracy, asked.simultaneous_ranks), read, accuracy.joint, top), outputs)
         return
-    if n is not None and irt is None:
-        raise click.UsageError("--n needs --irt: it is the number of questions behind each share")
-    given = read_given(files, columns, [name for name in (by, n) if name is not None])
-    boards = score_boards(
-        given, by=by, population=population, benchmark_weights=benchmark_weights, missing=missing, **drawn
-    )
-    table = leaderboard_of(boards, drawn["level"], simultaneous_ranks)
+    given = columns.read(files, [name for name in (asked.by, asked.n) if name is not None])
+    estimated: dict[str, Any] = asked.arguments("by", "population", "benchmark_weights")
+    boards = score_boards(given, missing=missing, **estimated, **drawn.arguments())
+    table = leaderboard_of(boards, level, asked.simultaneous_ranks)
     tables = {"scores": table}
-    for measure, ks, what in ((pass_at_k, pass_at, "pass_at"), (pass_hat_k, pass_hat, "pass_hat")):
-        tables |= {f"{what}_{k}": measure(given, k, missing=missing, level=drawn["level"]) for k in dict.fromkeys(ks)}
+    for measure, ks, what in ((pass_at_k, asked.pass_at, "pass_at"), (pass_hat_k, asked.pass_hat, "pass_hat")):
+        tables |= {f"{what}_{k}": measure(given, k, missing=missing, level=level) for k in dict.fromkeys(ks)}
     warnings = list(table.attrs["warnings"])
-    if with_items:
-        tables["items"] = item_report(given, level=drawn["level"])
+    if asked.items:
+        tables["items"] = item_report(given, level=level)
         warnings += tables["items"].attrs["warnings"]
     notes = [what_was_read(given), _how(table.attrs["settings"])]
-    if irt:
+    if asked.irt:
         from jaxeval.scores.item_response import fit_item_response
 
-        fitted = fit_item_response(given, kind=irt, n=n, **drawn)
+        fitted = fit_item_response(given, kind=asked.irt, n=asked.n, **drawn.arguments())
         tables |= {"abilities": fitted.abilities, "difficulties": fitted.items}
-        warnings += [f"{irt}: {text}" for text in fitted.warnings]
-    if subset is not None:
+        warnings += [f"{asked.irt}: {text}" for text in fitted.warnings]
+    if asked.subset is not None:
         from jaxeval.scores.item_subset import item_subset
 
-        few = item_subset(given, subset, missing=missing, seed=drawn["seed"])
+        few = item_subset(given, asked.subset, missing=missing, seed=drawn.seed)
         tables |= {"subset": few.items, "subset_errors": few.errors}
         warnings += few.warnings
         notes.append(few.answer.sentences[0])
@@ -175,13 +155,6 @@ def _judged(tables: dict[str, pd.DataFrame], read: str, joint: Draws, top: int |
     notes = [read, how_corrected(settings)]
     answer = _answer({"scores": table}, notes, table.attrs["warnings"], top)
     return answer._replace(tables=tables, figures=figures)
-
-
-def read_given(files: Sequence[FileName], columns: dict[str, Any], keep: Sequence[str]) -> ItemScores:
-    """The scores in ``files``."""
-    from jaxeval.data.score_files import read_scores
-
-    return read_scores(files if len(files) > 1 else files[0], keep=keep, **columns)
 
 
 def what_was_read(given: ItemScores) -> str:

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import click
 
 from jaxeval.cli.commands import Command
-from jaxeval.cli.outputs import OutputFile, check_outputs, quiet_option
-from jaxeval.cli.run_options import FILE, seed_option
+from jaxeval.cli.declared import Words, command
+from jaxeval.cli.kinds import SIMULATED
+from jaxeval.cli.outputs import Outputs, check_outputs, keep_quiet
 from jaxeval.cli.terminal import tell
+from jaxeval.data.remote_names import FileName
+from jaxeval.options.columns import File
+from jaxeval.options.field import SHOWN, Options, again, option
+from jaxeval.options.resampling import Resampling
 from jaxeval.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_ENDINGS = (".parquet", ".csv", ".jsonl")
+Simulation: TypeAlias = Path
 
 
 class Size(NamedTuple):
@@ -191,56 +197,48 @@ KINDS = {
 }  # fmt: skip
 
 
-class _OutputPath(OutputFile):
-    """A file to write, or a folder, which need not exist."""
-
-    def __init__(self) -> None:
-        super().__init__(_ENDINGS)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The path, or an error that says what is wrong with it."""
-        path = Path(value)
-        if path.is_dir() or str(value).endswith("/") or not path.suffix:
-            return path
-        return super().convert(value, param, ctx)
-
-
 _EPILOG = "\b\nKINDs of data, and the commands that read them:\n" + "\n".join(
     f"  {name:<11} {kind.text}" for name, kind in KINDS.items()
 )
 
 
-@click.command(cls=Command, first=("--models",), epilog=_EPILOG)
-@click.argument("kinds", nargs=-1, metavar="[KIND]...", type=click.Choice([*KINDS, "all"]))
-@click.option("--battles", type=click.IntRange(1), metavar="N",
-              help="How many battles, items or rankings. [25,000 votes; fewer of other kinds]")  # fmt: skip
-@click.option("--models", type=click.IntRange(2), metavar="M", help="How many models. [55 of votes; fewer of others]")
-@click.option(
-    "--ties", default=0.25, type=click.FloatRange(0, 0.5), metavar="SHARE", help="How often two equal models tie."
-)
-@seed_option()
-@click.option("--of", "pairs", type=FILE, metavar="FILE",
-              help="Vote on the battles in FILE, as `next` proposes them, by the strengths of this seed.")  # fmt: skip
-@click.option("--out", required=True, type=_OutputPath(), metavar="PATH",
-              help=f"A file for one KIND ({', '.join(_ENDINGS)}), or a folder for one file each.")  # fmt: skip
-@quiet_option
-def simulate(
-    kinds: tuple[str, ...],
-    battles: int | None,
-    models: int | None,
-    ties: float,
-    seed: int,
-    pairs: Path | None,
-    out: Path,
-    quiet: bool,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Simulated(Options):
+    """How much is simulated, and where it goes."""
+
+    battles: int | None = option(
+        None, "How many battles, items or rankings. [25,000 votes; fewer of other kinds]", "N", least=1
+    )
+    models: int | None = option(None, "How many models. [55 of votes; fewer of others]", "M", least=2)
+    ties: float = option(0.25, "How often two equal models tie.", "SHARE", least=0, most=0.5)
+    pairs: File | None = option(
+        None,
+        "Vote on the battles in FILE, as `next` proposes them, by the strengths of this seed.",
+        "FILE",
+        flag="--of",
+    )
+    seed: int = again(Resampling, "seed")
+    out: Simulation = option(
+        None, f"A file for one KIND ({', '.join(SIMULATED)}), or a folder for one file each.", "PATH", required=True,
+        section=SHOWN,
+    )  # fmt: skip
+    quiet: bool = again(Outputs, "quiet")
+
+    def __post_init__(self) -> None:
+        keep_quiet(self.quiet)
+
+
+@command("simulate", Command, metavars={"kinds": "[KIND]..."}, types={"kinds": click.Choice([*KINDS, "all"])},
+         epilog=_EPILOG)  # fmt: skip
+def simulate(kinds: Words, asked: Simulated) -> None:
     """Write example files for the other commands: simulated data, whose truth is known.
 
     Without a KIND, votes: `jaxeval simulate --out votes.parquet`. "all" writes all kinds into a folder. Models are
     named in the order of their strength: model-01 is the strongest. The same seed gives the same data.
     """
+    out, battles, models, seed, pairs = asked.out, asked.battles, asked.models, asked.seed, asked.pairs
     chosen = list(KINDS) if "all" in kinds else list(dict.fromkeys(kinds)) or ["votes"]
-    to_file = out.suffix.lower() in _ENDINGS and not out.is_dir()
+    to_file = out.suffix.lower() in SIMULATED and not out.is_dir()
     if to_file and len(chosen) > 1:
         raise click.UsageError(f"--out {out} is one file, and {', '.join(chosen)} are several: name a folder")
     if pairs is not None:
@@ -251,7 +249,7 @@ def simulate(
         out.mkdir(parents=True, exist_ok=True)
     for name in chosen:
         kind = KINDS[name]
-        size = Size(battles or kind.n, models or kind.models, ties, seed)
+        size = Size(battles or kind.n, models or kind.models, asked.ties, seed)
         path = out if to_file else out / f"{name}{kind.ending}"
         table = kind.make(size) if pairs is None else _votes_on(pairs, size)
         over = ", in place of an older file" if path.exists() else ""
@@ -262,7 +260,7 @@ def simulate(
         tell(f"wrote {what} to {path}{over}")
 
 
-def _votes_on(pairs: Path, size: Size) -> pd.DataFrame:
+def _votes_on(pairs: FileName, size: Size) -> pd.DataFrame:
     from jaxeval.data.simulate.votes import simulate_strengths, votes_on
     from jaxeval.data.table_files import read_whole_table
 

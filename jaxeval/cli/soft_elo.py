@@ -3,50 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote
 
 import click
 
+from jaxeval.cli.anchored import Verdicts
 from jaxeval.cli.compiling import CompilingCommand
-from jaxeval.cli.outputs import (
-    OutputFile,
-    Outputs,
-    check_outputs,
-    full_option,
-    output_options,
-    present,
-    quiet_option,
-    show,
-)
-from jaxeval.cli.reading import labels_option, lengths_option, reply_options
-from jaxeval.cli.run_options import (
-    FILE,
-    base_option,
-    by_option,
-    cluster_option,
-    column_options,
-    draw_options,
-    level_option,
-    ridge_option,
-    run_options,
-    several_options,
-    side_options,
-    strata_option,
-)
+from jaxeval.cli.declared import File, command
+from jaxeval.cli.judged_scores import Labels
+from jaxeval.cli.outputs import Outputs, check_outputs, keep_quiet, present, show
+from jaxeval.cli.reading import Lengths
 from jaxeval.cli.terminal import tell
 from jaxeval.data.remote_names import FileName
+from jaxeval.options.boards import OneSlice, Scale
+from jaxeval.options.columns import Labels as Coding
+from jaxeval.options.columns import Replies, Sides, Votes
+from jaxeval.options.field import COLUMNS, FIT, INTERVALS, SHOWN, Options, again, option
+from jaxeval.options.resampling import Groups, Resampling, Share
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
     from jaxeval.data.judged_battles import JudgedBattles
-    from jaxeval.execution.runs import RunOptions
     from jaxeval.show.shown import Answer
 
-_DEFAULT_LEVEL = "[0.9, or the largest level that the calibration models support]"
+Json: TypeAlias = Path
 
 
 class _FileOrCommand(click.Group):
@@ -71,62 +56,70 @@ def soft_elo_commands() -> None:
     """
 
 
-_NEW_COLUMNS = several_options(
-    side_options,
-    column_options(
-        scores_a="Column of A's scores: numbers, or dicts by criterion. [scores_a]",
-        scores_b="Column of B's scores. [scores_b]",
-        scores_a_swapped="Column of A's scores when shown second.",
-        scores_b_swapped="Column of B's scores when shown first.",
-        score_difference="Column of A's score minus B's, instead of scores.",
-        verdict="Column of a judge's verdicts. [verdict or judge_pref]",
-        verdict_swapped="Column of its verdicts with B shown first.",
-    ),
-    click.option("--hard-label", type=click.Choice(["scores", "verdict"]),
-                 help="What the hard label is. [scores if given in both orders, else verdict if there is one]"),
-    labels_option("label_coding"),
-    click.option("--judge-name", metavar="NAME", help="What to call a judge without a name. [judge]"),
-    click.option("--only-judge", metavar="NAME", help="Read this judge only, of several."),
-    reply_options,
-)  # fmt: skip
-_COLUMNS = several_options(_NEW_COLUMNS, column_options(human="Column of human labels. [human or human_pref]"))
-_FIT = several_options(
-    ridge_option(0.01),
-    base_option(1500.0),
-    click.option("--method", "methods", multiple=True, metavar="NAME",
-                 help="What a verdict counts for: hard, soft or smooth:c. May be repeated. [hard, soft]"),
-)  # fmt: skip
-_FILE = click.argument("file", type=FILE)
-_ONE_METHOD = click.option(
-    "--method", default="soft", metavar="NAME", help="What a verdict counts for: hard, soft or smooth:c."
-)
+@dataclass(frozen=True, kw_only=True)
+class NewBattles(Replies, Sides):
+    """How files of judged battles are read."""
+
+    section = COLUMNS
+
+    scores_a: str | None = option(None, "Column of A's scores: numbers, or dicts by criterion. [scores_a]", "COL")
+    scores_b: str | None = option(None, "Column of B's scores. [scores_b]", "COL")
+    scores_a_swapped: str | None = option(None, "Column of A's scores when shown second.", "COL")
+    scores_b_swapped: str | None = option(None, "Column of B's scores when shown first.", "COL")
+    score_difference: str | None = option(None, "Column of A's score minus B's, instead of scores.", "COL")
+    verdict: str | None = again(Verdicts, "verdict")
+    verdict_swapped: str | None = option(None, "Column of its verdicts with B shown first.", "COL")
+    hard_label: str | None = option(
+        None, "What the hard label is. [scores if given in both orders, else verdict if there is one]",
+        choices=("scores", "verdict"),
+    )  # fmt: skip
+    label_coding: Coding | None = again(Votes, "labels", flag="--labels", kind="Labels")
+    judge_name: str | None = option(None, "What to call a judge without a name. [judge]", "NAME")
+    only_judge: str | None = again(Labels, "only_judge")
 
 
-@soft_elo_commands.command()
-@_FILE
-@_COLUMNS
-@_FIT
-@draw_options()
-@level_option(_DEFAULT_LEVEL, None)
-@click.option("--splits", default=5, type=click.IntRange(1), metavar="K",
-              help="Random calibration and test splits of the models.")  # fmt: skip
-@cluster_option("A resample draws whole clusters, and all errors and intervals over battles allow for them.")
-@strata_option("battles")
-@by_option("Each is also rated on its own.")
-@lengths_option
-@click.option("--budget", is_flag=True, help="Also sweep the annotation budget (seconds to minutes).")
-@click.option("--smoothing", is_flag=True, help="Also sweep the constant of label smoothing.")
-@output_options
-@run_options
-def report(
-    file: FileName,
-    *,
-    outputs: Outputs,
-    checkpoint: Path | None,
-    memory_limit: int | None,
-    lengths: tuple[str, str] | None,
-    **options: Any,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class JudgedBattlesColumns(NewBattles):
+    """The same, with labels of people."""
+
+    human: str | None = again(Labels, "human")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fitting(Options):
+    """How a judge's scores are fitted to people's votes."""
+
+    ridge: float = again(Scale, "ridge", 0.01)
+    base: float = again(Scale, "base", 1500.0)
+    methods: tuple[str, ...] = option(
+        (), "What a verdict counts for: hard, soft or smooth:c. May be repeated. [hard, soft]", "NAME", flag="--method",
+        section=FIT,
+    )  # fmt: skip
+    cluster: str | None = again(Groups, "cluster")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SoftDraws(Resampling):
+    """Draws, whose level is what the calibration models support."""
+
+    level: Share | None = again(  # type: ignore[assignment]
+        Resampling, "level", None, more="[0.9, or the largest level that the calibration models support]"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study(Lengths, Fitting):
+    """What is asked of a judge."""
+
+    splits: int = option(5, "Random calibration and test splits of the models.", "K", least=1, section="")
+    budget: bool = option(False, "Also sweep the annotation budget (seconds to minutes).", section="")
+    smoothing: bool = option(False, "Also sweep the constant of label smoothing.", section="")
+    by: str | None = again(OneSlice, "by")
+    strata: str | None = again(Groups, "strata")
+
+
+@command("report", group=soft_elo_commands)
+def report(file: File, columns: JudgedBattlesColumns, asked: Study, drawn: SoftDraws, outputs: Outputs) -> None:
     """Hold every model in FILE out in turn: judge against human ratings, conformal intervals, diagnostics.
 
     FILE holds scores or verdicts of a judge, or what judges printed, in a column such as output.
@@ -134,9 +127,10 @@ def report(
     from jaxeval.data.judged_files import read_judges
     from jaxeval.lab.held_out import error_of, held_out_answer, of_several
 
-    options["length_a"], options["length_b"] = lengths or (None, None)
-    study = {name: options.pop(name) for name in _STUDY}
-    judges = read_judges(file, **options)
+    study = {**asked.arguments(), **drawn.arguments("level", "n_resamples", "seed")}
+    del study["lengths"]
+    study["length_a"], study["length_b"] = asked.lengths or (None, None)
+    judges = read_judges(file, **columns.arguments())
     for battles in judges.values():
         for column in filter(None, (study[name] for name in ("by", "length_a", "length_b"))):
             battles.column(column)  # which must be there, before anything is computed
@@ -144,20 +138,15 @@ def report(
             battles.codes(column)
 
     def held_out(judge: str, battles: JudgedBattles) -> Answer:
-        folder = checkpoint if checkpoint is None or len(judges) == 1 else checkpoint / quote(judge, safe=" ")
-        running: RunOptions = {"memory_limit": memory_limit, "checkpoint": folder, "progress": outputs.progress}
+        folder = drawn.checkpoint
+        if folder is not None and len(judges) > 1:
+            folder = Path(folder) / quote(judge, safe=" ")
+        running: Any = {**drawn.arguments("memory_limit", "progress"), "checkpoint": folder}
         return held_out_answer(battles, running, **study)
 
     each = {judge: held_out(judge, battles) for judge, battles in judges.items()}
     best = min(each.values(), key=error_of)
     present(of_several(each)._replace(figures=lambda: _figures(best.tables)), outputs)
-
-
-#: Options of the study of a judge.
-_STUDY = (
-    "level", "splits", "methods", "cluster", "strata", "by", "length_a", "length_b", "budget", "smoothing", "ridge",
-    "n_resamples", "seed", "base",
-)  # fmt: skip
 
 
 def _figures(tables: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
@@ -177,60 +166,50 @@ def _figures(tables: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
     return figures
 
 
-@soft_elo_commands.command()
-@_FILE
-@_COLUMNS
-@_FIT
-@cluster_option("Intervals allow for them.")
-@click.option("--out", required=True, type=OutputFile((".json",)), help="Where to save it, as JSON.")
-@quiet_option
-@full_option
-def calibrate(
-    file: FileName,
-    *,
-    methods: tuple[str, ...],
-    out: Path,
-    quiet: bool,
-    full: bool,
-    ridge: float,
-    base: float,
-    cluster: str | None,
-    **columns: Any,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Saving(Options):
+    """Where a calibration goes, and what is printed of it."""
+
+    section = SHOWN
+
+    full: bool = again(Outputs, "full")
+    quiet: bool = again(Outputs, "quiet")
+    out: Json = option(None, "Where to save it, as JSON.", required=True)
+
+    def __post_init__(self) -> None:
+        keep_quiet(self.quiet)
+
+
+@command("calibrate", group=soft_elo_commands)
+def calibrate(file: File, columns: JudgedBattlesColumns, asked: Fitting, saving: Saving) -> None:
     """Calibrate a judge on the models in FILE, which has human votes, and save the calibration."""
     from jaxeval.data.judged_files import read_judged_battles
     from jaxeval.softelo.calibration import SoftEloCalibration
 
-    check_outputs({"--out": out}, [file])
-    battles = read_judged_battles(file, **columns)
-    calibration = SoftEloCalibration.fit(battles, ridge, methods or ("hard", "soft"), base, cluster=cluster)
-    calibration.save(out)
-    tell(f"wrote {out}")
-    show(calibration.answer._replace(table=None, notes=[str(battles.report)]), quiet, full)
+    check_outputs({"--out": saving.out}, [file])
+    battles = read_judged_battles(file, **columns.arguments())
+    methods = asked.methods or ("hard", "soft")
+    calibration = SoftEloCalibration.fit(battles, asked.ridge, methods, asked.base, cluster=asked.cluster)
+    calibration.save(saving.out)
+    tell(f"wrote {saving.out}")
+    show(calibration.answer._replace(table=None, notes=[str(battles.report)]), saving.quiet, saving.full)
 
 
-@soft_elo_commands.command()
-@click.argument("calibration", type=FILE)
-@_FILE
-@_NEW_COLUMNS
-@cluster_option("Intervals allow for them. [the calibration's column]")
-@level_option(_DEFAULT_LEVEL, None)
-@click.option("--human-votes", type=click.FloatRange(0, min_open=True), metavar="N",
-              help="Predict the board's rating after so many votes on the new model; inf: its true strength. "
-              "[the median of the calibration models]")  # fmt: skip
-@_ONE_METHOD
-@output_options
-def predict(
-    calibration: FileName,
-    file: FileName,
-    *,
-    cluster: str | None,
-    level: float | None,
-    human_votes: float | None,
-    method: str,
-    outputs: Outputs,
-    **columns: Any,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Predicting(Options):
+    """What is predicted."""
+
+    level: Share | None = again(SoftDraws, "level")
+    human_votes: float | None = option(
+        None, "Predict the board's rating after so many votes on the new model; inf: its true strength. [the median of "
+        "the calibration models]", "N", least=0, open=True,
+    )  # fmt: skip
+    method: str = option("soft", "What a verdict counts for: hard, soft or smooth:c.", "NAME", section=FIT)
+    cluster: str | None = again(Groups, "cluster", more="[the calibration's column]")
+
+
+@command("predict", group=soft_elo_commands)
+def predict(calibration: File, file: File, columns: NewBattles, asked: Predicting, outputs: Outputs) -> None:
     """Rate the new models in FILE, which needs no human votes, with a saved CALIBRATION.
 
     Human labels in FILE are not read. Verdicts are read where --method needs them, with the labels of the calibration
@@ -240,51 +219,42 @@ def predict(
 
     check_outputs({"--out": outputs.out}, [calibration, file])
     loaded = SoftEloCalibration.load(calibration)
-    new = loaded.read_new_battles(file, method, **columns)
-    table = loaded.predict(new, level, method, human_votes=human_votes, cluster=cluster)
+    new = loaded.read_new_battles(file, asked.method, **columns.arguments())
+    table = loaded.predict(new, **asked.arguments())
     present(prediction_answer(table), outputs)
 
 
-@soft_elo_commands.command()
-@_FILE
-@_COLUMNS
-@click.option(
-    "--new",
-    type=FILE,
-    metavar="FILE",
-    help="Judged battles of the new models, in the same columns; human labels are not read. [FILE itself]",
-)
-@click.option(
-    "--votes",
-    type=FILE,
-    metavar="FILE",
-    help="Votes of people, as `leaderboard` reads them. [the human labels of FILE]",
-)
-@_ONE_METHOD
-@level_option(f"Also of rank spreads and tiers. {_DEFAULT_LEVEL}", None)
-@ridge_option(0.01, "Of the judge's ratings.")
-@base_option()
-@cluster_option("In all files; intervals allow for them.")
-@click.option(
-    "--min-votes",
-    default=1,
-    type=click.IntRange(1),
-    metavar="N",
-    help="Models with fewer votes stand apart. They are new, and their human labels are not used.",
-)
-@click.option(
-    "--min-anchors",
-    default=5,
-    type=click.IntRange(1),
-    metavar="N",
-    help="New models that met fewer models of the people's board are named and not placed.",
-)
-@draw_options()
-@output_options
-@run_options
-def merge(
-    file: FileName, *, new: FileName | None, votes: FileName | None, human: str | None, outputs: Outputs, **options: Any
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Files(Options):
+    """Files beside that of judged battles."""
+
+    new: FileName | None = option(
+        None, "Judged battles of the new models, in the same columns; human labels are not read. [FILE itself]", "FILE"
+    )
+    votes: FileName | None = option(
+        None, "Votes of people, as `leaderboard` reads them. [the human labels of FILE]", "FILE"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Merging(SoftDraws):
+    """How models are placed: arguments of `merge_boards`."""
+
+    ridge: float = again(Scale, "ridge", 0.01, more="Of the judge's ratings.")
+    base: float = again(Scale, "base")
+    method: str = again(Predicting, "method")
+    min_votes: int = option(
+        1, "Models with fewer votes stand apart. They are new, and their human labels are not used.", "N", least=1,
+        section=INTERVALS,
+    )  # fmt: skip
+    min_anchors: int = option(
+        5, "New models that met fewer models of the people's board are named and not placed.", "N", least=1, section=""
+    )
+    cluster: str | None = again(Groups, "cluster")
+
+
+@command("merge", group=soft_elo_commands)
+def merge(file: File, where: Files, columns: JudgedBattlesColumns, asked: Merging, outputs: Outputs) -> None:
     """Place new models on the board of human votes, from a judge's scores alone.
 
     FILE has judged battles, some with human labels. Models without any are new. The models that people voted on keep
@@ -294,14 +264,13 @@ def merge(
     from jaxeval.data.readers import read_battles
     from jaxeval.softelo.merged_board import merge_boards
 
+    new, votes, options = where.new, where.votes, columns.arguments()
     check_outputs({"--out": outputs.out}, [path for path in (file, new, votes) if path])
-    merging = {name: options.pop(name) for name in _MERGING}
     merged = merge_boards(
-        read_judged_battles(file, human=human, **options),
+        read_judged_battles(file, **options),
         None if new is None else read_judged_battles(new, **{**options, "human": False, "human_labels": None}),
         None if votes is None else read_battles(votes),
-        progress=outputs.progress,
-        **merging,
+        **asked.arguments(),
     )
 
     def figures() -> dict[str, Figure]:
@@ -310,9 +279,3 @@ def merge(
         return {"leaderboard": plot_leaderboard(merged.table)}
 
     present(merged.answer._replace(figures=figures), outputs)
-
-
-_MERGING = (
-    "level", "method", "n_resamples", "seed", "base", "ridge", "cluster", "min_votes", "min_anchors", "checkpoint",
-    "memory_limit",
-)  # fmt: skip

@@ -7,8 +7,9 @@ import click
 import pytest
 from command_line import run
 
-from jaxeval.cli.commands import OPTIONS, QUESTIONS, Command
+from jaxeval.cli.commands import QUESTIONS, Command
 from jaxeval.cli.main import main
+from jaxeval.options.field import SECTIONS
 
 #: What differs between commands under one name, and why.
 OTHERWISE = {
@@ -34,7 +35,6 @@ OTHERWISE = {
     ("--power", "default"): "next: of a plan only",
     ("--out", None): "simulate and soft-elo calibrate write one file, which is all they are for",
     ("--id", "multiple"): "a state knows its votes by one column",
-    ("--item", "help"): "rankings: items are what is rated",
     ("--method", None): "the solver of a fit, or Soft-Elo's target maps: as in Python",
     ("--models", None): "simulate and demo make so many; elsewhere names to keep",
     ("--reference", None): "anchored: the side that a reference stands on; meta: a model",
@@ -126,25 +126,10 @@ def test_shared_options_stand_in_one_order():
     assert mixed == {}
 
 
-def test_sections_name_options_that_there_are():
-    listed = [name for names in OPTIONS.values() for name in names]
-    assert len(listed) == len(set(listed))
-    assert set(listed) <= set(BY_NAME)
-
-
-def test_shared_options_have_a_section():
-    shared = {name for name, of in BY_NAME.items() if len(of) > 1}
-    listed = {name for names in OPTIONS.values() for name in names}
-    assert shared - listed == {
-        "--battles",
-        "--difference",
-        "--gate",
-        "--pair",
-        "--power",
-        "--shared",
-        "--top-size",
-        "--votes",
-    }  # what a command is about
+def test_options_of_one_name_stand_in_one_section():
+    for name, of in BY_NAME.items():
+        if (name, None) not in OTHERWISE:
+            assert len({option.section for option in of.values()}) == 1, name
 
 
 def test_no_name_is_spelled_twice():
@@ -194,8 +179,8 @@ class TestHelp:
     @pytest.mark.parametrize("command", ALL)
     def test_sections(self, command):
         shown = run(*command.split(), "--help").stdout
-        heads = [line.removesuffix(":") for line in shown.splitlines() if line.removesuffix(":") in OPTIONS]
-        assert heads == [section for section in OPTIONS if section in heads]
+        heads = [line.removesuffix(":") for line in shown.splitlines() if line.removesuffix(":") in SECTIONS]
+        assert heads == [section for section in SECTIONS if section in heads]
         for option in SHOWN[command]:
             assert option.opts[0] in shown
 

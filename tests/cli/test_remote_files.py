@@ -12,8 +12,8 @@ from command_line import run
 from served import REPOSITORY, TOKEN, served
 
 import jaxeval
+from jaxeval.cli.kinds import InputFile
 from jaxeval.cli.main import main
-from jaxeval.cli.run_options import InputFile
 
 MODELS = b"model,licence\nmodel-1,open\n"
 VOTES = jaxeval.simulate_votes(400, 5)

@@ -1,0 +1,197 @@
+"""What options and arguments take on the command line: each kind of text, and the value that it becomes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from jaxeval.cli.processes import Processes
+from jaxeval.data.remote_names import is_remote
+from jaxeval.show.files import FORMATS
+from jaxeval.wording import Noun
+
+#: The path that stands for standard output.
+STDOUT = Path("-")
+ENDINGS = tuple(f".{name}" for name in FORMATS)
+FIGURES = (".png", ".svg", ".pdf")
+SIMULATED = (".parquet", ".csv", ".jsonl")
+_CODINGS = ("a_wins_1", "a_wins_0", "labels", "grades")
+#: Words for the sides that meanings may have besides the standard ones.
+_SIDE_WORDS = {"a": "model_a", "left": "model_a", "first": "model_a", "b": "model_b", "right": "model_b",
+               "second": "model_b", "draw": "tie", "both": "tie", "neither": "both_bad"}  # fmt: skip
+
+
+class InputFile(click.Path):
+    """A file here, or the name of one on another machine, which is text, and is fetched when it is read."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path, or the name."""
+        return value if is_remote(value) else super().convert(value, param, ctx)
+
+
+class OutputFile(click.Path):
+    """A file to write, with one of several endings, in a folder that exists."""
+
+    def __init__(self, endings: tuple[str, ...]) -> None:
+        super().__init__(dir_okay=False, writable=True, path_type=Path)
+        self.endings = endings
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path, or an error that says what is wrong with it."""
+        path = Path(str(super().convert(value, param, ctx)))
+        if path.suffix.lower() not in self.endings:
+            self.fail(f"{path} must end in {', '.join(self.endings)}", param, ctx)
+        if not path.resolve().parent.is_dir():
+            self.fail(f"there is no folder {path.parent} to write {path.name} to", param, ctx)
+        return path
+
+
+class OutputPath(OutputFile):
+    """A file to write, a folder, which need not exist, or - for standard output."""
+
+    def __init__(self, endings: tuple[str, ...] = ENDINGS, stdout: bool = True) -> None:
+        super().__init__(endings)
+        self.stdout = stdout
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path, or an error that says what is wrong with it."""
+        path = Path(value)
+        if (self.stdout and path == STDOUT) or path.is_dir() or str(value).endswith("/"):
+            return path
+        if not path.suffix and not (self.stdout and path.exists()):
+            return path
+        if self.stdout and path.suffix.lower() not in self.endings:
+            self.fail(f"{path} must end in {', '.join(self.endings)}, or in / where it is to be a folder", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class Designs(click.Choice[str]):
+    """The designs of a calibration, of which "by label" is "by-label" on the command line."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The design."""
+        return super().convert(value.replace(" ", "-").replace("_", "-"), param, ctx).replace("-", " ")
+
+
+class Parsed(click.ParamType):  # type: ignore[type-arg]
+    """What a function makes of text; its ValueError says what is wrong with it."""
+
+    def __init__(self, parse: Callable[[str], Any]) -> None:
+        self.name = parse.__name__.strip("_")
+        self.parse = parse
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The value."""
+        if not isinstance(value, str):
+            return value
+        try:
+            return self.parse(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def _size(text: str) -> int:
+    """Return bytes."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMG]?)B?", text.strip(), re.IGNORECASE)
+    if found is None:
+        raise ValueError(f"{text!r} is not a size such as 500MB or 2GB")
+    return int(float(found[1]) * {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}[found[2].upper()])
+
+
+def _labels(text: str) -> str | dict[str, str]:
+    """Return the name of a coding, or the mapping LABEL=MEANING,..."""
+    if text in _CODINGS:
+        return text
+    pairs = [part.rpartition("=") for part in text.split(",")]
+    if not all(equals for _, equals, _ in pairs):
+        raise ValueError(f"{text!r} is not {', '.join(_CODINGS)}, or a list such as A=model_a,B=model_b,C=tie")
+    labels = [label.strip() for label, _, _ in pairs]
+    if len(set(labels)) < len(labels):
+        raise ValueError(f"{text!r} says twice what a label means")
+    meanings = ((label.strip(), meaning.strip()) for label, _, meaning in pairs)
+    return {label: _SIDE_WORDS.get(meaning.lower(), meaning) for label, meaning in meanings}
+
+
+def _scale(text: str) -> tuple[float, float]:
+    try:
+        low, high = (float(end) for end in text.split(":"))
+    except ValueError:
+        raise ValueError(f"{text!r} is not the least and the largest score, such as 1:10") from None
+    return low, high
+
+
+def _column_pair(text: str) -> tuple[str, ...]:
+    parts = tuple(part.strip() for part in text.split(":"))
+    if len(parts) != 2 or not all(parts):
+        raise ValueError(f"{text!r} is not two columns such as home_score:away_score")
+    return parts
+
+
+def _gauge(text: str) -> str | tuple[str, float]:
+    if text in ("mean", "votes"):
+        return text
+    model, equals, rating = text.rpartition("=")
+    try:
+        return model, float(rating if equals else "")
+    except ValueError:
+        raise ValueError(f"{text!r} is not mean, votes, or MODEL=RATING") from None
+
+
+def _numbers(kind: type, text: str) -> tuple[Any, ...]:
+    try:
+        numbers = tuple(kind(part) for part in text.split(","))
+    except ValueError:
+        numbers = ()
+    if not numbers or not all(number > 0 for number in numbers):
+        whole = "whole numbers" if kind is int else "numbers"
+        raise ValueError(f"{text!r} is not a list of {whole} above 0, such as 2,5,10")
+    return numbers
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(","))
+
+
+def _floats(text: str) -> tuple[float, ...]:
+    return _numbers(float, text)
+
+
+def _whole(text: str) -> tuple[int, ...]:
+    return _numbers(int, text)
+
+
+FILE = InputFile(exists=True, dir_okay=False, path_type=Path)
+FILES = InputFile(exists=True, path_type=Path)
+FILES_OR_STREAM = InputFile(exists=True, allow_dash=True, path_type=Path)
+FOLDER = click.Path(file_okay=False, path_type=Path)
+SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
+#: Kinds of text, by the name of a type as options are declared with it.
+KINDS: Mapping[str, click.ParamType] = {  # type: ignore[type-arg]
+    "str": click.STRING,
+    "File": FILE,
+    "FileName": FILE,
+    "Folder": FOLDER,
+    "Share": SHARE,
+    "Size": Parsed(_size),
+    "Labels": Parsed(_labels),
+    "Gauge": Parsed(_gauge),
+    "Noun": Parsed(Noun.of),
+    "Bounds": Parsed(_scale),
+    "ColumnPair": Parsed(_column_pair),
+    "Names": Parsed(_names),
+    "Numbers": Parsed(_floats),
+    "WholeNumbers": Parsed(_whole),
+    "Day": click.DateTime(["%Y-%m-%d"]),
+    "Figure": OutputFile(FIGURES),
+    "Page": OutputFile((".html",)),
+    "State": OutputFile((".parquet",)),
+    "Json": OutputFile((".json",)),
+    "Output": OutputPath(),
+    "Simulation": OutputPath(SIMULATED, stdout=False),
+    "Processes": Processes(),
+    "Sampling": Designs(["random", "by-label", "borrowed"], case_sensitive=False),
+}

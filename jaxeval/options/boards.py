@@ -1,0 +1,121 @@
+"""Options of boards: what is fitted, to which groups, and with which intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from jaxeval.options.columns import Votes
+from jaxeval.options.field import FIT, GROUPS, INTERVALS, Options, again, option
+
+#: What holds ratings in place.
+Gauge: TypeAlias = str | tuple[Hashable, float]
+Ties = Literal["half", "davidson", "rao_kupper"]
+LinkName = Literal["logit", "probit"]
+Penalty = Literal["auto", "none", "firth"]
+FitMethod = Literal["auto", "dense", "sparse"]
+#: How intervals of ratings come about: from the draws, from errors of the fit, or for each model as suits it.
+BoardInterval = Literal["auto", "percentile", "basic", "wald"]
+MissingGroup = Literal["error", "drop", "label"]
+
+#: With more slices than this, somebody has probably named the wrong column.
+MOST_SLICES = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale(Options):
+    """Where ratings stand."""
+
+    section = FIT
+
+    ridge: float = option(
+        0.0, "Penalty on the squares of the strengths. It draws ratings together; above 0 all of them are finite.",
+        "R", least=0,
+    )  # fmt: skip
+    gauge: Gauge = option(
+        "mean", "What is held fixed: the mean of the ratings, their mean by votes, or the rating of a model. "
+        "Differences, ranks and tiers do not depend on it.", "mean|votes|MODEL=RATING", shown=True,
+    )  # fmt: skip
+    base: float = option(1000.0, "Mean of the ratings, where no model is held fixed.", "ELO", shown=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Response(Options):
+    """How a fit takes results."""
+
+    section = FIT
+
+    ties: Ties = option(
+        "half", "Ties: half a win each, or a model of ties. Ratings of a model of ties are on another scale (Davidson: "
+        "log-odds of decisive battles). Beside them stand ratings by expected score, where a tie is half a win.",
+    )  # fmt: skip
+    link: LinkName = option(
+        "logit", "From strengths to the probability of a win: Bradley-Terry (logit), or Thurstone's Case V (probit)."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pairs(Options):
+    """Options of fits of battles between two models."""
+
+    section = FIT
+
+    method: FitMethod = option(
+        "auto", "Tables of all pairs of models (dense), or the graph of the pairs that met (sparse), for 1,000 models "
+        "or more.",
+    )  # fmt: skip
+    penalty: Penalty = option(
+        "auto", "Firth's bias reduction, for models with few votes: of all ratings (firth), or by default of the "
+        "intervals of models under 200 votes alone.",
+    )  # fmt: skip
+    reweight: bool = option(False, "Inverse-pair-frequency weights: a battle counts 1 / max(battles of its pair, 50).")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranked(Options):
+    """Where intervals of ratings come from, and who is ranked."""
+
+    section = INTERVALS
+
+    interval: BoardInterval = option(
+        "auto", "Intervals from the resamples, or (wald) from the standard errors of the fit. By default models under "
+        "200 votes have those of a penalised fit, the others percentiles.", shown=True,
+    )  # fmt: skip
+    simultaneous_ranks: bool = option(
+        False, "Make the rank spreads hold for all models at once; by default each holds by itself."
+    )
+    min_battles: int | None = option(
+        None, "Models with fewer votes stand apart. They are rated with the others, but take no rank. They come last, "
+        "and rank spreads, tiers and figures leave them out. By default the data decide which models have too few; 0 "
+        "ranks every model.", "N", flag="--min-votes", least=0,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneSlice(Options):
+    """Groups of one column."""
+
+    section = GROUPS
+
+    by: str | None = option(None, "Column of groups. Each is rated on its own.", "COL")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slices(Options):
+    """What is rated on its own."""
+
+    section = GROUPS
+
+    by: str | Sequence[str] | None = again(
+        OneSlice, "by", more="May be repeated. COL may be a path such as meta.turns. Where it holds lists or flags, a "
+        "vote counts in each of its groups, and in overall.",
+    )  # fmt: skip
+    max_slices: int = option(MOST_SLICES, "Most groups of --by; more are refused.", "N", least=1, shown=True)
+    min_slice_battles: int = option(
+        0, "Groups of --by with fewer battles are listed, and not rated.", "N", least=0, shown=True
+    )
+    missing: MissingGroup = again(
+        Votes, "missing", more="label: what has no value of --by is a group of its own.", shown=True,
+        choices=("error", "drop", "label"),
+    )  # fmt: skip

@@ -1,0 +1,136 @@
+"""Options of files: which column holds what, and how it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from jaxeval.options.field import COLUMNS, ROWS, Options, again, option
+from jaxeval.options.resampling import Groups
+
+#: Names of types on the command line.
+File: TypeAlias = str | Path
+Labels: TypeAlias = str | Mapping[Any, str]
+ColumnPair: TypeAlias = tuple[str, str]
+Names: TypeAlias = Sequence[str]
+Bounds: TypeAlias = tuple[float, float]
+Pair: TypeAlias = tuple[str, str]  # two names, one after the other
+
+BothBad = Literal["half", "drop"]
+MissingResult = Literal["error", "drop"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sides(Options):
+    """The models of a battle."""
+
+    section = COLUMNS
+
+    model_a: str = option("model_a", "Column of the models of side A.", "COL")
+    model_b: str = option("model_b", "Column of the models of side B.", "COL")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Votes(Sides):
+    """How files of battles are read: arguments of `read_battles`."""
+
+    winner: str | None = option(None, "Column of labels. [winner, or one-hot columns]", "COL")
+    target: str | None = option(None, "Column of soft targets in [0, 1] instead of labels.", "COL")
+    weight: str | None = option(None, "Column of weights. [of scores: weight, if there]", "COL")
+    propensity: str | None = option(
+        None, "Column of propensities: the chance that a battle was of its pair, as `next` writes it. Its inverse is a "
+        "weight.", "COL",
+    )  # fmt: skip
+    count: str | None = option(None, "Column of counts: how many equal rows a row stands for.", "COL")
+    labels: Labels | None = option(
+        None, "What labels mean, where they are not words that are known. For numbers: a_wins_1 or a_wins_0, which is "
+        "never guessed. For words: a list such as A=model_a,B=model_b,C=tie.", "CODING|L=MEANING,...",
+    )  # fmt: skip
+    winner_model: str | None = option(None, "Column of the model that won. Such files have no ties.", "COL")
+    loser_model: str | None = option(None, "Column of the model that lost.", "COL")
+    scores: ColumnPair | None = option(None, "Columns of the scores of both sides: the larger wins.", "A:B")
+    tie_within: float = option(0.0, "With --scores: the largest difference that counts as a tie.", "D", least=0)
+    both_bad: BothBad = option("half", "Votes that both sides are bad: half a win each, or left out.")
+    baseline: str | None = option(
+        None, "The model that all others met, for files of Arena-Hard that do not name it.", "NAME"
+    )
+    missing: MissingResult = option(
+        "error", "What to do about gaps. error: refuse rows without a value that is needed. drop: leave them out.",
+        section=ROWS,
+    )  # fmt: skip
+    where: str | None = option(
+        None, "Read only rows that meet a condition, such as \"language = 'en' AND turn = 1\". This needs the extra "
+        "jaxeval[sql].", "SQL", section=ROWS,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calls(Options):
+    """How what judges printed is read, in the words of `JudgeOutputs.from_pandas`; nothing is given by default."""
+
+    section = COLUMNS
+
+    item: str | None = option(
+        None, "Column of items: prompts, questions, tasks. Judgments of one item belong together. [item, if there; of "
+        "replies also question_id]", "COL",
+    )  # fmt: skip
+    judge: str | None = option(None, "Column of judges. Each is read by itself. [judge, if there]", "COL")
+    run: str | None = option(None, "Column of repeated runs. [run, if there]", "COL")
+    output: str | None = option(
+        None, "Column of what the judge printed: JSON, fenced or not, or text. [output or reply, if there are no "
+        "scores]", "COL",
+    )  # fmt: skip
+    shown_first: str | None = option(
+        None, "Column of the side that was shown first. [of replies: shown_first, order or swapped, else model_a; of "
+        "tables: none]", "COL",
+    )  # fmt: skip
+    criteria: Names | None = option(None, "Criteria that count. [those that most replies have]", "NAME,...")
+    scale: Bounds | None = option(None, "Least and greatest score of a criterion. [1:10]", "LOW:HIGH")
+    confidence: str | None = option(None, "How judges state their confidence. [share]", choices=("share", "percent"))
+    unparsed: str | None = option(
+        None, "Replies that cannot be read: an error, or left out. [error]", choices=("error", "drop")
+    )
+    one_order: str | None = option(
+        None, "Battles that were judged in one order only: refused, kept, left out; or (separate) each row of a table "
+        "is a battle. [error]", choices=("error", "keep", "drop", "separate"),
+    )  # fmt: skip
+    repeats: str | None = option(
+        None, "Orders that were judged twice: refused; the first call counts; or each call is a run. [error]",
+        choices=("error", "first", "runs"),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replies(Calls):
+    """The same, with words of verdicts and labels of people beside them."""
+
+    labels: Labels | None = option(
+        None, "What other verdicts mean, such as 1=model_a,2=model_b; model_a is the side that was shown first.",
+        "L=MEANING,...", flag="--words",
+    )  # fmt: skip
+    human_labels: File | None = option(
+        None, "A table of human labels, joined by item and pair: item, model_a, model_b, winner, and rater.", "FILE"
+    )
+    people: str | None = option(
+        None, "What to do where people contradict each other on an item. [error]",
+        choices=("error", "majority", "drop"),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class ItemScores(Options):
+    """How files of scores are read: arguments of `read_scores`."""
+
+    section = COLUMNS
+
+    model: str | None = option(None, "Column of models. [model, if there; of scores each file is else one]", "COL")
+    item: str | None = again(Calls, "item")
+    score: str | None = option(None, "Column of scores; of a harness, the metric or the scorer. [score]", "COL")
+    trial: str | None = option(None, "Column of trials: runs of a model on an item. [trial]", "COL")
+    benchmark: str | None = option(None, "Column of benchmarks. Scores are means over them. [benchmark]", "COL")
+    weight: str | None = again(Votes, "weight")
+    cluster: str | None = again(Groups, "cluster")
+    wide: bool = option(False, "A row is an item, and each column of numbers a model.")
+    output_filter: str | None = option(None, "Filter of lm-evaluation-harness.", "NAME", flag="--filter")

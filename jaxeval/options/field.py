@@ -1,0 +1,116 @@
+"""An option is a field of a dataclass: its name, type, default, bounds, one sentence of help, and its section.
+
+Signatures, docstrings, commands, checks, settings and the identity of checkpoints follow from it. To add an option: add
+a field to the dataclass of its estimator, and write the code that it is for.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, replace
+from inspect import get_annotations
+from itertools import count
+from typing import Any, ClassVar, NamedTuple, Self, get_args
+
+COLUMNS = "Columns of the files"
+ROWS = "Which rows and models count"
+GROUPS = "Groups"
+FIT = "How ratings are fitted"
+INTERVALS = "Intervals and resamples"
+SHOWN = "What is shown and written"
+RUNS = "How it runs"
+#: Sections of help in their order; an option without one is what its command is about, and stands before them.
+SECTIONS = (COLUMNS, ROWS, GROUPS, FIT, INTERVALS, SHOWN, RUNS)
+_DECLARED = "declared"
+_NUMBERS = count()
+
+
+class Declared(NamedTuple):
+    """What a field says of its option, besides name, type and default."""
+
+    text: str  # one sentence, or some: the first is the same wherever the option is
+    metavar: str | None = None
+    flag: str | None = None  # as the name, if none is named; "" for an option of Python alone
+    least: float | None = None
+    most: float | None = None
+    open: bool = False  # whether both ends are excluded
+    choices: Sequence[str] = ()  # those of the type, if none are named
+    section: str | None = None  # that of the class, if none is named
+    shown: bool = False  # whether runs of other values may have the same draws
+    required: bool = False
+    hidden: bool = False
+    number: int = 0  # in the order of declaration, which is that of help
+    kind: str | None = None  # how text becomes a value, if the type does not say it
+
+
+def option(default: Any, text: str, metavar: str | None = None, **how: Any) -> Any:
+    """Declare a field that is an option; ``how`` are attributes of `Declared`."""
+    return field(default=default, metadata={_DECLARED: Declared(text, metavar, number=next(_NUMBERS), **how)})
+
+
+def again(home: type[Options], name: str, /, default: Any = MISSING, more: str = "", **how: Any) -> Any:
+    """Declare an option that another class has, with another ``default``, ``more`` help, or what differs otherwise."""
+    (own,) = (x for x in fields(home) if x.name == name)
+    declared = own.metadata[_DECLARED]._replace(section=section_of(home, name))
+    declared = declared._replace(**{"text": f"{declared.text} {more}".strip(), **how})
+    return field(default=own.default if default is MISSING else default, metadata={_DECLARED: declared})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Options that go together."""
+
+    section: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        """Refuse what does not go together; a class that does calls this one, too."""
+
+    @classmethod
+    def of(cls, arguments: Mapping[str, Any]) -> Self:
+        """Return the options among the ``arguments`` of a call, so that no call lists them again."""
+        return cls(**{f.name: arguments[f.name] for f in fields(cls) if f.name in arguments})
+
+    def arguments(self, *names: str) -> dict[str, Any]:
+        """Return the options, or those of some ``names``, as arguments of a call."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if not names or f.name in names}
+
+    def given(self, *names: str) -> dict[str, str]:
+        """Return the options that differ from their defaults, of some ``names`` or all, with their flags."""
+        return {
+            name: str(declared.flag)
+            for name, _, default, declared in declared_in(type(self))
+            if (not names or name in names) and getattr(self, name) != default
+        }
+
+    def but(self, **changes: Any) -> Self:
+        """Return the same with ``changes``."""
+        return replace(self, **changes)
+
+
+def declared_in(kind: type[Options]) -> Iterator[tuple[str, str, Any, Declared]]:
+    """Yield name, type (as it is written), default and declaration of every option of a class."""
+    for own in fields(kind):
+        if _DECLARED in own.metadata:
+            declared = own.metadata[_DECLARED]
+            flag = f"--{own.name.replace('_', '-')}" if declared.flag is None else declared.flag
+            where = section_of(kind, own.name)
+            choices = tuple(declared.choices) or _choices(kind, own.name, str(own.type))
+            yield own.name, str(own.type), own.default, declared._replace(flag=flag, section=where, choices=choices)
+
+
+def section_of(kind: type[Options], name: str) -> str:
+    """Return the section of an option: its own, or that of the class which declares it."""
+    declared = next(x for x in fields(kind) if x.name == name).metadata[_DECLARED]
+    return _home(kind, name).section if declared.section is None else declared.section
+
+
+def _home(kind: type, name: str) -> Any:
+    return next(base for base in kind.__mro__ if name in get_annotations(base))
+
+
+def _choices(kind: type, name: str, written: str) -> tuple[str, ...]:
+    """The values of a type that is a Literal, by its name in the module of the class."""
+    names = vars(sys.modules[_home(kind, name).__module__])
+    known = get_args(names.get(written.removesuffix(" | None")))
+    return known if known and all(isinstance(x, str) for x in known) else ()
