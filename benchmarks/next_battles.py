@@ -29,7 +29,7 @@ from scipy.special import expit
 import jaxeval
 from jaxeval import BradleyTerryFit
 from jaxeval.arrays import Float
-from jaxeval.execution.threads import one_blas_thread
+from jaxeval.execution.precision import one_blas_thread
 from jaxeval.planning.information import expected_gains, information_of
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 

@@ -21,8 +21,7 @@ from harness import environment, peak_memory_mb, save, seconds
 from scipy.special import expit
 
 import jaxeval
-from jaxeval.lab.conformal_study import conformal_study, leave_one_out_intervals, width_decomposition
-from jaxeval.lab.held_out_sweeps import budget_sweep
+from jaxeval.lab.held_out_sweeps import budget_sweep, conformal_study, leave_one_out_intervals, width_decomposition
 from jaxeval.lab.judge_diagnostics import diagnose
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 

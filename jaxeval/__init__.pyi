@@ -113,8 +113,8 @@ from jaxeval.planning.next_battles import next_battles as next_battles
 from jaxeval.planning.vote_counts import plan_votes as plan_votes
 from jaxeval.ratings.board_comparison import BoardComparison as BoardComparison
 from jaxeval.ratings.bootstrap import bootstrap as bootstrap
+from jaxeval.ratings.bootstrap import fit_bradley_terry as fit_bradley_terry
 from jaxeval.ratings.bootstrap_result import Bootstrap as Bootstrap
-from jaxeval.ratings.bradley_terry import fit_bradley_terry as fit_bradley_terry
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit as BradleyTerryFit
 from jaxeval.ratings.compare_boards import compare_boards as compare_boards
 from jaxeval.ratings.contextual_fit import ContextualBootstrap as ContextualBootstrap

@@ -90,11 +90,9 @@ STUDIES = {
     "data.simulate.verdicts": ["simulate_anchored_verdicts"],
     "evaluators.comparison": ["evaluator_advice"],
     "evaluators.rank_correlation": ["delta_table"],
-    "lab.held_out_sweeps": ["budget_sweep"],
-    "lab.conformal_study": ["conformal_study", "leave_one_out_intervals", "width_decomposition"],
-    "softelo.judge_agreement": ["agreement_by_score_gap", "reliability"],
+    "lab.held_out_sweeps": ["budget_sweep", "conformal_study", "leave_one_out_intervals", "width_decomposition"],
+    "softelo.judge_agreement": ["agreement_by_score_gap", "reliability", "residual_ramp"],
     "lab.judge_diagnostics": ["diagnose"],
-    "softelo.residuals": ["residual_ramp"],
 }  # fmt: skip
 
 #: Where each public name is documented.

@@ -1,23 +1,236 @@
-"""Agreement of judges with people in parts: by gap of the models, by model, by confidence, and by pairs of raters."""
+"""Break agreement of judges with people down: by gap, model, confidence and rater, and what else speaks for a judge."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from jaxeval.agreement.measures import PANEL, distance_of
-from jaxeval.arrays import Bool
+from jaxeval.arrays import Bool, Float
 from jaxeval.data.battles import Battles
 from jaxeval.data.labelled_verdicts import LabelledVerdicts
-from jaxeval.ratings.bradley_terry import fit_bradley_terry
+from jaxeval.ratings.bootstrap import fit_bradley_terry
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
-from jaxeval.statistics.calibration_error import reliability_bins
-from jaxeval.statistics.clusters import wilson_share
-from jaxeval.statistics.rater_agreement import cohen_kappa, label_table
+from jaxeval.statistics.clusters import FEW_CLUSTERS, wilson_share
+from jaxeval.statistics.rater_agreement import cohen_kappa, label_table, reliability_bins
+from jaxeval.wording import counted, visible_line
+
+Verdict = Literal["yes", "no", "not known"]
+#: A judge is good enough if it has at least this share of people's agreement beyond chance.
+SHARE = 0.8
+#: With a single label an item, a judge is no use if its kappa is below this.
+SLIGHT = 0.2
+_PSEUDO = 2  # items that agree with one side only, one each way: an interval of no difference has a length
+
+
+class Beside(NamedTuple):
+    """A judge's agreement with people less that of people with each other, where both are known."""
+
+    value: Float
+    lower: Float
+    upper: Float
+    people: Float  # agreement of people with each other on the same items
+
+
+def beside_people(sums: Float, level: float) -> Beside:
+    """Differences of agreement with Student's intervals over items.
+
+    Two items are added, one on which only the judge agrees and one on which only people do (Bonett and Price, Adjusted
+    Wald confidence interval for a difference of binomial proportions based on paired data, Journal of Educational and
+    Behavioral Statistics, 2012), so that equal answers on few items are not taken for certain. The lengths of the
+    intervals are then right for few items, too.
+
+    Args:
+        sums: (..., I, 3) of each item: its weight, the judge's agreement and people's, both times the weight.
+        level: of the interval.
+    """
+    n, own, other = np.moveaxis(sums, -1, 0)
+    there = n > 0
+    count, total = there.sum(-1), n.sum(-1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = total / count
+        value, people = (own - other).sum(-1) / total, other.sum(-1) / total
+        centre = (own - other).sum(-1) / (total + _PSEUDO * mean)
+        rest = ((own - other - centre[..., None] * n) ** 2).sum(-1) + _PSEUDO * mean**2 * (1 + centre**2)
+        error = np.sqrt(rest * (count + _PSEUDO) / (count + _PSEUDO - 1)) / (total + _PSEUDO * mean)
+        half = stdtrit(np.maximum(count + _PSEUDO - 1, 1), (1 + level) / 2) * error
+    return Beside(value, np.maximum(centre - half, -1), np.minimum(centre + half, 1), people)
+
+
+def verdict_beside(beside: Beside, chance: Float, kappas: Float, n_items: Float) -> NDArray[np.str_]:
+    """Verdicts (...) of judges beside people.
+
+    "yes": with confidence the judge has 80 % of people's agreement beyond chance, and both it and people agree beyond
+    chance. "no": it agrees with people less often than people do. A judge as good as a person is called "no" in at
+    most 2.5 % of data sets at the level .95, and one that guesses is practically never called "yes".
+
+    Args:
+        beside: the difference.
+        chance: (...) agreement of people that chance explains.
+        kappas: (..., 2) lower ends of the intervals of kappa, of the judge and of people.
+        n_items: (...) items with labels of two people.
+    """
+    with np.errstate(invalid="ignore"):
+        margin = (1 - SHARE) * (beside.people - chance)
+        good = (beside.lower > -margin) & (margin > 0) & (kappas > 0).all(-1) & (n_items >= FEW_CLUSTERS)
+        return np.select([beside.upper < 0, good], ["no", "yes"], "not known")
+
+
+def items_needed(beside: Beside, chance: float, n_items: int) -> int | None:
+    """About how many items would tell whether the judge is good enough; None where the difference is at the edge."""
+    margin = (1 - SHARE) * float(beside.people - chance)
+    half = (float(beside.upper) - float(beside.lower)) / 2
+    gap = float(np.maximum(beside.value + margin, -beside.value))
+    if not (gap > 0 and half > 0 and margin > 0):
+        return None
+    return max(int(np.ceil(n_items * (half / gap) ** 2)), FEW_CLUSTERS)
+
+
+class GoodEnough(NamedTuple):
+    """Whether a judge is good enough, and what speaks for it."""
+
+    verdict: Verdict
+    beside: Beside | None  # None without labels of two people
+    items_needed: int | None  # about how many would tell; None if it is told, or nothing would tell
+
+
+def answer_of(common: Float, chance: float, kappa: tuple[float, float], of_people: float, level: float) -> GoodEnough:
+    """Whether a judge is good enough.
+
+    Args:
+        common: (I, 3) sums of items, as in `beside_people`; weights are 0 without labels of two people.
+        chance: agreement of people that chance explains.
+        kappa: both ends of the interval of the judge's kappa.
+        of_people: the lower end of that of people's.
+        level: of the intervals.
+    """
+    n_items = int((common[:, 0] > 0).sum())
+    if n_items == 0:
+        useless = common.shape[0] >= FEW_CLUSTERS and kappa[0] <= 0 and kappa[1] < SLIGHT
+        return GoodEnough("no" if useless else "not known", None, None)
+    beside = beside_people(common, level)
+    ends = np.nan_to_num([kappa[0], of_people], nan=-1.0)
+    verdict = str(verdict_beside(beside, np.asarray(chance), ends, np.asarray(n_items)))
+    needed = items_needed(beside, chance, n_items) if verdict == "not known" else None
+    more = None if needed is None or needed <= n_items else needed
+    return GoodEnough(verdict if verdict in ("yes", "no") else "not known", beside, more)  # type: ignore[arg-type]
+
+
+#: Of people's ratings, and of the judge's: with it every model has one.
+RIDGE = 0.01
+_UNLIKE = 0.05  # shares of ties that differ by less are not worth a word
+_MANY_FLIPS = 0.1
+
+
+def further_facts(
+    battles: LabelledVerdicts, table: pd.DataFrame, ends: pd.DataFrame, whole: Mapping[str, Float], name: Any,
+    place: int, answer: GoodEnough,
+) -> list[str]:  # fmt: skip
+    """Facts about a judge, or the panel, that the answer names after its agreement."""
+    verdict = battles.panel if name == PANEL else battles.verdict[:, place]
+    return [
+        *_ties(battles, verdict),
+        *_orders(battles, ends, name),
+        *_ranking(battles, verdict),
+        *_next(battles, ends, name, answer),
+    ]
+
+
+def _ties(battles: LabelledVerdicts, verdict: Float) -> list[str]:
+    """Shares of ties, or of answers that were not attempted, where the judge and people differ."""
+    both = ~np.isnan(verdict) & ~np.isnan(battles.human).all(1)
+    if not battles.scale.has_middle or not both.any():
+        return []
+    given = ~np.isnan(battles.human[both])
+    own = float((verdict[both] == 0.5).mean())
+    people = float(((battles.human[both] == 0.5).sum(1) / given.sum(1)).mean())
+    if abs(own - people) < _UNLIKE:
+        return []
+    word = "neither right nor wrong" if battles.scale.kind == "answers" else "a tie"
+    return [f"it says {word} on {100 * own:.0f}%, people on {100 * people:.0f}%"]
+
+
+def _orders(battles: LabelledVerdicts, ends: pd.DataFrame, name: Any) -> list[str]:
+    """How far verdicts follow the order shown."""
+    judges = battles.judges if name == PANEL else [name]
+    known = [own for own in judges if ("flips", own) in ends.index]
+    if known:
+        own = max(known, key=lambda one: float(ends.loc[("flips", one), "value"]))
+        value, lower, upper = 100 * ends.loc[("flips", own)].to_numpy(float)
+        who = f"{visible_line(own)} names" if name == PANEL else "it names"
+        return [f"{who} another side in {value:.0f}% [{lower:.0f}, {upper:.0f}] when the order is swapped"]
+    if battles.scale.kind in ("pairs", "sides"):
+        return ["no order shown is known, so that a preference for a position is hidden"]
+    return []
+
+
+def _ranking(battles: LabelledVerdicts, verdict: Float) -> list[str]:
+    """How far the judge's ranking of models is people's, on the same battles or answers."""
+    people, models = battles.people, battles.models
+    both = ~np.isnan(verdict) & ~np.isnan(people)
+    if battles.scale.kind == "pairs":
+        used = np.union1d(battles.model_a[both], battles.model_b[both])
+        if len(used) < 2:
+            return []
+        sides = {"model_a": models[battles.model_a[both]], "model_b": models[battles.model_b[both]]}
+        ratings = [
+            fit_bradley_terry(Battles.from_pandas(pd.DataFrame({**sides, "target": own[both]}), target="target"), RIDGE)
+            .logits.reindex(models[used]).to_numpy()
+            for own in (people, verdict)
+        ]  # fmt: skip
+    elif battles.answers_of is not None:
+        used, code = np.unique(battles.answers_of[both], return_inverse=True)
+        ratings = [np.bincount(code, own[both]) / np.bincount(code) for own in (people, verdict)]
+    else:
+        return []
+    if len(used) < 2:
+        return []
+    signs = [np.sign(np.round(own[:, None] - own, 9))[np.triu_indices(len(used), 1)] for own in ratings]
+    n, swapped = len(signs[0]), int((signs[0] * signs[1] < 0).sum())
+    first = [models[used[int(np.argmax(own))]] for own in ratings]
+    lead = (
+        "the same first one"
+        if first[0] == first[1]
+        else (f"{visible_line(first[1])} first, where people have {visible_line(first[0])}")
+    )
+    who = f"its ranking of {counted(len(used), 'model')}"
+    return [f"{who} has {swapped:,} of {counted(n, 'pair')} the other way round than people's, and {lead}"]
+
+
+def _next(battles: LabelledVerdicts, ends: pd.DataFrame, name: Any, answer: GoodEnough) -> list[str]:
+    """The command to run next."""
+    judge = battles.judges[0] if name == PANEL else name
+    if answer.beside is None:
+        kappa = ends.loc[("kappa", name)] if ("kappa", name) in ends.index else None
+        told = [] if kappa is None else [f"kappa {kappa['value']:.2f} [{kappa['lower']:.2f}, {kappa['upper']:.2f}]"]
+        if answer.verdict == "not known":
+            told.append("no item has labels of two people, so that nobody knows how far people agree")
+        more = "have a second person label some of the items, then run jaxeval agreement again"
+    elif answer.items_needed is not None:
+        told, more = (
+            [],
+            (f"about {answer.items_needed:,} items with labels of two people would tell: jaxeval agreement FILE"),
+        )
+    else:
+        told, more = [], ""
+    if answer.verdict == "not known":
+        return [*told, f"next: {more}"] if more else [*told, "next: jaxeval agreement FILE with more items"]
+    if battles.scale.kind == "answers":
+        line = f"jaxeval judge --calibration FILE --test ANSWERS --judgment {visible_line(judge)}"
+        return [*told, f"next: {line}, which corrects its errors"]
+    if battles.scale.kind == "pairs":
+        line = "jaxeval leaderboard VOTES --judged VERDICTS --item ITEM"
+        return [*told, f"next: {line}, which corrects its errors by people's votes"]
+    if answer.verdict == "yes":
+        return [*told, "next: jaxeval panel FILE or jaxeval leaderboard FILE with the models that it compares"]
+    return [*told, "next: jaxeval agreement FILE for another judge or prompt"]
+
 
 #: Edges of the gaps between people's ratings, Elo; the last bin is open.
 GAP_EDGES = (0.0, 50.0, 100.0, 200.0, np.inf)

@@ -9,9 +9,16 @@ from typing import Any, Literal, Unpack
 import numpy as np
 import pandas as pd
 
-from jaxeval.agreement.breakdowns import FEW_DECIDED, by_confidence, by_gap, by_model, by_raters
-from jaxeval.agreement.further_facts import further_facts
-from jaxeval.agreement.good_enough import GoodEnough, answer_of
+from jaxeval.agreement.breakdowns import (
+    FEW_DECIDED,
+    GoodEnough,
+    answer_of,
+    by_confidence,
+    by_gap,
+    by_model,
+    by_raters,
+    further_facts,
+)
 from jaxeval.agreement.measures import (
     PANEL,
     PEOPLE,

@@ -18,7 +18,7 @@ from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.errors import DataError
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.resampling.items import resampled_sums
-from jaxeval.resampling.strata import small_strata_text
+from jaxeval.resampling.units import small_strata_text
 from jaxeval.wording import counted, did_you_mean
 
 # A Beta distribution has a size above 0. The delta method may give less, where judges contradict each other and the

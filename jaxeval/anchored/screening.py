@@ -22,7 +22,7 @@ from jaxeval.execution.lanes import LaneRun
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.resampling.items import resampled_sums
-from jaxeval.resampling.strata import small_strata_text
+from jaxeval.resampling.units import small_strata_text
 from jaxeval.show.shown import Answer, Result
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import bounds_with_failures

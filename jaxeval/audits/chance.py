@@ -1,24 +1,253 @@
-"""What chance alone gives: misfit of boards that one number per model fits, by simulation or by random signs."""
+"""Tell misfit from chance, by simulation or by random signs; what removes it, and what it does to errors of ratings."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 import scipy
 
 from jaxeval.arrays import Float, Int
-from jaxeval.audits.simulated_boards import ExpectedResults, PairVotes, measured, refitted, simulated_boards
+from jaxeval.audits.periods import vote_times
+from jaxeval.audits.simulated_boards import (
+    ExpectedResults,
+    PairVotes,
+    measured,
+    pair_votes,
+    refitted,
+    responses,
+    simulated_boards,
+)
+from jaxeval.data.battles import Battles
+from jaxeval.data.features import Feature, FeatureLike, design, position_advantage
+from jaxeval.errors import DataError
 from jaxeval.execution.progress import Advance
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.kernels.solve import Status
-from jaxeval.ratings.boards import Board, battle_weights
-from jaxeval.ratings.contextual_boards import Likelihood
-from jaxeval.ratings.vote_groups import VoteGroups
+from jaxeval.ratings.boards import Board, battle_weights, fit_boards
+from jaxeval.ratings.contextual_boards import ContextualBoard, Likelihood, fit_slices
+from jaxeval.ratings.gauge import ELO_PER_UNIT
+from jaxeval.ratings.options import BootstrapOptions, FitOptions, Ties
+from jaxeval.ratings.slices import Slices, make_slices, whole_board
+from jaxeval.ratings.vote_groups import VoteGroups, score_squares
 from jaxeval.resampling.units import stream_number
+from jaxeval.wording import counted
+
+_TIE_MODELS: dict[str, Ties] = {"Davidson's model of ties": "davidson", "Rao and Kupper's model of ties": "rao_kupper"}
+_COLUMNS = ("test", "statistic", "dof", "p_value", "effect", "standard_error")
+_POSITION = "position"
+_RANK = 1e-9
+
+
+def n_free(fitted: Likelihood) -> int:
+    """Return parameters that a board fits: strengths but one, coefficients, and that of ties."""
+    coefficients = int(fitted.free.sum()) if isinstance(fitted, ContextualBoard) else 0
+    return int(fitted.board.active.sum()) - 1 + coefficients
+
+
+def explained(
+    battles: Battles, plain: PairVotes, board: Board, options: FitOptions, by: str | Sequence[str] | None
+) -> tuple[pd.DataFrame, str]:
+    """Return Pearson's X2 of one number per model, and of what else might fit.
+
+    That is a board with the features of ``options``, boards with a model of ties, and boards of each slice of ``by`` on
+    its own. ``removed`` is the share of the first row's excess of X2 over its degrees of freedom that is gone in a row.
+    Slices keep all of it if pairs are as odd in each slice, and have none of it if mixing slices caused it.
+    Overlapping slices, in which votes would count twice, have no row: the text says why there are no slices.
+
+    Raises:
+        DataError: as in `bootstrap`.
+    """
+    rows = [
+        (f"one number per {battles.competitor.one}", float(plain.pearson.sum()), int(plain.met.sum()) - n_free(board))
+    ]
+    others = {}
+    if options.features:
+        others["control for " + ", ".join(design(battles, options.features, options.normalize).names)] = options
+    if 0 < plain.ties.sum() < plain.votes.sum() and board.cells.hard:
+        others |= {name: replace(options, features=(), ties=ties) for name, ties in _TIE_MODELS.items()}
+    for name, other in others.items():
+        covariates = design(battles, other.features, other.normalize)
+        (fitted,) = fit_slices([(battles.models, whole_board(battles, covariates, other)[0])], covariates, other)
+        votes = pair_votes(fitted, responses(fitted).expected)
+        rows.append((name, float(votes.pearson.sum()), int(votes.met.sum()) - n_free(fitted)))
+    no_slices = ""
+    if by is None:
+        no_slices = "no column of slices was named"
+    else:
+        sliced = BootstrapOptions(by=by).checked(battles)
+        slices = make_slices(battles, design(battles, (), True), sliced)
+        if slices.overlapping:
+            no_slices = f"the slices by {', '.join(slices.overlapping)} overlap: {slices.told}"
+        else:
+            rows.append(_of_slices(slices))
+    table = pd.DataFrame(rows, columns=["board", "statistic", "dof"])
+    table["excess"] = table["statistic"] - table["dof"]
+    first = table["excess"].iloc[0]
+    table["removed"] = 1 - table["excess"] / first if first > 2 * np.sqrt(2 * table["dof"].iloc[0]) else np.nan
+    return table, no_slices
+
+
+def _of_slices(slices: Slices) -> tuple[str, float, int]:
+    boards = fit_boards(slices.boards, FitOptions())
+    each = [pair_votes(board, responses(board).expected) for board in boards]
+    dof = sum(int(votes.met.sum()) - n_free(board) for votes, board in zip(each, boards, strict=True))
+    statistic = float(sum(votes.pearson.sum() for votes in each))
+    return f"a rating for each of {counted(len(boards), 'slice')} by {', '.join(slices.by)}", statistic, dof
+
+
+def rank_errors(models: pd.Index, board: Board, votes: PairVotes, drawn: VoteGroups) -> pd.DataFrame:
+    """Return a row per pair of neighbours in the ranking: their gap (Elo), and its standard error in three ways.
+
+    ``model_error`` takes the fit for right; ``sandwich_error`` does not. Both are for pairs that met as often as they
+    did. ``opponents_error`` takes the oddness of pairs as drawn anew, as it would be with other opponents.
+    """
+    elo = ELO_PER_UNIT[board.link]
+    inverse, rated = board.inverse_information(), np.flatnonzero(board.active)
+    order = rated[np.argsort(-board.theta[rated], kind="stable")]
+    above, below = order[:-1], order[1:]
+    residual = np.where(votes.met, votes.points - votes.expected, 0.0)
+    odd = np.zeros((len(board.theta),) * 2)
+    odd[votes.first, votes.second] = odd[votes.second, votes.first] = residual**2
+    n_pairs = int(votes.met.sum())
+    middles = {
+        "model_error": None,
+        "sandwich_error": score_squares(board.scores(), board.cells.count, drawn),
+        "opponents_error": (np.diag(odd.sum(1)) - odd) * n_pairs / max(n_pairs - len(rated) + 1, 1),
+    }
+
+    def error(middle: Float | None) -> Float:
+        covariance = inverse if middle is None else inverse @ middle @ inverse
+        variance = covariance.diagonal()
+        return np.asarray(
+            np.sqrt(np.maximum(variance[above] + variance[below] - 2 * covariance[above, below], 0)) * elo
+        )
+
+    return pd.DataFrame(
+        {
+            "above": models[above],
+            "below": models[below],
+            "gap": (board.theta[above] - board.theta[below]) * elo,
+            **{name: error(middle) for name, middle in middles.items()},
+        }
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """R rows of votes beside a plain board of M models; those of models without a rating weigh nothing."""
+
+    models: scipy.sparse.csr_array  # (R, M) 1 for side A, -1 for side B
+    residual: Float  # (R,) weighted, of one vote
+    information: Float  # (R,) of all votes of the row
+    times: Float  # (R,) votes
+    units: scipy.sparse.csr_array | None  # (U, R) clusters; None where votes are alone
+    inverse: Float  # (M, M)
+
+    def pulls(self, x: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
+        """(U, K) what each unit adds to the scores of covariates ``x`` (R, K), but for signs where votes are alone."""
+        if self.units is None:
+            return scipy.sparse.csr_array(x * (self.residual * np.sqrt(self.times))[:, None])
+        return scipy.sparse.csr_array(self.units @ (x * (self.residual * self.times)[:, None]))
+
+    @cached_property
+    def of_models(self) -> tuple[scipy.sparse.csr_array, Float]:
+        """(U, M) pulls on the strengths, and (M, M) their squares."""
+        pulls = self.pulls(self.models)
+        return pulls, _product(pulls, pulls)
+
+    def test(self, x: scipy.sparse.csr_array) -> tuple[Float, Float, Float]:
+        """Give score (K,), its information and its variance (K, K) for covariates ``x`` (R, K), the strengths free."""
+        informed = scipy.sparse.csr_array(x * self.information[:, None])
+        cross = _product(self.models, informed)
+        taken = self.inverse @ cross
+        (of_models, squares), of_x = self.of_models, self.pulls(x)
+        both = _product(of_x, of_models) @ taken
+        variance = _product(of_x, of_x) - both - both.T + taken.T @ squares @ taken
+        score = np.asarray(x.T @ (self.residual * self.times))
+        return score, _product(x, informed) - cross.T @ taken, variance
+
+
+def _product(a: scipy.sparse.csr_array, b: scipy.sparse.csr_array) -> Float:
+    return np.asarray((a.T.tocsr() @ b).toarray())
+
+
+def dependence(
+    battles: Battles,
+    board: Board,
+    features: Sequence[FeatureLike],
+    lengths: tuple[str, str] | None,
+    time: str | None,
+    cluster: str | None,
+) -> pd.DataFrame:
+    """Return a row for the side, for the difference of ``lengths``, for each of the ``features``, and for ``time``.
+
+    ``effect``, in logits, is that of being side A, or of one unit of the feature, as a fit beside the strengths would
+    have it to first order. Time may move every model differently: its row has no effect, and tests that no model moves.
+
+    Raises:
+        DataError: a column is not there, or is not numeric or a date.
+    """
+    rows = _rows(battles, board, cluster)
+    more = [x for x in ([lengths] if lengths else []) if x not in features]
+    others = [x for x in features if not (isinstance(x, Feature) and x.name == _POSITION)]
+    covariates = design(battles, [position_advantage(), *more, *others], normalize=True)
+    table = []
+    for name, x, factor in zip(covariates.names, covariates.matrix.T, covariates.factor, strict=True):
+        score, information, variance = rows.test(scipy.sparse.csr_array(x[:, None]))
+        per_score = factor / information[0, 0] if information[0, 0] > _RANK * rows.information.sum() else np.nan
+        effect, error = score[0] * per_score, np.sqrt(variance[0, 0]) * per_score
+        table.append(("side A" if name == _POSITION else name, *_chi_square(score, variance), effect, error))
+    if time is not None:
+        when = scipy.sparse.csr_array(rows.models * _times(battles, time)[:, None])
+        score, _, variance = rows.test(when)
+        table.append((time, *_chi_square(score, variance), np.nan, np.nan))
+    return pd.DataFrame(table, columns=list(_COLUMNS))
+
+
+def _rows(battles: Battles, board: Board, cluster: str | None) -> _Rows:
+    r, m = battles.n_rows, battles.n_models
+    count = np.ones(r) if battles.count is None else battles.count.astype(float)
+    weight = np.ones(r) if battles.weight is None else battles.weight
+    weight = weight * (board.active[battles.model_a] & board.active[battles.model_b])
+    expected = board.expected(board.theta[battles.model_a] - board.theta[battles.model_b])
+    entries = np.tile([1.0, -1.0], r), np.stack([battles.model_a, battles.model_b], 1).ravel()
+    units = None
+    if cluster is not None:
+        code, names = battles.codes(cluster)
+        units = scipy.sparse.csr_array((np.ones(r), (code, np.arange(r))), (len(names), r))
+    return _Rows(
+        models=scipy.sparse.csr_array((*entries, np.arange(0, 2 * r + 1, 2)), (r, m)),
+        residual=weight * (battles.target - expected),
+        information=count * weight * expected * (1 - expected),
+        times=count,
+        units=units,
+        inverse=board.inverse_information(),
+    )
+
+
+def _chi_square(score: Float, variance: Float) -> tuple[float, int, float]:
+    """Return statistic, degrees of freedom and p."""
+    values, vectors = np.linalg.eigh(variance)
+    kept = values > _RANK * max(values.max(initial=0.0), np.finfo(float).tiny)
+    statistic = float(((vectors.T @ score)[kept] ** 2 / values[kept]).sum())
+    dof = int(kept.sum())
+    return (statistic, dof, float(scipy.special.chdtrc(dof, statistic))) if dof else (np.nan, 0, np.nan)
+
+
+def _times(battles: Battles, name: str) -> Float:
+    """Return (R,) times less their mean, in standard deviations."""
+    value = vote_times(battles, name)
+    value = value - value.mean()
+    spread = value.std()
+    if not spread > 0:
+        raise DataError(f"column {name!r} has one value only: nothing can depend on it")
+    return np.asarray(value / spread)
+
 
 _NUMBERS_AT_ONCE = 2**23
 _MOST_LEVERAGE = 0.95

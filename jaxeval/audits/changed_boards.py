@@ -14,9 +14,8 @@ from scipy.special import expit
 
 from jaxeval.arrays import Bool, Float, Int, as_leaf
 from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
-from jaxeval.execution.precision import on_device
+from jaxeval.execution.precision import on_device, one_blas_thread
 from jaxeval.execution.shapes import REFITS, padded_rows, padded_size
-from jaxeval.execution.threads import one_blas_thread
 from jaxeval.kernels.batch import changed_boards
 from jaxeval.kernels.batch.changed_boards import Change, Changed, FullBoard
 from jaxeval.kernels.solve import Status, Terms

@@ -108,7 +108,7 @@ class FewestVotes(PartResult):
 
     def figures(self) -> dict[str, Figure]:
         """Return the fewest dropped, flipped and added votes of all neighbours."""
-        from jaxeval.plots.audits import plot_fewest_votes
+        from jaxeval.plots.heat import plot_fewest_votes
 
         return {"": plot_fewest_votes(self.table)}
 

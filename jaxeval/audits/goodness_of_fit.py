@@ -10,8 +10,16 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.arrays import Int
-from jaxeval.audits.chance import Chance, share_above, signed_chance, simulated_chance
-from jaxeval.audits.explained import dependence, explained, n_free, rank_errors
+from jaxeval.audits.chance import (
+    Chance,
+    dependence,
+    explained,
+    n_free,
+    rank_errors,
+    share_above,
+    signed_chance,
+    simulated_chance,
+)
 from jaxeval.audits.parts import Audited, Finding, NotAnsweredError, PartResult, Severity
 from jaxeval.audits.simulated_boards import PairVotes, pair_votes, responses, triads_of
 from jaxeval.checks import checked_integer
@@ -104,7 +112,7 @@ class GoodnessOfFit(PartResult):
 
     def figures(self) -> dict[str, Figure]:
         """Return shares of points as they are and as ratings expect them, and which model did better in which pair."""
-        from jaxeval.plots.audits import plot_pair_fit, plot_pair_residuals
+        from jaxeval.plots.heat import plot_pair_fit, plot_pair_residuals
 
         return {"shares": plot_pair_fit(self.pairs), "residuals": plot_pair_residuals(self.pairs)}
 

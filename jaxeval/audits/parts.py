@@ -18,9 +18,8 @@ from jaxeval.data.columns import reject_missing
 from jaxeval.data.features import FeatureLike, design
 from jaxeval.errors import DataError
 from jaxeval.execution.runs import RunOptions, digest_of, of_run
-from jaxeval.ratings.bootstrap import bootstrap
+from jaxeval.ratings.bootstrap import bootstrap, fit_bradley_terry
 from jaxeval.ratings.bootstrap_result import Bootstrap
-from jaxeval.ratings.bradley_terry import fit_bradley_terry
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.ratings.options import Ties
 from jaxeval.ratings.vote_groups import cluster_rows

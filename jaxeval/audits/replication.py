@@ -24,10 +24,10 @@ from jaxeval.audits.simulated_boards import (
 )
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles
+from jaxeval.execution.precision import one_blas_thread
 from jaxeval.execution.progress import Advance
 from jaxeval.execution.runs import Identity, open_run
 from jaxeval.execution.signatures import spelled_out
-from jaxeval.execution.threads import one_blas_thread
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.ratings.gauge import Scale
 from jaxeval.show.shown import Answer

@@ -16,14 +16,12 @@ from jaxeval.arrays import Bool, Float, Int, as_leaf
 from jaxeval.data.cells import Cells
 from jaxeval.execution.elementwise import evaluate, evaluate_compiled
 from jaxeval.execution.lanes import LaneRun, LaneSolver, Task, device_mesh
-from jaxeval.execution.precision import double_precision, on_device
+from jaxeval.execution.precision import double_precision, in_threads, on_device, one_blas_thread
 from jaxeval.execution.shapes import REFITS, padded_columns, padded_pairs, padded_size
-from jaxeval.execution.threads import in_threads, one_blas_thread
-from jaxeval.kernels import misfit, tie_models
+from jaxeval.kernels import tie_models
 from jaxeval.kernels.batch import changed_boards
-from jaxeval.kernels.batch.changed_boards import Simulated
+from jaxeval.kernels.batch.changed_boards import Design, Measures, Misfit, Simulated
 from jaxeval.kernels.batch.refits import Solver
-from jaxeval.kernels.misfit import Design, Measures, Misfit
 from jaxeval.kernels.solve import Terms
 from jaxeval.kernels.tie_models import Response
 from jaxeval.ratings.boards import Board, battle_weights, fit_boards, inverse_information
@@ -109,7 +107,7 @@ def pair_votes(fitted: Likelihood, expected: Float) -> PairVotes:
         total = by_pair(rated * weight)
         share = points / np.where(total > 0, total, 1.0)
         odds = tie_odds(share, votes, tied)
-        spread = spread - by_pair(squares) * evaluate(misfit.shares_of_ties, share, votes, tied, odds) / 4
+        spread = spread - by_pair(squares) * evaluate(changed_boards.shares_of_ties, share, votes, tied, odds) / 4
     elif spread.sum() > 0:
         spread = spread * (squares @ (cells.target - expected) ** 2) / spread.sum()
     return PairVotes(
@@ -129,7 +127,7 @@ def tie_odds(expected: Float, n: Float, ties: Float) -> float:
     total = float(ties.sum())
 
     def more(log_odds: float) -> float:
-        return float(n @ evaluate(misfit.tie_share, expected, np.exp(log_odds)) - total)
+        return float(n @ evaluate(changed_boards.tie_share, expected, np.exp(log_odds)) - total)
 
     # Where there are no ties, or nothing else, the odds are nearly zero, or large.
     ends = [-_FAR, _FAR]
@@ -204,13 +202,13 @@ class SimulatedBoards:
 def simulated_boards(board: Board, votes: PairVotes, triads: Int, n_resamples: int, seed: int) -> SimulatedBoards:
     """Simulate boards of as many votes for each pair as there were.
 
-    Results have the shares that the fit expects, ties the pair's own share (see `misfit.shares_of_ties`).
+    Results have the shares that the fit expects, ties the pair's own share (see `changed_boards.shares_of_ties`).
     """
     inverse, _ = inverse_information([board])
     size = inverse.shape[-1]
     share = np.where(votes.met, votes.expected / np.where(votes.met, votes.votes, 1.0), 0.5)
     odds = tie_odds(share, votes.votes, votes.ties)
-    tied = evaluate(misfit.shares_of_ties, share, votes.votes, votes.ties, odds)
+    tied = evaluate(changed_boards.shares_of_ties, share, votes.votes, votes.ties, odds)
     variance = share * (1 - share) - tied / 4
     weight = votes.votes * (share * (1 - share)) ** 2 / np.where(variance > 0, variance, np.inf)
     q, n_pairs = len(share), padded_pairs(len(share) + 1, size)
@@ -292,7 +290,7 @@ class PossibleVotes(NamedTuple):
 def outcomes(fit: BradleyTerryFit) -> PossibleVotes:
     """Return the chances of all results at the fitted values, which expect what the fit expects.
 
-    A pair ties as often as its own votes do, shrunk to what the board suggests, as in `misfit.shares_of_ties`.
+    A pair ties as often as its own votes do, shrunk to what the board suggests, as in `changed_boards.shares_of_ties`.
     Between models without a finite rating, chances are the shares of the votes.
     """
     board = fit._likelihood.board
@@ -307,7 +305,7 @@ def outcomes(fit: BradleyTerryFit) -> PossibleVotes:
     ties = np.bincount(cells.pair, cells.count * (cells.target == 0.5), n_pairs)[pair]
     votes = cells.battles[pair]
     odds = tie_odds(p, n.astype(float), ties * n / votes)
-    tie = np.where(both, evaluate(misfit.shares_of_ties, p, votes, ties, odds), ties / votes)
+    tie = np.where(both, evaluate(changed_boards.shares_of_ties, p, votes, ties, odds), ties / votes)
     chances = np.clip(np.stack([1 - p - tie / 2, tie, p - tie / 2], 1), 0, None)
     simulated = Cells(
         first=cells.first,

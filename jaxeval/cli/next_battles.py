@@ -90,7 +90,7 @@ def next_battles(
     """
     from jaxeval.planning import next_battles as planning
     from jaxeval.planning.vote_counts import plan_votes
-    from jaxeval.ratings.bradley_terry import fit_bradley_terry
+    from jaxeval.ratings.bootstrap import fit_bradley_terry
     from jaxeval.show.shown import Part
 
     k, width, seed, plan = aim.k, aim.width, aim.seed, asked.plan

@@ -51,7 +51,7 @@ def study_references(
     names = ("by_reference", "by_delta", "by_test_tier", "by_tier", "by_tier_and_test_tier", "by_budget", "by_set")
 
     def figures() -> dict[str, Any]:
-        from jaxeval.plots import references as plots
+        from jaxeval.plots import evaluators as plots
 
         return {
             "references": plots.plot_references(study),

@@ -19,9 +19,8 @@ from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells, count_by
 from jaxeval.engine.statistic import Statistic
 from jaxeval.errors import DataError
-from jaxeval.execution.precision import double_precision
+from jaxeval.execution.precision import double_precision, one_blas_thread
 from jaxeval.execution.shapes import padded_columns, padded_few, padded_size
-from jaxeval.execution.threads import one_blas_thread
 from jaxeval.kernels.batch.choice_models import choice_information, choice_slopes, fit_choices
 from jaxeval.kernels.solve import Terms
 from jaxeval.ratings.boards import TOLERANCE_LOGIT

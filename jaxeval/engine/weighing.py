@@ -35,8 +35,7 @@ from jaxeval.resampling.rows import (
     unit_draw,
     worth_merging,
 )
-from jaxeval.resampling.strata import checked_strata, small_strata_text, stratum_of_groups
-from jaxeval.resampling.units import pad, stream_number
+from jaxeval.resampling.units import checked_strata, pad, small_strata_text, stratum_of_groups, stream_number
 from jaxeval.statistics.clusters import effective_clusters, few_clusters_text, freedom_of
 from jaxeval.wording import counted, did_you_mean, named
 

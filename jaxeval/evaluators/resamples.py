@@ -25,8 +25,7 @@ from jaxeval.kernels import rank_agreement
 from jaxeval.kernels.batch.items import ItemTotals, delta_sums, evaluator_resamples
 from jaxeval.kernels.batch.weighted import row_counts
 from jaxeval.resampling.rows import form_of, lanes_task, slots_one_by_one, stacked_rows
-from jaxeval.resampling.strata import checked_strata, small_strata_text, stratum_of_groups
-from jaxeval.resampling.units import pad, stream_number
+from jaxeval.resampling.units import checked_strata, pad, small_strata_text, stratum_of_groups, stream_number
 from jaxeval.show.table import Table
 from jaxeval.statistics.comparison import draw_bounds
 from jaxeval.statistics.quantiles import centred, checked_level

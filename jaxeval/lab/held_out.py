@@ -9,8 +9,14 @@ import pandas as pd
 
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.execution.runs import RunOptions
-from jaxeval.lab.conformal_study import conformal_study, leave_one_out_intervals, width_decomposition
-from jaxeval.lab.held_out_sweeps import budget_sweep, label_smoothing_sweep, slice_ratings
+from jaxeval.lab.held_out_sweeps import (
+    budget_sweep,
+    conformal_study,
+    label_smoothing_sweep,
+    leave_one_out_intervals,
+    slice_ratings,
+    width_decomposition,
+)
 from jaxeval.lab.judge_diagnostics import diagnose
 from jaxeval.show.boards import board_part
 from jaxeval.show.screens import further_columns

@@ -14,16 +14,20 @@ from jaxeval.data.judge_scores import sign_labels
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.errors import DataError
 from jaxeval.show.shown import Shown
-from jaxeval.softelo.judge_agreement import LEVEL, agreement, agreement_by_score_gap, reliability, verdict_disagreement
-from jaxeval.softelo.rating_errors import units
-from jaxeval.softelo.residuals import (
+from jaxeval.softelo.judge_agreement import (
+    LEVEL,
+    agreement,
+    agreement_by_score_gap,
     grouping,
     human_ratings,
+    reliability,
     residual_ramp,
     score_gap_by_strength,
     slope_and_correlation,
     usable_rows,
+    verdict_disagreement,
 )
+from jaxeval.softelo.rating_errors import units
 from jaxeval.softelo.soft_elo import HeldOutRatings, soft_elo
 from jaxeval.softelo.temperature import fit_temperature
 from jaxeval.statistics.clusters import wilson_share

@@ -19,7 +19,7 @@ from jaxeval.anchored.scores import anchored_scores
 from jaxeval.arrays import Float, Int
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.data.battles import Battles
-from jaxeval.ratings.bradley_terry import fit_bradley_terry
+from jaxeval.ratings.bootstrap import fit_bradley_terry
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.show.shown import Shown
 

@@ -27,8 +27,7 @@ from jaxeval.kernels.batch.references import BudgetSums, SameModelSums, SingleRe
 from jaxeval.lab import reference_tables
 from jaxeval.lab.reference_rankings import ReferenceBoard, ReferenceStudySettings, rankings
 from jaxeval.lab.reference_tables import close_advice, set_advice, single_advice, tier_advice, weak_points
-from jaxeval.ratings.bootstrap import bootstrap
-from jaxeval.ratings.bradley_terry import fit_bradley_terry
+from jaxeval.ratings.bootstrap import bootstrap, fit_bradley_terry
 from jaxeval.show.shown import Answer, Result
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import centred, checked_level

@@ -12,8 +12,7 @@ import pandas as pd
 
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.checks import checked_integer, checked_number, checked_positive
-from jaxeval.execution.precision import versions
-from jaxeval.execution.threads import one_blas_thread
+from jaxeval.execution.precision import one_blas_thread, versions
 from jaxeval.planning.information import (
     Aim,
     BoardInformation,

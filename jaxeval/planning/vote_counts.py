@@ -10,7 +10,7 @@ import pandas as pd
 
 from jaxeval.arrays import Float
 from jaxeval.checks import checked_number, checked_numbers
-from jaxeval.execution.threads import one_blas_thread
+from jaxeval.execution.precision import one_blas_thread
 from jaxeval.planning.information import Aim, BoardInformation, Goal, GoalName
 from jaxeval.planning.next_battles import (
     battles_at_random_for,

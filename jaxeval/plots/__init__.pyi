@@ -11,9 +11,6 @@ from jaxeval.plots.anchored import plot_anchored as plot_anchored
 from jaxeval.plots.anchored import plot_pooling as plot_pooling
 from jaxeval.plots.anchored import plot_screen as plot_screen
 from jaxeval.plots.anchored import plot_subsamples as plot_subsamples
-from jaxeval.plots.audits import plot_fewest_votes as plot_fewest_votes
-from jaxeval.plots.audits import plot_pair_fit as plot_pair_fit
-from jaxeval.plots.audits import plot_pair_residuals as plot_pair_residuals
 from jaxeval.plots.boards import plot_boards as plot_boards
 from jaxeval.plots.boards import plot_coefficients as plot_coefficients
 from jaxeval.plots.boards import plot_comparison as plot_comparison
@@ -21,8 +18,14 @@ from jaxeval.plots.boards import plot_history as plot_history
 from jaxeval.plots.boards import plot_style_effect as plot_style_effect
 from jaxeval.plots.evaluators import plot_agreement as plot_agreement
 from jaxeval.plots.evaluators import plot_rank_change as plot_rank_change
+from jaxeval.plots.evaluators import plot_reference_budgets as plot_reference_budgets
+from jaxeval.plots.evaluators import plot_reference_tiers as plot_reference_tiers
+from jaxeval.plots.evaluators import plot_references as plot_references
 from jaxeval.plots.evaluators import plot_tau_delta as plot_tau_delta
 from jaxeval.plots.heat import plot_battle_counts as plot_battle_counts
+from jaxeval.plots.heat import plot_fewest_votes as plot_fewest_votes
+from jaxeval.plots.heat import plot_pair_fit as plot_pair_fit
+from jaxeval.plots.heat import plot_pair_residuals as plot_pair_residuals
 from jaxeval.plots.heat import plot_rank_distribution as plot_rank_distribution
 from jaxeval.plots.heat import plot_slices as plot_slices
 from jaxeval.plots.heat import plot_win_probability as plot_win_probability
@@ -30,9 +33,6 @@ from jaxeval.plots.leaderboard import plot_draw_differences as plot_draw_differe
 from jaxeval.plots.leaderboard import plot_draws as plot_draws
 from jaxeval.plots.leaderboard import plot_leaderboard as plot_leaderboard
 from jaxeval.plots.leaderboard import plot_ranks as plot_ranks
-from jaxeval.plots.references import plot_reference_budgets as plot_reference_budgets
-from jaxeval.plots.references import plot_reference_tiers as plot_reference_tiers
-from jaxeval.plots.references import plot_references as plot_references
 from jaxeval.plots.soft_elo import plot_budget as plot_budget
 from jaxeval.plots.soft_elo import plot_calibration as plot_calibration
 from jaxeval.plots.soft_elo import plot_held_out as plot_held_out

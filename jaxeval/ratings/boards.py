@@ -13,9 +13,8 @@ from jax import Array
 from jaxeval.arrays import Bool, Float
 from jaxeval.data.cells import Cells
 from jaxeval.execution.elementwise import evaluate_compiled
-from jaxeval.execution.precision import double_precision
+from jaxeval.execution.precision import double_precision, one_blas_thread
 from jaxeval.execution.shapes import padded_few, padded_size
-from jaxeval.execution.threads import one_blas_thread
 from jaxeval.kernels import links
 from jaxeval.kernels.batch import refits
 from jaxeval.kernels.batch.refits import Solver

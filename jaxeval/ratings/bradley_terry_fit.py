@@ -30,7 +30,7 @@ from jaxeval.ratings.thin_models import (
     too_vague,
 )
 from jaxeval.ratings.vote_groups import VoteGroups, score_squares
-from jaxeval.resampling.strata import small_strata_text
+from jaxeval.resampling.units import small_strata_text
 from jaxeval.show.boards import with_interval
 from jaxeval.show.shown import Answer, Result
 from jaxeval.show.table import Table

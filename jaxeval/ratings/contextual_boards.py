@@ -17,9 +17,8 @@ from jaxeval.data.cells import Cells
 from jaxeval.data.features import Design
 from jaxeval.errors import DataError
 from jaxeval.execution.elementwise import evaluate_compiled
-from jaxeval.execution.precision import double_precision, on_device
+from jaxeval.execution.precision import double_precision, on_device, one_blas_thread
 from jaxeval.execution.shapes import CONTEXTUAL_REFITS, REFITS, padded_size, side_by_side
-from jaxeval.execution.threads import one_blas_thread
 from jaxeval.kernels import tie_models
 from jaxeval.kernels.batch import contextual, refits
 from jaxeval.kernels.batch.contextual import ContextualForm, ContextualProblem
@@ -32,8 +31,7 @@ from jaxeval.ratings.boards import TOLERANCE_LOGIT, Board, battle_weights, fit_b
 from jaxeval.ratings.contextual_rows import ContextualCells, counts_by_row, make_rows, unit_columns
 from jaxeval.ratings.drawn_votes import is_secure_board, unit_members
 from jaxeval.ratings.options import BootstrapOptions, FitOptions, Ties
-from jaxeval.ratings.pair_refits import pair_problems, table_words
-from jaxeval.ratings.refits import BoardRefits, Refitted, Stage
+from jaxeval.ratings.refits import BoardRefits, Refitted, Stage, pair_problems, table_words
 from jaxeval.ratings.vote_groups import Members, VoteGroups
 from jaxeval.resampling.rows import unit_draw
 from jaxeval.resampling.units import pad

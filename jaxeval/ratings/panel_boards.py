@@ -11,9 +11,8 @@ import scipy
 
 from jaxeval.arrays import Bool, Float, as_leaf
 from jaxeval.data.panel_verdicts import PanelCells
-from jaxeval.execution.precision import double_precision, on_device
+from jaxeval.execution.precision import double_precision, on_device, one_blas_thread
 from jaxeval.execution.shapes import REFITS, padded_columns, padded_few, padded_size
-from jaxeval.execution.threads import one_blas_thread
 from jaxeval.kernels.batch.judge_panel import (
     Contests,
     PanelEntries,

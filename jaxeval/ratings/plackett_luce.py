@@ -20,7 +20,7 @@ from jaxeval.data.features import design
 from jaxeval.data.ranking_places import Places
 from jaxeval.data.rankings import ITEM, RankingCells, Rankings, as_rankings
 from jaxeval.data.report import DataReport
-from jaxeval.execution.precision import double_precision, on_device
+from jaxeval.execution.precision import double_precision, on_device, one_blas_thread
 from jaxeval.execution.shapes import (
     CONTEXTUAL_REFITS,
     UNIT_ROWS,
@@ -30,7 +30,6 @@ from jaxeval.execution.shapes import (
     padded_units,
     power_of_two,
 )
-from jaxeval.execution.threads import one_blas_thread
 from jaxeval.kernels.batch.plackett_luce import (
     Choices,
     ChoiceUse,

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from jaxeval.arrays import Float, as_leaf
 from jaxeval.data.verdict_rows import VerdictCells
-from jaxeval.execution.precision import double_precision, on_device
+from jaxeval.execution.precision import double_precision, on_device, one_blas_thread
 from jaxeval.execution.shapes import REFITS, padded_pairs, padded_size
-from jaxeval.execution.threads import one_blas_thread
 from jaxeval.kernels.batch.prediction_powered import (
     Form,
     PairSums,

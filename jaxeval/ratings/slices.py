@@ -18,7 +18,7 @@ from jaxeval.data.cells import Cells, Compress, count_by
 from jaxeval.data.features import Design
 from jaxeval.data.groups import OVERALL, told_overlap
 from jaxeval.errors import DataError, MemoryLimitError
-from jaxeval.execution.threads import in_threads
+from jaxeval.execution.precision import in_threads
 from jaxeval.ratings.contextual_rows import compress
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
 from jaxeval.ratings.vote_groups import GroupsOf, VoteGroups, vote_groups

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
-from jaxeval.execution.threads import one_blas_thread
+from jaxeval.execution.precision import one_blas_thread
 from jaxeval.ratings.boards import Board, battle_weights
 
 #: From this many battles on, percentiles of resamples hold what they promise (benchmarks/few_battles.py).

@@ -14,8 +14,7 @@ from jaxeval.arrays import Float, Int
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.features import FeatureLike, design
 from jaxeval.execution.elementwise import evaluate_compiled
-from jaxeval.execution.precision import double_precision
-from jaxeval.execution.threads import one_blas_thread
+from jaxeval.execution.precision import double_precision, one_blas_thread
 from jaxeval.kernels import tie_models
 from jaxeval.kernels.batch import contextual
 from jaxeval.kernels.connectivity import Standing

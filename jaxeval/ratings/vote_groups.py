@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Float, Int
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import count_by
-from jaxeval.resampling.strata import checked_strata, stratum_of_groups
+from jaxeval.resampling.units import checked_strata, stratum_of_groups
 from jaxeval.statistics.clusters import cluster_factors
 
 

@@ -21,8 +21,7 @@ from jaxeval.resampling.rows import (
     stacked_rows,
     worth_merging,
 )
-from jaxeval.resampling.strata import checked_strata
-from jaxeval.resampling.units import pad, stream_number
+from jaxeval.resampling.units import checked_strata, pad, stream_number
 
 # Of an item in a lane: its count, and the same number as what the columns are multiplied by.
 _BYTES_PER_ITEM = 24

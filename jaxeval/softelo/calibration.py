@@ -26,7 +26,7 @@ from jaxeval.data.labels import Labels
 from jaxeval.data.versioned_json import read_versioned, write_versioned
 from jaxeval.errors import DataError
 from jaxeval.execution.precision import versions
-from jaxeval.ratings.bradley_terry import fit_bradley_terry
+from jaxeval.ratings.bootstrap import fit_bradley_terry
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.show.boards import board_part
 from jaxeval.show.screens import further_columns
@@ -45,10 +45,9 @@ from jaxeval.softelo.calibrated_methods import (
     smallest_calibration,
     supported_level_text,
 )
-from jaxeval.softelo.judge_agreement import agreement_by_score_gap
+from jaxeval.softelo.judge_agreement import agreement_by_score_gap, usable_models
 from jaxeval.softelo.own_battles import flag_sentences, flags, rate_new_models
 from jaxeval.softelo.rating_errors import held_out_errors, units
-from jaxeval.softelo.residuals import usable_models
 from jaxeval.softelo.soft_elo import few_clusters, soft_elo
 from jaxeval.softelo.temperature import fit_temperature, targets
 from jaxeval.wording import counted, did_you_mean, named, visible_line

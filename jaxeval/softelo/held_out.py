@@ -18,9 +18,8 @@ from scipy.special import expit
 
 from jaxeval.arrays import Bool, Float, as_leaf
 from jaxeval.execution.lanes import Call, LaneRun, Lanes, Task, device_mesh
-from jaxeval.execution.precision import double_precision
+from jaxeval.execution.precision import double_precision, one_blas_thread
 from jaxeval.execution.shapes import FOLDS, held_numbers, padded_cells, padded_few, padded_size
-from jaxeval.execution.threads import one_blas_thread
 from jaxeval.kernels.batch.folds import FullFit, HeldOut, Judged, Targets, fold_temperatures
 from jaxeval.kernels.batch.folds import hold_out as hold_out_lanes
 from jaxeval.kernels.solve import LONGEST_STEP, Status, Terms

@@ -22,8 +22,7 @@ from jaxeval.execution.shapes import OWN_BATTLES, held_numbers, padded_few, padd
 from jaxeval.kernels.batch.folds import OwnProblem, OwnResamples, own_resamples, rate
 from jaxeval.kernels.solve import Status, Terms
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
-from jaxeval.resampling.strata import checked_strata
-from jaxeval.resampling.units import make_singles, stacked, stream_number
+from jaxeval.resampling.units import checked_strata, make_singles, stacked, stream_number
 from jaxeval.softelo.held_out import Folds
 from jaxeval.softelo.rating_errors import influence, standard_errors
 from jaxeval.softelo.temperature import JudgedCells, by_model, targets

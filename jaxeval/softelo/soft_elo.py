@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Float
 from jaxeval.checks import check_room, checked_integer, checked_positive, checked_rating
 from jaxeval.data.judged_battles import JudgedBattles
-from jaxeval.execution.precision import device_name, versions
+from jaxeval.execution.precision import device_name, one_blas_thread, versions
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out
-from jaxeval.execution.threads import one_blas_thread
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
-from jaxeval.resampling.strata import checked_strata, small_strata_text, stratum_of_groups
+from jaxeval.resampling.units import checked_strata, small_strata_text, stratum_of_groups
 from jaxeval.show.shown import Answer, Result
 from jaxeval.softelo.held_out import Folds, above_human, hold_out, n_lanes
 from jaxeval.softelo.own_battles import battles_by_model, resampled_strengths

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
-from jaxeval.execution.threads import one_blas_thread
+from jaxeval.execution.precision import one_blas_thread
 from jaxeval.statistics.clusters import widening_of_draws
 from jaxeval.statistics.quantiles import checked_level, normal_quantile
 

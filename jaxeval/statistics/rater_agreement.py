@@ -1,13 +1,139 @@
-"""Agreement of raters beyond chance: Cohen's kappa and Krippendorff's alpha."""
+"""Measure agreement of raters beyond chance (Cohen's kappa, Krippendorff's alpha), and errors of their probabilities.
+
+The expected calibration error has bins with predictions p, agreement a and a share w of the battles. The error is sum
+w |d| with d = mean a - mean p. Each difference d carries the noise of its battles, and the absolute value of noise has
+a mean above zero. So even a judge without error shows the floor F = sum w s sqrt(2 / pi), where s is the standard error
+of d.
+
+The error without noise is the plug-in error, sum w |d|, less its bias. The bias is computed as if the true differences
+were the shrunk ones, d sqrt(max(1 - sum w s^2 / sum w d^2, 0)) (positive-part James and Stein). The interval holds
+however the error is spread over the bins, by two bounds on the mean of the plug-in error where the true error is e. It
+is at most e + F, because |x + y| <= |x| + |y|. It is at least what it is for differences in proportion to s, because
+E|x + noise| is convex in |x|.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import ndtr, ndtri
 
 from jaxeval.arrays import Float
+from jaxeval.statistics.clusters import design_effect
+
+# The variance of a bin is taken at an agreement to which so many battles are added that agree as often as predicted:
+# without them, a bin in which all battles agree would have no variance.
+_PRIOR_BATTLES = 2.0
+
+
+def calibration_error(
+    predicted: Sequence[Float],
+    agree: Sequence[Float],
+    clusters: Sequence[NDArray[np.intp]] | None = None,
+    level: float = 0.95,
+) -> dict[str, float]:
+    """Return the error of K bins, by name: ``ece, ece_floor, ece_debiased, ece_lower, ece_upper``; NaN without battles.
+
+    Args:
+        predicted: per bin, (n,) probabilities of its battles.
+        agree: per bin, (n,) what happened, 1 or 0.
+        clusters: per bin, (n,) clusters of the battles; independent by default.
+        level: of the interval of the error without noise.
+    """
+    bins = [k for k, own in enumerate(agree) if len(own)]
+    n = np.array([len(agree[k]) for k in bins], float)
+    share = n / n.sum()
+    mean_p, mean_a, at_p = (np.array([x[k].mean() for k in bins]) for x in (predicted, agree, _binomial(predicted)))
+    effect = np.array(
+        [design_effect(agree[k] - agree[k].mean(), None if clusters is None else clusters[k]) for k in bins]
+    )
+    shrunk_a = (n * mean_a + _PRIOR_BATTLES * mean_p) / (n + _PRIOR_BATTLES)
+    null, own = np.sqrt(at_p * effect / n), np.sqrt(shrunk_a * (1 - shrunk_a) * effect / n)
+    error = float(share @ np.abs(mean_a - mean_p))
+    floor = float(share @ _absolute_normal(np.zeros(len(bins)), null)[0])
+    squares, noise = share @ (mean_a - mean_p) ** 2, share @ own**2
+    kept = np.sqrt(max(1 - noise / squares, 0.0)) if squares > 0 else 0.0
+    shrunk = kept * (mean_a - mean_p)
+    mean, _ = _absolute_normal(shrunk, own)
+    debiased = error - share @ (mean - np.abs(shrunk))
+    values = error, floor, debiased, *_bounds(error, share * own, level)
+    names = "ece", "ece_floor", "ece_debiased", "ece_lower", "ece_upper"
+    return {name: float(np.maximum(x, 0.0)) if bins else np.nan for name, x in zip(names, values, strict=True)}
+
+
+def _bounds(error: float, noise: Float, level: float) -> tuple[float, float]:
+    """Return bounds of the error without noise, from (K,) ``noise``: each bin's standard error times its share."""
+    z, total, root = float(ndtri((1 + level) / 2)), float(noise.sum()), float(np.sqrt(noise @ noise))
+
+    def above(t: float) -> float:
+        """By how much the lower quantile of the plug-in exceeds ``error``, if all differences are t standard errors."""
+        mean, variance = _absolute_normal(np.array(t), np.array(1.0))
+        return float(total * mean - z * root * np.sqrt(variance)) - error
+
+    if not np.isfinite(total) or total == 0:
+        return error + total, error + total
+    most = (error + z * root) / total
+    upper = 0.0 if above(0.0) >= 0 else total * brentq(above, 0.0, most + 1.0)
+    return error - np.sqrt(2 / np.pi) * total - z * root, upper
+
+
+def _binomial(predicted: Sequence[Float]) -> list[Float]:
+    return [p * (1 - p) for p in predicted]
+
+
+def _absolute_normal(mean: Float, deviation: Float) -> tuple[Float, Float]:
+    """Return the mean and variance of |x| for normal x."""
+    z = np.abs(mean) / np.maximum(deviation, np.finfo(float).tiny)
+    expected = deviation * np.sqrt(2 / np.pi) * np.exp(-(z**2) / 2) + np.abs(mean) * (1 - 2 * ndtr(-z))
+    return expected, mean**2 + deviation**2 - expected**2
+
+
+def reliability_bins(
+    predicted: Float, agree: Float, unit: NDArray[np.intp], n_bins: int, level: float = 0.95
+) -> tuple[pd.DataFrame, dict[str, float]]:
+    """Predicted and observed agreement in bins whose numbers of battles differ by at most one; and `calibration_error`.
+
+    Args:
+        predicted: (N,) probabilities.
+        agree: (N,) what happened, 1 or 0.
+        unit: (N,) number of the unit that each battle is sampled with: a cluster, or the battle itself.
+        n_bins: how many bins; equal predictions may fall into two of them.
+        level: of the interval of the error without noise.
+
+    Returns:
+        A row per bin: ``predicted, agreement, standard_error, n_battles``; and the error.
+    """
+    # Agreement is spread evenly among equal predictions, not sorted: bins must not depend on the order of rows.
+    order = _deal_ties(np.lexsort([agree, predicted]), predicted, agree)
+    parts = [order[rows] for rows in np.array_split(np.arange(len(order)), n_bins)]
+    predictions, agreements = ([x[rows] for rows in parts] for x in (predicted, agree))
+    clusters = [unit[rows] for rows in parts]
+    return bin_rates(predictions, agreements, clusters), calibration_error(predictions, agreements, clusters, level)
+
+
+def bin_rates(predicted: Sequence[Float], agree: Sequence[Float], clusters: Sequence[NDArray[np.intp]]) -> pd.DataFrame:
+    """Return a row per bin: mean prediction, agreement, its standard error over clusters, and the number of battles."""
+    n = np.array([len(a) for a in agree])
+    rate = np.array([a.mean() if len(a) else np.nan for a in agree])
+    effect = [design_effect(a - p, cluster) for a, p, cluster in zip(agree, rate, clusters, strict=True)]
+    error = np.sqrt(rate * (1 - rate) * effect / np.maximum(n, 1))
+    mean = [p.mean() if len(p) else np.nan for p in predicted]
+    return pd.DataFrame({"predicted": mean, "agreement": rate, "standard_error": error, "n_battles": n})
+
+
+def _deal_ties(order: NDArray[np.intp], predicted: Float, agree: Float) -> NDArray[np.intp]:
+    """Give ``order`` (by ``predicted``, then ``agree``) with the agreements of equal predictions spread among them."""
+    _, group = np.unique(predicted[order], return_inverse=True)
+    kind = 2 * group + (agree[order] == 1)
+    size = np.bincount(kind, minlength=1)
+    # The k-th battle of a kind takes the k-th of as many evenly spaced places.
+    rank = np.arange(len(order)) - (np.cumsum(size) - size)[kind]
+    return order[np.lexsort([kind, (rank + 0.5) / size[kind], group])]
 
 
 def label_table(x: NDArray[Any], y: NDArray[Any], labels: NDArray[Any]) -> Float:

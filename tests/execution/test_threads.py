@@ -11,7 +11,7 @@ import pytest
 import scipy.linalg  # noqa: F401  # its BLAS counts, too
 from threadpoolctl import ThreadpoolController
 
-from jaxeval.execution.threads import in_threads, one_blas_thread
+from jaxeval.execution.precision import in_threads, one_blas_thread
 
 
 def test_results_come_in_order():
@@ -57,7 +57,7 @@ def test_one_thread_inside_and_the_callers_number_after():
 def test_the_library_that_jax_calls_is_among_them():
     """SciPy's, which is loaded when it is first used: later than a controller may have been made."""
     code = (
-        "from jaxeval.execution.threads import one_blas_thread; import scipy, threadpoolctl, numpy\n"
+        "from jaxeval.execution.precision import one_blas_thread; import scipy, threadpoolctl, numpy\n"
         "with one_blas_thread(): pass\n"
         "import scipy.linalg\n"
         "with one_blas_thread(): print({x['num_threads'] for x in threadpoolctl.threadpool_info()})"

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from jaxeval.kernels import misfit
+from jaxeval.kernels.batch import changed_boards
 from jaxeval.kernels.solve import Status
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -36,7 +36,7 @@ def design_of(n, odds):
         laplacian[[i, j], [i, j]] += w
         laplacian[[i, j], [j, i]] -= w
     triads = np.array([[PAIRS.index(p) for p in ((i, j), (j, k), (i, k))] for i, j, k in TRIADS]).T
-    return misfit.Design(
+    return changed_boards.Design(
         first=first.astype(np.int32),
         second=second.astype(np.int32),
         position=position.astype(np.int32),
@@ -62,7 +62,7 @@ def test_measures_are_those_of_loops(tied):
     odds = 0.9 if tied else np.exp(-60)
     n, points, ties, theta = example(tied)
     design = design_of(n, odds)
-    found = misfit.measures(design, points, ties, theta)
+    found = changed_boards.measures(design, points, ties, theta)
     log_odds, error = np.zeros(len(n)), np.full(len(n), np.inf)
     for k, (i, j) in enumerate(PAIRS):
         if n[k] == 0:
@@ -71,7 +71,7 @@ def test_measures_are_those_of_loops(tied):
         p = 1 / (1 + np.exp(theta[j] - theta[i]))
 
         def variance(p, k=k):
-            own = (ties[k] + misfit.TIE_PRIOR * share_of_ties(p, odds)) / (n[k] + misfit.TIE_PRIOR)
+            own = (ties[k] + changed_boards.TIE_PRIOR * share_of_ties(p, odds)) / (n[k] + changed_boards.TIE_PRIOR)
             return p * (1 - p) - min(own, 2 * min(p, 1 - p)) / 4
 
         v, lost = variance(p), n[k] - points[k]
@@ -97,8 +97,8 @@ def test_measures_are_those_of_loops(tied):
 
 def test_the_whole_board_has_the_sums_and_the_largest():
     n, points, ties, theta = example(True)
-    measured = jax.jit(misfit.measures)(design_of(n, 0.5), points, ties, theta)
-    found = misfit.misfit(measured, np.int8(Status.CONVERGED))
+    measured = jax.jit(changed_boards.measures)(design_of(n, 0.5), points, ties, theta)
+    found = changed_boards.misfit(measured, np.int8(Status.CONVERGED))
     np.testing.assert_allclose(found.pearson, np.sum(measured.pearson))
     np.testing.assert_allclose(found.largest_pair**2, np.max(measured.deviance))
     around = np.abs(measured.cycle) / np.sqrt(measured.cycle_variance)
@@ -109,7 +109,7 @@ def test_ties_of_numpy_and_their_limits():
     p = np.array([0.02, 0.3, 0.5, 0.9])
     for odds in (np.exp(-60), 0.3, 4.0, 50.0):
         expected = [share_of_ties(x, odds) for x in p]
-        np.testing.assert_allclose(misfit.tie_share(p, odds), expected, rtol=1e-8, atol=1e-12)
+        np.testing.assert_allclose(changed_boards.tie_share(p, odds), expected, rtol=1e-8, atol=1e-12)
     # A pair of ties alone keeps some variance; no share of ties is larger than the expected points allow.
-    assert np.all(misfit.vote_variance(p, 5, 5, 1.0) > 0)
-    np.testing.assert_allclose(misfit.shares_of_ties(np.array([0.02]), 100, 90, 1.0), 0.04)
+    assert np.all(changed_boards.vote_variance(p, 5, 5, 1.0) > 0)
+    np.testing.assert_allclose(changed_boards.shares_of_ties(np.array([0.02]), 100, 90, 1.0), 0.04)

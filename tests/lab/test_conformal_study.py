@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from twins import conformal_quantile as naive_quantile
 
-from jaxeval.lab.conformal_study import conformal_study, leave_one_out_intervals, width_decomposition
+from jaxeval.lab.held_out_sweeps import conformal_study, leave_one_out_intervals, width_decomposition
 from jaxeval.softelo.calibrated_methods import expected_coverage
 
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 import jaxeval
 from jaxeval.lab import judge_diagnostics
-from jaxeval.lab.conformal_study import leave_one_out_intervals
+from jaxeval.lab.held_out_sweeps import leave_one_out_intervals
 from jaxeval.lab.judge_diagnostics import diagnose
 from jaxeval.plots import soft_elo as soft_elo_plots
 from jaxeval.plots.style import save_figures

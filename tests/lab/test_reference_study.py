@@ -22,7 +22,7 @@ from jaxeval.kernels import rank_agreement
 from jaxeval.kernels.batch import references
 from jaxeval.kernels.batch.refits import draw
 from jaxeval.lab.reference_tables import mean_by_tier, single_advice, tier_advice
-from jaxeval.plots.references import plot_reference_budgets, plot_reference_tiers, plot_references
+from jaxeval.plots.evaluators import plot_reference_budgets, plot_reference_tiers, plot_references
 from jaxeval.resampling.units import stream_number
 from jaxeval.statistics.quantiles import centred
 
@@ -280,7 +280,7 @@ def planned(battles, cluster=None):
     """The arguments of `draw`."""
     from jaxeval.ratings.boards import fit_boards
     from jaxeval.ratings.options import BootstrapOptions
-    from jaxeval.ratings.pair_refits import dense_refits
+    from jaxeval.ratings.refits import dense_refits
     from jaxeval.ratings.vote_groups import vote_groups
 
     boards = fit_boards([(battles.models, battles.cells)], BootstrapOptions())
@@ -500,7 +500,7 @@ class TestInvariance:
         script = f"""
 import sys, numpy as np, jax
 from jaxeval import Battles, reference_study, simulate_votes
-from jaxeval.plots.references import plot_references
+from jaxeval.plots.evaluators import plot_references
 assert len(jax.devices()) == {n_devices}
 board = reference_study(simulate_votes(4000, 14, seed=2, popularity_exponent=0.5), **{options!r})
 np.savez(sys.argv[1], single=board.tau_draws, budgets=board.budget_tau_draws)

@@ -17,10 +17,10 @@ from jaxeval.kernels.batch.refits import Solver, draw, inverse_information, refi
 from jaxeval.kernels.batch.refits import fit as fit_lanes
 from jaxeval.kernels.resample import DrawScheme
 from jaxeval.ratings import drawn_votes as votes_module
-from jaxeval.ratings import pair_refits as dense_module
+from jaxeval.ratings import refits as dense_module
 from jaxeval.ratings.boards import fit_boards
 from jaxeval.ratings.options import BootstrapOptions
-from jaxeval.ratings.pair_refits import dense_refits
+from jaxeval.ratings.refits import dense_refits
 from jaxeval.ratings.vote_groups import vote_groups
 
 ELO_PER_LOGIT = 400 / np.log(10)

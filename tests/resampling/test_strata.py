@@ -13,8 +13,7 @@ from jaxeval.execution.lanes import LaneRun
 from jaxeval.kernels import lane_draws, resample
 from jaxeval.kernels.resample import DrawScheme, Packing
 from jaxeval.resampling.items import halves, resampled_sums
-from jaxeval.resampling.strata import checked_strata, small_strata_text, stratum_of_groups
-from jaxeval.resampling.units import make_singles, make_units
+from jaxeval.resampling.units import checked_strata, make_singles, make_units, small_strata_text, stratum_of_groups
 
 UNPACKED = Packing(None)
 SEED, STREAM = np.uint64(3), np.uint64(8)

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from judged import read, residual_table, two_orders
 
-from jaxeval.softelo import residuals
+from jaxeval.softelo import judge_agreement
 
 
 @pytest.fixture(scope="module")
@@ -15,7 +15,7 @@ def battles():
 
 def test_ramp_by_group():
     table = residual_table()
-    ramp = residuals.residual_ramp(table)
+    ramp = judge_agreement.residual_ramp(table)
     ordered = table.sort_values("human_elo")["residual"].to_numpy()
     np.testing.assert_allclose(ramp["residual"], ordered.reshape(4, 10).mean(1))
     slope, _ = np.polyfit(table["human_elo"], table["residual"], 1)
@@ -25,7 +25,7 @@ def test_ramp_by_group():
 
 def test_score_gaps_by_strength_are_the_naive_loop(battles):
     elo = pd.Series(np.arange(6.0), [f"m{k}" for k in range(6)])
-    table = residuals.score_gap_by_strength(battles, elo, 3)
+    table = judge_agreement.score_gap_by_strength(battles, elo, 3)
     group = {f"m{k}": k // 2 + 1 for k in range(6)}
     names = list(battles.models)
     for row in table.itertuples():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from jaxeval.statistics.calibration_error import calibration_error
+from jaxeval.statistics.rater_agreement import calibration_error
 
 
 def in_bins(*columns):
