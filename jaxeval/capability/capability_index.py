@@ -228,8 +228,6 @@ def capability_index(
     slopes a minimise the loss of all scores and ridge / 2 times the mean square of all parameters. The slope of one
     benchmark is held at 1; the scale is then that of the ``anchors``.
 
-    A step costs as much as the cube of the number of benchmarks: hundreds take minutes.
-
     The scores of each model are resampled, as many as it has. Intervals are longer than draws alone say, as a model of
     few scores varies too little in resamples, and benchmarks' parameters are fitted to the same scores: draws lie
     1 / sqrt(1 - 1 / n_m - 2 K / N) times as far from the estimate.
