@@ -67,9 +67,11 @@ class Battles(Shown):
     names: dict[str, str] = field(default_factory=dict, repr=False)  # new names by old ones that a saved state keeps
     id: str | None = None  # column of the ids by which a saved state knows its votes
     n_processes: int = 1  # that hold these same battles and share the work on them: `gather_battles`
+    #: Reads a further column of the file, for all rows of ``columns``; None where there is none.
+    further: Callable[[str], pd.Series | None] | None = field(default=None, repr=False, compare=False)
     _no_group: ClassVar[str] = (
         "group battles by or to adjust for; the further columns are: {} (those of models, results and weights do not "
-        "count, and read_battles keeps only those named in keep=)"
+        "count, and where read_battles merges equal rows it keeps only those named in keep=)"
     )
 
     def _shown(self) -> Answer:
@@ -461,6 +463,8 @@ class Battles(Shown):
     def column(self, name: str) -> pd.Series:
         """A further column of the input, or a field within one, for the rows (R,) whose battles take part in fits.
 
+        A column of a file that was not read with the battles is read now.
+
         Raises:
             DataError: there is no such column, or there are several of that name.
         """
@@ -469,6 +473,8 @@ class Battles(Shown):
             column = self.columns[name]
         elif (field := within(self.columns, name)) is not None:
             column = field
+        elif self.further is not None and (read := self.further(name)) is not None:
+            column = read
         else:
             have = ", ".join(map(repr, self.columns.columns)) or "none"
             raise DataError(f"no column {name!r} to {self._no_group.format(have)}{did_you_mean(name, self.columns)}")

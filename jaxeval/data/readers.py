@@ -5,8 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
+
+import numpy as np
+import pandas as pd
 
 from jaxeval.data.battles import Battles
 from jaxeval.data.columns import Rows, folded, frame_of, told_renames
@@ -77,7 +81,9 @@ def read_battles(
             .parquet, .feather, .csv, .tsv, .jsonl (or .json, also with one array of objects), .xlsx (with the extra
             ``jaxeval[excel]``). With any other ending, the content says the format; the bytes alone say whether a file
             is compressed, an archive of one table, Parquet, or text in UTF-16 or UTF-32.
-        keep: further columns to read, for ``by=`` and ``cluster=`` of the estimators.
+        keep: further columns for ``by=`` and ``cluster=`` of the estimators. One that is not named here is read from
+            the file when an estimator asks for it, unless there are several files, or so many rows that equal ones are
+            merged.
         baseline: the model that others were compared with, where a published format does not name it (Arena-Hard).
         progress: show a bar on standard error; by default only on a terminal, when reading takes over 0.7 s.
         **columns: ``model_a``, ``model_b``, ``winner``, ``target``, ``scores``, ``tie_within``, ``winner_model``,
@@ -91,9 +97,9 @@ def read_battles(
     Examples:
         >>> import jaxeval
         >>> jaxeval.simulate_votes(1000, n_models=4).to_csv("votes.csv")
-        >>> battles = jaxeval.read_battles("votes.csv", keep=["language"])
-        >>> battles.n_battles, list(battles.columns)
-        (1000, ['language'])
+        >>> battles = jaxeval.read_battles("votes.csv")
+        >>> battles.n_battles, battles.column("language").nunique()
+        (1000, 5)
     """
     if isinstance(keep, str):
         raise TypeError(f"keep must be a list of column names, got the string {keep!r}")
@@ -137,7 +143,23 @@ def read_battles(
         raise type(error)(f"{label}: {error}") from error
     told = dict.fromkeys(sentence for file in files for sentence in format_of(file).told)
     told |= dict.fromkeys([*told_renames(spelled), *battles.report.read_as])
-    return replace(battles, report=replace(battles.report, read_as=tuple(told)))
+    battles = replace(battles, report=replace(battles.report, read_as=tuple(told)))
+    if one:  # no equal rows are merged, so that a further column belongs to the same rows
+        battles = replace(battles, further=cache(partial(_further, path, battles, columns)))
+    return battles
+
+
+def _further(path: FileName, battles: Battles, columns: BattleColumns, name: str) -> pd.Series | None:
+    """A column of the file of ``battles`` for all rows that were read; None where the file lacks it or has changed."""
+    try:
+        again = read_battles(path, keep=[name], progress=False, **columns)
+    except (DataError, FileNotFoundError):
+        return None
+    same = len(again.columns) == len(battles.columns) and again.n_rows == battles.n_rows
+    alike = same and all(
+        np.array_equal(getattr(again, x), getattr(battles, x)) for x in ("model_a", "model_b", "target")
+    )
+    return again.columns[name].set_axis(battles.columns.index) if alike and name in again.columns else None
 
 
 def needed_for(columns: BattleColumns, keep: Sequence[str]) -> tuple[NeededColumns, tuple[str, ...]]:

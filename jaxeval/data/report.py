@@ -87,7 +87,8 @@ class DataReport(Report):
     n_repeated: int = told("vote", "left out whose id was there before", default=0)
     # Battles of equal weight that say as much, if battles have propensities.
     n_effective: float | None = told(
-        text="battles count by their inverse propensities, and say about as much as {0.n_effective:,.0f} of equal weight",
+        text="battles count by their inverse propensities, and say about as much as {0.n_effective:,.0f} of equal "
+        "weight",
         default=None,
     )
     read_as: tuple[str, ...] = ()  # how labels and names of columns were read that are not jaxeval's own

@@ -122,8 +122,26 @@ class TestColumns:
         path = write(VOTES, tmp_path / f"votes.{ending}")
         assert read_battles(path).columns.shape[1] == 0
         assert read_battles(path, keep=["turns"]).columns.columns.tolist() == ["turns"]
-        with pytest.raises(DataError, match=r"'language'.*keep="):
-            read_battles(path).codes("language")
+
+    @pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
+    def test_a_column_is_read_when_it_is_asked_for(self, ending, tmp_path):
+        """From the file that the battles are from, for the rows that are left of them; not of another file."""
+        path = write(VOTES, tmp_path / f"votes.{ending}")
+        whole = read_battles(path, keep=["language"])
+        for battles in (read_battles(path), read_battles(path, keep=["turns"])):
+            assert battles.column("language").tolist() == whole.column("language").tolist()
+            some = battles.filter(exclude=[battles.models[0]])
+            assert (
+                some.column("language").tolist()
+                == whole.filter(exclude=[battles.models[0]]).column("language").tolist()
+            )
+        with pytest.raises(DataError, match=r"'langauge' to group battles by"):
+            read_battles(path).codes("langauge")
+        several, late = read_battles([path, write(VOTES, tmp_path / "more.csv")]), read_battles(path)
+        write(VOTES.iloc[::-1], path)  # another file by now
+        for battles in (several, late):
+            with pytest.raises(DataError, match=r"'language'.*keep="):
+                battles.codes("language")
 
     @pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
     def test_other_columns_of_any_content(self, ending, tmp_path):
