@@ -22,6 +22,7 @@ COMPARISON = ("compare_models", "ModelComparison")
 NOTES = {
     "naive": "uncorrected by its name: the judge's bias stays, and `believe` is never set",
     "rogan_gladen_shared": "presumes equal error rates; the report warns where they differ",
+    "ppi_plus_plus_half, resamples": "a draw is of one half; the estimate is the median over halves, which varies less",
 }
 
 
@@ -297,7 +298,7 @@ def both_kinds(functions: Any, what: str, estimator: str, case: str, found: pd.D
     for kind, names in kinds.items():
         if found[names[0]].notna().any():
             held = pd.Series(inside(found, truth, names)).groupby(found["slice"].to_numpy()).mean()
-            note = NOTES.get(estimator, "")
+            note = NOTES.get(f"{estimator}, {kind}", NOTES.get(estimator, ""))
             rows.append(row(functions, f"{what}, {estimator}, {kind}", case, held.to_numpy(), note=note))
     return rows
 
