@@ -21,7 +21,7 @@ from jaxeval.accuracy.difference_tables import DifferenceTables
 from jaxeval.accuracy.estimates import ESTIMATORS
 from jaxeval.accuracy.judged_sums import POOLED
 from jaxeval.accuracy.statuses import STATUSES, Status
-from jaxeval.show.documents import markdown_table, markdown_text
+from jaxeval.show.documents import markdown_page
 from jaxeval.show.headings import heading
 from jaxeval.show.shown import Answer, Column, Part, Result
 from jaxeval.wording import counted, visible_line
@@ -82,9 +82,9 @@ class JudgeReport(Result):
             parts.insert(0, _believed(comparison.table, settings))
             tables = {"differences": comparison.table, **tables, "stability": comparison.stability}
             title = "Differences, A minus B"
-        said = {name: sentences for name, sentences, _ in self.sections()}
-        further = [Part(name, table, below=sentences, more=True) for name, sentences, table in self.sections()
-                   if table is not None]  # fmt: skip
+        sections = self._sections()
+        said = {part.title: part.below for part in sections}
+        further = [part._replace(more=True) for part in sections if part.table is not None]
         drawn = f"{counted(settings.n_resamples, 'resample')}, seed {settings.seed}; level {settings.level:g}; "
         return view._replace(
             title=title,
@@ -115,8 +115,8 @@ class JudgeReport(Result):
         subjects = [*(subject._replace(models=(model,)) for model in subject.models), subject]
         return dict.fromkeys(kind for one in subjects for kind in self._kinds.get(one, ()))
 
-    def sections(self) -> Iterator[tuple[str, list[str], pd.DataFrame | None]]:
-        """Title, sentences and table of each section."""
+    def _sections(self) -> list[Part]:
+        """Return what is estimated and from what, all tables, what can be claimed, and the cautions."""
         settings, part = self.accuracy.settings, self.accuracy.slices[""]
         level = f"{100 * settings.level:g}%"
         within = f" Corrected within values of {settings.stratify!r}." if settings.stratify else ""
@@ -126,7 +126,7 @@ class JudgeReport(Result):
             *(f"{name}: {what}." for name, what in ESTIMATORS.items()),
             f"naive is not corrected; all others are.{within}",
         ]
-        yield "What is estimated", estimated, None
+        sections = [Part("What is estimated", below=estimated)]
         own = bool((part.judged.total.own.n > 0).any())
         items = (
             f"{counted(len(part.calibration.items), 'calibration item')}, {counted(len(part.test.items), 'test item')}"
@@ -139,34 +139,35 @@ class JudgeReport(Result):
             f"{', and the choice of the half' if own else ''}; resamples keep the judgments of all models on an item "
             "together. Runs of a judge are averaged per item and not resampled. Labels are taken as true.",
         ]
-        yield "Calibration", calibrated, None
+        sections.append(Part("Calibration", below=calibrated))
         shown = [f"{rate}{end}" for rate in ("q0", "q1", "j") for end in ("", "_lower", "_upper")]
         rates = _columns(self.involved(self.accuracy.rates), ["model", "judge", *shown, "m0", "m1", "status"])
-        yield "How good the judges are (all labels)", [f"Intervals are {level}.", *_statuses(rates)], rates
+        legend = [f"Intervals are {level}.", *_statuses(rates)]
+        sections.append(Part("How good the judges are (all labels)", rates, below=legend))
         # In a comparison the shared calibration is that of a model, and belongs to the differences.
         shown = [name for name in _SHOWN if self.comparison is None or name != "rogan_gladen_shared"]
         table, ends = _rows(self.involved(self.accuracy.table), shown), ["lower", "upper", "boot_lower", "boot_upper"]
         tolerance = ["tolerance", "tolerance_of"]
         shown = ["model", "judge", "estimator", "believe", "estimate", *ends, *tolerance, "status"]
-        yield "Accuracy of each model", [*self._legend(table, ["model"]), TOLERANCE], _columns(table, shown)
+        legend = [*self._legend(table, ["model"]), TOLERANCE]
+        sections.append(Part("Accuracy of each model", _columns(table, shown), below=legend))
         if self.comparison is not None:
             shown = ["judge", "model_a", "model_b", "delta_j", "delta_j_lower", "delta_j_upper", "shared_bias"]
-            yield "Is the judge equally good on both models?", [], _columns(self.comparison.stability, shown)
+            stability = _columns(self.comparison.stability, shown)
+            sections.append(Part("Is the judge equally good on both models?", stability))
             table = _rows(self.comparison.table, _SHOWN)
             shown = ["judge", "model_a", "model_b", "estimator", "believe", "difference", *ends, *tolerance]
             legend = [*self._legend(table, ["model_a", "model_b"]), TOLERANCE_OF_DIFFERENCE]
-            yield "Differences, A minus B", legend, _columns(table, [*shown, "labels", "status"])
-            yield "What can be claimed", list(self.claims()), None
+            differences = _columns(table, [*shown, "labels", "status"])
+            sections.append(Part("Differences, A minus B", differences, below=legend))
+            sections.append(Part("What can be claimed", below=list(self.claims())))
         plan = self._next_labels()
         if len(plan):
-            yield (
-                f"Where the next {NEXT_LABELS} labels of a model shorten the Rogan-Gladen interval most",
-                [BY_LABEL],
-                plan,
-            )
+            title = f"Where the next {NEXT_LABELS} labels of a model shorten the Rogan-Gladen interval most"
+            sections.append(Part(title, plan, below=[BY_LABEL]))
         texts = [*self.accuracy.warnings, *dict.fromkeys(c.text for c in self.cautions)]
         none = "No check found a reason for a caution; that does not prove the assumptions."
-        yield "Cautions", texts or [none], None
+        return [*sections, Part("Cautions", below=texts or [none])]
 
     def claims(self) -> Iterator[str]:
         """A sentence per slice, judge and pair: what the difference to believe says, weakened by the cautions."""
@@ -194,14 +195,13 @@ class JudgeReport(Result):
     @property
     def text(self) -> str:
         """The report as plain text."""
-        parts = []
-        for title, sentences, table in self.sections():
-            parts.append(f"{title}\n{'-' * len(title)}")
-            parts += [f"* {sentence}" for sentence in sentences]
-            if table is not None:
-                parts.append(table.to_string(index=False, float_format=lambda x: f"{x:.3f}", na_rep="-"))
-            parts.append("")
-        return "\n".join(parts)
+        lines = []
+        for part in self._sections():
+            lines += [f"{part.title}\n{'-' * len(part.title or '')}", *(f"* {sentence}" for sentence in part.below)]
+            if isinstance(part.table, pd.DataFrame):
+                lines.append(part.table.to_string(index=False, float_format=lambda x: f"{x:.3f}", na_rep="-"))
+            lines.append("")
+        return "\n".join(lines)
 
     def __call__(self) -> JudgeReport:
         """The report itself: ``report`` was a method of results before it became a property."""
@@ -212,14 +212,7 @@ class JudgeReport(Result):
 
     def to_markdown(self) -> str:
         """The report as Markdown."""
-        parts = []
-        for title, sentences, table in self.sections():
-            parts.append(f"## {title}\n")
-            if sentences:
-                parts.append("\n".join(f"* {markdown_text(sentence)}" for sentence in sentences) + "\n")
-            if table is not None:
-                parts.append(markdown_table(table.reset_index(drop=True)))
-        return "\n".join(parts)
+        return markdown_page(None, *self._sections())
 
     def _next_labels(self) -> pd.DataFrame:
         """How to split further labels by class (Algorithm 1), from the rates known so far, all items together."""

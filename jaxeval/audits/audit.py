@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -38,14 +38,13 @@ from jaxeval.execution.progress import progress_bar
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
-from jaxeval.show.documents import markdown_table, markdown_text
+from jaxeval.show.documents import html_page, markdown_page
 from jaxeval.show.files import write_table, write_text
 from jaxeval.show.headings import heading
-from jaxeval.show.html import html_table
 from jaxeval.show.records import json_digest, plain_values
 from jaxeval.show.shown import Answer, Part, Result, settings_line
 from jaxeval.statistics.quantiles import normal_quantile
-from jaxeval.wording import MODEL, Noun, competitor_settings, counted, did_you_mean, named, visible, visible_line
+from jaxeval.wording import MODEL, Noun, competitor_settings, counted, did_you_mean, named, visible_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -208,64 +207,35 @@ class Audit(Result):
         tables = self.answers[name].tables.items()
         return {**question, "tables": {key or name: table.to_dict("records") for key, table in tables}}
 
+    def _sections(self) -> list[Part]:
+        """The verdict, each question with its findings and its first table, and what the audit rests on."""
+        sections = [Part("Can this leaderboard be believed?", below=self.verdict)]
+        for name, question in self.questions.items():
+            if name in self.absent:
+                sections.append(Part(question, below=[f"No answer: {self.absent[name]}"]))
+            else:
+                part = self.answers[name]
+                sections.append(Part(question, part.table, below=[finding.text for finding in part.findings()]))
+        told = [*self.rests_on, *(f"warning: {sentence}" for sentence in self.warnings)]
+        return [*sections, Part("What it rests on", below=told)]
+
     def to_markdown(self) -> str:
         """One page to read: the verdict, each question with its findings and its first table, and what it rests on."""
-        lines = ["# Can this leaderboard be believed?", ""]
-        lines += [f"{k}. {markdown_text(sentence)}" for k, sentence in enumerate(self.verdict, 1)]
-        for name, question in self.questions.items():
-            lines += ["", f"## {question}", ""]
-            if name in self.absent:
-                lines.append(markdown_text(f"No answer: {self.absent[name]}"))
-                continue
-            lines += [f"- {markdown_text(f.text)}" for f in self.answers[name].findings()]
-            table = self.answers[name].table
-            if len(table):
-                lines += [
-                    "",
-                    markdown_table(table.head(_ROWS_OF_PAGE), notes=_more(table, name), heading=self._heading).rstrip(),
-                ]
-        lines += ["", "## What it rests on", "", *(f"- {markdown_text(note)}" for note in self._told)]
-        return "\n".join(lines) + "\n"
+        return markdown_page(*self._sections(), **self._page)
 
     def to_html(self) -> str:
         """Return the same page as HTML, with bars in its tables."""
-        return "\n".join(self._page()) + "\n"
+        return html_page(*self._sections(), **self._page)
 
-    def _page(self) -> Iterator[str]:
-        from html import escape
-
-        def text(tag: str, value: str) -> str:
-            return f"<{tag}>{escape(visible(value))}</{tag}>"
-
-        yield '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>Audit of a leaderboard</title>'
-        yield "<body>"
-        yield text("h1", "Can this leaderboard be believed?")
-        yield "<ol>" + "".join(text("li", sentence) for sentence in self.verdict) + "</ol>"
-        for name, question in self.questions.items():
-            yield text("h2", question)
-            if name in self.absent:
-                yield text("p", f"No answer: {self.absent[name]}")
-                continue
-            result = self.answers[name]
-            yield "<ul>" + "".join(text("li", f.text) for f in result.findings()) + "</ul>"
-            if len(result.table):
-                yield html_table(result.table, heading=self._heading, most_rows=_ROWS_OF_PAGE)
-        yield text("h2", "What it rests on")
-        yield "<ul>" + "".join(text("li", note) for note in self._told) + "</ul>"
-        yield "</body>\n</html>"
-
-    def _heading(self, name: Any) -> str:
-        return heading(name, self.competitor)
+    @property
+    def _page(self) -> dict[str, Any]:
+        return {"rows": _ROWS_OF_PAGE, "heading": partial(heading, competitor=self.competitor)}
 
     @property
     def rests_on(self) -> list[str]:
         """What was read, and what made the numbers."""
         votes = f"digest of the votes {self.settings['votes']}"
         return [*self.notes, settings_line(self.settings), votes, str(self.settings["versions"])]
-
-    @property
-    def _told(self) -> list[str]:
-        return [*self.rests_on, *(f"warning: {sentence}" for sentence in self.warnings)]
 
     @property
     def texts(self) -> dict[str, str]:
@@ -434,8 +404,3 @@ def _asked(names: Sequence[str] | None) -> list[Question]:
         if name not in known:
             raise ValueError(f"no part {name!r}; there are {named(list(known), 20)}{did_you_mean(name, known)}")
     return [part for part in PARTS if part.name in names]
-
-
-def _more(table: pd.DataFrame, name: str) -> list[str]:
-    left = len(table) - _ROWS_OF_PAGE
-    return [f"and {counted(left, 'more row')} in {name}.csv"] if left > 0 else []

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-from jaxeval.audits.audit import Audit
 from jaxeval.pages.document import free_id, number_of
 from jaxeval.show.cells import as_numbers, cell_texts, find_intervals, with_index
 from jaxeval.show.headings import heading
-from jaxeval.show.shown import Shown, rated, settings_line, view_of
+from jaxeval.show.shown import Shown, rated, view_of
+from jaxeval.show.table import Table
 from jaxeval.wording import Noun, counted, visible_line
 
 #: Rows of a table that a page holds.
@@ -24,59 +23,25 @@ MOST_ROWS = 1_000
 def sections_of(results: Iterable[tuple[str | None, Any]]) -> list[dict[str, Any]]:
     """A section for each table of the results, with an id for permalinks."""
     found, taken = [], set[str]()
-    for title, result in results:
-        for name, table, notes, warnings in _parts(title, result):
+    for title, given in results:
+        result = given if isinstance(given, Shown) else Table.of(given, "Table")
+        start, warnings = "" if title is None else f"{title}: ", view_of(result).warnings
+        for part in result._sections():
+            name = f"{start}{part.title}"
             found.append(
                 {
                     "id": free_id(name, taken),
                     "title": visible_line(name),
-                    "notes": [visible_line(line) for line in notes if line],
+                    "notes": [visible_line(line) for line in part.below if line],
                     "warnings": [visible_line(text) for text in dict.fromkeys(map(str, warnings))],
-                    **_table(table, rated(result)),
+                    **_table(part.table, rated(result)),
                 }
             )
+            warnings = ()  # the first section has them
     return found
 
 
-_Part = tuple[str, pd.DataFrame | None, Sequence[str], Sequence[str]]
-
-
-def _parts(title: str | None, result: Any) -> Iterator[_Part]:
-    """Title, table, notes and warnings of each section."""
-    start = "" if title is None else f"{title}: "
-    if isinstance(result, Audit):
-        yield f"{start}Can this leaderboard be believed?", None, result.verdict, result.warnings
-        for name, question in result.questions.items():
-            if name in result.absent:
-                yield f"{start}{question}", None, [f"No answer: {result.absent[name]}"], ()
-                continue
-            part = result.answers[name]
-            yield f"{start}{question}", part.table, [finding.text for finding in part.findings()], ()
-        yield f"{start}What it rests on", None, result.rests_on, ()
-        return
-    if isinstance(result, pd.DataFrame) and not isinstance(result, Shown):
-        yield title or "Table", result, [settings_line(result.attrs.get("settings"))], result.attrs.get("warnings", ())
-        return
-    view = view_of(result)
-    notes = [*view.sentences, view.title if title else "", settings_line(view.settings)]
-    yield title or view.title, view.table, notes, view.warnings
-    for name, table in _further_tables(result, view.table):
-        yield f"{title or type(result).__name__}: {heading(name)}", table, [], ()
-
-
-def _further_tables(result: Any, shown: pd.DataFrame | None) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Tables among a result's fields, without the one that it shows first."""
-    if not is_dataclass(result):
-        return
-    for field in fields(result):
-        table = getattr(result, field.name)
-        if isinstance(table, pd.DataFrame) and len(table) and not field.name.startswith("_"):
-            if shown is not None and (table is shown or table.equals(shown)):
-                continue
-            yield field.name, table
-
-
-def _table(frame: pd.DataFrame | None, competitor: Noun) -> dict[str, Any]:
+def _table(frame: Any, competitor: Noun) -> dict[str, Any]:
     """Columns of a table with their texts, numbers to sort by, and bars of intervals."""
     if frame is None or not frame.shape[1]:
         return {"columns": [], "n_rows": 0, "left_out": ""}
@@ -106,4 +71,4 @@ def _table(frame: pd.DataFrame | None, competitor: Noun) -> dict[str, Any]:
 
 def is_result(result: Any) -> bool:
     """Whether a page can show it as sentences and tables."""
-    return isinstance(result, Audit | Shown) or (isinstance(result, pd.DataFrame) and np.prod(result.shape) > 0)
+    return isinstance(result, Shown) or (isinstance(result, pd.DataFrame) and np.prod(result.shape) > 0)

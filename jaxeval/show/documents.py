@@ -1,17 +1,20 @@
-"""Tables for documents, in Markdown and LaTeX: every name is shown as plain text."""
+"""Tables and pages for documents, in Markdown, LaTeX and HTML: every name is shown as plain text."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from html import escape
+from typing import Any
 
-from jaxeval.show.cells import cell_texts, with_index
+import pandas as pd
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+from jaxeval.show.cells import cell_texts, only_counts, with_index
 from jaxeval.show.headings import heading as usual_heading
-from jaxeval.wording import visible, visible_line
-
-if TYPE_CHECKING:
-    import pandas as pd
+from jaxeval.show.html import html_table
+from jaxeval.show.shown import Part
+from jaxeval.wording import counted, visible, visible_line
 
 #: Characters that Markdown interprets; GitHub makes links of "://" and "www.", too.
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|~$&@^#]|:(?=//)|(?<=www)\.)")
@@ -85,6 +88,42 @@ def markdown_table(
     return "\n".join(lines) + "\n"
 
 
+def markdown_page(
+    top: Part | None, *sections: Part, rows: int | None = None, heading: Callable[[Any], str] = usual_heading
+) -> str:
+    """Return a page of Markdown: a title with numbered sentences, and sections with ``rows`` of each table."""
+    lines = [] if top is None else [f"# {top.title}", ""]
+    lines += [f"{k}. {markdown_text(sentence)}" for k, sentence in enumerate(top.below if top else (), 1)]
+    for part in sections:
+        lines += ["", f"## {part.title}", "", *(f"- {markdown_text(sentence)}" for sentence in part.below)]
+        if isinstance(part.table, pd.DataFrame) and len(part.table):
+            shown = part.table.reset_index(drop=only_counts(part.table.index)).head(rows or len(part.table))
+            left = len(part.table) - len(shown)
+            notes = [f"and {counted(left, 'more row')}"] if left else []
+            lines += ["", markdown_table(shown, notes=notes, heading=heading).rstrip()]
+    return "\n".join(lines).lstrip("\n") + "\n"
+
+
+def html_page(
+    top: Part, *sections: Part, rows: int | None = None, heading: Callable[[Any], str] = usual_heading
+) -> str:
+    """Return the same page as HTML, with bars in its tables."""
+
+    def text(tag: str, value: str | None) -> str:
+        return f"<{tag}>{escape(visible(value or ''))}</{tag}>"
+
+    def items(part: Part) -> str:
+        return "".join(text("li", sentence) for sentence in part.below)
+
+    head = f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n{text("title", top.title)}\n<body>'
+    lines = [head, text("h1", top.title), f"<ol>{items(top)}</ol>"]
+    for part in sections:
+        lines += [text("h2", part.title), f"<ul>{items(part)}</ul>"]
+        if isinstance(part.table, pd.DataFrame) and len(part.table):
+            lines.append(html_table(part.table, heading=heading, most_rows=rows))
+    return "\n".join([*lines, "</body>\n</html>"]) + "\n"
+
+
 def latex_text(text: str) -> str:
     """``text`` escaped so that LaTeX shows it unchanged; invisible characters are written out."""
     return _LATEX_SIGN.sub(lambda sign: _LATEX[sign[0]], visible(text))
@@ -140,8 +179,6 @@ def latex_table(
 
 def _cells(table: pd.DataFrame, heading: Callable[[Any], str]) -> tuple[list[str], list[list[str]], list[bool]]:
     """Headings, the cells of each column, and which columns hold numbers."""
-    from pandas.api.types import is_bool_dtype, is_numeric_dtype
-
     frame, _ = with_index(table)
     heads = [visible_line(heading(name)) for name in frame.columns]
     numbers = [is_numeric_dtype(kind) and not is_bool_dtype(kind) for kind in frame.dtypes]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from jaxeval.show.headings import heading
 from jaxeval.show.html import html_table
 from jaxeval.show.text import folded, text_table
 from jaxeval.wording import MODEL, Noun, competitor_of, counted, visible_line
@@ -47,7 +48,7 @@ class Part(NamedTuple):
     """
 
     title: str | None
-    table: pd.DataFrame | Sequence[Column]
+    table: pd.DataFrame | Sequence[Column] | None = None
     meaning: str = ""  # what the numbers are, under the title
     below: Sequence[str] = ()
     rows: str | Noun = "row"  # what one is called
@@ -145,6 +146,15 @@ class Shown:
         ]
         return Html(html_table(table, title=view.title or None, notes=notes, bars=bars, most_rows=rows))
 
+    def _sections(self) -> list[Part]:
+        """What a document or a page shows, from top to bottom: titles with sentences, and perhaps a table."""
+        view = view_of(self)
+        answer = self.answer if isinstance(self, Result) else view
+        said = [*answer.sentences, *filter(None, [settings_line(answer.settings)])]
+        further = list(answer.tables.items())[1:]
+        named = [Part(f"{type(self).__name__}: {heading(name)}", table) for name, table in further]
+        return [Part(view.title, view.table, below=said), *named]
+
     def _text(self, rows: int | None, width: int, in_full: bool = False) -> str:
         view = view_of(self)
         said = view.sentences if in_full else ()
@@ -169,7 +179,11 @@ class Result(Shown):
 
     def _in_full(self, view: Answer) -> Answer:
         """What `_shown` gives, with all that takes longer: notes, tables, figures, and how a screen lays them out."""
-        return view
+        tables = {} if view.table is None else {"table": view.table}
+        held = vars(self) if is_dataclass(self) else {}
+        frames = {name: x for name, x in held.items() if isinstance(x, pd.DataFrame) and len(x) and name[0] != "_"}
+        further = {name: x for name, x in frames.items() if not (x is view.table or x.equals(view.table))}
+        return view._replace(tables=tables | further)
 
     @property
     def answer(self) -> Answer:

@@ -159,7 +159,7 @@ def test_raw_shares_outside_of_the_interval_of_ppi_are_named(good, reversal):
 
 def test_markdown_has_the_sections_and_escaped_tables(reversal):
     markdown = reversal.to_markdown()
-    titles = [title for title, _, _ in reversal.sections()]
+    titles = [part.title for part in reversal._sections()]
     assert [line[3:] for line in markdown.splitlines() if line.startswith("## ")] == titles
     assert "| Judge | Model a | Model b |" in markdown
     rows = [line for line in markdown.splitlines() if line.startswith("| judge-1 |")]
@@ -229,7 +229,7 @@ def test_levels_are_not_rounded_to_certainty(three):
 
 
 def test_it_says_which_class_to_label_next(good):
-    (table,) = (table for title, _, table in good.sections() if title.startswith("Where the next 100 labels"))
+    (table,) = (x.table for x in good._sections() if x.title.startswith("Where the next 100 labels"))
     assert table[["model", "judge"]].to_numpy().tolist() == [["model-1", "judge-1"], ["model-2", "judge-1"]]
     assert (table["next_wrong"] + table["next_right"] == 100).all()
     rates = good.accuracy.rates.iloc[0]
