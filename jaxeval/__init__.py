@@ -97,9 +97,8 @@ _HOMES = {
     "softelo.soft_elo": ["SoftElo", "soft_elo"],
     "softelo.temperature": ["Temperature", "fit_temperature", "fit_temperatures"],
     "statistics.draws": ["Draws"],
-    "show.arena": ["arena_table"],
     "show.files": ["write_table"],
-    "show.hub": ["write_eval_results"],
+    "show.hub": ["arena_table", "write_eval_results"],
 }
 #: Subpackages that need no import of their own after ``import jaxeval``.
 _PACKAGES = ["plots"]

@@ -148,8 +148,8 @@ from jaxeval.scores.score_leaderboard import score_draws as score_draws
 from jaxeval.scores.score_leaderboard import score_leaderboard as score_leaderboard
 from jaxeval.scores.trials import pass_at_k as pass_at_k
 from jaxeval.scores.trials import pass_hat_k as pass_hat_k
-from jaxeval.show.arena import arena_table as arena_table
 from jaxeval.show.files import write_table as write_table
+from jaxeval.show.hub import arena_table as arena_table
 from jaxeval.show.hub import write_eval_results as write_eval_results
 from jaxeval.softelo.calibrated_methods import conformal_quantile as conformal_quantile
 from jaxeval.softelo.calibration import SoftEloCalibration as SoftEloCalibration

@@ -38,10 +38,9 @@ from jaxeval.execution.progress import progress_bar
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
+from jaxeval.show.cells import heading
 from jaxeval.show.documents import html_page, markdown_page
-from jaxeval.show.files import write_table, write_text
-from jaxeval.show.headings import heading
-from jaxeval.show.records import json_digest, plain_values
+from jaxeval.show.files import json_digest, plain_values, write_table, write_text
 from jaxeval.show.shown import Answer, Part, Result, settings_line
 from jaxeval.statistics.quantiles import normal_quantile
 from jaxeval.wording import MODEL, Noun, competitor_settings, counted, did_you_mean, named, visible_line

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from jaxeval.data.remote_names import FileName, base_name
+from jaxeval.show.cells import estimate, pairs_cell, wide
 from jaxeval.show.shown import Answer, Part
-from jaxeval.show.wide import estimate, pairs_cell, wide
 from jaxeval.wording import counted
 
 if TYPE_CHECKING:

@@ -53,7 +53,7 @@ class Publishing(Options):
         """The tables to write, the leaderboard in the columns that were asked for."""
         if self.schema == "jaxeval":
             return tables
-        from jaxeval.show.arena import arena_table
+        from jaxeval.show.hub import arena_table
 
         return {**tables, "leaderboard": arena_table(tables["leaderboard"], self.day)}
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from jaxeval.cli.terminal import named_model
 from jaxeval.data.remote_names import FileName
+from jaxeval.show.cells import estimate, pairs_cell, wide
 from jaxeval.show.shown import Answer, Part
-from jaxeval.show.wide import estimate, pairs_cell, wide
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,7 +8,7 @@ from typing import Any
 
 from jaxeval.errors import DataError
 from jaxeval.execution.atomic_write import whole_file
-from jaxeval.show.records import json_digest
+from jaxeval.show.files import json_digest
 
 
 def write_versioned(path: str | Path, form: str, version: int, content: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from jaxeval.errors import DataError
 from jaxeval.execution.atomic_write import whole_file
-from jaxeval.pages.given import Given, scale_of
+from jaxeval.pages.boards import Given, scale_of
 from jaxeval.wording import counted, named
 
 #: Columns of the table: a row for each model of each board of each day. ``board`` is the category, or empty. Ratings of

@@ -5,7 +5,7 @@ The scripts get this JSON in ``#data``:
 * ``panels``: ids of the panels of the page;
 * ``title``, ``facts``, ``made``, ``version``, ``versions``, ``seed``, ``settings`` of the first result, ``about`` (the
   same in sentences), ``warnings`` that belong to no single board, ``digest`` of the rest
-  (`tables.records.json_digest`);
+  (`show.files.json_digest`);
 * ``competitor``: what is rated, ``{one, many, a_one, head, heads}``, the last two as headings;
 * ``level`` of the intervals; ``columns``: ``{key, title, kind, of}`` of further columns, ``of`` models or rows;
 * ``models``: ``{name, about: {key: value}}``; names hold visible characters only, and may still be any text;
@@ -16,31 +16,41 @@ The scripts get this JSON in ``#data``:
   is the day of ``was`` in the rows;
 * their ``rows``: ``{model, rank, best, worst, rating, lower, upper, tier, votes, flags, more, was}``; ``model`` is a
   position in ``models``. Missing values are left out; infinite ends of intervals are "inf" and "-inf";
-* ``results``: sections of other results, see `results`.
+* ``results``: sections of other results, see `sections_of`.
 
 The head of main.js says how the scripts work together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from jaxeval._version import __version__
 from jaxeval.errors import DataError
-from jaxeval.pages.boards import Models, about_models, boards_of, columns_of, general_warnings
-from jaxeval.pages.document import document, write_document
-from jaxeval.pages.given import Given, given_boards
+from jaxeval.pages.boards import (
+    MOST_ROWS,
+    Given,
+    Models,
+    about_models,
+    boards_of,
+    columns_of,
+    general_warnings,
+    given_boards,
+)
+from jaxeval.pages.document import document, free_id, number_of, write_document
 from jaxeval.pages.history import add_earlier, add_history, checked_history, earlier_rows, read_history
-from jaxeval.pages.results import sections_of
 from jaxeval.show.boards import settings_lines
-from jaxeval.show.records import json_digest, plain_values
-from jaxeval.show.shown import rated, settings_line
+from jaxeval.show.cells import as_numbers, cell_texts, find_intervals, heading, with_index
+from jaxeval.show.files import json_digest, plain_values
+from jaxeval.show.shown import Shown, rated, settings_line, view_of
+from jaxeval.show.table import Table
 from jaxeval.wording import Noun, common_noun, counted, visible_line
 
 if TYPE_CHECKING:
@@ -195,3 +205,52 @@ def _day(made: date | str | None) -> date:
         return made if isinstance(made, date) else date.fromisoformat(made)
     except ValueError as error:
         raise DataError(f"made={made!r} is no date such as 2026-09-13") from error
+
+
+def sections_of(results: Iterable[tuple[str | None, Any]]) -> list[dict[str, Any]]:
+    """A section for each table of the results, with an id for permalinks."""
+    found, taken = [], set[str]()
+    for title, given in results:
+        result = given if isinstance(given, Shown) else Table.of(given, "Table")
+        start, warnings = "" if title is None else f"{title}: ", view_of(result).warnings
+        for part in result._sections():
+            name = f"{start}{part.title}"
+            found.append(
+                {
+                    "id": free_id(name, taken),
+                    "title": visible_line(name),
+                    "notes": [visible_line(line) for line in part.below if line],
+                    "warnings": [visible_line(text) for text in dict.fromkeys(map(str, warnings))],
+                    **_table(part.table, rated(result)),
+                }
+            )
+            warnings = ()  # the first section has them
+    return found
+
+
+def _table(frame: Any, competitor: Noun) -> dict[str, Any]:
+    """Columns of a table with their texts, numbers to sort by, and bars of intervals."""
+    if frame is None or not frame.shape[1]:
+        return {"columns": [], "n_rows": 0, "left_out": ""}
+    table, n_names = with_index(frame.head(MOST_ROWS))
+    texts = cell_texts(table)
+    bars = {own.upper: own for own in find_intervals(table)}
+    columns: list[dict[str, Any]] = []
+    for k, name in enumerate(table.columns):
+        column, parts = table.iloc[:, k], name if isinstance(name, tuple) else (name,)
+        is_number = is_numeric_dtype(column.dtype) and not is_bool_dtype(column.dtype)
+        head = ", ".join(heading(part, competitor) for part in parts)
+        own: dict[str, Any] = {"title": visible_line(head), "text": texts[k]}
+        if is_number:
+            own["value"] = [number_of(x) for x in as_numbers(column)]
+        columns.append({**own, "name": k < n_names})
+        if k in bars:
+            ends = {end: [number_of(x) for x in as_numbers(table.iloc[:, at])] for end, at in bars[k]._asdict().items()}
+            columns.append({"title": "", "bar": ends, "text": [""] * len(table), "name": False})
+    if not n_names:  # the first column of words names the rows
+        for own in columns:
+            if "value" not in own and "bar" not in own:
+                own["name"] = True
+                break
+    more = len(frame) - len(table)
+    return {"columns": columns, "n_rows": len(table), "left_out": counted(more, "more row") if more else ""}

@@ -16,7 +16,7 @@ from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells
 from jaxeval.errors import DataError
 from jaxeval.kernels.links import Link
-from jaxeval.pages.given import Given
+from jaxeval.pages.boards import Given
 from jaxeval.ratings.gauge import ELO_PER_UNIT
 from jaxeval.ratings.slices import slice_name
 

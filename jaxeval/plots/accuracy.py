@@ -13,20 +13,8 @@ from jaxeval.accuracy.accuracy_tables import AccuracyTables, of_slice
 from jaxeval.accuracy.calibration_planning import allocate_calibration, interval_length, variance_ratio
 from jaxeval.accuracy.difference_tables import DifferenceTables
 from jaxeval.agreement.judge_agreement import JudgeAgreement
-from jaxeval.plots.style import (
-    COLOURS,
-    GREY,
-    Labels,
-    Takes,
-    figure_of,
-    finish,
-    legend_above,
-    legend_name,
-    name_legend,
-    one_axis,
-    panels,
-    shown_name,
-)
+from jaxeval.plots import style
+from jaxeval.plots.style import COLOURS, GREY, Labels, Takes, figure_of
 from jaxeval.wording import did_you_mean
 
 #: Name and colour of each estimator and method.
@@ -108,7 +96,7 @@ def _intervals(
     judges = list(dict.fromkeys(table["judge"]))
     step = len(estimators) + 1
     size = inches[0] + inches[1] * len(judges), 1.2 + 0.16 * step * len(subjects)
-    figure, axes = panels(len(judges), *size, sharex=True, sharey=True)
+    figure, axes = style.panels(len(judges), *size, sharex=True, sharey=True)
     places = {subject: -place * step for place, subject in enumerate(subjects)}
     for axis, judge in zip(axes, judges, strict=True):
         for subject, rows in table[table["judge"] == judge].set_index("estimator").groupby(models, sort=False):
@@ -119,12 +107,12 @@ def _intervals(
                 axis.plot([truth, truth], [top + 0.5, top - step + 1.5], color="black", linewidth=1, linestyle=":")
             for k, name in enumerate(estimators):
                 _bar(axis, rows.loc[name], top - k, name, top == 0)
-        finish(axis, x=xlabel, title=shown_name(judge))
+        style.finish(axis, x=xlabel, title=style.shown_name(judge))
     centres = [top - (len(estimators) - 1) / 2 for top in places.values()]
-    names = [" minus\n".join(map(shown_name, subject)) for subject in subjects]
+    names = [" minus\n".join(map(style.shown_name, subject)) for subject in subjects]
     axes[0].set_yticks(centres, names, fontsize=8.5, parse_math=False)
     handles, labels = axes[0].get_legend_handles_labels()
-    legend_above(figure, handles, labels)
+    style.legend_above(figure, handles, labels)
     return figure
 
 
@@ -134,7 +122,7 @@ def plot_rates(accuracy: AccuracyTables, label: str = "all", **labels: Unpack[La
     table = of_slice(accuracy.rates, label).dropna(subset=["j"])
     models = list(dict.fromkeys(table["model"]))[:_MOST]
     judges = list(dict.fromkeys(table["judge"]))
-    figure, axes = panels(3, 10.0, 1.3 + 0.17 * (len(judges) + 1) * max(len(models), 1), sharey=True)
+    figure, axes = style.panels(3, 10.0, 1.3 + 0.17 * (len(judges) + 1) * max(len(models), 1), sharey=True)
     colours, handles = [colour for _, colour in _STYLES.values()], []
     titles = {"q0": "specificity q0", "q1": "sensitivity q1", "j": "Youden's J"}
     for axis, (name, title) in zip(axes, titles.items(), strict=True):
@@ -146,12 +134,12 @@ def plot_rates(accuracy: AccuracyTables, label: str = "all", **labels: Unpack[La
             points = axis.scatter(rows[name], y, s=16, color=colour, zorder=3)
             if axis is axes[2]:
                 handles.append(points)
-        finish(axis, title=title)
+        style.finish(axis, title=title)
     axes[2].axvline(0, color=GREY, linewidth=1, linestyle="--")
     centres = -np.arange(len(models)) * (len(judges) + 1) - (len(judges) - 1) / 2
-    axes[0].set_yticks(centres, [shown_name(m) for m in models], fontsize=8.5, parse_math=False)
+    axes[0].set_yticks(centres, [style.shown_name(m) for m in models], fontsize=8.5, parse_math=False)
     if handles:
-        name_legend(axes[2], handles, [legend_name(judge) for judge in judges])
+        style.name_legend(axes[2], handles, [style.legend_name(judge) for judge in judges])
     _left_out(figure, table["model"].nunique(), "models")
     return figure
 
@@ -171,7 +159,7 @@ def plot_interval_length(
     Labels are split in halves between the classes (dashed), or by Algorithm 1. The figure follows Figure 3 of
     arXiv:2511.21140.
     """
-    figure, axis = one_axis(6.0, 4.0)
+    figure, axis = style.one_axis(6.0, 4.0)
     m = np.arange(20, most + 1, 10)
     for share, colour in zip(p, ("#c0392b", "#c98a1b", "#6b8e3d", "#1f5a93", "#6f5aa8"), strict=False):
         split = allocate_calibration(m, share, q0, q1, 0)
@@ -180,14 +168,14 @@ def plot_interval_length(
         axis.plot(m, interval_length(share, q0, q1, n, m0, m1, level), color=colour, label=f"p = {share:g}")
     axis.set_title(f"q0 = {q0:g}, q1 = {q1:g}; dashed: half of each class", loc="left", fontsize=10)
     length = f"length of the {100 * level:g}% interval"
-    finish(axis, x="calibration labels", y=length, legend=True, from_zero=True)
+    style.finish(axis, x="calibration labels", y=length, legend=True, from_zero=True)
     return figure
 
 
 @figure_of("Where a judge with a calibration beats the same labels alone")
 def plot_regimes(theta: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.9), **labels: Unpack[Labels]) -> Figure:
     """Ratio of variances with a judge and with the same labels alone; a line at 1 (Figure 4 of arXiv:2511.21140)."""
-    figure, axes = panels(len(theta), 2.4 * len(theta) + 0.8, 2.9, sharey=True)
+    figure, axes = style.panels(len(theta), 2.4 * len(theta) + 0.8, 2.9, sharey=True)
     q = np.linspace(0.5, 1, 201)
     for axis, truth in zip(axes, theta, strict=True):
         ratio = variance_ratio(truth, q[:, None], q)
@@ -213,13 +201,13 @@ def plot_study(
     """Draw one column of a simulated study against another, with a line for each value of ``by``."""
     if missing := [name for name in (x, y, by) if name not in study]:
         raise ValueError(f"plot_study finds no column {missing[0]!r}{did_you_mean(missing[0], study.columns)}")
-    figure, axis = one_axis(5.4, 3.6)
+    figure, axis = style.one_axis(5.4, 3.6)
     for name, rows in study.groupby(by, sort=False):
-        label, colour = _STYLES.get(str(name), (legend_name(name), None))
+        label, colour = _STYLES.get(str(name), (style.legend_name(name), None))
         axis.plot(rows[x], rows[y], "o-", markersize=3.5, color=colour, label=label)
     if level is not None:
         axis.axhline(level, color="black", linewidth=1, linestyle=":")
-    finish(axis, x=x.replace("_", " "), y=y.replace("_", " "), legend=True)
+    style.finish(axis, x=x.replace("_", " "), y=y.replace("_", " "), legend=True)
     return figure
 
 
@@ -248,7 +236,7 @@ def plot_judge_agreement(agreement: JudgeAgreement, **labels: Unpack[Labels]) ->
     people = agreement.table[agreement.table["judge"] == "people"].iloc[0]
     height = 1.8 + 0.3 * len(table)
     has_gaps = len(agreement.by_gap) > 0
-    axes = panels(3 if has_gaps else 2, 13.0 if has_gaps else 9.0, max(height, 3.4))
+    axes = style.panels(3 if has_gaps else 2, 13.0 if has_gaps else 9.0, max(height, 3.4))
     figure, (left, *between, right) = axes
     _intervals_of_raters(left, table, {"agreement": "agreement"})
     for axis in (left, *between):
@@ -256,13 +244,13 @@ def plot_judge_agreement(agreement: JudgeAgreement, **labels: Unpack[Labels]) ->
             ends = people["agreement_lower"], people["agreement_upper"]
             (axis.axvspan if axis is left else axis.axhspan)(*ends, color=GREY, alpha=0.25, linewidth=0)
     known = "\n(band: people with each other)" if np.isfinite(people["agreement"]) else ""
-    finish(left, x=f"agreement with people{known}")
+    style.finish(left, x=f"agreement with people{known}")
     for middle in between:
         _by_gap(middle, agreement)
     biases = {name: text for name, text in _BIASES.items() if name in table}
     _intervals_of_raters(right, table, biases)
     right.axvline(0.5, color=GREY, linewidth=1, linestyle="--")
-    finish(right, x="share of verdicts", legend=bool(biases))
+    style.finish(right, x="share of verdicts", legend=bool(biases))
     return figure
 
 
@@ -274,11 +262,11 @@ def _by_gap(middle: Axes, agreement: JudgeAgreement) -> None:
         ends_of = block["agreement"] - block["lower"], block["upper"] - block["agreement"]
         colour = COLOURS[k % len(COLOURS)]
         middle.errorbar(x, block["agreement"], yerr=np.clip(ends_of, 0, 1), fmt="o-", markersize=4, linewidth=1,
-                        color=colour, label=legend_name(name))  # fmt: skip
+                        color=colour, label=style.legend_name(name))  # fmt: skip
     middle.set_xticks(
         np.arange(len(bins)), [f"{a:g}-{b:g}" if np.isfinite(b) else f">{a:g}" for a, b in bins], fontsize=8
     )
-    finish(middle, x="gap of people's ratings (Elo)", y="agreement", legend=True)
+    style.finish(middle, x="gap of people's ratings (Elo)", y="agreement", legend=True)
 
 
 def _intervals_of_raters(axis: Axes, table: pd.DataFrame, measures: dict[str, str]) -> None:
@@ -289,6 +277,6 @@ def _intervals_of_raters(axis: Axes, table: pd.DataFrame, measures: dict[str, st
         colour = COLOURS[k % len(COLOURS)]
         axis.hlines(y, table[f"{name}_lower"], table[f"{name}_upper"], color=colour, linewidth=2, alpha=0.5)
         axis.plot(table[name], y, _MARKS[k % len(_MARKS)], markersize=4.5, color=colour, label=text)
-    axis.set_yticks(place, [shown_name(name) for name in table["judge"]], fontsize=8, parse_math=False)
+    axis.set_yticks(place, [style.shown_name(name) for name in table["judge"]], fontsize=8, parse_math=False)
     axis.set_ylim(len(table) - 0.5, -0.5)
     axis.set_xlim(0, 1)

@@ -14,19 +14,8 @@ from jaxeval.anchored.diagnostics import rating_board
 from jaxeval.anchored.screening import JudgeScreen
 from jaxeval.arrays import Float
 from jaxeval.errors import DataError
-from jaxeval.plots.style import (
-    COLOURS,
-    GREY,
-    Labels,
-    Takes,
-    figure_of,
-    finish,
-    legend_beside,
-    legend_name,
-    one_axis,
-    plain,
-    shown_name,
-)
+from jaxeval.plots import style
+from jaxeval.plots.style import COLOURS, GREY, Labels, Takes, figure_of
 from jaxeval.wording import counted
 
 _MOST_MODELS = 40
@@ -72,21 +61,21 @@ def plot_anchored(scores: pd.DataFrame, strong: list[Hashable] | None = None, **
             axis.hlines(
                 y, of_judge["rating_lower"], of_judge["rating_upper"], color=colour, alpha=0.15 if pale else 0.5
             )
-            label = f"{legend_name(judge)} (weak)" if pale else legend_name(judge)
+            label = f"{style.legend_name(judge)} (weak)" if pale else style.legend_name(judge)
             axis.scatter(of_judge["rating"], y, s=14, color=colour, alpha=0.3 if pale else 1.0, zorder=3, label=label)
         axis.axvline(0, color=GREY, linewidth=1, linestyle="--")
         said = [text for text, more in zip((f"against {anchor}", task), several, strict=True) if more]
-        axis.set_title(", ".join(map(shown_name, said)), loc="left", fontsize=10, parse_math=False)
-        plain(axis)
+        axis.set_title(", ".join(map(style.shown_name, said)), loc="left", fontsize=10, parse_math=False)
+        style.plain(axis)
     for axis in axes[len(panels) :]:
         axis.set_visible(False)
     for axis in axes[max(len(panels) - columns, 0) : len(panels)]:
         axis.set_xlabel("rating above the reference (Elo)")
-    axes[0].set_yticks(np.arange(len(models)), [shown_name(m) for m in models], fontsize=8.5, parse_math=False)
+    axes[0].set_yticks(np.arange(len(models)), [style.shown_name(m) for m in models], fontsize=8.5, parse_math=False)
     if len(models) < len(ranked):
         figure.suptitle(f"the best {len(models)} of {counted(len(ranked), 'model')}", x=0, ha="left", fontsize=9)
     if len(judges) > 1:
-        legend_beside(figure, *axes[0].get_legend_handles_labels())
+        style.legend_beside(figure, *axes[0].get_legend_handles_labels())
     return figure
 
 
@@ -106,21 +95,21 @@ def plot_anchor_swap(scores: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
     other = scores[scores["model"].astype(str) != scores["anchor"].astype(str)]
     board = rating_board(other)
     lines = _comparable(board)
-    figure, axis = one_axis(1.6 + 1.6 * len(lines.columns), 4.2)
+    figure, axis = style.one_axis(1.6 + 1.6 * len(lines.columns), 4.2)
     for k, (model, row) in enumerate(lines.iterrows()):
         place = np.flatnonzero(row.notna())
         y = row.iloc[place]
         axis.plot(place, y, "o-", markersize=3.5, linewidth=1, color=COLOURS[k % len(COLOURS)])
         if len(lines) <= 12:
             axis.annotate(
-                f"  {shown_name(model)}", (place[-1], y.iloc[-1]), fontsize=7.5, va="center", parse_math=False
+                f"  {style.shown_name(model)}", (place[-1], y.iloc[-1]), fontsize=7.5, va="center", parse_math=False
             )
-    axis.set_xticks(np.arange(len(lines.columns)), [shown_name(c) for c in lines], fontsize=8.5, parse_math=False)
+    axis.set_xticks(np.arange(len(lines.columns)), [style.shown_name(c) for c in lines], fontsize=8.5, parse_math=False)
     axis.set_ylabel("centred rating (Elo)")
-    if absent := [shown_name(c) for c in board if c not in lines]:
+    if absent := [style.shown_name(c) for c in board if c not in lines]:
         said = f"without {', '.join(absent)}: no model in common by the same judges and tasks"
         axis.set_title(said, loc="left", fontsize=8, parse_math=False)
-    plain(axis)
+    style.plain(axis)
     return figure
 
 
@@ -164,15 +153,15 @@ def _shared_mean(ratings: Float) -> Float:
 def plot_screen(screen: JudgeScreen, **labels: Unpack[Labels]) -> Figure:
     """Draw ICC(3,k) of every judge with its interval, and the threshold."""
     table = screen.table.sort_values("average")
-    figure, axis = one_axis(5.2, 1.1 + 0.24 * len(table))
+    figure, axis = style.one_axis(5.2, 1.1 + 0.24 * len(table))
     y = np.arange(len(table))
     colours = np.where(table["strong"], COLOURS[0], GREY)
     axis.hlines(y, table["average_lower"], table["average_upper"], color=colours, linewidth=2.5, alpha=0.5)
     axis.scatter(table["average"], y, s=18, color=colours, zorder=3)
     axis.axvline(screen.threshold, color="black", linewidth=1, linestyle=":")
-    axis.set_yticks(y, [shown_name(j) for j in table.index], fontsize=8.5, parse_math=False)
+    axis.set_yticks(y, [style.shown_name(j) for j in table.index], fontsize=8.5, parse_math=False)
     runs = screen.table["n_runs"].unique()
-    finish(axis, x=f"ICC(3,{runs[0] if len(runs) == 1 else 'k'})")
+    style.finish(axis, x=f"ICC(3,{runs[0] if len(runs) == 1 else 'k'})")
     return figure
 
 
@@ -192,9 +181,9 @@ def plot_subsamples(study: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
 
 def _curves(table: pd.DataFrame, labels: dict[str, str], x: tuple[str, str], y: str) -> Figure:
     """Draw the columns of ``labels`` as lines over the column ``x[0]``, which the axis calls ``x[1]``."""
-    figure, axis = one_axis(5.0, 3.4)
+    figure, axis = style.one_axis(5.0, 3.4)
     column, shown = x
     for colour, (name, label) in zip(COLOURS, labels.items(), strict=False):
         axis.plot(table[column], table[name], "o-", markersize=4, color=colour, label=label)
-    finish(axis, x=shown, y=y, legend=True, from_zero=True)
+    style.finish(axis, x=shown, y=y, legend=True, from_zero=True)
     return figure

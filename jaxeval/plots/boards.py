@@ -12,20 +12,9 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Float
+from jaxeval.plots import style
 from jaxeval.plots.leaderboard import LEADERBOARD
-from jaxeval.plots.style import (
-    COLOURS,
-    GREY,
-    Labels,
-    Takes,
-    figure_of,
-    finish,
-    legend_name,
-    one_axis,
-    plain,
-    shown_name,
-    width_of,
-)
+from jaxeval.plots.style import COLOURS, GREY, Labels, Takes, figure_of
 from jaxeval.ratings.board_comparison import BoardComparison
 from jaxeval.show.shown import rated
 from jaxeval.wording import Noun, common_noun, counted
@@ -61,13 +50,13 @@ def plot_boards(
     both = [_one_slice("plot_boards", board).set_index("model_name") for board in (other, one)]
     models = list(dict.fromkeys(model for board in both for model in board.index[board["rank"].notna()]))
     shown = models[: top or len(models)]
-    figure, axis = one_axis(7.4, 1.4 + 0.24 * max(len(shown), 1))
+    figure, axis = style.one_axis(7.4, 1.4 + 0.24 * max(len(shown), 1))
     ratings = [board.reindex(shown).where(board["rank"].notna()) for board in both]
     _draw_two(axis, [table[_ENDS] for table in ratings], names[::-1])
     ranks = ["-" if pd.isna(r) else str(r) for table in ratings for r in table["rank"]]
     _name_rows(axis, shown, ranks[: len(shown)], ranks[len(shown) :])
     hidden = _hidden(len(models) - len(shown), common_noun(map(rated, (one, other))), "\n")
-    finish(axis, x=f"rating (Elo) with intervals{hidden}", legend=True)
+    style.finish(axis, x=f"rating (Elo) with intervals{hidden}", legend=True)
     return figure
 
 
@@ -91,10 +80,10 @@ def plot_comparison(comparison: BoardComparison, top: int | None = 40, **labels:
     draw_shifts(differences, shown[["difference", "at_once_lower", "at_once_upper"]], colours)
     _name_rows(ratings, list(shown["model_name"]), list(shown["rank_b"]), list(shown["rank_a"]))
     level = f"{100 * comparison.level:g}%"
-    names = [shown_name(name) for name in comparison.names]
+    names = [style.shown_name(name) for name in comparison.names]
     hidden = _hidden(len(table) - len(shown), comparison.competitor, "\n")
-    finish(ratings, x=f"rating (Elo), {level} interval; rank on {names[1]} ({names[0]}){hidden}", legend=True)
-    finish(differences, x=f"{names[1]} less {names[0]} (Elo), {level} interval\nfor all at once; coloured: moved")
+    style.finish(ratings, x=f"rating (Elo), {level} interval; rank on {names[1]} ({names[0]}){hidden}", legend=True)
+    style.finish(differences, x=f"{names[1]} less {names[0]} (Elo), {level} interval\nfor all at once; coloured: moved")
     return figure
 
 
@@ -113,12 +102,12 @@ def _draw_two(axis: Any, boards: Sequence[pd.DataFrame], names: Sequence[str]) -
     for (rating, lower, upper), name, colour, shift in zip(values, names, COLOURS, (0.14, -0.14), strict=False):
         ends = np.isfinite(lower) & np.isfinite(upper)
         axis.hlines((place + shift)[ends], lower[ends], upper[ends], color=colour, linewidth=2, alpha=0.5)
-        axis.scatter(rating, place + shift, s=18, color=colour, zorder=3, label=legend_name(name))
+        axis.scatter(rating, place + shift, s=18, color=colour, zorder=3, label=style.legend_name(name))
 
 
 def _name_rows(axis: Any, models: Sequence[Any], now: Sequence[Any], was: Sequence[Any]) -> None:
     """Names beside the rows, from the top down, with two ranks of each."""
-    text = [f"{new} ({old})  {shown_name(m)}" for new, old, m in zip(now, was, models, strict=True)]
+    text = [f"{new} ({old})  {style.shown_name(m)}" for new, old, m in zip(now, was, models, strict=True)]
     axis.set_yticks(np.arange(len(models)), text, fontsize=8, parse_math=False)
     axis.set_ylim(max(len(models), 1) - 0.5, -0.5)
 
@@ -157,28 +146,28 @@ def plot_history(
     tables, times = [tables[k] for k in order], times[order]
     ranked = tables[-1].index[tables[-1]["rank"].notna()]
     shown = list(ranked[:top])
-    figure, axis = one_axis(8.6, max(3.2, 1.2 + 0.24 * len(shown)))
+    figure, axis = style.one_axis(8.6, max(3.2, 1.2 + 0.24 * len(shown)))
     last = []
     for k, model in enumerate(shown):
         rows = pd.DataFrame([t.loc[model] if model in t.index else pd.Series(dtype=object) for t in tables])
         line = rows.reindex(columns=[*_ENDS, "rank"]).where(rows["rank"].notna())
         numbers = {name: line[name].to_numpy(float, na_value=np.nan) for name in line}
-        colour, style = COLOURS[k % len(COLOURS)], "-" if k < len(COLOURS) else "--"
+        colour, dash = COLOURS[k % len(COLOURS)], "-" if k < len(COLOURS) else "--"
         if value == "rating":
             ends = (np.where(np.isfinite(numbers[end]), numbers[end], np.nan) for end in _ENDS[1:])
             axis.fill_between(times, *ends, color=colour, alpha=0.1, linewidth=0)
-        axis.plot(times, numbers[value], style, marker="o", markersize=3, linewidth=1.3, color=colour)
+        axis.plot(times, numbers[value], dash, marker="o", markersize=3, linewidth=1.3, color=colour)
         last.append(numbers[value][-1])
     if value == "rank":
         axis.invert_yaxis()
-    _name_ends(axis, times, np.array(last), [shown_name(model) for model in shown])
+    _name_ends(axis, times, np.array(last), [style.shown_name(model) for model in shown])
     if times.dtype.kind == "M":
         axis.xaxis.set_major_formatter(ConciseDateFormatter(locator := AutoDateLocator(maxticks=7)))
         axis.xaxis.set_major_locator(locator)
     else:
-        axis.set_xticks(times, [shown_name(name) for name in boards], fontsize=8, parse_math=False)
+        axis.set_xticks(times, [style.shown_name(name) for name in boards], fontsize=8, parse_math=False)
     hidden = _hidden(len(ranked) - len(shown), rated(boards))
-    finish(axis, x=hidden, y="rating (Elo)" if value == "rating" else "rank")
+    style.finish(axis, x=hidden, y="rating (Elo)" if value == "rating" else "rank")
     return figure
 
 
@@ -244,7 +233,7 @@ def plot_style_effect(effect: pd.DataFrame, top: int = 40, **labels: Unpack[Labe
     ratings.hlines(place, shown["rating_plain"], shown["rating"], color=colours, linewidth=2, alpha=0.6)
     ratings.scatter(shown["rating_plain"], place, s=18, facecolors="white", edgecolors=GREY, zorder=3, label="plain")
     ratings.scatter(shown["rating"], place, s=20, color=_EVEN, zorder=3, label="controlled")
-    names = [f"{now}  {shown_name(name)}  ({was})" for now, name, was in
+    names = [f"{now}  {style.shown_name(name)}  ({was})" for now, name, was in
              zip(shown["rank"], shown["model_name"], shown["rank_plain"], strict=True)]  # fmt: skip
     ratings.set_yticks(place, names, fontsize=8, parse_math=False)
     ratings.set_ylim(max(len(shown), 1) - 0.5, -0.5)
@@ -257,7 +246,7 @@ def plot_style_effect(effect: pd.DataFrame, top: int = 40, **labels: Unpack[Labe
     level = effect.attrs.get("settings", {}).get("level", 0.95)
     shifts.set_xlabel(f"shift by control (Elo), {100 * level:g}% interval", fontsize=8.5)
     for axis in (ratings, shifts):
-        plain(axis)
+        style.plain(axis)
         axis.tick_params(axis="y", length=0, labelsize=8)
     return figure
 
@@ -291,8 +280,8 @@ def plot_coefficients(coefficients: pd.DataFrame, **labels: Unpack[Labels]) -> F
         coefficients: as ``coefficients()`` of a fit or bootstrap gives them.
     """
     place = np.arange(len(coefficients))
-    names = [shown_name(name) for name in coefficients.index]
-    figure, axis = one_axis(4.2 + width_of(names), 1.1 + 0.32 * len(coefficients))
+    names = [style.shown_name(name) for name in coefficients.index]
+    figure, axis = style.one_axis(4.2 + style.width_of(names), 1.1 + 0.32 * len(coefficients))
     has_odds = bool(coefficients["odds_ratio"].notna().any())
     columns = ["odds_ratio", "odds_ratio_lower", "odds_ratio_upper"] if has_odds else ["coefficient", "lower", "upper"]
     estimate, low, high = (coefficients[name] for name in columns)
@@ -308,5 +297,5 @@ def plot_coefficients(coefficients: pd.DataFrame, **labels: Unpack[Labels]) -> F
         axis.minorticks_off()
     axis.set_yticks(place, names, fontsize=8.5, parse_math=False)
     axis.set_ylim(len(coefficients) - 0.5, -0.5)
-    finish(axis, x=f"{'odds ratio' if has_odds else 'coefficient (probits)'} of one unit of the covariate")
+    style.finish(axis, x=f"{'odds ratio' if has_odds else 'coefficient (probits)'} of one unit of the covariate")
     return figure

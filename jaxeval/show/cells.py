@@ -6,6 +6,7 @@ Screens, notebooks, documents and pages spell numbers by what is said here, and 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from math import floor, log10
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_float_dtype, is_integer_dtype, is_numeric_dtype
 
 from jaxeval.arrays import Float
-from jaxeval.wording import visible_line
+from jaxeval.wording import MODEL, Noun, capitalised, counted, visible_line
 
 MISSING = "-"
 #: Numbers beyond these are written with an exponent.
@@ -226,3 +227,77 @@ def number_text(value: float, decimals: int) -> str:
     shown = f"{value:,.{decimals}f}" if abs(value) >= 10_000 else f"{value:.{decimals}f}"
     nothing = not any(digit in shown for digit in "123456789")
     return f"{value:.1g}" if nothing else f"{value:.4g}" if abs(value) >= _LARGEST else shown
+
+
+#: Headings that differ from the words of the column's name.
+_HEADINGS = {
+    "mae": "MAE",
+    "mae_lower": "MAE lower",
+    "mae_upper": "MAE upper",
+    "vote_count": "Votes",
+    "rating_lower": "Lower",
+    "rating_upper": "Upper",
+}
+#: Columns that hold competitors, or their number, whatever these are called.
+_OF_COMPETITORS = {
+    "model_name": "{one}",
+    "model": "{one}",
+    **{f"model_{k}": f"{{one}} {k}" for k in ("a", "b", "1", "2", "3")},
+    "n_models": "{many}",
+    "n_on_model": "on {one}",
+}
+
+
+def heading(name: object, competitor: Noun = MODEL) -> str:
+    """The heading of a column: its name with spaces and a capital letter. ``n_votes`` becomes "Votes"."""
+    text = str(name)
+    if text in _HEADINGS:
+        return _HEADINGS[text]
+    if text in _OF_COMPETITORS:
+        return capitalised(_OF_COMPETITORS[text].format(**competitor._asdict()))
+    return capitalised(text.replace("_", " ").removeprefix("n "))
+
+
+_LABELS: dict[str, Callable[[Any], str]] = {
+    "delta": lambda delta: "all pairs" if delta == float("inf") else f"< {delta:g}",
+    "tier": "tier {:g}".format,  # rows of numbers hold whole ones as floats
+    "test_tier": "tier {:g}".format,
+    "budget": lambda budget: counted(budget, "vote"),
+}
+
+
+def wide(
+    table: pd.DataFrame,
+    rows: str,
+    columns: str,
+    cell: Callable[[pd.Series], str],
+    label: Callable[[Any], str] | None = None,
+) -> pd.DataFrame:
+    """A row per value of ``rows`` and a column per value of ``columns``, the cells as text."""
+    name = label or _LABELS.get(columns, visible_line)
+    found: dict[Any, dict[str, Any]] = {}
+    for _, row in table.iterrows():
+        first = _LABELS.get(rows, visible_line)(row[rows])
+        found.setdefault(first, {rows: first})[name(row[columns])] = Lines(cell(row))
+    return pd.DataFrame(list(found.values()), dtype=object)  # a column of text would forget which cells have lines
+
+
+def pairs_cell(name: str, between: str = "\n") -> Callable[[pd.Series], str]:
+    """Cells of the estimate ``name`` and its pairs; the pairs alone where it is missing or hidden."""
+
+    def cell(row: pd.Series) -> str:
+        n = 0 if row["n_pairs"] != row["n_pairs"] else row["n_pairs"]
+        return estimate(row, name, count=f" ({n:,.0f})", between=between)
+
+    return cell
+
+
+def estimate(row: pd.Series, name: str, form: str = ".3f", count: str = "", between: str = "\n") -> str:
+    """A cell of a number and, on the next line, its interval; a dash where there is none."""
+    if row[name] != row[name]:
+        return f"-{count}"
+    own = f"{name}_" if f"{name}_lower" in row else ""
+    lower, upper = row.get(f"{own}lower", float("nan")), row.get(f"{own}upper", float("nan"))
+    short = ".1f" if form == ".1f" else ".2f"
+    ends = "" if lower != lower else f"{between}[{lower:{short}}, {upper:{short}}]"
+    return f"{row[name]:{form}}{count}{ends}"

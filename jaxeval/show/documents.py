@@ -11,7 +11,7 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from jaxeval.show.cells import cell_texts, only_counts, with_index
-from jaxeval.show.headings import heading as usual_heading
+from jaxeval.show.cells import heading as usual_heading
 from jaxeval.show.html import html_table
 from jaxeval.show.shown import Part
 from jaxeval.wording import counted, visible, visible_line

@@ -1,10 +1,21 @@
-"""Tables as files: one writer for every command and for Python, whole files or none."""
+r"""Tables as files: one writer for every command and for Python, whole files or none.
+
+CSV is harmless in spreadsheets. Excel, LibreOffice and Google Sheets run a cell as a formula if it begins with =, +, -
+or @, after a tab or a line end too: somebody who chooses a model's name could run one on the reader's machine ("CSV
+injection"). jaxeval puts an apostrophe before such text and nowhere else, so that programs can restore the names.
+Parquet and JSON hold names as they are: programs should read those.
+"""
 
 from __future__ import annotations
 
+import csv
+import hashlib
 import io
-from collections.abc import Iterable, Mapping
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from math import isfinite
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -118,14 +129,10 @@ def table_bytes(
     rows = table.reset_index(drop=only_counts(table.index))
     file = io.BytesIO()
     if format == "csv":
-        from jaxeval.show.spreadsheets import write_csv
-
         write_csv(rows, file, raw_names)
     elif format == "parquet":
         _write_parquet(rows, file, attrs)
     elif format == "json":
-        from jaxeval.show.records import json_table
-
         about = {name: attrs[name] for name in ("report", "warnings") if name in attrs}
         besides = {name: attrs[name] for name in ("coefficients", "judges") if attrs.get(name)}
         return json_table(rows, {"settings": {**attrs.get("settings", {}), **about}, **besides}).encode()
@@ -148,8 +155,6 @@ def write_text(text: str, path: str | Path) -> None:
 def _write_parquet(rows: pd.DataFrame, file: IO[bytes], attrs: Mapping[str, Any]) -> None:
     import pyarrow as pa
 
-    from jaxeval.show.records import plain_values
-
     kept = rows.copy(deep=False)
     kept.attrs = plain_values(attrs)  # pandas saves them beside the columns, as JSON
     try:
@@ -160,7 +165,7 @@ def _write_parquet(rows: pd.DataFrame, file: IO[bytes], attrs: Mapping[str, Any]
 
 def _document(rows: pd.DataFrame, format: str, title: str | None, notes: list[str]) -> str:
     from jaxeval.show.boards import for_people
-    from jaxeval.show.headings import heading
+    from jaxeval.show.cells import heading
 
     shown = for_people(rows)
     own_heading = partial(heading, competitor=competitor_of(rows.attrs.get("settings")))
@@ -184,3 +189,86 @@ def _notes(attrs: Mapping[str, Any]) -> list[str]:
     """What was read, and the warnings."""
     report = str(attrs.get("report") or "")
     return [*filter(None, [report]), *(f"warning: {sentence}" for sentence in attrs.get("warnings", ()))]
+
+
+#: Signs, plain and of full width, at the beginning of a cell that spreadsheets take for a formula.
+_FORMULA = re.compile(r"'*[=+\-@\uff1d\uff0b\uff0d\uff20\t\r\n]")
+
+
+def write_csv(table: pd.DataFrame, file: IO[bytes], raw_names: bool = False) -> None:
+    r"""Write columns as CSV, without the index.
+
+    Text, the names of columns too, that a spreadsheet would run as a formula gets an apostrophe in front. So does text
+    that begins with apostrophes and such a sign. To restore the names, remove the first character of text that begins
+    with ``'+[=+\-@\uff1d\uff0b\uff0d\uff20\t\r\n]``, a regular expression (in
+    pandas: ``names.str.replace(r"^'(?='*[=+\-@\uff1d\uff0b\uff0d\uff20\t\r\n])", "", regex=True)``).
+
+    Args:
+        table: its columns.
+        file: where to write, in UTF-8.
+        raw_names: write text as it is.
+    """
+    shown = table if raw_names else _without_formulas(table)
+    # Python's csv module quotes line feeds by itself, but carriage returns only from Python 3.13 on.
+    returns = any("\r" in text for text in _texts(shown))
+    shown.to_csv(file, index=False, mode="wb", quoting=csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL)
+
+
+def _texts(table: pd.DataFrame) -> Iterator[str]:
+    """All text of a table: names of columns, and cells."""
+    for values in (table.columns, *(table.iloc[:, k] for k in _text_columns(table))):
+        yield from filter(lambda value: isinstance(value, str), values.unique())
+
+
+def _text_columns(table: pd.DataFrame) -> list[int]:
+    """Numbers of the columns that may hold text."""
+    from pandas.api.types import is_numeric_dtype
+
+    return [k for k, kind in enumerate(table.dtypes) if not is_numeric_dtype(kind) and kind.kind not in "mM"]
+
+
+def _without_formulas(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with an apostrophe before all text that spreadsheets take for a formula."""
+
+    def harmless(value: Any) -> Any:
+        return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
+
+    found = table.rename(columns=harmless)
+    for k in _text_columns(table):
+        found.isetitem(k, table.iloc[:, k].astype(object).map(harmless))
+    return found
+
+
+def json_table(table: pd.DataFrame, about: Mapping[str, Any]) -> str:
+    """A table as JSON: an object of ``rows`` (a record each), of what ``about`` holds, and of ``digest``.
+
+    Missing and infinite numbers are null. A bound is therefore null where an interval has no end, and where there is no
+    interval; Parquet and CSV distinguish the two. The digest is the `json_digest` of all the rest.
+    """
+    content = plain_values({**about, "rows": table.to_dict("records")})
+    content["digest"] = json_digest(content)
+    return json.dumps(content, indent=1, allow_nan=False) + "\n"
+
+
+def json_digest(content: Mapping[str, Any]) -> str:
+    """SHA-256 of a JSON object without its own ``digest``, written with sorted names, no spaces, and only ASCII."""
+    rest = {name: part for name, part in content.items() if name != "digest"}
+    text = json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def plain_values(value: Any) -> Any:
+    """``value`` in types that JSON has: None for missing and infinite numbers, text for all other types."""
+    import numpy as np
+    import pandas as pd
+
+    if isinstance(value, Mapping):
+        return {str(key): plain_values(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_values(part) for part in value]
+    found = value.item() if isinstance(value, np.generic) else value
+    if found is None or found is pd.NA or found is pd.NaT:
+        return None
+    if isinstance(found, float):
+        return found if isfinite(found) else None
+    return found if isinstance(found, bool | int | str) else str(found)

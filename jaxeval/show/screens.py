@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-from jaxeval.show.cells import MISSING, cell_texts, find_intervals, only_counts, with_index
-from jaxeval.show.headings import heading
+from jaxeval.show.cells import MISSING, cell_texts, find_intervals, heading, only_counts, with_index
 from jaxeval.show.shown import Answer, Column, Part
 from jaxeval.wording import MODEL, Noun, counted, named, visible
 

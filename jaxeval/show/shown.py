@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from jaxeval.show.headings import heading
-from jaxeval.show.html import html_table
-from jaxeval.show.text import folded, text_table
+from jaxeval.show.cells import heading
+from jaxeval.show.html import folded, html_table, text_table
 from jaxeval.wording import MODEL, Noun, competitor_of, counted, visible_line
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 
 from jaxeval.show.boards import is_board, leaderboard_answer
+from jaxeval.show.html import text_table
 from jaxeval.show.shown import Answer, Result
-from jaxeval.show.text import text_table
 from jaxeval.wording import visible
 
 

@@ -34,7 +34,7 @@ from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.ratings.leaderboard import leaderboard
 from jaxeval.resampling.units import stream_number
 from jaxeval.show.boards import leader_line, leaderboard_answer, with_interval
-from jaxeval.show.headings import heading
+from jaxeval.show.cells import heading
 from jaxeval.show.screens import columns_of
 from jaxeval.show.shown import Answer, Result
 from jaxeval.show.table import Table

@@ -12,7 +12,7 @@ from jaxeval.audits import audit as module
 from jaxeval.audits.audit import Audit
 from jaxeval.audits.parts import Absent, Finding, NotAnsweredError, PartResult, Question, Severity
 from jaxeval.errors import DataError
-from jaxeval.show.records import json_digest
+from jaxeval.show.files import json_digest
 
 # A search for votes asks for a few boards at a time, and a chunk always runs in full.
 RUN = {"n_resamples": 20, "chunk_size": 32, "progress": False}

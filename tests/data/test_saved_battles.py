@@ -19,7 +19,7 @@ import jaxeval
 from jaxeval import Battles, DataError
 from jaxeval.cli.state import State
 from jaxeval.data import saved_battles
-from jaxeval.show.records import json_digest
+from jaxeval.show.files import json_digest
 
 VOTES = jaxeval.simulate_votes(3000, 6, seed=4, popularity_exponent=0.1).astype(
     dict.fromkeys(["model_a", "model_b", "winner", "language"], str)

@@ -101,7 +101,7 @@ def test_data_are_those_of_the_table(tmp_path, board, battles):
     assert shown["what_if"] is None
     assert data["seed"] == 0
     digest = data.pop("digest")
-    from jaxeval.show.records import json_digest
+    from jaxeval.show.files import json_digest
 
     assert json_digest(data) == digest
 

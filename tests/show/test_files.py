@@ -14,8 +14,7 @@ from hostile import FORMULAS, NAMES
 import jaxeval
 from jaxeval.errors import DataError
 from jaxeval.show.documents import latex_table, markdown_table
-from jaxeval.show.files import FORMATS, format_of, table_bytes, write_table, write_text
-from jaxeval.show.records import json_digest
+from jaxeval.show.files import FORMATS, format_of, json_digest, table_bytes, write_table, write_text
 from jaxeval.wording import visible_line
 
 HARMLESS = ["it's", "'quoted'", "fine", "a=b", ""]

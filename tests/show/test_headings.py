@@ -2,7 +2,7 @@
 
 import pytest
 
-from jaxeval.show.headings import heading
+from jaxeval.show.cells import heading
 from jaxeval.wording import Noun
 
 

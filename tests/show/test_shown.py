@@ -9,9 +9,9 @@ import pytest
 from results import HOSTILE, OBEYED, RESULTS
 
 import jaxeval
+from jaxeval.show.html import text_width
 from jaxeval.show.shown import Answer, Html, Result, Shown, settings_line
 from jaxeval.show.table import Table
-from jaxeval.show.text import text_width
 
 
 def public_classes():

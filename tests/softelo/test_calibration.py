@@ -8,7 +8,7 @@ import pytest
 from scipy.special import expit
 
 import jaxeval
-from jaxeval.show.records import json_digest
+from jaxeval.show.files import json_digest
 from jaxeval.softelo.calibration import SoftEloCalibration
 from jaxeval.softelo.own_battles import OwnBattles, strengths
 
