@@ -23,7 +23,7 @@ _ALIKE = {
                 "ratings/test_sparse_boards.py", "test_compilations.py", "test_counts.py",
                 "data/test_counted_battles.py"],
     "results": ["pages/", "plots/test_style.py", "plots/test_heat.py", "plots/test_leaderboard.py",
-                "plots/test_boards.py", "plots/test_competitors.py", "show/test_shown.py"],
+                "plots/test_boards.py", "plots/test_competitors.py", "show/test_shown.py", "show/test_answers.py"],
     "soft_elo": ["softelo/", "cli/test_soft_elo.py"],
     "contextual": ["ratings/test_contextual", "ratings/test_style_effect.py", "ratings/test_tie_comparison.py",
                    "cli/test_main.py"],

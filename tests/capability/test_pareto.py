@@ -44,6 +44,7 @@ def test_shares_are_those_of_a_loop():
     assert front.to_dict() == {"m0": True, "m1": True, "m2": False, "m3": False}
 
 
+@pytest.mark.slow
 def test_equal_models_are_seldom_beaten():
     """400 sets of five equal models of equal cost: a claim in 5 % at most, in their own standard errors."""
     false = []

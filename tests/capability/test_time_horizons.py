@@ -121,6 +121,7 @@ class TestKnownAnswers:
 
 
 class TestSpread:
+    @pytest.mark.slow
     def test_it_is_found(self):
         runs = jaxeval.simulate_runs(3, 300, 300, 8, task_sd=1.5, family_sd=0, seed=1)
         found = jaxeval.time_horizons(runs, task_spread="estimate", **RUN)

@@ -92,6 +92,7 @@ def test_draws_are_those_of_a_panel_of_one_judge():
     assert draws.converged.all()
 
 
+@pytest.mark.slow
 def test_resamples_without_a_fit_are_left_out_and_told(battles):
     thin = battles.filter(lambda table: np.arange(len(table)) < 60)
     draws = jaxeval.bootstrap(thin, 60, model=PLAIN, progress=False)
