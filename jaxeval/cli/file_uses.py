@@ -364,8 +364,19 @@ def _rankings(frame: pd.DataFrame) -> Iterator[Use]:
             return
     lists = [name for name in map(str, frame) if folded(name) == "ranking" or _is_list_of_ranks(frame[name])]
     for name in lists[:1]:
-        if fits(Rankings.from_pandas, frame, ranking=name):
-            options = [] if name == "ranking" else ["--ranking", name]
+        options = [] if name == "ranking" else ["--ranking", name]
+        try:
+            levels = Rankings.from_pandas(frame, ranking=name).to_lists()
+        except DataError:
+            chosen, levels = fits(Rankings.from_pandas, frame, ranking=name, first=1), []
+        else:
+            chosen = all(len(x) == 2 and not isinstance(x[0], list) for x in levels) and max(map(len, levels)) > 1
+            chosen = chosen and all(isinstance(x[1], list) for x in levels)
+        if chosen:
+            hint = "one item is taken as the best of those shown: if the others truly tie, leave out --first 1"
+            words = ("rankings", "{}", *options, "--first", "1")
+            yield Use("Ratings of the items", words, f"rankings in {name!r}", hint)
+        elif levels:
             yield Use("Ratings of the items", ("rankings", "{}", *options), f"rankings in {name!r}")
 
 

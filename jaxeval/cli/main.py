@@ -251,6 +251,10 @@ class RankingReading(Competitor):
     rank: str | None = option(None, "Column of ranks, 1 for the best. Items of the same rank tie. [rank]", "COL")
     weight: str | None = again(Votes, "weight")
     count: str | None = again(Votes, "count")
+    first: int | None = option(
+        None, "The first K places were chosen, and the order of the others says nothing: 1 is the best of n.", "K",
+        least=1,
+    )  # fmt: skip
 
 
 @command("rankings", group=main, renamed=_RENAMED)

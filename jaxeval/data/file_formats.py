@@ -29,11 +29,13 @@ class Kind(StrEnum):
     CSV = "CSV"
     TSV = "TSV"  # the same with tabs
     JSON = "JSON"  # lines, or one array
+    PREFLIB = "PrefLib"  # rankings and their counts
 
 
 _KINDS = {
     ".parquet": Kind.PARQUET, ".pq": Kind.PARQUET, ".feather": Kind.ARROW, ".arrow": Kind.ARROW, ".xlsx": Kind.EXCEL,
     ".csv": Kind.CSV, ".tsv": Kind.TSV, ".jsonl": Kind.JSON, ".ndjson": Kind.JSON, ".json": Kind.JSON,
+    ".soc": Kind.PREFLIB, ".soi": Kind.PREFLIB, ".toc": Kind.PREFLIB, ".toi": Kind.PREFLIB,
 }  # fmt: skip
 _COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 _BEGINNINGS = {b"PAR1": Kind.PARQUET, b"ARROW1": Kind.ARROW, b"PK\x03\x04": Kind.EXCEL}
@@ -83,7 +85,7 @@ def format_of(path: Path) -> FileFormat:
     if head:
         kind, compression = _by_bytes(_BEGINNINGS, head) or kind, _by_bytes(_COMPRESSED, head)
     if kind not in (None, Kind.CSV, Kind.TSV, Kind.JSON):
-        return FileFormat(kind)
+        return FileFormat(kind, compression)
     with opened(path, compression)[0] as content:
         text = content.read(_HEAD_BYTES)
     text = text.removeprefix(codecs.BOM_UTF8)

@@ -23,7 +23,13 @@ from jaxeval.data.table_files import head_names, naming, pieces, undamaged, with
 HEAD_ROWS = 1000
 #: A JSON file is looked at as one object, which may be of a known format, up to this number of bytes.
 _MOST_BYTES = 2**27
-_FORMATS = {Kind.PARQUET: "Parquet", Kind.ARROW: "Arrow", Kind.EXCEL: "Excel", Kind.JSON: "JSON"}
+_FORMATS = {
+    Kind.PARQUET: "Parquet",
+    Kind.ARROW: "Arrow",
+    Kind.EXCEL: "Excel",
+    Kind.JSON: "JSON",
+    Kind.PREFLIB: "PrefLib",
+}
 
 
 class Head(NamedTuple):

@@ -17,12 +17,14 @@ from jaxeval.wording import counted
 
 #: A tie of t items counts as the mean over its orders, which takes sums over 2**t - 1 sets of items.
 MOST_TIED = 10
+#: Level of items that were there, and that nobody put in an order: of the best of n, the n - 1 others.
+REST = 2**30
 
 
 class Places(NamedTuple):
     """Rankings one after the other: ranking r has the places ``start[r]`` to ``start[r + 1]``, the best item first.
 
-    Items that tie are in the order of their numbers.
+    Items that tie are in the order of their numbers. Those on the level `REST` are below all others, in no order.
     """
 
     start: Int  # (N + 1,)
@@ -172,8 +174,8 @@ def _reject_short(found: Found) -> None:
     )  # fmt: skip
 
 
-def sorted_places(found: Found) -> Places:
-    """The places of all rankings, the best item of each first.
+def sorted_places(found: Found, first: int | None = None) -> Places:
+    """The places of all rankings, the best item of each first; those below the ``first`` places are the rest.
 
     Raises:
         DataError: a ranking holds an item twice, or too many items tie for a mean over their orders.
@@ -184,19 +186,29 @@ def sorted_places(found: Found) -> Places:
     _reject(
         twice, found, "holds an item twice", "hold an item twice", "an item has one place in a ranking; drop all others"
     )
-    order = np.lexsort([found.item, found.rank, found.ranking])
-    ranking, rank = found.ranking[order], found.rank[order]
+    below = np.zeros(len(found.rank), bool)
+    if first is not None:
+        below = pd.Series(found.rank).groupby(found.ranking).rank(method="max").to_numpy() > first
+        kept = np.bincount(found.ranking, ~below, n)
+        _reject(
+            kept == 0, found, f"has a tie across place {first:,}", f"have a tie across place {first:,}",
+            "leave those rankings out, or say another number of first places",
+        )  # fmt: skip
+    ranks = np.where(below, REST, found.rank)
+    order = np.lexsort([found.item, ranks, found.ranking])
+    ranking, rank = found.ranking[order], ranks[order]
     start = np.concatenate([[0], np.cumsum(np.bincount(ranking, minlength=n))])
     step = np.diff(rank, prepend=0) != 0
     step[start[:-1]] = True
     number = np.cumsum(step) - 1
-    tied = np.maximum.reduceat(np.bincount(number)[number], start[:-1])
+    tied = np.maximum.reduceat(np.where(rank == REST, 0, np.bincount(number)[number]), start[:-1])
     _reject(
         tied > MOST_TIED, found, f"ties more than {MOST_TIED} items ({tied.max():,})",
         f"tie more than {MOST_TIED} items (up to {tied.max():,})",
         f"a tie is the mean over its orders, which takes 2**{tied.max()} sums; break ties, or leave items out",
     )  # fmt: skip
-    return Places(start, found.item[order].astype(np.int32), number - number[start[:-1]][ranking])
+    level = np.where(rank == REST, REST, number - number[start[:-1]][ranking])
+    return Places(start, found.item[order].astype(np.int32), level)
 
 
 def first_rows(found: Found) -> NDArray[np.intp]:

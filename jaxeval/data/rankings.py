@@ -15,8 +15,10 @@ from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells, count_by
 from jaxeval.data.columns import as_frame, numbers, reject_values, renumbered, require_column, whole_numbers
 from jaxeval.data.competitors import competitor_word
+from jaxeval.data.file_formats import Kind, format_of
 from jaxeval.data.file_lists import files_of
 from jaxeval.data.ranking_places import (
+    REST,
     Found,
     Places,
     first_rows,
@@ -110,11 +112,11 @@ class RankingRows(Battles):
         places = self.places.of(chosen)
         weight = np.ones(len(chosen)) if self.weight is None else self.weight[chosen]
         weights, of_weight = np.unique(weight, return_inverse=True)
-        # One number per place says its item, and whether it ties with the place before. Rankings of one length make a
-        # table.
-        tied = np.diff(places.level, prepend=-1) == 0
-        tied[places.start[:-1]] = False
-        code, length = 2 * places.item.astype(np.int64) + tied, places.length
+        # One number per place says its item, and whether it ties with the place before, or is of the rest. Rankings of
+        # one length make a table.
+        kind = np.where(places.level == REST, 2, np.diff(places.level, prepend=-1) == 0)
+        kind[places.start[:-1]] = 0
+        code, length = 3 * places.item.astype(np.int64) + kind, places.length
         cell_of_row, first, n_cells = np.empty(len(chosen), np.intp), [], 0
         for size in np.unique(length):
             own = np.flatnonzero(length == size)
@@ -166,6 +168,7 @@ class Rankings(Shown):
         count: str | None = None,
         cluster: str | None = None,
         competitor: str | Sequence[str] | None = None,
+        first: int | None = None,
     ) -> Rankings:
         """Rankings from a DataFrame, or any table with the Arrow interface (polars, pyarrow, DuckDB).
 
@@ -186,6 +189,8 @@ class Rankings(Shown):
             cluster: column that the cluster bootstrap resamples by default (prompts, voters, sessions).
             competitor: what is ranked, in a word for tables, figures and messages, as of `Battles.from_pandas`; by
                 default what ``item`` is called, or "model".
+            first: how many first places were chosen; the items below were there, and their order says nothing. 1 is
+                "the best of n". By default all places count.
 
         Raises:
             DataError: a column, an item or a rank is missing; a ranking holds one item only, or an item twice; more
@@ -206,7 +211,9 @@ class Rankings(Shown):
             found = from_places(frame, ranking, item or "item", rank or "rank")
         else:
             found = from_lists(frame, ranking)
-        rows = _rows(found, weight, count, cluster)
+        if first is not None and first < 1:
+            raise ValueError(f"first must be a number of places >= 1, got {first!r}")
+        rows = _rows(found, weight, count, cluster, first)
         named = () if item in (None, "item") else (item,)
         report = replace(rows.report, _said=competitor_word(competitor, *named))
         return cls(replace(rows, report=report))
@@ -244,8 +251,8 @@ class Rankings(Shown):
         """The items on each level of the first ``n`` rankings."""
         places, found = self.rows.places, []
         for start, end in zip(places.start[:-1][:n], places.start[1 : n + 1], strict=True):
-            items, ends = self.items[places.item[start:end]], np.cumsum(np.bincount(places.level[start:end]))
-            found.append([list(level) for level in np.split(items, ends[:-1])])
+            ends = np.flatnonzero(np.diff(places.level[start:end])) + 1
+            found.append([list(level) for level in np.split(self.items[places.item[start:end]], ends)])
         return found
 
     def _shown(self) -> Answer:
@@ -264,6 +271,7 @@ class RankingColumns(TypedDict, total=False):
     count: str | None
     cluster: str | None
     competitor: str | Sequence[str] | None
+    first: int | None
 
 
 def read_rankings(path: FileName | Sequence[FileName], **columns: Unpack[RankingColumns]) -> Rankings:
@@ -272,8 +280,8 @@ def read_rankings(path: FileName | Sequence[FileName], **columns: Unpack[Ranking
     Args:
         path: a file, a folder, a glob such as ``days/*.csv``, or a list of those; their endings say the formats, as in
             `read_battles`. Rankings in two files are always two rankings, even under the same name.
-        **columns: ``ranking``, ``item``, ``rank``, ``weight``, ``count``, ``cluster`` and ``competitor``, as in
-            `Rankings.from_pandas`.
+        **columns: ``ranking``, ``item``, ``rank``, ``weight``, ``count``, ``cluster``, ``competitor`` and ``first``, as
+            in `Rankings.from_pandas`. Of PrefLib's files the counts count.
             In a CSV file a list is text, such as ``a > b = c``. In JSON lines and Parquet a ranking with ties is a list
             of lists, such as ``[["a"], ["b", "c"]]``.
 
@@ -291,6 +299,8 @@ def read_rankings(path: FileName | Sequence[FileName], **columns: Unpack[Ranking
     if hasattr(path, "__arrow_c_stream__"):
         raise TypeError(f"read_rankings reads files, got a {type(path).__name__}: Rankings.from_pandas reads tables")
     files, text = files_of(path), [columns.get("item") or "item"]
+    if all(format_of(file).kind == Kind.PREFLIB for file in files):
+        columns.setdefault("count", "count")
     if len(files) == 1:
         return read_as(Rankings.from_pandas, files[0], text, columns)
     frames = [read_as(as_frame, file, text, {}) for file in files]
@@ -310,10 +320,10 @@ def as_rankings(rankings: Any) -> Rankings:
     return rankings if isinstance(rankings, Rankings) else Rankings.from_pandas(rankings)
 
 
-def _rows(found: Found, weight: str | None, count: str | None, cluster: str | None) -> RankingRows:
+def _rows(found: Found, weight: str | None, count: str | None, cluster: str | None, first: int | None) -> RankingRows:
     """The rankings of a table, with their weights, counts and further columns."""
     frame, n = found.frame, len(found.names)
-    every = sorted_places(found)
+    every = sorted_places(found, first)
     varying = varying_columns(found)
     for name in (weight, count, cluster):
         if name is not None:
@@ -333,7 +343,9 @@ def _rows(found: Found, weight: str | None, count: str | None, cluster: str | No
         )
     places, weights, counts = every.of(kept), weights[kept], counts[kept]
     present, (item,) = renumbered(len(found.items), places.item)
-    has_ties = places.level[places.start[1:] - 1] < places.length - 1
+    same = (np.diff(places.level, prepend=-1) == 0) & (places.level < REST)
+    same[places.start[:-1]] = False
+    has_ties = np.bincount(places.ranking, same, len(kept)) > 0
     report = RankingsReport(
         n_rows=len(frame),
         n_battles=int(counts.sum()),

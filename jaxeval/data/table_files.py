@@ -142,8 +142,8 @@ def pieces(
         with undamaged():
             yield from _arrow(path, needed, advance)
         return
-    if form.kind == Kind.EXCEL:
-        yield _excel(path, needed, text)
+    if form.kind in (Kind.EXCEL, Kind.PREFLIB):
+        yield _excel(path, needed, text) if form.kind == Kind.EXCEL else _preflib(path, form, needed)
         return
     read = (_json if form.kind == Kind.JSON else _csv)(path, form, needed, text, widened)
     done = 0
@@ -172,8 +172,8 @@ def head_columns(name: FileName) -> tuple[list[str], list[str]]:
         if form.kind == Kind.ARROW:
             schema = pa.ipc.open_file(str(path)).schema
             return schema.names, field_names(schema)
-        if form.kind == Kind.EXCEL:
-            return _excel(path, ALL_COLUMNS, ()).column_names, []
+        if form.kind in (Kind.EXCEL, Kind.PREFLIB):
+            return next(pieces(path, ALL_COLUMNS, (), {})).column_names, []
         with opened(path, form.compression)[0] as file:
             if form.kind != Kind.JSON:
                 return _csv_names(path, form), []
@@ -310,6 +310,34 @@ def _excel(path: Path, needed: NeededColumns, text: Sequence[str]) -> pa.Table:
     chosen = range(len(found)) if needed.every else [found.index(name) for name in needed.choose(found)]
     table = pa.Table.from_pandas(frame.iloc[:, list(chosen)].infer_objects(), preserve_index=False)
     return table.rename_columns([found[k] for k in chosen])
+
+
+def _preflib(path: Path, form: FileFormat, needed: NeededColumns) -> pa.Table:
+    """Rankings of PrefLib, "count" times each; alternatives that a ranking does not name are not in it.
+
+    Alternatives have names in lines as "# ALTERNATIVE NAME 1: a"; a line such as "3: 1,{2,4}" is of three rankings. In
+    files of before, the lines are their number, "1,a" for each, the numbers of rankings, and "3,1,{2,4}".
+    """
+    import pyarrow as pa
+
+    with opened(path, form.compression)[0] as file:
+        lines = [line.strip() for line in file.read().decode("utf-8-sig", "replace").splitlines() if line.strip()]
+    names = {m[1]: m[2] for line in lines if (m := re.match(r"# ALTERNATIVE NAME (\d+):\s*(.*)", line))}
+    rows = [line.partition(":") for line in lines if not line.startswith("#")]
+    if not names and lines and lines[0].isdecimal():
+        names = dict(line.split(",", 1) for line in lines[1 : int(lines[0]) + 1] if "," in line)
+        rows = [line.partition(",") for line in lines[int(lines[0]) + 2 :]]
+    if not names or not rows:
+        raise DataError("it names no alternatives, or has no rankings: expected a file of PrefLib")
+    rankings, counts = [], []
+    for number, (count, _, text) in enumerate(rows, 1):
+        levels = [x.strip("{}").split(",") for x in re.findall(r"\{[^{}]*\}|[^,{}]+", text.replace(" ", ""))]
+        if not count.strip().isdecimal() or not levels or any(x not in names for level in levels for x in level):
+            raise DataError(f"ranking {number:,} is not as PrefLib writes one: {count}:{text}")
+        rankings.append([[names[x].strip() for x in level] for level in levels])
+        counts.append(int(count))
+    table = pa.table({"ranking": rankings, "count": counts})
+    return table.select(needed.choose(table.column_names))
 
 
 def _csv(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int, as_leaf
 from jaxeval.data.features import design
-from jaxeval.data.ranking_places import Places
+from jaxeval.data.ranking_places import REST, Places
 from jaxeval.data.rankings import ITEM, RankingCells, Rankings, as_rankings
 from jaxeval.data.report import DataReport
 from jaxeval.execution.precision import double_precision, on_device, one_blas_thread
@@ -194,11 +194,14 @@ def neighbours(places: Places) -> tuple[NDArray[np.int32], NDArray[np.intp], Boo
     """(2, E') items of neighbouring places, the better one first; the ranking of each pair; and whether they tie."""
     inside = np.ones(len(places.item), bool)
     inside[places.start[:-1]] = False
-    at = np.flatnonzero(inside)
+    at, rest = np.flatnonzero(inside), places.level == REST
+    # Every item of the rest is right below the last one that was put in its place.
+    last = places.start[:-1] + np.bincount(places.ranking, ~rest, len(places.length)).astype(int) - 1
+    before = np.where(rest[at], last[places.ranking[at]], at - 1)
     return (
-        np.stack([places.item[at - 1], places.item[at]]),
+        np.stack([places.item[before], places.item[at]]),
         places.ranking[at],
-        places.level[at] == places.level[at - 1],
+        places.level[at] == places.level[before],
     )
 
 
@@ -206,7 +209,8 @@ def make_choices(cells: RankingCells, size: int) -> Choices:
     """The sets that rankings choose from, with ``size`` items, the last of which is padding; NumPy arrays.
 
     Let t items tie above the items of a set R. At each of their t choices, k of them are left, and all subsets of k are
-    equally probable. So a ranking chooses 1 / (t over k) times from each such subset together with R.
+    equally probable. So a ranking chooses 1 / (t over k) times from each such subset together with R. Of the rest
+    nothing is chosen.
     """
     by_width: dict[int, list[tuple[Int, NDArray[np.intp], float]]] = defaultdict(list)
     for rankings, items, columns, share in _chosen_from(cells.places):
@@ -233,7 +237,7 @@ def make_choices(cells: RankingCells, size: int) -> Choices:
     ranking, length = places.ranking, places.length
     last = places.level[places.start[1:] - 1]
     n_last = np.bincount(ranking, places.level == last[ranking], len(length))
-    chosen = np.where(places.level == last[ranking], 1 - 1 / n_last[ranking], 1.0)
+    chosen = np.where(places.level == last[ranking], 1 - 1 / n_last[ranking], 1.0) * (places.level < REST)
     pair, cell, ties = neighbours(places)
     there, back = pair[0].astype(np.int64) * size + pair[1], pair[1].astype(np.int64) * size + pair[0]
     edges = np.concatenate([there, back[ties]]), np.concatenate([cell, cell[ties]])
@@ -258,7 +262,7 @@ def _chosen_from(places: Places) -> Iterator[tuple[NDArray[np.intp], Int, list[i
         for p, pattern in enumerate(patterns):
             which = of_pattern.reshape(-1) == p
             rankings, items = own[which], places.item[place[which]].astype(np.int64)
-            for level in np.unique(pattern):
+            for level in np.unique(pattern[pattern < REST]):
                 tied, rest = np.flatnonzero(pattern == level), np.flatnonzero(pattern > level).tolist()
                 for k in range(len(tied), 0, -1):
                     if k + len(rest) > 1:

@@ -68,3 +68,98 @@ def test_groups_that_are_not_there(path):
 def test_bad_rankings_are_one_message(path):
     path.write_text("ranking\na > b\na\n")
     assert "rankings.csv: 1 of 2 rankings holds fewer than two items" in run(path, code=1)
+
+
+NAMES = np.array([*"abcdef"])
+SHOWN = [np.random.default_rng(k).permutation(6)[:4] for k in range(120)]  # the first of each was chosen
+
+
+def best_of(counts):
+    """Ratings where places ``counts`` of SHOWN are chosen one after the other, by Newton's method on the logits."""
+    theta = np.zeros(6)
+    for _ in range(50):
+        slope, bend = np.zeros(6), np.full((6, 6), 1 / 6)
+        for shown, n in zip(SHOWN, counts, strict=True):
+            for k in range(n):
+                p = np.zeros(6)
+                p[shown[k:]] = np.exp(theta[shown[k:]]) / np.exp(theta[shown[k:]]).sum()
+                slope += np.eye(6)[shown[k]] - p
+                bend += np.diag(p) - np.outer(p, p)
+        theta += np.linalg.solve(bend, slope)
+    return dict(zip(NAMES, 1000 + (theta - theta.mean()) * 400 / np.log(10), strict=True))
+
+
+def ratings(*words):
+    rows = json.loads(command("rankings", *words, "--resamples", 20, "--out", "-", "--format", "json").stdout)["rows"]
+    return {row["model_name"]: row["rating"] for row in rows}
+
+
+@pytest.mark.parametrize("first", [1, 2])
+def test_the_first_places_of_several(first, tmp_path):
+    """Whatever stands below them says nothing: tied, in any order, or more than may tie."""
+    expected = best_of([first] * len(SHOWN))
+    orders = [[*shown[:first], *rest] for shown, rest in zip(SHOWN, (sorted(x[first:]) for x in SHOWN), strict=True)]
+    for sign in (" > ", " = "):
+        lists = [" > ".join(NAMES[x[:first]]) + " > " + sign.join(NAMES[x[first:]]) for x in orders]
+        path = tmp_path / "choices.csv"
+        pd.DataFrame({"ranking": lists}).to_csv(path, index=False)
+        found = ratings(path, "--first", first)
+        assert found == pytest.approx(expected, abs=1e-6)
+    proposed = command(path).output
+    assert ("--first 1" in proposed) == (first == 1)
+
+
+def test_the_best_of_many(tmp_path):
+    path = tmp_path / "choices.csv"
+    rng = np.random.default_rng(0)
+    shown = [rng.permutation([f"m{k}" for k in range(14)]) for _ in range(80)]
+    pd.DataFrame({"ranking": [f"{x[0]} > {' = '.join(x[1:])}" for x in shown]}).to_csv(path, index=False)
+    assert "ties more than 10 items" in run(path, code=1).replace("tie more", "ties more")
+    won = pd.Series([x[0] for x in shown]).value_counts()
+    found = pd.Series(ratings(path, "--first", 1)).dropna()
+    # All were shown each time: chances are shares.
+    shares = np.log(won[found.index]) * 400 / np.log(10)
+    np.testing.assert_allclose(found - found.mean(), shares - shares.mean(), atol=1e-6)
+    assert "--first 1" in command(path).output
+
+
+def test_a_tie_across_the_first_places(tmp_path):
+    path = tmp_path / "choices.csv"
+    pd.DataFrame({"ranking": ["a = b > c", "a > b > c"]}).to_csv(path, index=False)
+    assert "1 of 2 rankings has a tie across place 1" in run(path, "--first", 1, code=1)
+
+
+PREFLIB = """# FILE NAME: 00001-00000001.toi
+# NUMBER ALTERNATIVES: 3
+# ALTERNATIVE NAME 1: Ann Lee
+# ALTERNATIVE NAME 2: Bob, the elder
+# ALTERNATIVE NAME 3: Cy
+5: 1,2,3
+3: 2,{1,3}
+2: {2, 3},1
+4: 3,1
+"""
+OLD = """3
+1,Ann Lee
+2,Bob, the elder
+3,Cy
+14,14,4
+5,1,2,3
+3,2,{1,3}
+2,{2,3},1
+4,3,1
+"""
+
+
+@pytest.mark.parametrize(("ending", "text"), [("toi", PREFLIB), ("soc", OLD), ("toc", OLD)])
+def test_files_of_preflib(ending, text, tmp_path):
+    path = tmp_path / f"election.{ending}"
+    path.write_text(text)
+    lists = [["Ann Lee", "Bob, the elder", "Cy"]] * 5 + [["Bob, the elder", ["Ann Lee", "Cy"]]] * 3
+    lists += [[["Bob, the elder", "Cy"], "Ann Lee"]] * 2 + [["Cy", "Ann Lee"]] * 4
+    board = jaxeval.leaderboard(jaxeval.Rankings.from_pandas(pd.DataFrame({"ranking": lists})), n_resamples=20)
+    assert ratings(path) == pytest.approx(dict(zip(board["model_name"], board["rating"], strict=True)), abs=1e-6)
+    line = next(line for line in command(path).output.splitlines() if line.startswith("  jaxeval "))
+    assert line.split()[1:] == ["rankings", str(path)]
+    path.write_text(text.replace("{1,3}", "{1,7}"))
+    assert "ranking 2 is not as PrefLib writes one" in run(path, code=1)
