@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from command_line import said
 
 import jaxeval
 from jaxeval import Battles, DataError
@@ -258,21 +259,35 @@ def test_a_hundred_million_battles_in_a_few_rows():
     np.testing.assert_allclose(10 * whole.standard_errors, part.standard_errors, rtol=1e-6)
 
 
-@pytest.mark.slow
-def test_a_hundred_million_battles_are_drawn_again():
-    result = jaxeval.bootstrap(MANY, 200)
+#: A quadrillion, of which no table of Poisson draws could be made; one group of them has few.
+QUADRILLION = pd.concat(
+    [MANY.assign(group="x", **(MANY[["wins_a", "ties", "wins_b"]] * 10_000_000)), MANY.iloc[:, :2].assign(
+        group="y", wins_a=[20, 30, 9], ties=[3, 1, 5], wins_b=[11, 8, 14]
+    )]
+)  # fmt: skip
+
+
+def test_a_quadrillion_battles_are_drawn_by_rows(tmp_path):
+    """In the command, from a checkpoint and in any chunks; and other groups are drawn as they are alone."""
+    QUADRILLION.to_csv(tmp_path / "counts.csv", index=False)
+    whole = jaxeval.bootstrap(QUADRILLION, 200, by="group")
+    for _ in range(2):
+        options = ["--resamples", 200, "--checkpoint", tmp_path / "kept", "--out", tmp_path / "board.csv"]
+        said("leaderboard", tmp_path / "counts.csv", "--by", "group", *options)
+        table = pd.read_csv(tmp_path / "board.csv").set_index(["category", "model_name"])
+        for group, board in whole.items():
+            expected = jaxeval.leaderboard(board).set_index("model_name")["rating_upper"]
+            np.testing.assert_array_equal(table.loc[group, "rating_upper"][expected.index], expected)
+    alone = jaxeval.bootstrap(QUADRILLION[QUADRILLION.group == "y"], 200, by="group")
+    np.testing.assert_array_equal(whole["y"].draws, alone["y"].draws)
+    for size in (1, 7):
+        part = jaxeval.bootstrap(QUADRILLION, 20, by="group", chunk_size=size)
+        np.testing.assert_allclose(part["x"].draws, whole["x"].draws[:20], rtol=0, atol=1e-9)
     error = 1 / np.sqrt(2 * 200)  # of a standard deviation, relative
-    np.testing.assert_allclose(result.standard_errors, result.fit.standard_errors, rtol=4 * error)
+    np.testing.assert_allclose(whole["x"].standard_errors, whole["x"].fit.standard_errors, rtol=4 * error)
 
 
 def test_more_battles_than_can_be_counted():
     table = pd.DataFrame({"model_a": "a", "model_b": ["b", "c", "d"], "wins_a": 1, "ties": 2**53 - 1, "wins_b": 1})
     with pytest.raises(DataError, match="more than can be counted"):
         Battles.from_pandas(table)
-
-
-def test_more_battles_than_a_resample_can_draw():
-    table = pd.DataFrame({"model_a": ["a"], "model_b": ["b"], "wins_a": [2**31], "ties": [0], "wins_b": [5]})
-    assert jaxeval.fit_bradley_terry(table).converged
-    with pytest.raises(ValueError, match=r"a resample can draw at most 2,147,483,647 battles"):
-        jaxeval.bootstrap(table, 5)

@@ -13,7 +13,7 @@ from jax import Array
 from jaxeval.kernels import resample, squares
 from jaxeval.kernels.kinds import Float, Int32, Integer, Num, UInt64
 from jaxeval.kernels.platforms import added
-from jaxeval.kernels.resample import DrawScheme, Units
+from jaxeval.kernels.resample import DrawScheme, Packing, Units
 
 
 def draw(
@@ -29,13 +29,15 @@ def draw(
     Args:
         units: what is drawn.
         scheme: how.
-        dtype: holds the largest draw of a unit; weights that are not counts are doubles.
+        dtype: holds the largest draw of a unit; weights, and draws of units without tables, are doubles.
         seed: of the run.
         stream: names the random numbers.
         numbers: of the resamples.
     """
     if scheme == DrawScheme.BAYESIAN:
         return resample.bayesian(units, seed, stream, numbers).reshape(len(numbers), -1).T
+    if units.tables is None:
+        return resample.draw(units, scheme, Packing(None), seed, stream, numbers).reshape(len(numbers), -1).T
     if scheme == DrawScheme.POISSON:
         return _poisson(units, dtype, squares.stream_key(seed, stream, numbers[:, None], 0))
     return _multinomial(units, dtype, seed, stream, numbers)
@@ -72,11 +74,9 @@ def sums(
 
 def _poisson(units: Units, dtype: type, key: UInt64[Array, "R S"]) -> Num[Array, "K*Q R"]:
     """Poisson draws of all units under the keys."""
-    shift, offset, least, counter = (
-        x.reshape(-1, 1) for x in (units.shift, units.offset, units.least, resample.counters(units))
-    )
-    word = squares.words32(counter, resample.of_strata(key.T, _strata(units), 0))
-    return resample.poisson_of_words(word, shift, offset, least, units.table).astype(dtype)
+    assert units.tables is not None
+    word = squares.words32(resample.counters(units).reshape(-1, 1), resample.of_strata(key.T, _strata(units), 0))
+    return units.tables.draw(word, lambda x: x.reshape(-1, 1)).astype(dtype)
 
 
 def _strata(units: Units) -> Int32[Array, "K*Q"] | None:

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxeval.kernels import squares
+from jaxeval.kernels import poisson, squares
 from jaxeval.kernels.kinds import Bool, Float, Int32, Integer, Num, Shaped, UInt, UInt8, UInt32, UInt64
 from jaxeval.kernels.platforms import added, by_platform
 
@@ -28,6 +28,11 @@ _SINGLE_DRAWS = np.uint64(1 << 62)
 _LOW32 = np.uint64(0xFFFFFFFF)
 
 _FEW_LANES = 16  # that an accelerator draws again together
+
+# Without tables, battles are drawn in rounds, each of which aims so many standard deviations under what is missing: one
+# resample in 100,000 is drawn again. Few are then left to single draws, be there 2**53 battles.
+ROUNDS = 3
+ROUND_SHORTFALL = 4.5
 _MOST_INT32 = 2**31 - 1
 
 
@@ -49,7 +54,7 @@ class Strata(NamedTuple):
     one.
     """
 
-    total: Int32[Array, "... S"]  # battles, or clusters, of a stratum in every resample
+    total: Integer[Array, "... S"]  # battles, or clusters, of a stratum in every resample
     limit: Int32[Array, "... S"]  # how many of them at most are drawn one by one
     first: Int32[Array, "... S"]  # number of its first unit
     n_numbers: UInt64[Array, "... S"]  # numbers of units from there on
@@ -58,19 +63,40 @@ class Strata(NamedTuple):
     column: Int32[Array, "... Q"] | None = None  # the stratum of the units of each column; None with one stratum
 
 
+class RateTables(NamedTuple):
+    """Alias tables that draw units by their Poisson rates, and the constants of each unit.
+
+    One table serves all units of one rate: 2**b words of a threshold (upper 32 - b bits) and an alias (lower b bits).
+    """
+
+    shift: UInt32[Array, "... K Q"]  # 32 - b of the unit's table
+    offset: Int32[Array, "... K Q"]  # where that table starts
+    least: Int32[Array, "... K Q"]  # its smallest value
+    words: UInt32[Array, "... words"]  # all tables, end to end
+
+    def draw(
+        self, word: UInt32[Array, "*#units"], of_units: Callable[[Array], Array] = lambda x: x
+    ) -> Int32[Array, "*#units"]:
+        """Poisson draws from words and the constants ``of_units``, which broadcast."""
+        shift, offset, least = (of_units(x) for x in self[:3])
+        column = (word >> shift).astype(jnp.int32)
+        entry = _take(self.words, offset + column)
+        bits = 32 - shift
+        keep = (word & ((jnp.uint32(1) << shift) - 1)) < (entry >> bits)
+        alias = (entry & ((jnp.uint32(1) << bits) - 1)).astype(jnp.int32)
+        return least + jnp.where(keep, column, alias)
+
+
 class Units(NamedTuple):
     """Resampling units on a (K, Q) grid, and the alias tables that draw them.
 
     Unit (k, q) has the number q * 2**b + k, 2**b being the least power of two from K on. A unit of size 0 is padding
-    and always draws 0. One Poisson table serves all units of one rate: 2**b words of a threshold (upper 32 - b bits)
-    and an alias (lower b bits).
+    and always draws 0. Tables grow with the roots of the sizes. Where these are so large that tables would take more
+    than they save, there are none: units are drawn by `poisson.draws`, and sizes are doubles.
     """
 
-    size: Int32[Array, "... K Q"]  # battles, or clusters, in the unit
-    shift: UInt32[Array, "... K Q"]  # 32 - b of the unit's Poisson table
-    offset: Int32[Array, "... K Q"]  # where that table starts
-    least: Int32[Array, "... K Q"]  # its smallest value
-    table: UInt32[Array, "... words"]  # all Poisson tables, end to end
+    size: Num[Array, "... K Q"]  # battles, or clusters, in the unit
+    tables: RateTables | None
     category: UInt64[Array, "... G"]  # alias tables over a stratum's unit numbers by size: threshold << 32 | alias
     strata: Strata
 
@@ -190,22 +216,6 @@ def counters(units: Units) -> UInt64[Array, "K Q"]:
     return column + row * _ROW_STRIDE
 
 
-def poisson_of_words(
-    word: UInt32[Array, "*#units"],
-    shift: UInt32[Array, "*#units"],
-    offset: Int32[Array, "*#units"],
-    least: Int32[Array, "*#units"],
-    table: UInt32[Array, "words"],
-) -> Int32[Array, "*#units"]:
-    """Poisson draws from words and the units' entries in `Units`, which broadcast."""
-    column = (word >> shift).astype(jnp.int32)
-    entry = _take(table, offset + column)
-    bits = 32 - shift
-    keep = (word & ((jnp.uint32(1) << shift) - 1)) < (entry >> bits)
-    alias = (entry & ((jnp.uint32(1) << bits) - 1)).astype(jnp.int32)
-    return least + jnp.where(keep, column, alias)
-
-
 def draw(
     units: Units,
     scheme: DrawScheme,
@@ -221,19 +231,47 @@ def draw(
     if scheme == DrawScheme.MULTINOMIAL:
         return multinomial(units, packing, seed, stream, numbers)
     if scheme == DrawScheme.POISSON:
-        return _poisson(units, packing, squares.stream_key(seed, stream, numbers[:, None], 0))
+        return poisson_draws(units, packing, squares.stream_key(seed, stream, numbers[:, None], 0))
     return bayesian(units, seed, stream, numbers)
 
 
-def _poisson(units: Units, packing: Packing, key: UInt64[Array, "R S"]) -> Num[Array, "R K Q"] | UInt[Array, "R Q"]:
-    """Independent Poisson draws under the keys of lanes and strata."""
+def _in_rounds(units: Units, key: UInt64[Array, "R S"]) -> Float[Array, "R K Q"]:
+    """Poisson draws whose rates follow what the rounds before left: given the sum of all, they are multinomial."""
+    strata = units.strata
+    total = strata.total.astype(jnp.float64)
+    missing, drawn = jnp.broadcast_to(total, key.shape), jnp.float64(0)
+    for number in range(ROUNDS):
+        left = jnp.maximum(missing, 0)
+        share = jnp.maximum(left - ROUND_SHORTFALL * jnp.sqrt(left), 0) / jnp.maximum(total, 1)
+        more = _of_rates(units, share, squares.stream_key(key, number))
+        drawn, missing = drawn + more, missing - by_stratum(strata, jnp.sum(more, axis=1))
+    return drawn
+
+
+def _of_rates(units: Units, share: Float[Array, "*#lanes"], key: UInt64[Array, "R S"]) -> Float[Array, "R K Q"]:
+    """Independent Poisson draws of all units at ``share`` of their sizes."""
+    share, key = (of_strata(x, units.strata.column)[:, None] for x in (share, key))
+    return poisson.draws(units.size * share, counters(units), key)
+
+
+def poisson_draws(
+    units: Units, packing: Packing, key: UInt64[Array, "R S"], in_rounds: bool = False
+) -> Num[Array, "R K Q"] | UInt[Array, "R Q"]:
+    """Independent Poisson draws under the keys of lanes and strata.
+
+    Those of units without tables are at the rates of their sizes, or ``in_rounds`` short of the total.
+    """
+    tables = units.tables
+    if tables is None:
+        drawn = _in_rounds(units, key) if in_rounds else _of_rates(units, jnp.ones(key.shape), key)
+        return packing.pack([drawn[:, row] for row in range(len(units.size))])
     key = of_strata(key, units.strata.column)
     # For every column's counter in row 0, once for all rows: multiplications of 64 bits limit the speed of draws.
     product = jnp.arange(units.size.shape[1], dtype=jnp.uint64) * key
 
     def of_row(row: int) -> Array:
         word = squares.words32_of_product(product + row * _ROW_STRIDE * key, key)
-        return poisson_of_words(word, units.shift[row], units.offset[row], units.least[row], units.table)
+        return tables.draw(word, lambda x: x[row])
 
     return packing.pack([of_row(row) for row in range(len(units.size))])
 
@@ -243,7 +281,7 @@ class _Drawn(NamedTuple):
 
     draws: Num[Array, "..."]  # Poisson draws of all units
     number: Int32[Array, "R places"]  # of the units of single draws
-    missing: Int32[Array, "R S"]  # battles that the draws leave to single draws
+    missing: Integer[Array, "R S"]  # battles that the draws leave to single draws
     attempt: Int32[Array, "R S"]
 
 
@@ -251,7 +289,7 @@ def draw_exactly(
     strata: Strata,
     category: UInt64[Array, "G"] | None,
     draw: Callable[[UInt64[Array, "R S"]], Array],
-    count: Callable[[Array], Int32[Array, "R S"]],
+    count: Callable[[Array], Integer[Array, "R S"]],
     seed: Integer[Array, ""],
     stream: Integer[Array, ""],
     numbers: Integer[Array, "R"],
@@ -311,12 +349,12 @@ def draw_exactly(
         return lax.while_loop(lambda state: ~jnp.all(usable(state.missing)), again, start)
 
     shape, n_few = (len(numbers), len(strata.total)), min(_FEW_LANES, len(numbers))
-    none = jnp.full(shape, -1, jnp.int32)
+    none = jnp.full(shape, -1, strata.total.dtype)
     forms = jax.eval_shape(both, none.astype(jnp.uint64))
     nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), forms)
     # The chunks of an accelerator have thousands of lanes: hardly a chunk would need no second attempt.
     draws, number, missing, _ = by_platform(
-        _Drawn(nothing[0], nothing[1], none, none),
+        _Drawn(nothing[0], nothing[1], none, none.astype(jnp.int32)),
         cpu=partial(until_usable, partial(all_again, apart)),
         default=lambda start: until_usable(few_again, all_again(both, start)),
     )
@@ -354,8 +392,8 @@ def multinomial(
     draws, number, needed = draw_exactly(
         units.strata,
         units.category,
-        partial(_poisson, units, packing),
-        lambda draws: by_stratum(units.strata, packing.battles(draws).astype(jnp.int32)),
+        partial(poisson_draws, units, packing, in_rounds=True),
+        lambda draws: by_stratum(units.strata, packing.battles(draws).astype(units.strata.total.dtype)),
         seed,
         stream,
         numbers,
@@ -416,9 +454,11 @@ def bayesian(
             for part in range(3)
         ]
         normal = jnp.sqrt(-2 * jnp.log(uniforms[0])) * jnp.cos(2 * np.pi * uniforms[1])
-        v = (1 + c * normal) ** 3
-        log_v = jnp.log(jnp.where(v > 0, v, 1.0))
-        accept = (v > 0) & (jnp.log(uniforms[2]) < 0.5 * normal**2 + d * (1 - v + log_v))
+        t = c * normal
+        v = (1 + t) ** 3
+        # 1 - v + log v, of which large sizes leave little.
+        exponent = 3 * jnp.log1p(jnp.where(v > 0, t, 0.0)) - t * (3 + t * (3 + t))
+        accept = (v > 0) & (jnp.log(uniforms[2]) < 0.5 * normal**2 + d * exponent)
         return jnp.where(done, weight, d * v), done | accept, number + 1
 
     lanes = numbers[:, None, None]

@@ -27,6 +27,7 @@ from jaxeval.ratings.bootstrap_result import Bootstrap, Bootstraps, bootstrap_re
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.ratings.contextual_boards import contextual_refits, fit_slices
 from jaxeval.ratings.contextual_fit import ContextualBootstrap, ContextualFit, board_fit, contextual_bootstrap
+from jaxeval.ratings.drawn_votes import are_large
 from jaxeval.ratings.gauge import ELO_PER_UNIT
 from jaxeval.ratings.options import BootstrapArguments, BootstrapOptions, FitArguments, FitOptions, Scheme
 from jaxeval.ratings.plackett_luce import (
@@ -327,7 +328,7 @@ class VoteBoards(SliceBoards[BradleyTerryFit, Bootstrap]):
         return fits
 
     def problems(self, fits: dict[int, BradleyTerryFit]) -> Iterator[tuple[str, list[int], BoardRefits | None]]:
-        """Those on tables are one problem."""
+        """Those on tables are one problem, or two where votes of some are drawn without tables of rates."""
         labels, drawn, options = self.slices.labels, self.slices.drawn, self.options
         dense = [s for s, fit in fits.items() if not isinstance(fit, ContextualFit) and fit._board.graph is None]
         for s, fit in fits.items():
@@ -336,10 +337,12 @@ class VoteBoards(SliceBoards[BradleyTerryFit, Bootstrap]):
                 yield section, [s], contextual_refits(fit._contextual, labels[s], drawn[s], options)
             elif s not in dense:
                 yield f"slice-{s}", [s], sparse_refits(fit._board, labels[s], drawn[s], options)
-        if dense:
-            boards = [fits[s]._board for s in dense]
-            of_dense = [labels[s] for s in dense], [drawn[s] for s in dense]
-            yield f"slices-{dense[0]}", dense, dense_refits(boards, *of_dense, options)
+        large = [s for s in dense if are_large(fits[s]._board.cells, drawn[s])]
+        for alike in [s for s in dense if s not in large], large:
+            if alike:
+                boards = [fits[s]._board for s in alike]
+                of_alike = [labels[s] for s in alike], [drawn[s] for s in alike]
+                yield f"slices-{alike[0]}", alike, dense_refits(boards, *of_alike, options)
 
     def result(self, fit: BradleyTerryFit, refitted: Refitted | None) -> Bootstrap:
         """The draws of one slice."""

@@ -18,8 +18,10 @@ from jaxeval.ratings.boards import Board
 from jaxeval.ratings.connectivity import is_secure
 from jaxeval.ratings.vote_groups import ClusterRows, Members, StratumRows, VoteGroups
 from jaxeval.resampling.rows import UnitDraw, unit_draw
-from jaxeval.resampling.units import pad
+from jaxeval.resampling.units import pad, without_tables
 
+# If a pair has fewer battles, twice those of a resample take less than half of 64 bits.
+_MOST_OF_HALF = 2**30
 # If a pair has fewer battles, a resample has under 2**20 of them: twice their score takes less than a third of 64 bits.
 _MOST_OF_THIRD = 1_000_000
 
@@ -109,9 +111,9 @@ def drawn_entries(
 ) -> DrawnEntries:
     """What the draws add to; arguments as in `dense_refits`, and ``n_pairs`` is P with padding."""
     clustered, stratified = any(g.together for g in groups), any(g.strata for g in groups)
+    most = max(own.battles.max() for own in cells)
     packed = not clustered and scheme != DrawScheme.BAYESIAN and all(own.hard for own in cells)
-    if keep_ties:  # three numbers to a word: none may be too large
-        packed = packed and max(own.battles.max() for own in cells) < _MOST_OF_THIRD
+    packed = packed and most < (_MOST_OF_THIRD if keep_ties else _MOST_OF_HALF)  # by two numbers a word, or three
     n_rows = 3 if packed else UNIT_ROWS
     entries = [
         _member_entries(own, unit_members(own, g)) if clustered else _cell_entries(own, n_rows, g.strata)
@@ -123,6 +125,13 @@ def drawn_entries(
             e if e.stratum is not None else e._replace(stratum=np.zeros(e.units.shape[1], np.int64)) for e in entries
         ]
     return DrawnEntries(_padded(entries, n_pairs), cells, packed, one_column, keep_ties)
+
+
+def are_large(cells: Cells, groups: VoteGroups) -> bool:
+    """Return whether the votes of ``cells``, or their clusters, are `without_tables`: not drawn beside other boards."""
+    if groups.together:
+        return without_tables(unit_members(cells, groups).units)
+    return without_tables(cells.count if groups.strata is None else groups.strata.alone)
 
 
 class VoteDraws(NamedTuple):

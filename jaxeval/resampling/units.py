@@ -16,7 +16,7 @@ from jaxeval.arrays import Float, Int, as_leaf
 from jaxeval.data.columns import plain
 from jaxeval.errors import DataError
 from jaxeval.execution.shapes import BATTLE_PLACES, padded_few, padded_places, padded_table, power_of_two
-from jaxeval.kernels.resample import Singles, Strata, Units
+from jaxeval.kernels.resample import ROUND_SHORTFALL, ROUNDS, RateTables, Singles, Strata, Units
 from jaxeval.wording import counted
 
 
@@ -92,6 +92,11 @@ def small_strata_text(size: Int | None, what: str = "battle") -> list[str]:
 # For battles that are drawn one by one: by how many standard deviations their Poisson draws aim under N, so that one
 # resample in 30,000 exceeds N and is drawn again.
 _SINGLES_SHORTFALL = 4.0
+# Words of Poisson tables from which on units are drawn without any. So many take half a second to make, more take
+# gigabytes; draws without tables take 2 us a unit, in place of some 10 ns and a share of the single draws.
+_MOST_WORDS = 2**22
+_FEW_BATTLES = 2**23  # whose tables have fewer words in any case
+_MOST_BATTLES = 2**53 - 1  # doubles count them
 # A battle is drawn more often than this with a probability under 2**-32.
 _THRESHOLDS = 12
 
@@ -115,6 +120,30 @@ def stream_number(label: str) -> int:
     return int.from_bytes(hashlib.blake2b(label.encode(), digest_size=8).digest()) if label else 0
 
 
+def without_tables(count: Int) -> bool:
+    """Return whether units of sizes ``count`` are so large that they are drawn without tables.
+
+    Draws follow from it, so it depends on nothing but the sizes.
+    """
+    total = int(count.sum())
+    if total < _FEW_BATTLES:
+        return False
+    return total >= 2**31 or _words(np.unique(count)).sum() > _MOST_WORDS
+
+
+def _left_by_rounds(total: Int) -> Int:
+    """Return how many of ``total`` (S,) battles draws in rounds leave at most, but for one resample in 100,000."""
+    left = total.astype(float)
+    for _ in range(ROUNDS):
+        left = np.minimum(left, 2 * ROUND_SHORTFALL * np.sqrt(left))
+    return np.ceil(left).astype(np.int64)
+
+
+def _words(rates: NDArray[Any]) -> Float:
+    """Return about how many values the tables of Poisson ``rates`` hold."""
+    return 2 * (7.2 * np.sqrt(rates) + 14)
+
+
 def make_units(
     count: Int, stratum: Int | None = None, shortfall: int | None = None, least_places: int = BATTLE_PLACES
 ) -> Units:
@@ -128,31 +157,44 @@ def make_units(
         least_places: fewest places for single draws.
     """
     by_column = count.sum(0)
-    if int(by_column.sum()) >= 2**31:
-        raise ValueError(f"a resample can draw at most {2**31 - 1:,} battles or clusters, got {by_column.sum():,}")
+    if int(by_column.sum()) > _MOST_BATTLES:
+        raise ValueError(f"a resample can draw at most {_MOST_BATTLES:,} battles or clusters, got {by_column.sum():,}")
     # Without the padding columns, which depend on the other slices: what is drawn must not.
     stratum_of_column = np.zeros(int(np.flatnonzero(by_column)[-1]) + 1, np.int64) if stratum is None else stratum
     n = len(stratum_of_column)
     total = np.bincount(stratum_of_column, by_column[:n]).astype(np.int64)
+    large = without_tables(count)
     short = shortfall_of(total) if shortfall is None else np.minimum(shortfall, total)
-    rate = np.zeros(count.shape)
-    rate[:, :n] = count[:, :n] * _share(short, total)[stratum_of_column]
-    which, distinct = pd.factorize(rate.reshape(-1), sort=True)  # by hashing: ten times as fast as np.unique
-    which = which.reshape(count.shape)
-    tables = poisson_tables(distinct)
+    limit = _left_by_rounds(total) if large else 2 * short
     by_number = np.zeros((n, power_of_two(len(count))), np.int64)
     by_number[:, : len(count)] = count[:, :n].T
     n_numbers = np.bincount(stratum_of_column) * by_number.shape[1]
     category = np.zeros(count.shape[1] * by_number.shape[1], np.uint64)
+    if large:  # products of a stratum's size and the number of units are to stay under 2**62
+        bits = np.ceil(np.log2(np.maximum(total, 1) * float(by_number.size))).astype(np.int64)
+        by_number >>= np.maximum(bits - 61, 0)[stratum_of_column, None]
     category[: by_number.size] = category_tables(by_number.reshape(-1), n_numbers)
+    share = _share(short, total)[stratum_of_column]
     return Units(
-        size=as_leaf(count, np.int32),
+        size=as_leaf(count, np.float64 if large else np.int32),
+        tables=None if large else _rate_tables(count, share),
+        category=as_leaf(category, np.uint64),
+        strata=_strata(total, limit, n_numbers, least_places, stratum, count.shape[1], np.int64 if large else np.int32),
+    )
+
+
+def _rate_tables(count: Int, share: Float) -> RateTables:
+    """Return the tables of units (K, Q) at a ``share`` (n,) of their sizes in the first n columns."""
+    rate = np.zeros(count.shape)
+    rate[:, : len(share)] = count[:, : len(share)] * share
+    which, distinct = pd.factorize(rate.reshape(-1), sort=True)  # by hashing: ten times as fast as np.unique
+    which = which.reshape(count.shape)
+    tables = poisson_tables(distinct)
+    return RateTables(
         shift=as_leaf(32 - tables.bits, np.uint32)[which],
         offset=as_leaf(tables.offset, np.int32)[which],
         least=as_leaf(tables.first, np.int32)[which],
-        table=as_leaf(pad(tables.words, (padded_table(len(tables.words)),)), np.uint32),
-        category=as_leaf(category, np.uint64),
-        strata=_strata(total, 2 * short, n_numbers, least_places, stratum, count.shape[1]),
+        words=as_leaf(pad(tables.words, (padded_table(len(tables.words)),)), np.uint32),
     )
 
 
@@ -178,13 +220,16 @@ def _singles_shortfall(n: Int) -> Int:
     return np.minimum(np.ceil(_SINGLES_SHORTFALL * np.sqrt(n)).astype(np.int64), n)
 
 
-def _strata(total: Int, limit: Int, n_numbers: Int, least_places: int, stratum: Int | None, n_columns: int) -> Strata:
+def _strata(
+    total: Int, limit: Int, n_numbers: Int, least_places: int, stratum: Int | None, n_columns: int,
+    kind: type = np.int32,
+) -> Strata:  # fmt: skip
     """Strata (S,) of units that are numbered one stratum after the other, in ``n_columns``, of which some are empty."""
     limit = np.minimum(limit, total)
     place = np.repeat(np.arange(len(total)), limit)
     size = (padded_few(len(total)),)
     return Strata(
-        total=as_leaf(pad(total, size), np.int32),
+        total=as_leaf(pad(total, size), kind),
         limit=as_leaf(pad(limit, size), np.int32),
         first=as_leaf(pad(np.cumsum(n_numbers) - n_numbers, size), np.int32),
         n_numbers=as_leaf(pad(n_numbers, size), np.uint64),
@@ -273,8 +318,12 @@ def poisson_tables(rates: Float) -> PoissonTables:
         return np.repeat(x, n_values)
 
     value = np.arange(n_values.sum()) + of_values(smallest - start)
-    log_factorial = scipy.special.gammaln(np.arange(value.max(initial=0) + 1) + 1.0)
-    mass = value * of_values(np.log(np.maximum(rates, 1e-300))) - of_values(rates) - log_factorial[value]
+    most = int(value.max(initial=0))
+    if most < len(value):  # else a table of all would be longer than what is read of it
+        log_factorial = scipy.special.gammaln(np.arange(most + 1) + 1.0)[value]
+    else:
+        log_factorial = scipy.special.gammaln(value + 1.0)
+    mass = value * of_values(np.log(np.maximum(rates, 1e-300))) - of_values(rates) - log_factorial
     with np.errstate(under="ignore"):  # masses that round to 0, as those of all values but 0 at rate 0
         np.exp(mass, out=mass)
         mass /= of_values(np.add.reduceat(mass, start))
