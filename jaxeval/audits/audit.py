@@ -40,7 +40,7 @@ from jaxeval.execution.signatures import spelled_out
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.show.cells import heading
 from jaxeval.show.documents import html_page, markdown_page
-from jaxeval.show.files import json_digest, plain_values, write_table, write_text
+from jaxeval.show.files import json_digest, plain_values, write_answer
 from jaxeval.show.shown import Answer, Part, Result, settings_line
 from jaxeval.statistics.quantiles import normal_quantile
 from jaxeval.wording import MODEL, Noun, competitor_settings, counted, did_you_mean, named, visible_line
@@ -247,15 +247,7 @@ class Audit(Result):
         Raises:
             OSError: a file cannot be written.
         """
-        from jaxeval.plots.style import save_figures
-
-        out = Path(folder)
-        out.mkdir(parents=True, exist_ok=True)
-        for name, table in {"verdict": self.table, **self.tables}.items():
-            write_table(table, out / f"{name}.csv")
-        for name, text in self.texts.items():
-            write_text(text, out / name)
-        save_figures(self.figures(), out)
+        write_answer(self.answer, folder)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -98,11 +97,6 @@ class Drift(PartResult):
         settings = f"by {visible_line(self.settings['time'])}, every {self.settings['every']}, "
         table = self.table[["model", "z", "period", "p_value", "p_adjusted", "detectable"]]
         return Answer(title, table, f"{settings}any false alarm at most {self.settings['alpha']:g}", self.warnings)
-
-    @property
-    def tables(self) -> Mapping[str, pd.DataFrame]:
-        """The models, their changes, and ratings by period."""
-        return {"": self.table, "changes": self.changes, "ratings": self.ratings}
 
     def findings(self) -> list[Finding]:
         """Return what it means for the board, in sentences."""

@@ -90,11 +90,6 @@ class FewestVotes(PartResult):
         return Answer(f"FewestVotes: {votes}", self.table, self.settings)
 
     @property
-    def tables(self) -> Mapping[str, pd.DataFrame]:
-        """The neighbours, the borders, the models removed, and the votes that are changed."""
-        return {"": self.table, "borders": self.borders, "models": self.models, "changes": self.changes}
-
-    @property
     def _level(self) -> pd.Series:
         """Which neighbours have equal ratings: between them there is no order that votes could change."""
         return self.table["gap"] <= LEVEL

@@ -104,12 +104,6 @@ class GoodnessOfFit(PartResult):
     def _shown(self) -> Answer:
         return Answer(f"GoodnessOfFit: {self._verdict}", self.table, self.settings, self.warnings)
 
-    @property
-    def tables(self) -> Mapping[str, pd.DataFrame]:
-        """The tests, the pairs, the triads, what removes misfit, and the errors of gaps."""
-        more = {name: getattr(self, name) for name in ("pairs", "triads", "explained", "ranks")}
-        return {"": self.table, **more}
-
     def figures(self) -> dict[str, Figure]:
         """Return shares of points as they are and as ratings expect them, and which model did better in which pair."""
         from jaxeval.plots.heat import plot_pair_fit, plot_pair_residuals

@@ -189,7 +189,8 @@ class PartResult(Result):
     @property
     def tables(self) -> Mapping[str, pd.DataFrame]:
         """All tables, by what is added to the part's name; the first one has no name of its own."""
-        return {"": self.table}
+        held = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        return {"" if name == "table" else name: x for name, x in held.items() if isinstance(x, pd.DataFrame)}
 
     def figures(self) -> dict[str, Figure]:
         """Return figures by what is added to the part's name; none by default."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, Unpack
@@ -84,11 +84,6 @@ class Replication(PartResult):
     settings: Any = field(repr=False)
     warnings: tuple[str, ...] = ()
     competitor: Noun = MODEL  # what is rated, in words
-
-    @property
-    def tables(self) -> Mapping[str, pd.DataFrame]:
-        """All tables, by what is added to the part's name."""
-        return {"": self.table, "agreement": self.agreement, "models": self.models}
 
     def _shown(self) -> Answer:
         n = counted(self.settings["n_boards"], "simulated board")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -101,12 +100,6 @@ class WhoVotes(PartResult):
         title = f"WhoVotes: {suspects:,} of {counted(self.n_voters, 'voter')} stand out"
         columns = ["voter", "verdict", "n_votes", "pull", "pulled", "agreement", "expected_agreement"]
         return Answer(title, self.table[columns], _told(self.settings), self.warnings)
-
-    @property
-    def tables(self) -> Mapping[str, pd.DataFrame]:
-        """Voters, the strongest, blocks, bursts where times are known, and ratings without those who stand out."""
-        more = {} if self.bursts is None else {"bursts": self.bursts}
-        return {"": self.table, "strongest": self.strongest, "blocks": self.blocks, **more, "without": self.without}
 
     def findings(self) -> list[Finding]:
         """Return what it means for the board, in sentences."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
@@ -13,13 +13,11 @@ from jaxeval.cli.kinds import ENDINGS, STDOUT
 from jaxeval.cli.processes import first_goes_on
 from jaxeval.cli.terminal import QUIET, complain, print_bytes, stdout_console, tell
 from jaxeval.data.remote_names import FileName, is_remote
+from jaxeval.execution.atomic_write import whole_file
 from jaxeval.options.field import SHOWN, Options, option
-from jaxeval.show.files import FORMATS, table_bytes, write_table, write_text
-from jaxeval.wording import counted
+from jaxeval.show.files import FORMATS, answer_bytes, format_of, write_answer
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from jaxeval.show.shown import Answer
 
 Output: TypeAlias = Path
@@ -96,15 +94,15 @@ def present(answer: Answer, outputs: Outputs) -> None:
     """
     first_goes_on()
     if outputs.out is not None and outputs.to_folder:
-        _write_folder(answer, outputs.out, outputs.format or "csv", outputs.raw_names)
+        written = write_answer(answer, outputs.out, outputs.format or "csv", outputs.raw_names)
+        tell(f"wrote {', '.join(written[:-1])} and {written[-1]} to {outputs.out}")
+    elif outputs.out == STDOUT:
+        print_bytes(answer_bytes(answer, outputs.format or "csv", raw_names=outputs.raw_names))
     elif outputs.out is not None:
-        table = _with_attrs(next(iter(answer.tables.values())), answer)
-        options: dict[str, Any] = {"title": answer.title, "notes": _notes(answer), "raw_names": outputs.raw_names}
-        if outputs.out == STDOUT:
-            print_bytes(table_bytes(table, outputs.format or "csv", **options))
-        else:
-            write_table(table, outputs.out, **options)
-            tell(f"wrote {outputs.out}")
+        data = answer_bytes(answer, format_of(outputs.out), raw_names=outputs.raw_names)
+        with whole_file(outputs.out) as file:
+            file.write(data)
+        tell(f"wrote {outputs.out}")
     show(answer, outputs.silent, outputs.full)
 
 
@@ -117,42 +115,3 @@ def show(answer: Answer, silent: bool, full: bool) -> None:
     from jaxeval.show.screens import print_answer
 
     print_answer(answer, stdout_console(), full)
-
-
-def _notes(answer: Answer) -> list[str]:
-    return [*answer.notes, *(f"warning: {sentence}" for sentence in dict.fromkeys(answer.warnings))]
-
-
-def _with_attrs(table: pd.DataFrame, answer: Answer) -> pd.DataFrame:
-    """The table with what it rests on, where it does not say so itself."""
-    from jaxeval.show.shown import settings_of
-
-    known = table.copy(deep=False)
-    known.attrs = {
-        "report": "\n".join(map(str, answer.notes)),
-        "warnings": list(answer.warnings),
-        **table.attrs,
-        "settings": {**settings_of(answer.settings), **table.attrs.get("settings", {})},
-    }
-    return known
-
-
-def _write_folder(answer: Answer, out: Path, format: str, raw_names: bool) -> None:
-    """Write tables, figures as PNG and texts into a folder, by their names, and tell so."""
-    from jaxeval.plots.style import save_figures
-
-    out.mkdir(parents=True, exist_ok=True)
-    first = next(iter(answer.tables))
-    texts = answer.texts() or {
-        "answer.txt": "".join(f"{sentence}\n" for sentence in (*answer.sentences, *answer.advice))
-    }
-    for name, table in answer.tables.items():
-        title = answer.title if name == first else name.replace("_", " ").capitalize()
-        known = _with_attrs(table, answer)
-        write_table(known, out / f"{name}.{format}", raw_names=raw_names, title=title, notes=_notes(answer))
-    for name, text in texts.items():
-        write_text(text, out / name)
-    figures = answer.figures()
-    save_figures(figures, out)
-    *others, last = counted(len(answer.tables), "table"), counted(len(figures), "figure"), *texts
-    tell(f"wrote {', '.join(others)} and {last} to {out}")

@@ -40,15 +40,6 @@ def save_figure(figure: Figure, path: str | Path, dpi: int) -> None:
         figure.savefig(file, dpi=dpi, format=Path(path).suffix.lower().removeprefix("."))
 
 
-def save_figures(figures: dict[str, Figure], folder: Path) -> list[Path]:
-    """Write every figure as ``folder/name.png``."""
-    paths = []
-    for name, figure in figures.items():
-        paths.append(folder / f"{name}.png")
-        save_figure(figure, paths[-1], dpi=150)
-    return paths
-
-
 def shown_name(value: Any) -> str:
     """A name as figures write it: on one line, without invisible characters, and without its middle if it is long."""
     return shortened(drawable(visible_line(value)), _LONGEST_NAME)

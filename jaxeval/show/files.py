@@ -21,10 +21,12 @@ from typing import IO, TYPE_CHECKING, Any
 
 from jaxeval.errors import DataError
 from jaxeval.execution.atomic_write import whole_file
-from jaxeval.wording import competitor_of, visible, visible_line
+from jaxeval.wording import competitor_of, counted, visible, visible_line
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from jaxeval.show.shown import Answer
 
 #: Formats by the names of their endings. The last three are documents for people.
 FORMATS = ("csv", "parquet", "json", "md", "tex", "html")
@@ -140,6 +142,44 @@ def table_bytes(
         rows.attrs = attrs
         return _document(rows, format, title, _notes(attrs) if notes is None else list(notes)).encode()
     return file.getvalue()
+
+
+def answer_bytes(answer: Answer, format: str, name: str | None = None, raw_names: bool = False) -> bytes:
+    """One table of an answer as a file of some format, with what it rests on; by default the main one."""
+    from jaxeval.show.shown import settings_of
+
+    first = next(iter(answer.tables))
+    table = answer.tables[name or first].copy(deep=False)
+    title = answer.title if name in (None, first) else str(name).replace("_", " ").capitalize()
+    notes = [*answer.notes, *(f"warning: {sentence}" for sentence in dict.fromkeys(answer.warnings))]
+    table.attrs = {
+        "report": "\n".join(map(str, answer.notes)),
+        "warnings": list(answer.warnings),
+        **table.attrs,
+        "settings": {**settings_of(answer.settings), **table.attrs.get("settings", {})},
+    }
+    return table_bytes(table, format, title=title, notes=notes, raw_names=raw_names)
+
+
+def write_answer(answer: Answer, folder: str | Path, format: str = "csv", raw_names: bool = False) -> list[str]:
+    """Write the tables, figures (PNG) and texts of an answer into a folder by their names; return what there is.
+
+    Raises:
+        OSError: a file cannot be written.
+    """
+    out = Path(folder)
+    out.mkdir(parents=True, exist_ok=True)
+    said = "".join(f"{sentence}\n" for sentence in (*answer.sentences, *answer.advice))
+    texts, figures = answer.texts() or {"answer.txt": said}, answer.figures()
+    for name in answer.tables:
+        with whole_file(out / f"{name}.{format}") as file:
+            file.write(answer_bytes(answer, format, name, raw_names))
+    for name, text in texts.items():
+        write_text(text, out / name)
+    for name, figure in figures.items():
+        with whole_file(out / f"{name}.png") as file:
+            figure.savefig(file, dpi=150, format="png")
+    return [counted(len(answer.tables), "table"), counted(len(figures), "figure"), *texts]
 
 
 def write_text(text: str, path: str | Path) -> None:

@@ -13,7 +13,8 @@ from jaxeval.lab import judge_diagnostics
 from jaxeval.lab.held_out_sweeps import leave_one_out_intervals
 from jaxeval.lab.judge_diagnostics import diagnose
 from jaxeval.plots import soft_elo as soft_elo_plots
-from jaxeval.plots.style import save_figures
+from jaxeval.show.files import write_answer
+from jaxeval.show.shown import Answer
 from jaxeval.softelo import judge_agreement
 
 
@@ -103,8 +104,9 @@ def test_figures_show_the_tables(held_out, found, tmp_path):
     assert len(figures["ramp"].axes[0].get_legend_handles_labels()[1]) == 2
     lower = figures["intervals"].axes[0].collections[0].get_segments()
     assert len(lower) == 8
-    paths = save_figures(figures, tmp_path)
-    assert all(path.stat().st_size > 1000 for path in paths)
+    written = write_answer(Answer("", tables={"ratings": held_out.models}, figures=lambda: figures), tmp_path)
+    assert written[:2] == ["1 table", "4 figures"]
+    assert all((tmp_path / f"{name}.png").stat().st_size > 1000 for name in figures)
 
 
 def test_clusters_reach_every_interval(battles, held_out, found):
