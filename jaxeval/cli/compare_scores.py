@@ -11,7 +11,7 @@ from jaxeval.cli.declared import Files, command
 from jaxeval.cli.judged_scores import Labels, warnings_of
 from jaxeval.cli.next_battles import Goal, VotePlan
 from jaxeval.cli.outputs import Outputs, present
-from jaxeval.cli.scores import POINTS, ScoreReading, what_was_read
+from jaxeval.cli.scores import ScoreReading, what_was_read
 from jaxeval.cli.terminal import named_model
 from jaxeval.options.columns import Bounds, Pair
 from jaxeval.options.field import Options, again, option
@@ -91,7 +91,7 @@ def compare_scores(
     one = named_model(given.models, a)
     if b == "all" and "all" not in given.models:
         table = compare_with_baseline(given, one, **options)
-        answer, told = [_of_many(table, one, level)], table.attrs["warnings"]
+        answer, told = list(table.answer.sentences), table.attrs["warnings"]
     else:
         found = compared(given, one, named_model(given.models, b), bounds=bounds, **options)
         table, answer, told = _row(found), list(found.answer.sentences), found.status
@@ -135,15 +135,6 @@ def _gate(found: ScoreComparison, most: float, peek: bool) -> tuple[bool, str]:
     if p <= most:
         return True, f"gate passed: {claim} (p {p:.2g}{look})"
     return False, f"gate failed: it is not shown that {claim} (p {p:.2g}{look})"
-
-
-def _of_many(table: pd.DataFrame, baseline: Any, level: float) -> str:
-    from jaxeval.wording import visible_line
-
-    apart = table[table["p_holm"] <= 1 - level]
-    above, below = int((apart["difference"] > 0).sum()), int((apart["difference"] < 0).sum())
-    told = f"of {len(table):,} models {above:,} are above {visible_line(str(baseline))} and {below:,} below it"
-    return f"{told}, by Holm's steps at {level:g}"
 
 
 def _answer(
@@ -190,20 +181,9 @@ def plan_scores(files: Files, columns: ScoreReading, asked: ScorePlan, outputs: 
     chosen = [(named_model(given.models, a), named_model(given.models, b)) for a, b in asked.pairs] or None
     options: dict[str, Any] = asked.arguments("difference", "n_items", "power", "level")
     table = planned(given, chosen, n_trials=asked.n_trials or None, one_sided=asked.gate, **options)
-    answer = [_plan_in_words(table, asked.difference, asked.gate, asked.power)]
+    answer = list(table.answer.sentences)
     sides = "one-sided test" if asked.gate else "two-sided test"
     notes = [what_was_read(given), f"{100 * asked.level:g}% {sides}, power {asked.power:g}; one comparison by itself"]
     attrs = table.attrs
     title = "What these scores can tell"
     present(_answer(title, "plan", table, answer, notes, attrs["warnings"], attrs["settings"]), outputs)
-
-
-def _plan_in_words(table: pd.DataFrame, difference: float | None, gate: bool, power: float) -> str:
-    least, most = table["smallest_difference"].min(), table["smallest_difference"].max()
-    between = f"{least:.{POINTS}f}" if least == most else f"{least:.{POINTS}f} to {most:.{POINTS}f}"
-    what = "a margin of" if gate else "a difference of"
-    told = f"found with power {power:g}: {what} {between}"
-    if difference is not None:
-        told += f"; {difference:g} is found with power {table['power'].min():.2f} to {table['power'].max():.2f}, and "
-        told += f"takes {table['items_needed'].min():,} to {table['items_needed'].max():,} items"
-    return told

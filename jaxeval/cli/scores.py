@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 Missing = Literal["error", "complete", "available"]
 BenchmarkWeights = Literal["equal", "items"]
 Irt = Literal["rasch", "2pl"]
-POINTS = 3  # decimals of scores
 _MOST_ANSWERS = 5  # of several boards
 
 

@@ -29,7 +29,7 @@ from jaxeval.statistics.paired import p_above, score_interval
 from jaxeval.statistics.quantiles import checked_level, skewed_interval, skewed_p
 from jaxeval.wording import counted, did_you_mean, visible_line
 
-_POINTS = 3  # decimals of scores in words
+POINTS = 3  # decimals of scores in words
 _NO_VARIANCE = "no observed variance of the difference"
 
 
@@ -83,11 +83,11 @@ class ScoreComparison(Result):
         side = "above" if self.difference > 0 else "below" if self.difference < 0 else "equal to"
         is_open = self.lower <= 0 <= self.upper and self.lower < self.upper
         order = f"{a} and {b} are not told apart" if is_open else f"{a} is {side} {b}"
-        ends = "" if self.lower != self.lower else f" [{self.lower:+.{_POINTS}f}, {self.upper:+.{_POINTS}f}]"
+        ends = "" if self.lower != self.lower else f" [{self.lower:+.{POINTS}f}, {self.upper:+.{POINTS}f}]"
         counts = f"{self.only_a:,} items for {a}, {self.only_b:,} for {b}, of {self.n_items:,}"
         judged = "judge" in self.settings
         by = f"p {p:.2g} by {test}" if p == p else "no p-value"
-        told = [f"{order}: difference {self.difference:+.{_POINTS}f}{ends}, {by}{'' if judged else f' ({counts})'}"]
+        told = [f"{order}: difference {self.difference:+.{POINTS}f}{ends}, {by}{'' if judged else f' ({counts})'}"]
         if judged:
             told.append(f"the judge alone, on what has no label: {counts}")
         margin = self.settings["margin"]
@@ -248,8 +248,13 @@ def compare_with_baseline(
     settings = {"baseline": plain(baseline), "alternative": alternative, "level": float(level), "seed": seed}
     left_out = max(x.n_left_out for x in found)
     text = f"up to {counted(left_out, 'item')} that the model or the baseline lacks are left out of a comparison"
-    table.attrs = {"warnings": [text] if left_out else [], "settings": settings}
-    title = f"{counted(len(table), 'model')} beside {visible_line(str(plain(baseline)))}"
+    apart, beside_it = table[table["p_holm"] <= 1 - settings["level"]], visible_line(str(plain(baseline)))
+    above, below = (apart["difference"] > 0).sum(), (apart["difference"] < 0).sum()
+    said = f"of {len(table):,} models {above:,} are above {beside_it} and {below:,} below it, by Holm's steps at "
+    table.attrs = {
+        "answer": f"{said}{settings['level']:g}", "warnings": [text] if left_out else [], "settings": settings
+    }  # fmt: skip
+    title = f"{counted(len(table), 'model')} beside {beside_it}"
     return Table.of(table, title, ("model_name", "difference", "lower", "upper", "p", "p_holm"))
 
 

@@ -13,7 +13,7 @@ from jaxeval.checks import checked_integer
 from jaxeval.data.columns import plain
 from jaxeval.data.item_scores import ItemScores
 from jaxeval.errors import DataError
-from jaxeval.scores.compare_scores import paired, place_of
+from jaxeval.scores.compare_scores import POINTS, paired, place_of
 from jaxeval.scores.estimates import estimate_scores, item_shares, trial_variances
 from jaxeval.scores.score_leaderboard import FEW_ITEMS, as_item_scores
 from jaxeval.show.table import Table
@@ -127,11 +127,19 @@ def plan_scores(
     table = pd.DataFrame(rows)
     if difference is not None:
         table["items_needed"] = table["items_needed"].astype("Int64")
-    table.attrs["warnings"] = []
-    table.attrs["settings"] = {
-        "difference": difference, "power": power, "level": float(level), "one_sided": bool(one_sided),
-    }  # fmt: skip
+    settings = {"difference": difference, "power": power, "level": float(level), "one_sided": bool(one_sided)}
+    table.attrs = {"answer": _in_words(table, **settings), "warnings": [], "settings": settings}
     return Table.of(table, f"What {counted(len(given.items), 'item')} can tell", _SHOWN_FIRST)
+
+
+def _in_words(table: pd.DataFrame, difference: float | None, power: float, level: float, one_sided: bool) -> str:
+    least, most = table["smallest_difference"].min(), table["smallest_difference"].max()
+    between = f"{least:.{POINTS}f}" if least == most else f"{least:.{POINTS}f} to {most:.{POINTS}f}"
+    said = f"found with power {power:g}: {'a margin of' if one_sided else 'a difference of'} {between}"
+    if difference is not None:
+        said += f"; {difference:g} is found with power {table['power'].min():.2f} to {table['power'].max():.2f}, and "
+        said += f"takes {table['items_needed'].min():,} to {table['items_needed'].max():,} items"
+    return said
 
 
 def _neighbours(scores: ItemScores) -> list[tuple[Any, Any]]:
