@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.data import outcomes
@@ -29,7 +27,7 @@ from jaxeval.data.labels import Sides
 from jaxeval.data.nested_columns import with_fields
 from jaxeval.data.report import BothBad, DataReport, MissingResult
 from jaxeval.errors import DataError, NoRowsError
-from jaxeval.wording import Noun, counted
+from jaxeval.wording import MODEL, Noun, counted
 
 #: Counts are summed as doubles, which are exact up to here.
 _MOST_BATTLES = 2**53
@@ -37,43 +35,24 @@ _MOST_BATTLES = 2**53
 _LEAST_PROPENSITY = 1e-50
 
 
-class HowToRead(NamedTuple):
-    """How a table of battles is read; see `Battles.from_pandas`."""
-
-    model_a: str
-    model_b: str
-    asked: outcomes.ResultColumns
-    weight: str | None
-    propensity: str | None
-    cluster: str | None
-    both_bad: BothBad
-    missing: MissingResult
-    where: str | None
-    keep: Sequence[str] | None
-    competitor: Noun
-
-
-@dataclass(frozen=True, eq=False)
-class BattleRows:
-    """The rows that are battles; see `Battles`."""
-
-    models: pd.Index
-    model_a: NDArray[np.int32]
-    model_b: NDArray[np.int32]
-    target: Float
-    weight: Float | None
-    report: DataReport
-    columns: pd.DataFrame
-    kept: NDArray[np.intp] | None
-    count: Int | None
-    rows: Rows | None
-
-
-def read_battle_rows(frame: pd.DataFrame, how: HowToRead, rows: Rows | None) -> BattleRows:
-    """The battles in a table, with the errors of `Battles.from_pandas`."""
-    model_a, model_b, asked = how.model_a, how.model_b, how.asked
-    weight, propensity, cluster, target, count = how.weight, how.propensity, how.cluster, asked.target, asked.count
-    both_bad, missing, own = how.both_bad, how.missing, how.competitor
+def read_battle_rows(
+    frame: pd.DataFrame,
+    asked: outcomes.ResultColumns,
+    rows: Rows | None,
+    *,
+    model_a: str,
+    model_b: str,
+    weight: str | None,
+    propensity: str | None,
+    cluster: str | None,
+    both_bad: BothBad,
+    missing: MissingResult,
+    where: str | None,
+    keep: Sequence[str] | None,
+    said: Noun | None,
+) -> dict[str, Any]:
+    """The fields of `Battles` in a table, with the arguments and errors of `Battles.from_pandas`."""
+    target, count, competitor = asked.target, asked.count, said or MODEL
     if both_bad not in ("half", "drop"):
         raise ValueError(f"both_bad must be 'half' or 'drop', got {both_bad!r}")
     if missing not in ("error", "drop"):
@@ -81,8 +60,8 @@ def read_battle_rows(frame: pd.DataFrame, how: HowToRead, rows: Rows | None) -> 
     if len(frame) == 0:
         raise NoRowsError("the table has no rows: nothing to rate")
     named = [c for c in (model_a, model_b, *asked.named, weight, propensity, cluster) if c is not None]
-    renamed = renames(outcomes.sought(named, asked), frame.columns)
-    frame = with_fields(frame.rename(columns=renamed), [*named, *(how.keep or ())])
+    renamed = renames([*named, *(outcomes.STANDARD_COLUMNS if asked.searched else ())], frame.columns)
+    frame = with_fields(frame.rename(columns=renamed), [*named, *(keep or ())])
     results = ["winner", "target", *outcomes.ONE_HOT_COLUMNS]
     if asked.searched and outcomes.has_counts(frame.columns):
         results += outcomes.COUNT_COLUMNS
@@ -90,23 +69,23 @@ def read_battle_rows(frame: pd.DataFrame, how: HowToRead, rows: Rows | None) -> 
     for column in (*named, *standard):
         require_column(frame, column)
     frame, stripped = without_blanks(frame, [model_a, model_b])
-    if asked.searched and count is None:
+    if asked.searched and count is None and "count" in frame.columns:
         outcomes.reject_unnamed_count(frame.columns)
     n_rows = count_rows(np.ones(len(frame), bool), rows)
     n_excluded = n_missing = 0
-    if how.where is not None:
-        met = rows_where(
-            frame, how.where, counted=count is not None or (rows is not None and bool((rows.times > 1).any()))
-        )
+    if where is not None:
+        met = rows_where(frame, where, counted=count is not None or (rows is not None and bool((rows.times > 1).any())))
         n_excluded = count_rows(~met, rows)
         if n_excluded == n_rows:
-            raise NoRowsError(f"no battle is left of {counted(n_rows, 'row')}: none meets the condition {how.where!r}")
+            raise NoRowsError(f"no battle is left of {counted(n_rows, 'row')}: none meets the condition {where!r}")
         frame, rows = _selected(frame, rows, met)
     if missing == "drop":
         whole = outcomes.there(frame, [model_a, model_b], asked)
         n_missing = count_rows(~whole, rows)
         if not whole.any():
-            raise NoRowsError(f"no battle is left of {counted(n_rows, 'row')}: every row lacks {own.a_one} or a result")
+            raise NoRowsError(
+                f"no battle is left of {counted(n_rows, 'row')}: every row lacks {competitor.a_one} or a result"
+            )
         frame, rows = _selected(frame, rows, whole)
     try:
         models, first, second = encode_models(frame, model_a, model_b, rows)
@@ -117,7 +96,7 @@ def read_battle_rows(frame: pd.DataFrame, how: HowToRead, rows: Rows | None) -> 
             raise
         n = counted(count_rows(lacking, rows), "row lacks", "rows lack")
         advice = "missing='drop' (on the command line --missing drop) leaves them out"
-        raise DataError(f"{error}; {n} {own.a_one} or a result, and {advice}") from error
+        raise DataError(f"{error}; {n} {competitor.a_one} or a result, and {advice}") from error
     weights = None if weight is None else _weights(frame[weight], rows)
     if found.weight is not None:
         weights = found.weight if weights is None else weights * found.weight
@@ -150,20 +129,20 @@ def read_battle_rows(frame: pd.DataFrame, how: HowToRead, rows: Rows | None) -> 
         left_out[2] = weights == 0
     n_left_out = [n_battles_of(which, counts) for which in left_out]
     n_both_bad = n_battles_of(found.both_bad, counts)
-    keep = ~left_out.any(0)
+    stays = ~left_out.any(0)
     if counts is not None:
-        keep &= counts > 0
+        stays &= counts > 0
     beside = target not in (None, "winner") and "winner" in frame.columns
     sides = outcomes.opposed_winners(frame["winner"], targets) if beside else ()
-    n_sides = [n_battles_of(which & keep, counts) for which in sides] or [0, 0]
-    if not keep.all():
-        kept = np.flatnonzero(keep) if kept is None else kept[keep]
-        first, second, targets = first[keep], second[keep], targets[keep]
-        weights, counts = None if weights is None else weights[keep], None if counts is None else counts[keep]
+    n_sides = [n_battles_of(which & stays, counts) for which in sides] or [0, 0]
+    if not stays.all():
+        kept = np.flatnonzero(stays) if kept is None else kept[stays]
+        first, second, targets = first[stays], second[stays], targets[stays]
+        weights, counts = None if weights is None else weights[stays], None if counts is None else counts[stays]
     if len(first) == 0:
         empty = f", and {counted(n_empty_rows, 'row counts', 'rows count')} no battle" if n_empty_rows else ""
         raise DataError(
-            f"no battle is left of {counted(n_rows, 'row')}: {n_left_out[0]:,} of {own.a_one} against itself, "
+            f"no battle is left of {counted(n_rows, 'row')}: {n_left_out[0]:,} of {competitor.a_one} against itself, "
             f"{n_left_out[1]:,} both-bad left out, {n_left_out[2]:,} of weight 0{empty}"
         )
     met, (own_a, own_b) = renumbered(len(models), first, second)
@@ -186,6 +165,7 @@ def read_battle_rows(frame: pd.DataFrame, how: HowToRead, rows: Rows | None) -> 
         n_effective=None if weights is None or propensity is None else effective_battles(weights, counts),
         read_as=(*told_renames(renamed), *stripped, *([found.told] if found.told else [])),
         label_families=found.families,
+        _said=said,
     )
     if weights is not None and np.all(weights == 1):
         weights = None
@@ -193,16 +173,16 @@ def read_battle_rows(frame: pd.DataFrame, how: HowToRead, rows: Rows | None) -> 
         counts = None
     used = {*named, *standard} - {cluster}
     further = [c for c in frame.columns if c not in used]
-    if how.keep is not None:
+    if keep is not None:
         further = [cluster] if cluster is not None else []
-        for column in how.keep:
+        for column in keep:
             require_column(frame, column)
             further += [] if column in further or column in used else [column]
-    return BattleRows(
-        models=models[met], model_a=own_a, model_b=own_b, target=targets, weight=weights, report=report,
-        columns=frame[further].copy(deep=False), kept=kept, count=counts,
-        rows=rows if rows is None or kept is None else rows.of(kept),
-    )  # fmt: skip
+    return {
+        "models": models[met], "model_a": own_a, "model_b": own_b, "target": targets, "weight": weights,
+        "report": report, "columns": frame[further].copy(deep=False), "kept": kept, "count": counts,
+        "rows": rows if rows is None or kept is None else rows.of(kept), "cluster": cluster,
+    }  # fmt: skip
 
 
 def n_battles_of(which: Bool, count: Int | None) -> int:

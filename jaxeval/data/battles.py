@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
-from jaxeval.data.battle_rows import HowToRead, effective_battles, n_battles_of, read_battle_rows
+from jaxeval.data.battle_rows import effective_battles, n_battles_of, read_battle_rows
 from jaxeval.data.cells import Cells, compressed
 from jaxeval.data.columns import Rows, as_frame, frame_of, renumbered, require_column
 from jaxeval.data.competitors import competitor_word
@@ -22,13 +22,13 @@ from jaxeval.data.file_lists import check_regular, whole_local_file
 from jaxeval.data.groups import Members, MissingGroup, crossed, members_by
 from jaxeval.data.labels import Labels
 from jaxeval.data.nested_columns import within
-from jaxeval.data.outcomes import result_columns
+from jaxeval.data.outcomes import ResultColumns
 from jaxeval.data.report import BothBad, DataReport, MissingResult
 from jaxeval.data.saved_battles import BattleTable, arrow_table, column_roles, concat_tables, read_table, write_table
 from jaxeval.errors import DataError
 from jaxeval.execution.atomic_write import whole_file
 from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
-from jaxeval.wording import MODEL, Noun, counted, did_you_mean, named
+from jaxeval.wording import Noun, counted, did_you_mean, named
 
 _MOST_TOLD = 5
 
@@ -171,17 +171,17 @@ class Battles(Shown):
             3 rows: 2 battles between 3 models, 1 of them a tie
             1 battle of a model against itself left out
         """
-        asked = result_columns(winner, target, scores, tie_within, winner_model, loser_model, labels, count)
+        asked = ResultColumns(
+            winner=winner, target=target, scores=scores, tie_within=tie_within, winner_model=winner_model,
+            loser_model=loser_model, labels=labels, count=count,
+        )  # fmt: skip
         sides = winner_model or model_a, loser_model or model_b
         said = competitor_word(competitor, *sides)
-        how = HowToRead(
-            model_a=sides[0], model_b=sides[1], asked=asked, weight=weight, propensity=propensity,
-            cluster=cluster, both_bad=both_bad, missing=missing, where=where, keep=keep,
-            competitor=said or MODEL,
+        found = read_battle_rows(
+            as_frame(df), asked, rows, model_a=sides[0], model_b=sides[1], weight=weight, propensity=propensity,
+            cluster=cluster, both_bad=both_bad, missing=missing, where=where, keep=keep, said=said,
         )  # fmt: skip
-        found = read_battle_rows(as_frame(df), how, rows)
-        report = replace(found.report, _said=said)
-        return cls(**vars(found) | {"report": report}, cluster=cluster)
+        return cls(**found)
 
     @classmethod
     def concat(cls, batches: Sequence[Battles]) -> Battles:

@@ -147,31 +147,18 @@ def without_blanks(frame: pd.DataFrame, names: Iterable[str]) -> tuple[pd.DataFr
     Returns:
         The table, and a sentence for each column that was changed.
     """
-    stripped = {name: text for name in dict.fromkeys(names) if (text := _stripped(frame[name])) is not None}
+    stripped = {}
+    for name in dict.fromkeys(names):
+        there = frame[name].dropna()
+        if _padded(there.iloc[:1]) and _padded(there):  # mostly the first value tells
+            stripped[name] = frame[name].astype(object).map(str.strip, na_action="ignore")
     told = tuple(f"column {name!r}: all values begin or end with a blank, which was taken off" for name in stripped)
     return (frame.assign(**stripped) if stripped else frame), told
 
 
-def _stripped(column: pd.Series) -> pd.Series | None:
-    """The values of a column without blanks around them; None unless all of them are text and have some."""
-    if column.iloc[:1].notna().all() and not _padded(column.iloc[:1]):  # mostly the first value tells
-        return None
-    there = column.dropna()
-    if not _padded(there.iloc[:1]):  # lists and objects among them, which have no unique values
-        return None
-    try:
-        values = there.unique()
-    except TypeError:  # of several kinds: what reads the column says so
-        return None
-    if not _padded(values):
-        return None
-    return column.astype(object).map({value: value.strip() for value in values}, na_action="ignore")
-
-
-def _padded(values: Iterable[Any]) -> bool:
+def _padded(values: pd.Series) -> bool:
     """Whether there are values, and all of them are text that begins or ends with a blank."""
-    found = [isinstance(value, str) and value != value.strip() for value in values]
-    return bool(found) and all(found)
+    return len(values) > 0 and all(isinstance(value, str) and value != value.strip() for value in values)
 
 
 def require_column(frame: pd.DataFrame, column: str) -> None:

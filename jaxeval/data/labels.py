@@ -178,7 +178,8 @@ def read_labels(
         DataError: labels are unknown, missing, numbers without a meaning, or can be read in two ways.
         ValueError: ``labels`` is no coding, or maps to other words than the standard ones.
     """
-    check_labels(labels, option)
+    if labels is not None:
+        check_labels(labels, option)
     try:
         codes, found = factorized(column)
     except TypeError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -41,9 +41,12 @@ class ResultColumns:
     target: str | None = None
     scores: tuple[str, str] | None = None
     tie_within: float = 0.0
+    winner_model: str | None = None
+    loser_model: str | None = None
     labels: Labels | None = None
     count: str | None = None
-    always: bool = False  # side A always wins: the columns of the models are those of winners and losers
+    named: tuple[str, ...] = field(init=False)  # the columns that the user named
+    searched: bool = field(init=False)  # whether the result is in a column with a standard name
 
     def __post_init__(self) -> None:
         """Check what needs no table.
@@ -51,31 +54,35 @@ class ResultColumns:
         Raises:
             ValueError: two results are named, or an option without the result that it belongs to.
         """
-        named = {"winner": self.winner, "target": self.target, "scores": self.scores}
-        given = [f"{name}=" for name, column in named.items() if column is not None]
+        if (self.winner_model is None) != (self.loser_model is None):
+            raise ValueError(
+                "winner_model= and loser_model= go together: name both (on the command line --winner-model and "
+                "--loser-model), or winner= of labels"
+            )
+        results = {"winner": self.winner, "target": self.target, "scores": self.scores}
+        given = [f"{name}=" for name, column in results.items() if column is not None]
         if self.always:
             given.append("winner_model= and loser_model=")
         if len(given) > 1:
             raise ValueError(f"give the result once, got {' and '.join(given)}")
-        if self.labels is not None and given and self.winner is None:
-            raise ValueError(f"labels= belongs to a column of labels, winner=: leave out labels= or {given[0]}")
-        check_labels(self.labels)
+        if self.labels is not None:
+            if given and self.winner is None:
+                raise ValueError(f"labels= belongs to a column of labels, winner=: leave out labels= or {given[0]}")
+            check_labels(self.labels)
         if self.scores is not None and (isinstance(self.scores, str) or len(self.scores) != 2):
             raise ValueError(f"scores= must name the columns of both sides, ('home', 'away'), got {self.scores!r}")
         if not (self.tie_within >= 0 and np.isfinite(self.tie_within)):
             raise ValueError(f"tie_within must be a finite difference of scores >= 0, got {self.tie_within!r}")
         if self.tie_within and self.scores is None:
             raise ValueError("tie_within= needs scores=, which is not given")
+        named = [c for c in (self.winner, self.target, *(self.scores or ()), self.count) if c is not None]
+        object.__setattr__(self, "named", tuple(named))
+        object.__setattr__(self, "searched", not given)
 
     @property
-    def named(self) -> tuple[str, ...]:
-        """The columns that the user named."""
-        return tuple(c for c in (self.winner, self.target, *(self.scores or ()), self.count) if c is not None)
-
-    @property
-    def searched(self) -> bool:
-        """Whether the result is in a column with a standard name."""
-        return self.winner is None and self.target is None and self.scores is None and not self.always
+    def always(self) -> bool:
+        """Whether side A always wins: the columns of the models are those of winners and losers."""
+        return self.winner_model is not None
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,37 +96,6 @@ class Outcomes:
     weight: Float | None = None  # (K,) of the label; None: 1 each
     told: str = ""  # how labels were read that are not jaxeval's own, in words
     families: tuple[str, ...] = ()  # of words, see `LabelledResults`
-
-
-def result_columns(
-    winner: str | None,
-    target: str | None,
-    scores: tuple[str, str] | None,
-    tie_within: float,
-    winner_model: str | None,
-    loser_model: str | None,
-    labels: Labels | None,
-    count: str | None,
-) -> ResultColumns:
-    """The columns of the result, by the arguments of `Battles.from_pandas`.
-
-    Raises:
-        ValueError: they do not go together.
-    """
-    if (winner_model is None) != (loser_model is None):
-        raise ValueError(
-            "winner_model= and loser_model= go together: name both (on the command line --winner-model and "
-            "--loser-model), or winner= of labels"
-        )
-    always = winner_model is not None
-    return ResultColumns(
-        winner=winner, target=target, scores=scores, tie_within=tie_within, labels=labels, count=count, always=always
-    )
-
-
-def sought(named: Sequence[str], asked: ResultColumns) -> list[str]:
-    """Names of columns to look for in other spellings: all ``named``, and the standard ones of results and counts."""
-    return [*named, *(STANDARD_COLUMNS if asked.searched else [])]
 
 
 def there(frame: pd.DataFrame, models: Sequence[str], asked: ResultColumns) -> Bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
@@ -22,7 +22,7 @@ from jaxeval.data.formats import Format, Source
 from jaxeval.data.known_formats import format_of_names
 from jaxeval.data.labels import Labels
 from jaxeval.data.needed_columns import NeededColumns
-from jaxeval.data.outcomes import COUNT_COLUMNS, ONE_HOT_COLUMNS, result_columns
+from jaxeval.data.outcomes import COUNT_COLUMNS, ONE_HOT_COLUMNS, ResultColumns
 from jaxeval.data.remote_files import fetch_columns, is_partial
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.data.report import BothBad, MissingResult
@@ -167,10 +167,7 @@ def needed_for(columns: BattleColumns, keep: Sequence[str]) -> tuple[NeededColum
     given = inspect.signature(Battles.from_pandas).bind(None, **columns)  # an error for other names
     given.apply_defaults()
     role = given.arguments
-    asked = result_columns(
-        role["winner"], role["target"], role["scores"], role["tie_within"], role["winner_model"], role["loser_model"],
-        role["labels"], role["count"],
-    )  # fmt: skip
+    asked = ResultColumns(**{name.name: role[name.name] for name in fields(ResultColumns) if name.init})
     sides = (role["winner_model"] or role["model_a"], role["loser_model"] or role["model_b"])
     roles = [*sides, *asked.named, *(role[name] for name in _WEIGHTS_AND_CLUSTER if role[name]), *keep]
     known = {folded(name) for name in (*roles, *(_RESULTS if asked.searched else ()))}
