@@ -29,8 +29,8 @@ from jaxeval.data.found_columns import (
     sides_of,
 )
 from jaxeval.data.judged_answers import DEFAULT_LABEL, JudgedAnswers
-from jaxeval.data.known_formats import format_of_names
 from jaxeval.data.outcomes import COUNT_COLUMNS
+from jaxeval.data.published_formats import format_of_names
 from jaxeval.data.roles import ROLES, SCORES, columns_of, guessed_column, guessed_columns, n_values, usual_column
 from jaxeval.errors import DataError
 from jaxeval.wording import counted

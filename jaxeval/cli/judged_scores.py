@@ -81,7 +81,7 @@ class Labels(Options):
     ) -> tuple[JudgeAccuracy, str]:
         """The corrected scores, and what was read."""
         from jaxeval.accuracy.judge_accuracy import judge_accuracy
-        from jaxeval.data.judged_score_files import read_judged_scores
+        from jaxeval.data.score_files import read_judged_scores
         from jaxeval.wording import counted
 
         assert self.human is not None

@@ -292,7 +292,7 @@ def panel(
 
 def _each_once(battles: Battles, vote_id: str) -> Battles:
     """The votes, without those whose id is met again."""
-    from jaxeval.data.vote_ids import votes_once
+    from jaxeval.data.shared_votes import votes_once
 
     once, told = votes_once(battles, vote_id)
     for sentence in told:

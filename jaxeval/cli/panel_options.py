@@ -78,7 +78,7 @@ class PanelReading(Calls):
 
     def _scored(self, paths: Sequence[FileName], reading: Reading) -> dict[str, Any]:
         """Tables of scores, by judge."""
-        from jaxeval.data.judged_files import read_judges
+        from jaxeval.data.judge_outputs import read_judges
 
         if len(paths) > 1:
             raise click.UsageError("tables of scores are read one at a time: give one FILE")

@@ -90,7 +90,7 @@ class Reading(Competitor, Votes):
         """
         from jaxeval.data.columns import folded
         from jaxeval.data.file_lists import names_of
-        from jaxeval.data.known_formats import format_of_names
+        from jaxeval.data.published_formats import format_of_names
         from jaxeval.data.table_files import head_names
 
         said = [self.winner, self.target, self.scores, self.winner_model, self.labels, self.count]

@@ -124,7 +124,7 @@ def report(file: File, columns: JudgedBattlesColumns, asked: Study, drawn: SoftD
 
     FILE holds scores or verdicts of a judge, or what judges printed, in a column such as output.
     """
-    from jaxeval.data.judged_files import read_judges
+    from jaxeval.data.judge_outputs import read_judges
     from jaxeval.lab.held_out import error_of, held_out_answer, of_several
 
     study = {**asked.arguments(), **drawn.arguments("level", "n_resamples", "seed")}
@@ -183,7 +183,7 @@ class Saving(Options):
 @command("calibrate", group=soft_elo_commands)
 def calibrate(file: File, columns: JudgedBattlesColumns, asked: Fitting, saving: Saving) -> None:
     """Calibrate a judge on the models in FILE, which has human votes, and save the calibration."""
-    from jaxeval.data.judged_files import read_judged_battles
+    from jaxeval.data.judge_outputs import read_judged_battles
     from jaxeval.softelo.calibration import SoftEloCalibration
 
     check_outputs({"--out": saving.out}, [file])
@@ -260,7 +260,7 @@ def merge(file: File, where: Files, columns: JudgedBattlesColumns, asked: Mergin
     FILE has judged battles, some with human labels. Models without any are new. The models that people voted on keep
     the ratings of `leaderboard`.
     """
-    from jaxeval.data.judged_files import read_judged_battles
+    from jaxeval.data.judge_outputs import read_judged_battles
     from jaxeval.data.readers import read_battles
     from jaxeval.softelo.merged_board import merge_boards
 

@@ -74,7 +74,7 @@ class State(NamedTuple):
             return self.battles
         new: Battles | None = read(paths, () if vote_id is None else (vote_id,))
         if new is not None and vote_id is not None:
-            from jaxeval.data.vote_ids import votes_once
+            from jaxeval.data.shared_votes import votes_once
 
             new, told = votes_once(new, vote_id, self.battles)
             for sentence in told:

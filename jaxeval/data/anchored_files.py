@@ -13,8 +13,8 @@ from jaxeval.arrays import Float
 from jaxeval.data.columns import encode_models, factorize_sorted, frame_of, renames, told_renames
 from jaxeval.data.file_lists import files_of
 from jaxeval.data.formats import Format, Source
-from jaxeval.data.known_formats import format_of_names
 from jaxeval.data.labels import Sides, read_labels
+from jaxeval.data.published_formats import format_of_names
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.data.roles import usual_column
 from jaxeval.data.table_files import head_names, naming, read_whole_table

@@ -26,10 +26,9 @@ from jaxeval.data.columns import (
     require_column,
     told_renames,
 )
-from jaxeval.data.judge_calls import Confidence, ReplyRules, Unparsed
+from jaxeval.data.judge_calls import Confidence, ReplyRules, Unparsed, replied_verdicts, usual_replies
 from jaxeval.data.labels import STANDARD, Labels, read_labels
 from jaxeval.data.remote_names import FileName
-from jaxeval.data.replied_columns import replied_verdicts, usual_replies
 from jaxeval.data.roles import usual_column
 from jaxeval.data.table_files import naming
 from jaxeval.errors import DataError

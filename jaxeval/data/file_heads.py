@@ -13,7 +13,7 @@ from jaxeval.data.columns import frame_of, numeric_but_for_gaps
 from jaxeval.data.file_formats import Kind, archived, format_of
 from jaxeval.data.file_lists import local_file
 from jaxeval.data.formats import json_document
-from jaxeval.data.needed_columns import ALL_COLUMNS
+from jaxeval.data.outcomes import ALL_COLUMNS
 from jaxeval.data.remote_files import fetch_columns
 from jaxeval.data.remote_names import FileName, is_remote
 from jaxeval.data.saved_battles import is_saved

@@ -12,7 +12,7 @@ import pandas as pd
 
 from jaxeval.data.columns import frame_of
 from jaxeval.data.json_lines import rows_of_document
-from jaxeval.data.needed_columns import NeededColumns
+from jaxeval.data.outcomes import NeededColumns
 from jaxeval.data.remote_names import FileName
 from jaxeval.data.table_files import naming, pieces, with_types
 

@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.data.formats import Format, Source, json_document
-from jaxeval.data.inspect_logs import as_score, inspect_table
-from jaxeval.data.lm_eval_files import metric_of, metrics_of, samples_table
+from jaxeval.data.lm_eval_files import as_score, inspect_table, metric_of, metrics_of, samples_table
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.errors import DataError
 from jaxeval.wording import named

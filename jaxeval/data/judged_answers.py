@@ -24,9 +24,8 @@ from jaxeval.data.columns import (
     require_column,
     told_renames,
 )
-from jaxeval.data.judge_calls import Unparsed
+from jaxeval.data.judge_calls import OR_POSITIVE, Unparsed, holds_text, replied_grades, usual_replies
 from jaxeval.data.nested_columns import with_fields
-from jaxeval.data.replied_columns import OR_POSITIVE, holds_text, replied_grades, usual_replies
 from jaxeval.data.report import AnswersReport, MissingJudgment
 from jaxeval.data.roles import usual_column, usual_names
 from jaxeval.data.table_files import read_as

@@ -19,7 +19,7 @@ from jaxeval.data.item_scores import ItemScores
 from jaxeval.data.judge_outputs import JudgeOutputs
 from jaxeval.data.judged_answers import JudgedAnswers
 from jaxeval.data.judged_battles import JudgedBattles
-from jaxeval.data.known_formats import format_of_names
+from jaxeval.data.published_formats import format_of_names
 from jaxeval.data.rankings import Rankings
 from jaxeval.data.remote_names import FileName
 from jaxeval.data.roles import ROLES, columns_of, usual_names

@@ -19,10 +19,9 @@ from jaxeval.data.equal_rows import EqualRows
 from jaxeval.data.file_formats import format_of
 from jaxeval.data.file_lists import files_of
 from jaxeval.data.formats import Format, Source
-from jaxeval.data.known_formats import format_of_names
 from jaxeval.data.labels import Labels
-from jaxeval.data.needed_columns import NeededColumns
-from jaxeval.data.outcomes import COUNT_COLUMNS, ONE_HOT_COLUMNS, ResultColumns
+from jaxeval.data.outcomes import COUNT_COLUMNS, ONE_HOT_COLUMNS, NeededColumns, ResultColumns
+from jaxeval.data.published_formats import format_of_names
 from jaxeval.data.remote_files import fetch_columns, is_partial
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.data.report import BothBad, MissingResult

@@ -18,11 +18,10 @@ import numpy as np
 
 from jaxeval.arrays import Int
 from jaxeval.data.columns import plain
-from jaxeval.data.equal_rows import EqualRows, Merged
+from jaxeval.data.equal_rows import EqualRows, Merged, table_digest
 from jaxeval.data.file_lists import names_of, whole_local_file
 from jaxeval.data.remote_names import FileName
 from jaxeval.data.report import DataReport
-from jaxeval.data.table_digest import table_digest
 from jaxeval.data.table_files import STATE_KEY, undamaged
 from jaxeval.data.versioned_json import check_version
 from jaxeval.errors import DataError

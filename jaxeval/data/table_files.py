@@ -20,10 +20,9 @@ import pandas as pd
 from jaxeval.data.columns import frame_of, numeric_but_for_gaps, renames
 from jaxeval.data.file_formats import FileFormat, Kind, folder_of_copies, format_of, opened
 from jaxeval.data.file_lists import check_regular, local_file
-from jaxeval.data.json_limits import MOST_BYTES
-from jaxeval.data.json_lines import json_tables, lines_of_json
-from jaxeval.data.needed_columns import ALL_COLUMNS, NeededColumns
+from jaxeval.data.json_lines import MOST_BYTES, json_tables, lines_of_json
 from jaxeval.data.nested_columns import field_names, fields_of_rows, taken
+from jaxeval.data.outcomes import ALL_COLUMNS, NeededColumns
 from jaxeval.data.remote_files import fetch_columns
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.errors import DataError

@@ -20,8 +20,8 @@ import pandas as pd
 
 from jaxeval.data.battles import Battles
 from jaxeval.data.file_lists import local_file
+from jaxeval.data.judge_outputs import read_judged_battles
 from jaxeval.data.judged_battles import JudgedBattles
-from jaxeval.data.judged_files import read_judged_battles
 from jaxeval.data.labels import Labels
 from jaxeval.data.versioned_json import read_versioned, write_versioned
 from jaxeval.errors import DataError

@@ -8,7 +8,7 @@ import pytest
 from command_line import run
 
 import jaxeval
-from jaxeval.data.judged_score_files import read_judged_scores
+from jaxeval.data.score_files import read_judged_scores
 
 RANDOM = ["--human", "human", "--calibration-sampling", "random"]
 FEW = ["--resamples", 20, "--quiet"]

@@ -7,7 +7,7 @@ import pytest
 
 import jaxeval
 from jaxeval import DataError, read_battles
-from jaxeval.data.json_limits import MOST_BYTES, MOST_LEVELS, check_lines, count_lines
+from jaxeval.data.json_lines import MOST_BYTES, MOST_LEVELS, check_lines, count_lines
 from jaxeval.data.table_files import column_names
 
 VOTE = b'{"model_a": "a", "model_b": "b", "winner": "tie"}\n'

@@ -11,8 +11,8 @@ import pytest
 from arena_votes import arena_votes
 
 from jaxeval import Battles, JudgedBattles, read_battles
-from jaxeval.data.needed_columns import NeededColumns
 from jaxeval.data.nested_columns import field_names, fields_of_rows, keys_of, value_at
+from jaxeval.data.outcomes import NeededColumns
 from jaxeval.data.table_files import pieces
 from jaxeval.errors import DataError
 

@@ -22,7 +22,7 @@ from served import REPOSITORY, TOKEN, served
 import jaxeval
 from jaxeval.data import remote_files
 from jaxeval.data.file_lists import files_of, local_file, names_of
-from jaxeval.data.remote_errors import reaching
+from jaxeval.data.remote_files import reaching
 from jaxeval.data.remote_names import base_name, is_remote, shown
 from jaxeval.data.saved_battles import files_to_add
 from jaxeval.errors import DataError
