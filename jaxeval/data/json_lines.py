@@ -176,7 +176,9 @@ def rows_of_document(document: Any) -> list[dict[str, Any]] | None:
             for (one, other), (won, lost, tied) in zip(document["X"], document["Y"], strict=True)
         ]
     columns = list(document.values())
-    if not all(isinstance(column, dict) and column and column.keys() == columns[0].keys() for column in columns):
+    if len(columns) < 2 or not all(
+        isinstance(column, dict) and column and column.keys() == columns[0].keys() for column in columns
+    ):
         return None
     return [{name: column[row] for name, column in document.items()} for row in columns[0]]
 
