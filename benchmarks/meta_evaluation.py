@@ -21,7 +21,7 @@ from scipy import stats
 
 from jaxeval import kendall_tau_delta
 from jaxeval.evaluators.model_scores import align_scores
-from jaxeval.evaluators.resamples import Resampling, resampled, resampled_delta_sums
+from jaxeval.evaluators.resamples import EvaluatorResamples, resampled, resampled_delta_sums
 from jaxeval.kernels.rank_agreement import delta_sums, tau_b
 
 MODELS, EVALUATORS, RESAMPLES = 300, 20, 10_000
@@ -82,7 +82,7 @@ def main() -> None:
     _, first, ours = first_and_later(run, 5)
 
     aligned = align_scores(scores, gold)
-    settings = Resampling(RESAMPLES_TIMED, run={"progress": False})
+    settings = EvaluatorResamples(RESAMPLES_TIMED, run={"progress": False})
     found = tau_b(resampled_delta_sums(aligned, DELTAS, settings))[1:]
     general = tau_b(resampled(delta_sums, aligned, (DELTAS,), settings, 4 * n_models**2))[1:]
     counts = resampled(counts_of, aligned, (), settings, n_models)[1:, 0, :n_models].astype(int)

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from jaxeval import kendall_tau_delta
-from jaxeval.evaluators.resamples import Resampling, resampled
+from jaxeval.evaluators.resamples import EvaluatorResamples, resampled
 
 M, B = 12, 120
 DELTAS = [1.5, 3.0, 6.0, np.inf]
@@ -21,7 +21,7 @@ def taus(scores=GAPS, gold=GOLD, deltas=DELTAS, n_resamples=B, **options):
 
 
 def settings(n_resamples=B, resample="models", **run):
-    return Resampling(n_resamples, resample, run=run)
+    return EvaluatorResamples(n_resamples, resample, run=run)
 
 
 def counts_of(scores, gold, counts):

@@ -53,4 +53,4 @@ def test_a_run_that_is_asked_to_checks_every_kernel(pytestconfig):
     if not pytestconfig.getoption("jaxtyping_packages"):
         pytest.skip("needs --jaxtyping-packages, see tests/shapes.py")
     with pytest.raises(TypeCheckError, match="typechecking parameter 'weight'"):
-        connectivity.standing(np.ones((M, M)), np.ones((M, M)), np.ones(M + 1))
+        connectivity.standing(np.ones((M, M)), np.ones(M + 1))

@@ -22,7 +22,7 @@ from jaxeval.accuracy.estimates import (
     status_of,
 )
 from jaxeval.accuracy.rogan_gladen import youden_j
-from jaxeval.accuracy.statuses import BOUNDED, HAVE_NUMBERS, UNBOUNDED, WITHOUT_RESAMPLES, Status
+from jaxeval.accuracy.statuses import BOUNDED, HAVE_NUMBERS, UNBOUNDED, WITHOUT_RESAMPLES, EstimateStatus
 from jaxeval.arrays import Bool, Float
 from jaxeval.data.judged_answers import CalibrationSampling
 from jaxeval.show.shown import Answer, Result
@@ -179,8 +179,8 @@ def accuracy_table(part: Slice, binary: Bool, level: float, sampling: Calibratio
         estimate = values.get(name, median)
         lower, upper = closed.get(name, (nothing, nothing))
         status = status_of(name, part, estimate, binary)
-        outside = np.isin(status, (*BOUNDED, Status.ONE_CLASS)) & ((upper < 0) | (lower > 1))
-        status = np.where(outside, Status.OUTSIDE, status)
+        outside = np.isin(status, (*BOUNDED, EstimateStatus.ONE_CLASS)) & ((upper < 0) | (lower > 1))
+        status = np.where(outside, EstimateStatus.OUTSIDE, status)
         found = where_defined(status, estimate, (lower, upper), (median, boot_lower, boot_upper))
         blocks.append(
             {
@@ -236,8 +236,8 @@ def rates_table(part: Slice, binary: Bool, level: float) -> pd.DataFrame:
         _, boot_lower, boot_upper, _ = bounds_with_failures(drawn, level, least, 1.0)
         shown = {"": value, "_lower": lower, "_upper": upper, "_boot_lower": boot_lower, "_boot_upper": boot_upper}
         columns |= {f"{name}{end}": np.where(binary, x, np.nan).reshape(-1) for end, x in shown.items()}
-    status = np.where(point.m0 + point.m1 > 0, closed.status, Status.NO_LABELS)
-    columns["status"] = np.where(binary, status, Status.NOT_BINARY).reshape(-1)
+    status = np.where(point.m0 + point.m1 > 0, closed.status, EstimateStatus.NO_LABELS)
+    columns["status"] = np.where(binary, status, EstimateStatus.NOT_BINARY).reshape(-1)
     columns["m0"], columns["m1"] = (x.reshape(-1).astype(int) for x in (point.m0, point.m1))
     columns["p_same_share"] = shift_p(part.judged.total, part.judged.data).reshape(-1)
     return pd.DataFrame(columns)

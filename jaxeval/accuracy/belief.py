@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from jaxeval.accuracy import influence
 from jaxeval.accuracy.estimates import BY_RATES, Slice
 from jaxeval.accuracy.judged_sums import Arrays, Sums
-from jaxeval.accuracy.statuses import BOUNDED, Status
+from jaxeval.accuracy.statuses import BOUNDED, EstimateStatus
 from jaxeval.arrays import Bool, Float
 from jaxeval.data.judged_answers import CalibrationSampling
 from jaxeval.execution.elementwise import evaluate
@@ -135,7 +135,7 @@ def believed(status: Mapping[str, Words], shift: Bool, sampling: CalibrationSamp
     The raw share is biased, and so is an estimate with a calibration of other models. Only labels of the model itself
     can tell by how much, so neither is ever marked.
     """
-    sound = {name: np.isin(words, (Status.OK, Status.CLIPPED)) for name, words in status.items()}
+    sound = {name: np.isin(words, (EstimateStatus.OK, EstimateStatus.CLIPPED)) for name, words in status.items()}
     by_rates = np.where(sound["rogan_gladen"], "rogan_gladen", "")
     if sampling != "random":
         return by_rates.astype(object)
@@ -166,12 +166,12 @@ def usual_estimator(sampling: CalibrationSampling | None, binary: Bool) -> str:
 def why_none(status: Mapping[str, str], sampling: CalibrationSampling | None) -> str:
     """Why no estimate is believed, by the statuses of the estimators, and what to do."""
     ppi, by_rates = status["ppi_plus_plus"], status["rogan_gladen"]
-    if ppi in (Status.NO_LABELS, Status.NO_TEST):
+    if ppi in (EstimateStatus.NO_LABELS, EstimateStatus.NO_TEST):
         return ppi
     if sampling == "random":
         return "calibration and test differ" if ppi in BOUNDED else ppi
     advice = ""
-    if by_rates == Status.NOT_BINARY:
+    if by_rates == EstimateStatus.NOT_BINARY:
         advice = "; turn scores into verdicts (threshold=, --threshold)"
     if sampling is None:
         advice += (
@@ -235,7 +235,7 @@ def what_to_believe(table: pd.DataFrame, sampling: CalibrationSampling | None) -
     n_all = len(table.drop_duplicates([name for name in ("slice", "model", "judge") if name in table]))
     if marked.empty:
         own = table.loc[table["estimator"] == "ppi_plus_plus", "status"]
-        if not (own == Status.NO_LABELS).all():
+        if not (own == EstimateStatus.NO_LABELS).all():
             if sampling is None:
                 return f"Believe none of these estimates: the notes say why. First of all, {DECLARE}"
             return "Believe none of these estimates: the notes say why"

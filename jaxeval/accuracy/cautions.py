@@ -14,7 +14,7 @@ from jaxeval.accuracy.belief import DECLARE, SPOKEN, shifted
 from jaxeval.accuracy.calibration_planning import minimum_calibration_size
 from jaxeval.accuracy.difference_tables import DifferenceTables
 from jaxeval.accuracy.estimates import Slice
-from jaxeval.accuracy.statuses import BOUNDED, STATUSES, UNBOUNDED, Status
+from jaxeval.accuracy.statuses import BOUNDED, STATUSES, UNBOUNDED, EstimateStatus
 from jaxeval.arrays import Float
 from jaxeval.wording import counted, named
 
@@ -32,7 +32,14 @@ FEW_ERRORS = 5
 _UNLIKE = 0.05
 
 #: Statuses that say nothing new about an estimate, or that another caution reports.
-_SILENT = (Status.OK, Status.ONE_CLASS, Status.NOT_BINARY, Status.NOT_SHARES, Status.NO_LABELS, Status.NO_TEST)
+_SILENT = (
+    EstimateStatus.OK,
+    EstimateStatus.ONE_CLASS,
+    EstimateStatus.NOT_BINARY,
+    EstimateStatus.NOT_SHARES,
+    EstimateStatus.NO_LABELS,
+    EstimateStatus.NO_TEST,
+)
 
 
 @dataclass(frozen=True)
@@ -82,15 +89,15 @@ def model_cautions(accuracy: AccuracyTables) -> Iterator[Caution]:
         yield from _rate_cautions(row)
     for row in accuracy.table.to_dict("records"):
         subject, name, status = Subject.of(row), row["estimator"], row["status"]
-        if status in (Status.CLIPPED, Status.OUTSIDE):
+        if status in (EstimateStatus.CLIPPED, EstimateStatus.OUTSIDE):
             yield subject.caution(status, f"{name}: {STATUSES[status]}")
         elif status in UNBOUNDED:
             yield subject.caution("no bounds", f"{name}: {STATUSES[status]}")
-        elif status == Status.ONE_CLASS and name == "ppi_plus_plus":
+        elif status == EstimateStatus.ONE_CLASS and name == "ppi_plus_plus":
             yield subject.caution("few labels", f"{name}: {STATUSES[status]}")
         elif status not in _SILENT:
             yield subject.caution("undefined", f"{name} is not defined: {STATUSES[status]}")
-        elif status == Status.OK and row["failed_share"] > 0:
+        elif status == EstimateStatus.OK and row["failed_share"] > 0:
             yield subject.caution(
                 "failed resamples",
                 f"{name} is not defined in {row['failed_share']:.1%} of the resamples; they count as 0 and 1 in its "
@@ -117,7 +124,7 @@ def _rate_cautions(row: Mapping[Hashable, Any]) -> Iterator[Caution]:
     """Cautions about the rates of a judge on a model, by a row of `_rates_and_errors`."""
     subject, j, m0, m1, n_test = Subject.of(row), row["j"], row["m0"], row["m1"], row["n_test"]
     if n_test == 0:
-        yield subject.caution(Status.NO_TEST, f"{STATUSES[Status.NO_TEST]}, so there is no estimate")
+        yield subject.caution(EstimateStatus.NO_TEST, f"{STATUSES[EstimateStatus.NO_TEST]}, so there is no estimate")
     elif n_test < FEW_LABELS:
         yield subject.caution("few test items", f"only {counted(n_test, 'test item')}")
     if m0 + m1 == 0:
@@ -134,7 +141,7 @@ def _rate_cautions(row: Mapping[Hashable, Any]) -> Iterator[Caution]:
             f"a stratum has only {counted(int(row['fewest_in_stratum']), 'label')}; corrections within it are hardly "
             "known",
         )
-    if row["status"] == Status.NOT_BINARY:
+    if row["status"] == EstimateStatus.NOT_BINARY:
         return
     if min(row["passed"], row["failed"]) < FEW_ERRORS:
         yield subject.caution(

@@ -36,8 +36,8 @@ from jaxeval.accuracy.estimates import (
     status_of,
 )
 from jaxeval.accuracy.influence import Contributions
-from jaxeval.accuracy.judged_sums import Units
-from jaxeval.accuracy.statuses import BOUNDED, UNBOUNDED, Status
+from jaxeval.accuracy.judged_sums import DrawnItems
+from jaxeval.accuracy.statuses import BOUNDED, UNBOUNDED, EstimateStatus
 from jaxeval.arrays import Bool, Float
 from jaxeval.execution.elementwise import evaluate
 from jaxeval.kernels import judge_error
@@ -91,7 +91,7 @@ class _Estimates(NamedTuple):
     shift: Float  # (M, J) from the estimate to the centre of its interval
     moves: Float  # (M, J) of `sensitivities`
     degrees: Float  # (M, J) of freedom
-    units: Units | None  # what items belong to
+    units: DrawnItems | None  # what items belong to
 
 
 class _Shared(NamedTuple):
@@ -121,7 +121,7 @@ def difference_tables(
     only = [int(k) if labels_of_b and has_labels[k] else None for k in b]
     shared = {which: _shared(part, accuracy, which) for which in dict.fromkeys(only)}
     with_one = [(x.estimates, np.flatnonzero([k == which for k in only])) for which, x in shared.items()]
-    corrected = np.isin(own["rogan_gladen"].status, (Status.OK, Status.CLIPPED))
+    corrected = np.isin(own["rogan_gladen"].status, (EstimateStatus.OK, EstimateStatus.CLIPPED))
     truth, _ = part.truth()
     marked = believed_of_pair(believe[a], believe[b], corrected[a] & corrected[b])
     found = []
@@ -260,7 +260,7 @@ def _worse(one: Words, other: Words) -> Words:
     """The worse of two statuses: no number, then no bounds, then no resamples, then any but "ok"."""
 
     def rank(x: Words) -> NDArray[np.int64]:
-        order = [x == Status.OK, np.isin(x, BOUNDED), x == Status.ONE_CLASS, np.isin(x, UNBOUNDED)]
+        order = [x == EstimateStatus.OK, np.isin(x, BOUNDED), x == EstimateStatus.ONE_CLASS, np.isin(x, UNBOUNDED)]
         return np.select(order, [0, 1, 2, 3], 4)
 
     return np.where(rank(one) >= rank(other), one, other)

@@ -14,7 +14,7 @@ from jaxeval.accuracy import influence
 from jaxeval.accuracy.influence import Contributions
 from jaxeval.accuracy.judged_sums import Arrays, Sums
 from jaxeval.accuracy.rogan_gladen import ROUNDING
-from jaxeval.accuracy.statuses import HAVE_NUMBERS, Status, statuses_of
+from jaxeval.accuracy.statuses import HAVE_NUMBERS, EstimateStatus, statuses_of
 from jaxeval.arrays import Bool, Float
 from jaxeval.data.judged_answers import JudgedAnswers
 from jaxeval.execution.elementwise import evaluate
@@ -242,11 +242,13 @@ def status_of(name: str, part: Slice, estimate: Float, binary: Bool, labelled: L
         # Clusters of labels are worth fewer labels.
         labelled = LabelledSums(*(x / effect_on_rates(part) for x in part.labels(name)[0]))
     labelled = labelled or part.labels(name)[0]
-    status = np.where((estimate < -ROUNDING) | (estimate > 1 + ROUNDING), Status.CLIPPED, Status.OK).astype(object)
+    status = np.where(
+        (estimate < -ROUNDING) | (estimate > 1 + ROUNDING), EstimateStatus.CLIPPED, EstimateStatus.OK
+    ).astype(object)
     one_score = ~binary & ((n_test > 0) & (n_test < 2)).any(0)  # in some stratum
     if name == "naive":
-        status = np.where(one_score, Status.TOO_FEW_ITEMS, status)
-        status = np.where(np.broadcast_to(shares, status.shape), status, Status.NOT_SHARES)
+        status = np.where(one_score, EstimateStatus.TOO_FEW_ITEMS, status)
+        status = np.where(np.broadcast_to(shares, status.shape), status, EstimateStatus.NOT_SHARES)
     else:
         if name in BY_RATES:
             code = evaluate(judge_error.doubt_of_sums, labelled, np.maximum(n_test, 1))
@@ -260,19 +262,21 @@ def status_of(name: str, part: Slice, estimate: Float, binary: Bool, labelled: L
             one_class = ((right == 0) | (right == n)) & (n > 0)
             few = ~binary & ((n_test > 0) & (labelled.n < 3)).any(0)
             doubts = np.select(
-                [few, one_score, one_class], [Status.TOO_FEW_LABELS, Status.TOO_FEW_ITEMS, Status.ONE_CLASS], Status.OK
+                [few, one_score, one_class],
+                [EstimateStatus.TOO_FEW_LABELS, EstimateStatus.TOO_FEW_ITEMS, EstimateStatus.ONE_CLASS],
+                EstimateStatus.OK,
             )
-            status = np.where((doubts != Status.OK) & (worst == Doubt.OK), doubts, status)
+            status = np.where((doubts != EstimateStatus.OK) & (worst == Doubt.OK), doubts, status)
         if name in _BY_VERDICT:
-            status = np.where(np.broadcast_to(binary, status.shape), status, Status.NOT_BINARY)
+            status = np.where(np.broadcast_to(binary, status.shape), status, EstimateStatus.NOT_BINARY)
     if units is not None and units.clustered:
         few_units = [len(size) < 2 for size in units.sizes()]
         numbers = np.isin(status, HAVE_NUMBERS)
         if few_units[0] and name != "naive":
-            status = np.where(numbers, Status.TOO_FEW_LABELS, status)
+            status = np.where(numbers, EstimateStatus.TOO_FEW_LABELS, status)
         elif few_units[1] and name != "calibration_only":
-            status = np.where(numbers, Status.TOO_FEW_ITEMS, status)
-    return np.where(n_test.sum(0) == 0, Status.NO_TEST, status)
+            status = np.where(numbers, EstimateStatus.TOO_FEW_ITEMS, status)
+    return np.where(n_test.sum(0) == 0, EstimateStatus.NO_TEST, status)
 
 
 def rates_of(labelled: LabelledSums) -> Rates:

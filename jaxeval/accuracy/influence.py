@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxeval.accuracy.judged_sums import Arrays, LabelledAnswers, Sums, Units, sums_of_units
+from jaxeval.accuracy.judged_sums import Arrays, DrawnItems, LabelledAnswers, Sums, sums_of_units
 from jaxeval.arrays import Float
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import LabelledSums
@@ -42,7 +42,7 @@ class Contributions(NamedTuple):
         return np.asarray(test.sum(0) + calibration.sum(0))
 
 
-def together(items: Contributions, units: Units | None) -> Contributions:
+def together(items: Contributions, units: DrawnItems | None) -> Contributions:
     """The contributions of units, which are independent: one array of sums over calibration and test together.
 
     Sums of clusters take the factors of `cluster_factors`, as a mean follows its largest clusters.
@@ -63,7 +63,7 @@ def together(items: Contributions, units: Units | None) -> Contributions:
     return Contributions(test + calibration, np.zeros((1, *test.shape[1:])))
 
 
-def effect(alone: Float, grouped: Float, units: Units | None) -> Float:
+def effect(alone: Float, grouped: Float, units: DrawnItems | None) -> Float:
     """Design effect: variance of units over that of independent items; the mean size of units where both are 0."""
     if units is None:
         return np.ones_like(alone)
@@ -73,7 +73,7 @@ def effect(alone: Float, grouped: Float, units: Units | None) -> Float:
     return np.where(there, grouped / np.where(there, alone, 1.0), size)
 
 
-def freedom(items: Contributions, units: Units | None) -> Float:
+def freedom(items: Contributions, units: DrawnItems | None) -> Float:
     """(M, J) Satterthwaite's degrees of freedom of a variance over clusters; infinite where items are independent."""
     if units is None or not units.clustered:
         return np.full(items.test.shape[1:], np.inf)

@@ -54,7 +54,7 @@ class RatedAnswers(NamedTuple):
         return place(self.judged, self.stratum, n_strata), place(self.judgment, self.stratum, n_strata)
 
 
-class Units(NamedTuple):
+class DrawnItems(NamedTuple):
     """What items of the calibration and of the test belong to: clusters, or items that are in both.
 
     Units are numbered alike in both. What is drawn, and what is independent of all else, are units.
@@ -102,7 +102,7 @@ class Arrays(NamedTuple):
     test: RatedAnswers
     answered: Bool  # (N, M) which test answers there are
     drawn_within: tuple[Int | None, Int | None] = (None, None)  # strata (n,) and (N,) of calibration and test items
-    units: Units | None = None  # None where items are independent of each other
+    units: DrawnItems | None = None  # None where items are independent of each other
 
 
 class Sums(NamedTuple):
@@ -264,7 +264,7 @@ def item_strata(answers: JudgedAnswers, strata: str | None) -> Int | None:
     return checked_strata(stratum_of_groups(number[number >= 0], item, answers.items, strata, "item"))
 
 
-def units_of(calibration: JudgedAnswers, test: JudgedAnswers, cluster: str | None) -> Units | None:
+def units_of(calibration: JudgedAnswers, test: JudgedAnswers, cluster: str | None) -> DrawnItems | None:
     """Clusters of items; without them the items, if some are in both; None where all items are independent.
 
     Raises:
@@ -280,7 +280,7 @@ def units_of(calibration: JudgedAnswers, test: JudgedAnswers, cluster: str | Non
     else:
         names = [_clusters_of_items(answers, cluster) for answers in (calibration, test)]
     number, _ = pd.factorize(np.concatenate(names))
-    found = Units(number[: len(names[0])], number[len(names[0]) :], cluster is not None)
+    found = DrawnItems(number[: len(names[0])], number[len(names[0]) :], cluster is not None)
     return None if found.n == len(number) else found  # each item is by itself
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from jaxeval.accuracy.statuses import UNBOUNDED, Status
+from jaxeval.accuracy.statuses import UNBOUNDED, EstimateStatus
 from jaxeval.arrays import Bool, Float
 from jaxeval.execution.elementwise import Numbers, Words, evaluate, scalar_or_array
 from jaxeval.kernels import judge_error
@@ -115,8 +115,13 @@ def ppi_plus_plus(
             np.broadcast_to(_all_equal(y), estimate.shape),
             np.broadcast_to(_all_equal(f) & _all_equal(g), estimate.shape) & (lam is None),
         ],
-        [Status.TOO_FEW_LABELS, Status.TOO_FEW_ITEMS, Status.ONE_CLASS, Status.NO_VARIATION],
-        Status.OK,
+        [
+            EstimateStatus.TOO_FEW_LABELS,
+            EstimateStatus.TOO_FEW_ITEMS,
+            EstimateStatus.ONE_CLASS,
+            EstimateStatus.NO_VARIATION,
+        ],
+        EstimateStatus.OK,
     )
     half = np.where(np.isin(status, UNBOUNDED), np.nan, half)
     return PredictionPowered(

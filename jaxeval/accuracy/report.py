@@ -20,7 +20,7 @@ from jaxeval.accuracy.cautions import Caution, Subject, model_cautions, numbers,
 from jaxeval.accuracy.difference_tables import DifferenceTables
 from jaxeval.accuracy.estimates import ESTIMATORS
 from jaxeval.accuracy.judged_sums import POOLED
-from jaxeval.accuracy.statuses import STATUSES, Status
+from jaxeval.accuracy.statuses import STATUSES, EstimateStatus
 from jaxeval.show.cells import heading
 from jaxeval.show.documents import markdown_page
 from jaxeval.show.shown import Answer, Column, Part, Result
@@ -235,7 +235,9 @@ class JudgeReport(Result):
         for _, rows in table.groupby([c for c in ("slice", *models, "judge") if c in table], sort=False):
             status = dict(zip(rows["estimator"], rows["status"], strict=True))
             if not rows["believe"].any():
-                status = {name: status.get(name, Status.NOT_BINARY) for name in ("ppi_plus_plus", "rogan_gladen")}
+                status = {
+                    name: status.get(name, EstimateStatus.NOT_BINARY) for name in ("ppi_plus_plus", "rogan_gladen")
+                }
                 reasons[why_none(status, self.accuracy.settings.sampling)] = None
         return lines + [f"No estimate is marked: {why}." for why in reasons] + _statuses(table)
 
@@ -335,7 +337,10 @@ def _ends(row: pd.Series, form: str) -> str:
 
 def _rows(table: pd.DataFrame, estimators: Sequence[str]) -> pd.DataFrame:
     """The rows of ``estimators`` that can be estimated from what the judge gives."""
-    return table[table["estimator"].isin(estimators) & ~table["status"].isin([Status.NOT_BINARY, Status.NOT_SHARES])]
+    return table[
+        table["estimator"].isin(estimators)
+        & ~table["status"].isin([EstimateStatus.NOT_BINARY, EstimateStatus.NOT_SHARES])
+    ]
 
 
 def _columns(table: pd.DataFrame, shown: list[str]) -> pd.DataFrame:
@@ -347,4 +352,6 @@ def _columns(table: pd.DataFrame, shown: list[str]) -> pd.DataFrame:
 
 def _statuses(table: pd.DataFrame) -> list[str]:
     """What the statuses of a table mean, but "ok"."""
-    return [f"{status}: {STATUSES[status]}." for status in dict.fromkeys(table["status"]) if status != Status.OK]
+    return [
+        f"{status}: {STATUSES[status]}." for status in dict.fromkeys(table["status"]) if status != EstimateStatus.OK
+    ]

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from jaxeval.accuracy.statuses import HAVE_NUMBERS, UNBOUNDED, Status
+from jaxeval.accuracy.statuses import HAVE_NUMBERS, UNBOUNDED, EstimateStatus
 from jaxeval.arrays import Float
 from jaxeval.checks import checked_integer
 from jaxeval.errors import DataError
@@ -163,14 +163,14 @@ def corrected_shares(counts: ArrayLike, judged: ArrayLike) -> tuple[Float, Float
     status = np.select(
         [no_class, no_skill, singular, few, near_0, outside],
         [
-            Status.CLASS_WITHOUT_LABEL,
-            Status.NO_SKILL,
-            Status.SINGULAR,
-            Status.FEW_OF_CLASS,
-            Status.NEAR_0,
-            Status.CLIPPED,
+            EstimateStatus.CLASS_WITHOUT_LABEL,
+            EstimateStatus.NO_SKILL,
+            EstimateStatus.SINGULAR,
+            EstimateStatus.FEW_OF_CLASS,
+            EstimateStatus.NEAR_0,
+            EstimateStatus.CLIPPED,
         ],
-        Status.OK,
+        EstimateStatus.OK,
     )
     return np.where(bad[..., None], np.nan, shares), np.where(bad[..., None, None], np.nan, covariance), status
 
@@ -320,14 +320,14 @@ def rogan_gladen(
     undefined = one_class | ~(j > ROUNDING) | (doubt == Doubt.NO_SKILL)
     unbounded = ~undefined & (doubt != Doubt.OK)
     found = {
-        Status.NO_CLASS: one_class,
-        Status.NO_SKILL: undefined,
-        Status.FEW_OF_CLASS: doubt == Doubt.FEW_OF_CLASS,
-        Status.NEAR_0: unbounded,
-        Status.OUTSIDE: (upper < 0) | (lower > 1),
-        Status.CLIPPED: (raw < -ROUNDING) | (raw > 1 + ROUNDING),
+        EstimateStatus.NO_CLASS: one_class,
+        EstimateStatus.NO_SKILL: undefined,
+        EstimateStatus.FEW_OF_CLASS: doubt == Doubt.FEW_OF_CLASS,
+        EstimateStatus.NEAR_0: unbounded,
+        EstimateStatus.OUTSIDE: (upper < 0) | (lower > 1),
+        EstimateStatus.CLIPPED: (raw < -ROUNDING) | (raw > 1 + ROUNDING),
     }
-    status = np.select(list(found.values()), list(found), Status.OK)
+    status = np.select(list(found.values()), list(found), EstimateStatus.OK)
     lower, upper = np.where(unbounded, -np.inf, lower), np.where(unbounded, np.inf, upper)
     estimate, lower, upper = (np.where(undefined, np.nan, x) for x in (raw, lower, upper))
     return RoganGladen(
@@ -392,8 +392,8 @@ def youden_j(q0: ArrayLike, q1: ArrayLike, m0: ArrayLike, m1: ArrayLike, level: 
     centre, variance = judge_error.youden_j(rates)
     one_class = (rates.m0 == 0) | (rates.m1 == 0)
     lower, upper = np.maximum(centre - z * np.sqrt(variance), -1), np.minimum(centre + z * np.sqrt(variance), 1)
-    reasons = [Status.NO_CLASS, Status.NO_SKILL, Status.INCLUDES_0]
-    status = np.select([one_class, ~(j > ROUNDING), lower <= 0], reasons, Status.OK)
+    reasons = [EstimateStatus.NO_CLASS, EstimateStatus.NO_SKILL, EstimateStatus.INCLUDES_0]
+    status = np.select([one_class, ~(j > ROUNDING), lower <= 0], reasons, EstimateStatus.OK)
     with np.errstate(invalid="ignore", divide="ignore"):
         q0_lower, q0_upper = wilson(rates.q0, rates.m0, level)
         q1_lower, q1_upper = wilson(rates.q1, rates.m1, level)

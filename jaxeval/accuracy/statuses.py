@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from jaxeval.kernels.judge_error import Doubt
 
 
-class Status(StrEnum):
+class EstimateStatus(StrEnum):
     """The word that a table shows. Reports and the command line print the ``sentence`` beside it."""
 
     sentence: str
 
-    def __new__(cls, word: str, sentence: str) -> Status:
+    def __new__(cls, word: str, sentence: str) -> EstimateStatus:
         """The member that equals ``word``."""
         status = str.__new__(cls, word)
         status._value_, status.sentence = word, sentence
@@ -58,17 +58,22 @@ class Status(StrEnum):
 
 
 #: The sentence of each status.
-STATUSES = {status.value: status.sentence for status in Status}
+STATUSES = {status.value: status.sentence for status in EstimateStatus}
 #: Statuses of estimates whose interval is the one of their formula.
-BOUNDED = (Status.OK, Status.CLIPPED, Status.OUTSIDE)
+BOUNDED = (EstimateStatus.OK, EstimateStatus.CLIPPED, EstimateStatus.OUTSIDE)
 #: Statuses of estimates that nothing bounds: the interval is the whole range, and its untruncated ends are infinite.
-UNBOUNDED = (Status.NEAR_0, Status.FEW_OF_CLASS, Status.TOO_FEW_LABELS, Status.TOO_FEW_ITEMS)
+UNBOUNDED = (
+    EstimateStatus.NEAR_0,
+    EstimateStatus.FEW_OF_CLASS,
+    EstimateStatus.TOO_FEW_LABELS,
+    EstimateStatus.TOO_FEW_ITEMS,
+)
 #: Statuses of all estimates that have a number; the others have NaN.
-HAVE_NUMBERS = (*BOUNDED, Status.ONE_CLASS, *UNBOUNDED)
+HAVE_NUMBERS = (*BOUNDED, EstimateStatus.ONE_CLASS, *UNBOUNDED)
 #: Statuses of estimates whose resamples only repeat the few labels or items that there are, and are not shown.
-WITHOUT_RESAMPLES = (Status.ONE_CLASS, Status.TOO_FEW_LABELS, Status.TOO_FEW_ITEMS)
+WITHOUT_RESAMPLES = (EstimateStatus.ONE_CLASS, EstimateStatus.TOO_FEW_LABELS, EstimateStatus.TOO_FEW_ITEMS)
 
 
 def statuses_of(doubts: NDArray[np.int8]) -> NDArray[np.str_]:
     """The status of each `Doubt`, which has the same name."""
-    return np.array([Status[doubt.name] for doubt in Doubt])[doubts]
+    return np.array([EstimateStatus[doubt.name] for doubt in Doubt])[doubts]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import combinations
 from typing import Any, Literal, NamedTuple
 
@@ -129,10 +128,9 @@ _MANY_FLIPS = 0.1
 
 
 def further_facts(
-    battles: LabelledVerdicts, table: pd.DataFrame, ends: pd.DataFrame, whole: Mapping[str, Float], name: Any,
-    place: int, answer: GoodEnough,
-) -> list[str]:  # fmt: skip
-    """Facts about a judge, or the panel, that the answer names after its agreement."""
+    battles: LabelledVerdicts, ends: pd.DataFrame, name: Any, place: int, answer: GoodEnough
+) -> list[str]:
+    """Return facts about a judge, or the panel, that the answer names after its agreement."""
     verdict = battles.panel if name == PANEL else battles.verdict[:, place]
     return [
         *_ties(battles, verdict),

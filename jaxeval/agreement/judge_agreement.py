@@ -465,7 +465,7 @@ def _sentences(
             partly = n_decided[name] < _MOST * _n_sides(battles)
             yes = "Yes, where it decides" if partly else "Yes"
             verdict = {"yes": yes, "no": "No", "not known": "Not known"}[answers[name].verdict]
-            further = further_facts(battles, table, ends, whole, name, place[name], answers[name])
+            further = further_facts(battles, ends, name, place[name], answers[name])
             told = f"Good enough? {verdict}: {'; '.join([told, *further])}"
         said.append(told)
     worth = ("n_independent", PANEL)

@@ -29,7 +29,7 @@ from jaxeval.execution.progress import Advance
 from jaxeval.execution.runs import Identity, open_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
-from jaxeval.ratings.gauge import Scale
+from jaxeval.ratings.gauge import RatingScale
 from jaxeval.show.shown import Answer
 from jaxeval.statistics.comparison import ranking_agreement
 from jaxeval.statistics.differences import MOST_NOT_FINITE
@@ -350,14 +350,16 @@ class TrueBoard:
     """
 
     theta: Float
-    scale: Scale
+    scale: RatingScale
     compared: Bool
     critical: Float
     critical_of_all: float
     level: float
 
     @classmethod
-    def of(cls, theta: Float, covariance: Float, scale: Scale, compared: Bool, level: float, seed: int) -> TrueBoard:
+    def of(
+        cls, theta: Float, covariance: Float, scale: RatingScale, compared: Bool, level: float, seed: int
+    ) -> TrueBoard:
         """Return critical values (max-t) from normal noise with the ``covariance`` (M, M) of the strengths."""
         m, error = len(theta), _errors(covariance)
         values, vectors = np.linalg.eigh(covariance)

@@ -20,7 +20,7 @@ from jaxeval.execution.precision import double_precision, in_threads, on_device,
 from jaxeval.execution.shapes import REFITS, padded_columns, padded_pairs, padded_size
 from jaxeval.kernels import tie_models
 from jaxeval.kernels.batch import changed_boards
-from jaxeval.kernels.batch.changed_boards import Design, Measures, Misfit, Simulated
+from jaxeval.kernels.batch.changed_boards import Measures, Misfit, MisfitDesign, SimulatedLanes
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.solve import Terms
 from jaxeval.kernels.tie_models import Response
@@ -169,7 +169,7 @@ _MOST_AT_ONCE = 64
 class SimulatedBoards:
     """B boards simulated at a fit, and their refits: a `Problem`."""
 
-    boards: Simulated
+    boards: SimulatedLanes
     secure: bool  # practically no board separates models
 
     @property
@@ -215,7 +215,7 @@ def simulated_boards(board: Board, votes: PairVotes, triads: Int, n_resamples: i
     position = np.full((size, size), n_pairs - 1)
     position[votes.first, votes.second] = position[votes.second, votes.first] = np.arange(q)
     n_triads = padded_columns(triads.shape[1])
-    design = Design(
+    design = MisfitDesign(
         first=as_leaf(pad(votes.first, (n_pairs,)), np.int32),
         second=as_leaf(pad(votes.second, (n_pairs,)), np.int32),
         position=as_leaf(position, np.int32),
@@ -240,7 +240,7 @@ def simulated_boards(board: Board, votes: PairVotes, triads: Int, n_resamples: i
             wins[r, :q] = rng.binomial(n - ties[r, :q], chance)
 
     in_threads(draw, np.array_split(np.arange(n_resamples), -(-n_resamples * q // _DRAWS_OF_A_THREAD) or 1))
-    boards = Simulated(
+    boards = SimulatedLanes(
         design=design,
         wins=as_leaf(wins, np.int32),
         ties=as_leaf(ties, np.int32),

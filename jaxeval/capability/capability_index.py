@@ -73,7 +73,7 @@ class CapabilityIndex(Result):
     settings: Mapping[str, Any] = field(repr=False)
     warnings: tuple[str, ...]
     _cells: _Cells = field(repr=False)
-    _fit: kernel.Scale = field(repr=False)  # on the scale of the fit
+    _fit: kernel.IndexScale = field(repr=False)  # on the scale of the fit
     _line: tuple[float, float] = field(repr=False)  # index = first + second * capability
 
     @property
@@ -314,7 +314,7 @@ def capability_index(
     ).sort_values("difficulty", ascending=False, ignore_index=True)  # fmt: skip
     return CapabilityIndex(
         joint, level, benchmarks, float(end.objective), float(residual), settings, tuple(warnings), cells,
-        kernel.Scale(*end.scale), (first, second),
+        kernel.IndexScale(*end.scale), (first, second),
     )  # fmt: skip
 
 
@@ -388,13 +388,15 @@ def _ridge_of_one(cells: _Cells, ridge: float) -> float:
     return ridge / (len(cells.models) + 2 * len(cells.benchmarks) - 1)
 
 
-def _fitted(cells: _Cells, weights: Float, settings: Mapping[str, Any], start: kernel.Scale | None) -> kernel.Index:
+def _fitted(
+    cells: _Cells, weights: Float, settings: Mapping[str, Any], start: kernel.IndexScale | None
+) -> kernel.FittedIndex:
     """The fit to all cells under ``weights``."""
     shape = len(cells.models), len(cells.benchmarks)
     weight, share = np.zeros(shape), np.full(shape, 0.5)
     weight[cells.model, cells.benchmark] = weights * cells.questions
     share[cells.model, cells.benchmark] = np.clip(cells.share, settings["clip"], 1 - settings["clip"])
-    start = start or kernel.Scale(
+    start = start or kernel.IndexScale(
         *(as_leaf(np.full(n, x), np.float64) for n, x in ((shape[0], 0.0), (shape[1], 0.0), (shape[1], 1.0)))
     )
     free = np.asarray(cells.benchmarks != settings["easiest"])
@@ -405,7 +407,7 @@ def _fitted(cells: _Cells, weights: Float, settings: Mapping[str, Any], start: k
         )
 
 
-def _resampled(cells: _Cells, settings: Mapping[str, Any], start: kernel.Scale, running: Any) -> Draws:
+def _resampled(cells: _Cells, settings: Mapping[str, Any], start: kernel.IndexScale, running: Any) -> Draws:
     """Draws of all parameters."""
     statistic = partial(
         kernel.indices,

@@ -32,8 +32,8 @@ from jaxeval.evaluators.model_scores import (
 from jaxeval.evaluators.rank_correlation import FEW_SCORED, tau_status
 from jaxeval.evaluators.resamples import (
     FEW_MODELS,
+    EvaluatorResamples,
     ModelResampling,
-    Resampling,
     ResamplingOptions,
     evaluator_table,
     first_reason,
@@ -58,7 +58,7 @@ NONE_APART = "no pair is separated"
 ALL_TIED = "gold ties all separated pairs"
 
 
-@spelled_out(Resampling)
+@spelled_out(EvaluatorResamples)
 def separability(
     scores: Scores,
     gold: Gold,
@@ -192,7 +192,7 @@ _MOST_NAMES = 4
 _FALL = 0.1  # a tau of close models that is lower by more than this is introduced by "but"
 
 
-@spelled_out(Resampling)
+@spelled_out(EvaluatorResamples)
 def compare_evaluators(
     scores: Scores, gold: Gold, *, few_pairs: int = FEW_PAIRS, **options: Unpack[ResamplingOptions]
 ) -> pd.DataFrame:
@@ -267,7 +267,7 @@ def compare_evaluators(
     return Table.of(table, f"Evaluators compared: {counted(len(table), 'pair')}")
 
 
-def _few_shared(table: pd.DataFrame, scores: ModelScores, settings: Resampling) -> list[str]:
+def _few_shared(table: pd.DataFrame, scores: ModelScores, settings: EvaluatorResamples) -> list[str]:
     """A warning of differences over few shared models, where both evaluators scored enough models by themselves."""
     if not settings.n_resamples or settings.resample == "items":
         return []

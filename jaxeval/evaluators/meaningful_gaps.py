@@ -23,7 +23,7 @@ from jaxeval.checks import checked_number, checked_numbers, checked_positive
 from jaxeval.evaluators.model_scores import FEW_PAIRS, OK, Gold, ModelScores, Scores, of_evaluators
 from jaxeval.evaluators.rank_correlation import CONSTANT, CONSTANT_GOLD, FEW_SCORED
 from jaxeval.evaluators.resamples import (
-    Resampling,
+    EvaluatorResamples,
     ResamplingOptions,
     evaluator_table,
     first_reason,
@@ -56,7 +56,7 @@ class AgreementFits(Shown):
     """Regressions of agreement with gold on the gap of scores, of the data and of the resamples."""
 
     scores: ModelScores
-    settings: Resampling
+    settings: EvaluatorResamples
     ridge: float
     regressions: GapRegression  # (1 + B, E)
     edges: Float  # (E, G + 1) of bins of the gap with about the same number of pairs each; infinite beyond the last
@@ -188,7 +188,7 @@ class AgreementFits(Shown):
         )
 
 
-@spelled_out(Resampling)
+@spelled_out(EvaluatorResamples)
 def agreement_fits(
     scores: Scores, gold: Gold, *, ridge: float = 0.01, **options: Unpack[ResamplingOptions]
 ) -> AgreementFits:
@@ -199,7 +199,7 @@ def agreement_fits(
     return AgreementFits(aligned, settings, ridge, _fits(aligned, ridge, edges, settings), edges)
 
 
-@spelled_out(Resampling)
+@spelled_out(EvaluatorResamples)
 def agreement_by_gap(
     scores: Scores,
     gold: Gold,
@@ -249,7 +249,7 @@ def agreement_by_gap(
     return agreement_fits(scores, gold, ridge=ridge, **options).by_gap(gaps)
 
 
-@spelled_out(Resampling)
+@spelled_out(EvaluatorResamples)
 def smallest_gap(
     scores: Scores, gold: Gold, probability: float = 0.75, *, ridge: float = 0.01, **options: Unpack[ResamplingOptions]
 ) -> pd.DataFrame:
@@ -332,7 +332,7 @@ def _bins(scores: ModelScores) -> Float:
     return edges
 
 
-def _fits(scores: ModelScores, ridge: float, edges: Float, settings: Resampling) -> GapRegression:
+def _fits(scores: ModelScores, ridge: float, edges: Float, settings: EvaluatorResamples) -> GapRegression:
     """Return (1 + B, E) regressions; NaN where there are no pairs or the iteration did not converge."""
     e, m = scores.scores.shape
     first, second = np.triu_indices(m, 1)
@@ -340,7 +340,7 @@ def _fits(scores: ModelScores, ridge: float, edges: Float, settings: Resampling)
     # Padding pairs a model with itself: a gap of 0 has no weight.
     ends = [as_leaf(pad(x, (padded(len(x), Step.PAIRS),)), np.int32) for x in (first, second)]
 
-    def fitted(start: Float, settings: Resampling) -> Any:
+    def fitted(start: Float, settings: EvaluatorResamples) -> Any:
         asked = GapQuestion(
             first=ends[0],
             second=ends[1],

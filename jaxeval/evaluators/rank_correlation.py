@@ -21,7 +21,7 @@ from jaxeval.errors import DataError
 from jaxeval.evaluators.model_scores import FEW_PAIRS, OK, Gold, ModelScores, Scores, hide_few_pairs
 from jaxeval.evaluators.resamples import (
     SHOWN,
-    Resampling,
+    EvaluatorResamples,
     ResamplingOptions,
     evaluator_table,
     first_reason,
@@ -33,7 +33,7 @@ from jaxeval.evaluators.resamples import (
     with_evaluator,
 )
 from jaxeval.execution.signatures import spelled_out
-from jaxeval.kernels.rank_agreement import PairSums, TierQuestion, rank_measures, tau_b, tier_changes
+from jaxeval.kernels.rank_agreement import RankedPairs, TierQuestion, rank_measures, tau_b, tier_changes
 from jaxeval.statistics.draws import Draws
 from jaxeval.wording import counted, named
 
@@ -46,7 +46,7 @@ MEASURES = ("kendall_tau", "spearman", "pair_accuracy", "top_overlap", "rank_dev
 NO_MODEL = "no model of the tier is scored"
 
 
-@spelled_out(Resampling)
+@spelled_out(EvaluatorResamples)
 def kendall_tau_delta(
     scores: Scores, gold: Gold, deltas: Sequence[float] | ArrayLike, **options: Unpack[ResamplingOptions]
 ) -> pd.DataFrame:
@@ -106,7 +106,7 @@ def kendall_tau_delta(
     return evaluator_table(aligned, [("delta", gaps)], columns, settings)
 
 
-@spelled_out(Resampling)
+@spelled_out(EvaluatorResamples)
 def kendall_tau(scores: Scores, gold: Gold, **options: Unpack[ResamplingOptions]) -> pd.DataFrame:
     """Return Kendall's tau-b with gold over all pairs: `kendall_tau_delta` at infinity, a row per evaluator.
 
@@ -118,7 +118,7 @@ def kendall_tau(scores: Scores, gold: Gold, **options: Unpack[ResamplingOptions]
     return kendall_tau_delta(scores, gold, [np.inf], **options).drop(columns="delta")
 
 
-@spelled_out(Resampling)
+@spelled_out(EvaluatorResamples)
 def joint_tau(
     scores: Scores, gold: Gold, deltas: Sequence[float] | ArrayLike = (np.inf,), **options: Unpack[ResamplingOptions]
 ) -> Draws:
@@ -154,7 +154,7 @@ def joint_tau(
 
 def _delta_sums(
     scores: Scores, gold: Gold, deltas: Sequence[float] | ArrayLike, options: ResamplingOptions
-) -> tuple[ModelScores, Float, PairSums, Resampling]:
+) -> tuple[ModelScores, Float, RankedPairs, EvaluatorResamples]:
     """Return the scores aligned with gold, the checked deltas, the sums that give each tau, and the settings."""
     gaps = checked_numbers("deltas", deltas)
     if gaps.ndim != 1 or gaps.size == 0 or not (gaps > 0).all():
@@ -164,7 +164,7 @@ def _delta_sums(
     return aligned, gaps, resampled_delta_sums(aligned, gaps, settings), settings
 
 
-@spelled_out(Resampling)
+@spelled_out(EvaluatorResamples)
 def rank_agreement(scores: Scores, gold: Gold, *, top: int = 5, **options: Unpack[ResamplingOptions]) -> pd.DataFrame:
     """Return every measure of agreement over all models: five rows per evaluator.
 
@@ -225,14 +225,14 @@ def rank_agreement(scores: Scores, gold: Gold, *, top: int = 5, **options: Unpac
     return evaluator_table(aligned, [("measure", list(MEASURES))], columns, settings)
 
 
-def accuracy(sums: PairSums) -> Float:
+def accuracy(sums: RankedPairs) -> Float:
     """Share of the pairs ordered by gold that the scores order alike, ties as half; NaN where a side ties all pairs."""
     ordered = np.asarray(sums.pairs - sums.tied_gold)
     known = (ordered > 0) & np.asarray(sums.pairs > sums.tied_scores)
     return np.where(known, (1 + sums.concordance / np.where(known, ordered, 1)) / 2, np.nan)
 
 
-def tau_status(scores: ModelScores, sums: PairSums) -> NDArray[Any]:
+def tau_status(scores: ModelScores, sums: RankedPairs) -> NDArray[Any]:
     """Return (E, D) "ok", or why the data have no tau."""
     pairs, tied, tied_gold = (np.asarray(x[0]) for x in (sums.pairs, sums.tied_scores, sums.tied_gold))
     return first_reason(
@@ -256,7 +256,7 @@ def delta_table(taus: pd.DataFrame, few_pairs: int = FEW_PAIRS) -> pd.DataFrame:
     return shown.set_index(["evaluator", "delta"])["tau"].unstack().loc[order]  # noqa: PD010
 
 
-@spelled_out(Resampling)
+@spelled_out(EvaluatorResamples)
 def stratified_rank_change(
     scores: Scores, gold: Gold, n_tiers: int = 4, *, within_tier: bool = False, **options: Unpack[ResamplingOptions]
 ) -> pd.DataFrame:

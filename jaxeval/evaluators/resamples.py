@@ -57,7 +57,7 @@ class ResamplingOptions(ModelResampling, total=False):
 
 
 @dataclass(frozen=True)
-class Resampling:
+class EvaluatorResamples:
     """What a measure draws, as `ResamplingOptions` say, and how its resamples run."""
 
     n_resamples: int = 1000
@@ -97,17 +97,21 @@ class Resampling:
         return checked_strata(stratum_of_groups(column.number, column.item, items, self.strata, "item"))
 
 
-def opened(scores: Scores, gold: Gold, options: ModelResampling) -> tuple[ModelScores, Resampling]:
+def opened(scores: Scores, gold: Gold, options: ModelResampling) -> tuple[ModelScores, EvaluatorResamples]:
     """Return the scores aligned with gold, and the settings of a measure, both checked."""
-    drawn = {f.name for f in fields(Resampling)}
+    drawn = {f.name for f in fields(EvaluatorResamples)}
     chosen: dict[str, Any] = {name: value for name, value in options.items() if name in drawn}
-    settings, aligned = Resampling(**chosen, run=of_run(options)), align_scores(scores, gold)
+    settings, aligned = EvaluatorResamples(**chosen, run=of_run(options)), align_scores(scores, gold)
     settings.check(aligned)
     return aligned, settings
 
 
 def resampled(
-    measure: Callable[..., Any], scores: ModelScores, arguments: tuple[Any, ...], settings: Resampling, size: int
+    measure: Callable[..., Any],
+    scores: ModelScores,
+    arguments: tuple[Any, ...],
+    settings: EvaluatorResamples,
+    size: int,
 ) -> Any:
     """What ``measure``, of `kernels.rank_agreement`, returns, with a leading axis 1 + B: the data, then the resamples.
 
@@ -128,7 +132,7 @@ def resampled(
     return jax.tree.map(lambda x: x[:, : len(scores.scores)], results)
 
 
-def in_slots(x: Float, settings: Resampling, of_models: bool = False) -> Float:
+def in_slots(x: Float, settings: EvaluatorResamples, of_models: bool = False) -> Float:
     """Return ``x`` (E, ...) or (E, M) padded with NaN to the slots of evaluators and, if ``of_models``, of models."""
     # Scores by item are averaged anew for every evaluator and resample: an empty slot would cost time.
     n = padded(len(x), Step.EVALUATORS) if settings.resample == "models" else len(x)
@@ -142,7 +146,7 @@ def _filled(x: Float, axis: int, size: int) -> Float:
 
 
 def run_lanes(
-    program: Callable[..., Any], counts: Any, size: int, gold: Float, settings: Resampling, section: str
+    program: Callable[..., Any], counts: Any, size: int, gold: Float, settings: EvaluatorResamples, section: str
 ) -> Any:
     """Return what ``program(counts, mesh, chunks)`` returns for all lanes.
 
@@ -164,7 +168,7 @@ def run_lanes(
         return run.results(task, Lanes.of(1, n_lanes), section)
 
 
-def drawn_counts(scores: ModelScores, settings: Resampling) -> tuple[Counts, ...]:
+def drawn_counts(scores: ModelScores, settings: EvaluatorResamples) -> tuple[Counts, ...]:
     """(1 + B, Q) counts of each model in the data and the resamples; for scores by item, then those of each item."""
     draws: list[tuple[int, str, bool, Int | None]] = [(len(scores.gold), "models", settings.resample != "items", None)]
     if settings.resample != "models" and scores.items is not None:
@@ -180,7 +184,7 @@ def drawn_counts(scores: ModelScores, settings: Resampling) -> tuple[Counts, ...
     return tuple(times)
 
 
-def _draws(n: int, stream: str, settings: Resampling, stratum: Int | None) -> Counts:
+def _draws(n: int, stream: str, settings: EvaluatorResamples, stratum: Int | None) -> Counts:
     """(B, Q) how often each of ``n`` things is drawn: a function of the seed, the stream and the resample's number."""
     order = np.arange(n) if stratum is None else np.argsort(stratum, kind="stable")
     slots = slots_one_by_one(np.argsort(order), None if stratum is None else stratum)
@@ -214,7 +218,9 @@ def _width(n: int) -> int:
     return padded(n + 1, Step.ITEMS)
 
 
-def resampled_delta_sums(scores: ModelScores, deltas: Float, settings: Resampling) -> rank_agreement.PairSums:
+def resampled_delta_sums(
+    scores: ModelScores, deltas: Float, settings: EvaluatorResamples
+) -> rank_agreement.RankedPairs:
     """Return (1 + B, E, D) sums over the pairs under each of ``deltas`` (D,): of the data, then of the resamples."""
     e, m = scores.scores.shape
     # Two decimal numbers may differ by exactly delta: rounding must not bring their difference under it.
@@ -306,7 +312,7 @@ _SLACK = 1e-9  # a number so little outside its interval, as a share of the numb
 
 
 def interval_columns(
-    values: Float, settings: Resampling, least: float, most: float, centre: bool = True
+    values: Float, settings: EvaluatorResamples, least: float, most: float, centre: bool = True
 ) -> dict[str, Any]:
     """Give columns ``lower, upper, failed_share`` of (1 + B, ...) ``values``, the data's first; none without resamples.
 
@@ -321,7 +327,7 @@ def interval_columns(
     return {"lower": lower, "upper": upper, "failed_share": failed}
 
 
-def shown_draws(values: Float, settings: Resampling) -> Float:
+def shown_draws(values: Float, settings: EvaluatorResamples) -> Float:
     """Return (B, ...) resamples of (1 + B, ...) ``values``: `centred` where scores are recomputed."""
     return values[1:] if settings.resample == "models" else centred(values)
 
@@ -333,7 +339,7 @@ def first_reason(*reasons: tuple[Bool, str]) -> NDArray[Any]:
 
 
 def evaluator_table(
-    scores: ModelScores, inner: Sequence[tuple[str, Any]], columns: dict[str, Any], settings: Resampling
+    scores: ModelScores, inner: Sequence[tuple[str, Any]], columns: dict[str, Any], settings: EvaluatorResamples
 ) -> pd.DataFrame:
     """Return a row per evaluator and inner value, with the settings and warnings.
 
@@ -371,14 +377,16 @@ def with_evaluator(table: pd.DataFrame) -> pd.DataFrame:
     return table if "evaluator" in table else table.assign(evaluator="")
 
 
-def table_attributes(scores: ModelScores, table: pd.DataFrame, name: str, settings: Resampling) -> dict[str, Any]:
+def table_attributes(
+    scores: ModelScores, table: pd.DataFrame, name: str, settings: EvaluatorResamples
+) -> dict[str, Any]:
     """Return ``settings`` and ``warnings`` of a table whose intervals are of the column ``name``."""
     shown = {key: getattr(settings, key) for key in SHOWN}
     warnings = [*_warnings(scores, table, settings), *_outside(table, name)]
     return {"settings": shown | {"n_models": len(scores.gold)}, "warnings": warnings}
 
 
-def _warnings(scores: ModelScores, table: pd.DataFrame, settings: Resampling) -> list[str]:
+def _warnings(scores: ModelScores, table: pd.DataFrame, settings: EvaluatorResamples) -> list[str]:
     sentences = []
     n, missing = scores.n_models, scores.n_missing
     if missing.any():

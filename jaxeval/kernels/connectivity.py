@@ -76,8 +76,8 @@ class _Search(NamedTuple):
     above: Bool[Array, "M *lanes"]  # models that reach it
 
 
-def standing(n: Num[Array, "M M"], wins: Num[Array, "M M"], weight: Num[Array, "M"]) -> Int8[Array, "M"]:
-    """`standing_of` the models of battle weights ``n`` and ``wins`` of the row against the column."""
+def standing(wins: Num[Array, "M M"], weight: Num[Array, "M"]) -> Int8[Array, "M"]:
+    """Return `standing_of` the models of whose ``wins`` the row's are against the column's."""
     everyone, edge = jnp.ones(len(wins), bool), wins > 0
     took, lost = _product(edge, everyone), _product(everyone, edge)
     return standing_of(Results(along(edge), against(edge), took, lost, jnp.arange(len(wins))), weight)

@@ -31,7 +31,7 @@ from jaxeval.kernels.solve import (
 from jaxeval.kernels.tie_models import NO_TIES, Response, TieModel
 
 
-class Rows(NamedTuple):
+class ContextualRows(NamedTuple):
     """Rows in T blocks of E groups of G rows, or those of one block; a group's rows are of one pair.
 
     Padding has factor 0.
@@ -46,16 +46,16 @@ class Rows(NamedTuple):
     n_blocks: Int32[Array, ""]  # blocks in use
 
 
-def _block(rows: Rows, t: Integer[Array, ""]) -> Rows:
-    return rows._replace(**{name: getattr(rows, name)[t] for name in Rows._fields[:-1]})
+def _block(rows: ContextualRows, t: Integer[Array, ""]) -> ContextualRows:
+    return rows._replace(**{name: getattr(rows, name)[t] for name in ContextualRows._fields[:-1]})
 
 
-def over_blocks(rows: Rows, add: Callable[[Rows, Array, Any], Any], zero: Any) -> Any:
+def over_blocks(rows: ContextualRows, add: Callable[[ContextualRows, Array, Any], Any], zero: Any) -> Any:
     """The total after ``add(block, its number, total)`` of all blocks in use, one after the other, from ``zero`` on."""
     return lax.fori_loop(0, rows.n_blocks, lambda t, total: add(_block(rows, t), t, total), zero)
 
 
-def predictor(block: Rows, phi: Float[Array, "P R"], n_models: int) -> Float[Array, "E G R"]:
+def predictor(block: ContextualRows, phi: Float[Array, "P R"], n_models: int) -> Float[Array, "E G R"]:
     """The z of a block's rows."""
     pair = phi[block.first] - phi[block.second]
     z = jnp.broadcast_to(pair[:, None], (*block.target.shape, phi.shape[1]))
@@ -65,7 +65,11 @@ def predictor(block: Rows, phi: Float[Array, "P R"], n_models: int) -> Float[Arr
 
 
 def add_score(
-    block: Rows, total: Float[Array, "P R"], z: Float[Array, "E G R"], t: Float[Array, "E G R"] | None, n_models: int
+    block: ContextualRows,
+    total: Float[Array, "P R"],
+    z: Float[Array, "E G R"],
+    t: Float[Array, "E G R"] | None,
+    n_models: int,
 ) -> Float[Array, "P R"]:
     """``total`` plus a block's sums of weighted scores: ``z``, the derivatives by z, and ``t``, those by t."""
     # In the precision of the total: few lanes are added in another order than many, and this makes no difference then.
@@ -80,7 +84,7 @@ def add_score(
     return total if t is None else total.at[-1].add(jnp.sum(t, (0, 1)))
 
 
-def counts_of_rows(rows: Rows, drawn: Num[Array, "units R"]) -> Num[Array, "T E G R"]:
+def counts_of_rows(rows: ContextualRows, drawn: Num[Array, "units R"]) -> Num[Array, "T E G R"]:
     """Draws of every row's unit, from those of all units; 0 in blocks that are not in use."""
 
     def gather(t: Array, count: Array) -> Array:
@@ -89,34 +93,29 @@ def counts_of_rows(rows: Rows, drawn: Num[Array, "units R"]) -> Num[Array, "T E 
     return lax.fori_loop(0, rows.n_blocks, gather, jnp.zeros((*rows.unit.shape, drawn.shape[1]), drawn.dtype))
 
 
-def among(rows: Rows, count: Num[Array, "T E G R"], active: Bool[Array, "M R"]) -> Num[Array, "T E G R"]:
+def among(rows: ContextualRows, count: Num[Array, "T E G R"], active: Bool[Array, "M R"]) -> Num[Array, "T E G R"]:
     """``count`` of battles between ``active`` models, 0 for all others."""
     both = active[rows.first] & active[rows.second]
     return jnp.where(both[:, :, None], count, jnp.zeros((), count.dtype))
 
 
-def pair_tables(
-    rows: Rows, count: Num[Array, "T E G R"], n_models: int
-) -> tuple[Float[Array, "R {n_models} {n_models}"], Float[Array, "R {n_models} {n_models}"]]:
-    """Weights of battles and of wins of i against j."""
+def win_tables(
+    rows: ContextualRows, count: Num[Array, "T E G R"], n_models: int
+) -> Float[Array, "R {n_models} {n_models}"]:
+    """Return the weights of wins of the row's model against the column's."""
     n_lanes = count.shape[-1]
 
-    def add(block: Rows, t: Array, total: tuple[Array, Array]) -> tuple[Array, Array]:
+    def add(block: ContextualRows, t: Array, wins: Array) -> Array:
         weight = count[t] * block.factor[..., None]
         won = weight * block.target[..., None]
         there, back = block.first * n_models + block.second, block.second * n_models + block.first
-        n, wins = total
-        of_group, of_first, of_second = jnp.sum(weight, 1), jnp.sum(won, 1), jnp.sum(weight - won, 1)
-        return added(n, (there, of_group), (back, of_group)), added(wins, (there, of_first), (back, of_second))
+        return added(wins, (there, jnp.sum(won, 1)), (back, jnp.sum(weight - won, 1)))
 
-    zero = jnp.zeros((n_models**2, n_lanes))
-    tables = over_blocks(rows, add, (zero, zero))
-    n, wins = (x.T.reshape(n_lanes, n_models, n_models) for x in tables)
-    return n, wins
+    return over_blocks(rows, add, jnp.zeros((n_models**2, n_lanes))).T.reshape(n_lanes, n_models, n_models)
 
 
 def weighted(
-    model: Response, block: Rows, phi: Float[Array, "P R"], count: Num[Array, "E G R"], n_models: int
+    model: Response, block: ContextualRows, phi: Float[Array, "P R"], count: Num[Array, "E G R"], n_models: int
 ) -> tuple[tie_models.Score, tie_models.Information]:
     """Scores and information (E, G, R) of a block's rows at ``phi``, times their weights."""
     z, target, t = predictor(block, phi, n_models), block.target[..., None], phi[-1]
@@ -126,7 +125,7 @@ def weighted(
 
 
 def add_diagonal(
-    block: Rows, total: Float[Array, "P R"], of_rows: tie_models.Information, n_models: int
+    block: ContextualRows, total: Float[Array, "P R"], of_rows: tie_models.Information, n_models: int
 ) -> Float[Array, "P R"]:
     """``total`` plus what the rows of a block (E, G, R) add to the diagonal of the information."""
     of_group = jnp.sum(of_rows.zz, 1)
@@ -140,12 +139,16 @@ def add_diagonal(
 
 
 def derivatives(
-    model: Response, rows: Rows, phi: Float[Array, "P R"], count: Num[Array, "T E G R"], ridge: Float[Array, "P"]
+    model: Response,
+    rows: ContextualRows,
+    phi: Float[Array, "P R"],
+    count: Num[Array, "T E G R"],
+    ridge: Float[Array, "P"],
 ) -> tuple[Float[Array, "P R"], Float[Array, "R P P"]]:
     """Gradient and information of the penalised log-likelihood, l(phi) - sum ridge phi^2, by all parameters."""
     n_models, n_lanes = len(ridge) - rows.feature.shape[-1] - 1, phi.shape[1]
 
-    def add(block: Rows, t: Array, total: tuple[Array, _Parts]) -> tuple[Array, _Parts]:
+    def add(block: ContextualRows, t: Array, total: tuple[Array, _Parts]) -> tuple[Array, _Parts]:
         score, information = weighted(model, block, phi, count[t], n_models)
         grad = add_score(block, total[0], score.z, score.t, n_models)
         return grad, _add_information(block, total[1], information, n_models)
@@ -158,14 +161,14 @@ def derivatives(
 _Parts = tuple[Float[Array, "pairs R"], Float[Array, "M N R"], Float[Array, "N N R"]]
 
 
-def _no_information(rows: Rows, n_models: int, n_lanes: int) -> _Parts:
+def _no_information(rows: ContextualRows, n_models: int, n_lanes: int) -> _Parts:
     n_others = rows.feature.shape[-1] + 1
     shapes = (n_models**2,), (n_models, n_others), (n_others, n_others)
     pairs, cross, others = (jnp.zeros((*shape, n_lanes)) for shape in shapes)
     return pairs, cross, others
 
 
-def _add_information(block: Rows, total: _Parts, of_rows: tie_models.Information, n_models: int) -> _Parts:
+def _add_information(block: ContextualRows, total: _Parts, of_rows: tie_models.Information, n_models: int) -> _Parts:
     """The parts ``total`` of the information plus what the rows of a block (E, G, R) add."""
     pairs, cross, others = total
     zz, zt, tt = of_rows
@@ -206,7 +209,7 @@ class RowBase(NamedTuple):
 
 def at_estimate(
     model: Response,
-    rows: Rows,
+    rows: ContextualRows,
     phi: Float[Array, "P"],
     n_models: int,
     inverse: Float[Array, "P P"],
@@ -218,7 +221,7 @@ def at_estimate(
     return RowBase(z, tie_models.score(model, rows.target, z, phi[-1]), phi, inverse, diagonal)
 
 
-def chord(model: Response, rows: Rows, base: RowBase, count: Num[Array, "T E G R"], terms: Terms) -> Solution:
+def chord(model: Response, rows: ContextualRows, base: RowBase, count: Num[Array, "T E G R"], terms: Terms) -> Solution:
     """Steps by the full data's information, shared by all lanes, for resamples whose information is not far from it.
 
     The gradient is that of the resample at the full data's estimate, plus what has changed since. The change is small:
@@ -229,7 +232,7 @@ def chord(model: Response, rows: Rows, base: RowBase, count: Num[Array, "T E G R
     n_models = len(base.phi) - rows.feature.shape[-1] - 1
     is_quick = model == Response(TieModel.HALF)
 
-    def add_base(block: Rows, t: Array, total: Array) -> Array:
+    def add_base(block: ContextualRows, t: Array, total: Array) -> Array:
         weight = count[t] * block.factor[..., None]
         of_t = None if is_quick else weight * base.score.t[t][..., None]
         return add_score(block, total, weight * base.score.z[t][..., None], of_t, n_models)
@@ -242,13 +245,13 @@ def chord(model: Response, rows: Rows, base: RowBase, count: Num[Array, "T E G R
         single = rows._replace(feature=rows.feature.astype(jnp.float32))
 
     def change_of_score(moved: Array) -> Array:
-        def add_half(block: Rows, t: Array, total: Array) -> Array:
+        def add_half(block: ContextualRows, t: Array, total: Array) -> Array:
             # s(z + d) - s(z) = 2 s(z) s(-z) T / (1 + (2 s(z) - 1) T) with T = tanh(d / 2): no digits cancel.
             tangent = jnp.tanh(predictor(block, moved.astype(jnp.float32) / 2, n_models))
             drop = slope[t][..., None] * tangent / (1 + skew[t][..., None] * tangent)
             return add_score(block, total, -drop * count[t].astype(jnp.float32), None, n_models)
 
-        def add_any(block: Rows, t: Array, total: Array) -> Array:
+        def add_any(block: ContextualRows, t: Array, total: Array) -> Array:
             z = base.z[t][..., None] + predictor(block, moved, n_models)
             new = tie_models.score(model, block.target[..., None], z, base.phi[-1] + moved[-1])
             weight = count[t] * block.factor[..., None]
@@ -266,14 +269,18 @@ def chord(model: Response, rows: Rows, base: RowBase, count: Num[Array, "T E G R
 
 
 def alive(
-    model: Response, rows: Rows, count: Num[Array, "T E G R"], active: Bool[Array, "M R"], free: Bool[Array, "D+1"]
+    model: Response,
+    rows: ContextualRows,
+    count: Num[Array, "T E G R"],
+    active: Bool[Array, "M R"],
+    free: Bool[Array, "D+1"],
 ) -> Bool[Array, "M+D+1 R"]:
     """Parameters that move: those of ``active`` models, and the ``free`` others.
 
     In a lane without ties, t is at its limit, and does not move either. ``count`` is that of `among` active models.
     """
 
-    def add(block: Rows, t: Array, total: Array) -> Array:
+    def add(block: ContextualRows, t: Array, total: Array) -> Array:
         tied = block.factor * (block.target == 0.5)
         return total + jnp.einsum("egr,eg->r", count[t].astype(jnp.float64), tied, precision="highest")
 
@@ -292,7 +299,7 @@ def _at_limit(model: Response, phi: Float[Array, "P #R"], moves: Bool[Array, "P 
 
 def newton(
     model: Response,
-    rows: Rows,
+    rows: ContextualRows,
     start: Float[Array, "P #R"],
     count: Num[Array, "T E G R"],
     moves: Bool[Array, "P R"],
@@ -332,7 +339,12 @@ def _preconditioner(
 
 
 def scaled_chord(
-    model: Response, rows: Rows, base: RowBase, count: Num[Array, "T E G R"], moves: Bool[Array, "P R"], terms: Terms
+    model: Response,
+    rows: ContextualRows,
+    base: RowBase,
+    count: Num[Array, "T E G R"],
+    moves: Bool[Array, "P R"],
+    terms: Terms,
 ) -> Solution:
     """Chord steps scaled to each lane's own curvature: for boards on which some models have few battles.
 
@@ -342,7 +354,7 @@ def scaled_chord(
     n_models = len(ridge) - rows.feature.shape[-1] - 1
 
     def step(phi: Array) -> tuple[Array, Array]:
-        def add(block: Rows, t: Array, total: tuple[Array, Array]) -> tuple[Array, Array]:
+        def add(block: ContextualRows, t: Array, total: tuple[Array, Array]) -> tuple[Array, Array]:
             score, information = weighted(model, block, phi, count[t], n_models)
             grad = add_score(block, total[0], score.z, score.t, n_models)
             return grad, add_diagonal(block, total[1], information, n_models)
@@ -368,7 +380,12 @@ def _with_ridge(
 
 
 def newton_cg(
-    model: Response, rows: Rows, base: RowBase, count: Num[Array, "T E G R"], moves: Bool[Array, "P R"], terms: Terms
+    model: Response,
+    rows: ContextualRows,
+    base: RowBase,
+    count: Num[Array, "T E G R"],
+    moves: Bool[Array, "P R"],
+    terms: Terms,
 ) -> Solution:
     """Newton's method with steps by preconditioned conjugate gradients: for resamples of sparse boards.
 
@@ -381,7 +398,7 @@ def newton_cg(
     def curvature(phi: Array) -> tuple[Array, Array, tie_models.Information]:
         """Gradient and diagonal (P, R), and the information of every row; that of t is summed over the rows (R,)."""
 
-        def add(block: Rows, t: Array, total: tuple[Array, ...]) -> tuple[Array, ...]:
+        def add(block: ContextualRows, t: Array, total: tuple[Array, ...]) -> tuple[Array, ...]:
             grad, diagonal, zz, zt, tt = total
             score, information = weighted(model, block, phi, count[t], n_models)
             grad = add_score(block, grad, score.z, score.t, n_models)
@@ -396,7 +413,7 @@ def newton_cg(
         return *_with_ridge(phi, grad, diagonal, moves, ridge), tie_models.Information(zz, zt, tt)
 
     def product(of_rows: tie_models.Information, p: Array) -> Array:
-        def add(block: Rows, t: Array, total: Array) -> Array:
+        def add(block: ContextualRows, t: Array, total: Array) -> Array:
             z = predictor(block, p, n_models)
             along = of_rows.zz[t] * z
             if model.ties == TieModel.HALF:

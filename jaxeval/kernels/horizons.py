@@ -20,32 +20,32 @@ _NODES, _SHARES = (x.astype(np.float64) for x in np.polynomial.hermite_e.hermega
 _SHARES = _SHARES / _SHARES.sum()
 
 
-class Slopes(NamedTuple):
+class CurveSlopes(NamedTuple):
     """Derivatives by eta of the log of a success's probability, and of a failure's."""
 
     success: Float[Array, "..."]
     failure: Float[Array, "..."]
 
 
-def _logistic(eta: Array, spread: Array) -> Slopes:
-    return Slopes(jax.nn.sigmoid(-eta), -jax.nn.sigmoid(eta))
+def _logistic(eta: Array, spread: Array) -> CurveSlopes:
+    return CurveSlopes(jax.nn.sigmoid(-eta), -jax.nn.sigmoid(eta))
 
 
-def _probit(eta: Array, spread: Array) -> Slopes:
+def _probit(eta: Array, spread: Array) -> CurveSlopes:
     log_density = -(eta**2) / 2 - np.log(2 * np.pi) / 2
-    return Slopes(jnp.exp(log_density - log_ndtr(eta)), -jnp.exp(log_density - log_ndtr(-eta)))
+    return CurveSlopes(jnp.exp(log_density - log_ndtr(eta)), -jnp.exp(log_density - log_ndtr(-eta)))
 
 
-def _asymmetric(eta: Array, spread: Array) -> Slopes:
+def _asymmetric(eta: Array, spread: Array) -> CurveSlopes:
     rate = jnp.exp(jnp.minimum(eta, 30.0))  # success has the probability 1 - exp(-rate)
-    return Slopes(rate / jnp.expm1(jnp.minimum(rate, 700.0)), -rate)
+    return CurveSlopes(rate / jnp.expm1(jnp.minimum(rate, 700.0)), -rate)
 
 
-def _of_tasks(eta: Array, spread: Array) -> Slopes:
+def _of_tasks(eta: Array, spread: Array) -> CurveSlopes:
     """The logistic curve, averaged over tasks whose difficulty is normal with the standard deviation ``spread``."""
     each = jax.nn.sigmoid(eta[..., None] + spread * _NODES)
     success, density = (each * _SHARES).sum(-1), (each * (1 - each) * _SHARES).sum(-1)
-    return Slopes(density / success, -density / (1 - success))
+    return CurveSlopes(density / success, -density / (1 - success))
 
 
 _CURVES = {"logistic": _logistic, "probit": _probit, "asymmetric": _asymmetric, "of tasks": _of_tasks}

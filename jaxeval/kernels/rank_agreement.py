@@ -26,7 +26,7 @@ _SCORE_TIE = 1e-9
 _FIELD = 2.0**17  # see `_word`
 
 
-class PairSums(NamedTuple):
+class RankedPairs(NamedTuple):
     """Weights of pairs of models that have both scores, such as those whose scores differ by less than each gap."""
 
     concordance: Float[Array, "..."]  # pairs in the order of gold less pairs against it
@@ -125,10 +125,10 @@ class Stratified(NamedTuple):
         Array, "T L"
     ]  # mean |rank - gold rank| of the tier's models; ranks are among all that are compared
     models: Float[Array, "T L"]
-    inside: PairSums  # (T, L) over the pairs inside a tier
+    inside: RankedPairs  # (T, L) over the pairs inside a tier
 
 
-def tau_b(sums: PairSums) -> Float[Any, "..."]:
+def tau_b(sums: RankedPairs) -> Float[Any, "..."]:
     """Kendall's (P - Q) / sqrt((P + Q + T) (P + Q + U)) (DOI 10.1093/biomet/33.3.239), of arrays of JAX or NumPy.
 
     NaN where no pair is ordered by the evaluator, or none by gold.
@@ -138,13 +138,13 @@ def tau_b(sums: PairSums) -> Float[Any, "..."]:
     return xp.where(product > 0, sums.concordance / xp.sqrt(xp.where(product > 0, product, 1.0)), xp.nan)
 
 
-def misordered(sums: PairSums) -> Float[Array, "..."]:
+def misordered(sums: RankedPairs) -> Float[Array, "..."]:
     """Share of the pairs in the wrong order, a tie counting half; NaN without pairs."""
     known = sums.pairs > 0
     return jnp.where(known, 0.5 - 0.5 * sums.concordance / jnp.where(known, sums.pairs, 1.0), jnp.nan)
 
 
-def delta_sums_of_draws(counts: Num[Array, "R Q"], pairs: DeltaPairs) -> PairSums:
+def delta_sums_of_draws(counts: Num[Array, "R Q"], pairs: DeltaPairs) -> RankedPairs:
     """Sums (R, K) over pairs in resamples ``counts`` of models with fixed scores.
 
     The weights of pairs are formed once and multiplied by their signs for every evaluator and gap in one product: all
@@ -173,23 +173,23 @@ def delta_sums_of_draws(counts: Num[Array, "R Q"], pairs: DeltaPairs) -> PairSum
 
     within = lax.fori_loop(0, pairs.n_evaluators, near, jnp.zeros((len(pairs.end), len(counts)), by_model.dtype))
     found = sums(pairs.ordered), within[pairs.end_of_gap], within[pairs.end_of_ties], sums(pairs.tied)
-    return PairSums(*(x.T.astype(jnp.float64) for x in found))
+    return RankedPairs(*(x.T.astype(jnp.float64) for x in found))
 
 
 def delta_sums(
     scores: Float[Array, "E M"], gold: Float[Array, "M"], counts: Float[Array, "M"], deltas: Float[Array, "D"]
-) -> PairSums:
+) -> RankedPairs:
     """The sums (E, D) of one resample that has ``scores`` of its own."""
     gold_gap = gold[:, None] - gold
 
-    def of_evaluator(x: Array) -> PairSums:
+    def of_evaluator(x: Array) -> RankedPairs:
         weight = jnp.where(jnp.isnan(x), 0.0, counts)
         copies = jnp.sum(weight**2)
         gap = x[:, None] - x
 
-        def under(delta: Array) -> PairSums:
+        def under(delta: Array) -> RankedPairs:
             near = jnp.abs(gap) < delta
-            return PairSums(
+            return RankedPairs(
                 _form(jnp.where(near, jnp.sign(gap) * jnp.sign(gold_gap), 0.0), weight) / 2,
                 (_form(near, weight) - copies) / 2,
                 (_form(gap == 0, weight) - copies) / 2,
@@ -377,16 +377,16 @@ def _word(sign: Float[Array, "M L"], gold_sign: Float[Array, "M 1"]) -> Float[Ar
     return sign * gold_sign + (_FIELD + jnp.where(gold_sign == 0, _FIELD**2, 0.0))
 
 
-def _sums(words: Float[Array, "... M L"], tied: Float[Array, "... M L"]) -> PairSums:
-    """The `PairSums` from sums of words (`_word`), and sums of ties of the scores."""
+def _sums(words: Float[Array, "... M L"], tied: Float[Array, "... M L"]) -> RankedPairs:
+    """The `RankedPairs` from sums of words (`_word`), and sums of ties of the scores."""
     gold_tied = jnp.round(words / _FIELD**2)
     rest = words - _FIELD**2 * gold_tied
     pairs = jnp.round(rest / _FIELD)
     surplus, pairs, gold_tied, tied = (jnp.sum(x, -2) for x in (rest - _FIELD * pairs, pairs, gold_tied, tied))
-    return PairSums(surplus, pairs, tied, gold_tied)
+    return RankedPairs(surplus, pairs, tied, gold_tied)
 
 
-def agreement(scores: Float[Array, "M L"], gold: Float[Array, "M"], deltas: Float[Array, "D"]) -> PairSums:
+def agreement(scores: Float[Array, "M L"], gold: Float[Array, "M"], deltas: Float[Array, "D"]) -> RankedPairs:
     """Sums (D, L) of the pairs whose ``scores`` differ by less than each of ``deltas`` > 0.
 
     A model is left out of a ranking where its score is NaN. ``gold`` are log-strengths; infinite ones of the same sign
@@ -438,4 +438,4 @@ def stratified(scores: Float[Array, "M L"], gold: Float[Array, "M"], member: Boo
     total = jnp.sum(jnp.where(ranked, 0.5 * jnp.abs(change), 0.0), 1)
     mean = jnp.where(models > 0, total / jnp.maximum(models, 1), jnp.nan)
     inside = _sums(jnp.where(own, word, 0.0), jnp.where(own, tied, 0.0))
-    return Stratified(mean, models, PairSums(*(x / 2 for x in inside)))  # every pair is seen from both sides
+    return Stratified(mean, models, RankedPairs(*(x / 2 for x in inside)))  # every pair is seen from both sides

@@ -23,12 +23,12 @@ from jaxeval.kernels.batch.references import (
     BudgetSums,
     Pools,
     ReferenceProblem,
+    ReferenceVotes,
     SameModelSums,
     SharedItems,
     SingleReferences,
     StudyForm,
     StudySettings,
-    Votes,
     reference_study,
 )
 from jaxeval.kernels.solve import Terms
@@ -151,7 +151,7 @@ def _members(board: ReferenceBoard, sets: Sequence[NDArray[np.intp]]) -> NDArray
     return members
 
 
-def _votes(cells: Cells, entries: Entries) -> Votes:
+def _votes(cells: Cells, entries: Entries) -> ReferenceVotes:
     """Return the cells, empty ones after them, and the entries of the draws sorted by cell."""
     order = np.argsort(entries.cell, kind="stable")
     order = order[cells.weight[entries.cell[order]] > 0]
@@ -160,7 +160,7 @@ def _votes(cells: Cells, entries: Entries) -> Votes:
     size = (padded_columns(max(len(order), _FEWEST_CELLS)),)
     sorted_cells = np.full(size, n_cells - 1)
     sorted_cells[: len(order)] = entries.cell[order]
-    return Votes(
+    return ReferenceVotes(
         unit=as_leaf(pad(entries.place[order], size), np.int32),
         cell=as_leaf(sorted_cells, np.int32),
         times=as_leaf(pad(times, size), np.int32),

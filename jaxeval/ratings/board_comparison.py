@@ -26,7 +26,7 @@ _SHOWN_FIRST = ("model_name", "difference", "at_once_lower", "at_once_upper", "m
                 "rating_a", "rating_b")  # fmt: skip
 
 
-class Pairing(NamedTuple):
+class BoardPairing(NamedTuple):
     """What two boards share, and how their resamples were drawn."""
 
     n_a: int  # votes of each board
@@ -78,7 +78,7 @@ class BoardComparison(Result):
     boards: tuple[Bootstrap, Bootstrap] = field(repr=False)
     ratings: tuple[Draws, Draws] = field(repr=False)  # of the models compared
     identical: bool  # the same votes, rated alike, on the same draws: there is no difference at all
-    pairing: Pairing
+    pairing: BoardPairing
     only: tuple[pd.Index, pd.Index]  # models on one board alone
     left_out: Mapping[Hashable, str]  # models on both that are not compared, and why
     top: int

@@ -18,7 +18,7 @@ from jaxeval.execution.precision import device_name, versions
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.solve import Status
 from jaxeval.ratings.boards import Board, battles_per_model, rated_theta
-from jaxeval.ratings.gauge import ELO_PER_LOGIT, ELO_PER_UNIT, Scale, make_scale
+from jaxeval.ratings.gauge import ELO_PER_LOGIT, ELO_PER_UNIT, RatingScale, make_scale
 from jaxeval.ratings.options import BoardInterval, FitOptions, Precision
 from jaxeval.ratings.saved_ratings import save_ratings
 from jaxeval.ratings.thin_models import (
@@ -138,7 +138,7 @@ class BradleyTerryFit(Result):
     settings: FitSettings
     report: DataReport
     _likelihood: FittedBoard = field(repr=False)
-    _scale: Scale = field(repr=False)
+    _scale: RatingScale = field(repr=False)
     _drawn: VoteGroups = field(repr=False)
     _ties_as_half: BradleyTerryFit | None = field(default=None, repr=False)
 
@@ -192,7 +192,7 @@ class BradleyTerryFit(Result):
         return self._board.theta
 
     @property
-    def scale(self) -> Scale:
+    def scale(self) -> RatingScale:
         """How log-strengths become ratings."""
         return self._scale
 

@@ -32,7 +32,7 @@ from jaxeval.errors import DataError
 from jaxeval.execution.processes import together
 from jaxeval.execution.runs import RunOptions, digest_of, of_run
 from jaxeval.execution.signatures import spelled_out
-from jaxeval.ratings.board_comparison import BoardComparison, Pairing
+from jaxeval.ratings.board_comparison import BoardComparison, BoardPairing
 from jaxeval.ratings.bootstrap import VoteBoards, bootstrap
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.contextual_fit import ContextualBootstrap
@@ -43,7 +43,7 @@ from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import TOLERANCE_LOGIT
 from jaxeval.ratings.slices import Slices, make_slices, whole_board_rows
 from jaxeval.ratings.small_categories import CategoryBoard
-from jaxeval.ratings.vote_groups import GroupCodes, Members
+from jaxeval.ratings.vote_groups import GroupCodes, UnitMembers
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import checked_level
 from jaxeval.wording import common_noun, counted, named
@@ -70,7 +70,7 @@ class Posed:
         """Digests of the data, whatever the order of rows, and of how they are fitted: they put two boards in order."""
         return digest_of(self.slices.boards), digest_of(self.options.identity(self.slices.covariates.names)[0])
 
-    def resampled(self, units: Members, how: RunOptions) -> Bootstrap:
+    def resampled(self, units: UnitMembers, how: RunOptions) -> Bootstrap:
         """The board refitted to draws of ``units``."""
         drawn = [groups._replace(shared=units) for groups in self.slices.drawn]
         with together(self.battles.n_processes):
@@ -79,7 +79,7 @@ class Posed:
         return found
 
 
-def shared_units(one: Posed, other: Posed, votes: SharedVotes) -> tuple[Members, Members]:
+def shared_units(one: Posed, other: Posed, votes: SharedVotes) -> tuple[UnitMembers, UnitMembers]:
     """The units of one draw of the union, with the battles that each board has of them.
 
     They do not depend on which board is named first, nor on the order of rows. ``votes`` are those on both boards, of
@@ -280,7 +280,7 @@ class _Resampled:
     """Two boards with their draws."""
 
     boards: tuple[Bootstrap, Bootstrap]
-    pairing: Pairing
+    pairing: BoardPairing
     told: Sequence[str] = ()
 
 
@@ -335,7 +335,7 @@ def _resampled(
         )
     n_groups = 0 if cluster is None or apart else common_groups(a, b, cluster)
     together = votes.n_battles > 0 or n_groups > 0
-    pairing = Pairing(
+    pairing = BoardPairing(
         n_a=a.n_battles,
         n_b=b.n_battles,
         n_shared=votes.n_battles,
@@ -377,7 +377,7 @@ def _resampled_before(one: Battles | Bootstrap, other: Battles | Bootstrap, give
             f"the boards have {len(one.draws):,} and {counted(len(other.draws), 'resample')}: both must have as many"
         )
     n_a, n_b = (int(board.fit.n_battles.sum()) // 2 for board in (one, other))
-    pairing = Pairing(n_a=n_a, n_b=n_b, n_shared=0, known="", n_other_result=0, together=False, made_before=True)
+    pairing = BoardPairing(n_a=n_a, n_b=n_b, n_shared=0, known="", n_other_result=0, together=False, made_before=True)
     if one.models.equals(other.models) and np.array_equal(one.draws_logit, other.draws_logit, equal_nan=True):
         return _Resampled((one, one), pairing._replace(together=True))
     told = []

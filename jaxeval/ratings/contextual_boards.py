@@ -32,7 +32,7 @@ from jaxeval.ratings.contextual_rows import ContextualCells, counts_by_row, make
 from jaxeval.ratings.drawn_votes import is_secure_board, unit_members
 from jaxeval.ratings.options import BootstrapOptions, FitOptions, Ties
 from jaxeval.ratings.refits import BoardRefits, Refitted, Stage, pair_problems, table_words
-from jaxeval.ratings.vote_groups import Members, VoteGroups
+from jaxeval.ratings.vote_groups import UnitMembers, VoteGroups
 from jaxeval.resampling.rows import unit_draw
 from jaxeval.resampling.units import pad
 from jaxeval.wording import counted
@@ -53,7 +53,7 @@ class ContextualBoard(NamedTuple):
     cells: ContextualCells
     covariates: Design
     rows: Any  # `battle_rows.Rows`, NumPy arrays
-    members: Members
+    members: UnitMembers
     ridge: Float  # (P,) of the parameters as they are found
     free: Bool  # (D + 1,) coefficients that are fitted, and t
     phi: Float  # (P,)

@@ -13,7 +13,7 @@ from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells, count_by
 from jaxeval.execution.shapes import UNIT_ROWS, battle_blocks, padded_units
 from jaxeval.kernels import contextual
-from jaxeval.ratings.vote_groups import Members
+from jaxeval.ratings.vote_groups import UnitMembers
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,12 +64,12 @@ def _with_feature(cells: Cells, feature: Float) -> ContextualCells:
     return ContextualCells(**{f.name: getattr(cells, f.name) for f in fields(Cells)}, feature=feature)
 
 
-def unit_columns(members: Members) -> int:
+def unit_columns(members: UnitMembers) -> int:
     """Columns of the grid of units, padded so that similar slices share one compilation."""
     return padded_units(members.units.shape[1])
 
 
-def make_rows(cells: ContextualCells, members: Members, pair_weight: Float | None) -> contextual.Rows:
+def make_rows(cells: ContextualCells, members: UnitMembers, pair_weight: Float | None) -> contextual.ContextualRows:
     """The ``members`` of units as rows; NumPy arrays until the call."""
     pair = cells.pair[members.cell]
     shape = battle_blocks(np.bincount(pair))
@@ -97,7 +97,7 @@ def make_rows(cells: ContextualCells, members: Members, pair_weight: Float | Non
 
     column, row = np.divmod(unit, UNIT_ROWS)
     n_blocks: Any = np.asarray(-(-n_groups // shape.groups), np.int32)
-    return contextual.Rows(
+    return contextual.ContextualRows(
         feature=place(cells.feature[cell], np.float64),
         target=place(cells.target[cell], np.float64),
         factor=place(factor, np.float64),
@@ -108,7 +108,7 @@ def make_rows(cells: ContextualCells, members: Members, pair_weight: Float | Non
     )
 
 
-def counts_by_row(rows: contextual.Rows, members: Members, count: Int) -> Float:
+def counts_by_row(rows: contextual.ContextualRows, members: UnitMembers, count: Int) -> Float:
     """(T, E, G) battles of every row, from those of the cells (C,), where each cell is a unit; 0 for padding."""
     of_unit = np.zeros((UNIT_ROWS, unit_columns(members)))
     column, row = np.divmod(members.unit, UNIT_ROWS)

@@ -16,7 +16,7 @@ from jaxeval.kernels.pair_tables import Layout
 from jaxeval.kernels.resample import DrawScheme, Packing, Units
 from jaxeval.ratings.boards import Board
 from jaxeval.ratings.connectivity import is_secure
-from jaxeval.ratings.vote_groups import ClusterRows, Members, StratumRows, VoteGroups
+from jaxeval.ratings.vote_groups import ClusterRows, StratumRows, UnitMembers, VoteGroups
 from jaxeval.resampling.rows import UnitDraw, unit_draw
 from jaxeval.resampling.units import pad, without_tables
 
@@ -226,7 +226,7 @@ def _cell_entries(cells: Cells, n_rows: int, strata: StratumRows | None) -> Entr
     )
 
 
-def unit_members(cells: Cells, groups: VoteGroups) -> Members:
+def unit_members(cells: Cells, groups: VoteGroups) -> UnitMembers:
     """The units of votes and clusters, and their members.
 
     Clusters of one vote are exchangeable within their cell. Every other cluster is a unit of its own. In every stratum
@@ -266,7 +266,7 @@ def unit_members(cells: Cells, groups: VoteGroups) -> Members:
         cell = np.concatenate([cell, clusters.cell[together]])
         times = np.concatenate([times, clusters.times[together]])
     order = np.argsort(cell, kind="stable")
-    return Members(
+    return UnitMembers(
         units=units,
         unit=unit[order],
         cell=cell[order],
@@ -276,7 +276,7 @@ def unit_members(cells: Cells, groups: VoteGroups) -> Members:
     )
 
 
-def _member_entries(cells: Cells, members: Members) -> Entries:
+def _member_entries(cells: Cells, members: UnitMembers) -> Entries:
     """Every member of a unit is an entry."""
     pair_of_entry = cells.pair[members.cell]
     per_pair = np.bincount(pair_of_entry)

@@ -25,7 +25,7 @@ Gauge = str | tuple[Hashable, float]
 _BLOCK = 2**16  # draws that are aligned at once
 
 
-class Scale(NamedTuple):
+class RatingScale(NamedTuple):
     """rating = base + unit * (theta - weights @ theta)."""
 
     weights: Float  # (M,) sum 1, zero for models without a comparable rating; all zero if none has one
@@ -85,7 +85,7 @@ def make_scale(
     identified: Bool,
     unit: float = ELO_PER_LOGIT,
     own: Noun = MODEL,
-) -> Scale:
+) -> RatingScale:
     """The scale of a board.
 
     Args:
@@ -104,7 +104,7 @@ def make_scale(
     if isinstance(gauge, str) and gauge in ("mean", "votes"):
         weights = np.where(identified, battles if gauge == "votes" else 1.0, 0.0)
         weights /= max(weights.sum(), np.finfo(float).tiny)
-        return Scale(
+        return RatingScale(
             weights, base, f"mean rating {'weighted by battles ' if gauge == 'votes' else ''}{base:g}", unit=unit
         )
     if not (isinstance(gauge, tuple) and len(gauge) == 2):
@@ -121,4 +121,4 @@ def make_scale(
         )
     weights = np.zeros(len(models))
     weights[position] = 1.0
-    return Scale(weights, rating, f"{anchor} = {rating:g}", anchored=True, unit=unit)
+    return RatingScale(weights, rating, f"{anchor} = {rating:g}", anchored=True, unit=unit)

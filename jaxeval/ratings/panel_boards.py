@@ -15,11 +15,11 @@ from jaxeval.execution.precision import double_precision, on_device, one_blas_th
 from jaxeval.execution.shapes import REFITS, padded_columns, padded_few, padded_size
 from jaxeval.kernels.batch.judge_panel import (
     Contests,
+    ContestVerdicts,
     PanelEntries,
     PanelForm,
     PanelProblem,
     Sizes,
-    Verdicts,
     fit_panel,
     refit_panels,
 )
@@ -355,7 +355,7 @@ def _fitted(
     judged = moves[m : m + k]
     g = judged * 1.0 if options.ridge > 0 else _first_discriminations(cells, n, points, theta, judged)
     start, weights = np.concatenate([theta, g, np.zeros(k)]), pad(g, (sizes.judges,))
-    verdicts = Verdicts(*(as_leaf(pad(x, np.shape(contests.first))[:, None], np.float64) for x in (n, points)))
+    verdicts = ContestVerdicts(*(as_leaf(pad(x, np.shape(contests.first))[:, None], np.float64) for x in (n, points)))
     terms = Terms.of(options.ridge, TOLERANCE_LOGIT, _MAX_NEWTON_STEPS)
     with double_precision(), one_blas_thread():
         end: Solution = jax.device_get(

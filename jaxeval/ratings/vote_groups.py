@@ -51,7 +51,7 @@ class StratumRows(NamedTuple):
     of_cluster: Int | None  # (K,) stratum of each cluster
 
 
-class Members(NamedTuple):
+class UnitMembers(NamedTuple):
     """Units on a grid, and the battles that each draws: ``times`` (E,) battles of ``cell`` (E,) for ``unit`` (E,)."""
 
     units: Int  # (UNIT_ROWS, C) battles, or clusters, in each unit
@@ -61,7 +61,7 @@ class Members(NamedTuple):
     stratum: Int | None  # (C,) of each column of units; None where there is one
     cluster: Int | None  # (K,) unit numbers of the clusters of several battles, -1 of the others
 
-    def of_cells(self, number: Int) -> Members:
+    def of_cells(self, number: Int) -> UnitMembers:
         """The same units with the battles of another table of cells: ``number`` (C,) of each cell, -1 for none."""
         cell = number[self.cell]
         order = np.argsort(cell, kind="stable")
@@ -74,7 +74,9 @@ class VoteGroups(NamedTuple):
 
     clusters: ClusterRows | None = None
     strata: StratumRows | None = None  # None also for a single stratum
-    shared: Members | None = None  # the units of a draw from more votes than the slice's own, which other boards share
+    shared: UnitMembers | None = (
+        None  # the units of a draw from more votes than the slice's own, which other boards share
+    )
 
     @property
     def repeating(self) -> ClusterRows | None:

@@ -20,7 +20,7 @@ from jaxeval.arrays import Bool, Float, as_leaf
 from jaxeval.execution.lanes import Call, LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision, one_blas_thread
 from jaxeval.execution.shapes import FOLDS, held_numbers, padded_cells, padded_few, padded_size
-from jaxeval.kernels.batch.folds import FullFit, HeldOut, Judged, Targets, fold_temperatures
+from jaxeval.kernels.batch.folds import FullFit, HeldOut, JudgedSet, Targets, fold_temperatures
 from jaxeval.kernels.batch.folds import hold_out as hold_out_lanes
 from jaxeval.kernels.solve import LONGEST_STEP, Status, Terms
 from jaxeval.softelo.temperature import FEWEST_BATTLES, TOLERANCE_LOGIT, JudgedCells, Ties, in_likelihood, targets
@@ -237,7 +237,7 @@ def full_fits(n: Float, wins: Float, ridge: float) -> FullFit:
     return FullFit(*(as_leaf(x, x.dtype.type) for x in (n, theta, np.linalg.inv(information), active)))
 
 
-def _stacked(sets: Sequence[JudgedCells], ties: Ties) -> Judged:
+def _stacked(sets: Sequence[JudgedCells], ties: Ties) -> JudgedSet:
     """Return the sets on arrays of one shape; cells of count 0 fill up."""
     size = padded_size(max(c.n_models for c in sets))
     nothing = size * (size - 1) // 2  # the last pair, an empty one, is for models that never met
@@ -268,7 +268,7 @@ def _stacked(sets: Sequence[JudgedCells], ties: Ties) -> Judged:
             }
         )
     with double_precision():
-        return Judged(**{name: jax.device_put(np.stack([one[name] for one in each])) for name in Judged._fields})
+        return JudgedSet(**{name: jax.device_put(np.stack([one[name] for one in each])) for name in JudgedSet._fields})
 
 
 def _falls_apart(n: Float) -> Bool:

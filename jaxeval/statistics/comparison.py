@@ -12,7 +12,7 @@ import pandas as pd
 import scipy
 
 from jaxeval.arrays import Float, Int
-from jaxeval.kernels.rank_agreement import PairSums, tau_b
+from jaxeval.kernels.rank_agreement import RankedPairs, tau_b
 from jaxeval.statistics.quantiles import bounds_with_failures, interval_bounds, normal_quantile
 
 #: The least and the greatest value that quantities can have: numbers, or one for each; None where there are none.
@@ -199,4 +199,4 @@ def ranking_agreement(one: Float, other: Float, top: int, precision: float = 0.0
     with np.errstate(invalid="ignore", divide="ignore"):  # a side that ties all values
         spearman = np.clip((centred[0] * centred[1]).sum(1) / spread, -1, 1)
     overlap = np.where(n[:, 0] >= top, np.nansum(np.minimum(*inside), 1) / top, np.nan)
-    return {"kendall_tau": np.asarray(tau_b(PairSums(*sums))), "spearman": spearman, "top_overlap": overlap}
+    return {"kendall_tau": np.asarray(tau_b(RankedPairs(*sums))), "spearman": spearman, "top_overlap": overlap}

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from jaxeval.accuracy.accuracy_tables import joined, of_slice, where_defined
-from jaxeval.accuracy.statuses import Status
+from jaxeval.accuracy.statuses import EstimateStatus
 
 TABLE = pd.DataFrame({"x": [1.0, 2.0]})
 
@@ -26,7 +26,9 @@ def test_a_table_without_slices_is_of_all_items():
 
 
 def test_a_status_tells_what_is_shown():
-    status = np.array([Status.OK, Status.NEAR_0, Status.ONE_CLASS, Status.NO_SKILL], object)
+    status = np.array(
+        [EstimateStatus.OK, EstimateStatus.NEAR_0, EstimateStatus.ONE_CLASS, EstimateStatus.NO_SKILL], object
+    )
     number = np.full(4, 0.5)
     found = where_defined(status, number, (number, number), (number, number, number))
     assert found["estimate"].tolist() == pytest.approx([0.5, 0.5, 0.5, np.nan], nan_ok=True)

@@ -11,7 +11,7 @@ from jaxeval.kernels.judge_error import Doubt
 
 
 def test_every_status_has_a_sentence():
-    words = set(statuses.Status)
+    words = set(statuses.EstimateStatus)
     assert words == set(STATUSES)
     assert len(set(STATUSES.values())) == len(STATUSES)
     assert all(type(word) is str for word in STATUSES)
@@ -29,4 +29,4 @@ def test_tables_have_no_other_words(change):
 def test_every_doubt_has_a_status():
     found = statuses.statuses_of(np.array([[Doubt.OK, Doubt.NO_SKILL], [Doubt.NEAR_0, Doubt.NO_LABELS]], np.int8))
     assert found.tolist() == [["ok", "J <= 0"], ["J near 0", "no calibration items"]]
-    assert {doubt.name for doubt in Doubt} <= {status.name for status in statuses.Status}
+    assert {doubt.name for doubt in Doubt} <= {status.name for status in statuses.EstimateStatus}

@@ -8,7 +8,7 @@ from twins import tau_delta
 
 from jaxeval import DataError, ItemScores, agreement_by_gap, kendall_tau_delta, rank_agreement, smallest_gap
 from jaxeval.evaluators.model_scores import align_scores
-from jaxeval.evaluators.resamples import Resampling, resampled
+from jaxeval.evaluators.resamples import EvaluatorResamples, resampled
 
 N, M, B = 30, 8, 400
 RNG = np.random.default_rng(0)
@@ -36,7 +36,7 @@ def lanes_of(scores, gold, counts):
 
 def lanes(scores, resample, n_resamples=B, chunk_size=None):
     """Scores (1 + B, E, M) and numbers of models (1 + B, M) of the data and of the resamples."""
-    settings = Resampling(n_resamples, resample, run={"chunk_size": chunk_size})
+    settings = EvaluatorResamples(n_resamples, resample, run={"chunk_size": chunk_size})
     scores, counts = resampled(lanes_of, align_scores(scores, GOLD), (), settings, M)
     return scores[..., :M], counts[:, 0, :M]
 

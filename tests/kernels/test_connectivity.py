@@ -59,7 +59,7 @@ def test_standing_next_to_the_group_of_most_given_weight(tables):
     wins, _ = tables
     n = wins + wins.swapaxes(1, 2)
     weight = np.random.default_rng(1).integers(0, 3, (len(n), M)).astype(float)
-    standing = np.asarray(jax.jit(jax.vmap(connectivity.standing))(n, wins, weight))
+    standing = np.asarray(jax.jit(jax.vmap(connectivity.standing))(wins, weight))
     for *table, found in zip(n, wins, weight, standing, strict=True):
         np.testing.assert_array_equal(found, twins.standing(*table))
 
@@ -73,7 +73,7 @@ def test_of_several_groups_the_one_with_most_battles_is_the_main_one():
     for extra, expected in ((0, [1, 0, 0, 3, 3, 3, 3]), (1, [1, 3, 3, 0, 0, 3, 3])):
         wins[3, 4] = 3 + extra
         n = wins + wins.T
-        found = connectivity.standing(jnp.asarray(n), jnp.asarray(wins), jnp.asarray(n.sum(1)))
+        found = connectivity.standing(jnp.asarray(wins), jnp.asarray(n.sum(1)))
         np.testing.assert_array_equal(found, expected)
 
 

@@ -22,7 +22,7 @@ M, D, R = 4, 2, 3
 chord, newton, newton_cg, scaled_chord, derivatives = compiled(
     contextual.chord, contextual.newton, contextual.newton_cg, contextual.scaled_chord, contextual.derivatives
 )
-pair_tables = jax.jit(contextual.pair_tables, static_argnums=2)
+win_tables = jax.jit(contextual.win_tables, static_argnums=2)
 alive = jax.jit(contextual.alive, static_argnums=0)
 MODELS = [HALF, PROBIT, DAVIDSON, RAO_KUPPER]
 
@@ -37,7 +37,7 @@ def rows():
     factor[1, 1] = 0
     factor[2] = 99  # beyond the blocks in use
     pairs = np.array([[[0, 1], [1, 2]], [[2, 3], [0, 3]], [[0, 1], [0, 1]]], np.int32)
-    return contextual.Rows(
+    return contextual.ContextualRows(
         feature=jnp.asarray(rng.normal(size=(*shape, D))),
         target=jnp.asarray(rng.choice([0.0, 0.5, 1.0], shape)),
         factor=jnp.asarray(factor),
@@ -133,13 +133,12 @@ def test_derivatives(model, rows, count):
 
 
 def test_tables_and_counts(rows, count):
-    n, wins = pair_tables(rows, count, M)
+    wins = win_tables(rows, count, M)
     for lane in range(R):
-        *_, own_n, own_wins = naive(
+        *_, expected = naive(
             HALF, rows, np.zeros(M + D + 1), np.asarray(count)[..., lane], np.zeros(M, bool), np.zeros(M + D + 1)
         )
-        np.testing.assert_allclose(np.asarray(n)[lane], own_n, rtol=1e-12)
-        np.testing.assert_allclose(np.asarray(wins)[lane], own_wins, rtol=1e-12)
+        np.testing.assert_allclose(np.asarray(wins)[lane], expected, rtol=1e-12)
     drawn = np.arange(20 * R).reshape(20, R)
     found = contextual.counts_of_rows(rows, jnp.asarray(drawn))
     np.testing.assert_array_equal(found[:2], drawn[np.asarray(rows.unit)[:2]])
@@ -175,7 +174,7 @@ def board():
     win, tie = 1 / (1 + np.exp(0.4 - z)), 1 / (1 + np.exp(-0.4 - z))
     u = rng.random(shape)
     target = np.where(u < win, 1.0, np.where(u < tie, 0.5, 0.0))
-    rows = contextual.Rows(
+    rows = contextual.ContextualRows(
         jnp.asarray(feature), jnp.asarray(target), jnp.asarray(rng.uniform(0.5, 1.5, shape)),
         jnp.zeros(shape, jnp.int32), jnp.asarray(pairs[..., 0]), jnp.asarray(pairs[..., 1]), jnp.asarray(2, jnp.int32),
     )  # fmt: skip

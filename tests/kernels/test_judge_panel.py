@@ -7,7 +7,7 @@ import scipy.special
 
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels.batch import judge_panel
-from jaxeval.kernels.batch.judge_panel import Contests, Sizes, Verdicts
+from jaxeval.kernels.batch.judge_panel import Contests, ContestVerdicts, Sizes
 from jaxeval.kernels.solve import Status, Terms
 
 M, K, C, R = 5, 3, 40, 4
@@ -42,7 +42,7 @@ def solved(moves=MOVES, ridge=0.0, max_steps=100, verdicts=(N, POINTS)):
     terms = Terms.of(np.float64(ridge), np.float64(1e-9), max_steps)
     with double_precision():
         program = jax.jit(judge_panel.newton, static_argnames="sizes")
-        end = program(CONTESTS, Verdicts(*verdicts), START[:, None], np.ones(K), moves, sizes=SIZES, terms=terms)
+        end = program(CONTESTS, ContestVerdicts(*verdicts), START[:, None], np.ones(K), moves, sizes=SIZES, terms=terms)
         return jax.device_get(end)
 
 
@@ -89,7 +89,7 @@ def test_chord_steps_end_where_newton_does():
     inverse = basis @ np.linalg.solve(basis.T @ np.array(steps) @ basis, basis.T)
     terms = Terms.of(np.float64(0.0), np.float64(1e-9), 100)
     with double_precision():
-        verdicts = Verdicts(N[:, :1], POINTS[:, :1])
+        verdicts = ContestVerdicts(N[:, :1], POINTS[:, :1])
         near = end.theta[:, 0] + basis @ np.full(basis.shape[1], 0.02)
         found = jax.jit(judge_panel.chord, static_argnames="sizes")(
             CONTESTS, verdicts, near, inverse, sizes=SIZES, terms=terms
@@ -99,19 +99,19 @@ def test_chord_steps_end_where_newton_does():
 
 def test_tables_of_pairs():
     with double_precision():
-        n, points = map(np.asarray, judge_panel.pair_tables(CONTESTS, Verdicts(N, POINTS), SIZES))
+        points = np.asarray(judge_panel.win_tables(CONTESTS, ContestVerdicts(N, POINTS), SIZES))
     for lane in range(R):
-        expected = np.zeros((2, M, M))
-        np.add.at(expected, (slice(None), FIRST, SECOND), [N[:, lane], POINTS[:, lane]])
-        np.add.at(expected, (slice(None), SECOND, FIRST), [N[:, lane], (N - POINTS)[:, lane]])
-        np.testing.assert_allclose([n[lane], points[lane]], expected)
+        expected = np.zeros((M, M))
+        np.add.at(expected, (FIRST, SECOND), POINTS[:, lane])
+        np.add.at(expected, (SECOND, FIRST), (N - POINTS)[:, lane])
+        np.testing.assert_allclose(points[lane], expected)
 
 
 def test_judges_without_verdicts_do_not_move():
     rated = np.ones((M, R), bool)
     rated[:, 1] = False
     with double_precision():
-        verdicts, moves = judge_panel.among(CONTESTS, Verdicts(N, POINTS), rated, np.ones(P, bool), SIZES)
+        verdicts, moves = judge_panel.among(CONTESTS, ContestVerdicts(N, POINTS), rated, np.ones(P, bool), SIZES)
     assert not np.asarray(verdicts.n)[:, 1].any()
     assert not np.asarray(moves)[:, 1].any()
     assert np.asarray(moves)[:, [0, 2, 3]].all()

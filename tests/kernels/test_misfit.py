@@ -36,7 +36,7 @@ def design_of(n, odds):
         laplacian[[i, j], [i, j]] += w
         laplacian[[i, j], [j, i]] -= w
     triads = np.array([[PAIRS.index(p) for p in ((i, j), (j, k), (i, k))] for i, j, k in TRIADS]).T
-    return changed_boards.Design(
+    return changed_boards.MisfitDesign(
         first=first.astype(np.int32),
         second=second.astype(np.int32),
         position=position.astype(np.int32),

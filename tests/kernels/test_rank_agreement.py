@@ -53,7 +53,7 @@ def test_tau_is_that_of_scipy():
     """With more ties in gold than in scores."""
     gold = np.floor(np.arange(M) / 3)
     scores = np.random.default_rng(1).permutation(M) // 2.0
-    sums = rank_agreement.PairSums(*twins.delta_sums(scores, gold, np.arange(M), np.inf))
+    sums = rank_agreement.RankedPairs(*twins.delta_sums(scores, gold, np.arange(M), np.inf))
     assert 0 < sums.tied_scores < sums.tied_gold
     assert rank_agreement.tau_b(sums) == pytest.approx(stats.kendalltau(scores, gold).statistic, abs=1e-14)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from jaxeval.ratings.board_comparison import BoardComparison, Pairing
+from jaxeval.ratings.board_comparison import BoardComparison, BoardPairing
 from jaxeval.statistics.draws import Draws
 from jaxeval.wording import MODEL
 
@@ -25,7 +25,7 @@ def found():
         boards.append(SimpleNamespace(fit=fit, competitor=MODEL, warnings=[]))
     return BoardComparison(
         names=("last", "this"), boards=tuple(boards), ratings=tuple(ratings), identical=False,
-        pairing=Pairing(100, 100, 0, "", 0, False), only=(NAMES[:0], NAMES[:0]), left_out={}, top=2, level=0.9,
+        pairing=BoardPairing(100, 100, 0, "", 0, False), only=(NAMES[:0], NAMES[:0]), left_out={}, top=2, level=0.9,
         settings={}, notes=(),
     )  # fmt: skip
 

@@ -16,7 +16,7 @@ _MOST_STEPS = 200
 _LEFT = 1e-3  # of the right side, where conjugate gradients end
 
 
-class Scale(NamedTuple):
+class IndexScale(NamedTuple):
     """Parameters of M models and K benchmarks."""
 
     capability: Float[Array, "M"]
@@ -24,17 +24,17 @@ class Scale(NamedTuple):
     slope: Float[Array, "K"]
 
 
-class Index(NamedTuple):
+class FittedIndex(NamedTuple):
     """A fit, its objective, and the largest entry of its gradient in what no bound holds."""
 
-    scale: Scale
+    scale: IndexScale
     objective: Float[Array, ""]
     gradient: Float[Array, ""]
     n_steps: Int32[Array, ""]
 
 
 class _Step(NamedTuple):
-    scale: Scale
+    scale: IndexScale
     objective: Array
     gradient: Array
     damping: Array
@@ -42,9 +42,9 @@ class _Step(NamedTuple):
 
 
 def fit(
-    weight: Float[Array, "M K"], share: Float[Array, "M K"], start: Scale, free: Bool[Array, "K"], ridge: Array,
+    weight: Float[Array, "M K"], share: Float[Array, "M K"], start: IndexScale, free: Bool[Array, "K"], ridge: Array,
     likelihood: bool, tolerance: float,
-) -> Index:  # fmt: skip
+) -> FittedIndex:  # fmt: skip
     """Minimise the loss of all cells and ridge / 2 times the sum of squares of all parameters that are free.
 
     The loss of a cell is (sigmoid - share)^2 / 2, or that of a binomial. Newton's steps, damped as Levenberg and
@@ -63,13 +63,13 @@ def fit(
     """
     is_free = free.astype(share.dtype)
 
-    def objective(scale: Scale) -> Array:
+    def objective(scale: IndexScale) -> Array:
         eta = scale.slope * (scale.capability[:, None] - scale.difficulty)
         loss = jnp.logaddexp(0.0, eta) - share * eta if likelihood else (jax.nn.sigmoid(eta) - share) ** 2 / 2
         squares = (scale.capability**2).sum() + (scale.difficulty**2).sum() + (is_free * scale.slope**2).sum()
         return (weight * loss).sum() + ridge / 2 * squares
 
-    def step(scale: Scale, damping: Array) -> tuple[Scale, Array]:
+    def step(scale: IndexScale, damping: Array) -> tuple[IndexScale, Array]:
         c, d, a = scale
         z = c[:, None] - d
         s = jax.nn.sigmoid(a * z)
@@ -98,7 +98,7 @@ def fit(
         move = _by_gradients(across, scaled, of_d, of_a, of_da, side)
         dc = -(gc + _product(across, move)) / of_c
         dd, da = jnp.split(move, 2)
-        moved = Scale(
+        moved = IndexScale(
             jnp.clip(c + dc, -MOST, MOST),
             jnp.clip(d + dd, -MOST, MOST),
             jnp.where(free, jnp.clip(a + da, FLATTEST, STEEPEST), a),
@@ -118,7 +118,7 @@ def fit(
 
     begin = _Step(start, objective(start), jnp.full((), jnp.inf), jnp.full((), 0.1), jnp.zeros((), jnp.int32))
     end = lax.while_loop(goes_on, body, begin)
-    return Index(end.scale, end.objective, end.gradient, end.n_steps)
+    return FittedIndex(end.scale, end.objective, end.gradient, end.n_steps)
 
 
 def _product(one: Array, other: Array) -> Array:
@@ -153,7 +153,7 @@ def _by_gradients(across: Array, scaled: Array, of_d: Array, of_a: Array, of_da:
 
 
 def indices(
-    weights: Float[Array, "N"], cells: Mapping[str, Array], *, start: Scale, free: Bool[Array, "K"], ridge: float,
+    weights: Float[Array, "N"], cells: Mapping[str, Array], *, start: IndexScale, free: Bool[Array, "K"], ridge: float,
     likelihood: bool, tolerance: float,
 ) -> Float[Array, "parameters"]:  # fmt: skip
     """Return capabilities, difficulties and slopes, end to end, of N cells under ``weights``.
@@ -168,7 +168,7 @@ def indices(
     weight = jnp.zeros(shape).at[place].add(weights * cells["questions"])
     total = jnp.zeros(shape).at[place].add(weights * cells["questions"] * cells["share"])
     share = jnp.where(weight > 0, total / jnp.where(weight > 0, weight, 1.0), 0.5)
-    start = Scale(*map(jnp.asarray, start))
+    start = IndexScale(*map(jnp.asarray, start))
     end = fit(weight, share, start, jnp.asarray(free), jnp.asarray(ridge), likelihood, tolerance)
     empty = weight.sum(1) <= 0  # a model without cells has no capability
     return jnp.concatenate([jnp.where(empty, jnp.nan, end.scale.capability), end.scale.difficulty, end.scale.slope])
@@ -176,8 +176,8 @@ def indices(
 
 @program("likelihood", "tolerance")
 def fit_capability(
-    weight: Float[Array, "M K"], share: Float[Array, "M K"], start: Scale, free: Bool[Array, "K"], ridge: Array,
+    weight: Float[Array, "M K"], share: Float[Array, "M K"], start: IndexScale, free: Bool[Array, "K"], ridge: Array,
     likelihood: bool, tolerance: float,
-) -> Index:  # fmt: skip
+) -> FittedIndex:  # fmt: skip
     """Run `fit`."""
     return fit(weight, share, start, free, ridge, likelihood, tolerance)

@@ -20,7 +20,7 @@ from jaxeval.kernels.solve import Status, Terms, newton_cg_step
 TIE_PRIOR = 10.0
 
 
-class Design(NamedTuple):
+class MisfitDesign(NamedTuple):
     """What votes are measured against: pairs with votes, and what the full data's fit says of them."""
 
     first: Int32[Array, "Q"]  # the lower model of each pair
@@ -83,7 +83,9 @@ def vote_variance(
     return expected * (1 - expected) - shares_of_ties(expected, n, ties, odds) / 4
 
 
-def measures(design: Design, points: Float[Array, "Q"], ties: Num[Array, "Q"], theta: Float[Array, "M"]) -> Measures:
+def measures(
+    design: MisfitDesign, points: Float[Array, "Q"], ties: Num[Array, "Q"], theta: Float[Array, "M"]
+) -> Measures:
     """Measures of the ``points`` of the first models, with so many ``ties`` among the votes, at strengths ``theta``.
 
     With ties, the deviance is that of shares of points divided by the dispersion, variance / (p (1 - p)).
@@ -217,15 +219,17 @@ def refit_changed(
 
 
 @program()
-def measure(design: Design, points: Float[Array, "Q"], ties: Integer[Array, "Q"], theta: Float[Array, "M"]) -> Measures:
+def measure(
+    design: MisfitDesign, points: Float[Array, "Q"], ties: Integer[Array, "Q"], theta: Float[Array, "M"]
+) -> Measures:
     """`measures` of one board's votes at strengths ``theta``."""
     return measures(design, points, ties, theta)
 
 
-class Simulated(NamedTuple):
+class SimulatedLanes(NamedTuple):
     """L boards simulated at a fit, and what their refits start from."""
 
-    design: Design
+    design: MisfitDesign
     wins: Integer[Array, "L Q"]  # of the first models
     ties: Integer[Array, "L Q"]
     start: Float[Array, "M"]
@@ -234,13 +238,13 @@ class Simulated(NamedTuple):
 
 
 @program("mesh", "solver")
-def refit_misfit(boards: Simulated, mesh: Mesh, solver: Solver, terms: Terms, chunks: Chunks) -> Misfit:
+def refit_misfit(boards: SimulatedLanes, mesh: Mesh, solver: Solver, terms: Terms, chunks: Chunks) -> Misfit:
     """Misfit of simulated boards (numbers) after refits of their strengths.
 
     Results have the leading axes (devices, T, R).
     """
 
-    def chunk(numbers: Array, boards: Simulated, terms: Terms) -> Misfit:
+    def chunk(numbers: Array, boards: SimulatedLanes, terms: Terms) -> Misfit:
         design, i = boards.design, jnp.arange(len(boards.start))
         n = design.n[design.position]
 

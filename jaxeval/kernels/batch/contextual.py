@@ -19,7 +19,7 @@ class ContextualProblem(NamedTuple):
     """One slice with covariates or a tie model: what is resampled, and the full-data fit that refits start from."""
 
     units: resample.Units
-    rows: contextual.Rows
+    rows: contextual.ContextualRows
     stream: UInt64[Array, ""]
     phi: Float[Array, "P"]  # full-data parameters
     inverse: Float[Array, "P P"]  # pseudo-inverse of the full-data information
@@ -50,7 +50,7 @@ class ContextualSolution(NamedTuple):
 
 @program("response")
 def fit_contextual(
-    rows: contextual.Rows,
+    rows: contextual.ContextualRows,
     count: Num[Array, "T E G"],
     start: Float[Array, "P"],
     active: Bool[Array, "M"],
@@ -105,8 +105,8 @@ def refit_contextual(
         end = contextual.chord(form.response, rows, base, count, terms)
         nobody = jnp.zeros((numbers.shape[0], n_models), jnp.int8)
         return Refits(end.theta.T, end.status, end.n_steps, end.grad_norm, nobody)
-    tables = contextual.pair_tables(rows, count, n_models)
-    standing = jax.vmap(lambda n, wins: connectivity.standing(n, wins, problem.main_battles))(*tables)
+    wins = contextual.win_tables(rows, count, n_models)
+    standing = jax.vmap(lambda wins: connectivity.standing(wins, problem.main_battles))(wins)
     active = rated(standing, terms.ridge[0]).T
     count = contextual.among(rows, count, active)
     moves = contextual.alive(form.response, rows, count, active, problem.free)

@@ -74,7 +74,7 @@ def fit_temperature(
     return TemperatureFit(estimate, curvature(beta), value, status, n_steps)
 
 
-class Judged(NamedTuple):
+class JudgedSet(NamedTuple):
     """Judged battles compressed to cells, each of a pair (lower model first) and a label, or stacked."""
 
     pair: Int32[Array, "... C"]  # sorted
@@ -108,7 +108,7 @@ class Scores(NamedTuple):
         return cls(row_sums(wins), wins[:, held_out])
 
 
-def soft_wins(judged: Judged, beta: Float[Array, ""], n: Float[Array, "M M"]) -> Float[Array, "M M"]:
+def soft_wins(judged: JudgedSet, beta: Float[Array, ""], n: Float[Array, "M M"]) -> Float[Array, "M M"]:
     """Wins of the row against the column by the targets s(beta d) of all battles ``n``."""
     m = len(n)
     per_cell = judged.battles * probability(Link.LOGIT, beta * judged.level)[judged.label]
@@ -265,14 +265,14 @@ class FoldTemperatures(NamedTuple):
 
 @program("mesh")
 def fold_temperatures(
-    judged: Judged, mesh: Mesh, fewest: Num[Array, ""], terms: Terms, chunks: Chunks
+    judged: JudgedSet, mesh: Mesh, fewest: Num[Array, ""], terms: Terms, chunks: Chunks
 ) -> FoldTemperatures:
     """Temperatures of sets (slices) without the battles of models (numbers), one per lane.
 
     The fold after the last model is that of all battles. Results have the leading axes (devices, T, R).
     """
 
-    def chunk(judged: Judged, folds: Array, fewest: Array, terms: Terms) -> FoldTemperatures:
+    def chunk(judged: JudgedSet, folds: Array, fewest: Array, terms: Terms) -> FoldTemperatures:
         def one(fold: Array) -> FoldTemperatures:
             own = judged.own[fold]
             rest = judged.total.at[judged.label[own]].add(-judged.battles[own])
@@ -288,7 +288,7 @@ def fold_temperatures(
 def hold_out(
     full: FullFit,
     targets: Targets,
-    judged: Judged,
+    judged: JudgedSet,
     beta: Float[Array, "S M"],
     mesh: Mesh,
     terms: Terms,
@@ -302,7 +302,7 @@ def hold_out(
     `fold`.
     """
 
-    def chunk(problem: tuple[FullFit, Targets], folds: Array, judged: Judged, beta: Array, terms: Terms) -> HeldOut:
+    def chunk(problem: tuple[FullFit, Targets], folds: Array, judged: JudgedSet, beta: Array, terms: Terms) -> HeldOut:
         full, targets = problem
 
         def soft() -> Scores:

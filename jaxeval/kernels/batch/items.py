@@ -210,10 +210,10 @@ def evaluator_resamples(
 @program("mesh")
 def delta_sums(
     pairs: rank_agreement.DeltaPairs, counts: Num[Array, "_ Q"], mesh: Mesh, chunks: Chunks
-) -> rank_agreement.PairSums:
+) -> rank_agreement.RankedPairs:
     """Sums over pairs of fixed scores in resamples: (devices, T, R, E, D); ``counts`` are of models in all of them."""
 
-    def chunk(numbers: Array, pairs: rank_agreement.DeltaPairs, counts: Array) -> rank_agreement.PairSums:
+    def chunk(numbers: Array, pairs: rank_agreement.DeltaPairs, counts: Array) -> rank_agreement.RankedPairs:
         return rank_agreement.delta_sums_of_draws(counts[numbers], pairs)
 
     return over_lanes(chunk, mesh, chunks, (pairs, counts))

@@ -32,7 +32,7 @@ class Contests(NamedTuple):
     judge: Int32[Array, "C"]
 
 
-class Verdicts(NamedTuple):
+class ContestVerdicts(NamedTuple):
     """What the verdicts of each contest say."""
 
     n: Float[Array, "C *R"]  # their weight
@@ -55,7 +55,7 @@ class _Moments(NamedTuple):
     information: Float[Array, "C R"]
 
 
-def _moments(contests: Contests, verdicts: Verdicts, phi: Float[Array, "P R"], sizes: Sizes) -> _Moments:
+def _moments(contests: Contests, verdicts: ContestVerdicts, phi: Float[Array, "P R"], sizes: Sizes) -> _Moments:
     theta, g, b = jnp.split(phi, [sizes.models, sizes.models + sizes.judges])
     difference = theta[contests.first] - theta[contests.second]
     discrimination = g[contests.judge]
@@ -94,7 +94,7 @@ def _information(
     return half + jnp.swapaxes(half, -1, -2) + own[..., None] * jnp.eye(p)
 
 
-def _derivatives(contests: Contests, verdicts: Verdicts, sizes: Sizes, terms: Terms) -> LaneDerivatives:
+def _derivatives(contests: Contests, verdicts: ContestVerdicts, sizes: Sizes, terms: Terms) -> LaneDerivatives:
     """Written by hand, which takes a third of the time of those that follow from log-probabilities."""
 
     def moments(phi: Array) -> _Moments:
@@ -108,7 +108,7 @@ def _derivatives(contests: Contests, verdicts: Verdicts, sizes: Sizes, terms: Te
 
 def newton(
     contests: Contests,
-    verdicts: Verdicts,
+    verdicts: ContestVerdicts,
     start: Float[Array, "P #R"],
     weights: Float[Array, "K"],
     moves: Bool[Array, "P R"],
@@ -127,7 +127,7 @@ def newton(
 
 def chord(
     contests: Contests,
-    verdicts: Verdicts,
+    verdicts: ContestVerdicts,
     start: Float[Array, "P"],
     inverse: Float[Array, "P P"],
     sizes: Sizes,
@@ -138,23 +138,20 @@ def chord(
     return choice_models.chord(gradient, start, inverse, verdicts.n.shape[1], terms)
 
 
-def pair_tables(
-    contests: Contests, verdicts: Verdicts, sizes: Sizes
-) -> tuple[Float[Array, "R M M"], Float[Array, "R M M"]]:
-    """Weight of the verdicts on two models, and the points of the row's model, over all judges and both sides."""
+def win_tables(contests: Contests, verdicts: ContestVerdicts, sizes: Sizes) -> Float[Array, "R M M"]:
+    """Return the points of the row's model against the column's, over all judges and both sides."""
     m, (n, points) = sizes.models, verdicts
     there, back = contests.first * m + contests.second, contests.second * m + contests.first
-    zero = jnp.zeros((m * m, n.shape[1]))
-    tables = added(zero, (there, n), (back, n)), added(zero, (there, points), (back, n - points))
-    return tables[0].T.reshape(-1, m, m), tables[1].T.reshape(-1, m, m)
+    table = added(jnp.zeros((m * m, n.shape[1])), (there, points), (back, n - points))
+    return table.T.reshape(-1, m, m)
 
 
 def among(
-    contests: Contests, verdicts: Verdicts, rated: Bool[Array, "M R"], moves: Bool[Array, "P"], sizes: Sizes
-) -> tuple[Verdicts, Bool[Array, "P R"]]:
+    contests: Contests, verdicts: ContestVerdicts, rated: Bool[Array, "M R"], moves: Bool[Array, "P"], sizes: Sizes
+) -> tuple[ContestVerdicts, Bool[Array, "P R"]]:
     """The verdicts between ``rated`` models, and what moves in each lane: a judge without verdicts does not."""
     used = rated[contests.first] & rated[contests.second]
-    own = Verdicts(jnp.where(used, verdicts.n, 0.0), jnp.where(used, verdicts.points, 0.0))
+    own = ContestVerdicts(jnp.where(used, verdicts.n, 0.0), jnp.where(used, verdicts.points, 0.0))
     seen = added(jnp.zeros((sizes.judges, rated.shape[1])), (contests.judge, own.n)) > 0
     return own, moves[:, None] & jnp.concatenate([rated, seen, seen])
 
@@ -194,7 +191,7 @@ class PanelForm(NamedTuple):
 @program("sizes")
 def fit_panel(
     contests: Contests,
-    verdicts: Verdicts,
+    verdicts: ContestVerdicts,
     start: Float[Array, "P"],
     weights: Float[Array, "K"],
     moves: Bool[Array, "P"],
@@ -208,12 +205,12 @@ def fit_panel(
 
 def count_verdicts(
     problem: PanelProblem, form: PanelForm, seed: Integer[Array, ""], numbers: Integer[Array, "R"]
-) -> Verdicts:
+) -> ContestVerdicts:
     """Verdicts of the resamples ``numbers``."""
     draws = lane_draws.draw(problem.units, form.scheme, form.count_dtype, seed, problem.stream, numbers)
     own, n_contests = problem.entries, len(problem.contests.first)
     n, points = lane_draws.sums(draws, own.unit, own.contest, n_contests, (own.weight, own.weight * own.target))
-    return Verdicts(n, points)
+    return ContestVerdicts(n, points)
 
 
 @refit_program
@@ -227,13 +224,13 @@ def refit_panels(
     """
     contests, sizes = problem.contests, form.sizes
     verdicts = count_verdicts(problem, form, seed, numbers)
-    tables = pair_tables(contests, verdicts, sizes)
-    standing = jax.vmap(lambda n, wins: connectivity.standing(n, wins, problem.main_verdicts))(*tables)
+    wins = win_tables(contests, verdicts, sizes)
+    standing = jax.vmap(lambda wins: connectivity.standing(wins, problem.main_verdicts))(wins)
     found = rated(standing, terms.ridge).T & problem.moves[: sizes.models, None]
     verdicts, moves = among(contests, verdicts, found, problem.moves, sizes)
     if form.solver == Solver.CHORD:
         alike = jnp.all(moves == problem.moves[:, None], 0)  # other lanes, without verdicts, end at once
-        own = Verdicts(*(jnp.where(alike, x, 0.0) for x in verdicts))
+        own = ContestVerdicts(*(jnp.where(alike, x, 0.0) for x in verdicts))
         end = chord(contests, own, problem.start, problem.inverse, sizes, terms)
         end = end._replace(status=jnp.where(alike, end.status, Status.STEP_LIMIT).astype(jnp.int8))
     else:

@@ -261,7 +261,7 @@ class RankingForm(NamedTuple):
 def _standing(choices: Choices, count: Num[Array, "C R"], main_weight: Float[Array, "M"]) -> Int8[Array, "M R"]:
     """Standing of every item, see `connectivity.standing_of`."""
     preferred = edges(choices, count, len(main_weight))
-    return jax.vmap(lambda edge: connectivity.standing(edge, edge, main_weight))(preferred).T
+    return jax.vmap(lambda edge: connectivity.standing(edge, main_weight))(preferred).T
 
 
 @program()

@@ -304,7 +304,7 @@ def _solve(
     i = jnp.arange(len(n))
     own = jnp.where(i[:, None] < i, first, n - first)
     # Models compare as soon as they met: their points may lie outside of what battles can give.
-    table, standing = _table(n, own, connectivity.standing(n, n, problem.main_battles), terms)
+    table, standing = _table(n, own, connectivity.standing(n, problem.main_battles), terms)
     active = rated(standing, terms.ridge)
     if form.solver == Solver.NEWTON:
         end = dense_solve.newton(Link.LOGIT, table, active, terms, problem.start)

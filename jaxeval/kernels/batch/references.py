@@ -18,7 +18,7 @@ _MODEL_STRIDE = np.uint64(1 << 32)
 _LOW32 = np.uint64(0xFFFFFFFF)
 
 
-class Votes(NamedTuple):
+class ReferenceVotes(NamedTuple):
     """The C cells of a board, and the entries of a resample's draws that add to each."""
 
     unit: Int32[Array, "E"]  # flat numbers of the entries' units
@@ -51,7 +51,7 @@ class SharedItems(NamedTuple):
     ranked: Bool[Array, "S M"]  # models that are no references of the set
 
 
-def resampled(votes: Votes, draws: Integer[Array, "rows columns"]) -> Int32[Array, "C"]:
+def resampled(votes: ReferenceVotes, draws: Integer[Array, "rows columns"]) -> Int32[Array, "C"]:
     """Votes of every cell in a resample, given the ``draws`` of all units."""
     drawn = draws.reshape(-1)[votes.unit] * votes.times
     return jax.ops.segment_sum(drawn, votes.cell, votes.battles.shape[0], indices_are_sorted=True)
@@ -207,7 +207,7 @@ class ReferenceProblem(NamedTuple):
     units: resample.Units
     stream: UInt64[Array, ""]  # names the random numbers of the resamples
     votes_stream: UInt64[Array, ""]  # names those of the votes under a budget
-    votes: Votes
+    votes: ReferenceVotes
     single: Pools  # every reference alone
     several: Pools | None  # sets of references
     members: Int32[Array, "K S"]  # places of the references of every set among the single ones; -1 for none

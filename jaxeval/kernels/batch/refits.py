@@ -184,7 +184,7 @@ def _solve(problem: PairProblem, form: RefitForm, terms: Terms, dense: tuple[Num
         return Refits(*dense_solve.chord(of_link, table, start, inverse, terms), nobody)
     # With leverages, models compare as soon as they met.
     edges = table.n if form.solver == Solver.FIRTH else table.wins
-    standing = connectivity.standing(table.n, edges, problem.main_battles)
+    standing = connectivity.standing(edges, problem.main_battles)
     active = rated(standing, terms.ridge)
     both = active[:, None] & active
     wins = jnp.where(both, table.wins, 0)
