@@ -25,13 +25,12 @@ from jaxeval.engine.statistic import Statistic
 from jaxeval.errors import DataError
 from jaxeval.execution.precision import on_device
 from jaxeval.execution.shapes import REFITS
-from jaxeval.kernels.batch.choice_models import ChoiceForm, ChoiceProblem, refit_choices
+from jaxeval.kernels.batch.choice_models import ChoiceProblem, refit_choices
 from jaxeval.kernels.batch.refits import Solver
-from jaxeval.kernels.resample import DrawScheme
 from jaxeval.kernels.solve import Status
 from jaxeval.ratings.drawn_votes import vote_draws
 from jaxeval.ratings.options import BootstrapOptions
-from jaxeval.ratings.refits import BoardRefits, Refitted, SliceBoards, Stage
+from jaxeval.ratings.refits import BoardRefits, Refitted, SliceBoards, Stage, lane_form
 from jaxeval.ratings.slices import make_slices
 from jaxeval.show.shown import Answer, Result, Shown
 from jaxeval.show.table import Table
@@ -190,8 +189,7 @@ class _Boards(SliceBoards[ChoiceBoard, Draws]):
             gauge=as_leaf(fit.gauge, np.float64),
             moves=as_leaf(fit.moves, np.bool_),
         )
-        count_dtype: Any = np.float64 if options.drawn == DrawScheme.BAYESIAN else np.int32
-        form = ChoiceForm(options.drawn, count_dtype, fit.lane, Solver.CHORD)
+        form = lane_form(options, fit.lane)
         p, k = len(fit.phi), fit.n_choices
         words = k * (problem.shares[0].size + 6 * len(fit.data[0])) + draws.units.size.size + 4 * p**2
         ways = [Stage(solver, steps, REFITS, words, 8 * words) for solver, steps in _MAX_STEPS.items()]

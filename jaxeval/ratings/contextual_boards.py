@@ -21,17 +21,17 @@ from jaxeval.execution.precision import double_precision, on_device, one_blas_th
 from jaxeval.execution.shapes import CONTEXTUAL_REFITS, REFITS, padded_size, side_by_side
 from jaxeval.kernels import tie_models
 from jaxeval.kernels.batch import contextual, refits
-from jaxeval.kernels.batch.contextual import ContextualForm, ContextualProblem
+from jaxeval.kernels.batch.contextual import ContextualProblem
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.links import Link
-from jaxeval.kernels.resample import DrawScheme, Packing
+from jaxeval.kernels.resample import Packing
 from jaxeval.kernels.solve import Status, Terms
 from jaxeval.kernels.tie_models import NO_TIES, Response, TieModel
 from jaxeval.ratings.boards import TOLERANCE_LOGIT, Board, battle_weights, fit_boards, main_battles, strength_slopes
 from jaxeval.ratings.contextual_rows import ContextualCells, counts_by_row, make_rows, unit_columns
 from jaxeval.ratings.drawn_votes import is_secure_board, unit_members
 from jaxeval.ratings.options import BootstrapOptions, FitOptions, Ties
-from jaxeval.ratings.refits import BoardRefits, Refitted, Stage, pair_problems, table_words
+from jaxeval.ratings.refits import BoardRefits, Refitted, Stage, lane_form, pair_problems, table_words
 from jaxeval.ratings.vote_groups import UnitMembers, VoteGroups
 from jaxeval.resampling.rows import unit_draw
 from jaxeval.resampling.units import pad
@@ -298,8 +298,6 @@ def contextual_refits(fitted: ContextualBoard, label: str, drawn: VoteGroups, op
         rows = make_rows(fitted.cells, members, board.pair_weight)
     grid = pad(members.units, (members.units.shape[0], unit_columns(members)))
     draw = unit_draw(grid, options.drawn, label, Packing(None), members.stratum)
-    # A unit of one battle is never drawn as often as 255 times.
-    count_dtype: Any = np.float64 if options.drawn == DrawScheme.BAYESIAN else np.uint8 if grid.max() == 1 else np.int32
     problem = ContextualProblem(
         units=draw.units,
         rows=rows,
@@ -310,7 +308,8 @@ def contextual_refits(fitted: ContextualBoard, label: str, drawn: VoteGroups, op
         free=as_leaf(fitted.free, np.bool_),
         main_battles=as_leaf(pad(main_battles(board), (padded_size(len(board.theta)),)), np.float64),
     )
-    form = ContextualForm(options.response, options.drawn, count_dtype, Solver.CHORD)
+    # A unit of one battle is never drawn as often as 255 times.
+    form = lane_form(options, options.response, np.uint8 if grid.max() == 1 else np.int32)
     secure = is_secure_board(board, drawn.repeating)
 
     def words(solver: Solver) -> int:

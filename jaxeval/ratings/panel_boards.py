@@ -17,7 +17,6 @@ from jaxeval.kernels.batch.judge_panel import (
     Contests,
     ContestVerdicts,
     PanelEntries,
-    PanelForm,
     PanelProblem,
     Sizes,
     fit_panel,
@@ -26,13 +25,12 @@ from jaxeval.kernels.batch.judge_panel import (
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.links import Link
-from jaxeval.kernels.resample import DrawScheme
 from jaxeval.kernels.solve import Solution, Status, Terms
 from jaxeval.ratings.boards import MOST_INVERTED, TOLERANCE_LOGIT, Board
 from jaxeval.ratings.connectivity import Connectivity, analyse, per_model
 from jaxeval.ratings.drawn_votes import vote_draws
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
-from jaxeval.ratings.refits import BoardRefits, Refitted, Stage
+from jaxeval.ratings.refits import BoardRefits, Refitted, Stage, lane_form
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.resampling.units import pad
 from jaxeval.statistics.comparison import check_square
@@ -446,8 +444,7 @@ def panel_refits(fitted: PanelBoard, label: str, drawn: VoteGroups, options: Boo
         moves=as_leaf(padded_panel(fitted.moves, sizes, m), np.bool_),
         main_verdicts=as_leaf(pad(np.where(board.active, main, 0.0), (sizes.models,)), np.float64),
     )
-    count_dtype: Any = np.float64 if options.drawn == DrawScheme.BAYESIAN else np.int32
-    form = PanelForm(options.drawn, count_dtype, sizes, Solver.CHORD)
+    form = lane_form(options, sizes)
     p = len(wide)
     held = _PER_ENTRY * (draws.units.size.size + entries.weight.size) + _PER_CONTEST * len(contests.first)
     tables = {Solver.CHORD: 2 * sizes.models**2, Solver.NEWTON: 4 * p**2}

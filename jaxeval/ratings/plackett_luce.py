@@ -34,7 +34,6 @@ from jaxeval.kernels.batch.plackett_luce import (
     Choices,
     ChoiceUse,
     ItemBase,
-    RankingForm,
     RankingProblem,
     fit_rankings,
     refit_rankings,
@@ -42,7 +41,7 @@ from jaxeval.kernels.batch.plackett_luce import (
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.links import Link
-from jaxeval.kernels.resample import DrawScheme, Packing
+from jaxeval.kernels.resample import Packing
 from jaxeval.kernels.solve import Terms
 from jaxeval.ratings.boards import MOST_INVERTED, TOLERANCE_LOGIT, Board
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
@@ -50,7 +49,7 @@ from jaxeval.ratings.connectivity import Connectivity, analyse_pairs, per_model
 from jaxeval.ratings.drawn_votes import unit_members
 from jaxeval.ratings.gauge import Gauge
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
-from jaxeval.ratings.refits import BoardRefits, Stage
+from jaxeval.ratings.refits import BoardRefits, Stage, lane_form
 from jaxeval.ratings.slices import whole_board
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.resampling.rows import unit_draw
@@ -306,9 +305,8 @@ def ranking_refits(fitted: RankingBoard, label: str, drawn: VoteGroups, options:
         is_item=as_leaf(np.arange(size) < m, np.bool_),
         main_weight=as_leaf(pad(fitted.main_weight, (size,)), np.float64),
     )
-    count_dtype: Any = np.float64 if options.drawn == DrawScheme.BAYESIAN else np.int32
     n_cells = padded_cells(len(fitted.cells.count))
-    form = RankingForm(options.drawn, count_dtype, n_cells, Solver.CHORD)
+    form = lane_form(options, n_cells)
     entries = _PER_SET * sum(s.shape[1] for s in fitted.choices.sets) + _PER_CELL * n_cells
     ways = [
         Stage(

@@ -19,7 +19,6 @@ from jaxeval.kernels.batch.prediction_powered import (
     PairSums,
     Powered,
     PoweredEntries,
-    PoweredForm,
     PoweredProblem,
     Tuning,
     fit_powered,
@@ -29,13 +28,12 @@ from jaxeval.kernels.batch.prediction_powered import (
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.links import Link
-from jaxeval.kernels.resample import DrawScheme
 from jaxeval.kernels.solve import Status, Terms
 from jaxeval.ratings.boards import MOST_INVERTED, TOLERANCE_LOGIT, Board, strength_slopes
 from jaxeval.ratings.connectivity import analyse, per_model
 from jaxeval.ratings.drawn_votes import Entries, is_secure_board, vote_draws
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
-from jaxeval.ratings.refits import BoardRefits, Stage
+from jaxeval.ratings.refits import BoardRefits, Stage, lane_form
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.resampling.units import pad
 from jaxeval.statistics.comparison import check_square
@@ -295,8 +293,7 @@ def powered_refits(
         information_diagonal=as_leaf(fitted.information_diagonal, np.float64),
         main_battles=as_leaf(pad(np.where(fitted.board.active, main, 0.0), (size,)), np.float64),
     )
-    count_dtype: Any = np.float64 if options.drawn == DrawScheme.BAYESIAN else np.int32
-    form = PoweredForm(options.drawn, count_dtype, n_pairs, Solver.CHORD, fitted.form)
+    form = lane_form(options, fitted.form)
     secure = _is_secure(fitted, drawn)
     held = _PER_ENTRY * (draws.units.size.size + problem.entries.times.size) + _PER_PAIR * n_pairs
     ways = [

@@ -31,9 +31,9 @@ from jaxeval.execution.shapes import (
     side_by_side,
 )
 from jaxeval.kernels.batch import refits, sparse
-from jaxeval.kernels.batch.refits import PairProblem, RefitForm, Refits, Solver
+from jaxeval.kernels.batch.refits import LaneForm, PairProblem, RefitForm, Refits, Solver
 from jaxeval.kernels.batch.sparse import SLOTS, SparseProblem
-from jaxeval.kernels.resample import Packing
+from jaxeval.kernels.resample import DrawScheme, Packing
 from jaxeval.kernels.solve import Status, Terms
 from jaxeval.kernels.tie_models import TieModel
 from jaxeval.ratings.boards import Board, battles_per_model, inverse_information, main_battles
@@ -140,6 +140,11 @@ class BoardRefits:
         results = self.n_slices * self.n_resamples * self.n_parameters * RESULT_BYTES
         held = results + 2 * sum(x.nbytes for x in jax.tree.leaves(self.problem))  # here and on the device
         return Task(call, way.budget, way.words, way.lane_bytes, held + self.fixed_bytes)
+
+
+def lane_form(options: BootstrapOptions, model: Any, whole: type = np.int32) -> LaneForm:
+    """Return the static choices of refits that draw all lanes side by side; ``whole`` holds whole draws."""
+    return LaneForm(options.drawn, np.float64 if options.drawn == DrawScheme.BAYESIAN else whole, Solver.CHORD, model)
 
 
 def refit_form(options: BootstrapOptions, packing: Packing, n_pairs: int, solver: Solver) -> RefitForm:

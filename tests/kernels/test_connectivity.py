@@ -46,7 +46,7 @@ def test_against_the_edges_are_those_who_reach_a_model(tables):
 def test_standing_agrees_with_brute_force_and_with_the_host(tables):
     wins, _ = tables
     n = wins + wins.swapaxes(1, 2)
-    standing = np.asarray(jax.jit(jax.vmap(connectivity.standing))(n, wins, n.sum(2)))
+    standing = np.asarray(jax.jit(jax.vmap(connectivity.standing))(wins, n.sum(2)))
     for count, table, found in zip(n, wins, standing, strict=True):
         np.testing.assert_array_equal(found, twins.standing(count, table))
         np.testing.assert_array_equal(found, analyse(count, table).standing)

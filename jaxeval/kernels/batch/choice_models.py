@@ -14,7 +14,7 @@ from jax import Array, lax
 
 from jaxeval.kernels import lane_draws, resample
 from jaxeval.kernels.batch.programs import program
-from jaxeval.kernels.batch.refits import Refits, Solver, refit_program
+from jaxeval.kernels.batch.refits import LaneForm, Refits, Solver, lane_draws_of, refit_program
 from jaxeval.kernels.kinds import Bool, Float, Int32, UInt64
 from jaxeval.kernels.solve import Solution, Status, Terms, capped, iterate, solved
 
@@ -158,15 +158,6 @@ class ChoiceProblem(NamedTuple):
     moves: Bool[Array, "P"]  # false for padding
 
 
-class ChoiceForm(NamedTuple):
-    """Static choices, as in `RefitForm`."""
-
-    scheme: resample.DrawScheme
-    count_dtype: type  # of a unit's draws
-    model: LaneModel
-    solver: Solver
-
-
 def _of_lanes(model: LaneModel, data: Any) -> LogProbabilities:
     return jax.vmap(lambda phi: model(phi, data), in_axes=-1, out_axes=-1)
 
@@ -205,13 +196,13 @@ def fit_choices(
 
 
 @refit_program
-def refit_choices(problem: ChoiceProblem, form: ChoiceForm, seed: Array, terms: Terms, numbers: Array) -> Refits:
+def refit_choices(problem: ChoiceProblem, form: LaneForm, seed: Array, terms: Terms, numbers: Array) -> Refits:
     """Refit resamples of one slice, as `refit` does.
 
     A resample that leaves a direction of the parameters open has the status `Status.TOO_FEW`.
     """
     n_lanes, n_occasions = len(numbers), len(jax.tree.leaves(problem.data)[0])
-    draws = lane_draws.draw(problem.units, form.scheme, form.count_dtype, seed, problem.stream, numbers)
+    draws = lane_draws_of(problem, form, seed, numbers)
     counts = jnp.stack(lane_draws.sums(draws, problem.unit, problem.occasion, n_occasions, problem.shares))
     of_lanes = derived(_of_lanes(form.model, problem.data), counts, terms.ridge)
     lanes = jnp.broadcast_to(problem.start[:, None], (len(problem.start), n_lanes))

@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxeval.kernels import connectivity, contextual, lane_draws, resample
+from jaxeval.kernels import connectivity, contextual, resample
 from jaxeval.kernels.batch.programs import program
-from jaxeval.kernels.batch.refits import Refits, Solver, rated, refit_program
+from jaxeval.kernels.batch.refits import LaneForm, Refits, Solver, lane_draws_of, rated, refit_program
 from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Num, UInt64
 from jaxeval.kernels.solve import Terms, pseudo_inverse
 from jaxeval.kernels.tie_models import Response
@@ -26,15 +26,6 @@ class ContextualProblem(NamedTuple):
     information_diagonal: Float[Array, "P"]
     free: Bool[Array, "_"]  # which of the D coefficients are fitted, and whether t is
     main_battles: Float[Array, "M"]  # as in `PairProblem`
-
-
-class ContextualForm(NamedTuple):
-    """Static choices, as in `RefitForm`."""
-
-    response: Response
-    scheme: resample.DrawScheme
-    count_dtype: type  # of a row's draws
-    solver: Solver
 
 
 class ContextualSolution(NamedTuple):
@@ -75,24 +66,24 @@ def fit_contextual(
 
 
 def count_rows(
-    problem: ContextualProblem, form: ContextualForm, seed: Integer[Array, ""], numbers: Integer[Array, "R"]
+    problem: ContextualProblem, form: LaneForm, seed: Integer[Array, ""], numbers: Integer[Array, "R"]
 ) -> Num[Array, "T E G R"]:
     """Draws of every row's unit in the resamples ``numbers``."""
-    drawn = lane_draws.draw(problem.units, form.scheme, form.count_dtype, seed, problem.stream, numbers)
+    drawn = lane_draws_of(problem, form, seed, numbers)
     return contextual.counts_of_rows(problem.rows, drawn)
 
 
-def _at_estimate(problem: ContextualProblem, form: ContextualForm) -> tuple[ContextualProblem, contextual.RowBase]:
+def _at_estimate(problem: ContextualProblem, form: LaneForm) -> tuple[ContextualProblem, contextual.RowBase]:
     """The problem, and its rows at the full data's estimate."""
     n_models = len(problem.main_battles)
     of_fit = problem.phi, n_models, problem.inverse, problem.information_diagonal
-    return problem, contextual.at_estimate(form.response, problem.rows, *of_fit)
+    return problem, contextual.at_estimate(form.model, problem.rows, *of_fit)
 
 
 @partial(refit_program, ready=_at_estimate)
 def refit_contextual(
     posed: tuple[ContextualProblem, contextual.RowBase],
-    form: ContextualForm,
+    form: LaneForm,
     seed: Integer[Array, ""],
     terms: Terms,
     numbers: Integer[Array, "R"],
@@ -102,17 +93,17 @@ def refit_contextual(
     rows, n_models = problem.rows, problem.main_battles.shape[0]
     count = count_rows(problem, form, seed, numbers)
     if form.solver == Solver.CHORD:
-        end = contextual.chord(form.response, rows, base, count, terms)
+        end = contextual.chord(form.model, rows, base, count, terms)
         nobody = jnp.zeros((numbers.shape[0], n_models), jnp.int8)
         return Refits(end.theta.T, end.status, end.n_steps, end.grad_norm, nobody)
     wins = contextual.win_tables(rows, count, n_models)
     standing = jax.vmap(lambda wins: connectivity.standing(wins, problem.main_battles))(wins)
     active = rated(standing, terms.ridge[0]).T
     count = contextual.among(rows, count, active)
-    moves = contextual.alive(form.response, rows, count, active, problem.free)
+    moves = contextual.alive(form.model, rows, count, active, problem.free)
     if form.solver == Solver.NEWTON:
-        end, _ = contextual.newton(form.response, rows, problem.phi[:, None], count, moves, terms)
+        end, _ = contextual.newton(form.model, rows, problem.phi[:, None], count, moves, terms)
     else:
         solve = contextual.scaled_chord if form.solver == Solver.SCALED_CHORD else contextual.newton_cg
-        end = solve(form.response, rows, base, count, moves, terms)
+        end = solve(form.model, rows, base, count, moves, terms)
     return Refits(end.theta.T, end.status, end.n_steps, end.grad_norm, standing)

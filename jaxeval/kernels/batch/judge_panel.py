@@ -18,7 +18,7 @@ from jaxeval.kernels import connectivity, lane_draws, resample
 from jaxeval.kernels.batch import choice_models
 from jaxeval.kernels.batch.choice_models import LaneDerivatives
 from jaxeval.kernels.batch.programs import program
-from jaxeval.kernels.batch.refits import Refits, Solver, rated, refit_program
+from jaxeval.kernels.batch.refits import LaneForm, Refits, Solver, lane_draws_of, rated, refit_program
 from jaxeval.kernels.kinds import Bool, Float, Int32, Integer, UInt64
 from jaxeval.kernels.platforms import added
 from jaxeval.kernels.solve import Solution, Status, Terms
@@ -179,15 +179,6 @@ class PanelProblem(NamedTuple):
     main_verdicts: Float[Array, "M"]  # full-data verdicts on the models of its main group, 0 for the others
 
 
-class PanelForm(NamedTuple):
-    """Static choices, as in `RefitForm`."""
-
-    scheme: resample.DrawScheme
-    count_dtype: type  # of a unit's draws
-    sizes: Sizes
-    solver: Solver
-
-
 @program("sizes")
 def fit_panel(
     contests: Contests,
@@ -204,10 +195,10 @@ def fit_panel(
 
 
 def count_verdicts(
-    problem: PanelProblem, form: PanelForm, seed: Integer[Array, ""], numbers: Integer[Array, "R"]
+    problem: PanelProblem, form: LaneForm, seed: Integer[Array, ""], numbers: Integer[Array, "R"]
 ) -> ContestVerdicts:
     """Verdicts of the resamples ``numbers``."""
-    draws = lane_draws.draw(problem.units, form.scheme, form.count_dtype, seed, problem.stream, numbers)
+    draws = lane_draws_of(problem, form, seed, numbers)
     own, n_contests = problem.entries, len(problem.contests.first)
     n, points = lane_draws.sums(draws, own.unit, own.contest, n_contests, (own.weight, own.weight * own.target))
     return ContestVerdicts(n, points)
@@ -215,14 +206,14 @@ def count_verdicts(
 
 @refit_program
 def refit_panels(
-    problem: PanelProblem, form: PanelForm, seed: Integer[Array, ""], terms: Terms, numbers: Integer[Array, "R"]
+    problem: PanelProblem, form: LaneForm, seed: Integer[Array, ""], terms: Terms, numbers: Integer[Array, "R"]
 ) -> Refits:
     """Refit resamples of one slice, as `refit` does; every solver looks for separated models first.
 
     Parameters of a judge that are not fitted are NaN. Chord steps leave out resamples in which other parameters move
     than in the full data.
     """
-    contests, sizes = problem.contests, form.sizes
+    contests, sizes = problem.contests, form.model
     verdicts = count_verdicts(problem, form, seed, numbers)
     wins = win_tables(contests, verdicts, sizes)
     standing = jax.vmap(lambda wins: connectivity.standing(wins, problem.main_verdicts))(wins)

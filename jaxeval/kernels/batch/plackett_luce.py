@@ -19,9 +19,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxeval.kernels import connectivity, lane_draws, resample, solve
+from jaxeval.kernels import connectivity, resample, solve
 from jaxeval.kernels.batch.programs import program
-from jaxeval.kernels.batch.refits import Refits, Solver, refit_program
+from jaxeval.kernels.batch.refits import LaneForm, Refits, Solver, lane_draws_of, refit_program
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Num, UInt64
 from jaxeval.kernels.solve import Solution, SolveStep, Status, Terms, capped, centred, iterate, loop, pseudo_inverse
@@ -249,15 +249,6 @@ class RankingProblem(NamedTuple):
     main_weight: Float[Array, "M"]  # full-data meetings of the items of its main group, 0 for the others
 
 
-class RankingForm(NamedTuple):
-    """Static choices, as in `RefitForm`."""
-
-    scheme: resample.DrawScheme
-    count_dtype: type  # of a unit's draws
-    n_cells: int
-    solver: Solver
-
-
 def _standing(choices: Choices, count: Num[Array, "C R"], main_weight: Float[Array, "M"]) -> Int8[Array, "M R"]:
     """Standing of every item, see `connectivity.standing_of`."""
     preferred = edges(choices, count, len(main_weight))
@@ -282,16 +273,16 @@ def fit_rankings(
 
 
 def count_rankings(
-    problem: RankingProblem, form: RankingForm, seed: Integer[Array, ""], numbers: Integer[Array, "R"]
+    problem: RankingProblem, form: LaneForm, seed: Integer[Array, ""], numbers: Integer[Array, "R"]
 ) -> Num[Array, "C R"]:
     """Rankings of every cell in the resamples ``numbers``."""
-    drawn = lane_draws.draw(problem.units, form.scheme, form.count_dtype, seed, problem.stream, numbers)
-    return used(problem.members, drawn, form.n_cells)
+    drawn = lane_draws_of(problem, form, seed, numbers)
+    return used(problem.members, drawn, form.model)
 
 
 @refit_program
 def refit_rankings(
-    problem: RankingProblem, form: RankingForm, seed: Integer[Array, ""], terms: Terms, numbers: Integer[Array, "R"]
+    problem: RankingProblem, form: LaneForm, seed: Integer[Array, ""], terms: Terms, numbers: Integer[Array, "R"]
 ) -> Refits:
     """Refit resamples of one slice, as `refit` does; every solver looks for separated items first."""
     choices, base = problem.choices, problem.base

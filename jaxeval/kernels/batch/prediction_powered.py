@@ -24,7 +24,7 @@ from jax import Array, lax
 
 from jaxeval.kernels import connectivity, dense_solve, lane_draws, pair_tables, resample
 from jaxeval.kernels.batch.programs import program
-from jaxeval.kernels.batch.refits import Refits, Solver, rated, refit_program, stored
+from jaxeval.kernels.batch.refits import LaneForm, Refits, Solver, lane_draws_of, rated, refit_program, stored
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Num, Real, UInt64
 from jaxeval.kernels.links import Link
@@ -212,16 +212,6 @@ class PoweredProblem(NamedTuple):
     main_battles: Float[Array, "M"]  # full-data battles of the models of its main group, 0 for the others
 
 
-class PoweredForm(NamedTuple):
-    """Static choices, as in `RefitForm`."""
-
-    scheme: resample.DrawScheme
-    count_dtype: type  # of a unit's draws
-    n_pairs: int
-    solver: Solver
-    form: Form
-
-
 @program("form")
 def tune(sums: PairSums, form: Form, tuning: Tuning, lam: Real[Array, ""]) -> Powered:
     """`powered` of the full data, whose ``sums`` are (P, 1)."""
@@ -257,20 +247,20 @@ def _table(
 
 
 def powered_sums(
-    problem: PoweredProblem, form: PoweredForm, seed: Integer[Array, ""], numbers: Integer[Array, "R"]
+    problem: PoweredProblem, form: LaneForm, seed: Integer[Array, ""], numbers: Integer[Array, "R"]
 ) -> PairSums:
     """Sums by pair of the resamples ``numbers``."""
-    draws = lane_draws.draw(problem.units, form.scheme, form.count_dtype, seed, problem.stream, numbers)
-    return pair_sums(problem.entries, draws, form.n_pairs)
+    draws = lane_draws_of(problem, form, seed, numbers)
+    return pair_sums(problem.entries, draws, len(problem.tuning.first))
 
 
 @refit_program
 def refit_powered(
-    problem: PoweredProblem, form: PoweredForm, seed: Integer[Array, ""], terms: Terms, numbers: Integer[Array, "R"]
+    problem: PoweredProblem, form: LaneForm, seed: Integer[Array, ""], terms: Terms, numbers: Integer[Array, "R"]
 ) -> Refits:
     """Refit resamples of one slice, as `refit` does; lam and the gain follow the strengths."""
     sums = powered_sums(problem, form, seed, numbers)
-    fitted = powered(sums, form.form, problem.tuning, problem.lam)
+    fitted = powered(sums, form.model, problem.tuning, problem.lam)
     on_tables = jax.vmap(partial(_spread, problem))
     shape = problem.position.shape
     if form.solver == Solver.CHORD:
@@ -295,7 +285,7 @@ def _chord(problem: PoweredProblem, terms: Terms, n: Float[Array, "M M"], score:
 
 
 def _solve(
-    problem: PoweredProblem, form: PoweredForm, terms: Terms, n: Float[Array, "M M"], first: Float[Array, "M M"]
+    problem: PoweredProblem, form: LaneForm, terms: Terms, n: Float[Array, "M M"], first: Float[Array, "M M"]
 ) -> Refits:
     """Refit the models with a finite strength by conjugate gradients or factors.
 

@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array, lax
 from jax.sharding import Mesh
 
-from jaxeval.kernels import connectivity, dense_solve, pair_tables, resample, tie_models
+from jaxeval.kernels import connectivity, dense_solve, lane_draws, pair_tables, resample, tie_models
 from jaxeval.kernels.batch.programs import Chunks, Program, over_lanes, program
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Num, Real, UInt64
@@ -70,6 +70,20 @@ class RefitForm(NamedTuple):
     dtype: type
     link: Link = Link.LOGIT
     ties: TieModel = TieModel.HALF  # another one works with chord steps only
+
+
+class LaneForm(NamedTuple):
+    """Static choices, as in `RefitForm`, of refits that draw all lanes side by side."""
+
+    scheme: resample.DrawScheme
+    count_dtype: type  # of a unit's draws
+    solver: Solver
+    model: Any  # what else is static, as sizes or what a tie is
+
+
+def lane_draws_of(problem: Any, form: LaneForm, seed: Array, numbers: Integer[Array, "R"]) -> Num[Array, "units R"]:
+    """Return the draws of the units of a ``problem`` in the resamples ``numbers``."""
+    return lane_draws.draw(problem.units, form.scheme, form.count_dtype, seed, problem.stream, numbers)
 
 
 @program("link", "solver")
