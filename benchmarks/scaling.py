@@ -30,7 +30,7 @@ POINT = """
 import json, sys, time
 import jaxeval
 from harness import peak_memory_mb
-from jaxeval.data.simulate.votes import simulate_battles
+from jaxeval.data.simulated_votes import simulate_battles
 votes, models, resamples = map(int, sys.argv[1:])
 battles = simulate_battles(votes, models, seed=0, popularity_exponent=0.3)
 battles.cells

@@ -39,7 +39,7 @@ import pandas as pd
 import jaxeval
 from jaxeval.anchored.pooling import pooled_scores
 from jaxeval.anchored.scores import bootstrap_scores
-from jaxeval.data.simulate.verdicts import simulate_anchored_verdicts
+from jaxeval.lab.simulate.verdicts import simulate_anchored_verdicts
 
 ROOT = Path(__file__).parents[1]
 TESTS = ROOT / "tests"

@@ -19,7 +19,7 @@ from scipy.special import expit
 from scored import answers as scored_answers
 
 import jaxeval
-from jaxeval.data.simulate.verdicts import simulate_anchored_verdicts
+from jaxeval.lab.simulate.verdicts import simulate_anchored_verdicts
 
 M, N, B = 8, 300, 24
 MODELS = [f"m{k}" for k in range(M)]

@@ -1,6 +1,6 @@
 """Simulated panels of judges who judge the same answers in several runs."""
 
-from jaxeval.data.simulate.verdicts import simulate_anchored_verdicts
+from jaxeval.lab.simulate.verdicts import simulate_anchored_verdicts
 
 OUTCOME = {"win": 1.0, "tie": 0.5, "loss": 0.0}
 NOISE = (0.2, 0.2, 0.3, 2.5)

@@ -17,11 +17,11 @@ from judged import read, residual_table, two_orders
 
 import jaxeval
 from jaxeval.anchored.diagnostics import AnchorDiagnostics
-from jaxeval.data.simulate.verdicts import simulate_anchored_verdicts
 from jaxeval.evaluators.model_scores import align_scores
 from jaxeval.lab.anchored_tables import Abstention
 from jaxeval.lab.held_out_sweeps import conformal_study
 from jaxeval.lab.rating_systems import RatingSystems
+from jaxeval.lab.simulate.verdicts import simulate_anchored_verdicts
 
 #: Markup, mathematics, a formula of a spreadsheet, what terminals obey, other ways of writing, length, a hidden name.
 HOSTILE = [

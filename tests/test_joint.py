@@ -8,7 +8,7 @@ import twins
 import jaxeval
 from jaxeval import plots
 from jaxeval.anchored.scores import bootstrap_scores
-from jaxeval.data.simulate.verdicts import simulate_anchored_verdicts
+from jaxeval.lab.simulate.verdicts import simulate_anchored_verdicts
 
 B = 200
 MODELS = [f"m{k}" for k in range(20)]

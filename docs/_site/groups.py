@@ -50,7 +50,7 @@ GROUPS = [
         ["statistics", "data.saved_draws", "show", "data.model_tables"],
     ),
     ("Pages", "Leaderboards that refit in the reader's browser.", ["pages"]),
-    ("Simulated data", "Data whose truth is known.", ["data.simulate", "lab.accuracy_studies"]),
+    ("Simulated data", "Data whose truth is known.", ["data.simulated_votes", "lab.simulate", "lab.accuracy_studies"]),
     (
         "Runs and errors",
         "Several processes, compiled programs, and what goes wrong.",
@@ -87,7 +87,7 @@ STUDIES = {
     "lab.rating_systems": ["compare_rating_systems"],
     "anchored.scores": ["bootstrap_scores"],
     "anchored.screening": ["width_by_threshold"],
-    "data.simulate.verdicts": ["simulate_anchored_verdicts"],
+    "lab.simulate.verdicts": ["simulate_anchored_verdicts"],
     "evaluators.comparison": ["evaluator_advice"],
     "evaluators.rank_correlation": ["delta_table"],
     "lab.held_out_sweeps": ["budget_sweep", "conformal_study", "leave_one_out_intervals", "width_decomposition"],

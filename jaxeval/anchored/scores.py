@@ -308,7 +308,7 @@ def joint_scores(
 
     Examples:
         >>> import jaxeval
-        >>> from jaxeval.data.simulate.verdicts import simulate_anchored_verdicts
+        >>> from jaxeval.lab.simulate.verdicts import simulate_anchored_verdicts
         >>> frame = simulate_anchored_verdicts(n_items=40, n_judges=1, seed=1)
         >>> joint = jaxeval.joint_scores(jaxeval.AnchoredVerdicts.from_pandas(frame), "model", n_resamples=100)
         >>> joint.tiers().to_dict()

@@ -53,7 +53,7 @@ class JudgeScreen(Result):
 
     Examples:
         >>> import jaxeval
-        >>> from jaxeval.data.simulate.verdicts import simulate_anchored_verdicts
+        >>> from jaxeval.lab.simulate.verdicts import simulate_anchored_verdicts
         >>> frame = simulate_anchored_verdicts(n_items=40, n_judges=3, run_sd=(0.2, 0.3, 2.0), seed=1)
         >>> screen = jaxeval.screen_judges(jaxeval.AnchoredVerdicts.from_pandas(frame), n_resamples=100)
         >>> screen.strong
@@ -120,7 +120,7 @@ def screen_judges(
 
     Examples:
         >>> import jaxeval
-        >>> from jaxeval.data.simulate.verdicts import simulate_anchored_verdicts
+        >>> from jaxeval.lab.simulate.verdicts import simulate_anchored_verdicts
         >>> frame = simulate_anchored_verdicts(n_items=40, n_judges=3, run_sd=(0.2, 0.3, 2.0), seed=1)
         >>> verdicts = jaxeval.AnchoredVerdicts.from_pandas(frame)
         >>> table = jaxeval.screen_judges(verdicts, n_resamples=100).table.reset_index()

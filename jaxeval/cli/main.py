@@ -332,7 +332,7 @@ class Size(Options):
 @command("demo", group=main, renamed=_RENAMED)
 def demo(size: Size, asked: DemoBoard, published: Published, outputs: Outputs) -> None:
     """Simulate votes, rate them, print the leaderboard and draw it to leaderboard.png."""
-    from jaxeval.data.simulate.votes import simulate_battles
+    from jaxeval.data.simulated_votes import simulate_battles
 
     tell(f"simulating {counted(size.battles, 'vote')} between {counted(size.models, 'model')}")
     simulated = simulate_battles(size.battles, size.models, seed=asked.seed)

@@ -36,7 +36,7 @@ class Size(NamedTuple):
 
 
 def _votes(size: Size) -> pd.DataFrame:
-    from jaxeval.data.simulate import votes
+    from jaxeval.data import simulated_votes as votes
 
     return votes.simulate_votes(size.n, size.models, tie_rate=size.ties, details=True, seed=size.seed)
 
@@ -46,8 +46,8 @@ def _verdicts(size: Size) -> pd.DataFrame:
     import numpy as np
     import pandas as pd
 
-    from jaxeval.data.simulate.verdicts import Judge
-    from jaxeval.data.simulate.votes import simulate_strengths, simulate_votes
+    from jaxeval.data.simulated_votes import simulate_strengths, simulate_votes
+    from jaxeval.lab.simulate.verdicts import Judge
 
     strengths = simulate_strengths(size.models, seed=size.seed)
     own = _votes(size)
@@ -60,7 +60,7 @@ def _verdicts(size: Size) -> pd.DataFrame:
 
 
 def _judges(size: Size) -> pd.DataFrame:
-    from jaxeval.data.simulate.verdicts import simulate_judges
+    from jaxeval.lab.simulate.verdicts import simulate_judges
 
     table = simulate_judges(size.n, size.models, side_biases=(0.5, 0.0, 0.0), tie_rate=size.ties, seed=size.seed)
     names = ["item", "model_a", "model_b", "language", "voter", "human", "expert"]
@@ -71,7 +71,7 @@ def _families(size: Size) -> pd.DataFrame:
     """Every third model is of one maker."""
     import pandas as pd
 
-    from jaxeval.data.simulate.votes import simulate_strengths
+    from jaxeval.data.simulated_votes import simulate_strengths
 
     names = simulate_strengths(size.models, seed=size.seed).index
     return pd.DataFrame({"name": names, "family": [f"maker-{k % 3 + 1}" for k in range(len(names))]})
@@ -79,7 +79,7 @@ def _families(size: Size) -> pd.DataFrame:
 
 def _calls(size: Size, new: bool) -> pd.DataFrame:
     """Scores of a judge, of the battles of the model in the middle, or of all others."""
-    from jaxeval.data.simulate.judged import scored_calls, simulate_judged_battles
+    from jaxeval.lab.simulate.judged import scored_calls, simulate_judged_battles
 
     battles = simulate_judged_battles(size.n, size.models, tie_rate=size.ties, seed=size.seed)
     calls = scored_calls(battles, size.seed)
@@ -89,13 +89,13 @@ def _calls(size: Size, new: bool) -> pd.DataFrame:
 
 
 def _replies(size: Size) -> pd.DataFrame:
-    from jaxeval.data.simulate.judged import simulate_judge_outputs
+    from jaxeval.lab.simulate.judged import simulate_judge_outputs
 
     return simulate_judge_outputs(size.n, size.models, tie_rate=size.ties, seed=size.seed)
 
 
 def _panel(size: Size) -> pd.DataFrame:
-    from jaxeval.data.simulate.verdicts import simulate_panel
+    from jaxeval.lab.simulate.verdicts import simulate_panel
 
     return simulate_panel(size.n, size.models, side_biases=(0.5, 0.0, 0.0), together=0.3, seed=size.seed)
 
@@ -104,7 +104,7 @@ def _answers(size: Size, labelled: bool) -> pd.DataFrame:
     """The first fifth of the items with people's labels, or the others without."""
     import numpy as np
 
-    from jaxeval.data.simulate.judged import simulate_judged_answers
+    from jaxeval.lab.simulate.judged import simulate_judged_answers
 
     m = size.models
     table = simulate_judged_answers(
@@ -121,7 +121,7 @@ def _answers(size: Size, labelled: bool) -> pd.DataFrame:
 def _anchored(size: Size) -> pd.DataFrame:
     import numpy as np
 
-    from jaxeval.data.simulate.verdicts import simulate_anchored_verdicts
+    from jaxeval.lab.simulate.verdicts import simulate_anchored_verdicts
 
     return simulate_anchored_verdicts(
         np.linspace(1, -0.5, size.models).tolist(), size.n, 4, 3, run_sd=(0.2, 0.3, 0.3, 3.0), seed=size.seed
@@ -129,19 +129,19 @@ def _anchored(size: Size) -> pd.DataFrame:
 
 
 def _evaluators(size: Size) -> pd.DataFrame:
-    from jaxeval.data.simulate.scores import simulate_evaluators
+    from jaxeval.lab.simulate.scores import simulate_evaluators
 
     return simulate_evaluators(size.models, seed=size.seed)
 
 
 def _rankings(size: Size) -> pd.DataFrame:
-    from jaxeval.data.simulate.votes import simulate_rankings
+    from jaxeval.data.simulated_votes import simulate_rankings
 
     return simulate_rankings(size.n, size.models, length=min(4, size.models), seed=size.seed)
 
 
 def _scores(size: Size) -> pd.DataFrame:
-    from jaxeval.data.simulate.scores import simulate_scores
+    from jaxeval.lab.simulate.scores import simulate_scores
 
     return simulate_scores(
         size.n, size.models, n_benchmarks=min(3, size.n), n_trials=2, items_per_passage=5, seed=size.seed
@@ -149,13 +149,13 @@ def _scores(size: Size) -> pd.DataFrame:
 
 
 def _runs(size: Size) -> pd.DataFrame:
-    from jaxeval.data.simulate.capability import simulate_runs
+    from jaxeval.lab.simulate.capability import simulate_runs
 
     return simulate_runs(size.models, size.n, max(size.n // 3, 1), 4, seed=size.seed)
 
 
 def _benchmarks(size: Size) -> pd.DataFrame:
-    from jaxeval.data.simulate.capability import simulate_benchmark_scores
+    from jaxeval.lab.simulate.capability import simulate_benchmark_scores
 
     table = simulate_benchmark_scores(max(size.models, 3), min(max(size.n, 2), 40), seed=size.seed)
     names = sorted(table["model"].unique())  # the weakest first, and here the strongest
@@ -261,7 +261,7 @@ def simulate(kinds: Words, asked: Simulated) -> None:
 
 
 def _votes_on(pairs: FileName, size: Size) -> pd.DataFrame:
-    from jaxeval.data.simulate.votes import simulate_strengths, votes_on
+    from jaxeval.data.simulated_votes import simulate_strengths, votes_on
     from jaxeval.data.table_files import read_whole_table
 
     return votes_on(

@@ -13,7 +13,7 @@ from jaxeval.accuracy.estimates import ESTIMATORS, estimate_draws
 from jaxeval.accuracy.judge_accuracy import judge_accuracy
 from jaxeval.accuracy.model_comparison import checked_pairs, compare, compare_models
 from jaxeval.data.judged_answers import JudgedAnswers
-from jaxeval.data.simulate.judged import simulate_judged_answers
+from jaxeval.lab.simulate.judged import simulate_judged_answers
 
 Z = twins.norm.ppf(0.975)
 KEY = ["model_a", "model_b", "judge", "estimator"]

@@ -10,8 +10,8 @@ from scipy.stats import kendalltau
 from jaxeval.anchored.diagnostics import diagnose_anchors
 from jaxeval.anchored.scores import anchored_scores
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
-from jaxeval.data.simulate.verdicts import simulate_anchored_verdicts
 from jaxeval.errors import DataError
+from jaxeval.lab.simulate.verdicts import simulate_anchored_verdicts
 from jaxeval.plots.anchored import plot_anchor_swap
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 

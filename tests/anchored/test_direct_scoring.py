@@ -16,8 +16,8 @@ from jaxeval.anchored.direct_scoring import (
 )
 from jaxeval.anchored.scores import anchored_scores
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
-from jaxeval.data.simulate.verdicts import simulate_anchored_verdicts
 from jaxeval.errors import DataError
+from jaxeval.lab.simulate.verdicts import simulate_anchored_verdicts
 
 
 def simulated(**options):

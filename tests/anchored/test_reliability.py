@@ -11,8 +11,8 @@ from scipy import stats
 from jaxeval import icc3
 from jaxeval.anchored.reliability import judge_kappas, judge_panel, reliability_factor
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
-from jaxeval.data.simulate.verdicts import simulate_anchored_verdicts
 from jaxeval.errors import DataError
+from jaxeval.lab.simulate.verdicts import simulate_anchored_verdicts
 
 SHROUT_FLEISS = np.array([[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]])
 

@@ -8,7 +8,6 @@ from jaxeval.anchored.direct_scoring import direct_win_probability
 from jaxeval.anchored.elo import anchored_elo
 from jaxeval.anchored.scores import anchored_scores
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
-from jaxeval.data.simulate.verdicts import simulate_anchored_verdicts
 from jaxeval.errors import DataError
 from jaxeval.lab.anchored_tables import (
     abstain,
@@ -19,6 +18,7 @@ from jaxeval.lab.anchored_tables import (
     prompt_subsamples,
     summarised_scores,
 )
+from jaxeval.lab.simulate.verdicts import simulate_anchored_verdicts
 
 OUTCOME = {"win": 1.0, "tie": 0.5, "loss": 0.0}
 

@@ -8,8 +8,8 @@ import pytest
 from jaxeval.anchored.elo import anchored_elo
 from jaxeval.anchored.scores import anchored_scores, bootstrap_scores, count_verdicts
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
-from jaxeval.data.simulate.verdicts import simulate_anchored_verdicts
 from jaxeval.errors import DataError
+from jaxeval.lab.simulate.verdicts import simulate_anchored_verdicts
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 
 

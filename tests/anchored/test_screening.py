@@ -14,8 +14,8 @@ from jaxeval.anchored.reliability import icc3, judge_panel
 from jaxeval.anchored.scores import bootstrap_scores
 from jaxeval.anchored.screening import screen_judges, width_by_threshold
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
-from jaxeval.data.simulate.verdicts import simulate_anchored_verdicts
 from jaxeval.errors import DataError
+from jaxeval.lab.simulate.verdicts import simulate_anchored_verdicts
 
 
 def multinomial_sums(columns, n_resamples, seed, *_, **__):
@@ -282,7 +282,7 @@ def test_real_runs(data):
 
 PROCESSES = """
 from jaxeval.anchored.scores import bootstrap_scores
-from jaxeval.data.simulate.verdicts import simulate_anchored_verdicts
+from jaxeval.lab.simulate.verdicts import simulate_anchored_verdicts
 from jaxeval.execution import lanes
 run_own, ran = lanes.LaneRun._run_own, []
 

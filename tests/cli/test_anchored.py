@@ -7,7 +7,7 @@ import pytest
 from command_line import run
 
 from jaxeval import anchored_elo
-from jaxeval.data.simulate.verdicts import simulate_anchored_verdicts
+from jaxeval.lab.simulate.verdicts import simulate_anchored_verdicts
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 

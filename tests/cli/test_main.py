@@ -267,7 +267,7 @@ class TestInterruptions:
         def interrupted(*_, **__):
             raise ended_by
 
-        monkeypatch.setattr("jaxeval.data.simulate.votes.simulate_votes", interrupted)
+        monkeypatch.setattr("jaxeval.data.simulated_votes.simulate_votes", interrupted)
         monkeypatch.setattr(sys, "argv", ["jaxeval", "simulate", "--out", "x.csv"])
         monkeypatch.setattr(os, "_exit", end)
         with pytest.raises(RuntimeError, match="ended with 130"):
@@ -291,7 +291,7 @@ class TestInterruptions:
         def cut(*_, **__):
             raise EOFError("Compressed file ended before the end-of-stream marker was reached")
 
-        monkeypatch.setattr("jaxeval.data.simulate.votes.simulate_votes", cut)
+        monkeypatch.setattr("jaxeval.data.simulated_votes.simulate_votes", cut)
         result = run("simulate", "--out", "x.csv")
         assert result.exit_code == 1
         assert "Error: a file ends too early: Compressed file ended" in result.stderr

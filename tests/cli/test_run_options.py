@@ -7,8 +7,8 @@ from command_line import run as run_command
 from processes import ended, start_commands
 
 import jaxeval
-from jaxeval.data.simulate.verdicts import simulate_anchored_verdicts
 from jaxeval.execution.checkpoints import Checkpoint
+from jaxeval.lab.simulate.verdicts import simulate_anchored_verdicts
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts, read_anchored_verdicts
-from jaxeval.data.simulate.verdicts import simulate_anchored_verdicts
 from jaxeval.errors import DataError
+from jaxeval.lab.simulate.verdicts import simulate_anchored_verdicts
 
 TABLE = pd.DataFrame(
     {

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import jaxeval
-from jaxeval.data.simulate.verdicts import simulate_anchored_verdicts
+from jaxeval.lab.simulate.verdicts import simulate_anchored_verdicts
 
 RNG = np.random.default_rng(0)
 N = 48

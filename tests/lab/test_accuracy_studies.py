@@ -7,8 +7,8 @@ import pytest
 import jaxeval
 from jaxeval import DataError, JudgedAnswers
 from jaxeval.accuracy.judge_accuracy import judge_accuracy
-from jaxeval.data.simulate.judged import simulate_judged_answers
 from jaxeval.lab.accuracy_studies import _weights, comparison_study, coverage_study, shift_study, split_study
+from jaxeval.lab.simulate.judged import simulate_judged_answers
 
 R = 2000
 THETA = np.arange(21) / 20

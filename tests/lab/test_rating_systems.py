@@ -6,9 +6,9 @@ import pytest
 
 from jaxeval.anchored.scores import anchored_scores
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
-from jaxeval.data.simulate.verdicts import simulate_anchored_verdicts
 from jaxeval.lab import rating_systems
 from jaxeval.lab.rating_systems import SYSTEMS, compare_rating_systems
+from jaxeval.lab.simulate.verdicts import simulate_anchored_verdicts
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 
 

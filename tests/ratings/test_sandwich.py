@@ -8,7 +8,7 @@ from scipy.special import expit
 
 from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry
 from jaxeval.data.features import position_advantage
-from jaxeval.data.simulate.votes import simulate_votes
+from jaxeval.data.simulated_votes import simulate_votes
 
 ELO = 400 / np.log(10)
 NAMES = ("standard_errors", "standard_errors_hessian", "covariance", "difference_standard_errors")

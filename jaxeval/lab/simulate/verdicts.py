@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles
-from jaxeval.data.simulate.votes import VoteOptions, given_or_drawn, simulate_votes
+from jaxeval.data.simulated_votes import VoteOptions, given_or_drawn, simulate_votes
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.checks import checked_integer
 from jaxeval.data.judged_battles import JudgedBattles
-from jaxeval.data.simulate.votes import LANGUAGES, given_or_drawn
+from jaxeval.data.simulated_votes import LANGUAGES, given_or_drawn
 from jaxeval.execution.elementwise import require_share
 
 #: The criteria of Appendix A of arXiv:2606.13221.

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.checks import checked_integer
-from jaxeval.data.simulate.votes import given_or_drawn
+from jaxeval.data.simulated_votes import given_or_drawn
 
 
 def simulate_scores(
