@@ -11,7 +11,7 @@ import pandas as pd
 import scipy
 
 from jaxeval.arrays import Float
-from jaxeval.audits.parts import Audited, Finding, NotAnsweredError, PartResult, Severity
+from jaxeval.audits.parts import Answered, Audited, Finding, NotAnsweredError, Severity
 from jaxeval.checks import checked_integer, checked_positive
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
@@ -25,7 +25,7 @@ TUNED_FOR = 10.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AnytimeIntervals(PartResult):
+class AnytimeIntervals(Answered):
     """Differences of ratings (Elo) with intervals that hold at all looks at once.
 
     ``table`` has a row for each pair of rated models, by rank: ``above, below, difference, standard_error``, the ends

@@ -20,12 +20,12 @@ from jaxeval.audits.goodness_of_fit import audited_goodness_of_fit
 from jaxeval.audits.pairing import audited_pairing
 from jaxeval.audits.parts import (
     Absent,
+    Answered,
     AuditArguments,
     Audited,
     AuditOptions,
     Finding,
     NotAnsweredError,
-    PartResult,
     Question,
     Severity,
 )
@@ -68,7 +68,7 @@ class Audit(Result):
         (['board'], ['board'])
     """
 
-    parts: Mapping[str, PartResult | Absent]
+    parts: Mapping[str, Answered | Absent]
     questions: Mapping[str, str]  # of the parts, by their names
     settings: Mapping[str, Any]  # options, the digest of the votes, and versions
     notes: tuple[str, ...]  # what was read
@@ -107,7 +107,7 @@ class Audit(Result):
     def _number(self, part: str, kind: Severity) -> int:
         return sum((finding.part, finding.severity) == (part, kind) for finding in self._findings)
 
-    def __getitem__(self, name: str) -> PartResult:
+    def __getitem__(self, name: str) -> Answered:
         """Return the result of a part.
 
         Raises:
@@ -130,7 +130,7 @@ class Audit(Result):
         return self["goodness_of_fit"]
 
     @property
-    def answers(self) -> dict[str, PartResult]:
+    def answers(self) -> dict[str, Answered]:
         """The results of the parts that have one, by name."""
         return {name: result for name, result in self.parts.items() if not isinstance(result, Absent)}
 
@@ -251,7 +251,7 @@ class Audit(Result):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AuditedBoard(PartResult):
+class AuditedBoard(Answered):
     """The models of an audited board, best first, with intervals from the errors of the fit."""
 
     table: pd.DataFrame

@@ -11,7 +11,7 @@ import scipy
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Float
-from jaxeval.audits.parts import Audited, Finding, PartResult, Severity, check_plain
+from jaxeval.audits.parts import Answered, Audited, Finding, Severity, check_plain
 from jaxeval.audits.periods import (
     Every,
     Periods,
@@ -56,7 +56,7 @@ _OF_CHANGES = [
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Drift(PartResult):
+class Drift(Answered):
     """Whether ratings changed over time. Ratings are in Elo.
 
     ``changes`` has the steps that were found, in the order in which they were found: the model, the first ``period``

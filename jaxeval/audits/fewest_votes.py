@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 import numpy as np
 import pandas as pd
 
+from jaxeval import plots
 from jaxeval.arrays import Float, Int
 from jaxeval.audits.changed_boards import ChangedBoards, VoteChanges, VoteMoves, VoterMoves, Way
 from jaxeval.audits.fewest_moves import FewestMoves, fewest_moves, surely_needed
 from jaxeval.audits.parts import (
+    Answered,
     AuditArguments,
     Audited,
     AuditOptions,
     Finding,
     NotAnsweredError,
-    PartResult,
     Severity,
     check_plain,
 )
@@ -51,7 +52,7 @@ LEVEL = 1e-6
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FewestVotes(PartResult):
+class FewestVotes(Answered):
     """How few votes decide the order of a board.
 
     Each number is that of a refit in which the second model is ahead of the first: an upper bound, as other votes might
@@ -103,9 +104,7 @@ class FewestVotes(PartResult):
 
     def figures(self) -> dict[str, Figure]:
         """Return the fewest dropped, flipped and added votes of all neighbours."""
-        from jaxeval.plots.heat import plot_fewest_votes
-
-        return {"": plot_fewest_votes(self.table)}
+        return {"": plots.plot_fewest_votes(self.table)}
 
     def _severity(self, n: float) -> Severity:
         share = n / self.n_votes

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 import pandas as pd
 
+from jaxeval import plots
 from jaxeval.arrays import Int
 from jaxeval.audits.chance import (
     Chance,
@@ -20,7 +21,7 @@ from jaxeval.audits.chance import (
     signed_chance,
     simulated_chance,
 )
-from jaxeval.audits.parts import Audited, Finding, NotAnsweredError, PartResult, Severity
+from jaxeval.audits.parts import Answered, Audited, Finding, NotAnsweredError, Severity
 from jaxeval.audits.simulated_boards import PairVotes, pair_votes, responses, triads_of
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles, as_battles
@@ -54,7 +55,7 @@ _MUCH = 0.1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GoodnessOfFit(PartResult):
+class GoodnessOfFit(Answered):
     """How well one number per model fits, and where it does not.
 
     ``statistic`` is Pearson's X2 of the pairs' points, on ``dof`` degrees of freedom; ``p_value`` is the share of
@@ -106,9 +107,7 @@ class GoodnessOfFit(PartResult):
 
     def figures(self) -> dict[str, Figure]:
         """Return shares of points as they are and as ratings expect them, and which model did better in which pair."""
-        from jaxeval.plots.heat import plot_pair_fit, plot_pair_residuals
-
-        return {"shares": plot_pair_fit(self.pairs), "residuals": plot_pair_residuals(self.pairs)}
+        return {"shares": plots.plot_pair_fit(self.pairs), "residuals": plots.plot_pair_residuals(self.pairs)}
 
     def findings(self) -> list[Finding]:
         """Return what it says in words, the test first."""

@@ -10,7 +10,7 @@ import pandas as pd
 import scipy
 
 from jaxeval.arrays import Float, Int
-from jaxeval.audits.parts import Audited, Finding, NotAnsweredError, PartResult, Severity, check_plain
+from jaxeval.audits.parts import Answered, Audited, Finding, NotAnsweredError, Severity, check_plain
 from jaxeval.audits.periods import vote_times
 from jaxeval.data.battles import Battles
 from jaxeval.ratings.boards import Board
@@ -29,7 +29,7 @@ _PRIOR = 1.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Pairing(PartResult):
+class Pairing(Answered):
     """Whether models met stronger opponents after better results than their ratings say.
 
     ``table`` has one row: the ``slope`` (by how much stronger opponents are, for each unit by which the rating so far

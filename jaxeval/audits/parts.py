@@ -23,7 +23,7 @@ from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.ratings.options import Ties
 from jaxeval.ratings.vote_groups import cluster_rows
-from jaxeval.show.shown import Result
+from jaxeval.show.shown import Answer, Result
 from jaxeval.statistics.quantiles import checked_level
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ class Finding(NamedTuple):
     """A whole sentence, which holds the number that it rests on."""
 
 
-class PartResult(Result):
+class Answered(Result):
     """What a part of an audit found. A part's own class has ``table``, and says in words what it means."""
 
     table: pd.DataFrame
@@ -195,6 +195,9 @@ class PartResult(Result):
     def figures(self) -> dict[str, Figure]:
         """Return figures by what is added to the part's name; none by default."""
         return {}
+
+    def _in_full(self, view: Answer) -> Answer:
+        return super()._in_full(view)._replace(figures=self.figures)
 
 
 class NotAnsweredError(ValueError):
@@ -227,10 +230,10 @@ class Question(NamedTuple):
 
     name: str  # that of its function
     question: str
-    run: Callable[[Audited], PartResult]
+    run: Callable[[Audited], Answered]
     needs: tuple[str, ...] = ()  # options of an audit without which there is nothing to answer
 
-    def answer(self, audited: Audited) -> PartResult | Absent:
+    def answer(self, audited: Audited) -> Answered | Absent:
         """Return what the part finds, or why it finds nothing."""
         lacking = [name for name in self.needs if not getattr(audited.options, name)]
         if lacking:

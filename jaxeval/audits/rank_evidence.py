@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 import scipy
 
+from jaxeval import plots
 from jaxeval.arrays import Bool, Float, Int
-from jaxeval.audits.parts import AuditArguments, Audited, AuditOptions, Finding, NotAnsweredError, PartResult, Severity
+from jaxeval.audits.parts import Answered, AuditArguments, Audited, AuditOptions, Finding, NotAnsweredError, Severity
 from jaxeval.audits.periods import vote_times
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles
@@ -42,7 +43,7 @@ _MOSTLY = 0.5
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RankEvidence(PartResult):
+class RankEvidence(Answered):
     """What the ranks of a board can carry. All ratings and gaps are in Elo.
 
     ``table`` has a row for each model, best first: its rating, interval and set of ranks, as `Bootstrap.rank_sets`
@@ -95,9 +96,7 @@ class RankEvidence(PartResult):
 
     def figures(self) -> dict[str, Figure]:
         """Return the ranks that are left open, tiers shaded."""
-        from jaxeval.plots.leaderboard import plot_ranks
-
-        return {"ranks": plot_ranks(self.joint, self.level)}
+        return {"ranks": plots.plot_ranks(self.joint, self.level)}
 
     def _shown(self) -> Answer:
         title = f"RankEvidence: {self.competitor.counted(len(self.table))}, {self._told_neighbours()}"

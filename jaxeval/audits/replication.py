@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
-from jaxeval.audits.parts import AuditArguments, Audited, AuditOptions, Finding, NotAnsweredError, PartResult, Severity
+from jaxeval.audits.parts import Answered, AuditArguments, Audited, AuditOptions, Finding, NotAnsweredError, Severity
 from jaxeval.audits.simulated_boards import (
     expected_covariance,
     half_counts,
@@ -47,7 +47,7 @@ _NOISE = 1_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Replication(PartResult):
+class Replication(Answered):
     """Whether a board would come out again.
 
     ``table`` has a row for each thing that a board claims at the level: how often the claim was true (``coverage``,

@@ -11,7 +11,7 @@ import scipy
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
-from jaxeval.audits.parts import Audited, Finding, PartResult, Severity, check_plain
+from jaxeval.audits.parts import Answered, Audited, Finding, Severity, check_plain
 from jaxeval.audits.periods import Every, cut_periods, told_period, vote_seconds
 from jaxeval.audits.points import (
     GroupedVotes,
@@ -50,7 +50,7 @@ _OFTEN = 1.5  # times as often as by chance
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class WhoVotes(PartResult):
+class WhoVotes(Answered):
     """What voters do to a board. Ratings and pulls are in Elo.
 
     ``table`` has a row for each voter of ``min_votes`` decided votes or more, the least likely first:

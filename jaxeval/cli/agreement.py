@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jaxeval import plots
 from jaxeval.cli.declared import command
 from jaxeval.cli.judged_scores import Labels
 from jaxeval.cli.outputs import Outputs, check_outputs, present
@@ -86,13 +87,9 @@ def agreement(file: File, raters: Raters, replies: Replies, drawn: Resampling, o
             **drawn.arguments(),
         )
 
-    def figures() -> dict[str, Any]:
-        from jaxeval.plots.accuracy import plot_judge_agreement
-
-        return {"agreement": plot_judge_agreement(found)}
-
     notes = [read or _what_was_read(found), *found.notes, _how(drawn)]
-    present(found.answer._replace(notes=notes, figures=figures), outputs)
+    answer = found.answer._replace(notes=notes, figures=lambda: {"agreement": plots.plot_judge_agreement(found)})
+    present(answer, outputs)
 
 
 def _holds_replies(frame: pd.DataFrame, judges: str | None, given: dict[str, Any]) -> bool:

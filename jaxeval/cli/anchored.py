@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jaxeval import plots
 from jaxeval.cli.declared import Files, command
 from jaxeval.cli.outputs import Outputs, present
 from jaxeval.options.boards import Response
@@ -220,7 +221,6 @@ def _figures(
 ) -> tuple[dict[str, Figure], list[str]]:
     """Figures by name, and sentences about those that cannot be drawn."""
     from jaxeval.errors import DataError
-    from jaxeval.plots import anchored as plots
 
     figures, warnings = {}, []
     if "model" in scores:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jaxeval import plots
 from jaxeval.cli.board_options import Covariates, check_draws, covariates_of, gauge_of
 from jaxeval.cli.declared import Figure, Files, Plot, Top, command
 from jaxeval.cli.meta import OfScores
@@ -132,13 +133,11 @@ def compare_boards(
     first, *others = answer.parts
     further = further_columns(table[[name for name in table if name not in found.table]], 8, found.competitor)
     first = first._replace(table=[*first.table, *further])
-
-    def figures() -> dict[str, Any]:
-        from jaxeval.plots.boards import plot_comparison
-
-        return {"comparison": plot_comparison(found)}
-
-    answer = answer._replace(parts=[first, *others], tables={**answer.tables, "comparison": table}, figures=figures)
+    answer = answer._replace(
+        parts=[first, *others],
+        tables={**answer.tables, "comparison": table},
+        figures=lambda: {"comparison": plots.plot_comparison(found)},
+    )
     present(answer.with_top(None if shown.top is None else min(shown.top, len(table))), outputs)
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from jaxeval import plots
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.show.cells import estimate, pairs_cell, wide
 from jaxeval.show.shown import Answer, Part
@@ -64,8 +65,6 @@ def study_evaluators(
         tables["curves"] = curves
 
     def figures() -> dict[str, Any]:
-        from jaxeval.plots import evaluators as plots
-
         drawings = {
             "tau": plots.plot_tau_delta(tables["tau"], few),
             "rank_change": plots.plot_rank_change(tables["rank_change"], few),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jaxeval import plots
 from jaxeval.cli.anchored import Verdicts
 from jaxeval.cli.declared import File, Top, command
 from jaxeval.cli.outputs import Outputs, present
@@ -190,10 +191,8 @@ def _present(
     parts = [Part(name.capitalize(), table, rows=noun, kept=tuple(table)[:3]) for name, table in shown.items()]
 
     def figures() -> dict[str, Figure]:
-        from jaxeval.plots.leaderboard import plot_draws
-
         joint = found.joint  # type: ignore[attr-defined]
-        return {first: plot_draws(joint.of(level=answer.settings["levels"][0]) if rows == "agent" else joint)}
+        return {first: plots.plot_draws(joint.of(level=answer.settings["levels"][0]) if rows == "agent" else joint)}
 
     how = [settings_line(answer.settings), *notes]
     answer = answer._replace(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from jaxeval import plots
 from jaxeval.cli.declared import command
 from jaxeval.cli.judged_scores import Labels, Sampling
 from jaxeval.cli.outputs import Outputs, present
@@ -95,10 +96,8 @@ def judge(asked: JudgeOptions, columns: Answers, drawn: JudgeDraws, outputs: Out
     comparison = compare(accuracy, chosen, labels_of_b=asked.shared is None) if chosen else None
 
     def figures() -> dict[str, Any]:
-        from jaxeval.plots import accuracy as plots
-
-        shown = {"accuracy": plots.plot_accuracy(accuracy), "rates": plots.plot_rates(accuracy)}
-        return shown if comparison is None else {**shown, "differences": plots.plot_differences(comparison)}
+        drawn = {"accuracy": plots.plot_accuracy(accuracy), "rates": plots.plot_rates(accuracy)}
+        return drawn if comparison is None else {**drawn, "differences": plots.plot_differences(comparison)}
 
     answer = judge_report(accuracy, comparison).answer
     notes = [f"calibration: {labelled.report}", f"test: {judged.report}", *answer.notes]

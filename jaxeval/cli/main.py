@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
+from jaxeval import plots
 from jaxeval._version import __version__
 from jaxeval.cli.agreement import agreement
 from jaxeval.cli.anchored import anchored
@@ -377,13 +378,9 @@ def _rate(
         published.write(table, votes, options, reading, history=history, made=published.day)
     published.publish(table)
     answer = leaderboard_answer(table, published.top, () if state is None else state.looked_at_again(table))
-
-    def figures() -> dict[str, Any]:
-        from jaxeval.plots.leaderboard import plot_leaderboard
-
-        return {"leaderboard": plot_leaderboard(table)}
-
-    present(answer._replace(tables=published.tables(answer.tables), figures=figures), outputs)
+    tables = published.tables(answer.tables)
+    answer = answer._replace(tables=tables, figures=lambda: {"leaderboard": plots.plot_leaderboard(table)})
+    present(answer, outputs)
     return history
 
 

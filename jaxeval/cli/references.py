@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from jaxeval import plots
 from jaxeval.cli.terminal import named_model
 from jaxeval.data.remote_names import FileName
 from jaxeval.show.cells import estimate, pairs_cell, wide
@@ -50,15 +51,6 @@ def study_references(
     )
     names = ("by_reference", "by_delta", "by_test_tier", "by_tier", "by_tier_and_test_tier", "by_budget", "by_set")
 
-    def figures() -> dict[str, Any]:
-        from jaxeval.plots import evaluators as plots
-
-        return {
-            "references": plots.plot_references(study),
-            "tiers": plots.plot_reference_tiers(study),
-            "budgets": plots.plot_reference_budgets(study),
-        }
-
     meaning = "beside the ranking of all votes (misordered: share of pairs in the wrong order)"
     singles = _reference_rows(study.by_reference, few)
     title = "Ranking by win rate against one reference"
@@ -87,7 +79,11 @@ def study_references(
         notes=[str(battles.report)],
         parts=parts,
         tables={name: getattr(study, name) for name in names},
-        figures=figures,
+        figures=lambda: {
+            "references": plots.plot_references(study),
+            "tiers": plots.plot_reference_tiers(study),
+            "budgets": plots.plot_reference_budgets(study),
+        },
     )
 
 

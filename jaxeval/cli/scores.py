@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from jaxeval import plots
 from jaxeval.cli.declared import Files, Top, command
 from jaxeval.cli.judged_scores import Labels, how_corrected
 from jaxeval.cli.outputs import Outputs, present
@@ -133,12 +134,10 @@ def scores(
         warnings += few.warnings
         notes.append(few.answer.sentences[0])
 
-    def figures() -> dict[str, Figure]:
-        from jaxeval.plots.leaderboard import plot_draws
-
-        return {"scores": plot_draws(next(iter(boards.values())).joint)} if len(boards) == 1 else {}
-
-    present(_answer(tables, notes, warnings, top)._replace(figures=figures), outputs)
+    answer = _answer(tables, notes, warnings, top)
+    if len(boards) == 1:
+        answer = answer._replace(figures=lambda: {"scores": plots.plot_draws(next(iter(boards.values())).joint)})
+    present(answer, outputs)
 
 
 def _judged(tables: dict[str, pd.DataFrame], read: str, joint: Draws, top: int | None) -> Answer:
@@ -146,10 +145,8 @@ def _judged(tables: dict[str, pd.DataFrame], read: str, joint: Draws, top: int |
     settings = table.attrs["settings"]
 
     def figures() -> dict[str, Figure]:
-        from jaxeval.plots.leaderboard import plot_draws
-
-        own = joint.of(estimator=settings["estimator"])
-        return {} if "judge" in table else {"scores": plot_draws(own.of(judge=own.names[0][1]))}
+        drawn = joint.of(estimator=settings["estimator"])
+        return {} if "judge" in table else {"scores": plots.plot_draws(drawn.of(judge=drawn.names[0][1]))}
 
     notes = [read, how_corrected(settings)]
     answer = _answer({"scores": table}, notes, table.attrs["warnings"], top)

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import click
 
+from jaxeval import plots
 from jaxeval.cli.anchored import Verdicts
 from jaxeval.cli.compiling import CompilingCommand
 from jaxeval.cli.declared import File, command
@@ -150,8 +151,6 @@ def report(file: File, columns: JudgedBattlesColumns, asked: Study, drawn: SoftD
 
 
 def _figures(tables: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
-    from jaxeval.plots import soft_elo as plots
-
     figures = {"held_out": plots.plot_held_out(tables["models"])}
     if "intervals" in tables:
         figures["intervals"] = plots.plot_intervals(tables["intervals"])
@@ -272,10 +271,4 @@ def merge(file: File, where: Files, columns: JudgedBattlesColumns, asked: Mergin
         None if votes is None else read_battles(votes),
         **asked.arguments(),
     )
-
-    def figures() -> dict[str, Figure]:
-        from jaxeval.plots.leaderboard import plot_leaderboard
-
-        return {"leaderboard": plot_leaderboard(merged.table)}
-
-    present(merged.answer._replace(figures=figures), outputs)
+    present(merged.answer._replace(figures=lambda: {"leaderboard": plots.plot_leaderboard(merged.table)}), outputs)

@@ -25,6 +25,7 @@ from jaxeval.wording import competitor_of, counted, visible, visible_line
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
     from jaxeval.show.shown import Answer
 
@@ -176,10 +177,15 @@ def write_answer(answer: Answer, folder: str | Path, format: str = "csv", raw_na
             file.write(answer_bytes(answer, format, name, raw_names))
     for name, text in texts.items():
         write_text(text, out / name)
-    for name, figure in figures.items():
-        with whole_file(out / f"{name}.png") as file:
-            figure.savefig(file, dpi=150, format="png")
+    save_figures(figures, out)
     return [counted(len(answer.tables), "table"), counted(len(figures), "figure"), *texts]
+
+
+def save_figures(figures: Mapping[str, Figure], folder: Path) -> None:
+    """Write every figure as ``folder/name.png``, whole or not at all."""
+    for name, figure in figures.items():
+        with whole_file(folder / f"{name}.png") as file:
+            figure.savefig(file, dpi=150, format="png")
 
 
 def write_text(text: str, path: str | Path) -> None:

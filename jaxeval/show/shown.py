@@ -179,7 +179,7 @@ class Result(Shown):
     def _in_full(self, view: Answer) -> Answer:
         """What `_shown` gives, with all that takes longer: notes, tables, figures, and how a screen lays them out."""
         tables = {} if view.table is None else {"table": view.table}
-        held = vars(self) if is_dataclass(self) else {}
+        held: dict[str, Any] = vars(self) if is_dataclass(self) else {}
         frames = {name: x for name, x in held.items() if isinstance(x, pd.DataFrame) and len(x) and name[0] != "_"}
         further = {name: x for name, x in frames.items() if not (x is view.table or x.equals(view.table))}
         return view._replace(tables=tables | further)

@@ -10,7 +10,7 @@ from command_line import run
 import jaxeval
 from jaxeval.audits import audit as module
 from jaxeval.audits.audit import Audit
-from jaxeval.audits.parts import Absent, Finding, NotAnsweredError, PartResult, Question, Severity
+from jaxeval.audits.parts import Absent, Answered, Finding, NotAnsweredError, Question, Severity
 from jaxeval.errors import DataError
 from jaxeval.show.files import json_digest
 
@@ -23,7 +23,7 @@ def votes():
     return jaxeval.simulate_votes(1_500, 8, seed=1)
 
 
-class Told(PartResult):
+class Told(Answered):
     """A part that says what it is told to."""
 
     def __init__(self, *sentences):

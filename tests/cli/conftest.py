@@ -9,4 +9,4 @@ def undrawn(monkeypatch):
         for name in figures:
             (folder / f"{name}.png").touch()
 
-    monkeypatch.setattr("jaxeval.plots.style.save_figures", touch)
+    monkeypatch.setattr("jaxeval.show.files.save_figures", touch)
