@@ -106,6 +106,31 @@ def powered(n_boards: int, n_resamples: int) -> Iterator[Any]:
         yield jaxeval.prediction_powered(*samples, None, n_resamples, seed, progress=False)
 
 
+def merged(n_boards: int, n_resamples: int) -> Iterator[Any]:
+    """4,000 judged battles of 20 models, of which the judge alone rates two; the level is .9, as there are so few."""
+    equal = pd.Series(0.0, [f"model-{k:02d}" for k in range(20)])
+    for seed in range(n_boards):
+        battles = jaxeval.simulate_judged_battles(4_000, strengths=equal, seed=seed)
+        new = (battles.model_a > 17) | (battles.model_b > 17)
+        yield jaxeval.merge_boards(
+            battles.subset(~new), battles.subset(new), n_resamples=n_resamples, seed=seed, progress=False
+        )
+
+
+def scored(n_boards: int, n_resamples: int, rate: float | None) -> Iterator[Any]:
+    """60 items that are right at a ``rate``, or graded where it is None; the last models answer a half of them."""
+    for seed in range(n_boards):
+        rng = np.random.default_rng([8, seed])
+        hard = rng.normal(size=(60, 1))
+        of_item = rng.beta(0.5, 0.5, (60, 1)) if rate == 0.5 else rate
+        graded = np.round(1 / (1 + np.exp(-hard - rng.normal(size=(60, 6)))), 3)
+        values = graded if rate is None else (rng.random((60, 6)) < of_item).astype(float)
+        values[30:, 3:] = np.nan
+        table = pd.DataFrame(values, columns=NAMES).rename_axis("item").reset_index()
+        table = table.melt("item", var_name="model", value_name="score").dropna()
+        yield jaxeval.score_leaderboard(table, missing="available", n_resamples=n_resamples, progress=False)
+
+
 ESTIMATORS: dict[str, Callable[[int, int], Iterator[Any]]] = {
     "votes": sliced,
     "votes, Davidson's ties": lambda n, b: sliced(n, b, ties="davidson"),
@@ -113,7 +138,22 @@ ESTIMATORS: dict[str, Callable[[int, int], Iterator[Any]]] = {
     "rankings": rankings,
     "panel of judges": panels,
     "prediction-powered": powered,
+    "merged board, at .9": merged,
+    "scores, right at .5": lambda n, b: scored(n, b, 0.5),
+    "scores, right at .9": lambda n, b: scored(n, b, 0.9),
+    "scores, right at .99": lambda n, b: scored(n, b, 0.99),
+    "scores, graded": lambda n, b: scored(n, b, None),
 }
+
+
+def claims(board: Any) -> tuple[bool, pd.Series, Any]:
+    """Whether a board has a leader, its tiers, and its sets of ranks (M, 2)."""
+    if hasattr(board, "rank_sets"):
+        leads = "ahead of all" in board.first_sentence(LEVEL)
+        return leads, board.tiers(LEVEL), board.rank_sets(LEVEL).dropna().to_numpy(int)
+    table = getattr(board, "table", board)
+    leads = "ahead of all" in table.attrs["answer"] if table is not board else (table["tier"] == 1).sum() == 1
+    return bool(leads), table["tier"], table[["rank_best", "rank_worst"]].dropna().to_numpy(int)
 
 
 def estimators(n_boards: int, n_resamples: int) -> list[dict[str, Any]]:
@@ -122,9 +162,9 @@ def estimators(n_boards: int, n_resamples: int) -> list[dict[str, Any]]:
     for name, make in ESTIMATORS.items():
         leaders, tiers, missed = [], [], []
         for board in make(n_boards, n_resamples):
-            sets = board.rank_sets(LEVEL).dropna().to_numpy(int)
-            leaders.append("ahead of all" in board.first_sentence(LEVEL))
-            tiers.append(bool((board.tiers(LEVEL).dropna() > 1).any()))
+            leads, tier, sets = claims(board)
+            leaders.append(leads)
+            tiers.append(bool((tier.dropna() > 1).any()))
             missed.append(np.mean((sets[:, 0] > 1) | (sets[:, 1] < len(sets))) if len(sets) else 0.0)
         row = {"estimator": name, "boards": len(leaders), "leaders": sum(leaders), "tiers": sum(tiers)}
         rows.append({**row, "rank_sets_missed": float(np.mean(missed))})

@@ -24,7 +24,7 @@ import jaxeval
 from jaxeval import Battles
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 
-DEFAULTS = {"boards": 400, "resamples": 400}
+DEFAULTS = {"boards": 800, "resamples": 400}
 JUDGES = ("gpt4_0125", "claude3_opus", "gpt35_turbo")
 
 

@@ -168,8 +168,9 @@ def no_leader() -> str:
     others = found.get("estimators", [])  # of an older run: none
     text += others and [
         "Six equal models, of which the first has eight times as many votes or rankings as the last (panels and "
-        "prediction-powered boards: as many), by estimator: boards with a leader, boards of several tiers, and the "
-        "share of sets of ranks that leave out a rank. The level allows one of twenty of each.",
+        "prediction-powered boards: as many; scores: twice as many items; merged boards: 20 models, two of them rated "
+        "by the judge alone), by estimator: boards with a leader, boards of several tiers, and the share of sets of "
+        "ranks that leave out a rank. The level allows one of twenty of each, and one of ten at .9.",
         table(
             ["estimator", "boards", "a leader", "several tiers", "sets of ranks"],
             [[own["estimator"], str(own["boards"]), share(own["leaders"] / own["boards"]),

@@ -5,6 +5,7 @@ Separability is that of Arena-Hard (arXiv:2406.11939): the share of pairs whose 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Unpack
@@ -12,9 +13,9 @@ from typing import Any, Unpack
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy.special import ndtri
+from scipy.special import expit, logit, ndtri
 
-from jaxeval.arrays import Float
+from jaxeval.arrays import Float, Int
 from jaxeval.checks import checked_integer
 from jaxeval.data.columns import plain
 from jaxeval.errors import DataError
@@ -49,7 +50,7 @@ from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.rank_agreement import separation as separation_sums
 from jaxeval.kernels.rank_agreement import tau_b
 from jaxeval.show.table import Table
-from jaxeval.statistics.quantiles import checked_level
+from jaxeval.statistics.quantiles import checked_level, exact_share, student_quantile
 from jaxeval.wording import counted, named
 
 # A score may lie at the end of its interval: rounding must not put it outside.
@@ -83,7 +84,8 @@ def separability(
         ``n_separated``, ``n_pairs``, ``n_models``, ``n_missing`` and ``status``. With resamples also
         ``separated_lower``, ``separated_upper``, ``agreement_lower``, ``agreement_upper`` and ``failed_share``, the
         share of the resamples without separated pairs; their agreement counts as 0 in the lower end and as 1 in the
-        upper one.
+        upper one. Intervals are symmetric in log-odds, by the standard deviation of the resamples and Student's
+        quantile.
 
     Raises:
         DataError: as in `kendall_tau_delta`; or intervals are missing, end before they begin, name a model or an
@@ -117,8 +119,7 @@ def separability(
         ),
     }
     for name, x in (("separated", separated), ("agreement", agreement)):
-        for key, values in interval_columns(x, settings, 0.0, 1.0).items():
-            columns[key if key == "failed_share" else f"{name}_{key}"] = values
+        columns |= _share_columns(name, x, settings, aligned.n_models)
     return evaluator_table(aligned, [], columns, settings)
 
 
@@ -404,6 +405,31 @@ def _improvements(rows: pd.DataFrame, few_pairs: int) -> Iterator[str]:
             f"an improvement of {counted(row['delta'], 'point')} is one for gold with probability "
             f"{row['probability']:.2f}{_ends(row)}{doubt}{'' if np.isnan(row['average_below']) else below}"
         )
+
+
+def _share_columns(name: str, values: Float, settings: EvaluatorResamples, n_models: Int) -> dict[str, Any]:
+    """Give the interval columns of a share, (1 + B, E) ``values``; percentiles fall short where it is near 0 or 1.
+
+    The interval is symmetric in log-odds, with Student's quantile. It is that of so many independent models where all
+    resamples have one share, and reaches as far as percentiles do where some resamples have none.
+    """
+    columns = interval_columns(values, settings, 0.0, 1.0)
+    if not columns:
+        return {}
+    share, failed = values[0], columns["failed_share"]
+    with np.errstate(invalid="ignore", divide="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # no resample has a share
+        error = np.nanstd(values[1:], axis=0) / (share * (1 - share))
+        half = student_quantile(settings.level, np.maximum(n_models - 1.0, 1.0)) * error
+        by_odds = [expit(logit(share) + side * half) for side in (-1, 1)]
+    ends = [
+        np.where(error > 0, x, y) for x, y in zip(by_odds, exact_share(share, n_models, settings.level), strict=True)
+    ]
+    return {
+        f"{name}_lower": np.where(failed > 0, np.fmin(ends[0], columns["lower"]), ends[0]),
+        f"{name}_upper": np.where(failed > 0, np.fmax(ends[1], columns["upper"]), ends[1]),
+        "failed_share": failed,
+    }
 
 
 def _ends(row: Any, form: str = ".2f") -> str:

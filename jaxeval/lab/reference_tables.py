@@ -41,7 +41,7 @@ def study_table(rows: Mapping[str, Any], inner: Mapping[str, Any], level: float,
         inner: lists of one length K; without any, K = 1.
         level: of the intervals.
         **columns: (N, K), or (N,). Those that `RANGES` names are (B + 1, N, K), the full data first; such a column
-            gets its interval, by the centred resamples, and without resamples NaN.
+            gets its interval, see `_bounds`, and without resamples NaN.
     """
     n, k = len(next(iter(rows.values()))), len(next(iter(inner.values()), [None]))
     table = {name: pd.Series(x).repeat(k).array for name, x in rows.items()}
@@ -53,9 +53,22 @@ def study_table(rows: Mapping[str, Any], inner: Mapping[str, Any], level: float,
             continue
         ends = [np.full(n * k, np.nan)] * 2
         if len(values) > 1:
-            ends = [np.clip(x, *RANGES[name]).reshape(-1) for x in interval_bounds(centred(np.asarray(values)), level)]
+            ends = [np.clip(x, *RANGES[name]).reshape(-1) for x in _bounds(np.asarray(values), level)]
         table |= {name: np.reshape(values[0], -1), f"{name}_lower": ends[0], f"{name}_upper": ends[1]}
     return pd.DataFrame(table)
+
+
+def _bounds(values: Float, level: float) -> tuple[Float, Float]:
+    """Return bounds of (1 + B, ...) ``values``, the full data first, that hold what unlimited votes would give.
+
+    Votes that vary put models in disorder, so that a tau lies below that of unlimited votes; resamples vary once more
+    and lie below it again. Percentiles cannot reach up that far. Moved up they can, but few models have few different
+    taus, and a moved end misses one by a little. The bounds hold both: the resamples, and these moved by twice their
+    distance from the estimate.
+    """
+    lower, upper = interval_bounds(values[1:], level)
+    moved_lower, moved_upper = interval_bounds(2 * centred(values) - values[1:], level)
+    return np.fmin(lower, moved_lower), np.fmax(upper, moved_upper)
 
 
 def mean_by_tier(values: Float, tier: Int, n_tiers: int, enough: Bool | None = None) -> Float:

@@ -121,7 +121,7 @@ class PredictionPoweredBoard(Bootstrap):
         >>> import jaxeval
         >>> board = jaxeval.prediction_powered(*jaxeval.simulate_verdicts(400, 4_000, 4, seed=0), n_resamples=200)
         >>> print("between {:.0f} and {:.0f} human votes".format(*board.worth_interval()))
-        between 165 and 351 human votes
+        between 165 and 367 human votes
     """
 
     fit: PredictionPoweredFit
@@ -174,14 +174,20 @@ class PredictionPoweredBoard(Bootstrap):
         return np.minimum(self.fit.n_human * (gain - 1), self.fit.n_judge_only)
 
     def worth_interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Percentile interval of `worth`, from lam chosen anew in every resample; its lower end may be 0.
+        """Interval of `worth`, from lam chosen anew in every resample; its lower end may be 0.
+
+        Resamples keep the strengths by which variances are summed, and vary too little: percentiles fall short. Each
+        end is the further one of the percentile and of the other percentile reflected in logarithms.
 
         Raises:
             ValueError: a level that is not between 0 and 1.
         """
         assert self._judge is not None
-        lower, upper = interval_bounds(self._worth(self._judge.gain), level)
-        return float(lower), float(upper)
+        lower, upper = (float(end) for end in interval_bounds(self._worth(self._judge.gain), level))
+        if not (self.worth > 0 and upper > 0):
+            return lower, upper
+        reflected = min(self.worth**2 / max(lower, self.worth / 2), self.fit.n_judge_only)
+        return min(lower, self.worth**2 / upper), max(upper, reflected)
 
     def beside(self, level: float = 0.95) -> dict[str, list[dict[str, Any]]]:
         """What the verdicts are worth, see `judge`."""

@@ -56,9 +56,13 @@ _TABLE_ENTRIES = 2**24
 
 
 class Prior(NamedTuple):
-    """The prior of a spread: the right half of a normal distribution about 0.
+    """The prior of a spread: the right half of a normal distribution about 0, for ratings and what is borrowed.
 
     Nearly flat where the spreads of most categories are, up to half its scale (DOI 10.1214/06-BA117A).
+
+    Intervals take Rayleigh's distribution of the same scale. It is flat in the square of small spreads, by which they
+    hold at each spread (Morris 1983, DOI 10.1080/01621459.1983.10477920); by the other prior they held on average over
+    spreads, and .91 at some. Ratings by it would borrow too little where the battles are few.
     """
 
     scale: float  # logits
@@ -68,10 +72,13 @@ class Prior(NamedTuple):
         """(K,) those that are tried."""
         return self.scale * _SPREADS
 
-    @property
-    def log_weight(self) -> Float:
-        """(K,) log-probability of each, which stands for the spreads around it, up to a constant."""
-        return np.log(np.gradient(_SPREADS)) - 0.5 * _SPREADS**2
+    def weights(self, evidence: Float) -> tuple[Float, Float]:
+        """Return (K,) probabilities of the spreads after the battles: for ratings, and for intervals."""
+        ratings = np.log(np.gradient(_SPREADS)) - 0.5 * _SPREADS**2  # each stands for the spreads around it
+        with np.errstate(divide="ignore"):
+            logs = [evidence + ratings, evidence + ratings + np.log(_SPREADS)]
+        first, second = (scipy.special.softmax(np.where(np.isfinite(x), x, -np.inf)) for x in logs)
+        return first, second
 
 
 class BorrowedBoard(NamedTuple):
@@ -203,11 +210,10 @@ def _beliefs(splits: list[Split], spreads: Float, start: Float) -> list[Belief]:
 def _mixed(whole: Board, cells: Cells, factor: float, prior: Prior, belief: Belief, normal: Float) -> BorrowedBoard:
     """The board of a category: a mixture over the spreads, each as probable as the battles make it."""
     m = len(whole.theta)
-    log_weight = belief.evidence + prior.log_weight
-    weight = scipy.special.softmax(np.where(np.isfinite(log_weight), log_weight, -np.inf))
+    weight, for_draws = prior.weights(belief.evidence)
     mean, covariance = np.asarray(belief.mean)[:, :m], np.asarray(belief.covariance)[:, :m, :m]
     theta = weight @ mean
-    off = (mean - theta) * np.sqrt(weight)[:, None]
+    off = (mean - for_draws @ mean) * np.sqrt(for_draws)[:, None]
     n, wins = cells.pair_sums()
     alone = cells.count.sum() == whole.cells.count.sum()  # there are no other battles that it could differ from
     spreads = np.full_like(prior.spreads, np.nan) if alone else prior.spreads
@@ -220,15 +226,16 @@ def _mixed(whole: Board, cells: Cells, factor: float, prior: Prior, belief: Beli
         n_steps=int(belief.n_steps.sum()),
         grad_norm=float(belief.grad_norm.max()),
     )
-    last = int(np.flatnonzero(weight)[-1])
-    drawn = np.minimum(np.searchsorted(np.cumsum(weight), scipy.special.ndtr(normal[:, 0])), last)
+    last = int(np.flatnonzero(for_draws)[-1])
+    drawn = np.minimum(np.searchsorted(np.cumsum(for_draws), scipy.special.ndtr(normal[:, 0])), last)
+    about = mean + theta - for_draws @ mean
     found = BorrowedBoard(
         board=board,
-        covariance=np.tensordot(weight, covariance, 1) + off.T @ off,
+        covariance=np.tensordot(for_draws, covariance, 1) + off.T @ off,
         borrowed=weight @ np.asarray(belief.borrowed)[:, :m],
         factor=factor,
         spread=float(weight @ spreads),
-        draws=_draws(mean, covariance, drawn, np.flatnonzero(whole.active), normal[:, 1:]),
+        draws=_draws(about, covariance, drawn, np.flatnonzero(whole.active), normal[:, 1:]),
         spread_draws=spreads[drawn],
     )
     if not found.borrowed_share >= ALL_BORROWED:
@@ -277,7 +284,7 @@ class CategoryFit(BradleyTerryFit):
         >>> import jaxeval
         >>> boards = jaxeval.small_categories(jaxeval.simulate_votes(2_000, 4, seed=0), by="language", n_resamples=200)
         >>> boards["German"].fit.standard_errors.round().tolist()
-        [20.0, 22.0, 21.0, 18.0]
+        [24.0, 22.0, 23.0, 20.0]
     """
 
     @property
@@ -317,7 +324,7 @@ class CategoryBoard(Bootstrap):
         >>> print(f"{board.borrowed_share:.0%} borrowed, spread {board.spread:.0f} Elo")
         44% borrowed, spread 40 Elo
         >>> board.interval().round().loc["model-1"].tolist()
-        [1063.0, 1135.0]
+        [1057.0, 1139.0]
     """
 
     fit: CategoryFit
@@ -336,7 +343,7 @@ class CategoryBoard(Bootstrap):
 
     @property
     def spread_draws(self) -> Float:
-        """(B,) the spread of each draw, Elo."""
+        """(B,) the spread of each draw, Elo: by the prior of draws, under which large ones are more probable."""
         return ELO_PER_LOGIT * self.fit._borrowed.spread_draws
 
     def beside(self, level: float = 0.95) -> dict[str, list[dict[str, Any]]]:
@@ -425,9 +432,8 @@ def small_categories(
     The draws come from the posterior, what is believed of the ratings after the battles: first a spread, as probable as
     the battles make it, then strengths from the normal distribution about their mode at this spread. So intervals
     include the uncertainty of the spread; with the most probable spread taken for certain they would be too short. They
-    hold on average over the prior of spreads: more often than they say where the true spread is small, and less often
-    (.91 at worst, at .95) for some larger ones. Nothing is resampled, so that there is no checkpoint. See
-    docs/small-categories.md.
+    hold at each spread, and more often than they say where the spread is small and the battles are few. Nothing is
+    resampled, so that there is no checkpoint. See docs/small-categories.md.
 
     Ties are half a win. Outcomes then vary less than wins and losses do: the likelihood is divided by the variance
     factor, the sum of squared residuals divided by what it would be of wins and losses. With ``cluster`` residuals are
@@ -441,7 +447,8 @@ def small_categories(
         n_resamples: B, draws.
         seed: any integer from 0 to 2**63 - 1. Draw r of a category depends on its name, the seed and r alone.
         prior_spread: Elo, at most 1,000: the scale of the prior of spreads, which is the right half of a normal
-            distribution about 0. It matters if a category's battles say little about its spread.
+            distribution about 0, and Rayleigh's for draws. It matters if a category's battles say little about its
+            spread.
         progress: show a bar on standard error; by default only on a terminal, for work over 0.7 s.
         gauge: as in `fit_bradley_terry`, like ``base``.
         cluster: column of the clusters (prompts, voters, sessions), whose battles vary together.

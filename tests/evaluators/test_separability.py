@@ -1,9 +1,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+import scipy
 import twins
 from evaluated import GAPS, GOLD, MODELS, B, M, drawn_models, settings
 
+import jaxeval
 from jaxeval import DataError, separability
 from jaxeval.evaluators.model_scores import align_scores
 
@@ -29,10 +31,22 @@ def test_shares_and_intervals_are_those_of_the_resamples_one_by_one():
         assert tuple(row[["separated", "agreement", "n_separated", "n_pairs"]]) == shares(name, range(M))
         draws = np.array([shares(name, np.repeat(np.arange(M), c))[:2] for c in counts])
         for k, key in enumerate(("separated", "agreement")):
-            one = draws[:, k]
-            expected = [np.quantile(np.where(np.isnan(one), fill, one), q) for fill, q in ((0, 0.025), (1, 0.975))]
-            np.testing.assert_allclose(row[[f"{key}_lower", f"{key}_upper"]].astype(float), expected)
+            one, share = draws[:, k], row[key]
+            half = scipy.stats.t.ppf(0.975, row["n_models"] - 1) * np.nanstd(one) / (share * (1 - share))
+            ends = scipy.special.expit(scipy.special.logit(share) + half * np.array([-1, 1]))
+            if np.isnan(one).any():
+                whole = [np.quantile(np.where(np.isnan(one), fill, one), q) for fill, q in ((0, 0.025), (1, 0.975))]
+                ends = [min(ends[0], whole[0]), max(ends[1], whole[1])]
+            np.testing.assert_allclose(row[[f"{key}_lower", f"{key}_upper"]].astype(float), ends)
         assert row["failed_share"] == np.isnan(draws[:, 1]).mean()
+
+
+def test_a_share_of_all_pairs_has_an_exact_interval():
+    scores = np.arange(8.0)
+    found = separability(scores, scores, standard_error=np.full(8, 0.1), n_resamples=20).iloc[0]
+    assert found["agreement"] == 1
+    exact = jaxeval.statistics.quantiles.exact_share(1, 8, 0.95)[0]
+    assert (found["agreement_lower"], found["agreement_upper"]) == (exact, 1)
 
 
 def test_standard_errors_and_arrays():
