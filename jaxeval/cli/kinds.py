@@ -124,11 +124,19 @@ def _scale(text: str) -> tuple[float, float]:
     return low, high
 
 
-def _column_pair(text: str) -> tuple[str, ...]:
+def _columns(text: str, number: int, example: str) -> tuple[str, ...]:
     parts = tuple(part.strip() for part in text.split(":"))
-    if len(parts) != 2 or not all(parts):
-        raise ValueError(f"{text!r} is not two columns such as home_score:away_score")
+    if len(parts) != number or not all(parts):
+        raise ValueError(f"{text!r} is not {'two' if number == 2 else 'three'} columns such as {example}")
     return parts
+
+
+def _column_pair(text: str) -> tuple[str, ...]:
+    return _columns(text, 2, "home_score:away_score")
+
+
+def _column_triple(text: str) -> tuple[str, ...]:
+    return _columns(text, 3, "wins_a:ties:wins_b")
 
 
 def _gauge(text: str) -> str | tuple[str, float]:
@@ -182,6 +190,7 @@ KINDS: Mapping[str, click.ParamType] = {  # type: ignore[type-arg]
     "Noun": Parsed(Noun.of),
     "Bounds": Parsed(_scale),
     "ColumnPair": Parsed(_column_pair),
+    "ColumnTriple": Parsed(_column_triple),
     "Names": Parsed(_names),
     "Numbers": Parsed(_floats),
     "WholeNumbers": Parsed(_whole),

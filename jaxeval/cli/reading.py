@@ -93,7 +93,7 @@ class Reading(Competitor, Votes):
         from jaxeval.data.published_formats import format_of_names
         from jaxeval.data.table_files import head_names
 
-        said = [self.winner, self.target, self.scores, self.winner_model, self.labels, self.count]
+        said = [self.winner, self.target, self.scores, self.counts, self.winner_model, self.labels, self.count]
         if any(x is not None for x in said) or (self.model_a, self.model_b) != ("model_a", "model_b"):
             return {}
         from jaxeval.data.file_heads import read_head

@@ -93,6 +93,7 @@ class Battles(Shown):
         winner: str | None = None,
         target: str | None = None,
         scores: tuple[str, str] | None = None,
+        counts: tuple[str, str, str] | None = None,
         tie_within: float = 0.0,
         winner_model: str | None = None,
         loser_model: str | None = None,
@@ -116,7 +117,8 @@ class Battles(Shown):
             df: a table with one row per battle. The result is taken from ``winner``, from the one-hot columns
                 ``winner_model_a, winner_model_b, winner_tie``, from ``target``, the probability in [0, 1] that side A
                 wins, from ``scores``, or from ``winner_model`` and ``loser_model``. Or a table of counts with the
-                columns ``wins_a, ties, wins_b``: one row per pair, or per pair and group.
+                columns ``wins_a, ties, wins_b`` (or win_a, tie, win_b), or ``counts``: one row per pair, or per pair
+                and group.
             model_a: column of the model on side A.
             model_b: column of the model on side B.
             winner: column of labels; by default "winner" where there is one. Labels are model_a, model_b, tie, and
@@ -127,6 +129,7 @@ class Battles(Shown):
             target: column of soft targets; by default "target" where there is one. A column "winner" beside it is not
                 used: the report says so, and a warning of the fit says how often the two name opposite sides.
             scores: columns of the scores (goals, points) of side A and of side B; the larger one wins.
+            counts: columns of the numbers of battles that side A won, of ties, and of battles that side B won.
             tie_within: the largest difference of ``scores`` that is a tie.
             winner_model: column of the model that won, in place of ``model_a``; there are no ties then.
             loser_model: column of the model that lost, in place of ``model_b``.
@@ -172,8 +175,8 @@ class Battles(Shown):
             1 battle of a model against itself left out
         """
         asked = ResultColumns(
-            winner=winner, target=target, scores=scores, tie_within=tie_within, winner_model=winner_model,
-            loser_model=loser_model, labels=labels, count=count,
+            winner=winner, target=target, scores=scores, counts=counts, tie_within=tie_within,
+            winner_model=winner_model, loser_model=loser_model, labels=labels, count=count,
         )  # fmt: skip
         sides = winner_model or model_a, loser_model or model_b
         said = competitor_word(competitor, *sides)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Kinds of values that NumPy would turn into numbers: of nanoseconds, or without an imaginary part.
 _NO_NUMBERS = {"M": "dates or times", "m": "durations", "c": "complex numbers"}
+#: Columns of counts, in other words, where all three are there.
+_ONE_OF = {"wins_a": "wina", "ties": "tie", "wins_b": "winb"}
 #: What R, Excel and others write in place of a missing number.
 _GAPS = ("NA", "N/A", "#N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "-", "")
 #: Up to here doubles hold every whole number.
@@ -125,7 +127,11 @@ def renames(wanted: Iterable[str], columns: Sequence[Any]) -> dict[Any, str]:
     by_key: dict[str, list[Any]] = {}
     for column in columns:
         by_key.setdefault(folded(column), []).append(column)
+    wanted = list(wanted)
     near = {name: by_key.get(folded(name), []) for name in wanted if name not in columns}
+    of_counts = {name: by_key.get(folded(name), []) or by_key.get(other, []) for name, other in _ONE_OF.items()}
+    if _ONE_OF.keys() <= {*wanted} and all(of_counts.values()):
+        near |= {name: found for name, found in of_counts.items() if name not in columns}
     return {found[0]: name for name, found in near.items() if len(found) == 1}
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from jaxeval.data.battles import Battles
-from jaxeval.data.columns import folded
+from jaxeval.data.columns import folded, renames
 from jaxeval.data.outcomes import COUNT_COLUMNS, ONE_HOT_COLUMNS
 from jaxeval.data.roles import ROLES, n_values
 from jaxeval.errors import DataError
@@ -106,7 +106,7 @@ def results_of(frame: pd.DataFrame, a: str, b: str) -> Iterator[tuple[tuple[str,
             yield from readings(frame, a, b, {}, sides, f"results in {known[usual]!r}")
     if {folded(name) for name in ONE_HOT_COLUMNS} <= known.keys():
         yield from readings(frame, a, b, {}, sides, f"results in {quoted(ONE_HOT_COLUMNS)}")
-    if {folded(name) for name in COUNT_COLUMNS} <= known.keys():
+    if {*COUNT_COLUMNS} <= {*rest, *renames(COUNT_COLUMNS, rest).values()}:
         yield from readings(frame, a, b, {}, sides, f"counts of results in {quoted(COUNT_COLUMNS)}")
     scores = [(x, y) for x in rest for y in rest if any(differ(x, y, *marks) for marks in _MARKS)
               and is_numeric_dtype(frame[x]) and any(word in folded(x) for word in POINTS)]  # fmt: skip

@@ -102,6 +102,7 @@ class ResultColumns:
     winner: str | None = None
     target: str | None = None
     scores: tuple[str, str] | None = None
+    counts: tuple[str, str, str] | None = None
     tie_within: float = 0.0
     winner_model: str | None = None
     loser_model: str | None = None
@@ -121,7 +122,7 @@ class ResultColumns:
                 "winner_model= and loser_model= go together: name both (on the command line --winner-model and "
                 "--loser-model), or winner= of labels"
             )
-        results = {"winner": self.winner, "target": self.target, "scores": self.scores}
+        results = {"winner": self.winner, "target": self.target, "scores": self.scores, "counts": self.counts}
         given = [f"{name}=" for name, column in results.items() if column is not None]
         if self.always:
             given.append("winner_model= and loser_model=")
@@ -131,13 +132,16 @@ class ResultColumns:
             if given and self.winner is None:
                 raise ValueError(f"labels= belongs to a column of labels, winner=: leave out labels= or {given[0]}")
             check_labels(self.labels)
+        if self.counts is not None and (isinstance(self.counts, str) or len(self.counts) != len(COUNT_COLUMNS)):
+            raise ValueError(f"counts= must name three columns, ('wins_a', 'ties', 'wins_b'), got {self.counts!r}")
         if self.scores is not None and (isinstance(self.scores, str) or len(self.scores) != 2):
             raise ValueError(f"scores= must name the columns of both sides, ('home', 'away'), got {self.scores!r}")
         if not (self.tie_within >= 0 and np.isfinite(self.tie_within)):
             raise ValueError(f"tie_within must be a finite difference of scores >= 0, got {self.tie_within!r}")
         if self.tie_within and self.scores is None:
             raise ValueError("tie_within= needs scores=, which is not given")
-        named = [c for c in (self.winner, self.target, *(self.scores or ()), self.count) if c is not None]
+        more = (*(self.scores or ()), *(self.counts or ()), self.count)
+        named = [c for c in (self.winner, self.target, *more) if c is not None]
         object.__setattr__(self, "named", tuple(named))
         object.__setattr__(self, "searched", not given)
 
@@ -162,7 +166,7 @@ class Outcomes:
 
 def there(frame: pd.DataFrame, models: Sequence[str], asked: ResultColumns) -> Bool:
     """(N,) whether a row has its models and its result."""
-    results: Sequence[str] = [c for c in (asked.winner, asked.target, *(asked.scores or ())) if c is not None]
+    results: Sequence[str] = [c for c in asked.named if c != asked.count]
     if asked.searched:
         labelled = [c for c in ("winner", "target") if c in frame.columns]
         results = labelled or (COUNT_COLUMNS if has_counts(frame.columns) else ONE_HOT_COLUMNS)
@@ -180,15 +184,15 @@ def there(frame: pd.DataFrame, models: Sequence[str], asked: ResultColumns) -> B
 
 def read_outcomes(frame: pd.DataFrame, asked: ResultColumns, sides: Sides, rows: Rows | None = None) -> Outcomes:
     """The results in a table."""
-    if asked.searched and has_counts(frame.columns):
+    names = asked.counts or (COUNT_COLUMNS if asked.searched and has_counts(frame.columns) else None)
+    if names is not None:
         if asked.count is not None:
             raise ValueError(
-                f"the columns {', '.join(COUNT_COLUMNS)} are counts already: leave out count= (on the command line "
-                "--count)"
+                f"the columns {', '.join(names)} are counts already: leave out count= (on the command line --count)"
             )
-        counts = np.stack([whole_numbers(frame[c], c, rows) for c in COUNT_COLUMNS], 1)
+        counts = np.stack([whole_numbers(frame[c], c, rows) for c in names], 1)
         none = np.zeros(counts.size, bool)
-        row = np.repeat(np.arange(len(frame)), len(COUNT_COLUMNS))
+        row = np.repeat(np.arange(len(frame)), len(names))
         return Outcomes(row, np.tile([1.0, 0.5, 0.0], len(frame)), none, counts.reshape(-1))
     count = None if asked.count is None else whole_numbers(frame[asked.count], asked.count, rows)
     found = _labelled(frame, asked, sides, rows)

@@ -43,6 +43,7 @@ class BattleColumns(TypedDict, total=False):
     winner: str | None
     target: str | None
     scores: tuple[str, str] | None
+    counts: tuple[str, str, str] | None
     tie_within: float
     winner_model: str | None
     loser_model: str | None
@@ -85,8 +86,8 @@ def read_battles(
             merged.
         baseline: the model that others were compared with, where a published format does not name it (Arena-Hard).
         progress: show a bar on standard error; by default only on a terminal, when reading takes over 0.7 s.
-        **columns: ``model_a``, ``model_b``, ``winner``, ``target``, ``scores``, ``tie_within``, ``winner_model``,
-            ``loser_model``, ``labels``, ``weight``, ``propensity``, ``count``, ``cluster``, ``both_bad``, ``missing``,
+        **columns: ``model_a``, ``model_b``, ``winner``, ``target``, ``scores``, ``counts``, ``tie_within``,
+            ``winner_model``, ``loser_model``, ``labels``, ``weight``, ``propensity``, ``count``, ``cluster``, ``both_bad``, ``missing``,
             ``where`` and ``competitor``, as in `Battles.from_pandas`. The columns that ``where`` names are read, too.
 
     Raises:

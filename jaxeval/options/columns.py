@@ -14,6 +14,7 @@ from jaxeval.options.resampling import Groups
 File: TypeAlias = str | Path
 Labels: TypeAlias = str | Mapping[Any, str]
 ColumnPair: TypeAlias = tuple[str, str]
+ColumnTriple: TypeAlias = tuple[str, str, str]
 Names: TypeAlias = Sequence[str]
 Bounds: TypeAlias = tuple[float, float]
 Pair: TypeAlias = tuple[str, str]  # two names, one after the other
@@ -51,6 +52,10 @@ class Votes(Sides):
     winner_model: str | None = option(None, "Column of the model that won. Such files have no ties.", "COL")
     loser_model: str | None = option(None, "Column of the model that lost.", "COL")
     scores: ColumnPair | None = option(None, "Columns of the scores of both sides: the larger wins.", "A:B")
+    counts: ColumnTriple | None = option(
+        None, "Columns of the numbers of battles that side A won, of ties, and of battles that side B won. [wins_a, "
+        "ties, wins_b, if there]", "A:TIES:B",
+    )  # fmt: skip
     tie_within: float = option(0.0, "With --scores: the largest difference that counts as a tie.", "D", least=0)
     both_bad: BothBad = option("half", "Votes that both sides are bad: half a win each, or left out.")
     baseline: str | None = option(

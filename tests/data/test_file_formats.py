@@ -274,6 +274,24 @@ def test_gaps_of_other_programs_in_numbers(gap, ending, tmp_path):
     assert "  jaxeval scores" in run(path).output
 
 
+@pytest.mark.parametrize("names", ["wins_a,ties,wins_b", "win_a,tie,win_b", "Win A,tie,Win B", "first,drawn,second"])
+def test_counts_in_other_columns(names, tmp_path):
+    path = tmp_path / "votes.csv"
+    counts = "x,y,5,1,2\ny,z,3,0,4\nz,x,2,2,2\n"
+    (tmp_path / "usual.csv").write_text(f"model_a,model_b,wins_a,ties,wins_b\n{counts}")
+    path.write_text(f"model_a,model_b,{names}\n{counts}")
+    more = ("--counts", names.replace(",", ":")) if "drawn" in names else ()
+    assert rows(path, *more) == rows(tmp_path / "usual.csv")
+    if not more:
+        assert f"  jaxeval leaderboard {path}\n" in run(path).output
+
+
+def test_a_column_tie_beside_battles_is_a_column_like_others(tmp_path):
+    VOTES.assign(tie=["no", "yes", "no", "yes"]).to_csv(tmp_path / "votes.csv", index=False)
+    result = run("leaderboard", tmp_path / "votes.csv", "--by", "tie", "--resamples", "20")
+    assert result.exit_code == 0, result.output
+
+
 def test_counts_that_are_too_large(tmp_path):
     path = tmp_path / "votes.csv"
     path.write_text(f"model_a,model_b,wins_a,ties,wins_b\nx,y,{2**53},1,1\n")
