@@ -35,7 +35,8 @@ def count_battles(relation: Any, *, by: str | Sequence[str] | None = None, **col
             rows, use the engine's own filters.
         by: further columns to count by, for ``by=``, ``cluster=`` and the covariates of the estimators.
         **columns: ``model_a``, ``model_b``, ``winner``, ``target``, ``scores``, ``counts``, ``tie_within``,
-            ``winner_model``, ``loser_model``, ``labels``, ``weight``, ``propensity``, ``count``, ``cluster``, ``both_bad``,
+            ``winner_model``, ``loser_model``, ``labels``, ``weight``, ``propensity``, ``count``,
+            ``cluster``, ``both_bad``,
             ``missing`` and ``where``, as in `Battles.from_pandas`. Rows are also counted by the columns that ``where``
             names.
 

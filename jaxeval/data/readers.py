@@ -87,7 +87,8 @@ def read_battles(
         baseline: the model that others were compared with, where a published format does not name it (Arena-Hard).
         progress: show a bar on standard error; by default only on a terminal, when reading takes over 0.7 s.
         **columns: ``model_a``, ``model_b``, ``winner``, ``target``, ``scores``, ``counts``, ``tie_within``,
-            ``winner_model``, ``loser_model``, ``labels``, ``weight``, ``propensity``, ``count``, ``cluster``, ``both_bad``, ``missing``,
+            ``winner_model``, ``loser_model``, ``labels``, ``weight``, ``propensity``, ``count``,
+            ``cluster``, ``both_bad``, ``missing``,
             ``where`` and ``competitor``, as in `Battles.from_pandas`. The columns that ``where`` names are read, too.
 
     Raises:
