@@ -122,6 +122,41 @@ class Board(NamedTuple):
         return found
 
 
+class FittedBoard:
+    """A log-likelihood at its maximum: what it says of P parameters, of which the first M are log-strengths.
+
+    A kind of boards writes what differs from the Bradley-Terry model of its ``board``.
+    """
+
+    board: Board
+    flags: tuple[str, ...] = ()  # what the data cannot say, in words
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of covariates."""
+        return ()
+
+    def inverse_information(self) -> Float:
+        """Return the (P, P) pseudo-inverse of the information."""
+        return self.board.inverse_information()
+
+    def scores(self) -> scipy.sparse.csr_array:
+        """Return the (C, P) derivatives of one judgment's log-likelihood in each cell, its weight included."""
+        return self.board.scores()
+
+    def score_variance(self) -> Float:
+        """Return the (P, P) variance of the sum of all scores if the model is right and judgments are independent."""
+        return self.board.score_variance()
+
+    def log_likelihood(self) -> float:
+        """Return the log-likelihood of all judgments, without ridge terms."""
+        return self.board.log_likelihood()
+
+    def expected(self, difference: Float) -> Float:
+        """Return the expected results of two models, a tie counting half, by differences of their strengths."""
+        return self.board.expected(difference)
+
+
 def fit_boards(
     slices: Sequence[tuple[pd.Index, Cells]], options: FitOptions, starts: Sequence[Float] | None = None
 ) -> list[Board]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 import pandas as pd
-import scipy
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
@@ -17,7 +16,7 @@ from jaxeval.data.report import DataReport
 from jaxeval.execution.precision import device_name, versions
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.solve import Status
-from jaxeval.ratings.boards import Board, battles_per_model, rated_theta
+from jaxeval.ratings.boards import Board, FittedBoard, battles_per_model, rated_theta
 from jaxeval.ratings.gauge import ELO_PER_LOGIT, ELO_PER_UNIT, RatingScale, make_scale
 from jaxeval.ratings.options import BoardInterval, FitOptions, Precision
 from jaxeval.ratings.saved_ratings import save_ratings
@@ -73,45 +72,6 @@ class FitSettings(FitOptions):
         return self.reweight
 
 
-class FittedBoard(Protocol):
-    """A log-likelihood at its maximum: what it says of P parameters, of which the first M are the log-strengths."""
-
-    @property
-    def board(self) -> Board:
-        """Models, what they identify, and log-strengths."""
-        ...
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        """Names of covariates."""
-        ...
-
-    @property
-    def flags(self) -> tuple[str, ...]:
-        """What the data cannot say of the covariates, in words."""
-        ...
-
-    def inverse_information(self) -> Float:
-        """(P, P) pseudo-inverse of the information."""
-        ...
-
-    def scores(self) -> scipy.sparse.csr_array:
-        """(C, P) derivatives of the log-likelihood of one judgment in each cell, its weight included."""
-        ...
-
-    def score_variance(self) -> Float:
-        """(P, P) variance of the sum of all scores if the model is right and judgments are independent."""
-        ...
-
-    def log_likelihood(self) -> float:
-        """Log-likelihood of all judgments, without ridge terms."""
-        ...
-
-    def expected(self, difference: Float) -> Float:
-        """Expected results of two models by differences of their strengths."""
-        ...
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class BradleyTerryFit(Result):
     """A fitted board. Series are indexed by model; ratings and errors in Elo.
@@ -137,7 +97,7 @@ class BradleyTerryFit(Result):
     grad_norm: float
     settings: FitSettings
     report: DataReport
-    _likelihood: FittedBoard = field(repr=False)
+    _likelihood: Board | FittedBoard = field(repr=False)
     _scale: RatingScale = field(repr=False)
     _drawn: VoteGroups = field(repr=False)
     _ties_as_half: BradleyTerryFit | None = field(default=None, repr=False)
@@ -548,7 +508,7 @@ def _not_converged(status: str, far: pd.Index) -> list[str]:
 
 def fit_result(
     kind: type[Fit],
-    likelihood: FittedBoard,
+    likelihood: Board | FittedBoard,
     drawn: VoteGroups,
     report: DataReport,
     options: FitOptions,

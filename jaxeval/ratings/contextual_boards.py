@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import jax
 import numpy as np
@@ -27,7 +27,15 @@ from jaxeval.kernels.links import Link
 from jaxeval.kernels.resample import Packing
 from jaxeval.kernels.solve import Status, Terms
 from jaxeval.kernels.tie_models import NO_TIES, Response, TieModel
-from jaxeval.ratings.boards import TOLERANCE_LOGIT, Board, battle_weights, fit_boards, main_battles, strength_slopes
+from jaxeval.ratings.boards import (
+    TOLERANCE_LOGIT,
+    Board,
+    FittedBoard,
+    battle_weights,
+    fit_boards,
+    main_battles,
+    strength_slopes,
+)
 from jaxeval.ratings.contextual_rows import ContextualCells, counts_by_row, make_rows, unit_columns
 from jaxeval.ratings.drawn_votes import is_secure_board, unit_members
 from jaxeval.ratings.options import BootstrapOptions, FitOptions, Ties
@@ -46,7 +54,8 @@ _LANES_AT_ONCE = 32
 _COLLINEAR = 1e-7
 
 
-class ContextualBoard(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class ContextualBoard(FittedBoard):
     """One fitted slice with covariates or a tie model; the parameters are M' (padded) log-strengths, D, and t."""
 
     board: Board

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import jax
@@ -26,7 +27,7 @@ from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.solve import Solution, Status, Terms
-from jaxeval.ratings.boards import MOST_INVERTED, TOLERANCE_LOGIT, Board
+from jaxeval.ratings.boards import MOST_INVERTED, TOLERANCE_LOGIT, Board, FittedBoard
 from jaxeval.ratings.connectivity import Connectivity, analyse, per_model
 from jaxeval.ratings.drawn_votes import vote_draws
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
@@ -67,7 +68,8 @@ def typical(g: Float, shares: Float) -> Float:
     return np.asarray(np.sqrt((shares * g**2).sum(-1)))
 
 
-class PanelBoard(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class PanelBoard(FittedBoard):
     """One fitted slice; M' and K' are the numbers of models and judges with padding, P' = M' + 2 K'."""
 
     board: Board
@@ -79,7 +81,6 @@ class PanelBoard(NamedTuple):
     status: list[str]  # of each judge: why there are no figures of it, or empty
     confounded: bool
     flags: tuple[str, ...]  # what the verdicts cannot say
-    features: tuple[str, ...] = ()  # of a likelihood: names of covariates, here none
 
     @property
     def sums(self) -> tuple[Float, Float]:
@@ -169,10 +170,6 @@ class PanelBoard(NamedTuple):
         n, points = self.sums
         z = _predictor(self.cells, self.fitted)
         return float(points @ z - n @ np.logaddexp(0, z))
-
-    def expected(self, difference: Float) -> Float:
-        """Probabilities of a win, a tie counting half, by a judge of discrimination 1 without a side bias."""
-        return self.board.expected(difference)
 
 
 def sizes_of(n_models: int, n_judges: int) -> Sizes:
@@ -267,7 +264,7 @@ def fit_panel_board(
 def _in_gauge(fit: PanelBoard) -> PanelBoard:
     """Scale the fit to a `typical` discrimination of 1."""
     panel = fit.fitted.scaled(float(typical(fit.fitted.g, fit.shares)) or 1.0)
-    return fit._replace(fitted=panel, board=fit.board._replace(theta=panel.theta))
+    return replace(fit, fitted=panel, board=fit.board._replace(theta=panel.theta))
 
 
 def _connectivity(cells: PanelCells, n: Float, points: Float, m: int) -> Connectivity:

@@ -345,7 +345,7 @@ class _Panels(SliceBoards[JudgePanelFit, JudgePanel]):
         models, cells = self.slices.boards[s]
         assert isinstance(cells, PanelCells)
         fitted = fit_panel_board(models, cells, self.rows.judges, self.options, self.side_bias)
-        fitted = fitted._replace(flags=(*fitted.flags, *self.told, SHARED_TASTE))
+        fitted = replace(fitted, flags=(*fitted.flags, *self.told, SHARED_TASTE))
         fit = fit_result(JudgePanelFit, fitted, self.slices.drawn[s], self.rows.report, self.options)
         if not fitted.confounded:
             return fit

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -43,7 +43,7 @@ from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.resample import Packing
 from jaxeval.kernels.solve import Terms
-from jaxeval.ratings.boards import MOST_INVERTED, TOLERANCE_LOGIT, Board
+from jaxeval.ratings.boards import MOST_INVERTED, TOLERANCE_LOGIT, Board, FittedBoard
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
 from jaxeval.ratings.connectivity import Connectivity, analyse_pairs, per_model
 from jaxeval.ratings.drawn_votes import unit_members
@@ -60,7 +60,8 @@ from jaxeval.wording import MODEL, counted
 _MAX_NEWTON_STEPS = 200
 
 
-class RankingBoard(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class RankingBoard(FittedBoard):
     """One fitted slice of rankings; M' is the number of items with padding."""
 
     board: Board
@@ -68,8 +69,6 @@ class RankingBoard(NamedTuple):
     choices: Choices  # NumPy arrays
     base: ItemBase  # the fit, NumPy arrays (M',)
     main_weight: Float  # (M,) meetings of the items of the main group, 0 for the others
-    features: tuple[str, ...] = ()  # of a likelihood: names of covariates, here none
-    flags: tuple[str, ...] = ()  # what the rankings cannot say of these, here nothing
 
     def inverse_information(self) -> Float:
         """(M, M) pseudo-inverse of the information."""
@@ -97,10 +96,6 @@ class RankingBoard(NamedTuple):
         times, _, total = self._sets()
         won = chosen.T @ self.cells.count
         return float(won @ np.asarray(self.base.theta) - (times.T @ self.cells.count) @ np.log(total))
-
-    def expected(self, difference: Float) -> Float:
-        """Probabilities that the first of two items is ranked above the second, by differences of strengths."""
-        return self.board.expected(difference)
 
     def _sets(self) -> tuple[scipy.sparse.csr_array, scipy.sparse.csr_array, Float]:
         """(C, A) times that rankings choose from sets, (A, M') probabilities of their items, (A,) sums of exp(theta).

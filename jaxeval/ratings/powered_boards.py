@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import jax
 import numpy as np
@@ -29,7 +30,7 @@ from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.solve import Status, Terms
-from jaxeval.ratings.boards import MOST_INVERTED, TOLERANCE_LOGIT, Board, strength_slopes
+from jaxeval.ratings.boards import MOST_INVERTED, TOLERANCE_LOGIT, Board, FittedBoard, strength_slopes
 from jaxeval.ratings.connectivity import analyse, per_model
 from jaxeval.ratings.drawn_votes import Entries, is_secure_board, vote_draws
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
@@ -47,7 +48,8 @@ _FIRST_LAM = 0.5
 _JUDGE_RIDGE = 0.5
 
 
-class PoweredBoard(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class PoweredBoard(FittedBoard):
     """One fitted slice; M' is the number of models with padding, P' that of pairs."""
 
     board: Board  # of the effective battles and points
@@ -59,7 +61,6 @@ class PoweredBoard(NamedTuple):
     start: Float  # (M',)
     inverse: Float  # (M', M')
     information_diagonal: Float  # (M',)
-    features: tuple[str, ...] = ()  # of a likelihood: names of covariates, here none
     flags: tuple[str, ...] = ()  # what the verdicts cannot say
 
     def inverse_information(self) -> Float:
@@ -89,14 +90,6 @@ class PoweredBoard(NamedTuple):
         """(M, M) variance of the sum of all scores if battles are independent; no model of the judge is needed."""
         scores = self.scores()
         return np.asarray((scores.T @ scores.multiply(self.cells.count[:, None])).toarray())
-
-    def log_likelihood(self) -> float:
-        """Log-likelihood of the effective points."""
-        return self.board.log_likelihood()
-
-    def expected(self, difference: Float) -> Float:
-        """Probabilities of a win, a tie counting half, by differences of strengths."""
-        return self.board.expected(difference)
 
 
 def verdict_sums(cells: VerdictCells, n_pairs: int) -> PairSums:

@@ -25,7 +25,7 @@ from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.batch.borrowing import Belief, Split, category_beliefs
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.solve import Terms
-from jaxeval.ratings.boards import TOLERANCE_LOGIT, Board, fit_boards
+from jaxeval.ratings.boards import TOLERANCE_LOGIT, Board, FittedBoard, fit_boards
 from jaxeval.ratings.bootstrap_result import Bootstrap, Bootstraps, BootstrapSettings, bootstrap_result
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
 from jaxeval.ratings.gauge import ELO_PER_LOGIT, Gauge
@@ -81,7 +81,8 @@ class Prior(NamedTuple):
         return first, second
 
 
-class BorrowedBoard(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class BorrowedBoard(FittedBoard):
     """One category; K spreads, B draws."""
 
     board: Board  # its battles; log-strengths are means over the spreads
@@ -91,28 +92,11 @@ class BorrowedBoard(NamedTuple):
     spread: float  # logits, its posterior mean; NaN where there are no other battles
     draws: Float  # (B, M) log-strengths, 0 for models without a rating
     spread_draws: Float  # (B,) the spread of each draw
-    features: tuple[str, ...] = ()  # of a likelihood: names of covariates, here none
     flags: tuple[str, ...] = ()  # what the battles cannot say, here what is borrowed
 
     def inverse_information(self) -> Float:
         """(M, M) covariance of the log-strengths, given what is borrowed, too."""
         return self.covariance
-
-    def scores(self) -> scipy.sparse.csr_array:
-        """(C, M) scores of the category's battles."""
-        return self.board.scores()
-
-    def score_variance(self) -> Float:
-        """(M, M) variance of the scores of the category's battles."""
-        return self.board.score_variance()
-
-    def log_likelihood(self) -> float:
-        """Log-likelihood of the category's battles."""
-        return self.board.log_likelihood()
-
-    def expected(self, difference: Float) -> Float:
-        """Probabilities of a win, a tie counting half, by differences of strengths."""
-        return self.board.expected(difference)
 
     @property
     def borrowed_share(self) -> float:
@@ -240,12 +224,13 @@ def _mixed(whole: Board, cells: Cells, factor: float, prior: Prior, belief: Beli
     )
     if not found.borrowed_share >= ALL_BORROWED:
         return found
-    return found._replace(
+    return replace(
+        found,
         flags=(
             f"all borrowed ({found.borrowed_share:.0%}): these ratings show how models do in the other battles, as "
             f"{counted(int(cells.count.sum()), 'battle says', 'battles say')} next to nothing about "
             f"{counted(m, 'model')}",
-        )
+        ),
     )
 
 
