@@ -83,9 +83,8 @@ def anchored(files: Files, verdict_columns: Verdicts, asked: Anchored, drawn: Re
     the judges' agreement, abstention, the prior's weight, tau^2 between tasks, errors by the number of prompts, and,
     with columns score and reference_score, direct scoring.
     """
-    from jaxeval.anchored.answer import anchored_answer
     from jaxeval.anchored.diagnostics import diagnose_anchors
-    from jaxeval.anchored.pooling import pooled_scores
+    from jaxeval.anchored.pooling import anchored_answer, pooled_scores
     from jaxeval.anchored.scores import anchored_scores
     from jaxeval.anchored.screening import screen_judges
     from jaxeval.data.anchored_files import anchored_table, label_of

@@ -1,4 +1,4 @@
-"""A leaderboard of few human votes and many verdicts of a judge: its options, and the boards that they ask for."""
+"""Leaderboards that rest on more than their votes: on verdicts of a judge, or on other categories."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import click
 
 from jaxeval.cli.board_options import boards_by
 from jaxeval.data.remote_names import FileName
+from jaxeval.options.boards import Slices
 from jaxeval.options.columns import Calls, File
-from jaxeval.options.field import Options, again, option
+from jaxeval.options.field import GROUPS, Options, again, option
 
 if TYPE_CHECKING:
     from jaxeval.data.battles import Battles
@@ -76,3 +77,35 @@ class Judged(Options):
         samples = join_verdicts(human, verdicts, str(self.item), without_verdict=self.without_verdict)
         further: dict[str, Any] = self.arguments("lam", "samples")
         return boards_by(prediction_powered, samples, "--judged", asked, options, **further)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Borrowing(Options):
+    """The options."""
+
+    section = GROUPS
+
+    borrow: bool = option(
+        False, "With --by: boards of small groups borrow from the other battles as much as their own ask for."
+    )
+    prior_spread: float | None = option(
+        None, "With --borrow: the scale of how far ratings may differ from group to group; by default 100.", "ELO",
+        least=0, open=True,
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        if self.prior_spread is not None and not self.borrow:
+            raise click.UsageError("--prior-spread needs --borrow")
+
+    def boards(self, battles: Battles, asked: Slices, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """The boards of all groups, and the options of their table.
+
+        Raises:
+            click.UsageError: an option that they do not have.
+        """
+        from jaxeval.ratings.small_categories import small_categories
+
+        if not asked.by:
+            raise click.UsageError("--borrow needs --by: it is about groups of battles")
+        further = {} if self.prior_spread is None else {"prior_spread": self.prior_spread}
+        return boards_by(small_categories, [battles], "--borrow", asked, options, **further)

@@ -20,22 +20,20 @@ from jaxeval.cli.agreement import agreement
 from jaxeval.cli.anchored import anchored
 from jaxeval.cli.audit import audit
 from jaxeval.cli.board_options import Covariates, check_draws, covariates_of, gauge_of
-from jaxeval.cli.borrowed_boards import Borrowing
 from jaxeval.cli.commands import Commands
 from jaxeval.cli.compare_boards import TwoBoards, compare_boards
 from jaxeval.cli.compare_scores import compare_scores, plan_scores
 from jaxeval.cli.compiling import kept_programs
 from jaxeval.cli.declared import Figure, Files, FilesOrStream, Plot, Top, command
 from jaxeval.cli.headline import horizons, index
-from jaxeval.cli.html_pages import HtmlPage
 from jaxeval.cli.judge import judge
-from jaxeval.cli.judged_boards import Judged
+from jaxeval.cli.judged_boards import Borrowing, Judged
 from jaxeval.cli.meta import meta
 from jaxeval.cli.next_battles import next_battles
 from jaxeval.cli.outputs import Outputs, check_outputs, present
 from jaxeval.cli.panel_options import PanelReading
 from jaxeval.cli.processes import first_goes_on, gather_files
-from jaxeval.cli.publishing import Publishing
+from jaxeval.cli.publishing import HtmlPage, Publishing
 from jaxeval.cli.reading import BoardReading, Competitor
 from jaxeval.cli.scores import scores
 from jaxeval.cli.simulate import simulate

@@ -108,8 +108,7 @@ def meta(
     votes = where.votes
     if (file is None) == (votes is None):
         raise click.UsageError("give a FILE of scores with --gold, or --votes FILE")
-    from jaxeval.cli.evaluators import study_evaluators
-    from jaxeval.cli.references import study_references
+    from jaxeval.cli.evaluators import study_evaluators, study_references
     from jaxeval.execution.precision import versions
 
     foreign: Options = of_votes if votes is None else of_scores

@@ -12,13 +12,11 @@ from rich.cells import cell_len
 
 import jaxeval
 from jaxeval.accuracy.report import judge_report
-from jaxeval.anchored.answer import anchored_answer
 from jaxeval.anchored.diagnostics import diagnose_anchors
-from jaxeval.anchored.pooling import pooled_scores
+from jaxeval.anchored.pooling import anchored_answer, pooled_scores
 from jaxeval.cli.console import PlainConsole
-from jaxeval.cli.evaluators import study_evaluators
+from jaxeval.cli.evaluators import study_evaluators, study_references
 from jaxeval.cli.main import main
-from jaxeval.cli.references import study_references
 from jaxeval.lab.held_out import held_out_answer
 from jaxeval.show.boards import leaderboard_answer
 from jaxeval.show.cells import cell_text
