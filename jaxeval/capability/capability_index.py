@@ -103,6 +103,12 @@ class CapabilityIndex(Result):
         title += f"{counted(len(self._cells.benchmarks), 'benchmark')}, {counted(len(self._cells.share), 'score')}"
         return Answer(title, self.table.set_index("model"), self.settings, self.warnings)
 
+    def _in_full(self, view: Answer) -> Answer:
+        return view._replace(tables={"index": self.table, "benchmarks": self.benchmarks})
+
+    def _figures(self) -> dict[str, tuple[Any, ...]]:
+        return {"index": ("plot_draws", self.joint, self.level)}
+
     def _sentences(self) -> list[str]:
         table = self.table
         best = table.iloc[0]

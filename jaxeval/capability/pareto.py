@@ -73,6 +73,12 @@ class ParetoFront(Result):
         title = f"ParetoFront: {counted(len(self.quality.names), 'model')}"
         return Answer(title, self.table.set_index("model"), self.settings, self.warnings)
 
+    def _in_full(self, view: Answer) -> Answer:
+        return view._replace(tables={"front": self.table})
+
+    def _figures(self) -> dict[str, tuple[Any, ...]]:
+        return {"front": ("plot_front", self)}
+
     def _sentences(self) -> list[str]:
         table = self.table
         front = table[table["on_front"]]

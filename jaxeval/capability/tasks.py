@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from jaxeval.arrays import Bool, Float
+from jaxeval.arrays import Bool, Float, as_leaf
 from jaxeval.capability.columns import columns_by_role, texts
 from jaxeval.data.columns import numbers, reject_values, require_column
+from jaxeval.engine.draws_of import draws_of
+from jaxeval.engine.statistic import Statistic
 from jaxeval.errors import DataError
+from jaxeval.execution.precision import double_precision
 from jaxeval.kernels import horizons as kernel
+from jaxeval.kernels.batch.weighted import statistic_once
+from jaxeval.statistics.draws import Draws
 from jaxeval.wording import counted, named
 
 #: An agent with fewer tasks that it solved, or failed, has a bound and no number.
@@ -74,12 +80,8 @@ def tasks_of(table: Any, columns: Mapping[str, str | None], weight: str | None) 
 
     runs = summed(np.ones(len(frame)))
     if weight in (None, "equal"):
-        size = np.ones(shape)
-        if weight is None:
-            number = pd.factorize(known["family"])[0]
-            size = np.stack([np.bincount(number, x)[number] for x in (runs > 0).astype(float).T], axis=1)
-        heavy, of_runs = np.where(runs > 0, 1 / np.sqrt(np.maximum(size, 1)), 0.0), runs
-        share = summed(success) / np.maximum(of_runs, 1)
+        heavy = by_tasks(runs, known["family"] if weight is None else None)
+        share = summed(success) / np.maximum(runs, 1)
     else:
         require_column(frame, weight)
         of_each = numbers(frame[weight], weight)
@@ -91,6 +93,29 @@ def tasks_of(table: Any, columns: Mapping[str, str | None], weight: str | None) 
         raise DataError(f"all weights of {named(agents[~(total > 0)])} are 0")
     order = pd.DataFrame({"agent": column, "task": row, "success": success})
     return Tasks(agents, known, share, runs, heavy / total, order), without_family
+
+
+def by_tasks(runs: Float, family: pd.Series | None) -> Float:
+    """Return weights (T, A), 1 / sqrt of how many tasks of its family an agent has tried, or 1 without families."""
+    number = np.arange(len(runs)) if family is None else pd.factorize(family)[0]
+    size = np.stack([np.bincount(number, tried)[number] for tried in (runs > 0).astype(float).T], axis=1)
+    return np.where(runs > 0, 1 / np.sqrt(np.maximum(size, 1)), 0.0)
+
+
+def other_choices(tasks: Tasks, settings: Mapping[str, Any], curves: Sequence[str]) -> Iterator[tuple[str, Tasks, Any]]:
+    """Give names, tasks and settings of what else could have been chosen, one thing at a time."""
+    for curve in curves:
+        if curve != settings["curve"]:
+            spread = settings["task_spread"] if curve == "logistic" else None
+            yield f"curve={curve}", tasks, {**settings, "curve": curve, "task_spread": spread}
+    for ridge in (1e-5, 0.1):
+        if ridge != settings["ridge"]:
+            yield f"ridge={ridge:g}", tasks, {**settings, "ridge": ridge}
+    for weight in ("family", "equal"):
+        heavy = by_tasks(tasks.runs, tasks.table["family"] if weight == "family" else None)
+        heavy = heavy / heavy.sum(0)
+        if np.abs(heavy - tasks.weight).max() > 1e-9:
+            yield f"weight={weight}", tasks._replace(weight=heavy), settings
 
 
 def rows_of(tasks: Tasks, stages: Sequence[str], minutes_sd: float, seed: int) -> dict[str, Any]:
@@ -123,15 +148,34 @@ def _shares_of_parts(tasks: Tasks, row: Any, part: Any, parts: Any) -> Float:
     return share
 
 
-def statistic_of(
-    tasks: Tasks, settings: Mapping[str, Any], spread: float | None, levels: Sequence[float]
-) -> tuple[Any, int]:
-    """The function of weights and rows, and how many kinds of horizons it gives."""
+def statistic_of(settings: Mapping[str, Any], levels: Sequence[float]) -> Any:
+    """The function of weights and rows: shares of success, then horizons of a kind or, with a spread, of two."""
     options = {
-        "curve": settings["curve"], "levels": tuple(levels), "ridge": settings["ridge"], "spread": spread or None,
-        "multiples": _MULTIPLES if settings["minutes_sd"] else (),
+        "curve": settings["curve"], "levels": tuple(levels), "ridge": settings["ridge"],
+        "spread": settings["task_spread"] or None, "multiples": _MULTIPLES if settings["minutes_sd"] else (),
     }  # fmt: skip
-    return partial(kernel.horizons, **options), 2 if spread else 1
+    return partial(kernel.horizons, **options)
+
+
+def estimates_of(tasks: Tasks, settings: Mapping[str, Any], levels: Sequence[float]) -> Float:
+    """Log2 of the horizons (A, L) of all tasks of a length, without draws."""
+    rows = {k: as_leaf(x, np.float64) for k, x in rows_of(tasks, (), settings["minutes_sd"], settings["seed"]).items()}
+    n, shape = len(tasks.agents), (len(tasks.agents), len(levels))
+    with double_precision():
+        logs = np.asarray(statistic_once(Statistic(statistic_of(settings, levels)), np.ones(len(tasks.x)), rows))
+    return logs[n : n + shape[0] * shape[1]].reshape(shape)
+
+
+def horizons_of(tasks: Tasks, settings: Mapping[str, Any], levels: Sequence[float], **running: Any) -> list[Draws]:
+    """Draws of log2 of the horizons, by agent and level: of all tasks of a length, and of a typical one with spread."""
+    stages = settings["resample"]
+    data = rows_of(tasks, stages, settings["minutes_sd"], settings["seed"])
+    drawn = {"n_resamples": settings["n_resamples"], "seed": settings["seed"], "cluster": list(stages), **running}
+    draws = draws_of(statistic_of(settings, levels), data, **drawn)
+    names = pd.MultiIndex.from_product([tasks.agents, levels], names=["agent", "level"])
+    first = len(tasks.agents)  # shares of success come before
+    parts = [draws.take(np.arange(k, k + len(names))) for k in range(first, len(draws.names), len(names))]
+    return [replace(part, names=names, status=None) for part in parts]
 
 
 def bounds_of(tasks: Tasks, levels: Sequence[float], level: float, estimate: Float) -> tuple[pd.DataFrame, Bool]:

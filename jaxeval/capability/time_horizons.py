@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 import pandas as pd
 
-from jaxeval.arrays import Bool, Float
+from jaxeval.arrays import Bool
 from jaxeval.capability.curves import compared_curves, estimated_spread
-from jaxeval.capability.tasks import Tasks, bounds_of, rows_of, statistic_of, tasks_of
-from jaxeval.capability.trends import line_by_date
+from jaxeval.capability.tasks import (
+    Tasks,
+    bounds_of,
+    estimates_of,
+    horizons_of,
+    other_choices,
+    rows_of,
+    statistic_of,
+    tasks_of,
+)
+from jaxeval.capability.trends import dated, line_by_date
 from jaxeval.checks import checked_finite, checked_integer
-from jaxeval.engine.draws_of import draws_of, loo_of
-from jaxeval.execution.precision import double_precision
+from jaxeval.engine.draws_of import loo_of
+from jaxeval.errors import DataError
 from jaxeval.execution.runs import RunOptions
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.show.shown import Answer, Result
@@ -95,6 +104,12 @@ class TimeHorizons(Result):
         shown = table[table["level"] == levels[0]].drop(columns="level").set_index("agent")
         return Answer(title, shown, self.settings, self.warnings)
 
+    def _in_full(self, view: Answer) -> Answer:
+        return view._replace(tables={"horizons": self.table})
+
+    def _figures(self) -> dict[str, tuple[Any, ...]]:
+        return {"horizons": ("plot_success_curves", self)}
+
     def _sentences(self) -> list[str]:
         level = self.settings["levels"][0]
         table = self.table
@@ -143,7 +158,7 @@ class TimeHorizons(Result):
         The tasks that change most come first.
         """
         level = self.settings["levels"][0] if level is None else level
-        statistic, _ = statistic_of(self._tasks, self.settings, None, [level])
+        statistic = statistic_of({**self.settings, "task_spread": None}, [level])
         data = rows_of(self._tasks, (), self.settings["minutes_sd"], self.settings["seed"])
         names = self._tasks.agents
         data["task"] = self._tasks.table["task"].to_numpy()
@@ -158,22 +173,45 @@ class TimeHorizons(Result):
 
     def choices(self, level: float | None = None) -> pd.DataFrame:
         """Return horizons (minutes) under other choices: a row for each curve, ridge and weight; a column an agent."""
-        level = self.settings["levels"][0] if level is None else level
-        tasks = self._tasks
-        tried = (tasks.runs > 0).astype(float)
-        others: dict[str, tuple[dict[str, Any], Float]] = {"as asked": ({}, tasks.weight)}
-        others |= {f"curve={name}": ({"curve": name}, tasks.weight) for name in get_args(Curve)}
-        others |= {f"ridge={x:g}": ({"ridge": x}, tasks.weight) for x in (1e-5, 0.1)}
-        others["weight=equal"] = {}, tried / tried.sum(0)
-        known = np.isfinite(self.joint.of(level=level).estimate)
-        rows = {}
-        for name, (changed, weight) in others.items():
-            statistic, _ = statistic_of(tasks, {**self.settings, **changed, "minutes_sd": 0.0}, None, [level])
-            with double_precision():
-                data = {"x": tasks.x, "weight": weight, "share": tasks.share}
-                logs = np.asarray(statistic(np.ones(len(tasks.x)), data))[len(known) :]
-            rows[name] = np.where(known, 2**logs, np.nan)
-        return pd.DataFrame.from_dict(rows, orient="index", columns=tasks.agents).rename_axis("choice")
+        levels = [self.settings["levels"][0] if level is None else level]
+        known = np.isfinite(self.joint.of(level=levels[0]).estimate)
+        asked = [("as asked", self._tasks, self.settings)]
+        rows = {
+            name: np.where(known, 2 ** estimates_of(tasks, settings, levels)[:, 0], np.nan)
+            for name, tasks, settings in [*asked, *other_choices(self._tasks, self.settings, get_args(Curve))]
+        }
+        return pd.DataFrame.from_dict(rows, orient="index", columns=self._tasks.agents).rename_axis("choice")
+
+    def curve_points(self, levels: Sequence[float] = tuple(np.linspace(0.02, 0.98, 49))) -> pd.DataFrame:
+        """Return the lengths at which each curve crosses many levels: ``agent``, ``level``, ``minutes``.
+
+        Levels that a curve does not cross are missing, and so are agents without a horizon.
+        """
+        points = 2 ** estimates_of(self._tasks, self.settings, levels)
+        points[~np.isfinite(self.joint.of(level=self.settings["levels"][0]).estimate)] = np.nan
+        names = pd.MultiIndex.from_product([self._tasks.agents, levels], names=["agent", "level"])
+        table = pd.DataFrame({"minutes": points.reshape(-1)}, names).reset_index()
+        return table[np.isfinite(table["minutes"]) & (table["minutes"] > 0)].reset_index(drop=True)
+
+    def by_length(self, n_bins: int = 8) -> pd.DataFrame:
+        """Return each agent's weighted share of success among tasks of about one length.
+
+        ``agent``, ``minutes`` (geometric mean), ``success``, ``standard_error`` (between tasks), ``n_tasks``. Every bin
+        has about as many tasks.
+        """
+        checked_integer("n_bins", n_bins, 1)
+        tasks, rows = self._tasks, []
+        place = np.argsort(np.argsort(tasks.x, kind="stable"), kind="stable") * n_bins // len(tasks.x)
+        for a, agent in enumerate(tasks.agents):
+            for k in range(n_bins):
+                own = (place == k) & (tasks.weight[:, a] > 0)
+                if own.any():
+                    w = tasks.weight[own, a] / tasks.weight[own, a].sum()
+                    share = tasks.share[own, a]
+                    mean = w @ share
+                    error = np.sqrt((w**2) @ (share - mean) ** 2) if own.sum() > 1 else np.nan
+                    rows.append((agent, 2 ** (w @ tasks.x[own]), mean, error, int(own.sum())))
+        return pd.DataFrame(rows, columns=["agent", "minutes", "success", "standard_error", "n_tasks"])
 
     def curves(self) -> pd.DataFrame:
         """Return how well each curve forecasts tasks that it has not seen: by folds of families, a row a curve.
@@ -205,7 +243,46 @@ class TimeHorizons(Result):
             DataError: fewer than two agents with a horizon and a date, or all of one date; a name is no agent.
         """
         level = self.settings["levels"][0] if level is None else level
-        return _trend(self, released, level, frontier, since, until, at)
+        return _trend(self, self.joint.of(level=level), released, level, frontier, since, until, at)
+
+    def trend_choices(
+        self, released: Mapping[str, Any], *, frontier: bool = True, since: Any = None, until: Any = None
+    ) -> pd.DataFrame:
+        """Return the doubling time under other choices: a row each, ``choice``, ``days``, ``lower``, ``upper``.
+
+        One thing is changed at a time: the level of success, the curve, the ridge, the weights, whether only the
+        frontier counts, and which half of the dates. ``n_agents`` are behind a line; where there are too few agents or
+        dates for one, the row is missing. All choices have the same resamples.
+
+        Args:
+            released, frontier, since, until: as in `trend`.
+        """
+        levels, rows = self.settings["levels"], []
+
+        def add(choice: str, joint: Draws, level: float = levels[0], **changed: Any) -> None:
+            asked = {"frontier": frontier, "since": since, "until": until, **changed}
+            try:
+                line = _trend(self, joint, released, level, **asked)
+            except DataError:
+                return
+            rows.append({"choice": choice, **line.doubling, "n_agents": len(line.agents)})
+
+        first = self.joint.of(level=levels[0])
+        add("as asked", first)
+        if not rows:
+            self.trend(released, frontier=frontier, since=since, until=until)  # says what is wrong
+        for level in levels[1:]:
+            add(f"level={level:g}", self.joint.of(level=level), level)
+        known = np.isfinite(first.estimate)
+        for name, tasks, settings in other_choices(self._tasks, self.settings, get_args(Curve)):
+            (joint, *_) = horizons_of(tasks, settings, levels[:1], progress=False)
+            add(name, _with_unknown(joint, known & np.isfinite(joint.estimate)).of(level=levels[0]))
+        add("all agents" if frontier else "frontier alone", first, frontier=not frontier)
+        dates = dated(released).loc[lambda x: x.index.isin(first.names[known])].dropna()
+        dates = dates[(dates >= (since or dates.min())) & (dates <= (until or dates.max()))]
+        add("since the middle date", first, since=dates.median())
+        add("until the middle date", first, until=dates.median())
+        return pd.DataFrame(rows)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -226,6 +303,13 @@ class HorizonTrend(Result):
     level: float
     settings: Mapping[str, Any] = field(repr=False)
     warnings: tuple[str, ...] = ()
+    _drawn: tuple[Any, ...] = field(default=(), repr=False)  # what `plots.plot_over_time` takes
+
+    def _in_full(self, view: Answer) -> Answer:
+        return view._replace(tables={"trend": self.agents})
+
+    def _figures(self) -> dict[str, tuple[Any, ...]]:
+        return {"trend": ("plot_over_time", *self._drawn)}
 
     def _shown(self) -> Answer:
         title = f"HorizonTrend: {counted(len(self.agents), 'agent')}"
@@ -309,25 +393,17 @@ def time_horizons(
         "curve": curve, "levels": list(levels), "ridge": ridge, "weight": weight, "task_spread": spread,
         "minutes_sd": minutes_sd, "resample": list(resample), "n_resamples": n_resamples, "seed": seed,
     }  # fmt: skip
-    statistic, kinds = statistic_of(tasks, settings, spread, levels)
-    data = rows_of(tasks, resample, minutes_sd, seed)
-    draws = draws_of(statistic, data, n_resamples=n_resamples, seed=seed, cluster=list(resample), **running)
-    names = pd.MultiIndex.from_product([tasks.agents, levels], names=["agent", "level"])
-    first = len(tasks.agents)  # shares of success come before
-    bounds, known = bounds_of(tasks, levels, level, draws.estimate[first : first + len(names)])
+    parts = horizons_of(tasks, settings, levels, **running)
+    names, draws = parts[0].names, parts[0]
+    bounds, known = bounds_of(tasks, levels, level, draws.estimate)
     warnings = [*draws.warnings] if known.all() else []
     warnings += [] if not without_family else ["no column of families: tasks are resampled one by one, as if unrelated"]
     if not known.all():
         none = names.get_level_values("agent")[~known].unique()
         warnings.append(f"{counted(len(none), 'agent has', 'agents have')} no horizon, see flags: {named(none)}")
-    parts = [
-        _with_unknown(
-            draws.take(np.arange(len(names)) + first + k * len(names)), names, known, settings, tuple(warnings)
-        )
-        for k in range(kinds)
-    ]
-    typical = parts[1] if kinds == 2 else None
-    return TimeHorizons(parts[0], typical, level, settings, tuple(warnings), tasks, bounds)
+    kinds = [replace(_with_unknown(part, known), settings=settings, warnings=tuple(warnings)) for part in parts]
+    typical = kinds[1] if len(kinds) == 2 else None
+    return TimeHorizons(kinds[0], typical, level, settings, tuple(warnings), tasks, bounds)
 
 
 def _checked_options(
@@ -350,18 +426,9 @@ def _checked_options(
     return levels
 
 
-def _with_unknown(
-    draws: Draws, names: pd.MultiIndex, known: Bool, settings: Mapping[str, Any], warnings: tuple[str, ...]
-) -> Draws:
-    """Draws of the ``names``, without numbers where they are not ``known``."""
-    return Draws(
-        names,
-        np.where(known, draws.estimate, np.nan),
-        np.where(known, draws.draws, np.nan),
-        settings=settings,
-        warnings=warnings,
-        freedom=draws.freedom,
-    )
+def _with_unknown(draws: Draws, known: Bool) -> Draws:
+    """Draws without numbers where they are not ``known``."""
+    return replace(draws, estimate=np.where(known, draws.estimate, np.nan), draws=np.where(known, draws.draws, np.nan))
 
 
 def _renamed(draws: Draws, names: pd.Index) -> Draws:
@@ -379,10 +446,10 @@ def spelled_minutes(value: float) -> str:
 
 
 def _trend(
-    found: TimeHorizons, released: Mapping[str, Any], level: float, frontier: bool, since: Any, until: Any,
-    at: Sequence[Any],
+    found: TimeHorizons, joint: Draws, released: Mapping[str, Any], level: float, frontier: bool, since: Any,
+    until: Any, at: Sequence[Any] = (),
 ) -> HorizonTrend:  # fmt: skip
-    line = line_by_date(found.joint.of(level=level), "agent", released, frontier, since, until, at, found.level)
+    line = line_by_date(joint, "agent", released, frontier, since, until, at, found.level)
     (slope, low, high) = line.slope
     with np.errstate(divide="ignore"):
         days = 1 / np.array([slope, high, low])
@@ -394,4 +461,6 @@ def _trend(
     agents = line.points.rename(columns={"estimate": "horizon"})
     agents[["horizon", "fitted"]] = 2 ** agents[["horizon", "fitted"]]
     settings = {"level": level, "frontier": frontier, "since": since, "until": until}
-    return HorizonTrend(doubling, agents, forecast, found.level, settings, line.warnings)
+    return HorizonTrend(
+        doubling, agents, forecast, found.level, settings, line.warnings, (found, dict(released), frontier)
+    )

@@ -44,9 +44,9 @@ def line_by_date(
     unknown = [name for name in released if name not in draws.names]
     if unknown:
         raise DataError(f"no {noun} called {named(unknown)}; there are {named(draws.names)}")
-    table = pd.DataFrame({"released": _dates(released), "estimate": pd.Series(draws.estimate, draws.names)}).dropna()
+    table = pd.DataFrame({"released": dated(released), "estimate": pd.Series(draws.estimate, draws.names)}).dropna()
     table = table[np.isfinite(table["estimate"])].sort_values("released", kind="stable")
-    first, last = (None if date is None else _dates({"": date}).iloc[0] for date in (since, until))
+    first, last = (None if date is None else dated({"": date}).iloc[0] for date in (since, until))
     table = table[table["released"].between(first or table["released"].min(), last or table["released"].max())]
     if frontier and len(table):
         table = table[table["estimate"] >= table["estimate"].cummax()]
@@ -58,7 +58,7 @@ def line_by_date(
         days = (dates - start).dt.days.to_numpy(float) if len(dates) else np.zeros(0)
         return np.stack([np.ones(len(days)), days], 1)
 
-    which, when = draws.names.get_indexer(table.index), _dates(dict(enumerate(at)))
+    which, when = draws.names.get_indexer(table.index), dated(dict(enumerate(at)))
     values = np.concatenate([draws.estimate[None, which], draws.draws[:, which]])
     usable = np.isfinite(values).all(1)
     lines = values[usable] @ np.linalg.pinv(basis(table["released"])).T  # (1 + B, 2)
@@ -83,7 +83,12 @@ def line_by_date(
     return Line(slope, points, forecast, tuple(warnings))
 
 
-def _dates(values: Mapping[Any, Any]) -> pd.Series:
+def dated(values: Mapping[Any, Any]) -> pd.Series:
+    """Return dates by name, missing where there is none.
+
+    Raises:
+        DataError: one is no date.
+    """
     column = pd.Series(dict(values), dtype=object)
     dates = pd.to_datetime(column, errors="coerce", utc=True, format="mixed").dt.tz_localize(None)
     bad = dates.isna() & column.notna()

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxeval import plots
 from jaxeval.cli.anchored import Verdicts
-from jaxeval.cli.declared import File, Top, command
+from jaxeval.cli.declared import Figure, File, Plot, Top, command
+from jaxeval.cli.fronts import beside, front_of
 from jaxeval.cli.outputs import Outputs, present
+from jaxeval.cli.terminal import tell
 from jaxeval.options.columns import ItemScores, Names, Votes
 from jaxeval.options.field import COLUMNS, FIT, Options, again, option
 from jaxeval.options.resampling import Resampling, Share
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
     from jaxeval.show.shown import Result
+
+
+#: Options that are no arguments of the estimators.
+_FURTHER = ("released", "cost", "plot")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +49,7 @@ class Horizons(Options):
         None, "Column with the cost of each model, one in all of its rows. Adds who is on the front of cost and "
         "quality.", "COL",
     )  # fmt: skip
+    plot: Figure | None = again(Plot, "plot", text="Draw the curves of success: .png, .svg or .pdf.")
     levels: tuple[Share, ...] = option(
         (0.5, 0.8), "Share of successes of a horizon; may be repeated.", flag="--level-of-success", section=FIT
     )
@@ -84,18 +90,18 @@ def horizons(file: File, asked: Horizons, drawn: Resampling, shown: Top, outputs
             spread = float(str(task_spread))
         except ValueError:
             raise click.UsageError(f"--task-spread must be a number or estimate, got {task_spread!r}") from None
-    names = [name for name in asked.arguments() if name not in ("task_spread", "released", "cost")]
+    names = [name for name in asked.arguments() if name not in ("task_spread", *_FURTHER)]
     found = time_horizons(frame, task_spread=spread, **asked.arguments(*names), **drawn.arguments())
-    tables = {"horizons": found.table, "choices": found.choices().T.reset_index()}
-    notes: list[str] = []
-    sentences = list(found.answer.sentences)
+    tables, trend = {"choices": found.choices().T.reset_index()}, None
     if asked.released is not None:
-        trend = found.trend(of_each(frame, asked.agent, "agent", asked.released))
-        tables |= {"trend": trend.agents}
-        sentences += trend.answer.sentences
-        notes += trend.warnings
-    front = _with_cost(found.joint.of(level=asked.levels[0]), frame, asked.agent, "agent", asked.cost)
-    _present(found, tables, sentences, notes, outputs, shown.top, "agent", front)
+        released = of_each(frame, asked.agent, "agent", asked.released)
+        trend = found.trend(released)
+        tables["doubling"] = found.trend_choices(released)
+    front = None
+    if asked.cost is not None:
+        costs = of_each(frame, asked.agent, "agent", asked.cost)
+        front = front_of(found.joint.of(level=asked.levels[0]), costs, found.level)
+    _present(found, [trend, front], tables, asked.plot, outputs, shown.top)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +116,9 @@ class Index(Options):
         None, "Column of shares of right answers. [score, performance, share]", "COL", flag="--share"
     )
     n: str | None = option(None, "Column with the number of questions behind a share.", "COL", flag="--questions")
+    released: str | None = option(None, "Column of the release dates of models: adds the trend of the frontier.", "COL")
     cost: str | None = again(Horizons, "cost")
+    plot: Figure | None = again(Plot, "plot", text="Draw the indices with their intervals: .png, .svg or .pdf.")
     loss: str = option(
         "likelihood", "What is minimised: a binomial's loss, or squared errors.", choices=("likelihood", "squared"),
         section=FIT,
@@ -136,13 +144,19 @@ def index(file: File, asked: Index, drawn: Resampling, shown: Top, outputs: Outp
     FILE has a row for each model and benchmark, and the share of right answers; most pairs may be missing.
     """
     from jaxeval.capability.capability_index import capability_index
+    from jaxeval.capability.columns import of_each
 
     frame = _table(file)
-    options = {name: value for name, value in asked.arguments().items() if name not in ("anchors", "cost")}
+    options = {name: value for name, value in asked.arguments().items() if name not in ("anchors", *_FURTHER)}
     found = capability_index(frame, anchors=_anchors(asked.anchors), **options, **drawn.arguments())
-    tables = {"index": found.table, "benchmarks": found.benchmarks, "choices": found.choices().T.reset_index()}
-    front = _with_cost(found.joint, frame, asked.model, "model", asked.cost)
-    _present(found, tables, list(found.answer.sentences), [], outputs, shown.top, "model", front)
+    front = None
+    if asked.cost is not None:
+        front = front_of(found.joint, of_each(frame, asked.model, "model", asked.cost), found.level)
+    tables = {"choices": found.choices().T.reset_index()}
+    if asked.released is not None:
+        released = of_each(frame, asked.model, "model", asked.released)
+        tables["trend"] = found.trend(released).rename_axis("what").reset_index()
+    _present(found, [front], tables, asked.plot, outputs, shown.top)
 
 
 def _table(file: File) -> pd.DataFrame:
@@ -165,38 +179,25 @@ def _anchors(pairs: Sequence[str]) -> dict[str, float] | None:
     return anchors or None
 
 
-def _with_cost(joint: Any, frame: pd.DataFrame, name: str | None, role: str, cost: str | None) -> Any:
-    from jaxeval.capability.columns import of_each
-    from jaxeval.capability.pareto import pareto_front
-
-    return None if cost is None else pareto_front(joint, of_each(frame, name, role, cost))
-
-
 def _present(
-    found: Result, tables: Mapping[str, pd.DataFrame], sentences: list[str], notes: Sequence[str], outputs: Outputs,
-    top: int | None, rows: str, front: Any,
+    found: Result, further: Sequence[Result | None], tables: Mapping[str, pd.DataFrame], plot: Path | None,
+    outputs: Outputs, top: int | None,
 ) -> None:  # fmt: skip
+    from jaxeval.plots.style import figures_of, save_figure
     from jaxeval.show.shown import Part, settings_line
 
-    answer, tables, sentences = found.answer, dict(tables), list(sentences)
-    warnings: list[str] = list(answer.warnings)
-    if front is not None:
-        tables["front"] = front.table
-        sentences += front.answer.sentences
-        warnings += [text for text in front.warnings if text not in warnings]
-    first = next(iter(tables))
-    estimate, noun = ("horizon", "row") if rows == "agent" else ("index", rows)
-    ends = {end: f"{estimate}_{end}" for end in ("lower", "upper")}
-    shown = {**tables, first: tables[first].rename(columns=ends)}
-    parts = [Part(name.capitalize(), table, rows=noun, kept=tuple(table)[:3]) for name, table in shown.items()]
-
-    def figures() -> dict[str, Figure]:
-        joint = found.joint  # type: ignore[attr-defined]
-        return {first: plots.plot_draws(joint.of(level=answer.settings["levels"][0]) if rows == "agent" else joint)}
-
-    how = [settings_line(answer.settings), *notes]
+    answer = found.answer
+    first, *others = answer.tables
+    ends = {end: f"{'horizon' if first == 'horizons' else first}_{end}" for end in ("lower", "upper")}
+    shown = {first: answer.tables[first].rename(columns=ends), **{name: answer.tables[name] for name in others}}
+    noun = "row" if first == "horizons" else "model"
     answer = answer._replace(
-        title=first.capitalize(), sentences=sentences, warnings=warnings, notes=how, parts=parts, tables=tables,
-        figures=figures,
-    )  # fmt: skip
-    present(answer.with_top(top), outputs)
+        title=first.capitalize(),
+        notes=[settings_line(answer.settings)],
+        parts=[Part(name.capitalize(), table, rows=noun, kept=tuple(table)[:3]) for name, table in shown.items()],
+        figures=lambda: figures_of(found),
+    )
+    if plot is not None:
+        save_figure(next(iter(figures_of(found).values())), plot, dpi=160)
+        tell(f"drew {plot}")
+    present(beside(answer, *further, tables=tables).with_top(top), outputs)

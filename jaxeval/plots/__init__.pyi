@@ -16,6 +16,9 @@ from jaxeval.plots.boards import plot_coefficients as plot_coefficients
 from jaxeval.plots.boards import plot_comparison as plot_comparison
 from jaxeval.plots.boards import plot_history as plot_history
 from jaxeval.plots.boards import plot_style_effect as plot_style_effect
+from jaxeval.plots.capability import plot_front as plot_front
+from jaxeval.plots.capability import plot_over_time as plot_over_time
+from jaxeval.plots.capability import plot_success_curves as plot_success_curves
 from jaxeval.plots.evaluators import plot_agreement as plot_agreement
 from jaxeval.plots.evaluators import plot_rank_change as plot_rank_change
 from jaxeval.plots.evaluators import plot_reference_budgets as plot_reference_budgets

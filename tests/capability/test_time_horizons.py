@@ -249,6 +249,18 @@ class TestResult:
         with pytest.raises(DataError, match="no agent called agent-9"):
             found.trend({"agent-9": "2024-01-01"})
 
+    def test_doubling_time_under_other_choices(self, runs, found):
+        released = {"agent-1": "2023-01-01", "agent-2": "2024-01-01", "agent-3": "2025-01-01"}
+        table = found.trend_choices(released).set_index("choice")
+        assert {"as asked", "level=0.8", "curve=monotone", "ridge=0.1", "weight=equal", "all agents"} <= {*table.index}
+        other = jaxeval.time_horizons(runs, weight="equal", n_resamples=200, progress=False).trend(released).doubling
+        assert table.loc["weight=equal", ["days", "lower", "upper"]].tolist() == pytest.approx(list(other.values()))
+        assert table.loc["level=0.8", "days"] == found.trend(released, level=0.8).doubling["days"]
+        late = found.trend(released, since="2024-01-01")
+        assert table.loc["since the middle date", ["days", "n_agents"]].tolist() == [late.doubling["days"], 2]
+        with pytest.raises(DataError, match="needs two agents"):
+            found.trend_choices(released, since="2024-06-01")
+
     def test_drawing_runs_as_well_makes_intervals_longer(self, runs, found):
         every = jaxeval.time_horizons(runs, resample=("family", "task", "run"), n_resamples=200, progress=False)
         assert (every.joint.standard_errors > found.joint.standard_errors).mean() > 0.6

@@ -32,12 +32,17 @@ def scores(tmp_path_factory):
 
 
 def test_horizons(runs, tmp_path):
-    result = run("horizons", runs, *FEW, "--released", "released", "--cost", "price", "--out", tmp_path / "found/")
+    written = "--out", tmp_path / "found/", "--plot", tmp_path / "curves.svg"
+    result = run("horizons", runs, *FEW, "--released", "released", "--cost", "price", *written)
     assert result.exit_code == 0, result.output
+    assert (tmp_path / "curves.svg").stat().st_size > 1000
     table = pd.read_csv(tmp_path / "found" / "horizons.csv", comment="#")
     expected = jaxeval.time_horizons(pd.read_json(runs, lines=True), n_resamples=40, progress=False).table
     pd.testing.assert_frame_equal(table[["agent", "horizon"]], pd.DataFrame(expected)[["agent", "horizon"]])
-    assert {"trend.csv", "front.csv", "horizons.png"} <= {path.name for path in (tmp_path / "found").iterdir()}
+    names = {path.name for path in (tmp_path / "found").iterdir()}
+    assert {"trend.csv", "doubling.csv", "front.csv", "horizons.png", "trend.png", "front.png"} <= names
+    doubling = pd.read_csv(tmp_path / "found" / "doubling.csv", comment="#").set_index("choice")
+    assert doubling.loc["as asked", "days"] == doubling.loc["all agents", "days"]
 
 
 def test_horizons_on_the_screen(runs):
