@@ -37,6 +37,7 @@ class Icc3(Result):
         (1.0, 'runs never differ')
     """
 
+    status: str | NDArray[np.str_]
     single: float | Float
     single_lower: float | Float
     single_upper: float | Float
@@ -48,7 +49,6 @@ class Icc3(Result):
     n: int | Int  # complete items
     n_incomplete: int | Int  # items left out as some run is missing
     k: int
-    status: str | NDArray[np.str_]
     level: float
 
     def _sentences(self) -> list[str]:

@@ -52,6 +52,12 @@ if TYPE_CHECKING:
 _MOST_SENTENCES = 10
 #: Rows of each table on the page; the files hold all.
 _ROWS_OF_PAGE = 20
+#: What the columns of a table say, on a screen, and those that stay there.
+_MEANING = {
+    "fewest_votes": "dropped, flipped, added: so many votes changed in this way put the one below above; at least: "
+    "fewer cannot; without: whose removal does it, too"
+}
+_KEPT = {"fewest_votes": ("below", "gap", "dropped", "flipped", "added")}
 _PART = "board"
 
 
@@ -88,7 +94,8 @@ class Audit(Result):
         def part(name: str, table: pd.DataFrame) -> Part:
             words = [noun.many if word == "models" else word for word in name.split("_")]
             title = self.questions.get(name, " ".join(words).capitalize())
-            return Part(title, table, competitor=noun, more=name not in self.questions)
+            more = name not in self.questions
+            return Part(title, table, _MEANING.get(name, ""), kept=_KEPT.get(name, ()), competitor=noun, more=more)
 
         return view._replace(
             title="Verdict",

@@ -119,8 +119,6 @@ def compare_boards(
     else:
         of_b_alone = {"features": [*own, *more]} if more else None
         found = compared(boards[0], boards[1], id=id, shared=shared, options_b=of_b_alone, **options)
-    if len(files) == 2 and not asked.names:
-        found = replace(found, notes=(f"a is {files[0]}, b is {files[1]}", *found.notes))
     first_goes_on()
     table = reading.with_metadata(found.table)
     if plot is not None:
@@ -133,6 +131,8 @@ def compare_boards(
     first, *others = answer.parts
     further = further_columns(table[[name for name in table if name not in found.table]], 8, found.competitor)
     first = first._replace(table=[*first.table, *further])
+    if len(files) == 2 and not asked.names:
+        first = first._replace(meaning=f"a is {files[0]}, b is {files[1]}")
     answer = answer._replace(
         parts=[first, *others],
         tables={**answer.tables, "comparison": table},

@@ -136,13 +136,13 @@ class NextBattles(Result):
         noun, settings = self.competitor, self.settings
         expected = self.expected.reset_index()
         gain, of_mean = "gain: what the first such battle takes off the mean variance, Elo^2", "(mean, Elo)"
-        shown, kept = self.battles.rename(columns={"n_at_random": "at_random"}), ("model_b", "n_battles", "propensity")
+        shown = self.battles.drop(columns=["propensity", "weight"]).rename(columns={"n_at_random": "at_random"})
         after, by = expected.rename(columns={"battles": "after"}), f"Expected intervals by {noun.one} (width, Elo)"
         return view._replace(
             title=f"Battles for {self.goal}",
             notes=[f"{settings_line(settings)}, random share {settings['random']:g}; {settings['versions']}"],
             parts=[
-                Part("Battles", shown, gain, rows="pair", kept=kept, least=("weight",), competitor=noun),
+                Part("Battles", shown, gain, rows="pair", kept=("model_b", "n_battles"), competitor=noun),
                 Part(f"Expected intervals of {self.goal} {of_mean}", after),
                 Part(by, self.by_model, rows=noun, competitor=noun, more=True),
             ],

@@ -24,7 +24,7 @@ from jaxeval.ratings.options import BoardInterval, BootstrapOptions
 from jaxeval.ratings.refits import TOLERANCE_LOGIT, Refitted
 from jaxeval.ratings.slices import Slices, slice_name
 from jaxeval.ratings.thin_models import UNPLACED_ELO, Independent, nearby
-from jaxeval.show.boards import leader_line, with_interval
+from jaxeval.show.boards import leader_line, rank_spread, with_interval
 from jaxeval.show.shown import Answer, Result
 from jaxeval.statistics.clusters import FEW_CLUSTERS
 from jaxeval.statistics.differences import MOST_NOT_FINITE, ClosedForm, Differences
@@ -34,6 +34,8 @@ from jaxeval.wording import Noun, common_noun, counted, named, slice_title, visi
 
 B = TypeVar("B", bound="Bootstrap")
 
+#: Models of a board that are compared in a moment, for whoever prints it.
+_COMPARED_AT_ONCE = 100
 _FIRST_SOLVERS = Solver.CHORD, Solver.SPARSE, Solver.FIRTH
 
 
@@ -94,6 +96,12 @@ class Bootstrap(Result):
         ends = self.interval().loc[table.index]
         for name in ("upper", "lower"):
             table.insert(2, f"rating_{name}", ends[name])
+        if len(table) <= _COMPARED_AT_ONCE:
+            rated = self.fit.ratings.where(self.ranked() & np.isfinite(self.fit.ratings))
+            table["rank"] = rated.rank(ascending=False, method="min").astype("Int64")
+            spreads = {model: rank_spread(row) for model, row in self.rank_sets().to_dict("index").items()}
+            table.insert(1, "rank_range", table.index.map(spreads))
+            table.insert(6, "tier", self.tiers())
         settings = vars(self.settings) | {"level": 0.95, "n_resamples": None}
         return Answer(f"{type(self).__name__}: {what}", table, settings, self.warnings)
 

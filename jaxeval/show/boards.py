@@ -205,11 +205,11 @@ def board_part(
         Column(competitor.head, list(map(visible_line, models)), right=False, folds=True),
         Column("Rating", [f"{x:.{decimals}f}" if np.isfinite(x) else "unrated" for x in rating]),
         Column("+/-", distances, right=False, order=1),
-        Column("", bars(rating, lower, upper), right=False, order=9, style="cyan"),
+        Column("", bars(rating, lower, upper), right=False, order=8, style="cyan"),
         *extra,
         Column("Votes", list(map(whole, votes)), order=5) if len(votes) else None,
         Column("Tier", list(map(whole, tier)), order=6) if len(tier) else None,
-        Column("Notes", list(notes), right=False, order=2, folds=True, style="yellow") if len(notes) else None,
+        Column("Notes", list(notes), right=False, order=9, folds=True, style="yellow") if len(notes) else None,
     ) if column is not None]  # fmt: skip
     return Part(title, known, rows=rows or competitor, top=top)
 
@@ -298,7 +298,7 @@ def _board(title: str | None, block: pd.DataFrame, top: int | None, competitor: 
     extra = []
     if "expected_score_rating" in block:
         extra = [Column("By expected score", [_by_score(row) for row in rows], order=7)]
-    extra += further_columns(block[more_columns(block)], 10, competitor)  # they go first, bars next
+    extra += further_columns(block[more_columns(block)], 10, competitor)  # they go first, notes and bars next
     return board_part(
         None if title is None else visible_line(title),
         list(block["model_name"]),

@@ -15,7 +15,7 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from jaxeval.show.cells import MISSING, cell_texts, find_intervals, heading, only_counts, with_index
-from jaxeval.show.shown import Answer, Column, Part
+from jaxeval.show.shown import Answer, Column, Part, settings_line
 from jaxeval.wording import MODEL, Noun, counted, named, visible
 
 if TYPE_CHECKING:
@@ -150,16 +150,28 @@ class _Fitted(NamedTuple):
 
 def _texts(said: Answer, width: int, lines: int | None) -> list[list[tuple[str, str]]]:
     """The answer, advice, notes and warnings, folded; each within so many lines."""
-    notes = [line for note in said.notes for line in str(note).split("\n")]
+    notes = _rests_on(said, None if lines is None else width)
     few = None if lines is None else lines * 2 // 3
     kinds = [
         (said.sentences, "bold", lines, "sentence", "sentences"),
         ([f"* {sentence}" for sentence in said.advice], "cyan", few, "piece of advice", "pieces of advice"),
-        (notes, "dim", few, "note", "notes"),
+        (notes, "dim", None, "note", "notes"),
         (list(_warnings(said.warnings, lines is None)), "yellow", lines, "warning", "warnings"),
     ]
     return [_cut([(_fold(text, width), style) for text in sentences], most, one, many)
             for sentences, style, most, one, many in kinds]  # fmt: skip
+
+
+def _rests_on(said: Answer, width: int | None) -> list[str]:
+    """What an answer rests on: all of it, or one line of so many characters, and that there is more."""
+    notes = [line for note in said.notes for line in str(note).split("\n")]
+    made = settings_line(said.settings)
+    if width is None or len(notes) < 2:
+        return notes
+    more = "; --full says how"
+    lines = [f"{notes[0]}; {made}", made] if made else []
+    fitting = [line for line in lines if len(line + more) <= width]
+    return [(fitting or [made or notes[0]])[0] + more]
 
 
 def _rows_of_a_screen(grids: Sequence[_Fitted], height: int, console: Console) -> list[int]:

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from command_line import said
 from hostile import NAMES
 from rich.cells import cell_len
 
@@ -18,7 +19,7 @@ from jaxeval.cli.console import PlainConsole
 from jaxeval.cli.evaluators import study_evaluators, study_references
 from jaxeval.cli.main import main
 from jaxeval.lab.held_out import held_out_answer
-from jaxeval.show.boards import leaderboard_answer
+from jaxeval.show.boards import board_part, leaderboard_answer
 from jaxeval.show.cells import cell_text
 from jaxeval.show.screens import columns_of, further_columns, print_answer
 from jaxeval.show.shown import Answer, Column, Part
@@ -337,3 +338,63 @@ class TestWarnings:
 @pytest.mark.parametrize("value", [pd.NA, pd.NaT, None, float("nan")])
 def test_what_is_missing_is_a_dash(value):
     assert cell_text(value) == "-"
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_board_rests_on_one_line_of_method(width):
+    """And --full prints the rest."""
+    short, full = (drawn(leaderboard(), width, full) for full in (False, True))
+    method = "20 resamples, 95% intervals, seed 0, mean rating 1000"
+    (line,) = [line for line in short.splitlines() if method in line]
+    assert line.endswith("; --full says how") == (width > 70)
+    assert "dense method" not in short
+    assert "dense method" in full
+    assert "20 multinomial resamples, seed 0; 95% percentile intervals" in " ".join(full.split())
+
+
+def test_notes_push_out_neither_votes_nor_bars():
+    rows = {"rank": [1, 2], "spread": ["1-1", "2-2"], "votes": [900, 800], "tier": [1, 2]}
+    ratings = [1010.0, 990.0], [1000.0, 980.0], [1020.0, 1000.0]
+    part = board_part(None, ["a", "b"], *map(np.array, ratings), **rows, notes=["", "no rating in 40.0% of resamples"])
+    text = shown(Answer("", parts=[part]), 80)
+    assert "●" in text
+    assert {"Rank", "Spread", "Model", "Rating", "+/-", "Votes", "Tier"} <= set(text.split())
+    assert "no room for: Notes" in text
+    assert "no rating in 40.0% of resamples" in shown(Answer("", parts=[part]), 120)
+
+
+def test_a_printed_board_holds_what_a_reader_looks_for(capsys):
+    board = jaxeval.bootstrap(jaxeval.simulate_battles(6000, 50), 20)
+    table = jaxeval.leaderboard(board).iloc[0]
+    print(board)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(f"{table['model_name']} ")
+    (at,) = [k for k, line in enumerate(lines) if line.startswith("model ")]
+    settings, head, row = lines[at - 1 : at + 2]
+    assert settings == "95% intervals, seed 0, mean rating 1000"
+    assert head.split() == ["model", "rank", "rank_range", "rating", "lower,", "upper", "n_battles", "tier"]
+    cells = row.replace(", ", ",").split()
+    assert cells[:3] == [table["model_name"], "1", f"1-{table['rank_worst']}"]
+    assert cells[3:] == [
+        f"{table['rating']:.0f}", f"{table['rating_lower']:.0f},{table['rating_upper']:.0f}",
+        f"{table['vote_count']:,}", "1",
+    ]  # fmt: skip
+
+
+def test_reliability_of_constants_shows_its_status(capsys):
+    result = jaxeval.icc3([[1, 1, 1]] * 6)
+    print(result)
+    said = capsys.readouterr().out
+    assert said.splitlines()[0] == "the reliability is not known: items do not vary"
+    assert said.splitlines()[3].split()[0] == "status"
+    assert said.splitlines()[4].startswith("items do not vary")
+
+
+def test_tables_of_a_plan_and_an_audit_explain_themselves(tmp_path):
+    """Propensities stay in the file."""
+    jaxeval.simulate_votes(600, 4, seed=0).to_csv(tmp_path / "votes.csv", index=False)
+    text = said("next", tmp_path / "votes.csv", "--k", 20, "--out", tmp_path / "plan.csv")
+    assert "propensit" not in text.split("Expected intervals")[0].lower()
+    assert {"propensity", "weight"} <= set(pd.read_csv(tmp_path / "plan.csv"))
+    text = said("audit", tmp_path / "votes.csv", "--parts", "board,fewest_votes")
+    assert "dropped, flipped, added: so many votes changed in this way put the one below above" in text
