@@ -13,6 +13,7 @@ from jaxeval.capability.columns import USUAL
 from jaxeval.data.battles import Battles
 from jaxeval.data.columns import folded
 from jaxeval.data.file_heads import HEAD_ROWS, Head
+from jaxeval.data.formats import Shape
 from jaxeval.data.found_columns import (
     ONE_TWO,
     ONE_TWO_LABELS,
@@ -109,7 +110,8 @@ _SAVED = {
 
 def _known_formats(head: Head) -> Iterator[Use]:
     """What a file of a published format is for."""
-    for shape, is_document in (("pair", False), ("answer", False), ("answer", True)):
+    kinds: list[tuple[Shape, bool]] = [("pair", False), ("answer", False), ("answer", True)]
+    for shape, is_document in kinds:
         form = format_of_names(head.keys if is_document else head.names, shape, is_document)
         if form is None:
             continue

@@ -16,8 +16,8 @@ from jaxeval.data.outcomes import NeededColumns
 from jaxeval.data.remote_names import FileName
 from jaxeval.data.table_files import naming, pieces, with_types
 
-#: What one judgment is of: of two sides, or of an answer to an item.
-Shape = Literal["pair", "answer"]
+#: What one judgment is of: of two sides, of one answer to an item, or of several items in an order.
+Shape = Literal["pair", "answer", "ranking"]
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ def _lm_eval_samples(source: Source) -> pd.DataFrame:
 
 
 def _lm_eval_choices(rows: pd.DataFrame) -> tuple[str, ...]:
-    metrics, filters = metrics_of(list(rows)), rows["filter"].dropna().unique() if "filter" in rows else ()
+    metrics, filters = metrics_of(list(rows)), list(rows["filter"].dropna().unique()) if "filter" in rows else []
     return (
         *(("--score", ",".join(metrics)) if len(metrics) > 1 else ()),
         *(("--filter", str(filters[0])) if len(filters) > 1 else ()),

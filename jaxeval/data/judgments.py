@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import pandas as pd
 
@@ -13,7 +13,7 @@ from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.data.battles import Battles
 from jaxeval.data.columns import as_frame, frame_of, require_column
 from jaxeval.data.file_lists import names_of, whole_local_file
-from jaxeval.data.formats import Source
+from jaxeval.data.formats import Shape, Source
 from jaxeval.data.found_columns import found_votes
 from jaxeval.data.item_scores import ItemScores
 from jaxeval.data.judge_outputs import JudgeOutputs
@@ -28,8 +28,6 @@ from jaxeval.errors import DataError
 from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
 from jaxeval.wording import counted, did_you_mean, named
 
-#: What one judgment is of: of two sides, of one answer, or of several items in an order.
-Shape = Literal["pair", "answer", "ranking"]
 T = TypeVar("T")
 
 #: What makes a table of each shape, roles of which one must be there in each group; the first shape that fits is taken.
@@ -93,7 +91,8 @@ class Judgments(Shown):
             other = next((x for x in roles if roles[x] == column and x != role), None)
             if other is not None:
                 raise ValueError(f"column {column!r} is named for two roles, {role!r} and {other!r}: name it once")
-        found, told = _found_roles(frame, roles), ()
+        found = _found_roles(frame, roles)
+        told: tuple[str, ...] = ()
         said = {"winner", "target", "score_a", "winner_model"} & roles.keys()
         if shape in (None, "pair") and not (_has(found, "pair") or said):
             by_value = found_votes(frame)
@@ -150,7 +149,7 @@ class Judgments(Shown):
             file = whole_local_file(name)
             with naming(name):
                 names = head_names(file)
-                known = (format_of_names(names, own) for own in ("pair", "answer") if shape in (None, own))
+                known = (format_of_names(names, own) for own in _NEEDS if shape in (None, own))
                 form = None if roles else next((form for form in known if form is not None), None)
                 if form is None:
                     frames.append(frame_of(read_whole_table(file, [*roles.values(), "model_a", "model_b", "model"])))

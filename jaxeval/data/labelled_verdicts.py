@@ -94,7 +94,7 @@ class LabelledVerdicts:
         is_self = first == second
         if is_self.all():
             raise DataError(f"no battle is left of {counted(len(frame), 'row')}: all are of a model against itself")
-        reader = _Reader(
+        reader = _LabelledTable(
             frame[~is_self].reset_index(drop=True), label_coding, (model_a, model_b), usual_column(frame, item, "item")
         )
         reader.notes += stripped
@@ -103,7 +103,7 @@ class LabelledVerdicts:
         return reader.read(human, [judges] if isinstance(judges, str) else judges, shown_first, lengths)
 
 
-class _Reader:
+class _LabelledTable:
     """A table of verdicts, and how its battles are numbered."""
 
     def __init__(self, frame: pd.DataFrame, coding: Labels | None, sides: tuple[str, str], item: str | None) -> None:

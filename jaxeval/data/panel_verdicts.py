@@ -180,7 +180,7 @@ def _of_table(frame: pd.DataFrame, where: PanelColumns) -> Battles:
             "columns of verdicts of one judge each: leave one out"
         )
     frame, stripped = without_blanks(frame, sides)
-    reader = _Reader(frame, where)
+    reader = _VerdictTable(frame, where)
     reader.told += stripped
     if where.judges is not None:
         names = [where.judges] if isinstance(where.judges, str) else list(where.judges)
@@ -203,7 +203,7 @@ def _of_table(frame: pd.DataFrame, where: PanelColumns) -> Battles:
     return _told(_rows_of(frame, sides, [(None, reader.targets(column), reader.b_first)], where.judge), *reader.told)
 
 
-class _Reader:
+class _VerdictTable:
     """A table, and how its verdicts are read."""
 
     def __init__(self, frame: pd.DataFrame, where: PanelColumns) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, TypedDict, Unpack
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -32,6 +32,7 @@ from jaxeval.data.remote_names import FileName
 from jaxeval.data.report import DataReport
 from jaxeval.data.table_files import read_as
 from jaxeval.errors import DataError, NoRowsError
+from jaxeval.execution.signatures import with_options_of
 from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
 from jaxeval.wording import MODEL, Noun, counted
 
@@ -261,20 +262,8 @@ class Rankings(Shown):
         return Answer(f"Rankings: {self.report}", table, n_rows=self.rows.n_rows)
 
 
-class RankingColumns(TypedDict, total=False):
-    """How a table of rankings is read: see `Rankings.from_pandas`."""
-
-    ranking: str
-    item: str | None
-    rank: str | None
-    weight: str | None
-    count: str | None
-    cluster: str | None
-    competitor: str | Sequence[str] | None
-    first: int | None
-
-
-def read_rankings(path: FileName | Sequence[FileName], **columns: Unpack[RankingColumns]) -> Rankings:
+@with_options_of(Rankings.from_pandas)
+def read_rankings(path: FileName | Sequence[FileName], **columns: Any) -> Rankings:
     r"""Rankings from files in the formats of `read_battles`.
 
     Args:

@@ -145,7 +145,9 @@ def read_battles(
     told = dict.fromkeys(sentence for file in files for sentence in format_of(file).told)
     told |= dict.fromkeys([*told_renames(spelled), *battles.report.read_as])
     battles = replace(battles, report=replace(battles.report, read_as=tuple(told)))
-    if one:  # no equal rows are merged, so that a further column belongs to the same rows
+    if one and isinstance(
+        path, str | Path
+    ):  # no equal rows are merged, so that a further column belongs to the same rows
         battles = replace(battles, further=cache(partial(_further, path, battles, columns)))
     return battles
 
@@ -197,8 +199,9 @@ def _published(
     form: Format, files: Sequence[Path], label: str, baseline: str | None, keep: Sequence[str], columns: BattleColumns
 ) -> Battles:
     """Battles of files in a published format."""
-    further = [*keep, *(columns[name] for name in _WEIGHTS_AND_CLUSTER if columns.get(name))]
-    further += columns_of(columns["where"]) if columns.get("where") else []
+    said: dict[str, Any] = dict(columns)
+    further = [*keep, *(said[name] for name in _WEIGHTS_AND_CLUSTER if said.get(name))]
+    further += columns_of(said["where"]) if said.get("where") else []
     source = Source(label if len(files) > 1 else files[0], tuple(files), baseline=baseline, keep=further)
     with naming(label):
         battles = Battles.from_pandas(form.read(source), keep=keep, **columns)

@@ -16,12 +16,12 @@ MissingResult = Literal["error", "drop"]
 MissingJudgment = Literal["error", "drop", "complete", "incorrect"]
 
 
-def told(noun: str = "", text: str = "", plural: str | None = None, **options: Any) -> Any:
+def told(noun: str = "", text: str = "", plural: str | None = None, default: Any = 0) -> Any:
     """A field with the sentence that a report says of it where it is not 0: the number with its noun, and a text.
 
     The text may name what the report has, as in "{0.n_models}"; without a noun it is the whole sentence.
     """
-    return field(metadata={"noun": noun, "plural": plural, "text": text}, **options)
+    return field(default=default, metadata={"noun": noun, "plural": plural, "text": text})
 
 
 @dataclass(frozen=True, repr=False)
@@ -69,22 +69,22 @@ class DataReport(Report):
     n_ties: int  # targets of exactly 1/2 among n_battles, both-bad ones included
     # 0 after a choice of battles, where it is unknown which ties were both-bad
     n_both_bad: int = told("both-bad battle", "{0._done}")
-    both_bad: BothBad  # what was done with them
+    both_bad: BothBad = "half"  # what was done with them
     # They say nothing about differences.
     n_self_battles: int = told("battle", "of {0.competitor.a_one} against itself left out")
     n_zero_weight: int = told("battle", "of weight 0 left out")
     models_left_out: tuple[Hashable, ...] = ()  # models that are only in rows that were left out
-    n_empty_rows: int = told("row that counts", "no battle left out", "rows that count", default=0)
+    n_empty_rows: int = told("row that counts", "no battle left out", "rows that count")
     target: str | None = None  # the column of targets, if it was named and there is a column "winner", not used then
     n_opposed: int = 0  # battles in which those two columns name opposite sides
     n_decided: int = 0  # battles in which both columns name a side
     # Rows of the input.
-    n_missing: int = told("row", "without {0.competitor.a_one} or a result left out on request", default=0)
+    n_missing: int = told("row", "without {0.competitor.a_one} or a result left out on request")
     # Rows of the input if a condition was given for reading, else battles.
     n_excluded: int = told(
         text="{0.n_excluded:,} left out by a condition or the choice of {0.competitor.many}", default=0
     )
-    n_repeated: int = told("vote", "left out whose id was there before", default=0)
+    n_repeated: int = told("vote", "left out whose id was there before")
     # Battles of equal weight that say as much, if battles have propensities.
     n_effective: float | None = told(
         text="battles count by their inverse propensities, and say about as much as {0.n_effective:,.0f} of equal "
@@ -143,8 +143,8 @@ class JudgedReport(Report):
     n_human: int = 0  # battles with a human label
     n_human_ties: int = 0
     n_judge_ties: int = 0  # battles with the hard label 1/2, flips included
-    n_self_battles: int = told("battle", "of a model against itself left out", default=0)
-    n_without_score: int = told("battle", "without a judge's score left out", default=0)  # no score or verdict
+    n_self_battles: int = told("battle", "of a model against itself left out")
+    n_without_score: int = told("battle", "without a judge's score left out")  # no score or verdict
     hard_label: str = ""  # what the hard label is made of, in words
     n_verdicts: int = 0  # battles with a verdict beside their scores
     n_verdict_differs: int = 0  # of those, battles whose verdict is not the label that their scores give
@@ -177,22 +177,21 @@ class OutputsReport(Report):
     n_battles: int = 0
     n_both_orders: int = told(
         "battle", "judged in both orders; their verdicts name different sides in {0._contradictions}, which are ties",
-        default=0,
     )  # fmt: skip
     n_contradictions: int = 0  # of those, battles whose orders name different sides
-    n_one_order: int = told("battle", "judged in one order only {0._done}", default=0)
-    n_unparsed: int = told("reply", "that cannot be read left out on request", "replies", default=0)
-    n_repaired: int = told("reply", "read after commas or quotes were mended", "replies", default=0)
-    n_reasoned: int = told("reply", "with reasoning before the answer, which is not read", "replies", default=0)
-    n_strong: int = told("strong grade", "counted like the others", default=0)  # such as A>>B
-    n_self_battles: int = told("call", "of a model against itself left out", default=0)
-    n_repeated: int = told("call", "in an order judged before, treated as requested", default=0)
+    n_one_order: int = told("battle", "judged in one order only {0._done}")
+    n_unparsed: int = told("reply", "that cannot be read left out on request", "replies")
+    n_repaired: int = told("reply", "read after commas or quotes were mended", "replies")
+    n_reasoned: int = told("reply", "with reasoning before the answer, which is not read", "replies")
+    n_strong: int = told("strong grade", "counted like the others")  # such as A>>B
+    n_self_battles: int = told("call", "of a model against itself left out")
+    n_repeated: int = told("call", "in an order judged before, treated as requested")
     one_order: str = "keep"  # what was done with battles judged in one order only
-    n_against_scores: int = told("call", "with a verdict for the side with the lower score", default=0)
-    n_human: int = told(text="{0._labels}", default=0)
+    n_against_scores: int = told("call", "with a verdict for the side with the lower score")
+    n_human: int = told(text="{0._labels}")
     n_battles_with_human: int = 0
-    n_human_unused: int = told("human label", "on items and pairs without a battle not used", default=0)
-    n_disputed: int = told(text="people contradict each other on {0._disputed}", default=0)
+    n_human_unused: int = told("human label", "on items and pairs without a battle not used")
+    n_disputed: int = told(text="people contradict each other on {0._disputed}")
     read_as: tuple[str, ...] = ()  # how columns and replies were read
 
     @property
@@ -231,12 +230,12 @@ class AnswersReport(Report):
     n_judgments: int = 0  # judged answers, each counted once per judge
     n_labels: int = 0  # answers with a human label
     n_runs: int = 1  # the largest number of runs of a judge on one answer
-    n_unparsed: int = told("reply", "that cannot be read left out on request", "replies", default=0)
-    n_missing: int = told("judgment is", "missing: {0._done}", "judgments are", default=0)  # in the rows read
+    n_unparsed: int = told("reply", "that cannot be read left out on request", "replies")
+    n_missing: int = told("judgment is", "missing: {0._done}", "judgments are")  # in the rows read
     missing: MissingJudgment = "error"  # what was done about missing judgments
-    n_dropped_items: int = told("item", "left out, because a model or a judge lacks it", default=0)
-    n_absent: int = told("time", "a model has no answer to an item", default=0)
-    n_repeated: int = told("answer shares", "the judgment of another model's same answer", "answers share", default=0)
+    n_dropped_items: int = told("item", "left out, because a model or a judge lacks it")
+    n_absent: int = told("time", "a model has no answer to an item")
+    n_repeated: int = told("answer shares", "the judgment of another model's same answer", "answers share")
     read_as: tuple[str, ...] = ()  # columns that were found under other names
 
     @property

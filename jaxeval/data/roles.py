@@ -10,15 +10,12 @@ from pandas.api.types import is_numeric_dtype
 
 from jaxeval.data.columns import folded, require_column
 
-#: What the values of a role are: names of things that are compared or grouped; outcomes; numbers; or text.
-Kind = Literal["name", "outcome", "number", "text"]
-
 
 class Role(NamedTuple):
     """What a column is for."""
 
     what: str  # in words: "the column of ..."
-    kind: Kind
+    kind: Literal["name", "outcome", "number", "text"]  # of its values: "name" for what is compared or grouped
     names: tuple[str, ...]  # by which its column is taken, in this order, in any spelling
     also: tuple[str, ...] = ()  # by which it is guessed, for a line to type
 
