@@ -44,6 +44,7 @@ _MODELS_FOR_INTERVALS = 50
 STEEP = 4.0
 #: Nodes of the quadrature. Posteriors of few items are skew, and need more.
 _MANY_NODES, _FEW_NODES, _SKEW = 21, 11, 64
+_LEAST_SPREAD = 0.05  # of discriminations: less is as none
 _STREAM = "item response"
 _FIT = Terms.of(0.0, 1e-5, 1000)
 _REFIT = Terms.of(0.0, 3e-4, 200)
@@ -130,7 +131,7 @@ def fit_item_response(
     *,
     kind: Literal["rasch", "2pl"] = "rasch",
     n: str | None = None,
-    prior_sd: float = 2.0,
+    prior_sd: float | None = None,
     level: float = 0.95,
     n_resamples: int = 200,
     seed: int = 0,
@@ -152,9 +153,9 @@ def fit_item_response(
         kind: "rasch" or "2pl".
         n: column with the number of questions of each item, where an item is a benchmark and its score the share of
             right answers (binomial). `ItemScores` must keep the column (``keep=``).
-        prior_sd: standard deviation of the prior of the discriminations of "2pl", which is normal with mean 1. Without
-            it the discrimination of an item that separates the models without error would be infinite. ``math.inf``
-            leaves it out.
+        prior_sd: standard deviation of the discriminations of "2pl" as shares of their mean, which have a normal prior.
+            By default it is that of these items, by moments of their scores at the fit with one discrimination: few
+            models cannot say each by itself. ``math.inf`` leaves the prior out.
         level: of the intervals, the rank sets and the tiers.
         n_resamples: at least 2.
         seed: the same seed gives the same draws.
@@ -195,15 +196,19 @@ def fit_item_response(
     used, flag = _used_items(given, kind)
     own, answers = s[used], _answers(given, n)[used]
     curves = _CURVES[kind]
-    responses, start = _problem(own, answers, 0.0 if kind == "rasch" else 1 / prior_sd**2)
+    responses, start = _problem(own, answers)
+    weight = (np.arange(responses.score.shape[1]) < len(own)).astype(float)
     with double_precision():
-        end, at = jax.device_get(
-            fit_item_response_lanes(responses, curves, start, np.ones(responses.score.shape[1]), _FIT)
-        )
+        if kind == "2pl":
+            if prior_sd is None:
+                end, _, spread = jax.device_get(fit_item_response_lanes(responses, Curves.RASCH, start, weight, _FIT))
+                start, prior_sd = split(end.theta, len(start.mean)), max(float(spread), _LEAST_SPREAD)
+            responses = responses._replace(prior=as_leaf(1 / prior_sd**2, np.float64))
+        end, at, _ = jax.device_get(fit_item_response_lanes(responses, curves, start, weight, _FIT))
     n_models = len(given.models)
     parameters = split(end.theta, len(start.mean))
     draw, n_units = _draw(given, used)
-    drawn = {"kind": kind, "prior_sd": float(prior_sd), "seed": seed}
+    drawn = {"kind": kind, **({"prior_sd": float(prior_sd)} if kind == "2pl" else {}), "seed": seed}
     settings = {**drawn, "n": n, "n_resamples": n_resamples}
 
     def identity() -> Identity:
@@ -229,7 +234,7 @@ def fit_item_response(
         raise DataError(f"none of {counted(n_resamples, 'resample')} has a fit: too few items tell the models apart")
     status = _status(own)
     items = _item_table(given, used, flag, parameters)
-    warnings = _warnings(given, used, items, kind, prior_sd, end.status == Status.CONVERGED, int((~ended).sum()))
+    warnings = _warnings(given, used, items, kind, end.status == Status.CONVERGED, int((~ended).sum()))
     joint = Draws(
         given.models.rename("model"), at.mean[:n_models], draws, converged=ended, gauge="abilities N(0, 1)",
         precision=1e-3, status=status, warnings=tuple(warnings), settings=settings,
@@ -248,11 +253,11 @@ def fit_item_response(
     )
 
 
-def _check_options(kind: str, prior_sd: float, level: float) -> None:
+def _check_options(kind: str, prior_sd: float | None, level: float) -> None:
     checked_level(level)
     if kind not in _CURVES:
         raise ValueError(f"kind must be 'rasch' or '2pl', got {kind!r}")
-    if isinstance(prior_sd, bool) or not isinstance(prior_sd, int | float) or not prior_sd > 0:
+    if prior_sd is not None and (isinstance(prior_sd, bool) or not isinstance(prior_sd, int | float) or prior_sd <= 0):
         raise ValueError(f"prior_sd must be a number above 0 (math.inf for no prior), got {prior_sd!r}")
 
 
@@ -324,7 +329,7 @@ def _questions(column: ItemColumn, items: pd.Index) -> Float:
     return number
 
 
-def _problem(s: Float, answers: Float, prior: float) -> tuple[Responses, Parameters]:
+def _problem(s: Float, answers: Float) -> tuple[Responses, Parameters]:
     """The (I, M) scores as the kernel takes them, and where it starts."""
     n_items, n_models = s.shape
     there = np.where(np.isnan(s), 0.0, answers)
@@ -337,7 +342,7 @@ def _problem(s: Float, answers: Float, prior: float) -> tuple[Responses, Paramet
         is_model=as_leaf(np.arange(shape[0]) < n_models, np.bool_),
         node=as_leaf(node, np.float64),
         node_weight=as_leaf(weight / weight.sum(), np.float64),
-        prior=as_leaf(prior, np.float64),
+        prior=as_leaf(0.0, np.float64),
     )
     ability, ease = (logit((value.sum(axis) + 0.5) / (there.sum(axis) + 1)) for axis in (0, 1))
     spread = ability.std()
@@ -388,7 +393,7 @@ def _status(s: Float) -> NDArray[np.str_]:
 
 
 def _warnings(
-    given: ItemScores, used: Bool, items: pd.DataFrame, kind: str, prior_sd: float, converged: bool, n_failed: int
+    given: ItemScores, used: Bool, items: pd.DataFrame, kind: str, converged: bool, n_failed: int
 ) -> list[str]:
     flag = items["flag"]
     texts = [*given.notes]
@@ -401,15 +406,12 @@ def _warnings(
     texts += [
         f"{counted(int((flag == name).sum()), 'item')} {text}" for name, text in told.items() if any(flag == name)
     ]
-    if kind == "2pl":
-        prior = "no prior" if np.isinf(prior_sd) else f"a normal prior of mean 1 and standard deviation {prior_sd:g}"
-        if len(given.models) < _MODELS_FOR_INTERVALS:
-            texts.append(
-                f"only {counted(len(given.models), 'model')} for discriminations with {prior}: no intervals, rank "
-                "sets and tiers, which would be too narrow, and no flags of keys; abilities may spread beyond a "
-                f"standard deviation of 1, and are less exact than those of 'rasch'; take {_MODELS_FOR_INTERVALS} "
-                "models or more, or kind='rasch' (--irt rasch)"
-            )
+    if kind == "2pl" and len(given.models) < _MODELS_FOR_INTERVALS:
+        texts.append(
+            f"only {counted(len(given.models), 'model')} for discriminations: no intervals, rank sets and tiers, "
+            "which would be too narrow, and no flags of keys; abilities are hardly more exact than those of "
+            f"'rasch'; take {_MODELS_FOR_INTERVALS} models or more, or kind='rasch' (--irt rasch)"
+        )
     n_parts = _n_parts(~np.isnan(given.scores[:, 0][used]))
     if n_parts > 1:
         texts.append(

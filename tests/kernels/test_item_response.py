@@ -29,6 +29,14 @@ def planted():
     return (rng.random((N_MODELS, N_ITEMS)) < 1 / (1 + np.exp(-slope * (ability[:, None] - difficulty)))).astype(float)
 
 
+def joint_of(values, slope, intercept):
+    """(M, G) posteriors of abilities on the grid."""
+    at = GRID[:, None] * slope + intercept
+    log = values @ at.T - np.log1p(np.exp(at)).sum(1) - GRID**2 / 2
+    joint = np.exp(log - log.max(1, keepdims=True))
+    return joint / joint.sum(1, keepdims=True)
+
+
 def naive(values, slope, intercept):
     """Log-likelihood and posterior means of abilities."""
     prior = np.exp(-(GRID**2) / 2)
@@ -65,6 +73,19 @@ def test_maximum_of_the_marginal_likelihood_and_girth():
         assert abs(up - down) / (2 * small) < 1e-3
         up, down = (naive(values, slope + sign * off, intercept)[0] for sign in (1, -1))
         assert abs(up - down) / (2 * small) < 1e-3
+    # The spread of slopes by moments, here at any parameters with one slope: beside sums over the grid.
+    alike = Parameters(np.asarray(own.mean), np.full(N_ITEMS, 0.4), intercept)
+    posterior = joint_of(values, alike.slope, intercept)
+    p = 1 / (1 + np.exp(-(GRID[:, None] * alike.slope + intercept)))
+    mean = posterior @ GRID
+    flat, tilt, bend = (np.einsum("mg,gi->i", posterior * GRID**k, p * (1 - p)) for k in range(3))
+    score = mean @ values - np.einsum("mg,gi->i", posterior * GRID, p)
+    score -= tilt / flat * (values.sum(0) - np.einsum("mg,gi->i", posterior, p))
+    information = bend - tilt**2 / flat
+    expected = np.sqrt(max((score**2 - information).sum(), 0) / (information**2).sum()) / 0.4
+    found = jax.jit(items.spread_of_slopes)(responses, alike, np.ones(N_ITEMS))
+    assert expected > 0
+    assert float(found) == pytest.approx(expected, abs=1e-6)
     others, difficulty = (np.array(GIRTH[name]) for name in ("discrimination", "difficulty"))
     np.testing.assert_allclose(slope, others, rtol=0.03)
     np.testing.assert_allclose(-intercept / slope, difficulty, rtol=0.03, atol=0.02)

@@ -23,6 +23,8 @@ from jaxeval.kernels.batch.programs import Chunks, over_lanes, program
 from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Num
 from jaxeval.kernels.solve import LONGEST_STEP, Solution, Terms, iterate
 
+_LEAST_SLOPE = 0.1  # of a mean, so that shares of it are numbers
+
 
 class Curves(IntEnum):
     """How the chance to solve an item rises with ability."""
@@ -30,7 +32,7 @@ class Curves(IntEnum):
     RASCH = 0
     """All items have one slope."""
     TWO_PARAMETER = 1
-    """Every item has a slope of its own, with a weak normal prior of mean 1."""
+    """Every item has a slope of its own, whose share of the mean slope has a normal prior of mean 1."""
 
 
 class Responses(NamedTuple):
@@ -41,7 +43,7 @@ class Responses(NamedTuple):
     is_model: Bool[Array, "M"]  # false for padding
     node: Float[Array, "Q"]  # of the Gauss-Hermite rule for the standard normal distribution
     node_weight: Float[Array, "Q"]  # sums to 1
-    prior: Float[Array, ""]  # of slopes: one over the variance
+    prior: Float[Array, ""]  # of slopes, as shares of their mean: one over the variance
 
 
 class Parameters(NamedTuple):
@@ -112,15 +114,33 @@ def _item_sums(responses: Responses, now: Parameters, own: Posterior) -> tuple[A
     return lax.scan(add, none, (own.ability, own.share))[0]
 
 
+def spread_of_slopes(responses: Responses, now: Parameters, weight: Num[Array, "I"]) -> Float[Array, ""]:
+    """Return the standard deviation of slopes, as shares of their mean, by moments at a fit ``now`` with one slope.
+
+    An item's score g of its slope, with its intercept projected out, has variance v + s^2 v^2, v its information and
+    s^2 the variance of slopes: s^2 = sum(g^2 - v) / sum(v^2), or 0.
+    """
+    own = posterior(responses, now, weight)
+    (expected, moment), (flat, tilt, bend) = _item_sums(responses, now, own)
+    powers = jnp.stack([jnp.ones_like(own.mean), own.mean]) * responses.is_model
+    solved, along = jnp.matmul(powers, responses.score, precision="highest")
+    share = tilt / jnp.maximum(flat, 1e-12)
+    score, information = along - moment - share * (solved - expected), bend - share * tilt
+    of_items = jnp.where(weight > 0, jnp.stack([score**2 - information, information**2]), 0.0)
+    excess, total = jnp.sum(of_items, axis=1)
+    slope = jnp.sum(jnp.where(weight > 0, now.slope, 0.0)) / jnp.sum(weight > 0)
+    return jnp.sqrt(jnp.maximum(excess, 0.0) / total) / slope
+
+
 def change(
     responses: Responses, curves: Curves, now: Parameters, weight: Num[Array, "I"]
 ) -> tuple[Parameters, Float[Array, "_"]]:
     """One turn of EM: the changes of the parameters, and the gradient by those of the items.
 
-    The M step is one step of Newton's method for every item. The level of the abilities is free within a turn, and so
-    is their scale in Rasch's model, whose items share one slope; both are then put back to N(0, 1), and the items
-    follow (parameter expansion, Liu, Rubin and Wu 1998, DOI 10.1093/biomet/85.4.755). EM by itself does this slowly.
-    Items of weight 0 stay as they are.
+    The M step is one step of Newton's method for every item. The level and the scale of the abilities are free within a
+    turn, as the prior is of slopes a as shares of their mean: -prior / 2 sum (a / mean(a) - 1)^2. Both are then put
+    back to N(0, 1), and the items follow (parameter expansion, Liu, Rubin and Wu 1998, DOI 10.1093/biomet/85.4.755).
+    EM by itself does this slowly. Items of weight 0 stay as they are.
     """
     own, is_model = posterior(responses, now, weight), responses.is_model
     mean = own.mean
@@ -130,8 +150,11 @@ def change(
     drawn = weight > 0
     level_grad = jnp.where(drawn, solved - expected, 0.0)
     if curves == Curves.TWO_PARAMETER:
-        slope_grad = jnp.where(drawn, along - moment - responses.prior * (now.slope - 1), 0.0)
-        bend = bend + responses.prior
+        mean_slope = jnp.maximum(jnp.sum(weight * now.slope) / jnp.sum(weight), _LEAST_SLOPE)
+        pull = responses.prior / mean_slope**2
+        centre = jnp.sum(weight * now.slope**2) / jnp.sum(weight) / mean_slope  # as the mean moves with a slope, too
+        slope_grad = jnp.where(drawn, along - moment - pull * (now.slope - centre), 0.0)
+        bend = bend + pull
         determinant = jnp.maximum(flat * bend - tilt**2, 1e-12)
         d = (bend * level_grad - tilt * slope_grad) / determinant
         a = (flat * slope_grad - tilt * level_grad) / determinant
@@ -141,9 +164,7 @@ def change(
     slope, intercept = now.slope + shrink * a, now.intercept + shrink * d
     n = jnp.sum(is_model)
     shift = jnp.sum(jnp.where(is_model, mean, 0.0)) / n
-    scale = jnp.asarray(1.0)
-    if curves == Curves.RASCH:
-        scale = jnp.sqrt(jnp.sum(jnp.where(is_model, (mean - shift) ** 2 + own.spread**2, 0.0)) / n)
+    scale = jnp.sqrt(jnp.sum(jnp.where(is_model, (mean - shift) ** 2 + own.spread**2, 0.0)) / n)
     new = Parameters(
         mean=jnp.where(is_model, (mean - shift) / scale, now.mean),
         slope=jnp.where(drawn, slope * scale, now.slope),
@@ -237,11 +258,12 @@ class Abilities(NamedTuple):
 @program("curves")
 def fit_item_response(
     responses: Responses, curves: Curves, start: Parameters, weight: Float[Array, "I"], terms: Terms
-) -> tuple[Solution, Posterior]:
-    """The fit to all items, and the posteriors of abilities there."""
+) -> tuple[Solution, Posterior, Float[Array, ""]]:
+    """Fit all items; return also the posteriors of abilities there, and the spread of slopes if they have one slope."""
     end = fit(responses, curves, start, weight, terms)
     now = split(end.theta, len(start.mean))
-    return end, posterior(responses, now, weight)
+    spread = spread_of_slopes(responses, now, weight) if curves == Curves.RASCH else jnp.nan
+    return end, posterior(responses, now, weight), jnp.asarray(spread)
 
 
 @program("curves", "mesh", "n_units")
