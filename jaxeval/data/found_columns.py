@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
-from pandas.api.types import is_bool_dtype, is_numeric_dtype
+from pandas.api.types import is_bool_dtype, is_integer_dtype, is_numeric_dtype
 
 from jaxeval.data.battles import Battles
 from jaxeval.data.columns import folded, renames
@@ -26,6 +27,16 @@ RESULTS = tuple(folded(name) for name in ROLES["winner"].also)
 POINTS = ("score", "goals", "points", "sets", "runs")
 _SEEN = "model_a", "model_b"
 _LONGEST = 60  # letters of a name
+_SENTENCE = r"[.!?]\s*$|(?:\S+\s+){4}\S"  # what somebody wrote: it ends like one, or has five words
+_FEW = 0.2  # share of names that may look like sentences
+#: Words in the names of columns of results; another column of two words says where or how more often than who won.
+_SAYS_RESULT = re.compile(
+    r"prefer|better|best|win|won|pick|cho[is]|vote|result|outcome|verdict|decision|besser|mieux|mejor"
+)
+_SAYS_PLACE = re.compile(r"side|arm|group|hand|order|position|shown|seat|split|server|turn|half")
+_SAYS_PEOPLE = re.compile(r"rater|annotator|judge|voter|worker|reviewer|labell?er|expert|person|people|user")
+#: Columns that may say how many battles a row stands for.
+_SAYS_COUNT = ("count", "n", "votes", "nvotes", "times", "frequency", "freq")
 _SELF_PLAY = 0.05  # share of rows in which sides may be the same; labels of two judges are the same in more
 #: Columns of judges, items and the like hold no results, even where their values are letters such as L and R.
 _NAMES = {folded(name) for role in ROLES.values() if role.kind == "name" for name in role.names}
@@ -38,22 +49,26 @@ def sides_of(frame: pd.DataFrame) -> list[tuple[str, str]]:
     by_name = {folded(name): name for name in map(str, frame)}
     if {folded(name) for name in _SEEN} <= by_name.keys():
         return [(by_name["modela"], by_name["modelb"])]
-    pairs = [(x, y) for x in map(str, frame) for y in map(str, frame)
-             if any(differ(x, y, *marks) for marks in _MARKS) and alike(frame, x, y)]  # fmt: skip
+    names = [name for name in map(str, frame) if not _SAYS_PEOPLE.search(name.casefold())]
+    pairs = [(x, y) for x in names for y in names
+             if differs(x, y) and alike(frame, x, y)]  # fmt: skip
     return sorted(pairs, key=lambda pair: is_numeric_dtype(frame[pair[0]])) or _sides_by_values(frame)
 
 
 def _sides_by_values(frame: pd.DataFrame) -> list[tuple[str, str]]:
     """The one pair of columns of text most of whose values are in both, whatever they are called."""
-    names = [name for name in map(str, frame) if _holds_names(frame[name])]
+    names = [name for name in map(str, frame)
+             if not _SAYS_PEOPLE.search(name.casefold()) and _holds_names(frame[name])]  # fmt: skip
     pairs = [(x, y) for k, x in enumerate(names) for y in names[k + 1 :] if _same_things(frame[x], frame[y])]
     return pairs if len(pairs) == 1 else []
 
 
 def _holds_names(column: pd.Series) -> bool:
-    """Whether the values are short texts, most of which come again."""
+    """Whether the values are short texts, most of which come again, and few are sentences."""
     values = column.dropna()
     if not len(values) or not all(isinstance(value, str) for value in values):
+        return False
+    if values.str.contains(_SENTENCE).mean() > _FEW:
         return False
     return values.str.len().max() <= _LONGEST and values.nunique() <= max(len(values) * 2 // 3, 2)
 
@@ -108,9 +123,9 @@ def results_of(frame: pd.DataFrame, a: str, b: str) -> Iterator[tuple[tuple[str,
         yield from readings(frame, a, b, {}, sides, f"results in {quoted(ONE_HOT_COLUMNS)}")
     if {*COUNT_COLUMNS} <= {*rest, *renames(COUNT_COLUMNS, rest).values()}:
         yield from readings(frame, a, b, {}, sides, f"counts of results in {quoted(COUNT_COLUMNS)}")
-    scores = [(x, y) for x in rest for y in rest if any(differ(x, y, *marks) for marks in _MARKS)
+    scores = [(x, y) for x in rest for y in rest if differs(x, y)
               and is_numeric_dtype(frame[x]) and any(word in folded(x) for word in POINTS)]  # fmt: skip
-    for pair in scores[:1]:
+    for pair in sorted(scores, key=lambda pair: len(pair[0])):
         why = f"scores in {quoted(pair)}: the larger wins"
         yield from readings(frame, a, b, {"scores": pair}, (*sides, "--scores", ":".join(pair)), why)
     usual_first = sorted(rest, key=lambda name: RESULTS.index(folded(name)) if folded(name) in RESULTS else 99)
@@ -131,12 +146,45 @@ def readings(
         for coding, labels in ((None, None), ("a_wins_1", "a_wins_1"), (ONE_TWO, ONE_TWO_LABELS)):
             if coding is not None and not has_codes:
                 continue
-            if fits(Battles.from_pandas, frame, model_a=a, model_b=b, labels=labels, **columns, **given):
+            try:
+                battles = Battles.from_pandas(frame, model_a=a, model_b=b, labels=labels, **columns, **given)
+            except (DataError, ValueError, TypeError):
+                continue
+            else:
                 other = "a_wins_0" if coding == "a_wins_1" else "1=model_b,2=model_a,0=tie"
                 decide = f"1 is taken as a win of {a!r}: if it is one of {b!r}, say --labels {other}" if coding else ""
                 coded = ("--labels", coding) if coding else ()
-                yield (*options, *more, *coded), why, "; ".join(x for x in (decide, gaps) if x)
+                unsure = [decide, gaps, *_unsure(battles, (a, b), result)]
+                for name in _count_columns(frame, battles)[:1]:
+                    coded = (*coded, "--count", name)
+                    unsure.append(f"{name!r} is taken as the number of battles of a row: else leave out --count")
+                yield (*options, *more, *coded), why, "; ".join(x for x in unsure if x)
                 return
+
+
+def _count_columns(frame: pd.DataFrame, battles: Battles) -> list[str]:
+    """Columns that may say how many battles each row stands for."""
+    names = [str(name) for name in frame if folded(name) in _SAYS_COUNT and battles.count is None]
+    return [
+        name for name in names if is_integer_dtype(frame[name]) and (frame[name] > 1).any() and (frame[name] >= 0).all()
+    ]
+
+
+def _unsure(battles: Battles, sides: tuple[str, str], result: str | None) -> Iterator[str]:
+    """What the reader must decide of results in a column that has no usual name."""
+    if result is None:
+        return
+    name, plain = result.casefold(), (folded(sides[0]), folded(sides[1])) == ("modela", "modelb")
+    is_guess = not plain and folded(result) not in RESULTS and not _SAYS_RESULT.search(name)
+    if is_guess and (_SAYS_PLACE.search(name) or not battles.report.n_ties):
+        yield f"{result!r} is a guess: it may say something else than who won"
+    if any("wins and losses" in words for words in battles.report.label_families) and not differs(*sides):
+        yield f"a win is taken as one of {sides[0]!r}: if it is one of {sides[1]!r}, exchange both"
+
+
+def differs(x: str, y: str) -> bool:
+    """Whether two names differ by the marks of two sides."""
+    return any(differ(x, y, *marks) for marks in _MARKS)
 
 
 def fits(read: Callable[..., Any], frame: pd.DataFrame, **columns: Any) -> bool:
@@ -163,17 +211,21 @@ def found_votes(frame: pd.DataFrame) -> tuple[dict[str, Any], tuple[str, ...], s
     None where there is no way to read them, several, or one that the reader must decide.
     """
     for sides in sides_of(frame):
-        ways = {why: (options, hint) for options, why, hint in reversed(list(results_of(frame, *sides)))}
-        if len(ways) == 1 and not next(iter(ways.values()))[1]:
-            ((why, (options, _)),) = ways.items()
-            given: dict[str, Any] = {
-                name.removeprefix("--").replace("-", "_"): value
-                for name, value in zip(options[::2], options[1::2], strict=True)
-            }
-            if "scores" in given:
-                given["scores"] = tuple(given["scores"].split(":"))
-            return given, options, f"two sides in {quoted(sides)}, {why}"
+        ways = list(results_of(frame, *sides))
+        if not ways or any(hint for *_, hint in ways):
+            continue
+        every = [_arguments(options) for options, *_ in ways]
+        targets = [Battles.from_pandas(frame, **given).target for given in every]
+        if all(np.array_equal(targets[0], target) for target in targets):
+            return every[0], ways[0][0], f"two sides in {quoted(sides)}, {ways[0][1]}"
     return None
+
+
+def _arguments(options: Sequence[str]) -> dict[str, Any]:
+    """The arguments of `Battles.from_pandas` that options stand for."""
+    names = [name.removeprefix("--").replace("-", "_") for name in options[::2]]
+    return {name: tuple(value.split(":")) if name == "scores" else value
+            for name, value in zip(names, options[1::2], strict=True)}  # fmt: skip
 
 
 def quoted(names: Sequence[str]) -> str:

@@ -1,6 +1,7 @@
 """Votes whose columns have names of their own: found by their values, and told; or asked for with the line to type."""
 
 import json
+import shlex
 
 import numpy as np
 import pandas as pd
@@ -69,12 +70,29 @@ def test_other_commands_find_them_too(command, tmp_path):
     assert "--model-a foo --model-b bar --winner better" in result.stderr, result.output
 
 
+PEOPLE, OTHERS = (np.array(["ann", "bob", "cy", "dee"])[side] for side in (A, B))
+SAID = np.array(["It is so.", "No.", "I think it may be.", "Yes, it is."])
+GOALS = {"home_goals": _RNG.integers(0, 4, N), "away_goals": _RNG.integers(0, 4, N)}
 UNSURE = {
+    "where they stood": {"foo": FIRST, "bar": SECOND, "shown_left": np.where(RESULT == 0, FIRST, SECOND)},
+    "the arm of a test": {"foo": FIRST, "bar": SECOND, "arm": np.where(RESULT == 0, "A", "B")},
+    "whose win": {"opponent": FIRST, "player": SECOND, "outcome": words("win", "loss", "draw")},
+    "halves": {"home": FIRST, "away": SECOND, "home_goals_ht": GOALS["away_goals"],
+               "away_goals_ht": GOALS["home_goals"], **GOALS},
+    "counts": {"left": FIRST, "right": SECOND, "preferred": words("L", "R", "both"), "count": A + 1},
+    "who won by name": {"foo": FIRST, "bar": SECOND, "winner_name": np.where(RESULT == 0, FIRST, SECOND),
+                        "shown_left": np.where(RESULT == 1, FIRST, SECOND)},
+    "winners and losers": {"winner": FIRST, "loser": SECOND},
     "numbers": {"option1": FIRST, "option2": SECOND, "choice": np.where(RESULT == 0, 1, 2)},
     "two results": {"foo": FIRST, "bar": SECOND, "one": words("foo", "bar", "tie"), "two": words("bar", "foo", "tie")},
     "no result": {"foo": FIRST, "bar": SECOND, "comment": [f"c{k}" for k in range(N)]},
     "labels of judges": {"item": np.arange(N), "judge_1": words("good", "bad", "fair"),
                          "judge_2": words("good", "bad", "bad")},
+    "people": {"annotator_1": PEOPLE, "annotator_2": OTHERS, "preference": words("A", "B", "tie")},
+    "whole answers": {"answer_a": SAID[A], "answer_b": SAID[B], "verdict": words("A", "B", "tie")},
+    "true and predicted": {"truth": FIRST, "prediction": SECOND, "correct": words("yes", "no", "no")},
+    "whether it is": {"foo": FIRST, "bar": SECOND, "first_better": words(True, False, False)},
+    "ratings before": {"player1": FIRST, "player2": SECOND, "rating1": A + 1000, "rating2": B + 1000},
     "texts": {"question": [f"why {k}?" for k in range(N)], "answer_a": [f"as {k}" for k in range(N)],
               "answer_b": [f"so {k}" for k in range(N)], "verdict": words("A", "B", "tie")},
 }  # fmt: skip
@@ -85,13 +103,36 @@ def test_what_is_not_sure_is_asked_for_by_a_line_to_type(name, tmp_path):
     path = written(tmp_path, UNSURE[name])
     result = run("leaderboard", path, "--resamples", "20")
     assert result.exit_code == 1
-    assert result.stderr.startswith(f"Error: say it so: jaxeval leaderboard {path} --model-a ")
+    first = result.stderr.splitlines()[0]
+    assert first.startswith(f"Error: say it so: jaxeval leaderboard {path} --")
+    if "COLUMN" not in first:
+        line = shlex.split(first.removeprefix("Error: say it so: jaxeval "))
+        assert run(*line, "--resamples", "20").exit_code == 0
 
 
-def test_the_line_that_is_asked_for_runs(tmp_path):
-    path = written(tmp_path, UNSURE["numbers"])
-    line = run("leaderboard", path).stderr.splitlines()[0].removeprefix("Error: say it so: jaxeval ").split()
-    assert run(*line, "--resamples", "20").exit_code == 0
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("numbers", "--model-a option1 --model-b option2 --winner choice --labels 1=model_a,2=model_b,0=tie"),
+        ("halves", "--model-a home --model-b away --scores home_goals:away_goals"),
+        ("counts", "--model-a left --model-b right --winner preferred --count count"),
+        ("whose win", "--model-a opponent --model-b player --winner outcome"),
+        ("winners and losers", "--winner-model winner --loser-model loser"),
+        ("whole answers", "--model-a COLUMN --model-b COLUMN --winner COLUMN"),
+        ("people", "--model-a COLUMN --model-b COLUMN --winner COLUMN"),
+    ],
+)
+def test_the_line_to_type(name, line, tmp_path):
+    path = written(tmp_path, UNSURE[name])
+    assert run("leaderboard", path).stderr.splitlines()[0].endswith(f" {path} {line}")
+
+
+def test_two_results_that_agree_are_one(tmp_path):
+    agree = {"home": FIRST, "away": SECOND, "home_goals": (RESULT == 0) + 0, "away_goals": (RESULT == 1) + 0,
+             "result": words("home", "away", "draw")}  # fmt: skip
+    result = run("leaderboard", written(tmp_path, agree), "--resamples", "20")
+    assert result.exit_code == 0, result.output
+    assert "read as --model-a home --model-b away --scores home_goals:away_goals" in result.stderr
 
 
 def test_labels_may_say_left_and_right(tmp_path):
