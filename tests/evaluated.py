@@ -21,7 +21,7 @@ def taus(scores=GAPS, gold=GOLD, deltas=DELTAS, n_resamples=B, **options):
 
 
 def settings(n_resamples=B, resample="models", **run):
-    return EvaluatorResamples(n_resamples, resample, run=run)
+    return EvaluatorResamples(n_resamples=n_resamples, resample=resample, run=run)
 
 
 def counts_of(scores, gold, counts):

@@ -1,20 +1,30 @@
-"""Stubs of packages whose names are imported when they are used: type checkers and editors read them.
+"""Stubs that type checkers and editors read: of packages whose names are imported when they are used, and of options.
 
 python tests/stubs.py    # writes them anew
 """
 
+import inspect
+import re
 from importlib import import_module
 from pathlib import Path
 
 LAZY_PACKAGES = ["jaxeval", "jaxeval.plots"]
+#: Functions whose options are those of declared classes: a TypedDict has them, by the name of the function.
+WITH_OPTIONS = ["audit", "bootstrap", "compare_boards", "fit_bradley_terry", "fit_judge_panel", "kendall_tau",
+                "leaderboard", "prediction_powered", "separability", "small_categories", "style_effect"]  # fmt: skip
+OPTIONS = "jaxeval.options.arguments"
 
 
 def stub_path(package):
+    if package == OPTIONS:
+        return Path(import_module("jaxeval.options").__file__).with_name("arguments.pyi")
     return Path(import_module(package).__file__).with_suffix(".pyi")
 
 
 def stub_text(package):
-    """What the table of a package says, as imports."""
+    """What the table of a package says, as imports; or what signatures say of options."""
+    if package == OPTIONS:
+        return options_text()
     table = vars(import_module(package))
     names = [(f"{package}.{home}", name) for home, names in table["_HOMES"].items() for name in names]
     names = sorted([*names, *((package, name) for name in table.get("_PACKAGES", []))])
@@ -22,6 +32,25 @@ def stub_text(package):
     return "\n".join(["# Written by tests/stubs.py from the table in __init__.py.", *lines, ""])
 
 
+def options_text():
+    """Return a TypedDict for each function, of the options that `spelled_out` named in its signature."""
+    jaxeval, blocks = import_module("jaxeval"), []
+    for name in WITH_OPTIONS:
+        function = getattr(jaxeval, name)
+        listed = inspect.signature(function.__wrapped__).parameters
+        named = {
+            key: own.annotation for key, own in inspect.signature(function).parameters.items() if key not in listed
+        }
+        lines = [f"    {key}: {kind.__name__ if isinstance(kind, type) else kind}" for key, kind in named.items()]
+        title = "".join(word.capitalize() for word in name.split("_"))
+        blocks.append("\n".join([f"class {title}Arguments(typing.TypedDict, total=False):", *lines]))
+    text = "\n\n".join(blocks).replace("'", '"')
+    modules = sorted({"typing", *(word.rpartition(".")[0] for word in re.findall(r"\b[a-z][\w.]*\.[A-Za-z]\w*", text))})
+    own, others = ([f"import {x}" for x in modules if x.startswith("jaxeval") is here] for here in (True, False))
+    head = "# Written by tests/stubs.py from the declarations of options."
+    return "\n".join([head, *others, "", *own, "", text, ""])
+
+
 if __name__ == "__main__":
-    for package in LAZY_PACKAGES:
+    for package in [*LAZY_PACKAGES, OPTIONS]:
         stub_path(package).write_text(stub_text(package))

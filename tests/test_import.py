@@ -6,7 +6,7 @@ import sys
 from importlib import import_module
 
 import pytest
-from stubs import LAZY_PACKAGES, stub_path, stub_text
+from stubs import LAZY_PACKAGES, OPTIONS, stub_path, stub_text
 
 import jaxeval
 
@@ -180,7 +180,7 @@ class TestLazyNames:
         assert all(hasattr(module, name) for name in module.__all__)
         assert set(module.__all__) <= set(dir(module))
 
-    @pytest.mark.parametrize("package", LAZY_PACKAGES)
+    @pytest.mark.parametrize("package", [*LAZY_PACKAGES, OPTIONS])
     def test_the_stub_has_the_same_names(self, package):
         """Where it has not, write it anew: python tests/stubs.py."""
         assert stub_path(package).read_text() == stub_text(package)

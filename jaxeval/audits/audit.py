@@ -18,17 +18,7 @@ from jaxeval.audits.drift import audited_drift
 from jaxeval.audits.fewest_votes import LEVEL
 from jaxeval.audits.goodness_of_fit import audited_goodness_of_fit
 from jaxeval.audits.pairing import audited_pairing
-from jaxeval.audits.parts import (
-    Absent,
-    Answered,
-    AuditArguments,
-    Audited,
-    AuditOptions,
-    Finding,
-    NotAnsweredError,
-    Question,
-    Severity,
-)
+from jaxeval.audits.parts import Absent, Answered, Audited, AuditOptions, Finding, NotAnsweredError, Question, Severity
 from jaxeval.audits.rank_evidence import audited_ranks
 from jaxeval.audits.replication import replicated
 from jaxeval.audits.who_votes import audited_votes
@@ -37,6 +27,7 @@ from jaxeval.execution.precision import versions
 from jaxeval.execution.progress import progress_bar
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out
+from jaxeval.options.resampling import RunningOptions
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.show.cells import heading
 from jaxeval.show.documents import html_page, markdown_page
@@ -47,6 +38,8 @@ from jaxeval.wording import MODEL, Noun, competitor_settings, counted, did_you_m
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from jaxeval.options.arguments import AuditArguments
 
 #: The most sentences of a verdict. Each part that answers has one, if there is room.
 _MOST_SENTENCES = 10
@@ -331,7 +324,7 @@ PARTS = (
 )
 
 
-@spelled_out(AuditOptions)
+@spelled_out(AuditOptions, RunningOptions)
 def audit(battles: Battles | Any, *, parts: Sequence[str] | None = None, **options: Unpack[AuditArguments]) -> Audit:
     """Can this leaderboard be believed? A verdict in words, and a table for each question.
 

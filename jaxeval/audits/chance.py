@@ -28,10 +28,11 @@ from jaxeval.errors import DataError
 from jaxeval.execution.progress import Advance
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.kernels.solve import Status
+from jaxeval.options.boards import Ties
 from jaxeval.ratings.boards import Board, battle_weights, fit_boards
 from jaxeval.ratings.contextual_boards import ContextualBoard, Likelihood, fit_slices
 from jaxeval.ratings.gauge import ELO_PER_UNIT
-from jaxeval.ratings.options import BootstrapOptions, FitOptions, Ties
+from jaxeval.ratings.options import BootstrapOptions, FitOptions
 from jaxeval.ratings.slices import Slices, make_slices, whole_board
 from jaxeval.ratings.vote_groups import VoteGroups, score_squares
 from jaxeval.resampling.units import stream_number

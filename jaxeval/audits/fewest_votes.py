@@ -15,20 +15,12 @@ from jaxeval import plots
 from jaxeval.arrays import Float, Int
 from jaxeval.audits.changed_boards import ChangedBoards, VoteChanges, VoteMoves, VoterMoves, Way
 from jaxeval.audits.fewest_moves import FewestMoves, fewest_moves, surely_needed
-from jaxeval.audits.parts import (
-    Answered,
-    AuditArguments,
-    Audited,
-    AuditOptions,
-    Finding,
-    NotAnsweredError,
-    Severity,
-    check_plain,
-)
+from jaxeval.audits.parts import Answered, Audited, AuditOptions, Finding, NotAnsweredError, Severity, check_plain
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles
 from jaxeval.execution.runs import Identity, open_run
 from jaxeval.execution.signatures import spelled_out
+from jaxeval.options.resampling import RunningOptions
 from jaxeval.ratings.boards import Board
 from jaxeval.ratings.vote_groups import cluster_rows
 from jaxeval.show.shown import Answer
@@ -37,6 +29,8 @@ from jaxeval.wording import MODEL, Noun, counted, named, visible_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from jaxeval.options.arguments import AuditArguments
 
 #: Models at the top whose order is looked into: more would take long, and nobody reads so long a board.
 _MOST_MODELS = 500
@@ -174,7 +168,7 @@ class FewestVotes(Answered):
         return [Finding(PART, Severity.NOTE if swaps else Severity.REASSURING, f"{text}; #1 stays.")]
 
 
-@spelled_out(AuditOptions)
+@spelled_out(AuditOptions, RunningOptions)
 def fewest_votes(
     battles: Battles | Any, *, top: Sequence[int] = (1, 3, 5, 10), **options: Unpack[AuditArguments]
 ) -> FewestVotes:

@@ -29,9 +29,10 @@ from jaxeval.data.features import FeatureLike, design
 from jaxeval.errors import DataError
 from jaxeval.execution.runs import RunOptions
 from jaxeval.execution.signatures import spelled_out
+from jaxeval.options.boards import Ties
 from jaxeval.ratings.boards import Board
 from jaxeval.ratings.contextual_boards import fit_slices
-from jaxeval.ratings.options import FitOptions, Ties
+from jaxeval.ratings.options import FitOptions
 from jaxeval.ratings.slices import whole_board
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.show.shown import Answer

@@ -12,16 +12,18 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.audits.periods import vote_times
-from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.columns import reject_missing
 from jaxeval.data.features import FeatureLike, design
 from jaxeval.errors import DataError
 from jaxeval.execution.runs import RunOptions, digest_of, of_run
+from jaxeval.options.boards import ResponseOptions, SliceOptions, Ties
+from jaxeval.options.columns import VoteColumns
+from jaxeval.options.field import again, option
+from jaxeval.options.resampling import DrawnTogether, DrawOptions
 from jaxeval.ratings.bootstrap import bootstrap, fit_bradley_terry
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
-from jaxeval.ratings.options import Ties
 from jaxeval.ratings.vote_groups import cluster_rows
 from jaxeval.show.shown import Answer, Result
 from jaxeval.statistics.quantiles import checked_level
@@ -31,20 +33,18 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AuditOptions:
+class AuditOptions(VoteColumns):
     """What an audit is asked for, besides how it runs: columns by name, the model, and what is resampled."""
 
-    voter: str | None = None
-    cluster: str | None = None
-    by: str | Sequence[str] | None = None
-    time: str | None = None
-    lengths: tuple[str, str] | None = None
-    families: Mapping[Any, str] | None = None
-    ties: Ties = "half"
-    features: Sequence[FeatureLike] = ()
-    level: float = 0.95
-    n_resamples: int = 500
-    seed: int = 0
+    cluster: str | None = again(DrawnTogether, "cluster")
+    by: str | Sequence[str] | None = again(SliceOptions, "by")
+    lengths: tuple[str, str] | None = option(None, "Columns of the lengths of both answers.", flag="")
+    families: Mapping[Any, str] | None = option(None, "The families of models, by their names.", flag="")
+    ties: Ties = again(ResponseOptions, "ties")
+    features: Sequence[FeatureLike] = option((), "Covariates of the battles, as in `bootstrap`.", flag="")
+    level: float = again(DrawOptions, "level")
+    n_resamples: int = again(DrawOptions, "n_resamples", 500, least=20)
+    seed: int = again(DrawOptions, "seed")
 
     def checked(self, battles: Battles) -> Self:
         """Return the same options, with plain Python numbers and lists.
@@ -72,30 +72,8 @@ class AuditOptions:
                 reject_missing(lacking, self.voter, battles.rows)
         if self.time is not None:
             battles.column(self.time)
-        return replace(
-            self,
-            by=by,
-            features=tuple(self.features),
-            level=checked_level(self.level),
-            n_resamples=checked_integer("n_resamples", self.n_resamples, 20),
-            seed=checked_integer("seed", self.seed),
-        )
-
-
-class AuditArguments(RunOptions, total=False):
-    """The same, and `RunOptions`, as type checkers see them: what `audit` and its parts take by name."""
-
-    voter: str | None
-    cluster: str | None
-    by: str | Sequence[str] | None
-    time: str | None
-    lengths: tuple[str, str] | None
-    families: Mapping[Any, str] | None
-    ties: Ties
-    features: Sequence[FeatureLike]
-    level: float
-    n_resamples: int
-    seed: int
+        numbers = self.checked_values() | {"level": checked_level(self.level)}
+        return replace(self, by=by, features=tuple(self.features), **numbers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,10 +86,9 @@ class Audited:
 
     @classmethod
     def of(cls, battles: Battles | Any, arguments: Mapping[str, Any]) -> Self:
-        """Return the battles, or a table of them, with the ``arguments`` (`AuditArguments`) of a call, checked."""
+        """Return the battles, or a table of them, with the ``arguments`` of a call, checked."""
         checked = as_battles(battles)
-        named = {f.name: arguments[f.name] for f in fields(AuditOptions) if f.name in arguments}
-        return cls(checked, AuditOptions(**named).checked(checked), of_run(arguments))
+        return cls(checked, AuditOptions.of(arguments).checked(checked), of_run(arguments))
 
     @cached_property
     def fit(self) -> BradleyTerryFit:

@@ -12,13 +12,14 @@ import scipy
 
 from jaxeval import plots
 from jaxeval.arrays import Bool, Float, Int
-from jaxeval.audits.parts import Answered, AuditArguments, Audited, AuditOptions, Finding, NotAnsweredError, Severity
+from jaxeval.audits.parts import Answered, Audited, AuditOptions, Finding, NotAnsweredError, Severity
 from jaxeval.audits.periods import vote_times
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells
 from jaxeval.errors import DataError
 from jaxeval.execution.signatures import spelled_out
+from jaxeval.options.resampling import RunningOptions
 from jaxeval.planning.information import information_of
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
@@ -30,6 +31,8 @@ from jaxeval.wording import MODEL, Noun, counted, named, visible_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from jaxeval.options.arguments import AuditArguments
 
 _PART = "rank_evidence"
 #: The chance that enough votes tell a pair apart, if its models differ by as much as they seem to.
@@ -220,7 +223,7 @@ def _two_digits(number: float) -> str:
     return f"{float(f'{number:.2g}'):,.10g}"
 
 
-@spelled_out(AuditOptions)
+@spelled_out(AuditOptions, RunningOptions)
 def rank_evidence(battles: Battles | Any, *, n_newest: int = 5, **options: Unpack[AuditArguments]) -> RankEvidence:
     """Return what the ranks of a board can carry: how much of the order would come out again, and what it rests on.
 

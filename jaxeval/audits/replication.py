@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
-from jaxeval.audits.parts import Answered, AuditArguments, Audited, AuditOptions, Finding, NotAnsweredError, Severity
+from jaxeval.audits.parts import Answered, Audited, AuditOptions, Finding, NotAnsweredError, Severity
 from jaxeval.audits.simulated_boards import (
     expected_covariance,
     half_counts,
@@ -28,6 +28,7 @@ from jaxeval.execution.precision import one_blas_thread
 from jaxeval.execution.progress import Advance
 from jaxeval.execution.runs import Identity, open_run
 from jaxeval.execution.signatures import spelled_out
+from jaxeval.options.resampling import RunningOptions
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.ratings.gauge import RatingScale
 from jaxeval.show.shown import Answer
@@ -35,6 +36,9 @@ from jaxeval.statistics.comparison import ranking_agreement
 from jaxeval.statistics.differences import MOST_NOT_FINITE
 from jaxeval.statistics.quantiles import normal_quantile
 from jaxeval.wording import MODEL, Noun, counted, named, visible_line
+
+if TYPE_CHECKING:
+    from jaxeval.options.arguments import AuditArguments
 
 _PART = "replication"
 #: With more models, tables of all pairs of all boards take minutes.
@@ -123,7 +127,7 @@ class Replication(Answered):
             yield Finding(_PART, Severity.CAUTION if rarely else Severity.NOTE, f"{text}.")
 
 
-@spelled_out(AuditOptions)
+@spelled_out(AuditOptions, RunningOptions)
 def replication(
     battles: Battles | Any,
     *,

@@ -13,10 +13,10 @@ from jaxeval.cli.judged_scores import Labels
 from jaxeval.cli.outputs import Outputs, check_outputs, present
 from jaxeval.cli.panel_options import PanelReading
 from jaxeval.cli.reading import Lengths
-from jaxeval.options.columns import File, Replies, Sides, Votes
+from jaxeval.options.columns import File, ReplyReading, SideColumns, VoteReading
 from jaxeval.options.columns import Labels as Coding
 from jaxeval.options.field import COLUMNS, again, option
-from jaxeval.options.resampling import Resampling
+from jaxeval.options.resampling import ResamplingOptions
 from jaxeval.wording import counted
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Raters(Lengths, Sides):
+class Raters(Lengths, SideColumns):
     """Who judged, and what is known of the answers."""
 
     section = COLUMNS
@@ -38,11 +38,11 @@ class Raters(Lengths, Sides):
     families: File | None = option(
         None, "A table with the columns name and family, of models and of judges.", "FILE", section=COLUMNS
     )
-    label_coding: Coding | None = again(Votes, "labels", flag="--labels", kind="Labels")
+    label_coding: Coding | None = again(VoteReading, "labels", flag="--labels", kind="Labels")
 
 
 @command("agreement")
-def agreement(file: File, raters: Raters, replies: Replies, drawn: Resampling, outputs: Outputs) -> None:
+def agreement(file: File, raters: Raters, replies: ReplyReading, drawn: ResamplingOptions, outputs: Outputs) -> None:
     """Can the judges of FILE be trusted? Their agreement with people, and of people with each other; their biases.
 
     FILE has a row for each judge, item and pair of models, with the columns judge, item, model_a, model_b and verdict;
@@ -131,7 +131,7 @@ def _what_was_read(found: JudgeAgreement) -> str:
     return f"{counted(len(judges), 'judge')}, up to {judges['n_battles'].max():,} {rows} with human labels each"
 
 
-def _how(drawn: Resampling) -> str:
+def _how(drawn: ResamplingOptions) -> str:
     from jaxeval.execution.precision import versions
 
     resamples = counted(drawn.n_resamples, "resample")

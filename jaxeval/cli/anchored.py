@@ -11,10 +11,10 @@ import click
 from jaxeval import plots
 from jaxeval.cli.declared import Files, command
 from jaxeval.cli.outputs import Outputs, present
-from jaxeval.options.boards import Response
-from jaxeval.options.columns import Calls, ItemScores, Labels, Votes
+from jaxeval.options.boards import ResponseOptions
+from jaxeval.options.columns import CallReading, ItemScoreColumns, Labels, VoteReading
 from jaxeval.options.field import COLUMNS, ROWS, Options, again, option
-from jaxeval.options.resampling import Groups, Resampling
+from jaxeval.options.resampling import DrawnTogether, ResamplingOptions
 from jaxeval.wording import counted
 
 if TYPE_CHECKING:
@@ -34,13 +34,13 @@ class Verdicts(Options):
         None, "Column of a judge's verdicts. They are win, tie and loss of the model, or outcomes in [0, 1]; of "
         "battles the better side. [verdict; of battles also judge_pref]", "COL",
     )  # fmt: skip
-    model: str | None = again(ItemScores, "model")
-    judge: str | None = again(Calls, "judge")
+    model: str | None = again(ItemScoreColumns, "model")
+    judge: str | None = again(CallReading, "judge")
     anchor: str | None = option(None, "Column of references. [anchor, if there]", "COL")
     task: str | None = option(None, "Column of tasks. [task, if there; of runs also task_id]", "COL")
-    item: str | None = again(Calls, "item")
-    run: str | None = again(Calls, "run")
-    labels: Labels | None = again(Votes, "labels", more="Here: good=win,bad=loss,same=tie.")
+    item: str | None = again(CallReading, "item")
+    run: str | None = again(CallReading, "run")
+    labels: Labels | None = again(VoteReading, "labels", more="Here: good=win,bad=loss,same=tie.")
     missing: str = option(
         "error", "What to do about gaps. error: refuse rows without a verdict. drop: leave them out.", section=ROWS,
         choices=("error", "drop"),
@@ -49,15 +49,15 @@ class Verdicts(Options):
         None, "The side of the reference, where a column holds what judges printed. A: they saw it first, as in the "
         "paper. Or a column of sides.", "A|B|COL",
     )  # fmt: skip
-    confidence: str | None = again(Calls, "confidence")
-    unparsed: str | None = again(Calls, "unparsed")
+    confidence: str | None = again(CallReading, "confidence")
+    unparsed: str | None = again(CallReading, "unparsed")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Anchored(Options):
     """What is estimated of verdicts against a reference."""
 
-    baseline: str | None = again(Votes, "baseline")
+    baseline: str | None = again(VoteReading, "baseline")
     min_confidence: float | None = option(
         None, "Also rate without the answers whose stated confidence is below C.", "C", least=0, most=1
     )
@@ -65,16 +65,20 @@ class Anchored(Options):
     prior: float = option(
         0.5, "Pseudo-count of each outcome: 0.5 is Jeffreys' prior, 1 is Laplace's.", "A", least=0, open=True
     )
-    link: str = again(Response, "link", more="Or the complementary log-log.", choices=("logit", "probit", "cloglog"))
+    link: str = again(
+        ResponseOptions, "link", more="Or the complementary log-log.", choices=("logit", "probit", "cloglog")
+    )
     pool_size: float | None = option(None, "Number of prompts in the pool that these were drawn from.", "M", least=1)
     threshold: float = option(
         0.9, "Least reliability, ICC(3,k), of a strong judge.", "R", flag="--min-icc", least=0, most=1
     )
-    strata: str | None = again(Groups, "strata", metavar="task")
+    strata: str | None = again(DrawnTogether, "strata", metavar="task")
 
 
 @command("anchored", renamed={"--threshold": "--min-icc"})
-def anchored(files: Files, verdict_columns: Verdicts, asked: Anchored, drawn: Resampling, outputs: Outputs) -> None:
+def anchored(
+    files: Files, verdict_columns: Verdicts, asked: Anchored, drawn: ResamplingOptions, outputs: Outputs
+) -> None:
     """Rate models by wins, ties and losses against a fixed reference.
 
     FILES have a verdict per row, or what a judge printed, or counts in columns wins, ties and losses; or they are in a

@@ -11,32 +11,30 @@ from jaxeval.cli.board_options import Covariates, covariates_of
 from jaxeval.cli.declared import Files, command
 from jaxeval.cli.outputs import Outputs, check_outputs, present
 from jaxeval.cli.reading import Lengths, Reading
-from jaxeval.options.boards import Response, Slices, Ties
-from jaxeval.options.columns import File
+from jaxeval.options.boards import ResponseOptions, SliceOptions, Ties
+from jaxeval.options.columns import File, VoteColumns
 from jaxeval.options.field import COLUMNS, again, option
-from jaxeval.options.resampling import Groups, Resampling
+from jaxeval.options.resampling import DrawnTogether, ResamplingOptions
 
 
 @dataclass(frozen=True, kw_only=True)
-class Audited(Lengths):
+class Audited(VoteColumns, Lengths):
     """What an audit asks of votes."""
 
     section = COLUMNS
 
     parts: str | None = option(None, "The parts of the audit to run. [all]", "A,B", section="")
-    voter: str | None = option(None, "Column that names who voted.", "COL")
-    time: str | None = option(None, "Column of the time of each vote: dates, or numbers.", "COL")
     families: File | None = again(Raters, "families")
-    cluster: str | None = again(Groups, "cluster")
-    by: Sequence[str] | None = again(Slices, "by", more="The audit asks whether their boards differ.")
-    ties: Ties = again(Response, "ties", choices=("half", "davidson", "rao_kupper"))
+    cluster: str | None = again(DrawnTogether, "cluster")
+    by: Sequence[str] | None = again(SliceOptions, "by", more="The audit asks whether their boards differ.")
+    ties: Ties = again(ResponseOptions, "ties", choices=("half", "davidson", "rao_kupper"))
 
 
 @dataclass(frozen=True, kw_only=True)
-class AuditDraws(Resampling):
+class AuditDraws(ResamplingOptions):
     """Draws of many boards."""
 
-    n_resamples: int = again(Resampling, "n_resamples", 500, least=20)
+    n_resamples: int = again(ResamplingOptions, "n_resamples", 500, least=20)
 
 
 @command("audit")

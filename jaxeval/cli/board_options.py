@@ -11,12 +11,12 @@ import click
 
 from jaxeval.cli.terminal import named_model
 from jaxeval.options.field import FIT, Options, option
-from jaxeval.options.resampling import Groups
+from jaxeval.options.resampling import DrawnTogether
 
 if TYPE_CHECKING:
     from jaxeval.data.battles import Battles
     from jaxeval.data.features import FeatureLike
-    from jaxeval.ratings.gauge import Gauge
+    from jaxeval.options.boards import Gauge
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +61,7 @@ def boards_by(
     return estimator(*data, **{**own, **further}), {name: options[name] for name in _OF_TABLE}
 
 
-def check_draws(asked: Groups) -> None:
+def check_draws(asked: DrawnTogether) -> None:
     """Refuse ways to draw that do not go together."""
     if asked.cluster and asked.scheme != "multinomial":
         raise click.UsageError("--cluster draws clusters with replacement: leave --scheme out")

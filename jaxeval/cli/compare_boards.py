@@ -17,10 +17,10 @@ from jaxeval.cli.processes import first_goes_on
 from jaxeval.cli.reading import BoardReading, Reading
 from jaxeval.cli.terminal import tell
 from jaxeval.data.remote_names import FileName
-from jaxeval.options.boards import Gauge, OneSlice, Pairs, Ranked, Response, Scale
+from jaxeval.options.boards import Gauge, GroupOption, PairOptions, RankOptions, ResponseOptions, ScaleOptions
 from jaxeval.options.columns import Labels
 from jaxeval.options.field import COLUMNS, FIT, GROUPS, again, option
-from jaxeval.options.resampling import Groups, Resampling
+from jaxeval.options.resampling import DrawnTogether, ResamplingOptions
 from jaxeval.wording import common_noun
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _OF_BATTLES = ("model_a", "model_b", "target", "weight")
 
 
 @dataclass(frozen=True, kw_only=True)
-class TwoBoards(Pairs, Response, Scale, Groups):
+class TwoBoards(PairOptions, ResponseOptions, ScaleOptions, DrawnTogether):
     """Which two boards are compared, and how both are fitted."""
 
     names: str | None = option(None, "What the boards are called. [a,b; or the slices]", "A,B", section="")
@@ -46,7 +46,7 @@ class TwoBoards(Pairs, Response, Scale, Groups):
         "of both files. index: those with the same row number. none: no vote, even if both boards are of one file.",
         choices=("rows", "index", "none"), section="",
     )  # fmt: skip
-    by: str | None = again(OneSlice, "by")
+    by: str | None = again(GroupOption, "by")
     slices: str | None = option(None, "The groups of --by that are compared.", "X,Y", section=GROUPS)
     where_a: str | None = option(None, "Condition for the votes of board a, written as for --where.", "SQL", section="")
     where_b: str | None = option(None, "Condition for the votes of board b, written as for --where.", "SQL", section="")
@@ -64,8 +64,8 @@ class TwoBoards(Pairs, Response, Scale, Groups):
         None, "Board b controls for the Arena's own four covariates, and board a does not.", choices=("arena",),
         section=FIT,
     )  # fmt: skip
-    gauge: Gauge = again(Scale, "gauge", metavar="mean|MODEL=RATING")
-    min_battles: int = again(Ranked, "min_battles", 0)
+    gauge: Gauge = again(ScaleOptions, "gauge", metavar="mean|MODEL=RATING")
+    min_battles: int = again(RankOptions, "min_battles", 0)
     top_size: int = again(OfScores, "top", flag="--top-size", section="")
     plot: Figure | None = again(Plot, "plot")
 
@@ -77,7 +77,7 @@ _ASKED = ("cluster", "strata", "scheme", "ties", "link", "penalty", "reweight", 
 
 @command("compare-boards", renamed={"--overlap": "--top-size"})
 def compare_boards(
-    files: Files, asked: TwoBoards, covariates: Covariates, reading: BoardReading, drawn: Resampling, shown: Top,
+    files: Files, asked: TwoBoards, covariates: Covariates, reading: BoardReading, drawn: ResamplingOptions, shown: Top,
     outputs: Outputs,
 ) -> None:  # fmt: skip
     """Compare two boards: who moved, ranks on both, and how far they agree.

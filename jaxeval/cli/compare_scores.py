@@ -15,7 +15,7 @@ from jaxeval.cli.scores import ScoreReading, what_was_read
 from jaxeval.cli.terminal import named_model
 from jaxeval.options.columns import Bounds, Pair
 from jaxeval.options.field import Options, again, option
-from jaxeval.options.resampling import Resampling, Share
+from jaxeval.options.resampling import ResamplingOptions, Share
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,8 +46,8 @@ class Comparing(Options):
     peek: bool = option(
         False, "With --gate: decide by the p-value that holds at every look, if you look again as items come in."
     )
-    level: Share = again(Resampling, "level")
-    seed: int = again(Resampling, "seed")
+    level: Share = again(ResamplingOptions, "level")
+    seed: int = again(ResamplingOptions, "seed")
 
     def __post_init__(self) -> None:
         if (self.gate and self.margin is None) or (self.peek and not self.gate):
@@ -164,7 +164,7 @@ class ScorePlan(Options):
         "old one passes.",
     )  # fmt: skip
     power: Share = again(VotePlan, "power", 0.8)
-    level: Share = again(Resampling, "level")
+    level: Share = again(ResamplingOptions, "level")
 
 
 @command("plan-scores")

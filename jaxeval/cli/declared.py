@@ -18,7 +18,7 @@ from jaxeval.cli.kinds import FILE, FILES, FILES_OR_STREAM, KINDS
 from jaxeval.cli.processes import connected
 from jaxeval.data.remote_names import FileName
 from jaxeval.options.field import RUNS, SHOWN, Declared, Options, declared_in, option
-from jaxeval.options.resampling import Running
+from jaxeval.options.resampling import RunningOptions
 
 #: A function that a command calls.
 Function: TypeAlias = Callable[..., Any]
@@ -89,7 +89,7 @@ def command(
         written = {key: str(hint) for key, hint in function.__annotations__.items() if key in hints}
         texts = [key for key in hints if key not in kinds]
         arguments = [_argument(key, written[key], metavars.get(key), types.get(key)) for key in texts]
-        shared = [Shared for kind in kinds.values() if issubclass(kind, Running)]
+        shared = [Shared for kind in kinds.values() if issubclass(kind, RunningOptions)]
         options: dict[Any, Option] = {}
         for kind in (*kinds.values(), *shared):
             for own in declared_options(kind):

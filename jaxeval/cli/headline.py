@@ -14,9 +14,9 @@ from jaxeval.cli.declared import Figure, File, Plot, Top, command
 from jaxeval.cli.fronts import beside, front_of
 from jaxeval.cli.outputs import Outputs, present
 from jaxeval.cli.terminal import tell
-from jaxeval.options.columns import ItemScores, Names, Votes
+from jaxeval.options.columns import ItemScoreColumns, Names, VoteReading
 from jaxeval.options.field import COLUMNS, FIT, Options, again, option
-from jaxeval.options.resampling import Resampling, Share
+from jaxeval.options.resampling import ResamplingOptions, Share
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +40,9 @@ class Horizons(Options):
     minutes: str | None = option(None, "Column of the minutes that people take. [minutes, human_minutes]", "COL")
     success: str | None = option(None, "Column of successes, 0 or 1. [success, score_binarized]", "COL")
     weight: str | None = again(
-        Votes, "weight", more="Of runs; equal weighs all tasks of an agent alike. [1 / sqrt of the tasks in a family]"
+        VoteReading,
+        "weight",
+        more="Of runs; equal weighs all tasks of an agent alike. [1 / sqrt of the tasks in a family]",
     )
     released: str | None = option(
         None, "Column of the release dates of agents: adds the doubling time of the frontier.", "COL"
@@ -75,7 +77,7 @@ class Horizons(Options):
 
 
 @command("horizons")
-def horizons(file: File, asked: Horizons, drawn: Resampling, shown: Top, outputs: Outputs) -> None:
+def horizons(file: File, asked: Horizons, drawn: ResamplingOptions, shown: Top, outputs: Outputs) -> None:
     """How long are the tasks that agents solve? Time horizons, in minutes of people.
 
     FILE has a row for each run: agent, task, its family, the minutes that people take, and success.
@@ -110,8 +112,8 @@ class Index(Options):
 
     section = COLUMNS
 
-    model: str | None = again(ItemScores, "model")
-    benchmark: str | None = again(ItemScores, "benchmark")
+    model: str | None = again(ItemScoreColumns, "model")
+    benchmark: str | None = again(ItemScoreColumns, "benchmark")
     score: str | None = option(
         None, "Column of shares of right answers. [score, performance, share]", "COL", flag="--share"
     )
@@ -138,7 +140,7 @@ class Index(Options):
 
 
 @command("index")
-def index(file: File, asked: Index, drawn: Resampling, shown: Top, outputs: Outputs) -> None:
+def index(file: File, asked: Index, drawn: ResamplingOptions, shown: Top, outputs: Outputs) -> None:
     """What do many benchmarks say together? One index for each model.
 
     FILE has a row for each model and benchmark, and the share of right answers; most pairs may be missing.

@@ -11,10 +11,10 @@ from jaxeval.cli.judged_scores import Labels, Sampling
 from jaxeval.cli.outputs import Outputs, present
 from jaxeval.cli.terminal import named_model
 from jaxeval.data.remote_names import FileName
-from jaxeval.options.boards import OneSlice
-from jaxeval.options.columns import Calls, File, ItemScores, Pair
+from jaxeval.options.boards import GroupOption
+from jaxeval.options.columns import CallReading, File, ItemScoreColumns, Pair
 from jaxeval.options.field import COLUMNS, ROWS, Options, again, option
-from jaxeval.options.resampling import Groups, Resampling
+from jaxeval.options.resampling import DrawnTogether, ResamplingOptions
 
 if TYPE_CHECKING:
     from jaxeval.data.judged_answers import JudgedAnswers
@@ -31,10 +31,10 @@ class Answers(Options):
         "repeated, a judge each. [judgment, verdict or output]", "COL", flag="--judgment",
     )  # fmt: skip
     label: str | None = again(Labels, "human", flag="--human")
-    model: str | None = again(ItemScores, "model")
-    judge: str | None = again(Calls, "judge")
-    item: str | None = again(Calls, "item")
-    run: str | None = again(Calls, "run")
+    model: str | None = again(ItemScoreColumns, "model")
+    judge: str | None = again(CallReading, "judge")
+    item: str | None = again(CallReading, "item")
+    run: str | None = again(CallReading, "run")
     answer: str | None = option(
         None, "Column that names answers: models with the same answer share its judgment.", "COL"
     )
@@ -45,7 +45,7 @@ class Answers(Options):
         "complete: leave out their items. incorrect: count them as 0.", section=ROWS,
         choices=("error", "drop", "complete", "incorrect"),
     )  # fmt: skip
-    unparsed: str | None = again(Calls, "unparsed")
+    unparsed: str | None = again(CallReading, "unparsed")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,18 +56,18 @@ class JudgeOptions(Options):
     test: File = option(None, "Judged answers to rate; labels, if any, are shown as truth.", "FILE", required=True)
     pairs: tuple[Pair, ...] = option((), "Compare two models; may be repeated.", "A B", flag="--compare")
     shared: str | None = option(None, "Whose labels the shared calibration uses. [B of a pair; else all]", "MODEL")
-    by: str | None = again(OneSlice, "by")
+    by: str | None = again(GroupOption, "by")
     stratify: str | None = option(None, "Column of groups within which the judge is corrected.", "COL")
     sampling: Sampling | None = again(Labels, "sampling")
-    cluster: str | None = again(Groups, "cluster")
-    strata: str | None = again(Groups, "strata")
+    cluster: str | None = again(DrawnTogether, "cluster")
+    strata: str | None = again(DrawnTogether, "strata")
 
 
 @dataclass(frozen=True, kw_only=True)
-class JudgeDraws(Resampling):
+class JudgeDraws(ResamplingOptions):
     """Draws of accuracies, which are cheap."""
 
-    n_resamples: int = again(Resampling, "n_resamples", 10_000)
+    n_resamples: int = again(ResamplingOptions, "n_resamples", 10_000)
 
 
 @command("judge", renamed={"--label": "--human"})

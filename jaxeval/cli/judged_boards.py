@@ -9,8 +9,8 @@ import click
 
 from jaxeval.cli.board_options import boards_by
 from jaxeval.data.remote_names import FileName
-from jaxeval.options.boards import Slices
-from jaxeval.options.columns import Calls, File
+from jaxeval.options.boards import SliceOptions
+from jaxeval.options.columns import CallReading, File
 from jaxeval.options.field import GROUPS, Options, again, option
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Judged(Options):
         None, "Where people's votes are few: a judge's verdicts on the same battles and on many others. They make the "
         "errors of the ratings smaller (prediction-powered), and are read like FILES. --item joins both.", "FILE",
     )  # fmt: skip
-    item: str | None = again(Calls, "item")
+    item: str | None = again(CallReading, "item")
     lam: float | None = option(
         None, "With --judged: the judge's weight; by default the weight with the least variance.", "L", least=0, most=1
     )
@@ -97,7 +97,7 @@ class Borrowing(Options):
         if self.prior_spread is not None and not self.borrow:
             raise click.UsageError("--prior-spread needs --borrow")
 
-    def boards(self, battles: Battles, asked: Slices, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    def boards(self, battles: Battles, asked: SliceOptions, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """The boards of all groups, and the options of their table.
 
         Raises:

@@ -10,7 +10,7 @@ import click
 
 from jaxeval.cli.board_options import refuse_beside
 from jaxeval.data.remote_names import FileName
-from jaxeval.options.columns import Calls
+from jaxeval.options.columns import CallReading
 from jaxeval.options.field import COLUMNS, INTERVALS, Options, again, option
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Labels(Options):
         None, "Column of human labels. Where people judged some of the answers, and the scores are a judge's, they "
         "correct the scores. [human, label or human_pref, if there; of scores none]", "COL",
     )  # fmt: skip
-    judge: str | None = again(Calls, "judge")
+    judge: str | None = again(CallReading, "judge")
     only_judge: str | None = option(None, "Read this judge only, of several.", "NAME")
     estimator: str | None = option(
         None, "With --human: how scores are corrected; by default ppi_plus_plus of a random part, else rogan_gladen.",

@@ -41,10 +41,10 @@ from jaxeval.cli.soft_elo import soft_elo_commands
 from jaxeval.cli.terminal import tell
 from jaxeval.data.remote_files import remove_copies
 from jaxeval.data.remote_names import FileName
-from jaxeval.options.boards import Pairs, Ranked, Response, Scale, Slices
-from jaxeval.options.columns import Calls, Votes
-from jaxeval.options.field import COLUMNS, FIT, SHOWN, Options, again, option
-from jaxeval.options.resampling import Groups, Resampling
+from jaxeval.options.boards import PairOptions, RankOptions, ScaleOptions, SliceOptions, VoteFitOptions
+from jaxeval.options.columns import CallReading, VoteReading
+from jaxeval.options.field import COLUMNS, SHOWN, Options, again, option
+from jaxeval.options.resampling import DrawnTogether, ResamplingOptions
 from jaxeval.wording import counted
 
 if TYPE_CHECKING:
@@ -57,28 +57,24 @@ State: TypeAlias = Path
 
 
 @dataclass(frozen=True, kw_only=True)
-class Board(Ranked, Scale, Resampling):
+class Board(RankOptions, ScaleOptions, ResamplingOptions):
     """Options of every command that prints a leaderboard: arguments of `leaderboard`."""
 
-    n_resamples: int = again(Resampling, "n_resamples", least=1)
+    n_resamples: int = again(ResamplingOptions, "n_resamples", least=1)
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupBoard(Slices, Groups, Board):
+class GroupBoard(SliceOptions, DrawnTogether, Board):
     """The same, of groups."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class VoteBoard(Pairs, Response, GroupBoard):
+class VoteBoard(VoteFitOptions, GroupBoard):
     """The same, of battles."""
-
-    feature_ridge: float = option(
-        0.0, "Penalty on the squares of the coefficients of --features.", "R", least=0, section=FIT
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
-class DemoBoard(Pairs, Board):
+class DemoBoard(PairOptions, Board):
     """The same, of simulated votes."""
 
 
@@ -246,10 +242,10 @@ class RankingReading(Competitor):
     ranking: str | None = option(
         None, "Column of rankings: lists; or names of rankings, where items and ranks have columns. [ranking]", "COL"
     )
-    item: str | None = again(Calls, "item")
+    item: str | None = again(CallReading, "item")
     rank: str | None = option(None, "Column of ranks, 1 for the best. Items of the same rank tie. [rank]", "COL")
-    weight: str | None = again(Votes, "weight")
-    count: str | None = again(Votes, "count")
+    weight: str | None = again(VoteReading, "weight")
+    count: str | None = again(VoteReading, "count")
     first: int | None = option(
         None, "The first K places were chosen, and the order of the others says nothing: 1 is the best of n.", "K",
         least=1,

@@ -10,9 +10,9 @@ import click
 
 from jaxeval.cli.declared import command
 from jaxeval.cli.outputs import Outputs, present
-from jaxeval.options.columns import BothBad, Calls, File, ItemScores, Labels, Sides, Votes
+from jaxeval.options.columns import BothBad, CallReading, File, ItemScoreColumns, Labels, SideColumns, VoteReading
 from jaxeval.options.field import Options, again, option
-from jaxeval.options.resampling import Groups, Resampling
+from jaxeval.options.resampling import DrawnTogether, ResamplingOptions
 from jaxeval.wording import counted
 
 WholeNumbers: TypeAlias = Sequence[int]
@@ -24,7 +24,7 @@ class OfScores(Options):
     """What is asked of scores beside gold ones."""
 
     gold: str | None = option(None, "Column of FILE that holds the gold scores.", "COL")
-    model: str | None = again(ItemScores, "model")
+    model: str | None = again(ItemScoreColumns, "model")
     evaluators: tuple[str, ...] = option(
         (), "Column of an evaluator's scores; may be repeated. [all others of numbers]", "COL", flag="--evaluator"
     )
@@ -40,13 +40,13 @@ class OfScores(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OfVotes(Sides):
+class OfVotes(SideColumns):
     """What is asked of votes, which rank models against references."""
 
-    winner: str | None = again(Votes, "winner")
-    labels: Labels | None = again(Votes, "labels")
-    both_bad: BothBad = again(Votes, "both_bad", choices=("half", "drop"))
-    item: str | None = again(Calls, "item", more="--budgets are then numbers of items.")
+    winner: str | None = again(VoteReading, "winner")
+    labels: Labels | None = again(VoteReading, "labels")
+    both_bad: BothBad = again(VoteReading, "both_bad", choices=("half", "drop"))
+    item: str | None = again(CallReading, "item", more="--budgets are then numbers of items.")
     references: tuple[str, ...] = option(
         (), "A model to rank others against; may be repeated. [all models]", "MODEL", flag="--reference"
     )
@@ -59,8 +59,8 @@ class OfVotes(Sides):
     n_repeats: int = option(
         10, "How many studies there are of each of --budgets.", "N", flag="--studies", least=1, section=""
     )
-    cluster: str | None = again(Groups, "cluster")
-    strata: str | None = again(Groups, "strata")
+    cluster: str | None = again(DrawnTogether, "cluster")
+    strata: str | None = again(DrawnTogether, "strata")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,10 +77,10 @@ class Close(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MetaDraws(Resampling):
+class MetaDraws(ResamplingOptions):
     """Draws of models, or of votes."""
 
-    n_resamples: int = again(Resampling, "n_resamples", more="0 for no intervals.", least=0)
+    n_resamples: int = again(ResamplingOptions, "n_resamples", more="0 for no intervals.", least=0)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,10 +14,10 @@ from jaxeval.cli.declared import FilesOrStream, command
 from jaxeval.cli.outputs import Outputs, check_outputs, present
 from jaxeval.cli.reading import Reading
 from jaxeval.cli.terminal import named_model
-from jaxeval.options.boards import Gauge, LinkName, Pairs, Response, Scale
+from jaxeval.options.boards import Gauge, LinkName, PairOptions, ResponseOptions, ScaleOptions
 from jaxeval.options.columns import Pair
 from jaxeval.options.field import Options, again, option
-from jaxeval.options.resampling import Groups, Resampling, Share
+from jaxeval.options.resampling import DrawnTogether, ResamplingOptions, Share
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +44,8 @@ class Goal(Options):
     random: float = option(
         0.2, "Share of battles between random pairs, which keep all models connected.", "SHARE", least=0, most=1
     )
-    level: Share = again(Resampling, "level")
-    seed: int = again(Resampling, "seed")
+    level: Share = again(ResamplingOptions, "level")
+    seed: int = again(ResamplingOptions, "seed")
 
     def __post_init__(self) -> None:
         if self.top is not None and self.goal not in (None, "top"):
@@ -68,13 +68,13 @@ class VotePlan(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NextFit(Pairs):
+class NextFit(PairOptions):
     """How the votes are fitted."""
 
-    ridge: float = again(Scale, "ridge")
-    gauge: Gauge = again(Scale, "gauge")
-    link: LinkName = again(Response, "link", choices=("logit", "probit"))
-    cluster: str | None = again(Groups, "cluster")
+    ridge: float = again(ScaleOptions, "ridge")
+    gauge: Gauge = again(ScaleOptions, "gauge")
+    link: LinkName = again(ResponseOptions, "link", choices=("logit", "probit"))
+    cluster: str | None = again(DrawnTogether, "cluster")
 
 
 @command("next", renamed={"--top": "--top-size"})

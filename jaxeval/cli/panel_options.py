@@ -11,16 +11,16 @@ import click
 from jaxeval.cli.board_options import boards_by
 from jaxeval.cli.reading import Reading
 from jaxeval.data.remote_names import FileName
-from jaxeval.options.columns import Calls
+from jaxeval.options.columns import CallReading
 from jaxeval.options.field import option
-from jaxeval.options.resampling import Groups
+from jaxeval.options.resampling import DrawnTogether
 
 if TYPE_CHECKING:
     from jaxeval.data.battles import Battles
 
 
 @dataclass(frozen=True, kw_only=True)
-class PanelReading(Calls):
+class PanelReading(CallReading):
     """What the options say: how files of verdicts are read, and how judges are modelled."""
 
     judges: str | None = option(None, "Columns of verdicts, where each judge has its own. [a row each]", "A,B")
@@ -86,7 +86,7 @@ class PanelReading(Calls):
         (path,) = paths
         return read_judges(path, judge=self.judge, item=self.item, **sides)
 
-    def panels(self, verdicts: Battles, asked: Groups, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    def panels(self, verdicts: Battles, asked: DrawnTogether, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """The resampled boards, and the options of their table."""
         from jaxeval.ratings.panel_ratings import fit_judge_panel
 
@@ -97,7 +97,7 @@ class PanelReading(Calls):
 
 
 #: What is about what judges printed alone.
-_OF_CALLS = tuple(own.name for own in fields(Calls) if own.name not in ("item", "judge", "shown_first"))
+_OF_CALLS = tuple(own.name for own in fields(CallReading) if own.name not in ("item", "judge", "shown_first"))
 
 
 def _there(names: Sequence[str], role: str) -> str | None:

@@ -12,8 +12,8 @@ import click
 
 from jaxeval.cli.terminal import complain, named_model, tell
 from jaxeval.data.remote_names import FileName, is_remote
-from jaxeval.options.boards import MissingGroup, Slices
-from jaxeval.options.columns import ColumnPair, File, Votes
+from jaxeval.options.boards import MissingGroup, SliceOptions
+from jaxeval.options.columns import ColumnPair, File, VoteReading
 from jaxeval.options.field import COLUMNS, ROWS, SHOWN, Options, again, option
 from jaxeval.wording import Noun, competitor_of
 
@@ -57,7 +57,7 @@ class Competitor(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading(Competitor, Votes):
+class Reading(Competitor, VoteReading):
     """How battles are read, and which of them count."""
 
     models: tuple[str, ...] = option(
@@ -186,7 +186,7 @@ class Reading(Competitor, Votes):
 class BoardReading(Reading):
     """The same, for boards of groups and tables of models."""
 
-    missing: MissingGroup = again(Slices, "missing")  # type: ignore[assignment]
+    missing: MissingGroup = again(SliceOptions, "missing")  # type: ignore[assignment]
     metadata: File | None = option(
         None, "A table with a column model (or player, where players are rated). Its other columns (organisation, "
         "licence, price) are added to every output.", "FILE", section=ROWS,
@@ -207,4 +207,4 @@ class BoardReading(Reading):
 
 
 #: Arguments of `read_battles`.
-_COLUMNS = tuple(own.name for own in fields(Votes))
+_COLUMNS = tuple(own.name for own in fields(VoteReading))

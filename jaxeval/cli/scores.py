@@ -14,9 +14,9 @@ from jaxeval.cli.judged_scores import Labels, how_corrected
 from jaxeval.cli.outputs import Outputs, present
 from jaxeval.data.remote_names import FileName
 from jaxeval.options import columns as declared
-from jaxeval.options.boards import OneSlice, Ranked
+from jaxeval.options.boards import GroupOption, RankOptions
 from jaxeval.options.field import ROWS, Options, again, option
-from jaxeval.options.resampling import Resampling
+from jaxeval.options.resampling import ResamplingOptions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +33,7 @@ _MOST_ANSWERS = 5  # of several boards
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreReading(declared.ItemScores):
+class ScoreReading(declared.ItemScoreColumns):
     """How files of scores are read, and what to do about gaps."""
 
     missing: Missing = option(
@@ -57,7 +57,7 @@ class ScoreReading(declared.ItemScores):
 class ScoreBoard(Options):
     """What is estimated of scores."""
 
-    by: str | None = again(OneSlice, "by")
+    by: str | None = again(GroupOption, "by")
     population: str = option(
         "items", "What the intervals are about: other items like these, new trials of the same items, or other "
         "benchmarks like these.", choices=("items", "trials", "benchmarks"),
@@ -79,7 +79,7 @@ class ScoreBoard(Options):
     subset: int | None = option(
         None, "Also: K weighted items that stand for all of them, and their error for other models.", "K", least=2
     )
-    simultaneous_ranks: bool = again(Ranked, "simultaneous_ranks")
+    simultaneous_ranks: bool = again(RankOptions, "simultaneous_ranks")
 
     def __post_init__(self) -> None:
         if self.n is not None and self.irt is None:
@@ -88,7 +88,7 @@ class ScoreBoard(Options):
 
 @command("scores")
 def scores(
-    files: Files, columns: ScoreReading, labels: Labels, asked: ScoreBoard, drawn: Resampling, shown: Top,
+    files: Files, columns: ScoreReading, labels: Labels, asked: ScoreBoard, drawn: ResamplingOptions, shown: Top,
     outputs: Outputs,
 ) -> None:  # fmt: skip
     """A leaderboard of benchmark scores: models, items, trials.

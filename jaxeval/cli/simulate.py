@@ -17,7 +17,7 @@ from jaxeval.cli.terminal import tell
 from jaxeval.data.remote_names import FileName
 from jaxeval.options.columns import File
 from jaxeval.options.field import SHOWN, Options, again, option
-from jaxeval.options.resampling import Resampling
+from jaxeval.options.resampling import ResamplingOptions
 from jaxeval.wording import counted
 
 if TYPE_CHECKING:
@@ -217,7 +217,7 @@ class Simulated(Options):
         "FILE",
         flag="--of",
     )
-    seed: int = again(Resampling, "seed")
+    seed: int = again(ResamplingOptions, "seed")
     out: Simulation = option(
         None, f"A file for one KIND ({', '.join(SIMULATED)}), or a folder for one file each.", "PATH", required=True,
         section=SHOWN,

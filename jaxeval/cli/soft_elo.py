@@ -19,11 +19,11 @@ from jaxeval.cli.outputs import Outputs, check_outputs, keep_quiet, present, sho
 from jaxeval.cli.reading import Lengths
 from jaxeval.cli.terminal import tell
 from jaxeval.data.remote_names import FileName
-from jaxeval.options.boards import OneSlice, Scale
+from jaxeval.options.boards import GroupOption, ScaleOptions
 from jaxeval.options.columns import Labels as Coding
-from jaxeval.options.columns import Replies, Sides, Votes
+from jaxeval.options.columns import ReplyReading, SideColumns, VoteReading
 from jaxeval.options.field import COLUMNS, FIT, INTERVALS, SHOWN, Options, again, option
-from jaxeval.options.resampling import Groups, Resampling, Share
+from jaxeval.options.resampling import DrawnTogether, ResamplingOptions, Share
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,7 +58,7 @@ def soft_elo_commands() -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NewBattles(Replies, Sides):
+class NewBattles(ReplyReading, SideColumns):
     """How files of judged battles are read."""
 
     section = COLUMNS
@@ -74,7 +74,7 @@ class NewBattles(Replies, Sides):
         None, "What the hard label is. [scores if given in both orders, else verdict if there is one]",
         choices=("scores", "verdict"),
     )  # fmt: skip
-    label_coding: Coding | None = again(Votes, "labels", flag="--labels", kind="Labels")
+    label_coding: Coding | None = again(VoteReading, "labels", flag="--labels", kind="Labels")
     judge_name: str | None = option(None, "What to call a judge without a name. [judge]", "NAME")
     only_judge: str | None = again(Labels, "only_judge")
 
@@ -90,21 +90,21 @@ class JudgedBattlesColumns(NewBattles):
 class Fitting(Options):
     """How a judge's scores are fitted to people's votes."""
 
-    ridge: float = again(Scale, "ridge", 0.01)
-    base: float = again(Scale, "base", 1500.0)
+    ridge: float = again(ScaleOptions, "ridge", 0.01)
+    base: float = again(ScaleOptions, "base", 1500.0)
     methods: tuple[str, ...] = option(
         (), "What a verdict counts for: hard, soft or smooth:c. May be repeated. [hard, soft]", "NAME", flag="--method",
         section=FIT,
     )  # fmt: skip
-    cluster: str | None = again(Groups, "cluster")
+    cluster: str | None = again(DrawnTogether, "cluster")
 
 
 @dataclass(frozen=True, kw_only=True)
-class SoftDraws(Resampling):
+class SoftDraws(ResamplingOptions):
     """Draws, whose level is what the calibration models support."""
 
     level: Share | None = again(  # type: ignore[assignment]
-        Resampling, "level", None, more="[0.9, or the largest level that the calibration models support]"
+        ResamplingOptions, "level", None, more="[0.9, or the largest level that the calibration models support]"
     )
 
 
@@ -115,8 +115,8 @@ class Study(Lengths, Fitting):
     splits: int = option(5, "Random calibration and test splits of the models.", "K", least=1, section="")
     budget: bool = option(False, "Also sweep the annotation budget (seconds to minutes).", section="")
     smoothing: bool = option(False, "Also sweep the constant of label smoothing.", section="")
-    by: str | None = again(OneSlice, "by")
-    strata: str | None = again(Groups, "strata")
+    by: str | None = again(GroupOption, "by")
+    strata: str | None = again(DrawnTogether, "strata")
 
 
 @command("report", group=soft_elo_commands)
@@ -204,7 +204,7 @@ class Predicting(Options):
         "the calibration models]", "N", least=0, open=True,
     )  # fmt: skip
     method: str = option("soft", "What a verdict counts for: hard, soft or smooth:c.", "NAME", section=FIT)
-    cluster: str | None = again(Groups, "cluster", more="[the calibration's column]")
+    cluster: str | None = again(DrawnTogether, "cluster", more="[the calibration's column]")
 
 
 @command("predict", group=soft_elo_commands)
@@ -239,8 +239,8 @@ class Files(Options):
 class Merging(SoftDraws):
     """How models are placed: arguments of `merge_boards`."""
 
-    ridge: float = again(Scale, "ridge", 0.01, more="Of the judge's ratings.")
-    base: float = again(Scale, "base")
+    ridge: float = again(ScaleOptions, "ridge", 0.01, more="Of the judge's ratings.")
+    base: float = again(ScaleOptions, "base")
     method: str = again(Predicting, "method")
     min_votes: int = option(
         1, "Models with fewer votes stand apart. They are new, and their human labels are not used.", "N", least=1,
@@ -249,7 +249,7 @@ class Merging(SoftDraws):
     min_anchors: int = option(
         5, "New models that met fewer models of the people's board are named and not placed.", "N", least=1, section=""
     )
-    cluster: str | None = again(Groups, "cluster")
+    cluster: str | None = again(DrawnTogether, "cluster")
 
 
 @command("merge", group=soft_elo_commands)

@@ -19,7 +19,7 @@ from jaxeval.data.columns import Rows, as_frame, frame_of, renumbered, require_c
 from jaxeval.data.competitors import competitor_word
 from jaxeval.data.conditions import rows_where
 from jaxeval.data.file_lists import check_regular, whole_local_file
-from jaxeval.data.groups import Members, MissingGroup, crossed, members_by
+from jaxeval.data.groups import Members, crossed, members_by
 from jaxeval.data.labels import Labels
 from jaxeval.data.nested_columns import within
 from jaxeval.data.outcomes import ResultColumns
@@ -27,6 +27,7 @@ from jaxeval.data.report import BothBad, DataReport, MissingResult
 from jaxeval.data.saved_battles import BattleTable, arrow_table, column_roles, concat_tables, read_table, write_table
 from jaxeval.errors import DataError
 from jaxeval.execution.atomic_write import whole_file
+from jaxeval.options.boards import MissingGroup
 from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
 from jaxeval.wording import Noun, counted, did_you_mean, named
 

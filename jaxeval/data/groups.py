@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,13 +13,13 @@ from jaxeval.arrays import Bool
 from jaxeval.data.columns import Rows, factorize_sorted, reject_missing
 from jaxeval.data.nested_columns import arrow_of, is_nested
 from jaxeval.errors import DataError
+from jaxeval.options.boards import MissingGroup
 from jaxeval.wording import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 #: What to do about battles without a value in the column that groups them.
-MissingGroup = Literal["error", "drop", "label"]
 #: The group of battles without a value, if they get one.
 _MISSING = "(missing)"
 #: The group of all battles, beside overlapping categories.

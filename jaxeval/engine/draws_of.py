@@ -43,7 +43,8 @@ from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.shapes import STATISTICS, one_by_one
 from jaxeval.kernels.batch.weighted import WHOLE, RowForm, WeighedRows, statistic_lanes, statistic_once
 from jaxeval.kernels.resample import DrawScheme
-from jaxeval.ratings.options import MOST_SLICES, SCHEMES
+from jaxeval.options.boards import MOST_SLICES
+from jaxeval.ratings.options import SCHEMES
 from jaxeval.resampling.rows import lanes_task
 from jaxeval.statistics.draws import Draws
 from jaxeval.wording import counted, named

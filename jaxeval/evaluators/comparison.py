@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -34,8 +34,6 @@ from jaxeval.evaluators.rank_correlation import FEW_SCORED, tau_status
 from jaxeval.evaluators.resamples import (
     FEW_MODELS,
     EvaluatorResamples,
-    ModelResampling,
-    ResamplingOptions,
     evaluator_table,
     first_reason,
     in_slots,
@@ -49,9 +47,13 @@ from jaxeval.evaluators.resamples import (
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.rank_agreement import separation as separation_sums
 from jaxeval.kernels.rank_agreement import tau_b
+from jaxeval.options.resampling import RunningOptions
 from jaxeval.show.table import Table
 from jaxeval.statistics.quantiles import checked_level, exact_share, student_quantile
 from jaxeval.wording import counted, named
+
+if TYPE_CHECKING:
+    from jaxeval.options.arguments import KendallTauArguments, SeparabilityArguments
 
 # A score may lie at the end of its interval: rounding must not put it outside.
 _ROUNDING = 1e-9
@@ -59,7 +61,7 @@ NONE_APART = "no pair is separated"
 ALL_TIED = "gold ties all separated pairs"
 
 
-@spelled_out(EvaluatorResamples)
+@spelled_out(EvaluatorResamples, RunningOptions, without="resample strata")
 def separability(
     scores: Scores,
     gold: Gold,
@@ -68,7 +70,7 @@ def separability(
     upper: pd.DataFrame | pd.Series | ArrayLike | None = None,
     standard_error: pd.DataFrame | pd.Series | ArrayLike | None = None,
     score_level: float = 0.95,
-    **options: Unpack[ModelResampling],
+    **options: Unpack[SeparabilityArguments],
 ) -> pd.DataFrame:
     """Share of the pairs of models that an evaluator's own intervals separate, and how often gold agrees with these.
 
@@ -193,9 +195,9 @@ _MOST_NAMES = 4
 _FALL = 0.1  # a tau of close models that is lower by more than this is introduced by "but"
 
 
-@spelled_out(EvaluatorResamples)
+@spelled_out(EvaluatorResamples, RunningOptions)
 def compare_evaluators(
-    scores: Scores, gold: Gold, *, few_pairs: int = FEW_PAIRS, **options: Unpack[ResamplingOptions]
+    scores: Scores, gold: Gold, *, few_pairs: int = FEW_PAIRS, **options: Unpack[KendallTauArguments]
 ) -> pd.DataFrame:
     """Return differences of Kendall's tau-b with gold between all pairs of evaluators, the best evaluators first.
 

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import jax
 import numpy as np
@@ -24,7 +24,6 @@ from jaxeval.evaluators.model_scores import FEW_PAIRS, OK, Gold, ModelScores, Sc
 from jaxeval.evaluators.rank_correlation import CONSTANT, CONSTANT_GOLD, FEW_SCORED
 from jaxeval.evaluators.resamples import (
     EvaluatorResamples,
-    ResamplingOptions,
     evaluator_table,
     first_reason,
     in_slots,
@@ -37,10 +36,14 @@ from jaxeval.execution.shapes import Step, padded
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.rank_agreement import GapQuestion, GapRegression, gap_regression, tau_b
 from jaxeval.kernels.solve import Status
+from jaxeval.options.resampling import RunningOptions
 from jaxeval.resampling.units import pad
 from jaxeval.show.shown import Answer, Shown
 from jaxeval.statistics.quantiles import centred
 from jaxeval.wording import counted, named
+
+if TYPE_CHECKING:
+    from jaxeval.options.arguments import KendallTauArguments
 
 ALL_AGREE, NONE_AGREE = "gold agrees on every pair", "gold agrees on no pair"
 NEVER, AT_ONCE, FAILED = "never reached", "reached at any gap", "the regression did not converge"
@@ -188,9 +191,9 @@ class AgreementFits(Shown):
         )
 
 
-@spelled_out(EvaluatorResamples)
+@spelled_out(EvaluatorResamples, RunningOptions)
 def agreement_fits(
-    scores: Scores, gold: Gold, *, ridge: float = 0.01, **options: Unpack[ResamplingOptions]
+    scores: Scores, gold: Gold, *, ridge: float = 0.01, **options: Unpack[KendallTauArguments]
 ) -> AgreementFits:
     """The regressions behind `agreement_by_gap` and `smallest_gap`, fitted once for any number of calls of both."""
     checked_positive("ridge", ridge)
@@ -199,14 +202,14 @@ def agreement_fits(
     return AgreementFits(aligned, settings, ridge, _fits(aligned, ridge, edges, settings), edges)
 
 
-@spelled_out(EvaluatorResamples)
+@spelled_out(EvaluatorResamples, RunningOptions)
 def agreement_by_gap(
     scores: Scores,
     gold: Gold,
     deltas: Sequence[float] | ArrayLike,
     *,
     ridge: float = 0.01,
-    **options: Unpack[ResamplingOptions],
+    **options: Unpack[KendallTauArguments],
 ) -> pd.DataFrame:
     """Return the probability that gold orders two models as the evaluator does, if their scores differ by delta.
 
@@ -249,9 +252,14 @@ def agreement_by_gap(
     return agreement_fits(scores, gold, ridge=ridge, **options).by_gap(gaps)
 
 
-@spelled_out(EvaluatorResamples)
+@spelled_out(EvaluatorResamples, RunningOptions)
 def smallest_gap(
-    scores: Scores, gold: Gold, probability: float = 0.75, *, ridge: float = 0.01, **options: Unpack[ResamplingOptions]
+    scores: Scores,
+    gold: Gold,
+    probability: float = 0.75,
+    *,
+    ridge: float = 0.01,
+    **options: Unpack[KendallTauArguments],
 ) -> pd.DataFrame:
     """Return the smallest gap of scores at which gold agrees with at least ``probability``, by `agreement_by_gap`.
 

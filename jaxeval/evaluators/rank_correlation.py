@@ -8,8 +8,8 @@ Gaur, Leqi and Goyal, "Revisiting meta-evaluation standards of LLM evaluators" (
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Unpack
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -22,7 +22,6 @@ from jaxeval.evaluators.model_scores import FEW_PAIRS, OK, Gold, ModelScores, Sc
 from jaxeval.evaluators.resamples import (
     SHOWN,
     EvaluatorResamples,
-    ResamplingOptions,
     evaluator_table,
     first_reason,
     interval_columns,
@@ -34,8 +33,12 @@ from jaxeval.evaluators.resamples import (
 )
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.rank_agreement import RankedPairs, TierQuestion, rank_measures, tau_b, tier_changes
+from jaxeval.options.resampling import RunningOptions
 from jaxeval.statistics.draws import Draws
 from jaxeval.wording import counted, named
+
+if TYPE_CHECKING:
+    from jaxeval.options.arguments import KendallTauArguments
 
 #: Why there is no number.
 FEW_SCORED, CONSTANT, CONSTANT_GOLD = "fewer than two models", "scores are constant", "gold scores are constant"
@@ -46,9 +49,9 @@ MEASURES = ("kendall_tau", "spearman", "pair_accuracy", "top_overlap", "rank_dev
 NO_MODEL = "no model of the tier is scored"
 
 
-@spelled_out(EvaluatorResamples)
+@spelled_out(EvaluatorResamples, RunningOptions)
 def kendall_tau_delta(
-    scores: Scores, gold: Gold, deltas: Sequence[float] | ArrayLike, **options: Unpack[ResamplingOptions]
+    scores: Scores, gold: Gold, deltas: Sequence[float] | ArrayLike, **options: Unpack[KendallTauArguments]
 ) -> pd.DataFrame:
     """Return Kendall's tau-b with gold over the pairs of models whose scores differ by less than each delta.
 
@@ -106,8 +109,8 @@ def kendall_tau_delta(
     return evaluator_table(aligned, [("delta", gaps)], columns, settings)
 
 
-@spelled_out(EvaluatorResamples)
-def kendall_tau(scores: Scores, gold: Gold, **options: Unpack[ResamplingOptions]) -> pd.DataFrame:
+@spelled_out(EvaluatorResamples, RunningOptions)
+def kendall_tau(scores: Scores, gold: Gold, **options: Unpack[KendallTauArguments]) -> pd.DataFrame:
     """Return Kendall's tau-b with gold over all pairs: `kendall_tau_delta` at infinity, a row per evaluator.
 
     Examples:
@@ -118,9 +121,9 @@ def kendall_tau(scores: Scores, gold: Gold, **options: Unpack[ResamplingOptions]
     return kendall_tau_delta(scores, gold, [np.inf], **options).drop(columns="delta")
 
 
-@spelled_out(EvaluatorResamples)
+@spelled_out(EvaluatorResamples, RunningOptions)
 def joint_tau(
-    scores: Scores, gold: Gold, deltas: Sequence[float] | ArrayLike = (np.inf,), **options: Unpack[ResamplingOptions]
+    scores: Scores, gold: Gold, deltas: Sequence[float] | ArrayLike = (np.inf,), **options: Unpack[KendallTauArguments]
 ) -> Draws:
     """Return the taus of `kendall_tau_delta` as joint draws, whose names have the levels ``evaluator`` and ``delta``.
 
@@ -153,7 +156,7 @@ def joint_tau(
 
 
 def _delta_sums(
-    scores: Scores, gold: Gold, deltas: Sequence[float] | ArrayLike, options: ResamplingOptions
+    scores: Scores, gold: Gold, deltas: Sequence[float] | ArrayLike, options: Mapping[str, Any]
 ) -> tuple[ModelScores, Float, RankedPairs, EvaluatorResamples]:
     """Return the scores aligned with gold, the checked deltas, the sums that give each tau, and the settings."""
     gaps = checked_numbers("deltas", deltas)
@@ -164,8 +167,8 @@ def _delta_sums(
     return aligned, gaps, resampled_delta_sums(aligned, gaps, settings), settings
 
 
-@spelled_out(EvaluatorResamples)
-def rank_agreement(scores: Scores, gold: Gold, *, top: int = 5, **options: Unpack[ResamplingOptions]) -> pd.DataFrame:
+@spelled_out(EvaluatorResamples, RunningOptions)
+def rank_agreement(scores: Scores, gold: Gold, *, top: int = 5, **options: Unpack[KendallTauArguments]) -> pd.DataFrame:
     """Return every measure of agreement over all models: five rows per evaluator.
 
     ``kendall_tau`` is tau-b. ``spearman`` is the correlation of ranks. ``pair_accuracy`` is the share of the pairs
@@ -256,9 +259,9 @@ def delta_table(taus: pd.DataFrame, few_pairs: int = FEW_PAIRS) -> pd.DataFrame:
     return shown.set_index(["evaluator", "delta"])["tau"].unstack().loc[order]  # noqa: PD010
 
 
-@spelled_out(EvaluatorResamples)
+@spelled_out(EvaluatorResamples, RunningOptions)
 def stratified_rank_change(
-    scores: Scores, gold: Gold, n_tiers: int = 4, *, within_tier: bool = False, **options: Unpack[ResamplingOptions]
+    scores: Scores, gold: Gold, n_tiers: int = 4, *, within_tier: bool = False, **options: Unpack[KendallTauArguments]
 ) -> pd.DataFrame:
     """Return the mean |rank by the evaluator - rank by gold| of the models in each tier of gold, in places.
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int, as_leaf
-from jaxeval.checks import check_room, checked_integer, checked_resamples
+from jaxeval.checks import check_room, checked_resamples
 from jaxeval.data.item_scores import step_of_means
 from jaxeval.errors import DataError
 from jaxeval.evaluators.model_scores import OK, Gold, ModelScores, Scores, align_scores, of_evaluators
@@ -24,6 +24,8 @@ from jaxeval.execution.shapes import DRAWS, EVALUATORS, Step, padded, padded_row
 from jaxeval.kernels import rank_agreement
 from jaxeval.kernels.batch.items import ItemTotals, delta_sums, evaluator_resamples
 from jaxeval.kernels.batch.weighted import row_counts
+from jaxeval.options.field import again, option
+from jaxeval.options.resampling import DrawnTogether, DrawOptions
 from jaxeval.resampling.rows import form_of, lanes_task, slots_one_by_one, stacked_rows
 from jaxeval.resampling.units import checked_strata, pad, small_strata_text, stratum_of_groups, stream_number
 from jaxeval.show.table import Table
@@ -41,39 +43,19 @@ _COLUMNS = 2**24  # directions of pairs held at a time
 _PAIRS = 256  # of a block: so few that their weights stay in the cache, so many that little of a block is padding
 
 
-class ModelResampling(RunOptions, total=False):
-    """Options of measures that draw models; `kendall_tau_delta` describes them."""
+@dataclass(frozen=True, kw_only=True)
+class EvaluatorResamples(DrawOptions):
+    """What a measure draws, and how its resamples run."""
 
-    n_resamples: int
-    level: float
-    seed: int
-
-
-class ResamplingOptions(ModelResampling, total=False):
-    """Options of measures that draw models, items or both; `kendall_tau_delta` describes them."""
-
-    resample: Resample
-    strata: str | None
-
-
-@dataclass(frozen=True)
-class EvaluatorResamples:
-    """What a measure draws, as `ResamplingOptions` say, and how its resamples run."""
-
-    n_resamples: int = 1000
-    resample: Resample = "models"
-    strata: str | None = None
-    level: float = 0.95
-    seed: int = 0
+    resample: Resample = option("models", "What is drawn: models, items, or both; scores by item have items.", flag="")
+    strata: str | None = again(DrawnTogether, "strata")
     run: RunOptions = field(default_factory=RunOptions)
 
     def check(self, scores: ModelScores) -> None:
         """Raise ValueError or TypeError for a setting out of range, DataError where there are no items to draw."""
         checked_level(self.level)
-        if self.resample not in ("models", "items", "both"):
-            raise ValueError(f"resample must be 'models', 'items' or 'both', got {self.resample!r}")
         checked_resamples(self.n_resamples)
-        checked_integer("seed", self.seed)
+        self.but(n_resamples=2).checked_values()
         if self.resample != "models" and scores.items is None:
             raise DataError(
                 f"resample={self.resample!r} needs scores by item: pass ItemScores.from_pandas(table) as scores"
@@ -97,11 +79,9 @@ class EvaluatorResamples:
         return checked_strata(stratum_of_groups(column.number, column.item, items, self.strata, "item"))
 
 
-def opened(scores: Scores, gold: Gold, options: ModelResampling) -> tuple[ModelScores, EvaluatorResamples]:
+def opened(scores: Scores, gold: Gold, options: Mapping[str, Any]) -> tuple[ModelScores, EvaluatorResamples]:
     """Return the scores aligned with gold, and the settings of a measure, both checked."""
-    drawn = {f.name for f in fields(EvaluatorResamples)}
-    chosen: dict[str, Any] = {name: value for name, value in options.items() if name in drawn}
-    settings, aligned = EvaluatorResamples(**chosen, run=of_run(options)), align_scores(scores, gold)
+    settings, aligned = EvaluatorResamples.of({**options, "run": of_run(options)}), align_scores(scores, gold)
     settings.check(aligned)
     return aligned, settings
 

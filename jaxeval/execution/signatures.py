@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from functools import wraps
-from inspect import Parameter, signature
+from inspect import Parameter, cleandoc, signature
+from textwrap import fill
 from typing import Any, Concatenate, ParamSpec, TypeVar, get_args, get_type_hints
+
+from jaxeval.options.field import Options, declared_in
+from jaxeval.options.resampling import DrawnTogether, ResamplingOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
@@ -31,24 +36,28 @@ def with_options_of(
     return decorate
 
 
-def spelled_out(defaults: type = object) -> Callable[[F], F]:
-    """Decorate a function that ends in ``**options: Unpack[Options]``, a TypedDict: its signature names each option.
+def spelled_out(*kinds: type[Options], only: str = "", without: str = "") -> Callable[[F], F]:
+    """Decorate a function that ends in ``**options``: its signature and its docstring name each option.
 
-    `inspect.signature`, `help` and editors then show the options as if the function listed them itself.
+    `inspect.signature`, `help` and editors then show the options as if the function listed them itself. Options that
+    the docstring does not describe, and parameters of the names of declared ones, are described as they are declared.
 
     Args:
-        defaults: a class whose attributes are defaults of options. The default of every other option is None.
+        kinds: classes that declare the options; by default those of a TypedDict in ``**options: Unpack[...]``, which
+            are declared as those of a run are.
+        only: names of options, with blanks between them; by default all that the function does not list itself.
+        without: names of options that it does not take.
     """
 
     def decorate(function: F) -> F:
         listed = signature(function)
         *parameters, rest = listed.parameters.values()
-        (options,) = get_args(get_type_hints(function)[rest.name])
-        kinds = get_type_hints(options)
-        names = sorted(kinds, key=lambda name: not hasattr(defaults, name))  # those with defaults of their own first
-        named = [
-            Parameter(n, Parameter.KEYWORD_ONLY, default=getattr(defaults, n, None), annotation=kinds[n]) for n in names
-        ]
+        there = {own.name for own in parameters}
+        named = []
+        for name, kind, default in _options_of(function, rest.name, kinds):
+            if name not in there and name not in without.split() and (not only or name in only.split()):
+                named.append(Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind))
+                there.add(name)
         shown = listed.replace(parameters=[*parameters, *named])
         known = frozenset(shown.parameters)
 
@@ -62,6 +71,37 @@ def spelled_out(defaults: type = object) -> Callable[[F], F]:
             return function(*args, **kwargs)
 
         checked.__signature__ = shown  # type: ignore[attr-defined]
+        checked.__doc__ = _described(cleandoc(function.__doc__ or ""), list(shown.parameters), kinds)
         return checked  # type: ignore[return-value]
 
     return decorate
+
+
+def _options_of(function: F, rest: str, kinds: tuple[type[Options], ...]) -> Iterator[tuple[str, Any, Any]]:
+    """Name, type and default of every option; those with defaults of their own first."""
+    if not kinds:
+        (options,) = get_args(get_type_hints(function)[rest])
+        yield from ((name, hint, None) for name, hint in get_type_hints(options).items())
+    for kind in kinds:
+        hints = get_type_hints(kind)
+        yield from ((name, hints[name], default) for name, _, default, _ in declared_in(kind))
+
+
+def _described(doc: str, names: list[str], kinds: tuple[type[Options], ...]) -> str:
+    """The docstring, with what is declared of options that it does not describe."""
+    start = re.search(r"^Args:\n", doc, re.MULTILINE)
+    if start is None:
+        return doc
+    end = doc.find("\n\n", start.end())
+    head, args, tail = doc[: start.end()], doc[start.end() : end], doc[end:]
+    described = {name for line in re.findall(r"^    (\w[\w, *]*): ", args, re.MULTILINE) for name in line.split(", ")}
+    texts = {name: own.text for kind in (*reversed(USUAL), *kinds) for name, _, _, own in declared_in(kind)}
+    for name in names:
+        if name in texts and name not in described and f"``{name}``" not in args:
+            sentence = re.sub(r"--([a-z][a-z-]*)", lambda flag: f"``{flag[1].replace('-', '_')}``", texts[name])
+            args += "\n" + fill(f"{name}: {sentence}", 112, initial_indent="    ", subsequent_indent="        ")
+    return head + args.lstrip("\n") + tail
+
+
+#: What is declared of options that many functions list themselves.
+USUAL = (ResamplingOptions, DrawnTogether)

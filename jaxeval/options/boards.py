@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from jaxeval.options.columns import Votes
+from jaxeval.options.columns import VoteReading
 from jaxeval.options.field import FIT, GROUPS, INTERVALS, Options, again, option
 
 #: What holds ratings in place.
@@ -24,7 +24,7 @@ MOST_SLICES = 500
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scale(Options):
+class ScaleOptions(Options):
     """Where ratings stand."""
 
     section = FIT
@@ -41,7 +41,7 @@ class Scale(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Response(Options):
+class ResponseOptions(Options):
     """How a fit takes results."""
 
     section = FIT
@@ -56,7 +56,7 @@ class Response(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pairs(Options):
+class PairOptions(Options):
     """Options of fits of battles between two models."""
 
     section = FIT
@@ -73,7 +73,14 @@ class Pairs(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ranked(Options):
+class VoteFitOptions(PairOptions, ResponseOptions):
+    """How battles are fitted, with covariates."""
+
+    feature_ridge: float = option(0.0, "Penalty on the squares of the coefficients of --features.", "R", least=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankOptions(Options):
     """Where intervals of ratings come from, and who is ranked."""
 
     section = INTERVALS
@@ -93,7 +100,7 @@ class Ranked(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneSlice(Options):
+class GroupOption(Options):
     """Groups of one column."""
 
     section = GROUPS
@@ -102,20 +109,20 @@ class OneSlice(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Slices(Options):
+class SliceOptions(Options):
     """What is rated on its own."""
 
     section = GROUPS
 
     by: str | Sequence[str] | None = again(
-        OneSlice, "by", more="May be repeated. COL may be a path such as meta.turns. Where it holds lists or flags, a "
-        "vote counts in each of its groups, and in overall.",
+        GroupOption, "by", more="May be repeated. COL may be a path such as meta.turns. Where it holds lists or "
+        "flags, a vote counts in each of its groups, and in overall.",
     )  # fmt: skip
     max_slices: int = option(MOST_SLICES, "Most groups of --by; more are refused.", "N", least=1, shown=True)
     min_slice_battles: int = option(
         0, "Groups of --by with fewer battles are listed, and not rated.", "N", least=0, shown=True
     )
     missing: MissingGroup = again(
-        Votes, "missing", more="label: what has no value of --by is a group of its own.", shown=True,
+        VoteReading, "missing", more="label: what has no value of --by is a group of its own.", shown=True,
         choices=("error", "drop", "label"),
     )  # fmt: skip

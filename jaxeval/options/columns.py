@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from jaxeval.options.field import COLUMNS, ROWS, Options, again, option
-from jaxeval.options.resampling import Groups
+from jaxeval.options.resampling import DrawnTogether
 
 #: Names of types on the command line.
 File: TypeAlias = str | Path
@@ -24,7 +24,7 @@ MissingResult = Literal["error", "drop"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sides(Options):
+class SideColumns(Options):
     """The models of a battle."""
 
     section = COLUMNS
@@ -34,7 +34,7 @@ class Sides(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Votes(Sides):
+class VoteReading(SideColumns):
     """How files of battles are read: arguments of `read_battles`."""
 
     winner: str | None = option(None, "Column of labels. [winner, or one-hot columns]", "COL")
@@ -72,7 +72,17 @@ class Votes(Sides):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Calls(Options):
+class VoteColumns(Options):
+    """Who voted, and when."""
+
+    section = COLUMNS
+
+    voter: str | None = option(None, "Column that names who voted.", "COL")
+    time: str | None = option(None, "Column of the time of each vote: dates, or numbers.", "COL")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallReading(Options):
     """How what judges printed is read, in the words of `JudgeOutputs.from_pandas`; nothing is given by default."""
 
     section = COLUMNS
@@ -108,7 +118,7 @@ class Calls(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Replies(Calls):
+class ReplyReading(CallReading):
     """The same, with words of verdicts and labels of people beside them."""
 
     labels: Labels | None = option(
@@ -125,17 +135,17 @@ class Replies(Calls):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ItemScores(Options):
+class ItemScoreColumns(Options):
     """How files of scores are read: arguments of `read_scores`."""
 
     section = COLUMNS
 
     model: str | None = option(None, "Column of models. [model, if there; of scores each file is else one]", "COL")
-    item: str | None = again(Calls, "item")
+    item: str | None = again(CallReading, "item")
     score: str | None = option(None, "Column of scores; of a harness, the metric or the scorer. [score]", "COL")
     trial: str | None = option(None, "Column of trials: runs of a model on an item. [trial]", "COL")
     benchmark: str | None = option(None, "Column of benchmarks. Scores are means over them. [benchmark]", "COL")
-    weight: str | None = again(Votes, "weight")
-    cluster: str | None = again(Groups, "cluster")
+    weight: str | None = again(VoteReading, "weight")
+    cluster: str | None = again(DrawnTogether, "cluster")
     wide: bool = option(False, "A row is an item, and each column of numbers a model.")
     output_filter: str | None = option(None, "Filter of lm-evaluation-harness.", "NAME", flag="--filter")

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from inspect import get_annotations
 from itertools import count
+from math import inf
 from typing import Any, ClassVar, NamedTuple, Self, get_args
 
 COLUMNS = "Columns of the files"
@@ -83,6 +84,30 @@ class Options:
             if (not names or name in names) and getattr(self, name) != default
         }
 
+    def checked_values(self) -> dict[str, Any]:
+        """Return the options that are numbers as numbers of Python.
+
+        Raises:
+            TypeError: one is no number.
+            ValueError: one is out of its range, or none of its choices.
+        """
+        from jaxeval.checks import checked_finite, checked_integer
+
+        numbers: dict[str, Any] = {}
+        for name, written, _, declared in declared_in(type(self)):
+            value, kind = getattr(self, name), written.removesuffix(" | None")
+            least = -inf if declared.least is None else declared.least
+            choices = _choices(type(self), name, written) or declared.choices
+            if value is None and kind != written:
+                continue
+            if choices and value not in choices:
+                raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+            if kind == "int":
+                numbers[name] = checked_integer(name, value, int(max(least, 0)))
+            elif kind == "float":
+                numbers[name] = checked_finite(name, value, least)
+        return numbers
+
     def but(self, **changes: Any) -> Self:
         """Return the same with ``changes``."""
         return replace(self, **changes)
@@ -95,8 +120,9 @@ def declared_in(kind: type[Options]) -> Iterator[tuple[str, str, Any, Declared]]
             declared = own.metadata[_DECLARED]
             flag = f"--{own.name.replace('_', '-')}" if declared.flag is None else declared.flag
             where = section_of(kind, own.name)
-            choices = tuple(declared.choices) or _choices(kind, own.name, str(own.type))
-            yield own.name, str(own.type), own.default, declared._replace(flag=flag, section=where, choices=choices)
+            written = own.type if isinstance(own.type, str) else getattr(own.type, "__name__", str(own.type))
+            choices = tuple(declared.choices) or _choices(kind, own.name, written)
+            yield own.name, written, own.default, declared._replace(flag=flag, section=where, choices=choices)
 
 
 def section_of(kind: type[Options], name: str) -> str:

@@ -17,7 +17,7 @@ Scheme = Literal["multinomial", "poisson", "bayesian", "cluster"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Running(Options):
+class RunningOptions(Options):
     """How a long call runs; no result depends on it."""
 
     section = RUNS
@@ -29,13 +29,16 @@ class Running(Options):
         None, "Most memory for the resamples and their results, such as 500MB or 2GB. Python, the data and compiling "
         "(some 300 MB) come on top.", "SIZE", flag="--memory",
     )  # fmt: skip
+    chunk_size: int | None = option(
+        None, "Resamples computed together; by default sized to the cache (CPU) or to 1 GB (GPU, TPU).", flag=""
+    )
     progress: bool | None = option(
         None, "Show a bar on standard error; by default only on a terminal, for work over 0.7 s.", flag=""
     )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Draws(Options):
+class DrawOptions(Options):
     """What is drawn, and the level of intervals from it."""
 
     section = INTERVALS
@@ -48,12 +51,12 @@ class Draws(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Resampling(Running, Draws):
+class ResamplingOptions(RunningOptions, DrawOptions):
     """Options of most estimators."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Groups(Options):
+class DrawnTogether(Options):
     """What is drawn together, apart, and how."""
 
     section = INTERVALS

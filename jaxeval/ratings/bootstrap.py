@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Unpack, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import numpy as np
 import pandas as pd
@@ -23,13 +23,14 @@ from jaxeval.execution.processes import together
 from jaxeval.execution.runs import of_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.solve import Status
+from jaxeval.options.resampling import RunningOptions, Scheme
 from jaxeval.ratings.bootstrap_result import Bootstrap, Bootstraps, bootstrap_result
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 from jaxeval.ratings.contextual_boards import contextual_refits, fit_slices
 from jaxeval.ratings.contextual_fit import ContextualBootstrap, ContextualFit, board_fit, contextual_bootstrap
 from jaxeval.ratings.drawn_votes import are_large
 from jaxeval.ratings.gauge import ELO_PER_UNIT
-from jaxeval.ratings.options import BootstrapArguments, BootstrapOptions, FitArguments, FitOptions, Scheme
+from jaxeval.ratings.options import BootstrapOptions, FitOptions
 from jaxeval.ratings.plackett_luce import (
     PlackettLuceFit,
     check_for_rankings,
@@ -42,6 +43,9 @@ from jaxeval.ratings.slices import make_slices, whole_board
 from jaxeval.ratings.sparse_boards import resolved
 from jaxeval.statistics.draws import Draws
 
+if TYPE_CHECKING:
+    from jaxeval.options.arguments import BootstrapArguments, FitBradleyTerryArguments
+
 
 @spelled_out(FitOptions)
 def fit_bradley_terry(
@@ -50,7 +54,7 @@ def fit_bradley_terry(
     *,
     features: Sequence[FeatureLike] = (),
     start: BradleyTerryFit | pd.Series | None = None,
-    **options: Unpack[FitArguments],
+    **options: Unpack[FitBradleyTerryArguments],
 ) -> BradleyTerryFit:
     """Bradley-Terry ratings by maximum likelihood.
 
@@ -175,7 +179,7 @@ def bootstrap(
     battles: Battles | Any, n_resamples: int = ..., seed: int = ..., scheme: Scheme = ..., *,
     model: BoardModel, by: str | Sequence[str], **options: Unpack[BootstrapArguments],
 ) -> dict[Hashable, Draws]: ...  # fmt: skip
-@spelled_out(BootstrapOptions)
+@spelled_out(BootstrapOptions, RunningOptions)
 def bootstrap(
     battles: Battles | Any,
     n_resamples: int = 1000,

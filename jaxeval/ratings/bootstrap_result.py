@@ -17,10 +17,11 @@ from jaxeval.checks import checked_integer
 from jaxeval.execution.processes import n_sharing
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.connectivity import Standing
+from jaxeval.options.boards import BoardInterval
 from jaxeval.ratings.boards import MOST_INVERTED, Board
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, FitSettings
 from jaxeval.ratings.gauge import make_scale
-from jaxeval.ratings.options import BoardInterval, BootstrapOptions
+from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import TOLERANCE_LOGIT, Refitted
 from jaxeval.ratings.slices import Slices, slice_name
 from jaxeval.ratings.thin_models import UNPLACED_ELO, Independent, nearby

@@ -16,9 +16,10 @@ from jaxeval.data.report import DataReport
 from jaxeval.execution.precision import device_name, versions
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.solve import Status
+from jaxeval.options.boards import BoardInterval
 from jaxeval.ratings.boards import Board, FittedBoard, battles_per_model, rated_theta
 from jaxeval.ratings.gauge import ELO_PER_LOGIT, ELO_PER_UNIT, RatingScale, make_scale
-from jaxeval.ratings.options import BoardInterval, FitOptions, Precision
+from jaxeval.ratings.options import FitOptions, Precision
 from jaxeval.ratings.saved_ratings import save_ratings
 from jaxeval.ratings.thin_models import (
     ENOUGH_BATTLES,

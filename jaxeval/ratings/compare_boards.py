@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeAlias, TypeGuard, Unpack
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, Unpack
 
 import numpy as np
 import pandas as pd
@@ -32,13 +32,15 @@ from jaxeval.errors import DataError
 from jaxeval.execution.processes import together
 from jaxeval.execution.runs import RunOptions, digest_of, of_run
 from jaxeval.execution.signatures import spelled_out
+from jaxeval.options.boards import Gauge
+from jaxeval.options.resampling import RunningOptions
 from jaxeval.ratings.board_comparison import BoardComparison, BoardPairing
 from jaxeval.ratings.bootstrap import VoteBoards, bootstrap
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.contextual_fit import ContextualBootstrap
 from jaxeval.ratings.drawn_votes import unit_members
-from jaxeval.ratings.gauge import Gauge, make_scale
-from jaxeval.ratings.leaderboard import LeaderboardOptions, too_few_draws
+from jaxeval.ratings.gauge import make_scale
+from jaxeval.ratings.leaderboard import too_few_draws
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import TOLERANCE_LOGIT
 from jaxeval.ratings.slices import Slices, make_slices, whole_board_rows
@@ -47,6 +49,9 @@ from jaxeval.ratings.vote_groups import GroupCodes, UnitMembers
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import checked_level
 from jaxeval.wording import common_noun, counted, named
+
+if TYPE_CHECKING:
+    from jaxeval.options.arguments import CompareBoardsArguments
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +175,7 @@ _OF_ONE_BOARD = ("features", "normalize", "feature_ridge", "ties", "link", "pena
 _MANY_ALIKE = 0.5
 
 
-@spelled_out(BootstrapOptions)
+@spelled_out(BootstrapOptions, RunningOptions, without="by")
 def compare_boards(
     a: BoardLike,
     b: BoardLike,
@@ -182,7 +187,7 @@ def compare_boards(
     level: float = 0.95,
     min_battles: int = 0,
     top: int = 5,
-    **options: Unpack[LeaderboardOptions],
+    **options: Unpack[CompareBoardsArguments],
 ) -> BoardComparison:
     """Two boards on one scale: this week and last, people and a judge, two slices, with and without style control.
 

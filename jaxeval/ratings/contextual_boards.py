@@ -27,6 +27,7 @@ from jaxeval.kernels.links import Link
 from jaxeval.kernels.resample import Packing
 from jaxeval.kernels.solve import Status, Terms
 from jaxeval.kernels.tie_models import NO_TIES, Response, TieModel
+from jaxeval.options.boards import Ties
 from jaxeval.ratings.boards import (
     TOLERANCE_LOGIT,
     Board,
@@ -38,7 +39,7 @@ from jaxeval.ratings.boards import (
 )
 from jaxeval.ratings.contextual_rows import ContextualCells, counts_by_row, make_rows, unit_columns
 from jaxeval.ratings.drawn_votes import is_secure_board, unit_members
-from jaxeval.ratings.options import BootstrapOptions, FitOptions, Ties
+from jaxeval.ratings.options import BootstrapOptions, FitOptions
 from jaxeval.ratings.refits import BoardRefits, Refitted, Stage, lane_form, pair_problems, table_words
 from jaxeval.ratings.vote_groups import UnitMembers, VoteGroups
 from jaxeval.resampling.rows import unit_draw

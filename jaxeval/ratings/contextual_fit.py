@@ -13,10 +13,11 @@ from numpy.typing import ArrayLike
 from jaxeval.arrays import Float
 from jaxeval.checks import checked_number
 from jaxeval.data.report import DataReport
+from jaxeval.options.boards import Ties
 from jaxeval.ratings.bootstrap_result import Bootstrap, ContextDraws, bootstrap_result
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
 from jaxeval.ratings.contextual_boards import ContextualBoard, Likelihood, tie_parameters, unit_coefficients
-from jaxeval.ratings.options import BootstrapOptions, FitOptions, Ties
+from jaxeval.ratings.options import BootstrapOptions, FitOptions
 from jaxeval.ratings.refits import Refitted
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.show.table import Table

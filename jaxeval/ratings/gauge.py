@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +10,7 @@ import pandas as pd
 from jaxeval.arrays import Bool, Float
 from jaxeval.checks import checked_rating
 from jaxeval.kernels.links import Link
+from jaxeval.options.boards import Gauge
 from jaxeval.wording import MODEL, Noun, did_you_mean
 
 #: Elo points per logit: a difference of 400 means odds of ten to one.
@@ -19,8 +19,6 @@ ELO_PER_LOGIT = 400 / np.log(10)
 #: Elo points per unit of strength. The logistic law of slope 1.702 is within 0.01 of the normal law everywhere (Camilli
 #: 1994, DOI 10.2307/1165298), so that ratings of both links are about alike.
 ELO_PER_UNIT = {Link.LOGIT: ELO_PER_LOGIT, Link.PROBIT: 1.702 * ELO_PER_LOGIT}
-
-Gauge = str | tuple[Hashable, float]
 
 _BLOCK = 2**16  # draws that are aligned at once
 

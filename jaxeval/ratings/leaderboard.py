@@ -7,26 +7,30 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from fractions import Fraction
 from math import ceil
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import pandas as pd
 
 from jaxeval.checks import checked_integer
 from jaxeval.data.battles import Battles
-from jaxeval.data.features import FeatureLike
 from jaxeval.errors import DataError
 from jaxeval.execution.processes import check_alike, together
 from jaxeval.execution.signatures import spelled_out
+from jaxeval.options.boards import BoardInterval
+from jaxeval.options.resampling import RunningOptions
 from jaxeval.ratings.bootstrap import bootstrap
 from jaxeval.ratings.bootstrap_result import Bootstrap, Bootstraps
 from jaxeval.ratings.contextual_fit import ContextualBootstrap
-from jaxeval.ratings.options import BoardInterval, BootstrapOptions, ResampleArguments
+from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.slices import slice_name
 from jaxeval.ratings.small_categories import CategoryBoard
 from jaxeval.show.table import Table
 from jaxeval.statistics.differences import MOST_COMPARISONS, MOST_NOT_FINITE
 from jaxeval.wording import common_noun, competitor_settings, counted, named, slice_title
+
+if TYPE_CHECKING:
+    from jaxeval.options.arguments import LeaderboardArguments
 
 #: Under so many votes a rating is marked preliminary, as at the Arena.
 PRELIMINARY_VOTES = 300
@@ -40,13 +44,7 @@ TOO_FEW_BATTLES = "too few battles"
 _SHOWN_FIRST = ("category", "rank", "model_name", "rating", "rating_lower", "rating_upper", "vote_count", "tier")
 
 
-class LeaderboardOptions(ResampleArguments, total=False):
-    """What `leaderboard` hands on to `bootstrap`."""
-
-    features: Sequence[FeatureLike]
-
-
-@spelled_out(BootstrapOptions)
+@spelled_out(BootstrapOptions, RunningOptions)
 def leaderboard(
     battles: Battles | Bootstrap | Mapping[Hashable, Bootstrap] | Any,
     *,
@@ -55,7 +53,7 @@ def leaderboard(
     rank_at_most: int | Sequence[int] = (),
     min_battles: int | None = None,
     simultaneous_ranks: bool = False,
-    **options: Unpack[LeaderboardOptions],
+    **options: Unpack[LeaderboardArguments],
 ) -> pd.DataFrame:
     """Ratings with bootstrap intervals, best first.
 

@@ -5,30 +5,32 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
 import numpy as np
 import pandas as pd
 
 from jaxeval.arrays import Float
 from jaxeval.data.features import design
-from jaxeval.data.groups import MissingGroup
 from jaxeval.data.labels import Labels
 from jaxeval.data.panel_verdicts import ROW, PanelCells, PanelColumns, PanelRows, panel_rows
-from jaxeval.execution.runs import RunOptions, of_run
+from jaxeval.execution.runs import of_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.solve import Status
+from jaxeval.options.resampling import RunningOptions
 from jaxeval.ratings.bootstrap_result import Bootstrap, BootstrapSettings, bootstrap_result
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
-from jaxeval.ratings.gauge import Gauge
-from jaxeval.ratings.options import BootstrapOptions, Scheme
+from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.panel_boards import PanelBoard, fit_panel_board, messages_of, panel_refits
 from jaxeval.ratings.refits import BoardRefits, Refitted, SliceBoards
 from jaxeval.ratings.slices import make_slices
 from jaxeval.show.table import Table
 from jaxeval.statistics.draws import Draws
 from jaxeval.wording import counted, named
+
+if TYPE_CHECKING:
+    from jaxeval.options.arguments import FitJudgePanelArguments
 
 #: The standing of models where side biases, or discriminations, cannot be told from ratings.
 CONFOUNDED = "confounded"
@@ -216,20 +218,11 @@ class JudgePanel(Bootstrap):
         return messages
 
 
-class JudgePanelArguments(RunOptions, total=False):
-    """What `fit_judge_panel` takes by name alone, as type checkers see it."""
-
-    ridge: float
-    gauge: Gauge
-    base: float
-    scheme: Scheme
-    strata: str | None
-    max_slices: int
-    min_slice_battles: int
-    missing: MissingGroup
-
-
-@spelled_out(BootstrapOptions)
+@spelled_out(
+    BootstrapOptions,
+    RunningOptions,
+    without="features normalize feature_ridge ties link penalty interval method reweight dtype",
+)
 def fit_judge_panel(
     verdicts: Any,
     n_resamples: int = 1000,
@@ -245,7 +238,7 @@ def fit_judge_panel(
     shown_first: str | None = None,
     model_a: str = "model_a",
     model_b: str = "model_b",
-    **options: Unpack[JudgePanelArguments],
+    **options: Unpack[FitJudgePanelArguments],
 ) -> JudgePanel | dict[Hashable, JudgePanel]:
     """Ratings by a panel of judges without gold labels, and how far each judge follows them.
 

@@ -43,11 +43,11 @@ from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.resample import Packing
 from jaxeval.kernels.solve import Terms
+from jaxeval.options.boards import Gauge
 from jaxeval.ratings.boards import MOST_INVERTED, TOLERANCE_LOGIT, Board, FittedBoard
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
 from jaxeval.ratings.connectivity import Connectivity, analyse_pairs, per_model
 from jaxeval.ratings.drawn_votes import unit_members
-from jaxeval.ratings.gauge import Gauge
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
 from jaxeval.ratings.refits import BoardRefits, Stage, lane_form
 from jaxeval.ratings.slices import whole_board

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack, get_args
 
 import numpy as np
 import pandas as pd
@@ -13,22 +13,24 @@ from jaxeval.arrays import Float
 from jaxeval.checks import checked_number
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.features import design
-from jaxeval.data.groups import MissingGroup
 from jaxeval.data.report import DataReport
 from jaxeval.data.verdict_rows import SAMPLE, VerdictCells, VerdictRows, verdict_rows
 from jaxeval.errors import DataError
-from jaxeval.execution.runs import RunOptions, of_run
+from jaxeval.execution.runs import of_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.batch.prediction_powered import Form
+from jaxeval.options.resampling import RunningOptions
 from jaxeval.ratings.bootstrap_result import Bootstrap, BootstrapSettings, bootstrap_result
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
-from jaxeval.ratings.gauge import Gauge
-from jaxeval.ratings.options import BootstrapOptions, Scheme
+from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.powered_boards import PoweredBoard, fit_powered_board, powered_refits
 from jaxeval.ratings.refits import BoardRefits, Refitted, SliceBoards
 from jaxeval.ratings.slices import make_slices
 from jaxeval.statistics.quantiles import interval_bounds
 from jaxeval.wording import counted, did_you_mean, named
+
+if TYPE_CHECKING:
+    from jaxeval.options.arguments import PredictionPoweredArguments
 
 Samples = Literal["by pair", "pooled"]
 _FORMS = {"by pair": Form.BY_PAIR, "pooled": Form.POOLED}
@@ -200,20 +202,11 @@ class PredictionPoweredBoard(Bootstrap):
         return {**record, "n_human": self.fit.n_human, "n_judge_only": self.fit.n_judge_only}
 
 
-class PredictionPoweredArguments(RunOptions, total=False):
-    """What `prediction_powered` takes by name alone, as type checkers see it."""
-
-    ridge: float
-    gauge: Gauge
-    base: float
-    scheme: Scheme
-    cluster: str | None
-    max_slices: int
-    min_slice_battles: int
-    missing: MissingGroup
-
-
-@spelled_out(BootstrapOptions)
+@spelled_out(
+    BootstrapOptions,
+    RunningOptions,
+    without="features normalize feature_ridge ties link penalty interval method reweight dtype strata",
+)
 def prediction_powered(
     human: Battles | Any,
     judged: Battles | Any,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Unpack
 
 import jax
 import numpy as np
@@ -16,7 +16,6 @@ from jaxeval.checks import check_room, checked_positive
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.cells import Cells
 from jaxeval.data.features import design
-from jaxeval.data.groups import MissingGroup
 from jaxeval.data.report import DataReport
 from jaxeval.execution.precision import double_precision, one_blas_thread
 from jaxeval.execution.progress import progress_bar
@@ -28,7 +27,7 @@ from jaxeval.kernels.solve import Terms
 from jaxeval.ratings.boards import TOLERANCE_LOGIT, Board, FittedBoard, fit_boards
 from jaxeval.ratings.bootstrap_result import Bootstrap, Bootstraps, BootstrapSettings, bootstrap_result
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
-from jaxeval.ratings.gauge import ELO_PER_LOGIT, Gauge
+from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import RESULT_BYTES, Refitted
 from jaxeval.ratings.slices import Slices, make_slices, slice_name, whole_board
@@ -39,6 +38,8 @@ from jaxeval.statistics.comparison import check_square
 from jaxeval.statistics.quantiles import interval_bounds
 from jaxeval.wording import counted
 
+if TYPE_CHECKING:
+    from jaxeval.options.arguments import SmallCategoriesArguments
 #: A category with this borrowed share, or a larger one, is reported as all borrowed.
 ALL_BORROWED = 0.9
 #: A category's two sets of strengths are found together, on tables of twice as many models.
@@ -384,18 +385,7 @@ class CategoryBoards(Bootstraps):
         return Answer(title, self.table(), vars(first.settings) | {"n_resamples": None}, self.warnings)
 
 
-class CategoryArguments(TypedDict, total=False):
-    """What `small_categories` takes by name alone, as type checkers see it."""
-
-    gauge: Gauge
-    base: float
-    cluster: str | None
-    max_slices: int
-    min_slice_battles: int
-    missing: MissingGroup
-
-
-@spelled_out(BootstrapOptions)
+@spelled_out(BootstrapOptions, only="gauge base cluster max_slices min_slice_battles missing")
 def small_categories(
     battles: Battles | Any,
     by: str | Sequence[str],
@@ -404,7 +394,7 @@ def small_categories(
     *,
     prior_spread: float = 100.0,
     progress: bool | None = None,
-    **options: Unpack[CategoryArguments],
+    **options: Unpack[SmallCategoriesArguments],
 ) -> CategoryBoards:
     """A board of each category, which borrows from all other battles as much as its own battles ask for.
 

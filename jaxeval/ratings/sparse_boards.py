@@ -17,12 +17,12 @@ from jaxeval.kernels.batch import sparse
 from jaxeval.kernels.batch.sparse import SLOTS, Adjacency, Graph
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.solve import Terms
+from jaxeval.options.boards import FitMethod
 from jaxeval.ratings.connectivity import Connectivity, per_model, with_components
 from jaxeval.resampling.units import pad
 
 Index = NDArray[np.integer[Any]]
 
-FitMethod = Literal["auto", "dense", "sparse"]
 
 #: From so many models on "auto" is sparse. At 40 matches a model the graph of pairs is the faster one from about 125 on
 #: (benchmarks/wide.py), but boards where all models met are not sparse, and every wide slice is compiled anew.

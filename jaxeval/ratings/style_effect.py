@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -14,21 +14,25 @@ import pandas as pd
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.features import FeatureLike, checked_features
 from jaxeval.execution.signatures import spelled_out
+from jaxeval.options.resampling import RunningOptions
 from jaxeval.ratings.bootstrap import bootstrap
 from jaxeval.ratings.contextual_fit import ContextualBootstrap
-from jaxeval.ratings.options import BootstrapOptions, ResampleArguments
+from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.show.table import Table
 from jaxeval.wording import competitor_settings
 
+if TYPE_CHECKING:
+    from jaxeval.options.arguments import StyleEffectArguments
 
-@spelled_out(BootstrapOptions)
+
+@spelled_out(BootstrapOptions, RunningOptions, without="by")
 def style_effect(
     battles: Battles | Any,
     features: Sequence[FeatureLike],
     *,
     level: float = 0.95,
     min_battles: int = 0,
-    **options: Unpack[ResampleArguments],
+    **options: Unpack[StyleEffectArguments],
 ) -> pd.DataFrame:
     """Ratings with and without the covariates, from the same resamples.
 

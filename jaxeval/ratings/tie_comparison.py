@@ -19,13 +19,14 @@ from jaxeval.kernels import tie_models
 from jaxeval.kernels.batch import contextual
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.solve import Status, Terms
+from jaxeval.options.boards import Ties
 from jaxeval.ratings.boards import TOLERANCE_LOGIT
 from jaxeval.ratings.bradley_terry_fit import fit_result
 from jaxeval.ratings.connectivity import analyse
 from jaxeval.ratings.contextual_boards import MAX_STEPS, ContextualBoard, fit_contextual_boards
 from jaxeval.ratings.contextual_fit import ContextualFit
 from jaxeval.ratings.contextual_rows import ContextualCells, compress, counts_by_row
-from jaxeval.ratings.options import FitOptions, Ties
+from jaxeval.ratings.options import FitOptions
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.show.table import Table
 

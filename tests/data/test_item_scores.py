@@ -36,7 +36,7 @@ def lanes_of(scores, gold, counts):
 
 def lanes(scores, resample, n_resamples=B, chunk_size=None):
     """Scores (1 + B, E, M) and numbers of models (1 + B, M) of the data and of the resamples."""
-    settings = EvaluatorResamples(n_resamples, resample, run={"chunk_size": chunk_size})
+    settings = EvaluatorResamples(n_resamples=n_resamples, resample=resample, run={"chunk_size": chunk_size})
     scores, counts = resampled(lanes_of, align_scores(scores, GOLD), (), settings, M)
     return scores[..., :M], counts[:, 0, :M]
 

@@ -31,7 +31,7 @@ def items():
 @pytest.mark.parametrize("resample", ["items", "both"])
 def test_every_resample_holds_as_many_items_of_each_stratum(items, resample):
     scores = align_scores(items, GOLD)
-    settings = EvaluatorResamples(300, resample, strata="task")
+    settings = EvaluatorResamples(n_resamples=300, resample=resample, strata="task")
     models, counts = drawn_counts(scores, settings)
     stratum = settings.item_strata(scores)
     n = len(TASKS)
@@ -39,7 +39,7 @@ def test_every_resample_holds_as_many_items_of_each_stratum(items, resample):
     np.testing.assert_array_equal(found, np.tile([40, 12, 1, 7], (301, 1)))
     assert not counts[:, n:].any()
     assert (counts[1:, :n].mean(0) < 3).all()
-    plain, _ = drawn_counts(scores, EvaluatorResamples(300, resample))
+    plain, _ = drawn_counts(scores, EvaluatorResamples(n_resamples=300, resample=resample))
     np.testing.assert_array_equal(models, plain)
 
 

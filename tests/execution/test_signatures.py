@@ -1,34 +1,78 @@
 """Options that are written once are shown, and checked, in every signature."""
 
 import inspect
-from typing import TypedDict, Unpack
+from dataclasses import dataclass
+from typing import Literal
 
 import pytest
 
 import jaxeval
 from jaxeval.execution.signatures import spelled_out
+from jaxeval.options.field import Options, option
+
+Kind = Literal["one", "other"]
 
 
-class Options(TypedDict, total=False):
-    progress: bool | None
-    seed: int
+@dataclass(frozen=True, kw_only=True)
+class Drawn(Options):
+    seed: int = option(3, "Seed of --count numbers.", least=0)
+    progress: bool | None = option(None, "Show a bar.", flag="")
+    kind: "Kind" = option("one", "Which.")
 
 
-class Defaults:
-    seed = 3
+@spelled_out(Drawn, without="kind")
+def drawn(n, *, scale=1.0, level=0.9, **options):
+    """Draw.
 
+    Args:
+        n: how many.
+        scale: of them, such as 1.0: of a long line that is
+            continued here.
 
-@spelled_out(Defaults)
-def drawn(n, *, scale=1.0, **options: Unpack[Options]):
+    Returns:
+        All.
+    """
     return n, scale, options
 
 
 def test_options_are_named_with_their_defaults():
     shown = inspect.signature(drawn).parameters
-    assert list(shown) == ["n", "scale", "seed", "progress"]
+    assert list(shown) == ["n", "scale", "level", "seed", "progress"]
     assert [shown[name].default for name in ("scale", "seed", "progress")] == [1.0, 3, None]
     assert shown["seed"].annotation is int
     assert drawn(2, seed=4) == (2, 1.0, {"seed": 4})
+
+
+def test_docstrings_describe_them_as_they_are_declared():
+    assert (
+        drawn.__doc__.split("Args:\n")[1]
+        == """    n: how many.
+    scale: of them, such as 1.0: of a long line that is
+        continued here.
+    level: Confidence level of the intervals, and of what is said with them.
+    seed: Seed of ``count`` numbers.
+    progress: Show a bar.
+
+Returns:
+    All."""
+    )
+
+
+def test_values_are_checked_as_they_are_declared():
+    assert Drawn(seed=5).checked_values() == {"seed": 5}
+    for wrong, error, message in [
+        ({"seed": 2.5}, TypeError, "seed must be an integer, got 2.5"),
+        ({"seed": -1}, ValueError, "seed must be at least 0, got -1"),
+        ({"kind": "third"}, ValueError, "kind must be one of 'one', 'other', got 'third'"),
+    ]:
+        with pytest.raises(error, match=message):
+            Drawn(**wrong).checked_values()
+
+
+def test_what_was_given_is_what_differs():
+    assert Drawn().given() == {}
+    assert Drawn(seed=4, kind="other").given() == {"seed": "--seed", "kind": "--kind"}
+    assert Drawn(seed=4, kind="other").given("kind") == {"kind": "--kind"}
 
 
 def test_an_unknown_option_is_named():

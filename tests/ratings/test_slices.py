@@ -9,8 +9,8 @@ from command_line import run as command
 
 import jaxeval
 from jaxeval import Battles, DataError, arena_style, bootstrap, leaderboard
+from jaxeval.options.boards import MOST_SLICES
 from jaxeval.ratings.leaderboard import shared_warnings
-from jaxeval.ratings.options import MOST_SLICES
 from jaxeval.wording import named
 
 VOTES = jaxeval.simulate_votes(600, 4, seed=1)[["model_a", "model_b", "winner"]].astype(str)
@@ -157,7 +157,7 @@ class TestMissing:
         ({"max_slices": 0}, ValueError, "max_slices must be at least 1"),
         ({"max_slices": 2.5}, TypeError, "max_slices must be an integer"),
         ({"min_slice_battles": True}, TypeError, "min_slice_battles must be an integer"),
-        ({"missing": "incorrect"}, ValueError, "missing must be one of error, drop, label, got 'incorrect'"),
+        ({"missing": "incorrect"}, ValueError, "missing must be one of 'error', 'drop', 'label', got 'incorrect'"),
     ],
 )
 def test_bad_options(options, error, message):
