@@ -22,6 +22,7 @@ from jaxeval.data.columns import (
     numbers_or_nan,
     plain,
     reject_missing,
+    reject_repeats,
     renames,
     require_column,
     told_renames,
@@ -269,19 +270,14 @@ class AnchoredVerdicts(Shown):
     def _reject_repeats(self, frame: pd.DataFrame, columns: list[str], run: str | None) -> None:
         number, _ = self.groups(ROLES)
         again = pd.Series(number).duplicated().to_numpy()
-        if again.any():
-            row = frame.index[again.argmax()]
-            of = ", ".join(f"{c} {plain(frame[c][row])!r}" for c in columns)
-            hint = "a judge judges an answer once in each run"
-            if not run:
-                hint = "name the column that numbers runs with run= (on the command line --run)"
-            if len(self.levels["model"]) == 1 and self.levels["model"][0] == "(one model)":
-                named = "name the column of models with model= (on the command line --model)"
-                hint = named if run else f"{named}, {hint}"
-            raise DataError(
-                f"{counted(again.sum(), 'verdict repeats', 'verdicts repeat')} another one of the same "
-                f"{', '.join(columns)} (first in row {row}: {of}; rows count from 0): {hint}, or drop the duplicates"
-            )
+        hint = "a judge judges an answer once in each run"
+        if not run:
+            hint = "name the column that numbers runs with run= (on the command line --run)"
+        if len(self.levels["model"]) == 1 and self.levels["model"][0] == "(one model)":
+            named = "name the column of models with model= (on the command line --model)"
+            hint = named if run else f"{named}, {hint}"
+        by = {name: name for name in columns}
+        reject_repeats(again, frame.index[again.argmax()], frame, by, ("verdict", "verdicts"), hint)
 
 
 @with_options_of(AnchoredVerdicts.from_pandas)

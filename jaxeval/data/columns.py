@@ -190,6 +190,22 @@ def reject_missing(
         )
 
 
+def reject_repeats(
+    again: Bool, row: Any, frame: pd.DataFrame, columns: Mapping[str, str], noun: tuple[str, str], advice: str
+) -> None:
+    """Raise an error that counts the rows which are there ``again`` (N,), if any, the first with the label ``row``.
+
+    ``columns`` are those of the keys, by what they are called; ``noun`` is what repeats, for one and for many.
+    """
+    if again.any():
+        n = int(again.sum())
+        of = ", ".join(f"{name} {plain(frame[column][row])!r}" for name, column in columns.items())
+        raise DataError(
+            f"{counted(n, f'{noun[0]} repeats', f'{noun[1]} repeat')} another one of the same {', '.join(columns)} "
+            f"(first in row {row}: {of}; rows count from 0): {f'{advice}, or ' if advice else ''}drop the duplicates"
+        )
+
+
 def factorized(column: pd.Series) -> tuple[NDArray[np.intp], Any]:
     """(N,) codes of a column, -1 where it is missing, and its values.
 

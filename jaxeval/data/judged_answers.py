@@ -20,6 +20,7 @@ from jaxeval.data.columns import (
     first_place,
     numbers_or_nan,
     plain,
+    reject_repeats,
     renames,
     require_column,
     told_renames,
@@ -436,17 +437,11 @@ def _reject_repeats(frame: pd.DataFrame, spot: Int, rows: Int, names: list[str],
         codes, _ = factorize_sorted(frame[run], run)
         key = spot * (codes.max() + 1) + codes[rows]
     again = pd.Series(key).duplicated().to_numpy()
-    if again.any():
-        first = rows[again.argmax()]
-        by = [*names, run] if run else names
-        of = ", ".join(f"{c} {plain(frame[c].iloc[first])!r}" for c in by)
-        why = "a judge judges an answer once in each run"
-        if not run:
-            why = "name the column that numbers repeated runs with run= (on the command line --run)"
-        raise DataError(
-            f"{counted(again.sum(), 'judgment repeats', 'judgments repeat')} another one of the same {', '.join(by)} "
-            f"(first in row {first}: {of}; rows count from 0): {why}, or drop the duplicates"
-        )
+    by = {name: name for name in ([*names, run] if run else names)}
+    why = "a judge judges an answer once in each run"
+    if not run:
+        why = "name the column that numbers repeated runs with run= (on the command line --run)"
+    reject_repeats(again, rows[again.argmax()], frame, by, ("judgment", "judgments"), why)
 
 
 def _one_each(values: Float, place: Int, shape: tuple[int, int], what: str) -> Float:

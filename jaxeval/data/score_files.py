@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.arrays import Float
-from jaxeval.data.columns import factorize_sorted, first_place, numbers_or_nan, plain, require_column
+from jaxeval.data.columns import factorize_sorted, first_place, numbers_or_nan, plain, reject_repeats, require_column
 from jaxeval.data.file_formats import archived
 from jaxeval.data.file_lists import names_of, whole_local_file
 from jaxeval.data.formats import Source, json_document, whole_table
@@ -115,17 +115,10 @@ def _reject_repeats(frame: pd.DataFrame, judge: str | None) -> None:
     there = {role: column for role, column in roles.items() if column is not None and column in frame}
     codes = pd.DataFrame({role: factorize_sorted(frame[column], column)[0] for role, column in there.items()})
     again = codes.duplicated().to_numpy()
-    if not again.any():
-        return
-    first = int(again.argmax())
-    shown = ", ".join(f"{role} {plain(frame[column].iloc[first])!r}" for role, column in there.items())
     lacking = {"judges": judge is None, "trials": "trial" not in frame}
     options = [f"of {noun} ({noun[:-1]}=, --{noun[:-1]})" for noun, is_lacking in lacking.items() if is_lacking]
-    advice = f"name the column {' or '.join(options)}, or drop the copies" if options else "drop the copies"
-    raise DataError(
-        f"{counted(int(again.sum()), 'row repeats', 'rows repeat')} another of the same {', '.join(there)} (the first: "
-        f"{shown}): {advice}"
-    )
+    advice = f"name the column {' or '.join(options)}" if options else ""
+    reject_repeats(again, frame.index[again.argmax()], frame, there, ("row", "rows"), advice)
 
 
 def _reject_groups(frame: pd.DataFrame) -> None:

@@ -199,8 +199,9 @@ def test_rows_of_several_judges_ask_for_the_column_of_judges(long_file):
     with pytest.raises(jaxeval.DataError) as refused:
         read_judged_scores(long_file, human="human")
     assert str(refused.value).endswith(
-        "900 rows repeat another of the same model, item (the first: model 'model-1', item 0): name the column of "
-        "judges (judge=, --judge) or of trials (trial=, --trial), or drop the copies"
+        "900 rows repeat another one of the same model, item (first in row 900: model 'model-1', item 0; rows count "
+        "from 0): name the column of "
+        "judges (judge=, --judge) or of trials (trial=, --trial), or drop the duplicates"
     )
     printed = call("scores", long_file, "--human", "human", code=1)
     assert "name the column of judges (judge=, --judge)" in printed
@@ -211,7 +212,7 @@ def test_rows_that_repeat_a_trial_are_copies(long_file, tmp_path):
     path = tmp_path / "copies.csv"
     rows = pd.read_csv(long_file).assign(trial=1)
     pd.concat([rows, rows.iloc[5:7]]).to_csv(path, index=False)
-    with pytest.raises(jaxeval.DataError, match=r"2 rows repeat .* model, item, judge, trial .*, trial 1\): drop the"):
+    with pytest.raises(jaxeval.DataError, match=r"2 rows repeat .* item, judge, trial .*, trial 1; .*\): drop the"):
         read_judged_scores(path, human="human", judge="judge")
 
 
