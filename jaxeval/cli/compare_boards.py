@@ -90,6 +90,7 @@ def compare_boards(
     from jaxeval.data.shared_votes import columns_for_votes
     from jaxeval.data.table_files import head_names
     from jaxeval.ratings.compare_boards import compare_boards as compared
+    from jaxeval.show.screens import columns_of as columns_of_part
     from jaxeval.show.screens import further_columns
 
     pair = _two(asked.slices, "--slices") if asked.slices else None
@@ -130,7 +131,7 @@ def compare_boards(
     answer = found.answer
     first, *others = answer.parts
     further = further_columns(table[[name for name in table if name not in found.table]], 8, found.competitor)
-    first = first._replace(table=[*first.table, *further])
+    first = first._replace(table=[*columns_of_part(first), *further])
     if len(files) == 2 and not asked.names:
         first = first._replace(meaning=f"a is {files[0]}, b is {files[1]}")
     answer = answer._replace(

@@ -127,7 +127,7 @@ def plan_scores(
     table = pd.DataFrame(rows)
     if difference is not None:
         table["items_needed"] = table["items_needed"].astype("Int64")
-    settings = {"difference": difference, "power": power, "level": float(level), "one_sided": bool(one_sided)}
+    settings: Any = {"difference": difference, "power": power, "level": float(level), "one_sided": bool(one_sided)}
     table.attrs = {"answer": _in_words(table, **settings), "warnings": [], "settings": settings}
     return Table.of(table, f"What {counted(len(given.items), 'item')} can tell", _SHOWN_FIRST)
 

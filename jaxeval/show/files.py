@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from jaxeval.show.shown import Answer
+    from jaxeval.show.shown import Answer, Result, Shown
 
 #: Formats by the names of their endings. The last three are documents for people.
 FORMATS = ("csv", "parquet", "json", "md", "tex", "html")
 
 
 def write_table(
-    table: pd.DataFrame,
+    table: pd.DataFrame | Shown,
     path: str | Path,
     *,
     format: str | None = None,
@@ -61,7 +61,7 @@ def write_table(
 
     Args:
         table: ``attrs`` may hold ``settings``, ``report``, ``warnings``, ``coefficients`` and ``judges``, as of
-            `leaderboard`.
+            `leaderboard`. Of another result, documents hold its sentences and all its tables, other files its main one.
         path: where to write it.
         format: "csv", "parquet", "json", "md", "tex" or "html"; by default what the ending says.
         title: of documents.
@@ -89,9 +89,15 @@ def write_table(
         | 4 | 4-4 | model-4 | 942 | 928 | 956 | 1,053 | 3 |
         <BLANKLINE>
     """
-    data = table_bytes(
-        table, format or format_of(path), title=title, notes=notes, settings=settings, raw_names=raw_names
-    )
+    import pandas as pd
+
+    from jaxeval.show.shown import Result
+
+    kind = format or format_of(path)
+    if isinstance(table, Result) and not isinstance(table, pd.DataFrame):
+        data = _result_bytes(table, kind, title, raw_names)
+    else:
+        data = table_bytes(table, kind, title=title, notes=notes, settings=settings, raw_names=raw_names)
     with whole_file(path) as file:
         file.write(data)
 
@@ -110,8 +116,21 @@ def format_of(path: str | Path) -> str:
     return found
 
 
+def _result_bytes(result: Result, format: str, title: str | None, raw_names: bool) -> bytes:
+    """A result as a page of all its sections, or its main table with what it rests on."""
+    from jaxeval.show.documents import html_page, markdown_page
+    from jaxeval.show.shown import Part
+
+    sections = result._sections()
+    if format == "md":
+        return markdown_page(None if title is None else Part(title), *sections).encode()
+    if format == "html":
+        return html_page(Part(title or sections[0].title), *sections).encode()
+    return answer_bytes(result.answer, format, raw_names=raw_names)
+
+
 def table_bytes(
-    table: pd.DataFrame,
+    table: pd.DataFrame | Shown,
     format: str,
     *,
     title: str | None = None,

@@ -1,10 +1,16 @@
 """Every result says its answer in words, wherever it is shown; data have none."""
 
+import json
+from html import escape
+
+import pandas as pd
 import pytest
 from results import OBEYED, RESULTS
 
 import jaxeval
+from jaxeval.show.documents import markdown_text
 from jaxeval.show.shown import Result
+from jaxeval.wording import visible
 
 #: Data, and what only describes a part of a study.
 WITHOUT = {
@@ -39,3 +45,15 @@ def test_a_notebook_and_a_page_say_it(tmp_path):
     assert said in found.styled()
     jaxeval.page(found, tmp_path / "page.html")
     assert said in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["Audit", "Bootstrap", "Drift", "Draws"])
+def test_files_are_views_of_it(name, tmp_path):
+    result = RESULTS[name]()
+    for ending in ("md", "html", "json", "csv", "tex", "parquet"):
+        jaxeval.write_table(result, tmp_path / f"x.{ending}")
+    said = result.answer.sentences[0]
+    assert markdown_text(said) in (tmp_path / "x.md").read_text()
+    assert escape(visible(said)) in (tmp_path / "x.html").read_text()
+    rows = json.loads((tmp_path / "x.json").read_text())["rows"]
+    assert len(rows) == len(next(iter(result.answer.tables.values()))) == len(pd.read_csv(tmp_path / "x.csv"))
