@@ -234,9 +234,10 @@ def capability_index(
     slopes a minimise the loss of all scores and ridge / 2 times the mean square of all parameters. The slope of one
     benchmark is held at 1; the scale is then that of the ``anchors``.
 
-    The scores of each model are resampled, as many as it has. Intervals are longer than draws alone say, as a model of
+    The n_m scores of a model are weighed anew in every resample, by exponential weights: of a model with four scores no
+    draw rests on one of them alone, which would lie far out. Intervals are longer than draws alone say, as a model of
     few scores varies too little in resamples, and benchmarks' parameters are fitted to the same scores: draws lie
-    1 / sqrt(1 - 1 / n_m - 2 K / N) times as far from the estimate.
+    sqrt((1 + 1 / n_m) / (1 - 1 / n_m - 2 K / N)) times as far from the estimate.
 
     Args:
         scores: a table with a row for each model and benchmark. Repeated rows are an error.
@@ -430,15 +431,16 @@ def _resampled(cells: _Cells, settings: Mapping[str, Any], start: kernel.IndexSc
         "questions": cells.questions,
     }
     if settings["resample"] == "cells":
-        units: dict[str, Any] = {"strata": np.asarray(cells.models)[cells.model]}
+        units: dict[str, Any] = {"strata": np.asarray(cells.models)[cells.model], "scheme": "bayesian"}
     else:
         units = {"cluster": np.asarray(cells.benchmarks)[cells.benchmark]}
     return draws_of(statistic, data, n_resamples=settings["n_resamples"], seed=settings["seed"], **units, **running)
 
 
 def _left(n_each: Int, cells: _Cells) -> Float:
-    """What fitting leaves of the variance of a model's scores, at least a quarter."""
-    return np.maximum(1 - 1 / n_each - 2 * len(cells.benchmarks) / len(cells.share), 0.25)
+    """What weighing and fitting leave of the variance of a model's scores, at least a fifth."""
+    left = 1 - 1 / n_each - 2 * len(cells.benchmarks) / len(cells.share)
+    return np.maximum(left / (1 + 1 / n_each), 0.2)
 
 
 def _scale_line(capability: Float, models: pd.Index, anchors: Mapping[str, float] | None) -> tuple[float, float]:

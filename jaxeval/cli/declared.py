@@ -58,7 +58,9 @@ class Plot(Options):
 
     section = SHOWN
 
-    plot: Figure | None = option(None, "Draw the ratings: .png, .svg or .pdf. Of two boards with their differences.")
+    plot: Figure | None = option(
+        None, "Draw the main figure: .png, .svg or .pdf. Of a board the ratings, of two with their differences."
+    )
 
 
 def command(

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import click
+
+from jaxeval.options.field import COLUMNS, Options, option
 from jaxeval.show.shown import Answer, Part, Result
 
 if TYPE_CHECKING:
@@ -12,12 +16,46 @@ if TYPE_CHECKING:
 
     from jaxeval.capability.pareto import ParetoFront
 
+_MOST_PAIRED = 50  # models of a table of all pairs
 
-def front_of(quality: Any, costs: Any, level: float) -> ParetoFront:
-    """Return the front of models whose ``costs`` are known by name, or drawn."""
-    from jaxeval.capability.pareto import pareto_front
 
-    return pareto_front(quality, costs, level=level)
+@dataclass(frozen=True, kw_only=True)
+class Costs(Options):
+    """What models cost."""
+
+    section = COLUMNS
+
+    cost: str | None = option(
+        None, "Column with the cost of each model. Adds who is on the front of cost and quality, and who dominates "
+        "whom.", "COL",
+    )  # fmt: skip
+    budget: float | None = option(
+        None, "With --cost: which model is best among those that cost no more.", "X", flag="--at-most", least=0
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.budget is not None and self.cost is None:
+            raise click.UsageError("--at-most needs --cost: it is compared with it")
+
+    def front(self, quality: Any, costs: Any, level: float) -> ParetoFront | None:
+        """Return the front of models whose ``costs`` are known by name, or drawn; None if no cost was asked for."""
+        from jaxeval.capability.pareto import pareto_front
+
+        if self.cost is None:
+            return None
+        if not hasattr(quality, "estimate") and not hasattr(quality, "joint"):
+            raise click.UsageError("--cost is about one board, and does not go with --by")
+        return pareto_front(quality, costs() if callable(costs) else costs, level=level)
+
+    def tables(self, front: ParetoFront | None) -> dict[str, pd.DataFrame]:
+        """Return further tables of a front: who dominates whom, and who is best under the budget."""
+        tables = {}
+        if front is not None and len(front.dominates) <= _MOST_PAIRED:
+            tables["dominates"] = front.dominates.rename_axis("model", axis=0).rename_axis(None, axis=1).reset_index()
+        if front is not None and self.budget is not None:
+            tables[f"best for {self.budget:g}"] = front.best_under(self.budget)
+        return tables
 
 
 def beside(answer: Answer, *results: Result | None, tables: Mapping[str, pd.DataFrame] = {}) -> Answer:
@@ -31,7 +69,9 @@ def beside(answer: Answer, *results: Result | None, tables: Mapping[str, pd.Data
 
         return {**answer.figures(), **{name: x for result in there for name, x in figures_of(result).items()}}
 
-    parts = [Part(name.capitalize(), table, kept=tuple(table)[:3]) for name, table in more.items()]
+    parts = [
+        Part(name.capitalize(), table, kept=tuple(table)[:3], more=name == "dominates") for name, table in more.items()
+    ]
     return answer._replace(
         sentences=[*answer.sentences, *(text for result in there for text in result.answer.sentences)],
         warnings=list(dict.fromkeys(warnings)),

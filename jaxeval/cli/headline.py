@@ -11,11 +11,11 @@ import click
 
 from jaxeval.cli.anchored import Verdicts
 from jaxeval.cli.declared import Figure, File, Plot, Top, command
-from jaxeval.cli.fronts import beside, front_of
+from jaxeval.cli.fronts import Costs, beside
 from jaxeval.cli.outputs import Outputs, present
 from jaxeval.cli.terminal import tell
 from jaxeval.options.columns import ItemScoreColumns, Names, VoteReading
-from jaxeval.options.field import COLUMNS, FIT, Options, again, option
+from jaxeval.options.field import COLUMNS, FIT, again, option
 from jaxeval.options.resampling import ResamplingOptions, Share
 
 if TYPE_CHECKING:
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 
 #: Options that are no arguments of the estimators.
-_FURTHER = ("released", "cost", "plot")
+_FURTHER = ("released", "cost", "budget", "plot")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Horizons(Options):
+class Horizons(Costs):
     """What is asked of runs: arguments of `time_horizons`, and of what follows from it."""
 
     section = COLUMNS
@@ -45,13 +45,9 @@ class Horizons(Options):
         more="Of runs; equal weighs all tasks of an agent alike. [1 / sqrt of the tasks in a family]",
     )
     released: str | None = option(
-        None, "Column of the release dates of agents: adds the doubling time of the frontier.", "COL"
+        None, "Column of release dates. Adds the doubling time of the frontier, or its trend.", "COL"
     )
-    cost: str | None = option(
-        None, "Column with the cost of each model, one in all of its rows. Adds who is on the front of cost and "
-        "quality.", "COL",
-    )  # fmt: skip
-    plot: Figure | None = again(Plot, "plot", text="Draw the curves of success: .png, .svg or .pdf.")
+    plot: Figure | None = again(Plot, "plot")
     levels: tuple[Share, ...] = option(
         (0.5, 0.8), "Share of successes of a horizon; may be repeated.", flag="--level-of-success", section=FIT
     )
@@ -99,15 +95,13 @@ def horizons(file: File, asked: Horizons, drawn: ResamplingOptions, shown: Top, 
         released = of_each(frame, asked.agent, "agent", asked.released)
         trend = found.trend(released)
         tables["doubling"] = found.trend_choices(released)
-    front = None
-    if asked.cost is not None:
-        costs = of_each(frame, asked.agent, "agent", asked.cost)
-        front = front_of(found.joint.of(level=asked.levels[0]), costs, found.level)
-    _present(found, [trend, front], tables, asked.plot, outputs, shown.top)
+    quality = found.joint.of(level=asked.levels[0])
+    front = asked.front(quality, lambda: of_each(frame, asked.agent, "agent", asked.cost), found.level)
+    _present(found, [trend, front], tables | asked.tables(front), asked.plot, outputs, shown.top)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Index(Options):
+class Index(Costs):
     """What is asked of shares on benchmarks: arguments of `capability_index`, and of what follows from it."""
 
     section = COLUMNS
@@ -118,9 +112,8 @@ class Index(Options):
         None, "Column of shares of right answers. [score, performance, share]", "COL", flag="--share"
     )
     n: str | None = option(None, "Column with the number of questions behind a share.", "COL", flag="--questions")
-    released: str | None = option(None, "Column of the release dates of models: adds the trend of the frontier.", "COL")
-    cost: str | None = again(Horizons, "cost")
-    plot: Figure | None = again(Plot, "plot", text="Draw the indices with their intervals: .png, .svg or .pdf.")
+    released: str | None = again(Horizons, "released")
+    plot: Figure | None = again(Plot, "plot")
     loss: str = option(
         "likelihood", "What is minimised: a binomial's loss, or squared errors.", choices=("likelihood", "squared"),
         section=FIT,
@@ -151,14 +144,12 @@ def index(file: File, asked: Index, drawn: ResamplingOptions, shown: Top, output
     frame = _table(file)
     options = {name: value for name, value in asked.arguments().items() if name not in ("anchors", *_FURTHER)}
     found = capability_index(frame, anchors=_anchors(asked.anchors), **options, **drawn.arguments())
-    front = None
-    if asked.cost is not None:
-        front = front_of(found.joint, of_each(frame, asked.model, "model", asked.cost), found.level)
+    front = asked.front(found, lambda: of_each(frame, asked.model, "model", asked.cost), found.level)
     tables = {"choices": found.choices().T.reset_index()}
     if asked.released is not None:
         released = of_each(frame, asked.model, "model", asked.released)
         tables["trend"] = found.trend(released).rename_axis("what").reset_index()
-    _present(found, [front], tables, asked.plot, outputs, shown.top)
+    _present(found, [front], tables | asked.tables(front), asked.plot, outputs, shown.top)
 
 
 def _table(file: File) -> pd.DataFrame:

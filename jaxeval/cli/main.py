@@ -25,6 +25,7 @@ from jaxeval.cli.compare_boards import TwoBoards, compare_boards
 from jaxeval.cli.compare_scores import compare_scores, plan_scores
 from jaxeval.cli.compiling import kept_programs
 from jaxeval.cli.declared import Figure, Files, FilesOrStream, Plot, Top, command
+from jaxeval.cli.fronts import beside
 from jaxeval.cli.headline import horizons, index
 from jaxeval.cli.judge import judge
 from jaxeval.cli.judged_boards import Borrowing, Judged
@@ -349,14 +350,20 @@ def _rate(
     Returns:
         The dated boards, this one among them, where there is a state.
     """
+    from jaxeval.data.columns import require_column
+    from jaxeval.ratings.bootstrap import bootstrap
     from jaxeval.ratings.leaderboard import leaderboard
     from jaxeval.show.boards import leaderboard_answer
 
     given: Any = battles
     options = board | {"gauge": gauge_of(battles, board["gauge"])}
     plot = published.plot
+    cost = None if reading is None else reading.cost
     if boards is not None:
         given, options = boards(options)
+    elif cost is not None and not options.get("by"):  # the front takes the draws, too
+        shown = {name: options.pop(name) for name in ("level", "min_battles", "simultaneous_ranks") if name in options}
+        given, options = bootstrap(given, **options), {**shown, "interval": options["interval"]}
     table = leaderboard(given, **options)
     first_goes_on()
     if reading is not None:
@@ -374,6 +381,10 @@ def _rate(
     answer = leaderboard_answer(table, published.top, () if state is None else state.looked_at_again(table))
     tables = published.tables(answer.tables)
     answer = answer._replace(tables=tables, figures=lambda: {"leaderboard": plots.plot_leaderboard(table)})
+    if reading is not None and cost is not None:
+        require_column(table, cost)
+        front = reading.front(given, table.set_index("model_name")[cost], table.attrs["settings"]["level"])
+        answer = beside(answer, front, tables=reading.tables(front))
     present(answer, outputs)
     return history
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jaxeval.cli.fronts import Costs
 from jaxeval.cli.terminal import complain, named_model, tell
 from jaxeval.data.remote_names import FileName, is_remote
 from jaxeval.options.boards import MissingGroup, SliceOptions
@@ -183,7 +184,7 @@ class Reading(Competitor, VoteReading):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BoardReading(Reading):
+class BoardReading(Costs, Reading):
     """The same, for boards of groups and tables of models."""
 
     missing: MissingGroup = again(SliceOptions, "missing")  # type: ignore[assignment]
@@ -191,6 +192,14 @@ class BoardReading(Reading):
         None, "A table with a column model (or player, where players are rated). Its other columns (organisation, "
         "licence, price) are added to every output.", "FILE", section=ROWS,
     )  # fmt: skip
+
+    cost: str | None = again(Costs, "cost", more="It is one of --metadata.")
+    budget: float | None = again(Costs, "budget")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.cost is not None and self.metadata is None:
+            raise click.UsageError("--cost needs --metadata: it is a column of that file")
 
     def with_metadata(self, table: pd.DataFrame) -> pd.DataFrame:
         """A table of models with the columns of ``--metadata``."""

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from jaxeval import plots
 from jaxeval.cli.declared import Files, Top, command
+from jaxeval.cli.fronts import Costs, beside
 from jaxeval.cli.judged_scores import Labels, how_corrected
 from jaxeval.cli.outputs import Outputs, present
 from jaxeval.data.remote_names import FileName
 from jaxeval.options import columns as declared
 from jaxeval.options.boards import GroupOption, RankOptions
-from jaxeval.options.field import ROWS, Options, again, option
+from jaxeval.options.field import ROWS, again, option
 from jaxeval.options.resampling import ResamplingOptions
 
 if TYPE_CHECKING:
@@ -54,10 +55,15 @@ class ScoreReading(declared.ItemScoreColumns):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreBoard(Options):
+class ScoreBoard(Costs):
     """What is estimated of scores."""
 
     by: str | None = again(GroupOption, "by")
+    cost: str | None = again(
+        Costs, "cost", more="It may differ between rows, as dollars, tokens or seconds do: costs are then means, and "
+        "drawn with the scores.",
+    )  # fmt: skip
+    budget: float | None = again(Costs, "budget")
     population: str = option(
         "items", "What the intervals are about: other items like these, new trials of the same items, or other "
         "benchmarks like these.", choices=("items", "trials", "benchmarks"),
@@ -82,6 +88,9 @@ class ScoreBoard(Options):
     simultaneous_ranks: bool = again(RankOptions, "simultaneous_ranks")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.cost is not None and self.by is not None:
+            raise click.UsageError("--cost is about one board, and does not go with --by")
         if self.n is not None and self.irt is None:
             raise click.UsageError("--n needs --irt: it is the number of questions behind each share")
 
@@ -98,7 +107,7 @@ def scores(
     resampled for all models together, so that models are compared on the same items.
     """
     from jaxeval.scores.item_report import item_report
-    from jaxeval.scores.score_leaderboard import leaderboard_of, score_boards
+    from jaxeval.scores.score_leaderboard import leaderboard_of, score_boards, score_draws
     from jaxeval.scores.trials import pass_at_k, pass_hat_k
 
     missing: Any = columns.missing
@@ -137,6 +146,13 @@ def scores(
     answer = _answer(tables, notes, warnings, top)
     if len(boards) == 1:
         answer = answer._replace(figures=lambda: {"scores": plots.plot_draws(next(iter(boards.values())).joint)})
+    if asked.cost is not None:
+        (board,) = boards.values()
+        how = {name: x for name, x in drawn.arguments().items() if name != "level"}
+        how |= asked.arguments("population", "benchmark_weights")
+        costs = score_draws(replace(columns, score=asked.cost).read(files), missing=missing, **how)
+        front = asked.front(board.joint, costs, level)
+        answer = beside(answer, front, tables=asked.tables(front))
     present(answer, outputs)
 
 

@@ -81,9 +81,8 @@ def test_optimiser(scores, loss):
 
 
 def test_a_draw_is_the_fit_of_its_resample(scores):
-    """A score that is drawn twice weighs twice; draws lie farther out by a known factor."""
+    """Every score has a random weight, those of a model as many as it has; draws lie farther out by a known factor."""
     found = jaxeval.capability_index(scores, anchors={"model-01": 0, "model-12": 1}, **RUN)
-    strata = scores["model"].to_numpy()
     m, b = (pd.factorize(scores[name], sort=True)[0] for name in ("model", "benchmark"))
     data = {"model": m, "benchmark": b, "share": scores["score"].clip(1e-3, 1 - 1e-3).to_numpy(),
             "questions": np.ones(len(scores))}  # fmt: skip
@@ -91,18 +90,13 @@ def test_a_draw_is_the_fit_of_its_resample(scores):
     def weights(w, d):
         return jax.ops.segment_sum(w, 8 * d["model"] + d["benchmark"], 96)
 
-    drawn = jaxeval.draws_of(weights, data, strata=strata, **RUN).draws.reshape(30, 12, 8)
-    n = np.bincount(m)
-    assert (drawn.sum(2) == n).all()
-    times = drawn[3][m, b]
-    again = scores.loc[np.repeat(np.arange(len(scores)), times.astype(int))]
-    weighted = again.groupby(["model", "benchmark"], as_index=False).agg(score=("score", "first"), n=("score", "size"))
-    fit = jaxeval.capability_index(
-        weighted.assign(n=weighted["n"] * 1.0), n="n", anchors={"model-01": 0, "model-12": 1},
-        easiest=found.settings["easiest"], ridge=0.1 / weighted["n"].mean(), **RUN,
-    ) if weighted["benchmark"].nunique() == 8 and weighted["model"].nunique() == 12 else None  # fmt: skip
-    assert fit is not None
-    factor = 1 / np.sqrt(np.maximum(1 - 1 / n - 16 / len(scores), 0.25))
+    drawn = jaxeval.draws_of(weights, data, strata=scores["model"].to_numpy(), scheme="bayesian", **RUN)
+    drawn, n = drawn.draws.reshape(30, 12, 8), np.bincount(m)
+    np.testing.assert_allclose(drawn.sum(2), np.broadcast_to(n, (30, 12)))
+    weighted = scores.assign(n=drawn[3][m, b])
+    how = {"easiest": found.settings["easiest"], "ridge": 0.1 / weighted["n"].mean(), **RUN}
+    fit = jaxeval.capability_index(weighted, n="n", anchors={"model-01": 0, "model-12": 1}, **how)
+    factor = 1 / np.sqrt(np.maximum((1 - 1 / n - 16 / len(scores)) / (1 + 1 / n), 0.2))
     expected = found.joint.estimate + (fit.joint.estimate - found.joint.estimate) * factor
     np.testing.assert_allclose(found.joint.draws[3], expected, atol=0.01)
 

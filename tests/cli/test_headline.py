@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 from command_line import run
@@ -92,5 +93,66 @@ def test_what_is_wrong_with_an_index(scores, options, error):
 )
 def test_what_is_wrong_with_horizons(runs, options, error):
     result = run("horizons", runs, *FEW, *options)
+    assert result.exit_code != 0
+    assert error in " ".join(result.output.split())
+
+
+@pytest.fixture(scope="module")
+def votes(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("votes")
+    jaxeval.simulate_votes(400, 4, seed=0).to_csv(folder / "votes.csv", index=False)
+    prices = pd.DataFrame({"model": [f"model-{k}" for k in range(1, 5)], "price": [8.0, 2.0, 4.0, 1.0]})
+    prices.to_csv(folder / "prices.csv", index=False)
+    return folder
+
+
+def test_cost_of_a_leaderboard(votes, tmp_path):
+    options = "--metadata", votes / "prices.csv", "--cost", "price", "--at-most", "4", "--out", tmp_path / "board/"
+    result = run("leaderboard", votes / "votes.csv", *FEW, *options)
+    assert result.exit_code == 0, result.output
+    written = {path.stem: path for path in (tmp_path / "board").glob("*.csv")}
+    assert (tmp_path / "board" / "front.png").exists()
+    board = jaxeval.bootstrap(jaxeval.read_battles(votes / "votes.csv"), 40, progress=False)
+    prices = pd.read_csv(votes / "prices.csv").set_index("model")["price"]
+    front = jaxeval.pareto_front(board, prices)
+    table = pd.read_csv(written["front"], comment="#")
+    assert table["model"].tolist() == front.table["model"].tolist()
+    assert table["p_front"].tolist() == pytest.approx(front.table["p_front"].tolist(), abs=1e-6)
+    best = pd.read_csv(written["best for 4"], comment="#")
+    assert best["p_best"].tolist() == pytest.approx(front.best_under(4)["p_best"].tolist(), abs=1e-6)
+    assert pd.read_csv(written["dominates"], comment="#").shape == (4, 5)
+
+
+def test_cost_of_scores_is_drawn_with_them(tmp_path):
+    scores = jaxeval.simulate_scores(60, 3, seed=1)
+    size = scores["model"].str[-1].astype(float)
+    scores["dollars"] = (1 + scores["item"] % 7) * size
+    scores.to_csv(tmp_path / "scores.csv", index=False)
+    result = run("scores", tmp_path / "scores.csv", *FEW, "--cost", "dollars", "--out", tmp_path / "found/")
+    assert result.exit_code == 0, result.output
+    quality, cost = (
+        jaxeval.score_draws(scores.assign(score=scores[name]), n_resamples=40, progress=False)
+        for name in ("score", "dollars")
+    )
+    ratio = cost.draws / cost.draws[:, :1]
+    assert np.ptp(cost.draws[:, 0]) > 0
+    np.testing.assert_allclose(ratio, np.broadcast_to(ratio[0], ratio.shape))  # all models met the same items
+    table = pd.read_csv(tmp_path / "found" / "front.csv", comment="#")
+    expected = jaxeval.pareto_front(quality, cost).table
+    assert table["p_front"].tolist() == pytest.approx(expected["p_front"].tolist(), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        (["--cost", "price"], "--cost needs --metadata"),
+        (["--at-most", "3"], "--at-most needs --cost"),
+        (["--cost", "prize", "--metadata", "prices.csv"], "did you mean 'price'"),
+        (["--cost", "price", "--metadata", "prices.csv", "--by", "language"], "does not go with --by"),
+    ],
+)
+def test_what_is_wrong_with_a_cost(votes, options, error):
+    options = [str(votes / word) if word == "prices.csv" else word for word in options]
+    result = run("leaderboard", votes / "votes.csv", *FEW, *options)
     assert result.exit_code != 0
     assert error in " ".join(result.output.split())
