@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Mapping
 from functools import cached_property
@@ -160,6 +161,12 @@ class Commands(click.Group):
             formatter.write("\nFrom other packages\n")
             with formatter.indentation():
                 formatter.write_dl([(name.ljust(width), entry.value) for name, entry in sorted(self.others.items())])
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """What was typed: "help" asks for help, as --help does."""
+        if args[:1] == ["help"] and not os.path.exists("help"):
+            args = [*args[1:], "--help"]
+        return super().parse_args(ctx, args)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

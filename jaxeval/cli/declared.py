@@ -140,6 +140,8 @@ def declared_options(kind: type[Options]) -> Iterator[Option]:
 def _how(written: str, default: Any, declared: Declared) -> dict[str, Any]:
     """What `click.Option` takes."""
     how: dict[str, Any] = {"help": declared.text or None, "metavar": declared.metavar, "hidden": declared.hidden}
+    if declared.metavar in ("COL", "A:B", "A:TIES:B", "A,B"):
+        how["shell_complete"] = _columns_there
     if declared.required:
         how["required"] = True
     elif default is not None and default is not False and default != ():
@@ -166,3 +168,13 @@ def _how(written: str, default: Any, declared: Declared) -> dict[str, Any]:
         plain = click.INT if kind == "int" else click.FLOAT
         how["type"] = plain if declared.least is declared.most is None else number(**bounds)
     return how | ({"multiple": True} if several else {})
+
+
+def _columns_there(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Return, for the shell, names of columns of the files typed before; of several names, the last one grows."""
+    from jaxeval.data.table_files import head_names
+
+    files = [*(ctx.params.get("files") or ()), *ctx.args]
+    names = dict.fromkeys(name for file in files if Path(str(file)).is_file() for name in head_names(Path(str(file))))
+    begun, sign, last = re.fullmatch(r"(?:(.*)([:,]))?(.*)", incomplete, re.DOTALL).groups()  # type: ignore[union-attr]
+    return [f"{begun or ''}{sign or ''}{name}" for name in names if name.startswith(last)]

@@ -32,12 +32,21 @@ from jaxeval.data.found_columns import (
 from jaxeval.data.judged_answers import DEFAULT_LABEL, JudgedAnswers
 from jaxeval.data.outcomes import COUNT_COLUMNS
 from jaxeval.data.published_formats import format_of_names
-from jaxeval.data.roles import ROLES, SCORES, columns_of, guessed_column, guessed_columns, n_values, usual_column
+from jaxeval.data.roles import (
+    ROLES,
+    SCORES,
+    columns_of,
+    guessed_column,
+    guessed_columns,
+    is_plain,
+    n_values,
+    usual_column,
+)
 from jaxeval.errors import DataError
 from jaxeval.wording import counted
 
 _WON = (("winner", "loser"), ("won", "lost"), ("winning", "losing"))
-_PEOPLE = ("human", "expert", "person", "rater", "annotator", "worker", "labeller", "labeler")
+_PEOPLE = ("human", "expert", "person", "rater", "annotator", "worker", "labeller", "labeler", "author", "reviewer")
 _GOLD = ("gold", "human", "elo", "arenaelo", "truth", "people")
 _HOLD_RESULTS = (*RESULTS, *ROLES["score"].names, *ROLES["score"].also, *COUNT_COLUMNS, "judgment", "target", "output",
                  "rank", "ranking")  # fmt: skip
@@ -159,6 +168,7 @@ def _votes(frame: pd.DataFrame) -> Iterator[Use]:
         known = "".join(f", {said[option]} in {name!r}" for option, name in zip(about[::2], about[1::2], strict=True))
         yield Use("Can the leaderboard be believed?", ("audit", "{}", *options, *about), why + known)
         yield Use("Which battles tell most?", ("next", "{}", *options, "--k", "100"), why)
+        yield from _arena(frame, options)
         return
     for won, lost in _WON:
         found = [(x, y) for x in frame for y in frame if differ(x, y, won, lost) and alike(frame, x, y)]
@@ -168,6 +178,22 @@ def _votes(frame: pd.DataFrame) -> Iterator[Use]:
             yield Use("Ratings, with intervals and ranks", ("leaderboard", "{}", *options), why)
             yield Use("Can the leaderboard be believed?", ("audit", "{}", *options), why)
             return
+
+
+def _arena(frame: pd.DataFrame, options: tuple[str, ...]) -> Iterator[Use]:
+    """What more there is for files of the Arena: objects of categories and of counts of style."""
+    objects = [name for name in ("category_tag", "conv_metadata")
+               if name in frame and frame[name].map(lambda value: isinstance(value, dict)).any()]  # fmt: skip
+    if "category_tag" in objects:
+        words = ("leaderboard", "{}", *options, "--by", "category_tag")
+        yield Use("A leaderboard for each category", words, "categories in 'category_tag'")
+    if "conv_metadata" in objects:
+        words = ("leaderboard", "{}", *options, "--style", "arena")
+        yield Use("Ratings, the style of answers controlled for", words, "counts of style in 'conv_metadata'")
+    if objects:
+        yield Use(
+            "A page to share", ("leaderboard", "{}", *options, "--html", "board.html"), "", "it writes board.html"
+        )
 
 
 # ---- what judges said
@@ -181,6 +207,8 @@ def _panel(frame: pd.DataFrame) -> Iterator[Use]:
     if not sides or output is not None:
         return
     ((a, b),) = sides
+    if judge is not None and is_plain(frame[judge]) and frame[judge].dropna().map(_is_person).mean() > 0.5:
+        judge = None  # people, one or many, are no panel of judges
     n_judges = 0 if judge is None else n_values(frame, judge)
     one_so_far = n_judges == 1 and len(frame) == HEAD_ROWS
     if judge is not None and (one_so_far or 1 < n_judges <= _FEW):
@@ -200,7 +228,7 @@ def _panel(frame: pd.DataFrame) -> Iterator[Use]:
         return
     columns = [name for name in map(str, frame) if name not in (a, b, human) and _is_verdict(frame, a, b, name)]
     columns = [name for name in columns if folded(name) not in ("ftr", "htr")]  # football: results, and at half time
-    people = [] if human is None else [human, *(name for name in columns if _is_person(name))]
+    people = [*([] if human is None else [human]), *(name for name in columns if _is_person(name))]
     judges = [name for name in columns if name not in people]
     who = f"two sides in {quoted((a, b))}, verdicts of judges in {quoted(judges)}"
     shown = ("--judges", ",".join(judges))
@@ -213,7 +241,7 @@ def _panel(frame: pd.DataFrame) -> Iterator[Use]:
 
 
 def _is_person(name: str) -> bool:
-    """Whether a column beside human labels is named like one more person: expert, annotator_2."""
+    """Whether a name is one of a person: expert, annotator_2."""
     return re.sub(r"\d+$", "", folded(name)) in _PEOPLE
 
 

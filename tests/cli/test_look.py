@@ -8,9 +8,12 @@ from io import StringIO
 import numpy as np
 import pandas as pd
 import pytest
+from arena_votes import arena_votes
+from click.shell_completion import BashComplete
 from command_line import run as command
 
 import jaxeval
+from jaxeval.cli.main import main
 
 #: Kinds of `jaxeval simulate`, and the commands whose lines their files must get, the first one first.
 KINDS = {
@@ -391,3 +394,64 @@ def test_options_belong_to_commands(tmp_path):
     shown = shlex.split(line.removeprefix("Try '").removesuffix("' for help."))
     assert shown[1:] == [str(path), "--help"]
     assert "which commands fit it" in looked_at(*shown[1:])
+
+
+def test_files_of_the_arena(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "arena.jsonl"
+    path.write_text("\n".join(json.dumps(row) for row in arena_votes(120)))
+    found = lines(looked_at(path))
+    for more in (["--by", "category_tag"], ["--style", "arena"], ["--html", "board.html"]):
+        words = ["leaderboard", str(path), *more]
+        assert words in found
+        runs(words)
+    assert (tmp_path / "board.html").stat().st_size > 0
+
+
+def test_people_are_no_judges(tmp_path):
+    rng = np.random.default_rng(0)
+    a, b = rng.permuted(np.tile(list("pqr"), (60, 1)), axis=1)[:, :2].T
+    table = pd.DataFrame({"model_a": a, "model_b": b, "winner": rng.choice(["model_a", "model_b"], 60)})
+    people = table.assign(judge=[f"expert_{k % 5}" for k in range(60)])
+    columns = table.drop(columns="winner").assign(
+        **{f"annotator_{k}": rng.choice(["model_a", "model_b"], 60) for k in (1, 2)}
+    )
+    for frame in (people, columns):
+        found = lines(looked_at(file_of(tmp_path, frame)))
+        assert not [words for words in found if words[0] in ("panel", "soft-elo")]
+        for words in found:
+            if words[0] not in LONG:
+                runs(words)
+
+
+def test_whole_answers_are_no_models(tmp_path):
+    said = [f"It is {k % 4}." for k in range(40)]
+    frame = pd.DataFrame({"question": range(40), "answer_a": said, "answer_b": said[::-1], "winner": ["A", "B"] * 20})
+    assert not [words for words in lines(looked_at(file_of(tmp_path, frame))) if "--model-a" in words]
+
+
+def test_help_is_a_word_too(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert looked_at("help") == looked_at("--help")
+    assert looked_at("help", "rankings") == looked_at("rankings", "--help")
+    (tmp_path / "help").write_text("model_a,model_b,winner\nx,y,tie\n")
+    assert "help: CSV, 3 columns" in looked_at("help")
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [("leaderboard {} --by ", {"model_a", "model_b", "winner", "two words", "topic"}),
+     ("leaderboard {} --cluster to", {"topic"}),
+     ("leaderboard --resamples 20 {} --winner wi", {"winner"}),
+     ("scores {} --item t", {"two words", "topic"}),
+     ("leaderboard {} --scores model_a:t", {"model_a:two words", "model_a:topic"}),
+     ("leaderboard none.csv --by ", set())],
+)  # fmt: skip
+def test_the_shell_completes_names_of_columns(typed, found, tmp_path):
+    path = file_of(
+        tmp_path, pd.DataFrame({"model_a": ["x"], "model_b": "y", "winner": "tie", "two words": 1, "topic": 2})
+    )
+    before, _, last = typed.rpartition(" ")
+    words = shlex.split(before.format(path))
+    shell = BashComplete(main, {}, "jaxeval", "_JAXEVAL_COMPLETE")
+    assert {item.value for item in shell.get_completions(words, last)} == found
