@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.arrays import Float
-from jaxeval.data.columns import encode_models, factorize_sorted, frame_of, renames, told_renames
+from jaxeval.data.columns import encode_models, factorize_sorted, frame_of, one_table, renames, told_renames
 from jaxeval.data.file_lists import files_of
 from jaxeval.data.formats import Format, Source
 from jaxeval.data.labels import Sides, read_labels
@@ -55,13 +55,8 @@ def anchored_table(
                 told |= dict.fromkeys(sentences)
             elif baseline is not None:
                 raise DataError("baseline= (--baseline) is for published formats, and this is none of them")
-        if frames and set(frame.columns) != set(frames[0].columns):
-            odd = sorted(map(str, set(frame.columns) ^ set(frames[0].columns)))
-            raise DataError(
-                f"{file.name} and {files[0].name} do not have the same columns: only one of them has {named(odd)}"
-            )
         frames.append(frame)
-    return pd.concat(frames, ignore_index=True), list(told)
+    return one_table(frames, [file.name for file in files]), list(told)
 
 
 def _against_reference(form: Format, source: Source) -> tuple[pd.DataFrame, list[str]]:

@@ -14,7 +14,7 @@ from pandas.api.types import is_bool_dtype, is_float_dtype, is_integer_dtype
 
 from jaxeval.arrays import Bool, Float, Int
 from jaxeval.errors import DataError
-from jaxeval.wording import counted, did_you_mean
+from jaxeval.wording import counted, did_you_mean, named
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -177,6 +177,14 @@ def require_column(frame: pd.DataFrame, column: str) -> None:
         raise DataError(
             f"no column {column!r} in the table; its columns are {have}{did_you_mean(column, frame.columns)}"
         )
+
+
+def one_table(frames: Sequence[pd.DataFrame], names: Sequence[str]) -> pd.DataFrame:
+    """The rows of several tables, those of files called ``names``; an error if they have different columns."""
+    for frame, name in zip(frames, names, strict=True):
+        if odd := sorted(map(str, set(frame.columns) ^ set(frames[0].columns))):
+            raise DataError(f"{name} and {names[0]} do not have the same columns: only one of them has {named(odd)}")
+    return pd.concat(frames, ignore_index=True)
 
 
 def reject_missing(

@@ -11,7 +11,7 @@ import pandas as pd
 
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.data.battles import Battles
-from jaxeval.data.columns import as_frame, frame_of, require_column
+from jaxeval.data.columns import as_frame, frame_of, one_table, require_column
 from jaxeval.data.file_lists import names_of, whole_local_file
 from jaxeval.data.formats import Shape, Source
 from jaxeval.data.found_columns import found_votes
@@ -21,7 +21,7 @@ from jaxeval.data.judged_answers import JudgedAnswers
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.data.published_formats import format_of_names
 from jaxeval.data.rankings import Rankings
-from jaxeval.data.remote_names import FileName
+from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.data.roles import ROLES, columns_of, usual_names
 from jaxeval.data.table_files import head_names, naming, read_whole_table
 from jaxeval.errors import DataError
@@ -144,8 +144,8 @@ class Judgments(Shown):
             >>> print(jaxeval.Judgments.read("votes.csv"))
             2 judgments of pairs: model_a, model_b, winner
         """
-        frames, told = [], dict[str, None]()
-        for name in names_of(path):
+        frames, told, files = [], dict[str, None](), names_of(path)
+        for name in files:
             file = whole_local_file(name)
             with naming(name):
                 names = head_names(file)
@@ -156,7 +156,7 @@ class Judgments(Shown):
                     continue
                 frames.append(form.read(Source(name, (file,), names, baseline=baseline)))
                 told[f"read as {form.name}{': ' * bool(form.about)}{form.about}"] = None
-        judgments = cls.from_pandas(pd.concat(frames, ignore_index=True), shape, **roles)
+        judgments = cls.from_pandas(one_table(frames, [base_name(name) for name in files]), shape, **roles)
         return cls(judgments.table, judgments.roles, judgments.shape, (*told, *judgments.read_as))
 
     def __len__(self) -> int:

@@ -81,6 +81,11 @@ def test_a_column_of_a_roles_name_stands_beside_it():
     assert judgments.column("winner_").tolist() == [*"xxxx"]
 
 
+def write_games(folder):
+    GAMES.to_json(folder / "games.jsonl", orient="records", lines=True)
+    return folder / "games.jsonl"
+
+
 def test_files(tmp_path):
     """Of one format or of none; what was read is what the command reads."""
     path = tmp_path / "chess.csv"
@@ -94,6 +99,11 @@ def test_files(tmp_path):
     judgments = Judgments.read(alpaca)
     assert judgments.read_as[0].startswith("read as AlpacaEval's annotations")
     assert judgments.battles().target.tolist() == [0.75, 0.0]
+    more = tmp_path / "more.csv"
+    GAMES.assign(year=1972).to_csv(more, index=False)
+    assert Judgments.read([path, write_games(tmp_path)]).battles().n_battles == 8
+    with pytest.raises(DataError, match=r"more.csv and chess.csv do not have the same columns: only one .* year"):
+        Judgments.read([path, more])
     path.write_text("a,b\n1,2\n")
     with pytest.raises(DataError, match=r"the columns do not say what is judged; needed are, for pairs: model_a or"):
         Judgments.read(path)
