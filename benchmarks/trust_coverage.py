@@ -48,7 +48,6 @@ FEW_VOTES = 200
 #: Below so many items or clusters a board of scores warns.
 FEW_ITEMS = 30
 FEW = "a warning says that intervals from so few depend on how scores are distributed"
-BORROWED = "intervals of a posterior hold on average over the prior of spreads, and not for each spread by itself"
 #: Starts of notes of what is wrong by its name, or shown on purpose beside what the library gives by default.
 ON_PURPOSE = (
     ASKED,
@@ -270,9 +269,8 @@ def categories() -> tuple[str, Iterator[Row]]:
     def rows() -> Iterator[Row]:
         for own in found["coverage"]:
             case = f"{own['battles']} votes of 53 models, spread of {own['true_spread_elo']:.0f} Elo"
-            each = row("small_categories CategoryBoard CategoryBoards", "category that borrows", case, own["coverage"],
-                       own["standard_error"], found["boards"])  # fmt: skip
-            yield {**each, "note": BORROWED if verdict(each) == "too short" else ""}
+            yield row("small_categories CategoryBoard CategoryBoards", "category that borrows", case, own["coverage"],
+                      own["standard_error"], found["boards"])  # fmt: skip
 
     return date, rows()
 

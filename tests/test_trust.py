@@ -162,6 +162,10 @@ def test_equal_models_have_no_leader(trust):
     for cell in cells:
         n = cell["boards"]
         assert cell["claims"] <= 0.05 * n + 3 * np.sqrt(0.05 * 0.95 * n), cell
+    for one in trust.results("equal_models")["estimators"]:
+        n, allowed = one["boards"], 0.1 if "at .9" in one["estimator"] else 0.05
+        assert max(one["leaders"], one["tiers"]) <= allowed * n + 3 * np.sqrt(allowed * (1 - allowed) * n), one
+        assert one["rank_sets_missed"] < 1.5 * allowed, one
     assert (
         f"{sum(cell['claims'] for cell in cells)} of {sum(cell['boards'] for cell in cells):,} answers" in trust.page()
     )

@@ -157,7 +157,7 @@ def archived(path: Path) -> list[str]:
     with path.open("rb") as file:
         if _by_bytes(_BEGINNINGS, file.read(4)) != Kind.EXCEL:
             return []
-    with suppress(zipfile.BadZipFile, OSError), zipfile.ZipFile(path) as archive:
+    with suppress(zipfile.BadZipFile, OSError, NotImplementedError), zipfile.ZipFile(path) as archive:
         names = [name for name in archive.namelist() if not re.search(r"/$|^__MACOSX|(^|/)\.", name)]
         return [] if _EXCEL_MARK in names else names
     return []

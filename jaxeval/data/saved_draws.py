@@ -20,11 +20,15 @@ from jaxeval.data.file_lists import local_file
 from jaxeval.data.versioned_json import check_version
 from jaxeval.errors import DataError
 from jaxeval.execution.atomic_write import whole_file
+from jaxeval.statistics.differences import MOST_NOT_FINITE, TabledDifferences, not_finite
 from jaxeval.statistics.draws import Draws
 
 _FORMAT, _VERSION = "jaxeval draws", 1
 #: The kinds of NumPy types that each array may have.
 _ARRAYS = {"estimate": "fiu", "draws": "fiu", "converged": "b", "anchored": "b", "limits": "f"}
+#: The same of differences in closed form, of quantities whose draws say too little; and the level of their errors.
+_CLOSED_FORM, _LEVEL = {"rows": "iu", "difference": "f", "error": "f"}, 0.95
+_MOST_ENTRIES = 2**24
 
 
 def save_draws(draws: Draws, path: str | Path) -> None:
@@ -45,6 +49,7 @@ def save_draws(draws: Draws, path: str | Path) -> None:
     arrays: dict[str, Any] = {name: x for name in _ARRAYS if (x := getattr(draws, name)) is not None}
     if draws.limits is not None:
         arrays["limits"] = np.array([np.broadcast_to(x, len(draws.names)) for x in draws.limits], float)
+    arrays |= _tabled(draws)
     settings = asdict(draws.settings) if is_dataclass(draws.settings) else draws.settings  # type: ignore[arg-type]
     about = {
         "format": _FORMAT,
@@ -65,6 +70,14 @@ def save_draws(draws: Draws, path: str | Path) -> None:
         raise DataError(f"quantities must be named by text or numbers to be saved: {error}") from error
     with whole_file(path) as file:
         np.savez_compressed(file, about=np.array(text), **arrays)
+
+
+def _tabled(draws: Draws) -> dict[str, Any]:
+    """Arrays of the differences that do not come from draws; none where they would be too large for a file."""
+    rows = np.flatnonzero(not_finite(draws.draws, draws.converged) > MOST_NOT_FINITE)
+    if draws.closed_form is None or len(rows) * len(draws.names) > _MOST_ENTRIES or len(rows) == 0:
+        return {}
+    return {f"closed_{name}": x for name, x in zip(_CLOSED_FORM, (rows, *draws.closed_form(rows, _LEVEL)), strict=True)}
 
 
 def _check_draws(given: object) -> None:
@@ -107,11 +120,14 @@ def read_draws(path: str | Path) -> Draws:
             index: pd.Index = pd.MultiIndex.from_tuples(map(tuple, names), names=levels)
         else:
             index = pd.Index(names).set_names(levels)
+        kinds = _ARRAYS | {f"closed_{name}": kind for name, kind in _CLOSED_FORM.items()}
         for name, x in arrays.items():
-            if x.dtype.kind not in _ARRAYS[name]:
+            if x.dtype.kind not in kinds[name]:
                 raise TypeError(f"{name} is an array of {x.dtype}")
         if "limits" in arrays:
             arrays["limits"] = tuple(arrays["limits"])
+        if "closed_rows" in arrays:
+            arrays["closed_form"] = TabledDifferences(*(arrays.pop(f"closed_{name}") for name in _CLOSED_FORM))
         return Draws(
             names=index,
             status=None if about["status"] is None else np.array(about["status"], object),

@@ -28,7 +28,7 @@ from jaxeval.ratings.thin_models import UNPLACED_ELO, Independent, nearby
 from jaxeval.show.boards import leader_line, rank_spread, with_interval
 from jaxeval.show.shown import Answer, Result
 from jaxeval.statistics.clusters import FEW_CLUSTERS
-from jaxeval.statistics.differences import MOST_NOT_FINITE, ClosedForm, Differences
+from jaxeval.statistics.differences import MOST_NOT_FINITE, ClosedForm, Differences, not_finite
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import normal_quantile
 from jaxeval.wording import Noun, common_noun, counted, named, slice_title, visible_line
@@ -132,7 +132,7 @@ class Bootstrap(Result):
     @property
     def joint(self) -> Draws:
         """The ratings as joint draws of named quantities, which know nothing of battles."""
-        return replace(self._in_gauge, warnings=tuple(self.warnings))
+        return replace(self._in_gauge, warnings=tuple(self.warnings), closed_form=self.contrasts.closed_form)
 
     @cached_property
     def _in_gauge(self) -> Draws:
@@ -166,8 +166,7 @@ class Bootstrap(Result):
     @cached_property
     def _loose(self) -> NDArray[np.bool_]:
         """(M,) rated models without a finite rating in more than 1 % of the resamples, whose draws say too little."""
-        known = self.draws_logit[self.converged]
-        share = (~np.isfinite(known)).mean(0) if len(known) else np.ones(len(self.models))
+        share = not_finite(self.draws_logit, self.converged)
         return np.asarray(np.isfinite(self.fit.ratings) & (share > MOST_NOT_FINITE))
 
     def _closed_form(self, draws: Draws) -> ClosedForm | None:
@@ -213,10 +212,10 @@ class Bootstrap(Result):
         None where they decide everywhere.
         """
         own, closed_form = self._penalised, self.contrasts.closed_form or self.fit.penalised_differences
-        if not own.any() and not self._few_clusters:
+        if not own.any() and not self._by_errors:
             return None
         difference, error = np.full((2, len(rows), len(own)), np.nan)
-        if self._few_clusters:
+        if self._by_errors:
             difference, error = self.fit.differences(rows, level)
         if own.any():
             of_thin, found = own[rows, None] | own, closed_form(rows, level)
@@ -226,8 +225,8 @@ class Bootstrap(Result):
         return difference - half, difference + half
 
     @property
-    def _few_clusters(self) -> bool:
-        """Whether intervals are those of the fit, as so few clusters make draws that vary too little, or too much."""
+    def _by_errors(self) -> bool:
+        """Whether all intervals are those of the fit, as so few clusters make draws that vary too little, or much."""
         freedom, fit = self.fit.freedom, self.fit
         few = freedom is not None and not freedom >= FEW_CLUSTERS and self.settings.scheme == "cluster"
         able = isinstance(fit._likelihood, Board) and len(fit.ratings) <= MOST_INVERTED
@@ -277,7 +276,7 @@ class Bootstrap(Result):
             raise ValueError(f"kind must be one of {', '.join(map(repr, get_args(BoardInterval)))}, got {kind!r}")
         if kind == "wald":
             return self.fit.interval(level, "wald")
-        if kind == "auto" and self._few_clusters:
+        if kind == "auto" and self._by_errors:
             ends = self.fit.interval(level, "wald")
         else:
             ends = self._in_gauge.interval(level, "basic" if kind == "basic" else "percentile")

@@ -378,6 +378,12 @@ class BradleyTerryFit(Result):
                 "show how much other clusters would differ, so that errors and intervals are too small: "
                 f"{named(alone)}"
             )
+        tied = self._only_tied
+        if len(tied):
+            messages.append(
+                f"{self.competitor.counted(len(tied), 'has', 'have')} only ties, which do not show who would win: "
+                f"{named(tied)}"
+            )
         if self.settings.penalty == "firth" and self.settings.reweight:
             messages.append(
                 "reweight counts a battle as a fiftieth or less, and the penalty does not shrink with it: it draws "
@@ -387,6 +393,16 @@ class BradleyTerryFit(Result):
         messages += few_clusters_text(self.n_clusters, self.n_effective_clusters)
         messages += small_strata_text(None if strata is None else strata.size, unit)
         return [*self.report.warnings, *messages, *self._likelihood.flags]
+
+    @property
+    def _only_tied(self) -> pd.Index:
+        """Models whose battles are all ties."""
+        cells, n_models = self._board.cells, len(self.ratings)
+        decided, battles = (
+            sum(np.bincount(side[cells.pair], weight, n_models) for side in (cells.first, cells.second))
+            for weight in (cells.count * (cells.target != 0.5), cells.count)
+        )
+        return self.ratings.index[(decided == 0) & (battles > 0)]
 
     @property
     def _in_one_cluster(self) -> pd.Index:

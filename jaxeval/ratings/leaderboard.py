@@ -181,6 +181,7 @@ def leaderboard(
             **shown,
             "level": float(level),
             "interval": how,
+            "by_errors": how == "auto" and any(board._by_errors for board in boards.values()),
             "n_penalised": sum(board.n_penalised for board in boards.values()) if how == "auto" else 0,
             **competitor_settings(word),
         },

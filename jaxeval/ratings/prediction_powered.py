@@ -146,6 +146,11 @@ class PredictionPoweredBoard(Bootstrap):
         return messages
 
     @property
+    def _by_errors(self) -> bool:
+        """Whether all intervals are those of the fit: percentiles of few votes fall short."""
+        return self.settings.interval == "auto"
+
+    @property
     def ratings(self) -> pd.Series:
         """(M,) Elo."""
         return self.fit.ratings

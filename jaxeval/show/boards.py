@@ -131,7 +131,7 @@ def settings_lines(table: pd.DataFrame) -> list[str]:
     draw = f"{settings['scheme']} resample"
     interval, n_thin = settings["interval"], settings.get("n_penalised", 0)
     if interval == "auto":
-        interval = "percentile"
+        interval = "Wald" if settings.get("by_errors") else "percentile"
         weights += f"; {penalised_line(table)}" if n_thin else ""
     if "prior_spread" in settings:
         draw, weights = "draw", f"; spreads about {settings['prior_spread']:g} Elo or less before the battles"

@@ -144,6 +144,11 @@ def few_clusters_text(n_clusters: int | None, n_effective: float | None = None) 
     n = n_clusters if n_effective is None else n_effective
     if n_clusters is None or n is None or round(n) >= FEW_CLUSTERS:
         return []
+    if n_clusters == 1:
+        return [
+            "all lies in one cluster, which shows no error and gives no interval: name another column as cluster= (on "
+            "the command line --cluster), or none"
+        ]
     unequal = n < 0.9 * n_clusters
     worth = f", of such unequal size that they are worth {max(round(n), 1):,} equal ones" if unequal else ""
     return [

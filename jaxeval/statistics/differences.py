@@ -39,6 +39,26 @@ ClosedForm: TypeAlias = Callable[[NDArray[np.intp], float], tuple[Float, Float]]
 
 
 @dataclass(frozen=True, eq=False)
+class TabledDifferences:
+    """A `ClosedForm` of some models alone, in tables: what a file of draws keeps of it, at one level."""
+
+    rows: NDArray[np.intp]  # (R,) positions of these models, in order
+    difference: Float  # (R, N)
+    error: Float  # (R, N)
+
+    def __call__(self, rows: NDArray[np.intp], level: float) -> tuple[Float, Float]:
+        """(R, N) differences of the models ``rows`` to all others, and their standard errors."""
+        place = np.searchsorted(self.rows, rows)
+        return self.difference[place], self.error[place]
+
+
+def not_finite(draws: Float, converged: Bool | None = None) -> Float:
+    """Return (N,) share of the (B, N) draws that have ``converged`` in which each model is not finite; 1 for none."""
+    known = np.ones(len(draws), bool) if converged is None else converged
+    return np.asarray((~np.isfinite(draws[known])).mean(0) if known.any() else np.ones(draws.shape[1]))
+
+
+@dataclass(frozen=True, eq=False)
 class Differences:
     """Differences of all pairs of F models: those of the M ranked models that draws can tell apart.
 
@@ -270,10 +290,8 @@ def differences(
     is finite says that these data may leave all models without a value, and counts as any other that is not finite.
     ``freedom`` and ``closed_form`` are those of `Draws`.
     """
-    finite = np.isfinite(draws)
     known = np.ones(len(draws), bool) if converged is None else converged
-    share = (~finite[known]).mean(0) if known.any() else np.ones(len(estimate))
-    models = np.flatnonzero(ranked & (share <= MOST_NOT_FINITE))
+    models = np.flatnonzero(ranked & (not_finite(draws, converged) <= MOST_NOT_FINITE))
     models = models[np.argsort(-estimate[models], kind="stable")]
     # Models in rows: a row is then one piece of memory.
     columns = np.ascontiguousarray((draws[np.ix_(known, models)] - estimate[models]).T)

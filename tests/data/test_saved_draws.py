@@ -1,5 +1,6 @@
 """Draws in files: what is written is read back, and everything else is an error."""
 
+import dataclasses
 import json
 import pickle
 
@@ -45,6 +46,21 @@ def test_all_fields_are_read_back(names, tmp_path):
         assert getattr(again, name) == getattr(draws, name)
     assert again.settings == {"seed": 1, "features": ["x"]}
     pd.testing.assert_frame_equal(again.table(), draws.table())
+
+
+def test_models_without_a_rating_in_some_resamples_keep_their_ranks(tmp_path):
+    """Their differences are in closed form, which the file holds."""
+    votes = jaxeval.simulate_battles(400, 5, seed=0).to_pandas()[["model_a", "model_b", "target"]]
+    met = [f"model-{k}" for k in range(1, 6)] * 4
+    few = pd.DataFrame({"model_a": "new", "model_b": met, "target": [1.0] + [0.0] * 19})
+    board = jaxeval.bootstrap(pd.concat([votes, few]), 60, progress=False)
+    assert board.degenerate_share["new"] > 0.01
+    jaxeval.save_draws(board.joint, tmp_path / "draws.npz")
+    read = jaxeval.read_draws(tmp_path / "draws.npz")
+    pd.testing.assert_frame_equal(read.rank_sets(), board.rank_sets(min_battles=0))
+    alone = dataclasses.replace(board.joint, closed_form=None).rank_sets()
+    assert alone.loc["new"].tolist() == [1, 6]
+    assert not alone.equals(read.rank_sets())
 
 
 def test_what_draws_lack_they_lack_when_read(tmp_path):
