@@ -225,6 +225,7 @@ def goodness():
 
 _RESULTS = {
     "Battles": battles,
+    "Judgments": lambda: jaxeval.Judgments.from_pandas(battles().to_pandas()),
     "DataReport": lambda: battles().report,
     "BradleyTerryFit": lambda: jaxeval.fit_bradley_terry(battles()),
     "ContextualFit": lambda: jaxeval.fit_bradley_terry(battles(), ties="davidson"),

@@ -311,10 +311,10 @@ class TestFaults:
     def test_csv_lines_that_change_midway(self, tmp_path):
         path = write(VOTES, tmp_path / "votes.csv")
         with path.open("a") as file:
-            file.write("a,b,tie\n")
+            file.write("a,b,tie,1,2,3\n")
         found = message(path)
         assert found.startswith("votes.csv: cannot be read: ")
-        assert "Expected 5 columns, got 3" in found
+        assert "Expected 5 columns, got 6" in found
         assert "give every line as many values as the first" in found
 
     def test_json_lines_that_break_midway(self, tmp_path):

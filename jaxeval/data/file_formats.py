@@ -6,6 +6,7 @@ import atexit
 import codecs
 import re
 import shutil
+import struct
 import tempfile
 import zipfile
 from contextlib import ExitStack, suppress
@@ -157,7 +158,11 @@ def archived(path: Path) -> list[str]:
     with path.open("rb") as file:
         if _by_bytes(_BEGINNINGS, file.read(4)) != Kind.EXCEL:
             return []
-    with suppress(zipfile.BadZipFile, OSError, NotImplementedError), zipfile.ZipFile(path) as archive:
+    # Of damaged ones zipfile raises whatever their bytes lead to.
+    with (
+        suppress(zipfile.BadZipFile, NotImplementedError, OSError, ValueError, struct.error),
+        zipfile.ZipFile(path) as archive,
+    ):
         names = [name for name in archive.namelist() if not re.search(r"/$|^__MACOSX|(^|/)\.", name)]
         return [] if _EXCEL_MARK in names else names
     return []

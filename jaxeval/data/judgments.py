@@ -143,6 +143,9 @@ class Judgments(Shown):
             >>> _ = Path("votes.csv").write_text("left,right,winner\nx,y,left\ny,x,tie\n")
             >>> print(jaxeval.Judgments.read("votes.csv"))
             2 judgments of pairs: model_a, model_b, winner
+            two sides in 'left' and 'right', results in 'winner'
+            column 'left': read as model_a
+            column 'right': read as model_b
         """
         frames, told, files = [], dict[str, None](), names_of(path)
         for name in files:

@@ -100,7 +100,7 @@ class BoardComparison(Result):
             *self.notes,
             f"{settings_line(self.settings)} of the {self.competitor.many} on both; differences are {b} less {a}",
             f"intervals of differences are for all {self.competitor.many} at once, and decide who moved",
-            self.settings["versions"],
+            *([self.settings["versions"]] if "versions" in self.settings else []),
         ]
         agreement = self.agreement.reset_index()
         named_top = agreement.replace({"measure": {"top_overlap": f"top_{self.top}_overlap"}})

@@ -106,6 +106,7 @@ def test_only_one_module_prints():
                     found.append(f"{file.relative_to(home)}: {name}")
     # The words of the first and of the warning are constants, and the others escape what they print.
     assert sorted(found) == [
+        *["data/published_formats.py: warnings.warn"] * 2,  # on formats of installed packages
         "execution/progress.py: Console",
         "execution/progress.py: print",
         "kernels/batch/programs.py: warnings.warn",

@@ -17,6 +17,7 @@ WITHOUT = {
     "Battles", "DataReport", "Rankings", "RankingsReport", "JudgedBattles", "JudgedReport", "JudgeOutputs",
     "OutputsReport", "JudgedAnswers", "AnswersReport", "AnchoredVerdicts", "ItemScores", "ModelScores",
     "ConformalStudy", "Abstention", "RatingSystems", "ChoiceModel",
+    "Judgments",
 }  # fmt: skip
 #: Arrays of estimates say nothing; a single one does.
 ARRAYS = {"RoganGladen", "Allocation"}

@@ -29,7 +29,7 @@ def name(request):
 
 
 def test_every_public_class_is_among_them():
-    assert set(public_classes()) <= set(RESULTS)
+    assert set(public_classes()) - {"Format"} <= set(RESULTS)  # which is an entry of a list
 
 
 def test_reprs_are_short_and_say_what_it_is(name):
