@@ -38,7 +38,7 @@ _ALL_OF_IT = re.compile(
     re.MULTILINE,
 )
 #: Words beside which a file of tests may run any command.
-_ALL_COMMANDS = re.compile(r"\bmain\.commands|list_commands|\bQUESTIONS\b")
+_ALL_COMMANDS = re.compile(r"\bmain\.commands|list_commands|\bCOMMANDS\b|\bROWS\b")
 _DOTTED = re.compile(r"\bjaxeval(?:\.[A-Za-z]\w*)+")
 _FROM = re.compile(r"\bfrom +(jaxeval[\w.]*) +import +(\([^)]*\)|[^\n]+)")
 _IMPORT = re.compile(r"(?:^|[\n;]) *(?:from +(\w+) +import\b|import +([\w, ]+))")

@@ -10,7 +10,7 @@ from docutils.parsers.rst import Directive
 from sphinx.application import Sphinx
 
 import jaxeval.cli
-from jaxeval.cli.commands import QUESTIONS
+from jaxeval.cli.command_table import COMMANDS
 from jaxeval.cli.main import main
 
 
@@ -38,12 +38,13 @@ class Commands(Directive):
         for file in Path(jaxeval.cli.__file__).parent.glob("*.py"):
             self.state.document.settings.env.note_dependency(str(file))
         found = [_section("jaxeval", "jaxeval", _block(helps.pop("jaxeval")))]
-        for question, names in QUESTIONS.items():
+        for question, rows in COMMANDS.items():
+            names = [row.name for row in rows]
             own = [path for path in helps if path.split()[1] in names]
             sections = [_section(path, path.replace(" ", "-"), _block(helps.pop(path))) for path in own]
             found.append(_section(question, nodes.make_id(question), *sections))
         if helps:
-            raise self.error(f"commands without a question in jaxeval/cli/commands.py: {', '.join(helps)}")
+            raise self.error(f"commands without a question in jaxeval/cli/command_table.py: {', '.join(helps)}")
         return found
 
 

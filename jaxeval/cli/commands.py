@@ -11,44 +11,11 @@ from typing import Any
 
 import click
 
+from jaxeval.cli.command_table import COMMANDS, ROWS
 from jaxeval.cli.terminal import complain
 from jaxeval.errors import ProcessError
 from jaxeval.options.field import RUNS, SECTIONS
 from jaxeval.wording import did_you_mean, visible, visible_line
-
-#: The commands by the question that they answer, each in a line.
-QUESTIONS: Mapping[str, Mapping[str, str]] = {
-    "Which model is better?": {
-        "leaderboard": "Rate models from votes: who met whom, and who won.",
-        "rankings": "Rate items from rankings of two or more.",
-        "panel": "Rate models from the verdicts of several judges.",
-        "anchored": "Rate models that all met the same reference.",
-        "scores": "Rank models by their scores on a benchmark.",
-        "index": "Put models on one scale by many benchmarks.",
-        "horizons": "How long are the tasks that agents solve?",
-    },
-    "What differs, and is it more than chance?": {
-        "compare-boards": "Which models moved between two boards of votes?",
-        "compare-scores": "Is one model better than another on the same items?",
-    },
-    "Can I believe it?": {
-        "audit": "Do the votes support their leaderboard?",
-        "agreement": "Do judges agree with people, and where do they err?",
-        "meta": "Which benchmarks or judges rank models as people do?",
-    },
-    "How much can a judge do in place of people?": {
-        "judge": "How often are models right? A judge's count, corrected.",
-        "soft-elo": "Ratings as people's votes give them, from a judge's scores.",
-    },
-    "What should be judged next?": {
-        "next": "Which battles tell most, or how many votes are needed?",
-        "plan-scores": "How many items or trials does a benchmark need?",
-    },
-    "How does it look?": {
-        "demo": "Rate simulated votes, and draw their leaderboard.",
-        "simulate": "Write example files for all other commands.",
-    },
-}
 
 
 class Option(click.Option):
@@ -121,8 +88,10 @@ class Commands(click.Group):
     def add_command(self, cmd: click.Command, name: str | None = None) -> None:
         """Add a command, with the line that says what it answers."""
         super().add_command(cmd, name)
-        lines = {command: line for own in QUESTIONS.values() for command, line in own.items()}
-        cmd.short_help = lines.get(str(name or cmd.name), cmd.short_help)
+        row = ROWS.get(str(name or cmd.name))
+        if row is not None:
+            cmd.short_help = row.line
+            cmd.epilog = cmd.epilog or f"In Python: {row.in_python}"
 
     @cached_property
     def others(self) -> dict[str, EntryPoint]:
@@ -146,17 +115,17 @@ class Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The commands in the order of the questions."""
-        known = [name for own in QUESTIONS.values() for name in own if name in self.commands]
+        known = [name for name in ROWS if name in self.commands]
         return [*known, *(name for name in self.commands if name not in known), *sorted(self.others)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the questions, and the commands of each."""
         names = self.list_commands(ctx)
         width = max(map(len, names))
-        for question, lines in QUESTIONS.items():
+        for question, rows in COMMANDS.items():
             formatter.write(f"\n{question}\n")
             with formatter.indentation():
-                formatter.write_dl([(name.ljust(width), line) for name, line in lines.items() if name in names])
+                formatter.write_dl([(row.name.ljust(width), row.line) for row in rows if row.name in names])
         if self.others:
             formatter.write("\nFrom other packages\n")
             with formatter.indentation():

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from jaxeval.cli.command_table import ROWS
 from jaxeval.cli.terminal import print_bytes
 from jaxeval.data.remote_names import FileName, is_remote
 from jaxeval.wording import counted, did_you_mean, named, visible, visible_line
@@ -19,20 +20,6 @@ if TYPE_CHECKING:
     from jaxeval.cli.file_uses import Use
     from jaxeval.data.file_heads import Head
 
-#: What a file must hold for each command, in the words of its usual columns.
-_NEEDS = {
-    "leaderboard": "votes: model_a, model_b, winner; or counts: model_a, model_b, wins_a, ties, wins_b",
-    "rankings": "ranking, as a > b = c; or item, rank and the ranking that they belong to",
-    "panel": "judge, item, model_a, model_b, verdict; or a column of verdicts for each judge",
-    "agreement": "the same, and human labels in human",
-    "soft-elo": "model_a, model_b, a judge's scores_a and scores_b, and human",
-    "anchored": "model, verdict (win, tie, loss), and judge, anchor, task, item, run if there are any",
-    "judge": "model, item, judgment (0 or 1), and human for some",
-    "scores": "model, item, score; or what lm-evaluation-harness, Inspect and others wrote",
-    "meta": "a row for each model, and columns of scores, one of them gold",
-    "index": "model, benchmark, score: shares of right answers",
-    "horizons": "agent, task, family, minutes (of people), success",
-}
 _MOST = 12  # columns to name
 _MOST_NEAR = 10_000  # files of a folder among which a mistyped one is sought
 
@@ -171,9 +158,10 @@ def line_of(use: Use, files: Sequence[FileName]) -> str:
 def _needs(head: Head) -> list[str]:
     """What each command reads, for a file that no command is known to fit."""
     found = "Its columns do not say" if head.names else "It does not say"
-    width = max(map(len, _NEEDS))
+    needs = {row.name: row.needs for row in ROWS.values() if row.needs}
+    width = max(map(len, needs))
     return [
         f"{found} which command fits. What each of them reads:",
-        *(f"  {name.ljust(width)}  {text}" for name, text in _NEEDS.items()),
+        *(f"  {name.ljust(width)}  {text}" for name, text in needs.items()),
         "Columns may have other names: jaxeval COMMAND --help says by which options they are named.",
     ]

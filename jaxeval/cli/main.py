@@ -143,20 +143,11 @@ def main() -> None:
     """Leaderboards of language models from votes and judges' scores, with honest uncertainty."""
 
 
-main.add_command(agreement)
-main.add_command(soft_elo_commands)
-main.add_command(judge)
-main.add_command(anchored)
-main.add_command(meta)
-main.add_command(compare_boards)
-main.add_command(audit)
-main.add_command(scores)
-main.add_command(compare_scores)
-main.add_command(plan_scores)
-main.add_command(next_battles)
-main.add_command(horizons)
-main.add_command(index)
-main.add_command(simulate)
+for _command in (
+    agreement, soft_elo_commands, judge, anchored, meta, compare_boards, audit, scores,
+    compare_scores, plan_scores, next_battles, horizons, index, simulate,
+):  # fmt: skip
+    main.add_command(_command)
 
 
 _RENAMED = {"--benchmark": "--eval-benchmark"}

@@ -2,12 +2,15 @@
 
 import re
 from collections import defaultdict
+from pathlib import Path
 
 import click
 import pytest
 from command_line import run
 
-from jaxeval.cli.commands import QUESTIONS, Command
+import jaxeval
+from jaxeval.cli.command_table import COMMANDS, ROWS
+from jaxeval.cli.commands import Command
 from jaxeval.cli.main import main
 from jaxeval.options.field import SECTIONS
 
@@ -167,13 +170,13 @@ def test_what_follows_two_dashes_is_no_option():
 class TestHelp:
     def test_commands_stand_under_questions(self):
         shown = run("--help").stdout
-        for question, lines in QUESTIONS.items():
+        for question, rows in COMMANDS.items():
             assert f"\n{question}\n" in shown
-            for name, line in lines.items():
-                assert any(own.split() == [name, *line.split()] for own in shown.splitlines()), name
+            for row in rows:
+                assert any(own.split() == [row.name, *row.line.split()] for own in shown.splitlines()), row.name
 
     def test_every_command_has_a_question(self):
-        assert [name for own in QUESTIONS.values() for name in own] == main.list_commands(None)
+        assert list(ROWS) == main.list_commands(None)
         assert set(main.list_commands(None)) == set(main.commands)
 
     @pytest.mark.parametrize("command", ALL)
@@ -197,3 +200,16 @@ def test_help_names_options_that_the_command_has(command):
     for option in SHOWN[command]:
         text = re.sub(r"`[^`]*`", "", option.help)
         assert set(re.findall(r"--[a-z][a-z-]*", text)) <= own, (option.opts, option.help)
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=lambda row: row.name)
+def test_what_the_table_says_of_a_command(row):
+    """Its reader and its estimator are names of jaxeval, and README has its example and its page."""
+    for name in re.findall(r"([a-z_]+)\(", row.python):
+        assert callable(getattr(jaxeval, name)), name
+    readme, docs = (Path(__file__).parents[2] / name for name in ("README.md", "docs"))
+    if row.call:
+        assert f"| `jaxeval {row.name} {row.call}` | " in readme.read_text()
+        assert f"](docs/{row.page}) |" in readme.read_text()
+        assert (docs / row.page).exists()
+    assert row.in_python in run(row.name, "--help").stdout.replace("\n  ", " ") or row.name in ("simulate", "soft-elo")
