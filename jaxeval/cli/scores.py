@@ -13,6 +13,7 @@ from jaxeval.cli.declared import Files, Top, command
 from jaxeval.cli.fronts import Costs, beside
 from jaxeval.cli.judged_scores import Labels, how_corrected
 from jaxeval.cli.outputs import Outputs, present
+from jaxeval.data.lm_eval_files import MeansOnlyError
 from jaxeval.data.remote_names import FileName
 from jaxeval.options import columns as declared
 from jaxeval.options.boards import GroupOption, RankOptions
@@ -117,7 +118,11 @@ def scores(
         accuracy, read = labels.accuracy(files, columns.columns, missing, asked.by, drawn.arguments())
         present(_judged(labels.boards(accuracy, asked.simultaneous_ranks), read, accuracy.joint, top), outputs)
         return
-    given = columns.read(files, [name for name in (asked.by, asked.n) if name is not None])
+    try:
+        given = columns.read(files, [name for name in (asked.by, asked.n) if name is not None])
+    except MeansOnlyError as error:
+        present(_of_means(error.means, level, top), outputs)
+        return
     estimated: dict[str, Any] = asked.arguments("by", "population", "benchmark_weights")
     boards = score_boards(given, missing=missing, **estimated, **drawn.arguments())
     table = leaderboard_of(boards, level, asked.simultaneous_ranks)
@@ -154,6 +159,27 @@ def scores(
         front = asked.front(board.joint, costs, level)
         answer = beside(answer, front, tables=asked.tables(front))
     present(answer, outputs)
+
+
+def _of_means(means: pd.DataFrame, level: float, top: int | None) -> Answer:
+    """Means of tasks whose items are not there."""
+    from scipy.stats import norm
+
+    from jaxeval.show.shown import Answer, Part
+
+    reach = norm.ppf(0.5 + level / 2) * means["standard_error"]
+    means = means.assign(score_lower=means["score"] - reach, score_upper=means["score"] + reach)
+    means = means.sort_values(["benchmark", "metric", "filter", "score"], ascending=[True, True, True, False])
+    means = means[["benchmark", "metric", "filter", "model_name", "score", "score_lower", "score_upper",
+                   "standard_error"]].reset_index(drop=True)  # fmt: skip
+    answer = Answer(
+        "Means of tasks", means, {"level": level},
+        sentences=["there are no samples: models are not compared, and have no ranks"],
+        advice=["run lm_eval with --log_samples: items are then resampled, and models compared on the same ones"],
+        notes=[f"{100 * level:g}% intervals from the standard errors that the files state"],
+        parts=[Part("Means of tasks", means, rows="mean", kept=("model_name", "score"))],
+    )  # fmt: skip
+    return answer._replace(tables={"scores": means}).with_top(top)
 
 
 def _judged(tables: dict[str, pd.DataFrame], read: str, joint: Draws, top: int | None) -> Answer:

@@ -8,7 +8,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from math import isfinite
+from math import isfinite, nan
 from pathlib import Path
 from typing import Any
 
@@ -280,9 +280,9 @@ def named_by_results(
     """Give models the names that files of results state, in place; and say which tasks have results and no samples.
 
     Raises:
-        DataError: no task has samples.
+        MeansOnlyError: no task has samples.
     """
-    notes = []
+    notes, means = [], []
     by_folder = {_source(name)[0]: document for name, document in results}
     for name, table in tables:
         own = by_folder.get(_source(name)[0])
@@ -292,28 +292,36 @@ def named_by_results(
         folder = _source(name)[0]
         have = {task for task_folder, task, _ in (_source(file) for file, _ in tables) if task_folder == folder}
         groups = {group for group, tasks in (document.get("group_subtasks") or {}).items() if tasks}
+        model = str(document.get("model_name") or Path(folder).name)
         for task, values in document["results"].items():
             if task in have or task in groups or not isinstance(values, Mapping):
                 continue
-            notes.append(
-                f"{document.get('model_name') or Path(folder).name}, {task}: no samples, only {_means(values)}"
-            )
+            found = list(_means(values))
+            said = [f"{metric} {mean:.3f}" + (f" (standard error {error:.3f})" if isfinite(error) else "")
+                    for metric, _, mean, error in found]  # fmt: skip
+            notes.append(f"{model}, {task}: no samples, only {named(said, 3) if said else 'a mean'}")
+            means += [(model, task, *row) for row in found]
     if notes and not tables:
-        raise DataError(
+        raise MeansOnlyError(
             f"{base_name(results[0][0])} has means of tasks and no samples ({notes[0]}): run lm_eval with "
-            "--log_samples, since items are resampled and compared"
+            "--log_samples, since items are resampled and compared",
+            pd.DataFrame(means, columns=["model_name", "benchmark", "metric", "filter", "score", "standard_error"]),
         )
     return notes
 
 
-def _means(values: Mapping[str, Any]) -> str:
-    """The metrics of a task with their errors, in words."""
-    said = []
-    for name, value in values.items():
+class MeansOnlyError(DataError):
+    """Files have means of tasks and no scores of items; ``means`` is a table of them, with their errors."""
+
+    def __init__(self, message: str, means: pd.DataFrame) -> None:
+        super().__init__(message)
+        self.means = means
+
+
+def _means(values: Mapping[str, Any]) -> Iterator[tuple[str, str, float, float]]:
+    """Yield metric, filter, mean and standard error of a task; an error that is not known is NaN."""
+    for name, mean in values.items():
         metric, _, output_filter = name.partition(",")
-        if not isinstance(value, float) or "_stderr" in metric:
-            continue
-        error = values.get(f"{metric}_stderr,{output_filter}")
-        known = isinstance(error, float) and isfinite(error)
-        said.append(f"{metric} {value:.3f}" + (f" (standard error {error:.3f})" if known else ""))
-    return named(said, 3) if said else "a mean"
+        if isinstance(mean, float) and "_stderr" not in metric:
+            error = values.get(f"{metric}_stderr,{output_filter}")
+            yield metric, output_filter, mean, error if isinstance(error, float) else nan

@@ -5,6 +5,7 @@ import shutil
 import zipfile
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from command_line import said
 
@@ -138,6 +139,25 @@ class TestLmEval:
             path.unlink()
         with pytest.raises(DataError, match=r"means of tasks and no samples \(acme/m1, colours.*--log_samples"):
             read_scores(tmp_path / "out", score="acc")
+
+    def test_results_without_samples(self, tmp_path):
+        """Means and their errors are shown; nothing is compared."""
+        for model in ("m1", "m2"):
+            (tmp_path / f"acme__{model}").mkdir()
+            for path in (LM_EVAL / f"acme__{model}").glob("results_*"):
+                shutil.copy(path, tmp_path / f"acme__{model}")
+        out = tmp_path / "out.csv"
+        said("scores", tmp_path, "--out", out)
+        table = pd.read_csv(out).set_index(["model_name", "benchmark", "metric"])
+        assert {*table.index.get_level_values(0)} == {"acme/m1", "acme/m2"}
+        row = table.loc["acme/m1", "numbers", "acc"]
+        assert (row["score"], row["standard_error"]) == pytest.approx((0.125, 0.125))
+        assert row["score_upper"] == pytest.approx(0.125 + 1.959964 * 0.125)
+        out.unlink()
+        text = said("scores", tmp_path)
+        assert text.startswith("there are no samples: models are not compared, and have no ranks")
+        assert "--log_samples" in text
+        assert f"jaxeval scores {tmp_path}" in said(tmp_path)
 
     def test_a_later_run_replaces_an_earlier_one(self, tmp_path):
         shutil.copytree(LM_EVAL / "acme__m1", tmp_path / "acme__m1")
