@@ -18,6 +18,7 @@ from jaxeval.statistics.quantiles import checked_level
 from jaxeval.wording import counted, named, visible_line
 
 _MOST = 2000  # models: all pairs are compared
+_VALUES, _MOST_ROWS = 31, 10  # of a point, between which readers of pages slide, and models of each
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -95,6 +96,17 @@ class ParetoFront(Result):
         else:
             said.append("no model is surely worse than one that costs no more")
         return said
+
+    def _sliding(self) -> tuple[str, dict[str, pd.DataFrame]]:
+        """Who is best by what a point of quality may cost: from where the cheapest is to where the best is."""
+        on_front = self.table[self.table["on_front"]]
+        steps = on_front[["cost", "quality"]].diff().iloc[1:]
+        prices = (steps["cost"] / steps["quality"]).to_numpy()
+        prices = prices[np.isfinite(prices) & (prices > 0)]
+        if not len(prices):
+            prices = np.array([max(float(self.cost.estimate.max()), 1e-9)])
+        values = np.geomspace(prices.min() / 3, prices.max() * 3, _VALUES)
+        return "Value of a point", {f"{value:.3g}": self.worth(value).head(_MOST_ROWS) for value in values}
 
     def best_under(self, budget: float) -> pd.DataFrame:
         """Return which model is best among those that cost at most ``budget``, with its probability.

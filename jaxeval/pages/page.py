@@ -23,9 +23,11 @@ The head of main.js says how the scripts work together.
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import UTC, date, datetime
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +48,7 @@ from jaxeval.pages.boards import (
 )
 from jaxeval.pages.document import document, free_id, number_of, write_document
 from jaxeval.pages.history import add_earlier, add_history, checked_history, earlier_rows, read_history
+from jaxeval.plots.style import figures_of
 from jaxeval.show.boards import settings_lines
 from jaxeval.show.cells import as_numbers, cell_texts, find_intervals, heading, with_index
 from jaxeval.show.files import json_digest, plain_values
@@ -56,6 +59,7 @@ from jaxeval.wording import Noun, common_noun, counted, visible_line
 if TYPE_CHECKING:
     from jaxeval.data.battles import Battles
 
+_DOTS = 110  # of figures, an inch
 #: Panels of leaderboards, in this order; a panel without data is not shown.
 PANELS = ("board", "intervals", "pairs", "categories", "what-if", "history")
 
@@ -213,7 +217,8 @@ def sections_of(results: Iterable[tuple[str | None, Any]]) -> list[dict[str, Any
     for title, given in results:
         result = given if isinstance(given, Shown) else Table.of(given, "Table")
         start, warnings = "" if title is None else f"{title}: ", view_of(result).warnings
-        for part in result._sections():
+        first, *others = result._sections()
+        for part in (first, *others):
             name = f"{start}{part.title}"
             found.append(
                 {
@@ -224,7 +229,24 @@ def sections_of(results: Iterable[tuple[str | None, Any]]) -> list[dict[str, Any
                     **_table(part.table, rated(result)),
                 }
             )
-            warnings = ()  # the first section has them
+            if part is first:  # its warnings, figures and sliders are those of the result
+                found[-1] |= _drawn(result)
+            warnings = ()
+    return found
+
+
+def _drawn(result: Any) -> dict[str, Any]:
+    """The figures of a result as images, and its tables that readers slide between."""
+    found: dict[str, Any] = {}
+    for figure in figures_of(result).values():
+        file = BytesIO()
+        figure.savefig(file, format="png", dpi=_DOTS, metadata={"Software": None})
+        found.setdefault("figures", []).append(f"data:image/png;base64,{b64encode(file.getvalue()).decode()}")
+    if sliding := getattr(result, "_sliding", None):
+        label, tables = sliding()
+        found["sliding"] = {
+            "label": label, "texts": [*tables], "tables": [_table(table, rated(result)) for table in tables.values()]
+        }  # fmt: skip
     return found
 
 

@@ -29,6 +29,8 @@ const resultsPanel = {
 					: part.notes.map((line) => element("p", {}, line))),
 				...warnings(part.warnings),
 			];
+			nodes.push(...(part.figures ?? []).map((src) => element("img", { class: "figure", src, alt: part.title })));
+			if (part.sliding) nodes.push(...slidingTable(part.sliding));
 			if (rows.length > 0) {
 				const table = dataTable({
 					label: part.title,
@@ -50,6 +52,23 @@ const resultsPanel = {
 		draw();
 	},
 };
+
+/** A field to slide along, and the table of where it stands. */
+function slidingTable({ label, texts, tables }) {
+	const place = element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": label });
+	const said = element("output", {}, "");
+	const draw = () => {
+		const at = Number(field.value);
+		const rows = Array.from({ length: tables[at].n_rows }, (_, k) => ({ k }));
+		said.textContent = texts[at];
+		field.setAttribute("aria-valuetext", texts[at]);
+		place.replaceChildren(dataTable({ label, columns: resultColumns(tables[at]), rows, sort: "" }));
+	};
+	const field = element("input", { type: "range", min: 0, max: texts.length - 1, oninput: () => draw() });
+	field.value = Math.floor(texts.length / 2);
+	draw();
+	return [element("div", { class: "sliding" }, labelled(label, field), said), place];
+}
 
 /** The columns of a part for `dataTable`; a row is `{k}`, its position. */
 function resultColumns(part) {

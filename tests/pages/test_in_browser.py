@@ -431,6 +431,19 @@ def test_sections_of_results(visit, tmp_path):
 
 
 @pytest.mark.slow
+def test_readers_slide_the_value_of_a_point(visit, tmp_path):
+    index = jaxeval.capability_index(jaxeval.simulate_benchmark_scores(6, 8, seed=1), n_resamples=60, progress=False)
+    jaxeval.page(jaxeval.pareto_front(index, {f"model-{k}": 4.0**k for k in range(1, 7)}), tmp_path / "page.html")
+    page = visit(tmp_path / "page.html")
+    assert page.locator("img.figure").evaluate("image => image.naturalWidth") > 300
+    slider, first = page.get_by_role("slider"), page.get_by_role("region", name="Value of a point").locator("tbody tr")
+    slider.press("Home")
+    assert "model-1" in first.first.inner_text()
+    slider.press("End")
+    assert "model-6" in first.first.inner_text()
+
+
+@pytest.mark.slow
 def test_a_page_of_players_names_no_model(visit, tmp_path):
     votes, sides = jaxeval.simulate_votes(900, 5, seed=0, details=True), {"model_a": "player_1", "model_b": "player_2"}
     for side in sides:

@@ -291,6 +291,18 @@ def test_a_board_and_what_its_audit_found(tmp_path, battles, board):
     assert [part["title"] for part in parts[:2]] == list(audit.questions.values())
 
 
+def test_a_front_has_a_figure_and_a_slider(tmp_path):
+    front = RESULTS["ParetoFront"]()
+    first, *others = data_of(written(tmp_path, front))["results"]
+    assert [figure.split(",")[0] for figure in first["figures"]] == ["data:image/png;base64"]
+    assert not any("sliding" in part for part in others)
+    texts, tables = first["sliding"]["texts"], first["sliding"]["tables"]
+    value = front._sliding()[1][texts[-1]]
+    assert tables[-1]["columns"][1]["value"] == pytest.approx(value["net"].tolist(), rel=1e-4)
+    assert value["model"].iloc[0] == front.quality.names[front.quality.estimate.argmax()]  # points are worth all
+    assert front._sliding()[1][texts[0]]["model"].iloc[0] == front.quality.names[front.cost.estimate.argmin()]
+
+
 def test_what_is_no_result(tmp_path, board):
     for wrong, message in (
         (3, "a page takes a leaderboard"),
