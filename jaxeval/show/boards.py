@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.arrays import Float
-from jaxeval.show.screens import further_columns
+from jaxeval.show.screens import columns_of, further_columns
 from jaxeval.show.shown import Answer, Column, Part
 from jaxeval.wording import MODEL, Noun, competitor_of, counted, named, slice_title, visible_line
 
@@ -59,12 +59,12 @@ def for_people(table: pd.DataFrame) -> pd.DataFrame:
     return shown.drop(columns=empty)
 
 
-def plus_minus(rating: float, lower: float, upper: float, decimals: int = 1) -> str:
+def plus_minus(rating: float, lower: float, upper: float) -> str:
     """How far the ends of an interval are from a rating, as "+12.3/-10.1"; empty where there is no interval."""
     if not isfinite(rating) or isnan(lower):
         return ""
-    above, below = (round(end - rating, decimals) + 0.0 for end in (upper, lower))  # no -0.0
-    return f"{above:+.{decimals}f}/{below:+.{decimals}f}"
+    above, below = (round(end - rating, 1) + 0.0 for end in (upper, lower))  # no -0.0
+    return f"{above:+.1f}/{below:+.1f}"
 
 
 def with_interval(rating: float, lower: float, upper: float) -> str:
@@ -179,10 +179,8 @@ def board_part(
     tier: Sequence[object] = (),
     notes: Sequence[str] = (),
     extra: Sequence[Column] = (),
-    decimals: int = 1,
     rows: str | Noun | None = None,
     competitor: Noun = MODEL,
-    top: int | None = None,
 ) -> Part:
     """Models and their ratings, with intervals as distances and as bars; what is not known stays away.
 
@@ -193,17 +191,15 @@ def board_part(
         lower, upper: (M,) ends of the intervals.
         rank, spread, votes, tier, notes: (M,) each, or nothing.
         extra: columns between the ratings and the votes.
-        decimals: of the ratings.
         rows: what a row is called; by default a competitor.
         competitor: what is rated.
-        top: rows to show.
     """
-    distances = [plus_minus(*own, decimals) for own in zip(rating, lower, upper, strict=True)]
+    distances = [plus_minus(*own) for own in zip(rating, lower, upper, strict=True)]
     known = [column for column in (
         Column("Rank", list(map(whole, rank)), order=3) if len(rank) else None,
         Column("Spread", list(spread), right=False, order=4) if len(spread) else None,
         Column(competitor.head, list(map(visible_line, models)), right=False, folds=True),
-        Column("Rating", [f"{x:.{decimals}f}" if np.isfinite(x) else "unrated" for x in rating]),
+        Column("Rating", [f"{x:.1f}" if np.isfinite(x) else "unrated" for x in rating]),
         Column("+/-", distances, right=False, order=1),
         Column("", bars(rating, lower, upper), right=False, order=8, style="cyan"),
         *extra,
@@ -211,7 +207,7 @@ def board_part(
         Column("Tier", list(map(whole, tier)), order=6) if len(tier) else None,
         Column("Notes", list(notes), right=False, order=9, folds=True, style="yellow") if len(notes) else None,
     ) if column is not None]  # fmt: skip
-    return Part(title, known, rows=rows or competitor, top=top)
+    return Part(title, known, rows=rows or competitor)
 
 
 def whole(value: object) -> str:
@@ -294,24 +290,30 @@ def _worth(judge: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
 
 
 def _board(title: str | None, block: pd.DataFrame, top: int | None, competitor: Noun) -> Part:
-    rows = block.to_dict("records")
-    extra = []
-    if "expected_score_rating" in block:
-        extra = [Column("By expected score", [_by_score(row) for row in rows], order=7)]
-    extra += further_columns(block[more_columns(block)], 10, competitor)  # they go first, notes and bars next
-    return board_part(
-        None if title is None else visible_line(title),
-        list(block["model_name"]),
-        *(block[name].to_numpy(float) for name in ("rating", "rating_lower", "rating_upper")),
-        rank=list(block["rank"]),
-        spread=[rank_spread(row) for row in rows],
-        votes=list(block["vote_count"]),
-        tier=list(block["tier"]) if "tier" in block else (),
-        notes=[row_notes(row) for row in rows],
-        extra=extra,
-        competitor=competitor,
-        top=None if top is None else min(top, len(block)),
-    )
+    """A board whose columns are made when a screen shows it: of many models they take seconds."""
+
+    def columns() -> Sequence[Column]:
+        rows = block.to_dict("records")
+        extra = []
+        if "expected_score_rating" in block:
+            extra = [Column("By expected score", [_by_score(row) for row in rows], order=7)]
+        extra += further_columns(block[more_columns(block)], 10, competitor)  # they go first, notes and bars next
+        part = board_part(
+            None,
+            list(block["model_name"]),
+            *(block[name].to_numpy(float) for name in ("rating", "rating_lower", "rating_upper")),
+            rank=list(block["rank"]),
+            spread=[rank_spread(row) for row in rows],
+            votes=list(block["vote_count"]),
+            tier=list(block["tier"]) if "tier" in block else (),
+            notes=[row_notes(row) for row in rows],
+            extra=extra,
+            competitor=competitor,
+        )
+        return columns_of(part)
+
+    shown = None if title is None else visible_line(title)
+    return Part(shown, columns, rows=competitor, top=None if top is None else min(top, len(block)))
 
 
 def _coefficients(table: pd.DataFrame, link: str) -> Part:

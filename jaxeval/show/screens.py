@@ -43,7 +43,7 @@ _LEAST_TEXT = 40
 def columns_of(part: Part) -> Sequence[Column]:
     """The columns of a table, without those that are missing in all rows."""
     if not isinstance(part.table, pd.DataFrame):
-        return part.table or ()
+        return part.table() if callable(part.table) else part.table or ()
     table = part.table if only_counts(part.table.index) else with_index(part.table)[0]
     texts, names = cell_texts(table), [str(name) for name in table.columns]
     missing = [set(cells) <= {MISSING, ""} for cells in texts]

@@ -47,7 +47,7 @@ class Part(NamedTuple):
     """
 
     title: str | None
-    table: pd.DataFrame | Sequence[Column] | None = None
+    table: pd.DataFrame | Sequence[Column] | Callable[[], Sequence[Column]] | None = None
     meaning: str = ""  # what the numbers are, under the title
     below: Sequence[str] = ()
     rows: str | Noun = "row"  # what one is called
