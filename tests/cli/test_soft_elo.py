@@ -270,7 +270,7 @@ def test_merge_places_new_models_on_the_board_of_votes(files, tmp_path):
     assert "model-03 would stand at rank" in text
     assert "by the judge's scores alone" in text
     assert {path.name for path in out.iterdir()} == {
-        "leaderboard.csv", "leaderboard.png", "predictions.csv", "beat_share.csv"
+        "leaderboard.csv", "leaderboard.png", "predictions.csv", "beat_share.csv", "answer.txt"
     }  # fmt: skip
     written = pd.read_csv(out / "leaderboard.csv").set_index("model_name")
     judged = [
