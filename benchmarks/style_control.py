@@ -24,8 +24,8 @@ from jaxeval.data.features import design
 from jaxeval.execution.precision import double_precision
 from jaxeval.kernels.batch import contextual, refits
 from jaxeval.ratings.contextual_boards import contextual_refits, fit_contextual_boards
-from jaxeval.ratings.contextual_rows import compress
 from jaxeval.ratings.options import BootstrapOptions
+from jaxeval.ratings.slices import compress
 from jaxeval.ratings.vote_groups import VoteGroups
 
 VOTES, MODELS, RESAMPLES = 135_634, 53, 1000

@@ -16,7 +16,7 @@ from jaxeval.data.judged_answers import Covariate, JudgedAnswers, repeated
 from jaxeval.errors import DataError
 from jaxeval.execution.lanes import LaneRun
 from jaxeval.kernels.judge_error import JudgedSums, LabelledSums
-from jaxeval.resampling.items import halves, resampled_sums
+from jaxeval.resampling.rows import halves, resampled_sums
 from jaxeval.resampling.units import checked_strata, small_strata_text, stratum_of_groups
 from jaxeval.statistics.clusters import effective_clusters, few_clusters_text
 from jaxeval.wording import counted

@@ -39,7 +39,7 @@ from jaxeval.data.plain_labels import plain_labels
 from jaxeval.errors import DataError
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out
-from jaxeval.resampling.items import resampled_sums
+from jaxeval.resampling.rows import resampled_sums
 from jaxeval.show.shown import Answer, Part, Result
 from jaxeval.statistics.clusters import FEW_CLUSTERS
 from jaxeval.statistics.draws import Draws

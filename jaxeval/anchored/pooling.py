@@ -17,7 +17,7 @@ from jaxeval.checks import checked_integer
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.errors import DataError
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
-from jaxeval.resampling.items import resampled_sums
+from jaxeval.resampling.rows import resampled_sums
 from jaxeval.resampling.units import small_strata_text
 from jaxeval.show.boards import board_part
 from jaxeval.show.screens import further_columns

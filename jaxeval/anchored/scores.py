@@ -18,7 +18,7 @@ from jaxeval.errors import DataError
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
-from jaxeval.resampling.items import resampled_sums
+from jaxeval.resampling.rows import resampled_sums
 from jaxeval.resampling.units import small_strata_text, stratum_of_groups
 from jaxeval.show.boards import plus_minus
 from jaxeval.show.table import Table

@@ -21,7 +21,7 @@ from jaxeval.errors import DataError
 from jaxeval.execution.lanes import LaneRun
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out
-from jaxeval.resampling.items import resampled_sums
+from jaxeval.resampling.rows import resampled_sums
 from jaxeval.resampling.units import small_strata_text
 from jaxeval.show.shown import Answer, Result
 from jaxeval.statistics.draws import Draws

@@ -1,8 +1,9 @@
 """Poisson draws of any rate up to 2**53, from counters: no table, so that time and memory do not grow with the rate."""
 
+import math
+
 import jax.numpy as jnp
 import numpy as np
-import scipy
 from jax import Array, lax
 
 from jaxeval.kernels import squares
@@ -13,7 +14,7 @@ _LARGE = 10.0  # the least rate that is drawn by rejection
 _MOST_SMALL = 128
 _FEW = 16
 # log k! - (k log k - k) of k = 0 .. 15; Stirling's series is exact to the last digit from there on.
-_REMAINDER = np.array([scipy.special.gammaln(k + 1) - scipy.special.xlogy(k, k) + k for k in range(_FEW)])
+_REMAINDER = np.array([math.lgamma(k + 1) - (k * math.log(k) if k else 0.0) + k for k in range(_FEW)])
 
 
 def log_mass(k: Float64[Array, "*#shape"], rate: Float64[Array, "*#shape"]) -> Float64[Array, "*#shape"]:

@@ -37,10 +37,10 @@ from jaxeval.ratings.boards import (
     main_battles,
     strength_slopes,
 )
-from jaxeval.ratings.contextual_rows import ContextualCells, counts_by_row, make_rows, unit_columns
 from jaxeval.ratings.drawn_votes import is_secure_board, unit_members
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
 from jaxeval.ratings.refits import BoardRefits, Refitted, Stage, lane_form, pair_problems, table_words
+from jaxeval.ratings.slices import ContextualCells, counts_by_row, make_rows, unit_columns
 from jaxeval.ratings.vote_groups import UnitMembers, VoteGroups
 from jaxeval.resampling.rows import unit_draw
 from jaxeval.resampling.units import pad

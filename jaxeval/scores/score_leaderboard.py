@@ -16,7 +16,7 @@ from jaxeval.data.item_scores import ItemScores, step_of_means
 from jaxeval.errors import DataError
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out
-from jaxeval.resampling.items import resampled_sums
+from jaxeval.resampling.rows import resampled_sums
 from jaxeval.resampling.units import stream_number
 from jaxeval.scores.estimates import DrawnAnew, MissingScores, ScoreEstimates, estimate_scores, kept_items
 from jaxeval.scores.families import by_pairs, pairwise

@@ -15,7 +15,7 @@ from jaxeval.anchored.screening import screen_judges, width_by_threshold
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.errors import DataError
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
-from jaxeval.resampling.items import resampled_sums
+from jaxeval.resampling.rows import resampled_sums
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,8 @@ from jaxeval.kernels.batch import contextual, refits
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.ratings import contextual_boards as contextual_module
 from jaxeval.ratings.contextual_boards import contextual_refits, fit_contextual_boards
-from jaxeval.ratings.contextual_rows import compress
 from jaxeval.ratings.options import BootstrapOptions
+from jaxeval.ratings.slices import compress
 from jaxeval.ratings.vote_groups import vote_groups
 
 ELO = 400 / np.log(10)

@@ -6,7 +6,7 @@ from scipy import stats
 from twins import FIVE_SE
 
 from jaxeval.execution.lanes import LaneRun
-from jaxeval.resampling.items import halves, resampled_sums
+from jaxeval.resampling.rows import halves, resampled_sums
 
 N, B = 48, 20_000
 VALUES = np.random.default_rng(0).random((N, 8))

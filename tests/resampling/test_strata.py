@@ -12,7 +12,7 @@ from jaxeval.errors import DataError
 from jaxeval.execution.lanes import LaneRun
 from jaxeval.kernels import lane_draws, resample
 from jaxeval.kernels.resample import DrawScheme, Packing
-from jaxeval.resampling.items import halves, resampled_sums
+from jaxeval.resampling.rows import halves, resampled_sums
 from jaxeval.resampling.units import checked_strata, make_singles, make_units, small_strata_text, stratum_of_groups
 
 UNPACKED = Packing(None)
