@@ -18,7 +18,7 @@ from jaxeval.options.resampling import DrawnTogether, ResamplingOptions
 
 
 @dataclass(frozen=True, kw_only=True)
-class Audited(VoteColumns, Lengths):
+class AuditedOptions(VoteColumns, Lengths):
     """What an audit asks of votes."""
 
     section = COLUMNS
@@ -39,7 +39,7 @@ class AuditDraws(ResamplingOptions):
 
 @command("audit")
 def audit(
-    files: Files, asked: Audited, covariates: Covariates, reading: Reading, drawn: AuditDraws, outputs: Outputs
+    files: Files, asked: AuditedOptions, covariates: Covariates, reading: Reading, drawn: AuditDraws, outputs: Outputs
 ) -> None:
     """Can the leaderboard of the votes in FILES be believed? A verdict in words, and a table for each question.
 

@@ -9,7 +9,7 @@ import click
 
 from jaxeval.cli.declared import Files, command
 from jaxeval.cli.judged_scores import Labels, warnings_of
-from jaxeval.cli.next_battles import Goal, VotePlan
+from jaxeval.cli.next_battles import GoalOptions, VotePlan
 from jaxeval.cli.outputs import Outputs, present
 from jaxeval.cli.scores import ScoreReading, what_was_read
 from jaxeval.cli.terminal import named_model
@@ -152,7 +152,9 @@ def _answer(
 class ScorePlan(Options):
     """What a benchmark is to tell."""
 
-    pairs: tuple[Pair, ...] = again(Goal, "pair", (), more="May be repeated. [neighbours on the board]", flag="--pair")
+    pairs: tuple[Pair, ...] = again(
+        GoalOptions, "pair", (), more="May be repeated. [neighbours on the board]", flag="--pair"
+    )
     difference: float | None = again(
         VotePlan, "difference", None, metavar="POINTS", text="The smallest difference that matters: report the chance "
         "to find it, and how many items that takes.",

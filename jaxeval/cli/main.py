@@ -58,14 +58,14 @@ State: TypeAlias = Path
 
 
 @dataclass(frozen=True, kw_only=True)
-class Board(RankOptions, ScaleOptions, ResamplingOptions):
+class BoardOptions(RankOptions, ScaleOptions, ResamplingOptions):
     """Options of every command that prints a leaderboard: arguments of `leaderboard`."""
 
     n_resamples: int = again(ResamplingOptions, "n_resamples", least=1)
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupBoard(SliceOptions, DrawnTogether, Board):
+class GroupBoard(SliceOptions, DrawnTogether, BoardOptions):
     """The same, of groups."""
 
 
@@ -75,7 +75,7 @@ class VoteBoard(VoteFitOptions, GroupBoard):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DemoBoard(PairOptions, Board):
+class DemoBoard(PairOptions, BoardOptions):
     """The same, of simulated votes."""
 
 
@@ -309,7 +309,7 @@ def _draw_effect(battles: Battles, path: Path, board: dict[str, Any]) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Size(Options):
+class DemoSize(Options):
     """How much is simulated."""
 
     battles: int = option(25_000, "How many votes.", "N", least=1)
@@ -317,7 +317,7 @@ class Size(Options):
 
 
 @command("demo", group=main, renamed=_RENAMED)
-def demo(size: Size, asked: DemoBoard, published: Published, outputs: Outputs) -> None:
+def demo(size: DemoSize, asked: DemoBoard, published: Published, outputs: Outputs) -> None:
     """Simulate votes, rate them, print the leaderboard and draw it to leaderboard.png."""
     from jaxeval.data.simulated_votes import simulate_battles
 

@@ -21,7 +21,7 @@ from jaxeval.options.resampling import DrawnTogether, ResamplingOptions, Share
 
 
 @dataclass(frozen=True, kw_only=True)
-class Goal(Options):
+class GoalOptions(Options):
     """What battles should tell."""
 
     k: int | None = option(None, "Number of battles.", "K", least=1)
@@ -79,7 +79,7 @@ class NextFit(PairOptions):
 
 @command("next", renamed={"--top": "--top-size"})
 def next_battles(
-    files: FilesOrStream, aim: Goal, asked: VotePlan, reading: Reading, covariates: Covariates, fitted: NextFit,
+    files: FilesOrStream, aim: GoalOptions, asked: VotePlan, reading: Reading, covariates: Covariates, fitted: NextFit,
     outputs: Outputs,
 ) -> None:  # fmt: skip
     """Which battles to judge next, on top of the votes in FILES, so that they tell most.

@@ -56,7 +56,7 @@ class ScoreReading(declared.ItemScoreColumns):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreBoard(Costs):
+class ScoreBoardOptions(Costs):
     """What is estimated of scores."""
 
     by: str | None = again(GroupOption, "by")
@@ -98,8 +98,8 @@ class ScoreBoard(Costs):
 
 @command("scores")
 def scores(
-    files: Files, columns: ScoreReading, labels: Labels, asked: ScoreBoard, drawn: ResamplingOptions, shown: Top,
-    outputs: Outputs,
+    files: Files, columns: ScoreReading, labels: Labels, asked: ScoreBoardOptions, drawn: ResamplingOptions,
+    shown: Top, outputs: Outputs,
 ) -> None:  # fmt: skip
     """A leaderboard of benchmark scores: models, items, trials.
 

@@ -162,7 +162,7 @@ def _benchmarks(size: Size) -> pd.DataFrame:
     return table.assign(model=table["model"].map(dict(zip(names, names[::-1], strict=True))))
 
 
-class Kind(NamedTuple):
+class Made(NamedTuple):
     """A kind of data: what makes it, its file, and its usual numbers of battles (or items) and of models."""
 
     make: Callable[[Size], pd.DataFrame]
@@ -174,26 +174,26 @@ class Kind(NamedTuple):
 
 #: In the order of the help. Kinds of the same numbers and seed are of the same battles and models.
 KINDS = {
-    "votes": Kind(_votes, ".parquet", 25_000, 55, "people's votes in the Arena's format: leaderboard, audit, next"),
-    "verdicts": Kind(_verdicts, ".parquet", 25_000, 55,
+    "votes": Made(_votes, ".parquet", 25_000, 55, "people's votes in the Arena's format: leaderboard, audit, next"),
+    "verdicts": Made(_verdicts, ".parquet", 25_000, 55,
                      "a judge on these battles and ten times as many: leaderboard --judged"),
-    "families": Kind(_families, ".csv", 25_000, 55, "who made the models of the votes: audit --families"),
-    "judges": Kind(_judges, ".csv", 1_000, 8, "battles with labels of two people and three judges: agreement"),
-    "panel": Kind(_panel, ".parquet", 1_000, 8, "verdicts of three judges where nobody voted: panel"),
-    "replies": Kind(_replies, ".jsonl", 1_000, 8, "what three judges printed, and human labels: soft-elo, panel"),
-    "judged": Kind(lambda size: _calls(size, False), ".csv", 3_000, 16, "scores of a judge and human labels: soft-elo"),
-    "new": Kind(lambda size: _calls(size, True), ".csv", 3_000, 16,
+    "families": Made(_families, ".csv", 25_000, 55, "who made the models of the votes: audit --families"),
+    "judges": Made(_judges, ".csv", 1_000, 8, "battles with labels of two people and three judges: agreement"),
+    "panel": Made(_panel, ".parquet", 1_000, 8, "verdicts of three judges where nobody voted: panel"),
+    "replies": Made(_replies, ".jsonl", 1_000, 8, "what three judges printed, and human labels: soft-elo, panel"),
+    "judged": Made(lambda size: _calls(size, False), ".csv", 3_000, 16, "scores of a judge and human labels: soft-elo"),
+    "new": Made(lambda size: _calls(size, True), ".csv", 3_000, 16,
                 "its scores of a model without votes: soft-elo predict, merge"),
-    "labelled": Kind(lambda size: _answers(size, True), ".csv", 1_000, 3,
+    "labelled": Made(lambda size: _answers(size, True), ".csv", 1_000, 3,
                      "answers that people and two judges marked: judge --calibration"),
-    "answers": Kind(lambda size: _answers(size, False), ".csv", 1_000, 3,
+    "answers": Made(lambda size: _answers(size, False), ".csv", 1_000, 3,
                     "more answers, marked by these judges alone: judge --test"),
-    "anchored": Kind(_anchored, ".csv", 80, 5, "verdicts of four judges against one reference: anchored"),
-    "evaluators": Kind(_evaluators, ".csv", 1, 40, "scores of three evaluators beside people's ratings: meta"),
-    "rankings": Kind(_rankings, ".csv", 3_000, 12, "rankings of four models each: rankings"),
-    "scores": Kind(_scores, ".csv", 300, 8, "right and wrong answers on three benchmarks: scores, compare-scores"),
-    "runs": Kind(_runs, ".csv", 120, 4, "runs of agents on tasks of seconds to a day: horizons"),
-    "benchmarks": Kind(_benchmarks, ".csv", 15, 40, "shares of right answers, half of them missing: index"),
+    "anchored": Made(_anchored, ".csv", 80, 5, "verdicts of four judges against one reference: anchored"),
+    "evaluators": Made(_evaluators, ".csv", 1, 40, "scores of three evaluators beside people's ratings: meta"),
+    "rankings": Made(_rankings, ".csv", 3_000, 12, "rankings of four models each: rankings"),
+    "scores": Made(_scores, ".csv", 300, 8, "right and wrong answers on three benchmarks: scores, compare-scores"),
+    "runs": Made(_runs, ".csv", 120, 4, "runs of agents on tasks of seconds to a day: horizons"),
+    "benchmarks": Made(_benchmarks, ".csv", 15, 40, "shares of right answers, half of them missing: index"),
 }  # fmt: skip
 
 

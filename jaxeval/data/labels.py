@@ -21,7 +21,7 @@ LabelCoding = Literal["a_wins_1", "a_wins_0", "labels"]
 Labels: TypeAlias = LabelCoding | Mapping[Any, str]
 
 
-class Result(NamedTuple):
+class Graded(NamedTuple):
     """What one label says."""
 
     target: float  # probability that side A wins
@@ -29,7 +29,7 @@ class Result(NamedTuple):
     both_bad: bool = False
 
 
-_A, _B, _TIE, _BOTH_BAD = Result(1.0), Result(0.0), Result(0.5), Result(0.5, both_bad=True)
+_A, _B, _TIE, _BOTH_BAD = Graded(1.0), Graded(0.0), Graded(0.5), Graded(0.5, both_bad=True)
 #: The standard labels: users map their labels to them, and they need no mapping themselves.
 STANDARD = {
     "model_a": _A, "model_b": _B, "tie": _TIE,
@@ -45,11 +45,11 @@ _TIES = {
 #: A strong preference counts as three: arXiv:2406.11939, section 5.
 STRONG = 3.0
 _GRADES = {
-    "a>>b": Result(1.0, STRONG), "a>b": _A, "a=b": _TIE, "b=a": _TIE, "b>a": _B, "b>>a": Result(0.0, STRONG),
-    "a<<b": Result(0.0, STRONG), "a<b": _B, "b<a": _A, "b<<a": Result(1.0, STRONG),
+    "a>>b": Graded(1.0, STRONG), "a>b": _A, "a=b": _TIE, "b=a": _TIE, "b>a": _B, "b>>a": Graded(0.0, STRONG),
+    "a<<b": Graded(0.0, STRONG), "a<b": _B, "b<a": _A, "b<<a": Graded(1.0, STRONG),
 }  # fmt: skip
 #: Families of words for the sides in the files of others; each takes any of the words above for ties.
-_FAMILIES: dict[str, dict[str, Result]] = {
+_FAMILIES: dict[str, dict[str, Graded]] = {
     "the sides model_a and model_b": STANDARD | _TIES,
     "the sides A and B": {"a": _A, "b": _B, **_TIES},
     "the sides left and right": {"left": _A, "right": _B, "l": _A, "r": _B, **_TIES},
@@ -65,7 +65,7 @@ _FAMILIES: dict[str, dict[str, Result]] = {
 }
 #: Words for the verdict that a judge prints. Each means the same in all families used here. "C" is the tie that prompts
 #: ask for (arXiv:2306.05685); it is no family's word, as in a table it may be a model's name.
-SPOKEN: dict[str, Result] = {
+SPOKEN: dict[str, Graded] = {
     **{
         f"{noun}{letter}": result
         for noun in ("", "assistant ", "completion ", "response ", "answer ", "model ", "output ")
@@ -139,13 +139,13 @@ class _Column(NamedTuple):
     def all(self) -> str:
         return self.counted(list(range(len(self.distinct))))
 
-    def results(self, of_label: list[Result], told: str) -> LabelledResults:
+    def results(self, of_label: list[Graded], told: str) -> LabelledResults:
         """The results of the rows, from the result ``of_label`` that each label stands for."""
-        each = np.array([*of_label, Result(np.nan)], float).reshape(-1, len(Result._fields))[self.codes]
+        each = np.array([*of_label, Graded(np.nan)], float).reshape(-1, len(Graded._fields))[self.codes]
         weight = each[:, 1] if any(result.weight != 1 for result in of_label) else None
         return LabelledResults(each[:, 0], each[:, 2] > 0, weight, told)
 
-    def known(self, of_label: list[Result | None], knows: str, advice: str = "") -> list[Result]:
+    def known(self, of_label: list[Graded | None], knows: str, advice: str = "") -> list[Graded]:
         """The results of all labels, or an error about the unknown ones."""
         unknown = [k for k, result in enumerate(of_label) if result is None]
         if unknown:
@@ -201,7 +201,7 @@ def read_labels(
     return _recognised(own, sides, option, advice)
 
 
-def spoken_results(words: Sequence[str], labels: Mapping[Any, str] | None) -> list[Result | None]:
+def spoken_results(words: Sequence[str], labels: Mapping[Any, str] | None) -> list[Graded | None]:
     """What each word that a judge printed means for the side shown first, by ``labels``, then by `SPOKEN`; or None."""
     own = {_form(label): STANDARD[word] for label, word in (labels or {}).items()}
     of_word = {word: own.get(_form(word)) or SPOKEN.get(unspaced(_lettered(_key(word)))) for word in set(words)}

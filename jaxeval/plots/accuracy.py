@@ -14,7 +14,7 @@ from jaxeval.accuracy.calibration_planning import allocate_calibration, interval
 from jaxeval.accuracy.difference_tables import DifferenceTables
 from jaxeval.agreement.judge_agreement import JudgeAgreement
 from jaxeval.plots import style
-from jaxeval.plots.style import COLOURS, GREY, Labels, Takes, figure_of
+from jaxeval.plots.style import COLOURS, GREY, FigureLabels, Takes, figure_of
 from jaxeval.wording import did_you_mean
 
 #: Name and colour of each estimator and method.
@@ -43,7 +43,7 @@ _MARKS = "osD^vP"
 
 @figure_of("Accuracies of models", _ACCURACY)
 def plot_accuracy(
-    accuracy: AccuracyTables, estimators: tuple[str, ...] = FIVE, label: str = "all", **labels: Unpack[Labels]
+    accuracy: AccuracyTables, estimators: tuple[str, ...] = FIVE, label: str = "all", **labels: Unpack[FigureLabels]
 ) -> Figure:
     """Bootstrap medians and intervals of every model, one panel per judge; a line marks the truth where it is known.
 
@@ -66,7 +66,7 @@ def plot_accuracy(
     "Differences in accuracy", Takes("a ModelComparison, as compare_models() returns it", kinds=(DifferenceTables,))
 )
 def plot_differences(
-    comparison: DifferenceTables, estimators: tuple[str, ...] = FIVE, label: str = "all", **labels: Unpack[Labels]
+    comparison: DifferenceTables, estimators: tuple[str, ...] = FIVE, label: str = "all", **labels: Unpack[FigureLabels]
 ) -> Figure:
     """Draw bootstrap medians and intervals of the differences of every pair of models, one panel per judge."""
     _check_estimators("plot_differences", estimators)
@@ -117,7 +117,7 @@ def _intervals(
 
 
 @figure_of("Rates of the judges", _ACCURACY)
-def plot_rates(accuracy: AccuracyTables, label: str = "all", **labels: Unpack[Labels]) -> Figure:
+def plot_rates(accuracy: AccuracyTables, label: str = "all", **labels: Unpack[FigureLabels]) -> Figure:
     """Draw specificity, sensitivity and J of every judge on every model, with their intervals."""
     table = of_slice(accuracy.rates, label).dropna(subset=["j"])
     models = list(dict.fromkeys(table["model"]))[:_MOST]
@@ -152,7 +152,7 @@ def plot_interval_length(
     n: float = np.inf,
     level: float = 0.95,
     most: int = 1000,
-    **labels: Unpack[Labels],
+    **labels: Unpack[FigureLabels],
 ) -> Figure:
     """Draw the length of the Rogan-Gladen interval against the number of calibration labels.
 
@@ -173,7 +173,7 @@ def plot_interval_length(
 
 
 @figure_of("Where a judge with a calibration beats the same labels alone")
-def plot_regimes(theta: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.9), **labels: Unpack[Labels]) -> Figure:
+def plot_regimes(theta: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.9), **labels: Unpack[FigureLabels]) -> Figure:
     """Ratio of variances with a judge and with the same labels alone; a line at 1 (Figure 4 of arXiv:2511.21140)."""
     figure, axes = style.panels(len(theta), 2.4 * len(theta) + 0.8, 2.9, sharey=True)
     q = np.linspace(0.5, 1, 201)
@@ -196,7 +196,7 @@ def plot_regimes(theta: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.9), **labels:
 
 @figure_of("Simulated study", Takes("the table of a simulated study"))
 def plot_study(
-    study: pd.DataFrame, x: str, y: str, by: str, level: float | None = None, **labels: Unpack[Labels]
+    study: pd.DataFrame, x: str, y: str, by: str, level: float | None = None, **labels: Unpack[FigureLabels]
 ) -> Figure:
     """Draw one column of a simulated study against another, with a line for each value of ``by``."""
     if missing := [name for name in (x, y, by) if name not in study]:
@@ -224,7 +224,7 @@ def _left_out(figure: Figure, n: int, what: str) -> None:
 
 
 @figure_of("Judges and people", Takes("a JudgeAgreement, as judge_agreement() returns it", kinds=(JudgeAgreement,)))
-def plot_judge_agreement(agreement: JudgeAgreement, **labels: Unpack[Labels]) -> Figure:
+def plot_judge_agreement(agreement: JudgeAgreement, **labels: Unpack[FigureLabels]) -> Figure:
     """Draw agreement on decided battles, agreement by the gap of people's ratings, and biases, with their intervals.
 
     The band shows how far people agree with each other; it is drawn where battles have labels of two people.

@@ -15,7 +15,7 @@ from jaxeval.anchored.screening import JudgeScreen
 from jaxeval.arrays import Float
 from jaxeval.errors import DataError
 from jaxeval.plots import style
-from jaxeval.plots.style import COLOURS, GREY, Labels, Takes, figure_of
+from jaxeval.plots.style import COLOURS, GREY, FigureLabels, Takes, figure_of
 from jaxeval.wording import counted
 
 _MOST_MODELS = 40
@@ -30,7 +30,7 @@ _SUBSAMPLES = ("empirical", "theoretical", "corrected", "adjusted")
     "Ratings above the reference",
     Takes("the table that anchored_scores() returns", ("model", "rating", "rating_lower", "rating_upper")),
 )
-def plot_anchored(scores: pd.DataFrame, strong: list[Hashable] | None = None, **labels: Unpack[Labels]) -> Figure:
+def plot_anchored(scores: pd.DataFrame, strong: list[Hashable] | None = None, **labels: Unpack[FigureLabels]) -> Figure:
     """Ratings of models with their intervals: one point per judge, one panel per reference and task (Figure 2, left).
 
     If there are more than 40 models, the figure shows the 40 with the largest mean rating, and says so.
@@ -83,7 +83,7 @@ def plot_anchored(scores: pd.DataFrame, strong: list[Hashable] | None = None, **
     "Ratings under each reference",
     Takes("the table that anchored_scores() returns, by model and anchor", ("model", "anchor", "rating")),
 )
-def plot_anchor_swap(scores: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
+def plot_anchor_swap(scores: pd.DataFrame, **labels: Unpack[FigureLabels]) -> Figure:
     """Centred ratings under each reference, one line per model; parallel lines mean stable ratings (Figure 2, right).
 
     A model's ratings are averaged over the judges and tasks that its references share. Every reference is centred by
@@ -150,7 +150,7 @@ def _shared_mean(ratings: Float) -> Float:
 
 
 @figure_of("Reliability of the judges", Takes("a JudgeScreen, as screen_judges() returns it", kinds=(JudgeScreen,)))
-def plot_screen(screen: JudgeScreen, **labels: Unpack[Labels]) -> Figure:
+def plot_screen(screen: JudgeScreen, **labels: Unpack[FigureLabels]) -> Figure:
     """Draw ICC(3,k) of every judge with its interval, and the threshold."""
     table = screen.table.sort_values("average")
     figure, axis = style.one_axis(5.2, 1.1 + 0.24 * len(table))
@@ -166,13 +166,13 @@ def plot_screen(screen: JudgeScreen, **labels: Unpack[Labels]) -> Figure:
 
 
 @figure_of("What more judges buy", Takes("the table that pooling_curve() returns", ("n_judges", *_POOLING)))
-def plot_pooling(curve: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
+def plot_pooling(curve: pd.DataFrame, **labels: Unpack[FigureLabels]) -> Figure:
     """Draw the variance of the pooled rating against the number of judges, as `pooling_curve` returns it (Figure 5)."""
     return _curves(curve, _POOLING, x=("n_judges", "strong judges"), y="variance of the mean rating (Elo²)")
 
 
 @figure_of("Standard errors of fewer prompts", Takes("the table that subsample_study() returns", ("n", *_SUBSAMPLES)))
-def plot_subsamples(study: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
+def plot_subsamples(study: pd.DataFrame, **labels: Unpack[FigureLabels]) -> Figure:
     """Draw empirical and predicted standard errors against the number of prompts, as `subsample_study` returns them."""
     return _curves(
         study, {name: name for name in _SUBSAMPLES}, x=("n", "prompts"), y="standard error of the probability"

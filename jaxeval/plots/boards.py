@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Float
 from jaxeval.plots import style
 from jaxeval.plots.leaderboard import LEADERBOARD
-from jaxeval.plots.style import COLOURS, GREY, Labels, Takes, figure_of
+from jaxeval.plots.style import COLOURS, GREY, FigureLabels, Takes, figure_of
 from jaxeval.ratings.board_comparison import BoardComparison
 from jaxeval.show.shown import rated
 from jaxeval.wording import Noun, common_noun, counted
@@ -30,7 +30,7 @@ def plot_boards(
     other: pd.DataFrame,
     names: tuple[str, str] = ("one", "other"),
     top: int | None = 40,
-    **labels: Unpack[Labels],
+    **labels: Unpack[FigureLabels],
 ) -> Figure:
     """Draw the ratings of each model on two leaderboards with their intervals, in the order of the second one.
 
@@ -61,7 +61,7 @@ def plot_boards(
 
 
 @figure_of("Two boards compared", Takes("the BoardComparison that compare_boards() returns", kinds=(BoardComparison,)))
-def plot_comparison(comparison: BoardComparison, top: int | None = 40, **labels: Unpack[Labels]) -> Figure:
+def plot_comparison(comparison: BoardComparison, top: int | None = 40, **labels: Unpack[FigureLabels]) -> Figure:
     """Draw the ratings of each model on both boards, in one gauge, and the differences, in colour of those that moved.
 
     Beside each name stands its rank on board b and, in brackets, on board a, among the models that are compared.
@@ -120,7 +120,7 @@ def plot_history(
     boards: Mapping[Any, pd.DataFrame],
     value: Literal["rating", "rank"] = "rating",
     top: int = 15,
-    **labels: Unpack[Labels],
+    **labels: Unpack[FigureLabels],
 ) -> Figure:
     """Draw lines of the best models of the last leaderboard through all of them, ratings with their intervals as bands.
 
@@ -218,7 +218,7 @@ def _bottom(pool: list[float], gap: float) -> float:
         ("model_name", "rating", "rating_plain", "rank", "rank_plain", "shift", "shift_lower", "shift_upper"),
     ),
 )
-def plot_style_effect(effect: pd.DataFrame, top: int = 40, **labels: Unpack[Labels]) -> Figure:
+def plot_style_effect(effect: pd.DataFrame, top: int = 40, **labels: Unpack[FigureLabels]) -> Figure:
     """Draw each model's rating without control (hollow) and with it (full), and the shift with its interval.
 
     Args:
@@ -271,7 +271,7 @@ def draw_shifts(axis: Any, columns: pd.DataFrame, colours: NDArray[Any]) -> None
         "the table that coefficients() of a fit or bootstrap returns", ("coefficient", "lower", "upper", "odds_ratio")
     ),
 )
-def plot_coefficients(coefficients: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
+def plot_coefficients(coefficients: pd.DataFrame, **labels: Unpack[FigureLabels]) -> Figure:
     """Draw odds ratio of one unit of each covariate, with its interval.
 
     Coefficients of the probit link have no odds ratios: the figure shows the coefficients themselves.

@@ -13,7 +13,7 @@ from jaxeval.capability.capability_index import CapabilityIndex
 from jaxeval.capability.pareto import ParetoFront
 from jaxeval.capability.time_horizons import TimeHorizons, spelled_minutes
 from jaxeval.capability.trends import dated
-from jaxeval.plots.style import COLOURS, GREY, Labels, Takes, figure_of, finish, one_axis, plain, shown_name
+from jaxeval.plots.style import COLOURS, GREY, FigureLabels, Takes, figure_of, finish, one_axis, plain, shown_name
 from jaxeval.wording import counted
 
 _A_ROW = 4
@@ -23,7 +23,7 @@ _ON_DATES = 60  # points of a line
 
 @figure_of("Success by the length of tasks", Takes("what time_horizons() returns", kinds=(TimeHorizons,)))
 def plot_success_curves(
-    horizons: TimeHorizons, agents: Sequence[str] | None = None, n_bins: int = 8, **labels: Unpack[Labels]
+    horizons: TimeHorizons, agents: Sequence[str] | None = None, n_bins: int = 8, **labels: Unpack[FigureLabels]
 ) -> Figure:
     """Draw each agent's curve of success, its shares of success among tasks of about one length, and its horizons.
 
@@ -69,7 +69,7 @@ def plot_success_curves(
                                        kinds=(TimeHorizons, CapabilityIndex)))  # fmt: skip
 def plot_over_time(
     found: TimeHorizons | CapabilityIndex, released: Mapping[str, Any], frontier: bool = True, days_ahead: int = 180,
-    **labels: Unpack[Labels],
+    **labels: Unpack[FigureLabels],
 ) -> Figure:  # fmt: skip
     """Draw horizons or indices by release date with their intervals, and the line of the trend with its band.
 
@@ -114,7 +114,7 @@ def plot_over_time(
 
 
 @figure_of("Cost and quality", Takes("what pareto_front() returns", kinds=(ParetoFront,)))
-def plot_front(front: ParetoFront, names: int = 15, **labels: Unpack[Labels]) -> Figure:
+def plot_front(front: ParetoFront, names: int = 15, **labels: Unpack[FigureLabels]) -> Figure:
     """Draw models by cost and quality with their intervals, and the front as a line with its band.
 
     Costs are on a scale of logarithms if all of them are above 0 and the largest is ten times the least.

@@ -16,7 +16,7 @@ from jaxeval.plots.heat import HeatLook, heat_map
 from jaxeval.plots.style import (
     COLOURS,
     GREY,
-    Labels,
+    FigureLabels,
     Takes,
     figure_of,
     finish,
@@ -37,7 +37,7 @@ _STUDY = Takes("a ReferenceStudy, as reference_study() returns it", kinds=(Refer
 
 
 @figure_of("Agreement of single references with the full ranking", _STUDY)
-def plot_references(study: ReferenceStudy, delta: float = np.inf, **labels: Unpack[Labels]) -> Figure:
+def plot_references(study: ReferenceStudy, delta: float = np.inf, **labels: Unpack[FigureLabels]) -> Figure:
     """Draw tau-b of the pairs within ``delta`` points with its interval: one row per reference, the best model on top.
 
     A reference with fewer pairs than the study's ``few_pairs`` shows only its number of pairs. References with more
@@ -76,7 +76,7 @@ def plot_references(study: ReferenceStudy, delta: float = np.inf, **labels: Unpa
 
 
 @figure_of("Rank changes by tier of the reference", _STUDY)
-def plot_reference_tiers(study: ReferenceStudy, **labels: Unpack[Labels]) -> Figure:
+def plot_reference_tiers(study: ReferenceStudy, **labels: Unpack[FigureLabels]) -> Figure:
     """Draw the mean rank change by tier of the reference and of the models ranked, with intervals (Figures 1 and 2).
 
     Cells show percent of the greatest possible change, as references rank different numbers of models; below it stand
@@ -106,7 +106,7 @@ def plot_reference_tiers(study: ReferenceStudy, **labels: Unpack[Labels]) -> Fig
 
 
 @figure_of("Wrongly ordered pairs by the budget of votes", _STUDY)
-def plot_reference_budgets(study: ReferenceStudy, delta: float = np.inf, **labels: Unpack[Labels]) -> Figure:
+def plot_reference_budgets(study: ReferenceStudy, delta: float = np.inf, **labels: Unpack[FigureLabels]) -> Figure:
     """Draw share of pairs in the wrong order against the votes of a model: sets of references, and single ones by tier.
 
     A line turns flat where models run out of votes (``n_short`` in the table). It ends where it rests on fewer pairs
@@ -143,7 +143,7 @@ _MOST_ROWS = 40
     "Agreement of the close pairs with gold",
     Takes("the table that kendall_tau_delta() returns", ("delta", "tau", "n_pairs")),
 )
-def plot_tau_delta(taus: pd.DataFrame, few_pairs: int = FEW_PAIRS, **labels: Unpack[Labels]) -> Figure:
+def plot_tau_delta(taus: pd.DataFrame, few_pairs: int = FEW_PAIRS, **labels: Unpack[FigureLabels]) -> Figure:
     """Tau by evaluator and delta as a heat table; each cell shows its number of pairs, and its interval if it has one.
 
     Args:
@@ -160,7 +160,7 @@ def plot_tau_delta(taus: pd.DataFrame, few_pairs: int = FEW_PAIRS, **labels: Unp
     "Changes of ranks by tier",
     Takes("the table that stratified_rank_change() returns", ("tier", "rank_change", "n_models")),
 )
-def plot_rank_change(changes: pd.DataFrame, few_pairs: int = FEW_PAIRS, **labels: Unpack[Labels]) -> Figure:
+def plot_rank_change(changes: pd.DataFrame, few_pairs: int = FEW_PAIRS, **labels: Unpack[FigureLabels]) -> Figure:
     """Mean change of ranks by evaluator and tier as a heat table, the best tier first (Figures 1 and 2 of Xu et al.).
 
     Each cell shows its number of models in parentheses, and its interval if it has one.
@@ -184,7 +184,7 @@ def plot_rank_change(changes: pd.DataFrame, few_pairs: int = FEW_PAIRS, **labels
     Takes("the table that agreement_by_gap() returns", ("delta", "probability", "average_below", "observed")),
 )
 def plot_agreement(
-    curve: pd.DataFrame, probability: float | None = None, few_pairs: int = FEW_PAIRS, **labels: Unpack[Labels]
+    curve: pd.DataFrame, probability: float | None = None, few_pairs: int = FEW_PAIRS, **labels: Unpack[FigureLabels]
 ) -> Figure:
     """Draw the probability that gold agrees, by the gap of scores: one panel per evaluator, with a line and its band.
 

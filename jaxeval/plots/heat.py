@@ -17,7 +17,7 @@ from jaxeval.plots.leaderboard import LEADERBOARD
 from jaxeval.plots.style import (
     COLOURS,
     GREY,
-    Labels,
+    FigureLabels,
     Takes,
     figure_of,
     finish,
@@ -88,7 +88,7 @@ def heat_map(values: Float, text: NDArray[Any], rows: Sequence[str], columns: Se
     ),
 )
 def plot_win_probability(
-    pairs: BradleyTerryFit | Bootstrap | Draws | pd.DataFrame, top: int | None = _MOST, **labels: Unpack[Labels]
+    pairs: BradleyTerryFit | Bootstrap | Draws | pd.DataFrame, top: int | None = _MOST, **labels: Unpack[FigureLabels]
 ) -> Figure:
     """Draw the probability that the row's model beats the column's, in percent, with the best model on top.
 
@@ -130,7 +130,7 @@ def _checked_pairs(table: pd.DataFrame) -> pd.DataFrame:
 
 
 @figure_of("Who met whom", Takes("Battles", kinds=(Battles,)))
-def plot_battle_counts(battles: Battles, top: int | None = _MOST, **labels: Unpack[Labels]) -> Figure:
+def plot_battle_counts(battles: Battles, top: int | None = _MOST, **labels: Unpack[FigureLabels]) -> Figure:
     """Draw the number of battles of every pair of models, models with the most battles first; pale where two never met.
 
     Args:
@@ -158,7 +158,7 @@ def plot_battle_counts(battles: Battles, top: int | None = _MOST, **labels: Unpa
 
 
 @figure_of("Which ranks the draws take", Takes("Draws, as results hand them out as joint", kinds=(Draws,)))
-def plot_rank_distribution(draws: Draws, top: int | None = 40, **labels: Unpack[Labels]) -> Figure:
+def plot_rank_distribution(draws: Draws, top: int | None = 40, **labels: Unpack[FigureLabels]) -> Figure:
     """The share of draws in which each quantity takes each rank, in percent, best on top; empty below half a percent.
 
     Args:
@@ -184,7 +184,10 @@ def plot_rank_distribution(draws: Draws, top: int | None = 40, **labels: Unpack[
 
 @figure_of("{heads} by slice", Takes("the table that leaderboard(by=...) returns", (*LEADERBOARD.columns, "category")))
 def plot_slices(
-    table: pd.DataFrame, value: Literal["rating", "rank"] = "rating", top: int | None = _MOST, **labels: Unpack[Labels]
+    table: pd.DataFrame,
+    value: Literal["rating", "rank"] = "rating",
+    top: int | None = _MOST,
+    **labels: Unpack[FigureLabels],
 ) -> Figure:
     """Draw the rating, or the rank, of every model in every slice, coloured by the rank within the slice.
 
@@ -248,7 +251,7 @@ _CLEAR = 0.05
 
 
 @figure_of("How few votes swap neighbours", Takes("the table of fewest_votes()", ("above", "below", *_WAYS)))
-def plot_fewest_votes(table: pd.DataFrame, top: int = 30, **labels: Unpack[Labels]) -> Figure:
+def plot_fewest_votes(table: pd.DataFrame, top: int = 30, **labels: Unpack[FigureLabels]) -> Figure:
     """Draw the fewest votes found that swap each two neighbours, on a logarithmic axis; a line leads to what is proved.
 
     Args:
@@ -276,7 +279,7 @@ def plot_fewest_votes(table: pd.DataFrame, top: int = 30, **labels: Unpack[Label
 
 
 @figure_of("Points of pairs, and what ratings expect", _TAKES)
-def plot_pair_fit(pairs: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
+def plot_pair_fit(pairs: pd.DataFrame, **labels: Unpack[FigureLabels]) -> Figure:
     """Draw the share of points of each pair's first model against the expected share; larger marks have more votes.
 
     Args:
@@ -295,7 +298,7 @@ def plot_pair_fit(pairs: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
 
 
 @figure_of("Who did better than ratings expect", _TAKES)
-def plot_pair_residuals(pairs: pd.DataFrame, top: int | None = _MOST_PAIRS, **labels: Unpack[Labels]) -> Figure:
+def plot_pair_residuals(pairs: pd.DataFrame, top: int | None = _MOST_PAIRS, **labels: Unpack[FigureLabels]) -> Figure:
     """By how many standard errors the row's model did better than expected against the column's.
 
     Cells of pairs that never met are pale.

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from jaxeval.plots.style import Labels, Takes, figure_of, finish, joint_name, one_axis, save_figure, shown_name
+from jaxeval.plots.style import FigureLabels, Takes, figure_of, finish, joint_name, one_axis, save_figure, shown_name
 from jaxeval.show.shown import rated
 from jaxeval.statistics.draws import Draws
 from jaxeval.wording import counted
@@ -40,7 +40,7 @@ _DRAWS = Takes("Draws, as results hand them out as joint", kinds=(Draws,))
 
 @figure_of("Leaderboard", LEADERBOARD)
 def plot_leaderboard(
-    table: pd.DataFrame, top: int | None = 40, panels: int | None = 12, **labels: Unpack[Labels]
+    table: pd.DataFrame, top: int | None = 40, panels: int | None = 12, **labels: Unpack[FigureLabels]
 ) -> Figure:
     """Draw ratings with their intervals, best on top, tiers shaded; one panel per category.
 
@@ -105,7 +105,7 @@ def save_leaderboard(table: pd.DataFrame, path: str | Path) -> None:
 
 @figure_of("Estimates", _DRAWS)
 def plot_draws(
-    draws: Draws, level: float = 0.95, top: int | None = _MOST_ROWS, x: str = "estimate", **labels: Unpack[Labels]
+    draws: Draws, level: float = 0.95, top: int | None = _MOST_ROWS, x: str = "estimate", **labels: Unpack[FigureLabels]
 ) -> Figure:
     """Estimates with their intervals, best on top, tiers shaded; quantities without a finite estimate are left out.
 
@@ -125,7 +125,7 @@ def plot_ranks(
     level: float = 0.95,
     top: int | None = _MOST_ROWS,
     simultaneous: bool = False,
-    **labels: Unpack[Labels],
+    **labels: Unpack[FigureLabels],
 ) -> Figure:
     """Draw the rank of each quantity and the ranks that the draws leave open (see `Draws.rank_sets`), tiers shaded."""
     table = draws.table(level, simultaneous=simultaneous)
@@ -139,7 +139,7 @@ def plot_draw_differences(
     against: Hashable | None = None,
     level: float = 0.95,
     top: int | None = _MOST_ROWS,
-    **labels: Unpack[Labels],
+    **labels: Unpack[FigureLabels],
 ) -> Figure:
     """Draw differences of all others from the quantity ``against``, by default the best, each with its own interval.
 

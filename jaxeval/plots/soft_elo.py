@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from jaxeval.plots.style import GREY, Labels, Takes, figure_of, finish, legend_name, one_axis, panels, shown_name
+from jaxeval.plots.style import GREY, FigureLabels, Takes, figure_of, finish, legend_name, one_axis, panels, shown_name
 from jaxeval.softelo.soft_elo import HeldOutRatings, SoftElo, models_table
 
 _COLOURS = {"hard": "#1f5a93", "soft": "#c2447f"}
@@ -23,7 +23,7 @@ _RATED = ("model", "method", "human_elo", "judge_elo", "standard_error", "residu
     "Held-out ratings of the judge beside human ratings",
     Takes("a SoftElo, as soft_elo() returns it, or its table models", _RATED, (SoftElo, pd.DataFrame)),
 )
-def plot_held_out(held_out: HeldOutRatings, **labels: Unpack[Labels]) -> Figure:
+def plot_held_out(held_out: HeldOutRatings, **labels: Unpack[FigureLabels]) -> Figure:
     """Draw held-out judge rating against human rating, one panel per method (and judge), with the diagonal (Figure 4a).
 
     Args:
@@ -57,7 +57,7 @@ def plot_held_out(held_out: HeldOutRatings, **labels: Unpack[Labels]) -> Figure:
         ("model", "method", "human_elo", "judge_elo", "lower", "upper", "width"),
     ),
 )
-def plot_intervals(intervals: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
+def plot_intervals(intervals: pd.DataFrame, **labels: Unpack[FigureLabels]) -> Figure:
     """Draw conformal intervals of every model by method, sorted by human rating (Figure 1c).
 
     Args:
@@ -105,7 +105,7 @@ def plot_intervals(intervals: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
         settings=("ece",),
     ),
 )
-def plot_calibration(agreement: pd.DataFrame, reliability: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
+def plot_calibration(agreement: pd.DataFrame, reliability: pd.DataFrame, **labels: Unpack[FigureLabels]) -> Figure:
     """Draw the agreement by score gap, and the reliability diagram (Figures 3 and 7).
 
     Args:
@@ -154,7 +154,7 @@ def plot_calibration(agreement: pd.DataFrame, reliability: pd.DataFrame, **label
     "Residuals by strength",
     Takes("the table that residual_ramp() returns", ("method", "group", "residual", "standard_error")),
 )
-def plot_ramp(ramp: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
+def plot_ramp(ramp: pd.DataFrame, **labels: Unpack[FigureLabels]) -> Figure:
     """Draw the mean residual by human-Elo group, one line per method (Figure 14).
 
     Args:
@@ -172,7 +172,7 @@ def plot_ramp(ramp: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
 
 
 @figure_of("What more battles buy", Takes("the table that budget_sweep() returns", ("method", "budget", "beta", "mae")))
-def plot_budget(sweep: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
+def plot_budget(sweep: pd.DataFrame, **labels: Unpack[FigureLabels]) -> Figure:
     """Draw the temperature and held-out MAE against battles per model (Figure 6).
 
     Args:
@@ -202,7 +202,7 @@ def plot_budget(sweep: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
     "Label smoothing beside hard and soft targets",
     Takes("the table that label_smoothing_sweep() returns", ("method", "constant", "mae")),
 )
-def plot_smoothing(sweep: pd.DataFrame, **labels: Unpack[Labels]) -> Figure:
+def plot_smoothing(sweep: pd.DataFrame, **labels: Unpack[FigureLabels]) -> Figure:
     """Draw held-out MAE of label smoothing by its constant, beside hard and soft targets (Table 8).
 
     Args:

@@ -147,7 +147,7 @@ def finish(
     plain(axis)
 
 
-class Labels(TypedDict, total=False):
+class FigureLabels(TypedDict, total=False):
     """What a figure says beside its numbers.
 
     ``title`` stands above it: None for the usual one, "" for none. ``caption`` stands below it, for instance the data
@@ -193,7 +193,7 @@ def _is_any(value: Any, name: str, kinds: tuple[type, ...]) -> bool:
 
 
 def figure_of(title: str, *takes: Takes) -> Callable[[F], F]:
-    """Decorate a function that draws: its first arguments are checked, and it takes the options of `Labels`.
+    """Decorate a function that draws: its first arguments are checked, and it takes the options of `FigureLabels`.
 
     Args:
         title: the usual one; ``{heads}`` in it stands for what is rated, such as "Models".

@@ -25,9 +25,7 @@ from jaxeval.ratings.bradley_terry_fit import fit_result
 from jaxeval.ratings.connectivity import analyse
 from jaxeval.ratings.contextual_boards import MAX_STEPS, ContextualBoard, fit_contextual_boards
 from jaxeval.ratings.contextual_fit import ContextualFit
-from jaxeval.ratings.slices import ContextualCells, compress, counts_by_row
 from jaxeval.ratings.options import FitOptions
-from jaxeval.ratings.options import FitOptions, Ties
 from jaxeval.ratings.slices import ContextualCells, compress, counts_by_row
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.show.table import Table

@@ -24,7 +24,7 @@ _LARGEST, _SMALLEST = 1e15, 1e-4
 _NOTHING = 1e-15
 
 
-class Kind(NamedTuple):
+class CellKind(NamedTuple):
     """A kind of quantity, and how its numbers are rounded and spelled."""
 
     name: str
@@ -35,16 +35,16 @@ class Kind(NamedTuple):
     missing: str = MISSING
 
 
-NUMBER = Kind("number")
-RATING = Kind("rating", infinite="unrated")
-ELO = Kind("Elo", decimals=1)  # differences, errors and widths
-SHARE = Kind("share")
-PERCENT = Kind("percent", percent=True)
-P_VALUE = Kind("p-value", digits=2)
-COUNT = Kind("count", infinite="never")
-AGREEMENT = Kind("agreement", decimals=2)  # of two raters: their errors are larger
+NUMBER = CellKind("number")
+RATING = CellKind("rating", infinite="unrated")
+ELO = CellKind("Elo", decimals=1)  # differences, errors and widths
+SHARE = CellKind("share")
+PERCENT = CellKind("percent", percent=True)
+P_VALUE = CellKind("p-value", digits=2)
+COUNT = CellKind("count", infinite="never")
+AGREEMENT = CellKind("agreement", decimals=2)  # of two raters: their errors are larger
 VOTES = COUNT._replace(missing="never")  # that a claim takes
-WEIGHT = Kind("weight", digits=4)
+WEIGHT = CellKind("weight", digits=4)
 #: Names of columns by the kind of their quantity. `kind_of` knows endings and beginnings, too.
 _NAMES = {
     RATING: "rating index",
@@ -55,15 +55,15 @@ _NAMES = {
     WEIGHT: "weight",
     AGREEMENT: "agreement kappa all_agreement all_kappa youden_j",
     COUNT: "n wins ties losses battles pairs dropped flipped added after items_needed",
-    Kind("minutes", digits=3): "horizon typical fitted",
-    Kind("gap", infinite="never"): "delta",
+    CellKind("minutes", digits=3): "horizon typical fitted",
+    CellKind("gap", infinite="never"): "delta",
 }
 _KINDS = {name: kind for kind, names in _NAMES.items() for name in names.split()}
 _BEGINNINGS = {"n_": COUNT, "p_rank_": SHARE, "p_": P_VALUE, "votes": VOTES}
 _ENDINGS = {"_share": SHARE, "_count": COUNT, "_elo": ELO}
 
 
-def kind_of(name: object) -> Kind:
+def kind_of(name: object) -> CellKind:
     """The kind of quantity that a column of this name holds; ends and errors of a rating are distances in Elo."""
     text = str(name)
     if text in _KINDS:
@@ -161,7 +161,7 @@ def cell_texts(frame: pd.DataFrame) -> list[list[str]]:
     ]
 
 
-def _column(column: pd.Series, like: pd.DataFrame, kind: Kind) -> list[str]:
+def _column(column: pd.Series, like: pd.DataFrame, kind: CellKind) -> list[str]:
     """The cells of a column; floating-point numbers get the decimals that suit the columns ``like``."""
     if is_bool_dtype(column.dtype):
         return [MISSING if value is pd.NA else "yes" if value else "no" for value in column]
@@ -173,7 +173,7 @@ def _column(column: pd.Series, like: pd.DataFrame, kind: Kind) -> list[str]:
     return [cell_text(value, kind) for value in column]
 
 
-def cell_text(value: Any, kind: Kind = NUMBER) -> str:
+def cell_text(value: Any, kind: CellKind = NUMBER) -> str:
     """One cell of a column of mixed values: names on one line, their invisible characters written out."""
     if isinstance(value, Lines):
         return value
@@ -186,7 +186,7 @@ def cell_text(value: Any, kind: Kind = NUMBER) -> str:
     return MISSING if value is None or value is pd.NA or value is pd.NaT else visible_line(value)
 
 
-def _spelled(value: float, kind: Kind, decimals: int) -> str:
+def _spelled(value: float, kind: CellKind, decimals: int) -> str:
     """A number of a kind, where its column has so many decimals."""
     if np.isinf(value) and kind.infinite is not None:
         return kind.infinite
