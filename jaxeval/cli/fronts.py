@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxeval.options.field import COLUMNS, Options, option
-from jaxeval.show.shown import Answer, Part, Result
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from jaxeval.capability.pareto import ParetoFront
+    from jaxeval.show.shown import Answer, Result
 
 _MOST_PAIRED = 50  # models of a table of all pairs
 
@@ -60,6 +60,8 @@ class Costs(Options):
 
 def beside(answer: Answer, *results: Result | None, tables: Mapping[str, pd.DataFrame] = {}) -> Answer:
     """Return an answer with the sentences, warnings, tables and figures of further results, and further ``tables``."""
+    from jaxeval.show.shown import Part
+
     there = [result for result in results if result is not None]
     more = {name: table for result in there for name, table in result.answer.tables.items()} | dict(tables)
     warnings = [*answer.warnings, *(text for result in there for text in result.answer.warnings)]
