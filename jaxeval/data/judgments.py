@@ -11,7 +11,7 @@ import pandas as pd
 
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.data.battles import Battles
-from jaxeval.data.columns import as_frame, frame_of, one_table, require_column
+from jaxeval.data.columns import as_frame, folded, frame_of, one_table, require_column
 from jaxeval.data.file_lists import names_of, whole_local_file
 from jaxeval.data.formats import Shape, Source
 from jaxeval.data.found_columns import found_votes
@@ -42,8 +42,8 @@ _NEEDS: dict[Shape, tuple[tuple[str, ...], ...]] = {
 class Judgments(Shown):
     """One table of judgments, a row each, whose columns have roles.
 
-    ``table`` has the columns of the roles under the names of the roles, and all further columns under their own.
-    ``roles`` says by role what its column was called. ``shape`` is "pair" for judgments of two sides, "answer" for
+    ``roles`` says by role what its column was called. ``table`` calls a column by its role where its name is no usual
+    one, and by its own name elsewhere. ``shape`` is "pair" for judgments of two sides, "answer" for
     those of one answer, "ranking" for orders of items. The methods give what the estimators take: each is a view of
     this table, with the options and errors of the ``from_pandas`` of its class.
 
@@ -111,8 +111,8 @@ class Judgments(Shown):
                 f"the columns do not say what is judged; needed are, for {needs}. Name them by role, such as "
                 f"model_a='left'; the table's columns are {named(list(map(repr, frame.columns)), 20)}"
             )
-        names = {column: role for role, column in found.items()}
-        taken = {name: f"{name}_" for name in frame.columns if name in found and name not in names}
+        names = {column: role for role, column in found.items() if folded(column) not in _usual(role)}
+        taken = {name: f"{name}_" for name in frame.columns if name in names.values() and name not in names}
         ordered = {role: found[role] for role in ROLES if role in found}
         return cls(frame.rename(columns={**taken, **names}), ordered, fitting[0], told)
 
@@ -179,8 +179,9 @@ class Judgments(Shown):
         Raises:
             DataError: there is no such column.
         """
-        require_column(self.table, role)
-        return self.table[role]
+        name = role if role in self.table else self.roles.get(role, role)
+        require_column(self.table, name)
+        return self.table[name]
 
     def battles(self, **options: Any) -> Battles:
         """View as `Battles`; options as in `Battles.from_pandas`."""
@@ -215,8 +216,8 @@ class Judgments(Shown):
     def _view(self, make: Callable[..., T], options: dict[str, Any], **called: str) -> T:
         """What ``make`` reads of the table, its columns by role; ``called`` are roles with other names there."""
         known = signature(make).parameters
-        columns = {called.get(role, role): role for role in self.roles}
-        columns = {option: role for option, role in columns.items() if option in known}
+        columns = {called.get(role, role): self.column(role).name for role in self.roles}
+        columns = {option: name for option, name in columns.items() if option in known}
         return make(self.table, **{**columns, **options})
 
 
@@ -228,6 +229,10 @@ def _found_roles(frame: pd.DataFrame, said: Mapping[str, str]) -> dict[str, str]
         if role not in found and name is not None and (frame.columns == name).sum() == 1:
             found[role] = str(name)
     return found
+
+
+def _usual(role: str) -> set[str]:
+    return {role, *map(folded, (role, *usual_names(role)))}
 
 
 def _has(found: Mapping[str, str], shape: Shape) -> bool:

@@ -178,16 +178,6 @@ _HELM_SCORES = "per_instance_stats.json"
 _SAMPLES = re.compile(r"samples_(.+?)(?:_(\d{4}-\d{2}-\d{2}T[\d.:-]+))?\.jsonl?")
 
 
-def are_samples(names: Sequence[str]) -> bool:
-    """Whether a table with these columns holds samples."""
-    return "doc_id" in names and bool({"filtered_resps", "resps"} & set(names))
-
-
-def is_results(document: Mapping[str, Any]) -> bool:
-    """Whether a JSON object is a file of results."""
-    return isinstance(document.get("results"), dict) and {"configs", "versions", "n-shot"} <= document.keys()
-
-
 def metrics_of(names: Sequence[str]) -> list[str]:
     """The metrics among the columns of samples."""
     return [name for name in names if name not in _NO_METRICS]

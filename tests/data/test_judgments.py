@@ -74,6 +74,17 @@ def test_estimators_take_judgments():
     assert jaxeval.fit_bradley_terry(judgments).ratings.equals(jaxeval.fit_bradley_terry(votes).ratings)
 
 
+def test_columns_with_usual_names_keep_them():
+    """So that they can be named to group, and to resample."""
+    votes = jaxeval.simulate_votes(200, 3, seed=0).rename(columns={"voter": "annotator"}).assign(date=range(200))
+    judgments = Judgments.from_pandas(votes)
+    assert {"rater": "annotator", "time": "date"}.items() <= judgments.roles.items()
+    assert judgments.column("rater").equals(judgments.column("annotator"))
+    assert {"annotator", "date", "language"} <= {*judgments.battles().columns}
+    boards = jaxeval.bootstrap(judgments, 10, by="language", cluster="annotator", progress=False)
+    assert "English" in boards
+
+
 def test_a_column_of_a_roles_name_stands_beside_it():
     table = GAMES.assign(winner=["x", "x", "x", "x"])
     judgments = Judgments.from_pandas(table, model_a="White", model_b="Black", winner="Result")
