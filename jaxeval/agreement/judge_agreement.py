@@ -152,7 +152,8 @@ class JudgeAgreement(Result):
             shown.insert(1, "gap", [f"{a:g} to {b:g}" if b < np.inf else f"over {a:g}" for a, b in ends])
             parts.append(Part("Agreement by the gap of people's ratings (Elo)", shown))
             parts.append(Part("Agreement by model", self.by_model, more=True))
-        correlation = self.error_correlation.reset_index()
+        # A judge may be called "judge".
+        correlation = self.error_correlation.reset_index(names="of" if "judge" in self.error_correlation else "judge")
         tables |= {"reliability": self.reliability, "raters": self.raters, "error_correlation": correlation}
         titles = {"Stated confidence": self.reliability, "Pairs of raters": self.raters,
                   "Correlation of errors": correlation}  # fmt: skip

@@ -28,23 +28,10 @@ _JUDGES = ("judge", "gpt", "claude", "gemini", "llama", "llm", "grader", "verdic
 #: Words by which two columns are the two orders of one judge.
 _ORDERS = (("orig", "swap"), ("original", "swapped"), ("ab", "ba"), ("a_first", "b_first"))
 _MODEL = (*usual_names("model"), "system")
+#: Columns that name judges, unless their values are those of people's labels.
+_NAMES = set(map(folded, usual_names("judge")))
 _NO_LABELS = {
-    *map(
-        folded,
-        (
-            *usual_names("item"),
-            *_MODEL,
-            *usual_names("judge"),
-            "id",
-            "index",
-            "row",
-            "idx",
-            "item_no",
-            "sample",
-            "run",
-            "seed",
-        ),
-    )
+    *map(folded, (*usual_names("item"), *_MODEL, "id", "index", "row", "idx", "item_no", "sample", "run", "seed"))
 }
 
 
@@ -94,7 +81,7 @@ def plain_labels(
         notes=[*told, *sentences], scale=scale, answers_of=of_model,
     )  # fmt: skip
     column = usual_column(frame, None, "judge")
-    if column is not None and len(judge_columns) > 0:
+    if column is not None and column not in judge_columns:
         whole = _by_judge(whole, frame, column, item_column)
     if np.isnan(whole.verdict).all():
         raise DataError("no row has a verdict of a judge")
@@ -138,7 +125,10 @@ def _judges(frame: pd.DataFrame, judges: Sequence[str] | None, human: Sequence[s
         and is_bool_dtype(frame[name]) == flags
         and _few(frame[name])
         and _texts(frame[name])
-        and (_texts(frame[name]) <= known or any(word in folded(name) for word in _JUDGES))
+        and (
+            _texts(frame[name]) <= known
+            or (folded(name) not in _NAMES and any(word in folded(name) for word in _JUDGES))
+        )
     ]
     chosen = [name for name in alike if any(word in folded(name) for word in _JUDGES)] or alike
     if not chosen:

@@ -201,3 +201,10 @@ def test_published_numbers_of_public_data(data):
     evouna = pd.read_parquet(data / "evouna_human_vs_lexical.parquet")
     evouna = evouna[~evouna["improper"]]
     assert row(agreement(evouna), "lexical_match")["agreement"] == pytest.approx(0.8684, abs=1e-4)
+
+
+def test_a_column_called_judge_has_names_or_labels():
+    table = labelled().drop(columns="annotator2").rename(columns={"annotator1": "human", "judge_1": "judge"})
+    assert row(agreement(table), "judge")["n_items"] == 200
+    both = pd.concat([table.assign(verdict=table["judge"], judge=name) for name in ("gpt", "llm")])
+    assert {"gpt", "llm"} <= set(agreement(both).table["judge"])

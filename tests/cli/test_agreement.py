@@ -134,3 +134,10 @@ def test_labels_without_models(table, tmp_path):
     assert run(tmp_path / "words.csv", "--resamples", 20, "--out", out).exit_code == 0
     assert (out / "agreement.png").exists()
     assert not (out / "by_gap.csv").exists()
+
+
+def test_a_judge_called_judge(tmp_path):
+    table = pd.DataFrame({"item": range(40), "human": ["yes", "no"] * 20, "judge": ["yes", "no", "yes", "yes"] * 10})
+    table.to_csv(tmp_path / "labels.csv", index=False)
+    said = run(tmp_path / "labels.csv", "--resamples", 20, "--full").output
+    assert "judge agrees with people on 75%" in " ".join(said.split())
