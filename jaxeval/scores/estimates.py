@@ -275,8 +275,10 @@ def estimate_scores(
     own = influence**2
     by_stratum = _sums(own, stratum)  # (S, M)
     variance = own.sum(0)
+    power = 2.0 ** np.frexp(variance)[1]  # the squares of variances of huge or tiny scores are no doubles
+    whole, part = variance / power, by_stratum / power
     with np.errstate(invalid="ignore", divide="ignore"):
-        dof = variance**2 / np.where(by_stratum > 0, by_stratum**2 / freedom, 0.0).sum(0)
+        dof = whole**2 / np.where(by_stratum > 0, part**2 / freedom, 0.0).sum(0)
     return ScoreEstimates(
         influence=influence, stratum=stratum, variance=variance, unit=unit, n_units=len(units),
         dof=np.where(variance > 0, dof, np.nan), worth=_worth(size), **common,

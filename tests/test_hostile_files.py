@@ -1,0 +1,216 @@
+"""Strange files through the command: each is refused in a sentence, or its numbers are those of a NumPy twin.
+
+A cell says how a file spells the same votes or scores, and whether it must be accepted. What a refused cell says is
+an error in words, and no traceback; what an accepted cell gives is what the twin makes of the votes that the cell
+means.
+"""
+
+import json
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+import twins
+from command_line import run
+
+RNG = np.random.default_rng(0)
+A = RNG.integers(4, size=80)
+B = (A + RNG.integers(1, 4, size=80)) % 4
+Y = RNG.choice([0.0, 0.5, 1.0], size=80, p=[0.3, 0.2, 0.5])
+WORDS = {1.0: "model_a", 0.0: "model_b", 0.5: "tie"}
+ELO = 400 / np.log(10)
+ACCEPTED, EITHER, REFUSED = "accepted", "either", "refused"
+
+
+def votes(names="abcd", **columns):
+    """The votes as a table, with models of these names."""
+    names = np.array(list(names), dtype=object)
+    labels = [WORDS[y] for y in Y]
+    return pd.DataFrame({"model_a": names[A], "model_b": names[B], "winner": labels, **columns})
+
+
+def twin(names="abcd", y=Y, weight=None, a=A, b=B):
+    """Ratings by name, from a table of wins that NumPy fits."""
+    weight = np.ones(len(y)) if weight is None else np.asarray(weight, float)
+    wins = np.zeros((4, 4))
+    np.add.at(wins, (a, b), weight * y)
+    np.add.at(wins, (b, a), weight * (1 - y))
+    theta = twins.newton(wins)
+    return dict(zip(map(str, names), 1000 + ELO * (theta - theta.mean()), strict=True))
+
+
+def csv(frame, **options):
+    return frame.to_csv(index=False, **options).encode()
+
+
+def lines(frame):
+    return "".join(json.dumps(row) + "\n" for row in frame.to_dict("records")).encode()
+
+
+WEIGHTS = RNG.uniform(0.5, 2, 80)
+COUNTS = RNG.integers(0, 4, 80)
+SOFT = RNG.choice([0.0, 1e-320, 0.25, 0.5, 1 - 2.0**-53, 1.0], 80)
+SELF = pd.concat([votes(), pd.DataFrame({"model_a": ["a"] * 5, "model_b": ["a"] * 5, "winner": ["model_a"] * 5})])
+PADDED = votes().apply(lambda column: " " + column + "  ")
+SWAPPED = pd.DataFrame({
+    "model_a": votes()["model_b"], "model_b": votes()["model_a"],
+    "winner": votes()["winner"].map({"model_a": "model_b", "model_b": "model_a", "tie": "tie"}),
+})  # fmt: skip
+SHOUTED = votes().assign(winner=votes()["winner"].str.upper())
+DRAWS = votes().assign(winner=votes()["winner"].replace("tie", "Tie (bothbad)"))
+WITH_GAP = votes()
+WITH_GAP.loc[3, "winner"] = None
+NOT_MET = np.arange(80) != 3
+
+
+class Cell(NamedTuple):
+    """A file, and what must become of it."""
+
+    data: bytes
+    means: Any = None  # what the twin gives; None for what means nothing
+    fate: str = ACCEPTED
+    options: tuple[Any, ...] = ()
+    ending: str = "csv"
+
+
+def of_names(names, fate=EITHER):
+    return Cell(csv(votes(names)), twin(names), fate)
+
+
+def of_column(option, values, means=None, fate=ACCEPTED):
+    """Votes with a further column; one of targets takes the place of the labels."""
+    frame = votes(x=values)
+    return Cell(csv(frame.drop(columns="winner") if option == "target" else frame), means, fate, (f"--{option}", "x"))
+
+
+SOME = {"y": Y[NOT_MET], "a": A[NOT_MET], "b": B[NOT_MET]}
+ONE_MORE = {"y": np.append(Y, Y[0]), "a": np.append(A, A[0]), "b": np.append(B, B[0])}
+
+VOTES = {
+    "plain": Cell(csv(votes()), twin()),
+    "a mark in front, and carriage returns": Cell(b"\xef\xbb\xbf" + csv(votes(), lineterminator="\r\n"), twin()),
+    "16 bits a character": Cell(votes().to_csv(index=False).encode("utf-16"), twin()),
+    "semicolons": Cell(csv(votes(), sep=";"), twin()),
+    "tabs": Cell(csv(votes(), sep="\t"), twin(), ending="tsv"),
+    "all cells in quotes": Cell(csv(votes(), quoting=1), twin()),
+    "an empty line at the end": Cell(csv(votes()) + b"\n\n", twin()),
+    "columns in another order": Cell(csv(votes()[["winner", "model_b", "model_a"]]), twin()),
+    "a column of row numbers": Cell(votes().to_csv().encode(), twin()),
+    "rows upside down": Cell(csv(votes().iloc[::-1]), twin()),
+    "every row twice": Cell(csv(pd.concat([votes()] * 2)), twin()),
+    "sides exchanged": Cell(csv(SWAPPED), twin()),
+    "spaces around cells": Cell(csv(PADDED), twin(), EITHER),
+    "labels in capitals": Cell(csv(SHOUTED), twin(), EITHER),
+    "both are bad": Cell(csv(DRAWS), twin()),
+    "models against themselves": Cell(csv(SELF), twin(), EITHER),
+    "names of digits": of_names(["1", "2", "10", "007"]),
+    "names that pandas takes for gaps": of_names(["NA", "null", "None", "nan"]),
+    "names of truth values": of_names(["True", "False", "yes", "no"]),
+    "names that differ by case": of_names(["a", "A", "b", "B"], ACCEPTED),
+    "names that differ by the form of accents": of_names(["\u00e9", "e\u0301", "b", "c"]),
+    "names with commas and quotes": of_names(["a,b", 'a"b', "a b", "x;y"], ACCEPTED),
+    "a vote without a result": Cell(csv(WITH_GAP), fate=REFUSED),
+    "a vote without a result, left out": Cell(csv(WITH_GAP), twin(**SOME), options=("--missing", "drop")),
+    "weights": of_column("weight", WEIGHTS, twin(weight=WEIGHTS)),
+    "tiny weights": of_column("weight", WEIGHTS * 1e-200, twin(weight=WEIGHTS), EITHER),
+    "huge weights": of_column("weight", WEIGHTS * 1e200, twin(weight=WEIGHTS), EITHER),
+    "a negative weight": of_column("weight", -WEIGHTS, fate=REFUSED),
+    "an infinite weight": of_column("weight", np.where(NOT_MET, 1, np.inf), fate=REFUSED),
+    "counts, some 0": of_column("count", COUNTS, twin(weight=COUNTS)),
+    "counts as 3.0": of_column("count", COUNTS.astype(float), twin(weight=COUNTS), EITHER),
+    "counts of a quadrillion": of_column("count", COUNTS * 10**13, twin(weight=COUNTS)),
+    "half a vote": of_column("count", COUNTS + 0.5, fate=REFUSED),
+    "soft targets at the edge": of_column("target", SOFT, twin(y=SOFT)),
+    "a target above 1": of_column("target", Y * 2, fate=REFUSED),
+    "targets with decimal commas": Cell(
+        csv(votes(t=SOFT.round(2)).drop(columns="winner"), sep=";", decimal=","), twin(y=SOFT.round(2)), EITHER,
+        ("--target", "t"),
+    ),
+    "lines of JSON": Cell(lines(votes()), twin(), ending="jsonl"),
+    "lines of JSON, with names that are numbers": Cell(
+        lines(votes([1, 2, 10, 7])), twin(["1", "2", "10", "7"]), EITHER, ending="jsonl"
+    ),
+    "lines of JSON with further keys in some": Cell(
+        lines(votes())[:-1] + b'\n{"note": 1, ' + lines(votes().iloc[:1])[1:], twin(**ONE_MORE), ending="jsonl"
+    ),
+    "a table in JSON": Cell(votes().to_json(orient="records").encode(), twin(), ending="json"),
+    "cut in the middle of a row": Cell(csv(votes())[:-15], fate=REFUSED),
+    "no rows": Cell(b"model_a,model_b,winner\n", fate=REFUSED),
+    "nothing": Cell(b"", fate=REFUSED),
+    "bytes of no text": Cell(bytes(range(256)) * 4, fate=REFUSED),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", VOTES)
+def test_votes(name, tmp_path):
+    cell = VOTES[name]
+    board = accepted(cell, tmp_path, "leaderboard", "--resamples", 20)
+    if board is not None:
+        found = dict(zip(board["model_name"].astype(str), board["rating"], strict=True))
+        assert found.keys() == cell.means.keys()
+        np.testing.assert_allclose([found[model] for model in cell.means], [*cell.means.values()], atol=1e-4)
+
+
+def accepted(cell, folder, command, *options):
+    """The table of a file that is accepted; None for one that is refused, as it may be, in a sentence."""
+    path, out = folder / f"strange.{cell.ending}", folder / "board.parquet"
+    path.write_bytes(cell.data)
+    result = run(command, path, *options, "--quiet", "--out", out, *cell.options)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    if result.exit_code:
+        assert cell.fate != ACCEPTED, result.output
+        assert "Error: " in result.output
+        assert "Traceback" not in result.output
+        return None
+    assert cell.fate != REFUSED, result.output
+    return pd.read_parquet(out)
+
+
+SCORES = RNG.choice([0.0, 1.0], size=(3, 20), p=[0.4, 0.6])
+GRADES = RNG.uniform(size=(3, 20))
+
+
+def scores(values=SCORES, models="abc"):
+    """Scores of three models on twenty items, a row each."""
+    index = pd.MultiIndex.from_product([list(models), [f"q{k}" for k in range(20)]], names=["model", "item"])
+    return pd.DataFrame({"score": np.asarray(values).reshape(-1)}, index).reset_index()
+
+
+def means(values=SCORES, models="abc"):
+    """Mean and standard error of each model."""
+    values = np.asarray(values, float)
+    return {model: (row.mean(), row.std(ddof=1) / np.sqrt(len(row))) for model, row in zip(models, values, strict=True)}
+
+
+RIGHT = np.where(SCORES > 0, "True", "False")
+ANSWERS = {
+    "plain": Cell(csv(scores()), means()),
+    "grades": Cell(csv(scores(GRADES)), means(GRADES)),
+    "truth values": Cell(csv(scores(RIGHT)), means(), EITHER),
+    "yes and no": Cell(csv(scores(np.where(SCORES > 0, "yes", "no"))), means(), EITHER),
+    "percent": Cell(csv(scores(np.where(SCORES > 0, "100%", "0%"))), means(), EITHER),
+    "decimal commas": Cell(csv(scores(GRADES.round(3)), sep=";", decimal=","), means(GRADES.round(3)), EITHER),
+    "huge grades": Cell(csv(scores(GRADES * 1e100)), means(GRADES * 1e100), EITHER),
+    "tiny grades": Cell(csv(scores(GRADES * 1e-100)), means(GRADES * 1e-100), EITHER),
+    "a large offset": Cell(csv(scores(1e9 + GRADES.round(3))), means(1e9 + GRADES.round(3)), EITHER),
+    "minus zero": Cell(csv(scores(np.where(SCORES > 0, 1.0, -0.0))), means()),
+    "names of digits": Cell(csv(scores(models=["1", "01", "10"])), means(models=["1", "01", "10"]), EITHER),
+    "rows in another order": Cell(csv(scores().sample(frac=1, random_state=0)), means()),
+    "infinite": Cell(csv(scores(np.where(SCORES > 0, np.inf, 0.0))), fate=REFUSED),
+    "words": Cell(csv(scores(np.where(SCORES > 0, "good", "so"))), fate=REFUSED),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_scores(name, tmp_path):
+    cell = ANSWERS[name]
+    board = accepted(cell, tmp_path, "scores", "--resamples", 50)
+    if board is None:
+        return
+    assert {*board["model_name"].astype(str)} == cell.means.keys()
+    for row in board.to_dict("records"):
+        mean, error = cell.means[str(row["model_name"])]
+        np.testing.assert_allclose(row["score"], mean, rtol=1e-12)
+        np.testing.assert_allclose(row["standard_error"], error, rtol=1e-6)
+        assert row["score_lower"] < mean < row["score_upper"]
