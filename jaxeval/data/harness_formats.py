@@ -81,6 +81,26 @@ def _tau2(source: Source) -> pd.DataFrame:
     return with_model(frame if agent is None else frame.assign(model=agent), source.name)
 
 
+def _hal(source: Source) -> pd.DataFrame:
+    """A run of an agent on a benchmark: tasks are items, right or wrong, or parts of the cost of a run."""
+    assert source.document is not None
+    config, results = source.document["config"], source.document["results"]
+    parts = [results.get(name) if isinstance(results, Mapping) else None for name in _HAL_TASKS]
+    if not isinstance(config, Mapping) or not all(isinstance(part, list) for part in parts):
+        raise DataError(f"the results of HAL do not list {named(_HAL_TASKS)}: shares alone have no items to compare")
+    rows = [(str(task), score) for part, score in zip(parts, (1.0, 0.0), strict=True) for task in part]
+    frame = pd.DataFrame(rows, columns=["item", "score"])
+    if source.score == "cost":
+        spent = source.document.get("total_cost", results.get("total_cost"))
+        if not isinstance(spent, int | float):
+            raise DataError("the results of HAL have no total_cost, which is the score that was asked for")
+        frame["score"] = spent / max(len(frame), 1)
+    for column, name in (("model", "agent_name"), ("benchmark", "benchmark_name")):
+        if config.get(name) is not None:
+            frame[column] = str(config[name])
+    return with_model(frame, source.name)
+
+
 def _swe_bench(source: Source) -> pd.DataFrame:
     """The ids that a report names are its items; `score_files` adds the ids that it does not name."""
     assert source.document is not None
@@ -213,6 +233,8 @@ def _mlflow(source: Source) -> pd.DataFrame:
 
 #: Why a run of promptfoo failed: an error, and no wrong answer.
 _PROMPTFOO_ERROR = 2
+#: Lists of tasks in results of HAL: what succeeded, and what failed.
+_HAL_TASKS = ("successful_tasks", "failed_tasks")
 #: Metrics of HELM's scenarios, the one that is taken first.
 _HELM_METRICS = (
     "exact_match",
@@ -287,6 +309,14 @@ ANSWERS = (
         shape="answer",
         is_document=True,
         about="epochs are trials, tasks benchmarks",
+    ),
+    Format(
+        "results of HAL",
+        ("config", "results", "raw_eval_results"),
+        _hal,
+        shape="answer",
+        is_document=True,
+        about="agents are models; the score cost is the part of a task in the cost of its run",
     ),
     Format("results of tau2-bench", ("simulations",), _tau2, shape="answer", is_document=True),
     Format(

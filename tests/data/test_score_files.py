@@ -171,6 +171,24 @@ def test_results_of_tau_bench(tmp_path):
     assert found.n_missing == 1
 
 
+def test_results_of_hal(tmp_path):
+    for agent, done, missed, cost in (("agent x", ["t1", "t2"], ["t3"], 6.0), ("agent y", ["t1"], ["t2", "t3"], None)):
+        config = {"agent_name": agent, "benchmark_name": "gaia"}
+        results = {"accuracy": len(done) / 3, "successful_tasks": done, "failed_tasks": missed, "total_cost": cost}
+        document = {"config": config, "results": results, "raw_eval_results": {}}
+        (tmp_path / f"{agent[-1]}.json").write_text(json.dumps(document))
+    found = read_scores([tmp_path / "x.json", tmp_path / "y.json"])
+    assert means(found) == {"agent x": pytest.approx(2 / 3), "agent y": pytest.approx(1 / 3)}
+    assert [*found.benchmark.names] == ["gaia"]
+    costs = read_scores(tmp_path / "x.json", score="cost")
+    assert means(costs) == {"agent x": 2.0}
+    with pytest.raises(DataError, match=r"y.json: .*no total_cost"):
+        read_scores(tmp_path / "y.json", score="cost")
+    (tmp_path / "x.json").write_text(json.dumps({"config": {}, "results": {"accuracy": 1}, "raw_eval_results": {}}))
+    with pytest.raises(DataError, match=r"x.json: the results of HAL do not list successful_tasks, failed_tasks"):
+        read_scores(tmp_path / "x.json")
+
+
 @pytest.mark.parametrize("sample", [7, {"id": 1, "scores": 3}, {"id": 1, "scores": {"match": 1}}])
 def test_damaged_logs_of_inspect(tmp_path, sample):
     log = inspect_log(["C", "I"])
