@@ -36,7 +36,7 @@ class BootstrapArguments(typing.TypedDict, total=False):
     reweight: bool
     feature_ridge: float
     normalize: bool
-    interval: typing.Literal["auto", "percentile", "basic", "wald"]
+    interval: typing.Literal["auto", "percentile", "basic", "bca", "wald"]
     cluster: str | None
     strata: str | None
     dtype: typing.Literal["float64", "float32"]
@@ -60,7 +60,7 @@ class CompareBoardsArguments(typing.TypedDict, total=False):
     feature_ridge: float
     features: collections.abc.Sequence[str | tuple[str, str] | jaxeval.data.features.Feature]
     normalize: bool
-    interval: typing.Literal["auto", "percentile", "basic", "wald"]
+    interval: typing.Literal["auto", "percentile", "basic", "bca", "wald"]
     cluster: str | None
     strata: str | None
     n_resamples: int
@@ -82,7 +82,7 @@ class FitBradleyTerryArguments(typing.TypedDict, total=False):
     reweight: bool
     feature_ridge: float
     normalize: bool
-    interval: typing.Literal["auto", "percentile", "basic", "wald"]
+    interval: typing.Literal["auto", "percentile", "basic", "bca", "wald"]
     cluster: str | None
     strata: str | None
 
@@ -126,7 +126,7 @@ class LeaderboardArguments(typing.TypedDict, total=False):
     feature_ridge: float
     features: collections.abc.Sequence[str | tuple[str, str] | jaxeval.data.features.Feature]
     normalize: bool
-    interval: typing.Literal["auto", "percentile", "basic", "wald"]
+    interval: typing.Literal["auto", "percentile", "basic", "bca", "wald"]
     cluster: str | None
     strata: str | None
     n_resamples: int
@@ -183,7 +183,7 @@ class StyleEffectArguments(typing.TypedDict, total=False):
     reweight: bool
     feature_ridge: float
     normalize: bool
-    interval: typing.Literal["auto", "percentile", "basic", "wald"]
+    interval: typing.Literal["auto", "percentile", "basic", "bca", "wald"]
     cluster: str | None
     strata: str | None
     n_resamples: int

@@ -16,7 +16,7 @@ LinkName = Literal["logit", "probit"]
 Penalty = Literal["auto", "none", "firth"]
 FitMethod = Literal["auto", "dense", "sparse"]
 #: How intervals of ratings come about: from the draws, from errors of the fit, or for each model as suits it.
-BoardInterval = Literal["auto", "percentile", "basic", "wald"]
+BoardInterval = Literal["auto", "percentile", "basic", "bca", "wald"]
 MissingGroup = Literal["error", "drop", "label"]
 
 #: With more slices than this, somebody has probably named the wrong column.
@@ -86,8 +86,9 @@ class RankOptions(Options):
     section = INTERVALS
 
     interval: BoardInterval = option(
-        "auto", "Intervals from the resamples, or (wald) from the standard errors of the fit. By default models under "
-        "200 votes have those of a penalised fit, the others percentiles.", shown=True,
+        "auto", "Intervals from the resamples (bca: corrected for bias, and for errors that change with ratings), or "
+        "(wald) from the standard errors of the fit. By default models under 200 votes have those of a penalised fit, "
+        "the others percentiles.", shown=True,
     )  # fmt: skip
     simultaneous_ranks: bool = option(
         False, "Make the rank spreads hold for all models at once; by default each holds by itself."

@@ -28,6 +28,7 @@ from jaxeval.ratings.thin_models import UNPLACED_ELO, Independent, nearby
 from jaxeval.show.boards import leader_line, rank_spread, with_interval
 from jaxeval.show.shown import Answer, Result
 from jaxeval.statistics.clusters import FEW_CLUSTERS
+from jaxeval.statistics.comparison import bias_corrected_bounds
 from jaxeval.statistics.differences import MOST_NOT_FINITE, ClosedForm, Differences, not_finite
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import normal_quantile
@@ -261,10 +262,12 @@ class Bootstrap(Result):
         """Confidence intervals of the ratings, Elo: columns ``lower`` and ``upper``.
 
         "wald" gives those of the fit, which do not use the draws: see `BradleyTerryFit.interval`. "percentile" takes
-        quantiles of the draws, "basic" reflects them about the estimate. "auto" takes percentiles, and Wald's
-        penalised intervals for the models of ``fit.thin``, of fewer than 200 battles, and for those without a finite
-        rating in more than 1 % of the resamples. With clusters of fewer than 30 degrees of freedom it takes the
-        intervals of the fit for all models. The default is what was asked of `bootstrap`.
+        quantiles of the draws, "basic" reflects them about the estimate, and "bca" takes quantiles that are corrected
+        for bias and for an error that changes with the rating (Efron 1987, DOI 10.1080/01621459.1987.10478410).
+        "auto" takes percentiles, and Wald's penalised intervals for the models of ``fit.thin``, of fewer than 200
+        battles, and for those without a finite rating in more than 1 % of the resamples. With clusters of fewer than
+        30 degrees of freedom it takes the intervals of the fit for all models. The default is what was asked of
+        `bootstrap`.
 
         Infinite draws count as such, so that a bound is infinite when more resamples than the tail holds are
         degenerate. NaN draws are left out (``degenerate`` counts them). A model without a finite rating has no
@@ -276,6 +279,8 @@ class Bootstrap(Result):
             raise ValueError(f"kind must be one of {', '.join(map(repr, get_args(BoardInterval)))}, got {kind!r}")
         if kind == "wald":
             return self.fit.interval(level, "wald")
+        if kind == "bca":
+            return self._accelerated(level)
         if kind == "auto" and self._by_errors:
             ends = self.fit.interval(level, "wald")
         else:
@@ -286,6 +291,19 @@ class Bootstrap(Result):
         if isinstance(closed_form, Independent):
             return ends.mask(pd.Series(self._loose, self.models), self._independent(closed_form, level))
         return self.fit.with_penalised(ends, level, self._penalised)
+
+    def _accelerated(self, level: float) -> pd.DataFrame:
+        """Intervals of kind "bca", where one sample is drawn and the fit says what each battle of it adds."""
+        if type(self.fit) is not BradleyTerryFit:
+            raise ValueError(
+                'interval="bca" is for boards of votes without covariates, tie models and other data, got a '
+                f"{type(self.fit).__name__}"
+            )
+        joint = self._in_gauge
+        bounds = bias_corrected_bounds(self.draws, level, joint.estimate, self.fit.acceleration)
+        known = np.isfinite(joint.estimate) & ~joint.without_spread.to_numpy()
+        ends = (np.where(known, x, np.nan) for x in joint._widened(joint.estimate, bounds, level, None))
+        return pd.DataFrame(dict(zip(("lower", "upper"), ends, strict=True)), self.models)
 
     def _independent(self, found: Independent, level: float) -> pd.DataFrame:
         """The intervals of ratings that are known `nearby`, in the gauge of the fit."""

@@ -298,7 +298,9 @@ def test_wald_intervals_of_tables():
     np.testing.assert_array_equal(table["rating_upper"], bounds["upper"][table.index])
     assert table.attrs["settings"]["interval"] == "wald"
     assert not any("too few for" in text for text in table.attrs["warnings"])
-    with pytest.raises(ValueError, match="kind must be one of 'auto', 'percentile', 'basic', 'wald', got 'exact'"):
+    with pytest.raises(
+        ValueError, match="kind must be one of 'auto', 'percentile', 'basic', 'bca', 'wald', got 'exact'"
+    ):
         board.interval(kind="exact")
     with pytest.raises(ValueError, match="level must be between 0 and 1"):
         board.fit.interval(1.0)
