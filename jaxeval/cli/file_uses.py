@@ -124,7 +124,8 @@ def _known_formats(head: Head) -> Iterator[Use]:
         form = format_of_names(head.keys if is_document else head.names, shape, is_document)
         if form is None:
             continue
-        asks = () if head.rows is None else form.asks(head.rows)
+        first = head.document if is_document else head.rows
+        asks = () if first is None else form.asks(first)
         hint = form.hint if asks else ""
         what = form.name if is_document else f"{form.name}, told by {quoted(form.seen(head.names))}"
         if shape == "pair":
@@ -132,7 +133,7 @@ def _known_formats(head: Head) -> Iterator[Use]:
             yield Use("Can the leaderboard be believed?", ("audit", "{}", *asks), what)
         elif is_document:
             hint = hint or "add the files of other models to the line, to compare them"
-            yield Use("The score of a model, with an interval", ("scores", "{}"), what, hint)
+            yield Use("The score of a model, with an interval", ("scores", "{}", *asks), what, hint)
         else:
             yield Use("Scores of models, with intervals", ("scores", "{}", *asks), what, hint)
 

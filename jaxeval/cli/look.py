@@ -79,7 +79,8 @@ def look(files: tuple[FileName, ...]) -> None:
     from jaxeval.data.lm_eval_files import telling_file
 
     read = names_of(files)
-    read = [telling := telling_file(read), *(name for name in read if name != telling)]
+    telling = telling_file(read)
+    read = [telling, *(name for name in read if name != telling)]
     head = read_head(telling)
     uses, nothing = uses_of(head), nothing_in(head)
     lines = [_what(read, head), ""]

@@ -85,11 +85,15 @@ def format_of(path: Path) -> FileFormat:
         head = file.read(max(map(len, _BEGINNINGS)))
     if head:
         kind, compression = _by_bytes(_BEGINNINGS, head) or kind, _by_bytes(_COMPRESSED, head)
-    if kind not in (None, Kind.CSV, Kind.TSV, Kind.JSON):
+    if kind is not None and kind in (Kind.PREFLIB, _by_bytes(_BEGINNINGS, head)):
         return FileFormat(kind, compression)
     with opened(path, compression)[0] as content:
         text = content.read(_HEAD_BYTES)
     text = text.removeprefix(codecs.BOM_UTF8)
+    if kind in _BEGINNINGS.values():
+        if b"\0" in text or not text.strip():
+            return FileFormat(kind)  # it is damaged, or not all of it is here
+        kind = None  # text, whatever its name says
     if kind == Kind.JSON or text.lstrip()[:1] == b"{" or (kind is None and text.lstrip()[:1] == b"["):
         return FileFormat(Kind.JSON, compression)
     header, second, *_ = (re.sub(b'"[^"]*"', b"", line) for line in (*text.lstrip().split(b"\n", 2), b""))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +13,7 @@ from jaxeval.data.columns import frame_of, numeric_but_for_gaps
 from jaxeval.data.file_formats import Kind, archived, format_of
 from jaxeval.data.file_lists import local_file
 from jaxeval.data.formats import json_document
+from jaxeval.data.lm_eval_files import read_archive
 from jaxeval.data.outcomes import ALL_COLUMNS
 from jaxeval.data.remote_files import fetch_columns
 from jaxeval.data.remote_names import FileName, is_remote
@@ -39,6 +40,7 @@ class Head(NamedTuple):
     names: Sequence[str] = ()  # columns of a table
     rows: pd.DataFrame | None = None  # the first ones of a table
     keys: Sequence[str] = ()  # of a JSON object
+    document: Mapping[str, Any] | None = None  # that object
     saved: str | None = None  # the name of the format, if jaxeval saved the file
 
 
@@ -54,11 +56,11 @@ def read_head(name: FileName) -> Head:
     path = local_file(name)
     with naming(name):
         if path.is_file() and (members := archived(path)):
-            return _archive(members)
+            return _archive(path, members)
         document = json_document(path, _MOST_BYTES)
         if document is not None:
             saved = document.get("format") if isinstance(document.get("format"), str) else None
-            return Head("a JSON object", keys=list(document), saved=saved)
+            return Head("a JSON object", keys=list(document), saved=saved, document=document)
         form = format_of(path)
         names = head_names(path)
         if form.kind == Kind.PARQUET and is_remote(name):
@@ -85,8 +87,8 @@ def _first_parquet(path: Path) -> pd.DataFrame:
         return frame_of(file.schema_arrow.empty_table() if batch is None else pa.Table.from_batches([batch]))
 
 
-def _archive(names: Sequence[str]) -> Head:
+def _archive(path: Path, names: Sequence[str]) -> Head:
     """What an archive of these files holds: draws, or a log of Inspect."""
     if "draws.npy" in names and "about.npy" in names:
         return Head("a NumPy archive", saved="jaxeval draws")
-    return Head("a log of Inspect", keys=["eval", "samples"])
+    return Head("a log of Inspect", keys=["eval", "samples"], document=read_archive(path))

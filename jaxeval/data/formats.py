@@ -77,7 +77,8 @@ class Format:
         shape: "pair" for battles, "answer" for scores of models on items.
         about: how it is read, in words for the report.
         hint: what somebody who has such a file has to decide, in words; said beside options of ``asks``.
-        asks: makes of the first rows of a table the options that the command needs, with blanks in capitals.
+        asks: makes of the first rows of a table, or of a document, the options that the command needs, with blanks in
+            capitals.
         is_document: whether ``marks`` are keys of one JSON object, and not columns of a table; with shape "answer".
         reference: makes of battles the model that all others met, for each; None if the rows say it themselves.
 
@@ -94,7 +95,7 @@ class Format:
     shape: Shape = "pair"
     about: str = ""
     hint: str = ""
-    asks: Callable[[pd.DataFrame], tuple[str, ...]] = lambda rows: ()
+    asks: Callable[[Any], tuple[str, ...]] = lambda rows: ()
     is_document: bool = False
     reference: Callable[[pd.DataFrame], pd.Series] | None = None
 

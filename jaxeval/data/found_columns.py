@@ -147,7 +147,8 @@ def readings(
             if coding is not None and not has_codes:
                 continue
             try:
-                battles = Battles.from_pandas(frame, model_a=a, model_b=b, labels=labels, **columns, **given)
+                how: dict[str, Any] = {"model_a": a, "model_b": b, "labels": labels, **columns, **given}
+                battles = Battles.from_pandas(frame, **how)
             except (DataError, ValueError, TypeError):
                 continue
             else:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.data.formats import Format, Source, json_document
-from jaxeval.data.lm_eval_files import as_score, inspect_table, metric_of, metrics_of, samples_table
+from jaxeval.data.lm_eval_files import as_score, inspect_table, metric_of, metrics_of, samples_table, scorers_of
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.errors import DataError
 from jaxeval.wording import named
@@ -309,6 +309,8 @@ ANSWERS = (
         shape="answer",
         is_document=True,
         about="epochs are trials, tasks benchmarks",
+        hint="there are several scorers, and the first is taken",
+        asks=lambda log: ("--score", found[0]) if len(found := scorers_of(log)) > 1 else (),
     ),
     Format(
         "results of HAL",

@@ -77,6 +77,13 @@ def _content(archive: zipfile.ZipFile, file: Any, entry: zipfile.ZipInfo) -> byt
     return content
 
 
+def scorers_of(log: Mapping[str, Any]) -> list[str]:
+    """The scorers of a log, those of several values with the names of these."""
+    samples = [sample for sample in log.get("samples") or [] if isinstance(sample, dict)]
+    scores = [sample["scores"] for sample in samples if isinstance(sample.get("scores"), dict)]
+    return list(dict.fromkeys(name for own in scores for name, _ in _values(own)))
+
+
 def inspect_table(log: Mapping[str, Any], scorer: str | None) -> tuple[pd.DataFrame, list[str]]:
     """The long table of a log ("model", "benchmark", "item", "trial", "score"), and what is to be known of it.
 

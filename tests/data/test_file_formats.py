@@ -217,6 +217,14 @@ def test_text_that_a_server_has_unpacked(ending, board, tmp_path):
     assert rows(path) == board
 
 
+@pytest.mark.parametrize("how", [lambda x: x, gzip.compress, lambda x: wrapped(x, "zip")])
+@pytest.mark.parametrize("ending", ["parquet", "xlsx", "feather"])
+def test_text_under_the_name_of_another_kind(how, ending, board, tmp_path):
+    path = tmp_path / f"votes.{ending}"
+    path.write_bytes(how(CSV.encode()))
+    assert rows(path) == board
+
+
 def test_lines_of_json_under_any_name(board, tmp_path):
     (tmp_path / "votes.csv").write_text(LINES)
     assert rows(tmp_path / "votes.csv") == board

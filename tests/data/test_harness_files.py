@@ -103,6 +103,7 @@ class TestInspect:
         with pytest.raises(DataError, match=r"scores by own\.exact, own\.partial: name one scorer"):
             read_scores(path)
         assert means(read_scores(path, score="own.partial")) == {"m": 0.5}
+        assert f"jaxeval scores {path} --score own.exact\n" in said(path)
 
 
 class TestLmEval:
