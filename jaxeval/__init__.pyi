@@ -47,11 +47,11 @@ from jaxeval.data.anchored_verdicts import AnchoredVerdicts as AnchoredVerdicts
 from jaxeval.data.anchored_verdicts import read_anchored_verdicts as read_anchored_verdicts
 from jaxeval.data.battles import Battles as Battles
 from jaxeval.data.counted_battles import count_battles as count_battles
+from jaxeval.data.counted_battles import gather_battles as gather_battles
 from jaxeval.data.features import arena_style as arena_style
 from jaxeval.data.features import position_advantage as position_advantage
 from jaxeval.data.features import same_group as same_group
 from jaxeval.data.formats import Format as Format
-from jaxeval.data.gathered_battles import gather_battles as gather_battles
 from jaxeval.data.item_scores import ItemScores as ItemScores
 from jaxeval.data.judge_outputs import JudgeOutputs as JudgeOutputs
 from jaxeval.data.judge_outputs import read_judge_outputs as read_judge_outputs

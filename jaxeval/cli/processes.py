@@ -147,8 +147,8 @@ def gather_files(paths: Sequence[FileName], read: Callable[[list[FileName]], Bat
     """
     import jax
 
+    from jaxeval.data.counted_battles import gather_battles
     from jaxeval.data.file_lists import names_of
-    from jaxeval.data.gathered_battles import gather_battles
     from jaxeval.execution.processes import check_alike
 
     files = names_of(paths)

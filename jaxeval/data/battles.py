@@ -13,10 +13,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
-from jaxeval.data.battle_rows import effective_battles, n_battles_of, read_battle_rows
+from jaxeval.data.battle_rows import competitor_word, effective_battles, n_battles_of, read_battle_rows
 from jaxeval.data.cells import Cells, compressed
 from jaxeval.data.columns import Rows, as_frame, frame_of, renumbered, require_column
-from jaxeval.data.competitors import competitor_word
 from jaxeval.data.conditions import rows_where
 from jaxeval.data.file_lists import check_regular, whole_local_file
 from jaxeval.data.groups import Members, crossed, members_by

@@ -141,7 +141,8 @@ def readings(
     """``options`` where the rows can be read by them, alone or with some that fill a gap."""
     result = columns.get("winner")
     has_codes = folded(str(result)) in RESULTS or not columns
-    for more, given in (((), {}), (("--missing", "drop"), {"missing": "drop"})):
+    ways: list[tuple[tuple[str, ...], dict[str, Any]]] = [((), {}), (("--missing", "drop"), {"missing": "drop"})]
+    for more, given in ways:
         gaps = "rows without a model or a result are left out and counted" if more else ""
         for coding, labels in ((None, None), ("a_wins_1", "a_wins_1"), (ONE_TWO, ONE_TWO_LABELS)):
             if coding is not None and not has_codes:

@@ -11,10 +11,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Float
+from jaxeval.data.battle_rows import competitor_word
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells, count_by
 from jaxeval.data.columns import as_frame, numbers, reject_values, renumbered, require_column, whole_numbers
-from jaxeval.data.competitors import competitor_word
 from jaxeval.data.file_formats import Kind, format_of
 from jaxeval.data.file_lists import files_of
 from jaxeval.data.ranking_places import (

@@ -10,7 +10,7 @@ import pytest
 
 import jaxeval
 from jaxeval import Battles, DataError, Rankings
-from jaxeval.data.competitors import competitor_word
+from jaxeval.data.battle_rows import competitor_word
 from jaxeval.wording import COMPETITOR, MODEL, Noun
 
 PLAYER = Noun("player", "players")

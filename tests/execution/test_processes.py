@@ -298,10 +298,10 @@ class TestOneProcess:
         for k, own in enumerate(words):
             votes = pd.DataFrame({"model_a": ["x", "y"], "model_b": ["y", "x"], "winner": (own * 2)[:2]})
             with monkeypatch.context() as patch:
-                patch.setattr("jaxeval.data.gathered_battles.gather", lambda pack: packed.append(pack()) or packed[-1:])
+                patch.setattr("jaxeval.data.counted_battles.gather", lambda pack: packed.append(pack()) or packed[-1:])
                 gather_battles(lambda votes=votes: Battles.from_pandas(votes))
             assert len(packed) == k + 1
-        monkeypatch.setattr("jaxeval.data.gathered_battles.gather", lambda _: packed)
+        monkeypatch.setattr("jaxeval.data.counted_battles.gather", lambda _: packed)
         if error is None:
             assert gather_battles(None).n_battles == 2 * len(words)
             return
