@@ -138,7 +138,7 @@ def shares(n: int) -> list[Row]:
     return rows
 
 
-@part(400)
+@part(1200)
 def trials(n: int) -> list[Row]:
     """pass@k and pass^k of items whose chances differ."""
     rows = []

@@ -195,7 +195,7 @@ def _beliefs(splits: list[Split], spreads: Float, start: Float) -> list[Belief]:
 def _mixed(whole: Board, cells: Cells, factor: float, prior: Prior, belief: Belief, normal: Float) -> BorrowedBoard:
     """The board of a category: a mixture over the spreads, each as probable as the battles make it."""
     m = len(whole.theta)
-    weight, for_draws = prior.weights(belief.evidence)
+    weight, for_draws = prior.weights(np.asarray(belief.evidence))
     mean, covariance = np.asarray(belief.mean)[:, :m], np.asarray(belief.covariance)[:, :m, :m]
     theta = weight @ mean
     off = (mean - for_draws @ mean) * np.sqrt(for_draws)[:, None]
