@@ -342,11 +342,9 @@ def judge_accuracy(
             variance between clusters (CR2), and for few clusters by Student's t. Not with ``strata``.
         shared: whose labels the shared calibration uses: "pooled", of all models; or a model.
         level: confidence level of all intervals.
-        n_resamples: number of resamples, B.
         n_halves: number of random halves of the calibration items behind "ppi_plus_plus_half"; the resamples take
             turns.
         seed: of resamples and halves.
-        chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`.
 
     Raises:
         TypeError: a number that must be an integer is not one.

@@ -209,9 +209,6 @@ def judge_agreement(
         item: column of the items (prompts), which are drawn; "item" or another usual name by default. Without one,
             battles are.
         level: of the intervals.
-        n_resamples: at least 2.
-        seed: the same seed gives the same draws.
-        chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`.
 
     Raises:
         DataError: a column is missing, labels cannot be read, verdicts are repeated, no label meets a verdict, or a

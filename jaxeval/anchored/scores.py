@@ -295,12 +295,9 @@ def joint_scores(
     Args:
         verdicts: with prompts.
         by: roles that make the groups, as in `anchored_scores`.
-        n_resamples: at least 2.
         prior: as in `anchored_elo`.
-        seed: the same seed gives the same draws.
         strata: role, as a rule "task": a resample holds as many prompts of each of its values as there are, as in
             `bootstrap`.
-        chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`.
 
     Raises:
         ValueError: there are fewer than two resamples, or the prior is not positive.

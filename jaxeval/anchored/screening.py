@@ -108,10 +108,8 @@ def screen_judges(
         threshold: of ICC(3,k).
         level: of the intervals.
         n_resamples: at least 1.
-        seed: the same seed gives the same draws.
         strata: role, as a rule "task": a resample holds as many items of each of its values as there are, as in
             `bootstrap`.
-        chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`.
 
     Raises:
         DataError: there is one run only, an item lies in several strata, or ``checkpoint`` is the folder of another

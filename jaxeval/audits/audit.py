@@ -345,7 +345,6 @@ def audit(battles: Battles | Any, *, parts: Sequence[str] | None = None, **optio
         features: covariates ("style control"), as in `fit_bradley_terry`.
         level: of intervals and tests.
         n_resamples: at least 20, of every part that resamples or simulates.
-        seed: the same seed gives the same numbers.
         chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`, for all parts together.
 
     Raises:

@@ -185,7 +185,6 @@ def fewest_votes(
         voter: column that names who voted: then whole voters are dropped, too.
         cluster, level, n_resamples, seed: of the draws that make the tiers.
         by, time, lengths, families, ties, features: as in `audit`. A tie model and covariates are refused.
-        chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`.
 
     Raises:
         ValueError: fewer than two models have comparable ratings, a tie model or covariates are asked for, or an option

@@ -249,7 +249,6 @@ def goodness_of_fit(
         level: sentences name pairs, triads and tests whose p is at most 1 - ``level``.
         n_resamples: simulated boards, at least 19.
         seed: the same seed gives the same boards.
-        chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`.
 
     Raises:
         DataError: a column is missing or cannot be read; there are no more pairs than ratings need, so that any votes

@@ -254,9 +254,6 @@ def capability_index(
         clip: shares are moved to at least this, and at most 1 less it.
         resample: "cells" within models, or whole "benchmarks", for claims about benchmarks like these.
         level: of intervals, rank ranges and tiers.
-        n_resamples: B.
-        seed: the same seed gives the same draws.
-        chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`.
 
     Returns:
         `CapabilityIndex`: ``table``, ``benchmarks``, ``joint``, and ``forecast``, ``choices``, ``most_telling`` and

@@ -362,9 +362,6 @@ def time_horizons(
         resample: stages, outermost first. ("family", "task", "run") draws tasks within families, and runs within
             tasks, as well: that counts their noise twice, and intervals are longer than their level says.
         level: of intervals and rank ranges.
-        n_resamples: B.
-        seed: the same seed gives the same draws.
-        chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`.
 
     Returns:
         `TimeHorizons`: ``table``, ``joint``, and ``ratio``, ``influence``, ``curves`` and ``trend``. Agents with fewer

@@ -353,7 +353,8 @@ def _rate(
     if boards is not None:
         given, options = boards(options)
     elif cost is not None and not options.get("by"):  # the front takes the draws, too
-        shown = {name: options.pop(name) for name in ("level", "min_battles", "simultaneous_ranks") if name in options}
+        table_options = ("level", "min_battles", "simultaneous_ranks")
+        shown: dict[str, Any] = {name: options.pop(name) for name in table_options if name in options}
         given, options = bootstrap(given, **options), {**shown, "interval": options["interval"]}
     table = leaderboard(given, **options)
     first_goes_on()

@@ -99,6 +99,7 @@ def _described(doc: str, names: list[str], kinds: tuple[type[Options], ...]) -> 
     for name in names:
         if name in texts and name not in described and f"``{name}``" not in args:
             sentence = re.sub(r"--([a-z][a-z-]*)", lambda flag: f"``{flag[1].replace('-', '_')}``", texts[name])
+            sentence = sentence[0].lower() + sentence[1:]
             args += "\n" + fill(f"{name}: {sentence}", 112, initial_indent="    ", subsequent_indent="        ")
     return head + args.lstrip("\n") + tail
 

@@ -299,7 +299,6 @@ def budget_sweep(
         seed: of the subsets.
         cluster: column of the clusters (prompts, voters) that subsets hold whole. They are added in random order until
             the budget is reached; the last one may exceed it.
-        chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`.
 
     Returns:
         One row per method, budget and repeat: ``method, budget, repeat, n_battles, beta`` (mean over folds, NaN for
@@ -391,7 +390,6 @@ def slice_ratings(
         min_battles: models with fewer battles in a slice are not rated there.
         min_models: slices in which fewer models can be rated are left out, and named.
         full: return the ratings, one row per slice, method and model, instead of their summary.
-        chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`.
 
     Returns:
         One row per slice and method: ``slice, method, n_battles, n_models, mae`` (Elo), ``spearman``, ``kendall``,

@@ -162,7 +162,6 @@ def reference_study(
         n_tiers: number of tiers, equal parts of the models by rating. A reference is in the tier of its own rating.
         n_repeats: how often every budget is drawn, in the data and in every resample; the numbers are means.
         n_resamples: bootstrap resamples of the votes; 0 for none.
-        seed: any integer from 0 to 2**63 - 1.
         level: level of the intervals.
         cluster: column of clusters (prompts, voters) that are resampled whole.
         strata: column of strata, of which every resample holds as many votes (or clusters, or items) as there are, as

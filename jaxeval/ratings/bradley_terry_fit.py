@@ -462,7 +462,7 @@ class BradleyTerryFit(Result):
             raise ValueError('interval="bca" knows no strata: take interval="percentile", or leave strata= out')
         inverse, m = self._inverse, len(self._board.theta)
         influence = self._likelihood.scores() @ (inverse[:, :m] - (inverse[:, :m] @ self._scale.weights)[:, None])
-        count, clusters = self._board.cells.count, self._drawn.repeating
+        count, clusters = self._board.cells.count.astype(float), self._drawn.repeating
         if clusters is not None:
             shape = (len(clusters.size), len(count))
             influence = scipy.sparse.csr_array((clusters.times, (clusters.cluster, clusters.cell)), shape) @ influence

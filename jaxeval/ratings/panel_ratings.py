@@ -264,8 +264,6 @@ def fit_judge_panel(
             a dict of `JudgedBattles` by judge, as `read_judges` gives, where each order is a verdict; or `Battles` that
             keep a column of judges. A table with the columns "verdict_a_first" and "verdict_b_first" has two verdicts
             in a row. Verdicts that are missing are left out, and the report counts them.
-        n_resamples: B.
-        seed: any integer from 0 to 2**63 - 1.
         judge: column of the judges; "judge" or another usual name by default.
         item: column of the items (prompts); "item" or another usual name by default. Without one, each row of a table
             with ``judges`` is an item.

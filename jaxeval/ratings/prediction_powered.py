@@ -241,8 +241,6 @@ def prediction_powered(
         judged: the judge's verdicts on the same battles in the same order.
         unlabelled: the judge's verdicts on other battles of the same kind.
         lam: the judge's weight, from 0 to 1; by default the one of least variance.
-        n_resamples: B.
-        seed: any integer from 0 to 2**63 - 1.
         by: a column of ``human`` and ``unlabelled``, or several, whose groups are rated each on its own.
         samples: "by pair" compares the judge's verdicts on both samples within each pair of models, so that pairs may
             be more frequent in one of them. "pooled" compares them over all battles, as the papers do; the n battles

@@ -157,9 +157,6 @@ def fit_item_response(
             By default it is that of these items, by moments of their scores at the fit with one discrimination: few
             models cannot say each by itself. ``math.inf`` leaves the prior out.
         level: of the intervals, the rank sets and the tiers.
-        n_resamples: at least 2.
-        seed: the same seed gives the same draws.
-        chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`.
 
     Returns:
         `ItemResponse`: its ``abilities`` is a table with intervals, rank sets and tiers; its ``items`` has ``item``

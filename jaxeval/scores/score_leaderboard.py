@@ -98,8 +98,6 @@ def score_leaderboard(
         level: of the intervals and of the rank sets; for the tiers, of all differences at once.
         simultaneous_ranks: the rank sets hold all true ranks at once.
         n_resamples: at least 2. Ranks and tiers depend on it; scores, intervals and errors do not.
-        seed: the same seed gives the same draws.
-        chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`.
 
     Returns:
         One row per model (and category, with ``by``), best first: ``model_name``, ``score``, ``score_lower``,

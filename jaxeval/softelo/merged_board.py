@@ -171,7 +171,6 @@ def merge_boards(
             are then independent.
         min_votes: models with fewer human labels in ``judged`` are new: their labels are not used.
         min_anchors: new models that met fewer different anchors are not placed.
-        chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`.
 
     Raises:
         DataError: no battle has a human label, no model is new, a column is missing, or too few models calibrate.

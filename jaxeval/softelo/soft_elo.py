@@ -159,7 +159,6 @@ def soft_elo(
             it battles are drawn one by one. A model with a single cluster has no standard error.
         strata: column of strata. Every resample holds as many of the model's battles (or clusters) of each stratum as
             there are, as in `bootstrap`.
-        chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`.
 
     Raises:
         TypeError: an argument that must be a number is not one.

@@ -49,9 +49,9 @@ def test_docstrings_describe_them_as_they_are_declared():
         == """    n: how many.
     scale: of them, such as 1.0: of a long line that is
         continued here.
-    level: Confidence level of the intervals, and of what is said with them.
-    seed: Seed of ``count`` numbers.
-    progress: Show a bar.
+    level: confidence level of the intervals, and of what is said with them.
+    seed: seed of ``count`` numbers.
+    progress: show a bar.
 
 Returns:
     All."""
