@@ -97,12 +97,12 @@ from jaxeval.execution.processes import share_resamples as share_resamples
 from jaxeval.kernels.batch.programs import free_programs as free_programs
 from jaxeval.lab.reference_study import ReferenceStudy as ReferenceStudy
 from jaxeval.lab.reference_study import reference_study as reference_study
-from jaxeval.lab.simulate.capability import simulate_benchmark_scores as simulate_benchmark_scores
-from jaxeval.lab.simulate.capability import simulate_runs as simulate_runs
 from jaxeval.lab.simulate.judged import simulate_judge_outputs as simulate_judge_outputs
 from jaxeval.lab.simulate.judged import simulate_judged_answers as simulate_judged_answers
 from jaxeval.lab.simulate.judged import simulate_judged_battles as simulate_judged_battles
+from jaxeval.lab.simulate.scores import simulate_benchmark_scores as simulate_benchmark_scores
 from jaxeval.lab.simulate.scores import simulate_evaluators as simulate_evaluators
+from jaxeval.lab.simulate.scores import simulate_runs as simulate_runs
 from jaxeval.lab.simulate.scores import simulate_scores as simulate_scores
 from jaxeval.lab.simulate.verdicts import simulate_judges as simulate_judges
 from jaxeval.lab.simulate.verdicts import simulate_panel as simulate_panel

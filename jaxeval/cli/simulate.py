@@ -149,13 +149,13 @@ def _scores(size: Size) -> pd.DataFrame:
 
 
 def _runs(size: Size) -> pd.DataFrame:
-    from jaxeval.lab.simulate.capability import simulate_runs
+    from jaxeval.lab.simulate.scores import simulate_runs
 
     return simulate_runs(size.models, size.n, max(size.n // 3, 1), 4, seed=size.seed)
 
 
 def _benchmarks(size: Size) -> pd.DataFrame:
-    from jaxeval.lab.simulate.capability import simulate_benchmark_scores
+    from jaxeval.lab.simulate.scores import simulate_benchmark_scores
 
     table = simulate_benchmark_scores(max(size.models, 3), min(max(size.n, 2), 40), seed=size.seed)
     names = sorted(table["model"].unique())  # the weakest first, and here the strongest

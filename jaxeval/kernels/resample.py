@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxeval.kernels import poisson, squares
+from jaxeval.kernels import squares
 from jaxeval.kernels.kinds import Bool, Float, Int32, Integer, Num, Shaped, UInt, UInt8, UInt32, UInt64
 from jaxeval.kernels.platforms import added, by_platform
 
@@ -92,7 +92,7 @@ class Units(NamedTuple):
 
     Unit (k, q) has the number q * 2**b + k, 2**b being the least power of two from K on. A unit of size 0 is padding
     and always draws 0. Tables grow with the roots of the sizes. Where these are so large that tables would take more
-    than they save, there are none: units are drawn by `poisson.draws`, and sizes are doubles.
+    than they save, there are none: units are drawn by `squares.draws`, and sizes are doubles.
     """
 
     size: Num[Array, "... K Q"]  # battles, or clusters, in the unit
@@ -251,7 +251,7 @@ def _in_rounds(units: Units, key: UInt64[Array, "R S"]) -> Float[Array, "R K Q"]
 def _of_rates(units: Units, share: Float[Array, "*#lanes"], key: UInt64[Array, "R S"]) -> Float[Array, "R K Q"]:
     """Independent Poisson draws of all units at ``share`` of their sizes."""
     share, key = (of_strata(x, units.strata.column)[:, None] for x in (share, key))
-    return poisson.draws(units.size * share, counters(units), key)
+    return squares.draws(units.size * share, counters(units), key)
 
 
 def poisson_draws(

@@ -4,15 +4,25 @@ A word is a function of its key and its counter alone, so a resample does not de
 chunked, ordered or spread over devices. Squares (arXiv:2004.06278) is four rounds of 64-bit arithmetic, which a
 CPU fuses into the loop that consumes the words; Threefry costs twenty times as much there. Its keys should look
 random, which the SplitMix64 finaliser (Steele, Lea and Flood 2014, DOI 10.1145/2714064.2660195) provides.
+
+Poisson draws of any rate up to 2**53 come from such words without a table: time and memory do not grow with the rate.
 """
+
+import math
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
 from jaxeval.kernels.kinds import Float64, Integer, UInt32, UInt64
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_LARGE = 10.0  # the least rate that is drawn by rejection
+# Draws of smaller rates are below this, but for a chance of 1e-70.
+_MOST_SMALL = 128
+_FEW = 16
+# log k! - (k log k - k) of k = 0 .. 15; Stirling's series is exact to the last digit from there on.
+_REMAINDER = np.array([math.lgamma(k + 1) - (k * math.log(k) if k else 0.0) + k for k in range(_FEW)])
 
 
 def _mix(x: UInt64[Array, "*shape"]) -> UInt64[Array, "*shape"]:
@@ -65,3 +75,69 @@ def words64(counter: UInt64[Array, "*#shape"], key: UInt64[Array, "*#shape"]) ->
 def uniform(words: UInt64[Array, "*shape"]) -> Float64[Array, "*shape"]:
     """Doubles uniform on the open interval (0, 1) from ``words``."""
     return ((words >> 12).astype(jnp.float64) + 0.5) * 2.0**-52
+
+
+def log_mass(k: Float64[Array, "*#shape"], rate: Float64[Array, "*#shape"]) -> Float64[Array, "*#shape"]:
+    """Log of the Poisson mass at whole numbers k >= 0, by Loader's saddle-point form (2000).
+
+    k log(rate / k) + k - rate is formed from the difference of k and rate, which is exact: near the mode of a large
+    rate all digits of k log rate - rate - log k! would cancel.
+    """
+    off = (k - rate) / rate
+    deviance = rate * ((1 + off) * jnp.log1p(jnp.maximum(off, -1 + 2.0**-53)) - off)
+    large = jnp.maximum(k, _FEW)
+    series = (1 / 12 - (1 / 360 - (1 / 1260 - 1 / 1680 / large**2) / large**2) / large**2) / large
+    few = jnp.asarray(_REMAINDER).at[jnp.minimum(k, _FEW - 1).astype(jnp.int32)].get(mode="promise_in_bounds")
+    return -deviance - jnp.where(k < _FEW, few, 0.5 * jnp.log(2 * np.pi * large) + series)
+
+
+def draws(
+    rate: Float64[Array, "*#shape"], counter: UInt64[Array, "*#shape"], key: UInt64[Array, "*#shape"]
+) -> Float64[Array, "*#shape"]:
+    """Independent Poisson draws, whole numbers, from the words of each ``counter`` under its ``key``."""
+    return jnp.where(rate < _LARGE, _by_inversion(rate, counter, key), _by_rejection(rate, counter, key))
+
+
+def _uniform(counter: Array, key: Array, *parts: Array | int) -> Array:
+    return uniform(words64(counter, stream_key(key, *parts)))
+
+
+def _by_inversion(rate: Array, counter: Array, key: Array) -> Array:
+    """The first k whose cumulative mass reaches a uniform number; 0 where the rate is large."""
+    uniform = _uniform(counter, key, 0)
+
+    def more(state: tuple[Array, Array, Array]) -> Array:
+        return (state[2] < uniform) & (rate < _LARGE) & (state[0] < _MOST_SMALL)
+
+    def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        k, mass, below = state
+        goes_on = more(state)
+        mass = jnp.where(goes_on, mass * rate / (k + 1), mass)
+        return jnp.where(goes_on, k + 1, k), mass, jnp.where(goes_on, below + mass, below)
+
+    mass = jnp.broadcast_to(jnp.exp(-rate), uniform.shape)
+    k, _, _ = lax.while_loop(lambda state: jnp.any(more(state)), step, (jnp.zeros_like(mass), mass, mass))
+    return k
+
+
+def _by_rejection(rate: Array, counter: Array, key: Array) -> Array:
+    """Hörmann's transformed rejection (1993, DOI 10.1016/0167-6687(93)90997-4); 0 where the rate is small."""
+    large = jnp.maximum(rate, _LARGE)
+    b = 0.931 + 2.53 * jnp.sqrt(large)
+    a = -0.059 + 0.02483 * b
+    inverse_alpha, v_r = 1.1239 + 1.1328 / (b - 3.4), 0.9277 - 3.6224 / (b - 2)
+
+    def attempt(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        drawn, done, number = state
+        u, v = _uniform(counter, key, number, 0) - 0.5, _uniform(counter, key, number, 1)
+        us = 0.5 - jnp.abs(u)
+        k = jnp.floor((2 * a / us + b) * u + large + 0.43)
+        possible = (k >= 0) & ((us >= 0.013) | (v <= us))
+        ratio = jnp.log(v * inverse_alpha / (a / us**2 + b))
+        accept = ((us >= 0.07) & (v <= v_r)) | (possible & (ratio <= log_mass(jnp.maximum(k, 0.0), large)))
+        return jnp.where(done | ~accept, drawn, k), done | accept, number + 1
+
+    shape = jnp.broadcast_shapes(rate.shape, counter.shape, key.shape)
+    start = jnp.zeros(shape), jnp.broadcast_to(rate < _LARGE, shape), jnp.int32(1)
+    drawn, _, _ = lax.while_loop(lambda state: ~jnp.all(state[1]), attempt, start)
+    return drawn

@@ -44,7 +44,7 @@ def figures_of(result: Any) -> dict[str, Figure]:
     """Draw what a result names by its ``_figures``: the function of `jaxeval.plots` and its arguments, by file name."""
     from jaxeval import plots
 
-    named_by = getattr(result, "_figures", dict)()
+    named_by: dict[str, Any] = getattr(result, "_figures", dict)()
     return {name: getattr(plots, function)(*arguments) for name, (function, *arguments) in named_by.items()}
 
 
