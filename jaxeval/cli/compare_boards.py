@@ -26,7 +26,7 @@ from jaxeval.wording import common_noun
 if TYPE_CHECKING:
     from jaxeval.data.battles import Battles
     from jaxeval.ratings.board_comparison import BoardComparison
-    from jaxeval.ratings.bootstrap_result import Bootstraps
+    from jaxeval.ratings.bootstraps import Bootstraps
 
 #: What conditions may be about besides columns that are read for them.
 _OF_BATTLES = ("model_a", "model_b", "target", "weight")

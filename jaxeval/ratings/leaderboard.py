@@ -20,7 +20,8 @@ from jaxeval.execution.signatures import spelled_out
 from jaxeval.options.boards import BoardInterval
 from jaxeval.options.resampling import RunningOptions
 from jaxeval.ratings.bootstrap import bootstrap
-from jaxeval.ratings.bootstrap_result import Bootstrap, Bootstraps
+from jaxeval.ratings.bootstrap_result import Bootstrap
+from jaxeval.ratings.bootstraps import Bootstraps
 from jaxeval.ratings.contextual_fit import ContextualBootstrap
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.slices import slice_name

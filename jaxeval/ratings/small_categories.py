@@ -25,7 +25,8 @@ from jaxeval.kernels.batch.borrowing import Belief, Split, category_beliefs
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.solve import Terms
 from jaxeval.ratings.boards import TOLERANCE_LOGIT, Board, FittedBoard, fit_boards
-from jaxeval.ratings.bootstrap_result import Bootstrap, Bootstraps, BootstrapSettings, bootstrap_result
+from jaxeval.ratings.bootstrap_result import Bootstrap, BootstrapSettings, bootstrap_result
+from jaxeval.ratings.bootstraps import Bootstraps
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.ratings.options import BootstrapOptions
