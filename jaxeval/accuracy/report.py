@@ -21,7 +21,6 @@ from jaxeval.accuracy.difference_tables import DifferenceTables
 from jaxeval.accuracy.estimates import ESTIMATORS
 from jaxeval.accuracy.judged_sums import POOLED
 from jaxeval.accuracy.statuses import STATUSES, EstimateStatus
-from jaxeval.show.cells import heading
 from jaxeval.show.documents import markdown_page
 from jaxeval.show.shown import Answer, Column, Part, Result
 from jaxeval.wording import counted, visible_line
@@ -303,7 +302,7 @@ def _believed(table: pd.DataFrame, settings: AccuracySettings) -> Part:
         return Column(head, [cells.get(name, "") for cells in found], order=order, **looks)
 
     columns = [
-        *(column(name, heading(name), right=False, folds=True) for name in keys),
+        *(column(name, name.replace("_", " ").title(), right=False, folds=True) for name in keys),
         column("estimate", "Believe"),
         column("interval", f"{100 * settings.level:g}% interval", 1, right=False),
         column("estimator", "By", 2, right=False, folds=True),
