@@ -90,7 +90,7 @@ def format_of(path: Path) -> FileFormat:
     with opened(path, compression)[0] as content:
         text = content.read(_HEAD_BYTES)
     text = text.removeprefix(codecs.BOM_UTF8)
-    if kind in _BEGINNINGS.values():
+    if kind is not None and kind in _BEGINNINGS.values():
         if b"\0" in text or not text.strip():
             return FileFormat(kind)  # it is damaged, or not all of it is here
         kind = None  # text, whatever its name says

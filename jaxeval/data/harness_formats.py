@@ -130,8 +130,8 @@ def _judge_bench(source: Source) -> pd.DataFrame:
     rows = []
     for said, label in zip(table["judgments"], table["label"], strict=True):
         given = [None if one is None else one.get("decision") for one in said]
-        given[1:] = [flipped.get(decision) for decision in given[1:]]
-        points = sum((decision == label) - (decision == flipped.get(label)) for decision in given)
+        given[1:] = [flipped.get(str(decision)) for decision in given[1:]]
+        points = sum((decision == label) - (decision == flipped.get(str(label))) for decision in given)
         names = [one["judgment"].get("judge_model") for one in said if one and isinstance(one.get("judgment"), dict)]
         rows.append((names[0] if names else None, float(points > 0)))
     judged = pd.DataFrame(rows, columns=["model", "score"])
