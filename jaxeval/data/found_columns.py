@@ -34,6 +34,7 @@ _SAYS_RESULT = re.compile(
     r"prefer|better|best|win|won|pick|cho[is]|vote|result|outcome|verdict|decision|besser|mieux|mejor"
 )
 _SAYS_PLACE = re.compile(r"side|arm|group|hand|order|position|shown|seat|split|server|turn|half")
+_SAYS_OTHER = re.compile(r"toss|predict|expect|forecast|previous|shown|serve")
 _SAYS_PEOPLE = re.compile(r"rater|annotator|judge|voter|worker|reviewer|labell?er|expert|person|people|user")
 #: Columns that may say how many battles a row stands for.
 _SAYS_COUNT = ("count", "n", "votes", "nvotes", "times", "frequency", "freq")
@@ -177,8 +178,9 @@ def _unsure(battles: Battles, sides: tuple[str, str], result: str | None) -> Ite
     if result is None:
         return
     name, plain = result.casefold(), (folded(sides[0]), folded(sides[1])) == ("modela", "modelb")
-    is_guess = not plain and folded(result) not in RESULTS and not _SAYS_RESULT.search(name)
-    if is_guess and (_SAYS_PLACE.search(name) or not battles.report.n_ties):
+    is_guess = not plain and folded(result) not in RESULTS
+    says_who_won = _SAYS_RESULT.search(name) or (battles.report.n_ties and not _SAYS_PLACE.search(name))
+    if is_guess and (_SAYS_OTHER.search(name) or not says_who_won):
         yield f"{result!r} is a guess: it may say something else than who won"
     if any("wins and losses" in words for words in battles.report.label_families) and not differs(*sides):
         yield f"a win is taken as one of {sides[0]!r}: if it is one of {sides[1]!r}, exchange both"

@@ -75,6 +75,7 @@ SAID = np.array(["It is so.", "No.", "I think it may be.", "Yes, it is."])
 GOALS = {"home_goals": _RNG.integers(0, 4, N), "away_goals": _RNG.integers(0, 4, N)}
 UNSURE = {
     "where they stood": {"foo": FIRST, "bar": SECOND, "shown_left": np.where(RESULT == 0, FIRST, SECOND)},
+    "who won the toss": {"team1": FIRST, "team2": SECOND, "toss_winner": np.where(RESULT == 0, FIRST, SECOND)},
     "the arm of a test": {"foo": FIRST, "bar": SECOND, "arm": np.where(RESULT == 0, "A", "B")},
     "whose win": {"opponent": FIRST, "player": SECOND, "outcome": words("win", "loss", "draw")},
     "halves": {"home": FIRST, "away": SECOND, "home_goals_ht": GOALS["away_goals"],
