@@ -13,7 +13,6 @@ from jaxeval.cli.declared import Files, Top, command
 from jaxeval.cli.fronts import Costs, beside
 from jaxeval.cli.judged_scores import Labels, how_corrected
 from jaxeval.cli.outputs import Outputs, present
-from jaxeval.data.lm_eval_files import MeansOnlyError
 from jaxeval.data.remote_names import FileName
 from jaxeval.options import columns as declared
 from jaxeval.options.boards import GroupOption, RankOptions
@@ -107,6 +106,7 @@ def scores(
     lm-evaluation-harness, logs of Inspect, Every Eval Ever, reports of SWE-bench, results of tau-bench. Items are
     resampled for all models together, so that models are compared on the same items.
     """
+    from jaxeval.data.lm_eval_files import MeansOnlyError
     from jaxeval.scores.item_report import item_report
     from jaxeval.scores.score_leaderboard import leaderboard_of, score_boards, score_draws
     from jaxeval.scores.trials import pass_at_k, pass_hat_k

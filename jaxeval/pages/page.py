@@ -48,7 +48,6 @@ from jaxeval.pages.boards import (
 )
 from jaxeval.pages.document import document, free_id, number_of, write_document
 from jaxeval.pages.history import add_earlier, add_history, checked_history, earlier_rows, read_history
-from jaxeval.plots.style import figures_of
 from jaxeval.show.boards import settings_lines
 from jaxeval.show.cells import as_numbers, cell_texts, find_intervals, heading, with_index
 from jaxeval.show.files import json_digest, plain_values
@@ -238,6 +237,8 @@ def sections_of(results: Iterable[tuple[str | None, Any]]) -> list[dict[str, Any
 def _drawn(result: Any) -> dict[str, Any]:
     """The figures of a result as images, and its tables that readers slide between."""
     found: dict[str, Any] = {}
+    from jaxeval.plots.style import figures_of  # Matplotlib waits until a figure is drawn
+
     for figure in figures_of(result).values():
         file = BytesIO()
         figure.savefig(file, format="png", dpi=_DOTS, metadata={"Software": None})
