@@ -23,7 +23,12 @@ from PIL import Image
 
 HERE = Path(__file__).parent
 #: Without a licence, and for research that earns nothing. The notebooks run on them where a reader has them.
-PRIVATE = {"softelo_sample.csv", "softelo_sample_reference.csv", "alpacaeval_item_preferences.parquet"}
+PRIVATE = {
+    "softelo_sample.csv",
+    "softelo_sample_reference.csv",
+    "alpacaeval_item_preferences.parquet",
+    "metr_runs_2025_02.parquet",
+}
 
 
 def executed(path: Path, data: Path) -> Any:
