@@ -32,6 +32,7 @@ WITHOUT_A_ROW = {
     "capability_index": "as `CapabilityIndex`",
     "draws_of": "its intervals are those of whatever statistic is brought; their formulas have twins in NumPy",
     "fewest_votes": "counts votes; its level is that of the tiers of `bootstrap`",
+    "joint_scores": "draws of the scores of `anchored_scores`, whose intervals are simulated",
     "item_report": "its level is that of the bound on p_negative; no interval is shown",
     "next_battles": "plans battles: no interval",
     "plan_scores": "plans items by the error of `compare_scores`: no interval",

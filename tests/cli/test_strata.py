@@ -74,3 +74,15 @@ def test_anchored(tmp_path):
     counts = tmp_path / "counts.csv"
     counts.write_text("model,wins,ties,losses\nx,3,1,2\n")
     assert "a table of counts has none" in " ".join(run("anchored", counts, "--strata", "task").output.split())
+
+
+def test_only_ties_and_one_cluster_are_told(tmp_path):
+    """With what to do."""
+    path = tmp_path / "ties.csv"
+    path.write_text("model_a,model_b,winner,voter\n" + "x,y,tie,joe\n" * 3)
+    said = " ".join(run("leaderboard", path, "--cluster", "voter").output.split())
+    assert "2 models have only ties, which do not show who would win: x, y" in said
+    assert "all lies in one cluster" in said
+    assert "on the command line --cluster" in said
+    path.write_text("model_a,model_b,winner\nx,y,tie\nx,y,model_a\n")
+    assert "only ties" not in run("leaderboard", path).output
