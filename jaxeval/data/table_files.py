@@ -98,9 +98,9 @@ def naming(name: FileName) -> Iterator[None]:
     try:
         yield
     except DataError as error:
-        if str(error).startswith(f"{base_name(name)}: "):
-            raise
-        raise type(error)(f"{base_name(name)}: {error}") from error
+        if not str(error).startswith(f"{base_name(name)}: "):
+            error.args = (f"{base_name(name)}: {error}", *error.args[1:])
+        raise
 
 
 def with_types(path: Path, read: Callable[[dict[str, Any]], T]) -> T:
