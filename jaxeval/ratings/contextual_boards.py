@@ -230,14 +230,14 @@ def _fit(board: Board, cells: ContextualCells, covariates: Design, options: FitO
     start[-1] = _first_tie_parameter(share, ties) if free[-1] else 0.0
     count = counts_by_row(rows, members, cells.count)
     with double_precision(), one_blas_thread():
-        found = contextual.fit_contextual(
+        fit = contextual.fit_contextual(
             rows, count, start, active, free, options.response, Terms.of(penalty, TOLERANCE_LOGIT, MAX_STEPS)
         )
-        found = jax.device_get(found)
-    theta = np.asarray(found.phi)[: len(board.theta)]
+        end, inverse, diagonal = jax.device_get(fit)
+    phi = np.asarray(end.theta)
     board = board._replace(
-        theta=np.where(board.active, theta, 0.0), cells=cells, status=int(found.status),
-        n_steps=int(found.n_steps), grad_norm=float(found.grad_norm),
+        theta=np.where(board.active, phi[: len(board.theta)], 0.0), cells=cells, status=int(end.status),
+        n_steps=int(end.n_steps), grad_norm=float(end.grad_norm),
     )  # fmt: skip
     return ContextualBoard(
         board=board,
@@ -247,9 +247,9 @@ def _fit(board: Board, cells: ContextualCells, covariates: Design, options: FitO
         members=members,
         ridge=penalty,
         free=free,
-        phi=np.asarray(found.phi),
-        inverse=np.asarray(found.inverse),
-        information_diagonal=np.asarray(found.diagonal),
+        phi=phi,
+        inverse=np.asarray(inverse),
+        information_diagonal=np.asarray(diagonal),
         undecided=undecided,
         tie_limit=np.nan if share == 1 else {"half": 0.0, "davidson": -np.inf, "rao_kupper": 0.0}[ties],
         response=options.response,

@@ -141,7 +141,7 @@ def _held_out(fitted: ContextualBoard, cells: ContextualCells, held: Int) -> dic
         rated[:n_models] = fitted.board.active & (comparable | (fitted.ridge[0] > 0))
         count: Any = counts_by_row(fitted.rows, fitted.members, rest)
         with double_precision(), one_blas_thread():
-            fit = contextual.fit_contextual(
+            end, *_ = contextual.fit_contextual(
                 fitted.rows,
                 count,
                 fitted.phi,
@@ -150,13 +150,13 @@ def _held_out(fitted: ContextualBoard, cells: ContextualCells, held: Int) -> dic
                 fitted.response,
                 Terms.of(fitted.ridge, TOLERANCE_LOGIT, MAX_STEPS),
             )
-            phi = np.asarray(jax.device_get(fit.phi))
+            phi = np.asarray(jax.device_get(end.theta))
         z = phi[first] - phi[second] + cells.feature @ phi[size:-1]
         expected = evaluate_compiled(tie_models.expected, fitted.response, z, phi[-1])
         likelihood = evaluate_compiled(tie_models.log_likelihood, fitted.response, cells.target, z, phi[-1])
         with np.errstate(divide="ignore"):
             score = cells.target * np.log(expected) + (1 - cells.target) * np.log1p(-expected)
-        known = rated[first] & rated[second] & (int(fit.status) == Status.CONVERGED)
+        known = rated[first] & rated[second] & (int(end.status) == Status.CONVERGED)
         values = likelihood, (cells.target - expected) ** 2, score
         for name, x in zip(found, values, strict=True):
             found[name].append(np.where(known, x, np.nan))

@@ -10,8 +10,8 @@ from jax import Array
 from jaxeval.kernels import connectivity, contextual, resample
 from jaxeval.kernels.batch.programs import program
 from jaxeval.kernels.batch.refits import LaneForm, Refits, Solver, lane_draws_of, rated, refit_program
-from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Num, UInt64
-from jaxeval.kernels.solve import Terms, pseudo_inverse
+from jaxeval.kernels.kinds import Bool, Float, Integer, Num, UInt64
+from jaxeval.kernels.solve import Solution, Terms, pseudo_inverse
 from jaxeval.kernels.tie_models import Response
 
 
@@ -28,17 +28,6 @@ class ContextualProblem(NamedTuple):
     main_battles: Float[Array, "M"]  # as in `PairProblem`
 
 
-class ContextualSolution(NamedTuple):
-    """A full-data fit of P parameters."""
-
-    phi: Float[Array, "P"]
-    status: Int8[Array, ""]
-    n_steps: Int32[Array, ""]
-    grad_norm: Float[Array, ""]
-    inverse: Float[Array, "P P"]  # pseudo-inverse of the information
-    diagonal: Float[Array, "P"]  # of the information
-
-
 @program("response")
 def fit_contextual(
     rows: contextual.ContextualRows,
@@ -48,21 +37,18 @@ def fit_contextual(
     free: Bool[Array, "D+1"],
     response: Response,
     terms: Terms,
-) -> ContextualSolution:
-    """Newton's method from ``start`` on one slice: ``count`` battles of ``active`` models, ``free`` parameters."""
+) -> tuple[Solution, Float[Array, "P P"], Float[Array, "P"]]:
+    """Fit one slice by Newton's method from ``start``: ``count`` battles of ``active`` models, ``free`` parameters.
+
+    It also returns the pseudo-inverse of the information, and the diagonal of the information itself.
+    """
     n_models = len(active)
     count = contextual.among(rows, count[..., None], active[:, None])
     moves = contextual.alive(response, rows, count, active[:, None], free)
     end, (matrix,) = contextual.newton(response, rows, start[:, None], count, moves, terms)
     moves = moves[:, 0]
-    return ContextualSolution(
-        phi=end.theta[:, 0],
-        status=end.status[0],
-        n_steps=end.n_steps[0],
-        grad_norm=end.grad_norm[0],
-        inverse=pseudo_inverse(matrix, moves, n_models, terms.ridge[0]),
-        diagonal=jnp.where(moves, jnp.diagonal(matrix), 0.0),
-    )
+    inverse = pseudo_inverse(matrix, moves, n_models, terms.ridge[0])
+    return jax.tree.map(lambda x: x[..., 0], end), inverse, jnp.where(moves, jnp.diagonal(matrix), 0.0)
 
 
 def count_rows(
