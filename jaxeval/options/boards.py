@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Literal, TypeAlias
 
 from jaxeval.options.columns import VoteReading
@@ -76,7 +77,9 @@ class PairOptions(Options):
 class VoteFitOptions(PairOptions, ResponseOptions):
     """How battles are fitted, with covariates."""
 
-    feature_ridge: float = option(0.0, "Penalty on the squares of the coefficients of --features.", "R", least=0)
+    feature_ridge: float = option(
+        0.0, "Penalty on the squares of the coefficients of --features.", "R", least=0, most=inf
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

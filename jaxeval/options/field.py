@@ -91,7 +91,7 @@ class Options:
             TypeError: one is no number.
             ValueError: one is out of its range, or none of its choices.
         """
-        from jaxeval.checks import checked_finite, checked_integer
+        from jaxeval.checks import checked_finite, checked_integer, checked_number
 
         numbers: dict[str, Any] = {}
         for name, written, _, declared in declared_in(type(self)):
@@ -104,6 +104,10 @@ class Options:
                 raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
             if kind == "int":
                 numbers[name] = checked_integer(name, value, int(max(least, 0)))
+            elif declared.most == inf:  # which is allowed, too
+                numbers[name] = checked_number(name, value)
+                if not numbers[name] >= least:
+                    raise ValueError(f"{name} must be >= {least:g}, got {numbers[name]:g}")
             elif kind == "float":
                 numbers[name] = checked_finite(name, value, least)
         return numbers
