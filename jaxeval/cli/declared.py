@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import wraps
+from math import inf
 from pathlib import Path
 from typing import Any, TypeAlias, get_type_hints
 
@@ -161,7 +162,7 @@ def _how(written: str, default: Any, declared: Declared) -> dict[str, Any]:
     elif kind in KINDS:
         how["type"] = KINDS[kind]
     else:
-        bounds: dict[str, Any] = {"min": declared.least, "max": declared.most}
+        bounds: dict[str, Any] = {"min": declared.least, "max": None if declared.most == inf else declared.most}
         if declared.open:
             bounds |= {f"{end}_open": True for end, at in tuple(bounds.items()) if at is not None}
         number = click.IntRange if kind == "int" else click.FloatRange
