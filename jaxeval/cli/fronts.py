@@ -39,14 +39,14 @@ class Costs(Options):
             raise click.UsageError("--at-most needs --cost: it is compared with it")
 
     def front(self, quality: Any, costs: Any, level: float) -> ParetoFront | None:
-        """Return the front of models whose ``costs`` are known by name, or drawn; None if no cost was asked for."""
+        """Return the front of models whose ``costs`` are known by name, drawn, or made of the column, if any."""
         from jaxeval.capability.pareto import pareto_front
 
         if self.cost is None:
             return None
         if not hasattr(quality, "estimate") and not hasattr(quality, "joint"):
             raise click.UsageError("--cost is about one board, and does not go with --by")
-        return pareto_front(quality, costs() if callable(costs) else costs, level=level)
+        return pareto_front(quality, costs(self.cost) if callable(costs) else costs, level=level)
 
     def tables(self, front: ParetoFront | None) -> dict[str, pd.DataFrame]:
         """Return further tables of a front: who dominates whom, and who is best under the budget."""

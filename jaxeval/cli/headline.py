@@ -96,7 +96,7 @@ def horizons(file: File, asked: Horizons, drawn: ResamplingOptions, shown: Top, 
         trend = found.trend(released)
         tables["doubling"] = found.trend_choices(released)
     quality = found.joint.of(level=asked.levels[0])
-    front = asked.front(quality, lambda: of_each(frame, asked.agent, "agent", asked.cost), found.level)
+    front = asked.front(quality, lambda column: of_each(frame, asked.agent, "agent", column), found.level)
     _present(found, [trend, front], tables | asked.tables(front), asked.plot, outputs, shown.top)
 
 
@@ -144,7 +144,7 @@ def index(file: File, asked: Index, drawn: ResamplingOptions, shown: Top, output
     frame = _table(file)
     options = {name: value for name, value in asked.arguments().items() if name not in ("anchors", *_FURTHER)}
     found = capability_index(frame, anchors=_anchors(asked.anchors), **options, **drawn.arguments())
-    front = asked.front(found, lambda: of_each(frame, asked.model, "model", asked.cost), found.level)
+    front = asked.front(found, lambda column: of_each(frame, asked.model, "model", column), found.level)
     tables = {"choices": found.choices().T.reset_index()}
     if asked.released is not None:
         released = of_each(frame, asked.model, "model", asked.released)

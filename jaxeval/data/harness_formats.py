@@ -85,8 +85,9 @@ def _hal(source: Source) -> pd.DataFrame:
     """A run of an agent on a benchmark: tasks are items, right or wrong, or parts of the cost of a run."""
     assert source.document is not None
     config, results = source.document["config"], source.document["results"]
-    parts = [results.get(name) if isinstance(results, Mapping) else None for name in _HAL_TASKS]
-    if not isinstance(config, Mapping) or not all(isinstance(part, list) for part in parts):
+    lists = [results.get(name) if isinstance(results, Mapping) else None for name in _HAL_TASKS]
+    parts = [part for part in lists if isinstance(part, list)]
+    if not isinstance(config, Mapping) or len(parts) < len(lists):
         raise DataError(f"the results of HAL do not list {named(_HAL_TASKS)}: shares alone have no items to compare")
     rows = [(str(task), score) for part, score in zip(parts, (1.0, 0.0), strict=True) for task in part]
     frame = pd.DataFrame(rows, columns=["item", "score"])
