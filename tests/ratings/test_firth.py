@@ -385,7 +385,7 @@ def test_refused_by_name(options, named):
 
 def test_unknown_penalties_and_methods_and_too_many_models_are_errors():
     battles = simulate_battles(60, 5, seed=0)
-    with pytest.raises(ValueError, match="method must be 'auto', 'dense' or 'sparse', got 'exact'"):
+    with pytest.raises(ValueError, match="method must be one of 'auto', 'dense', 'sparse', got 'exact'"):
         fit_bradley_terry(battles, penalty="firth", method="exact")
     many = pd.DataFrame({"model_a": np.arange(6_001), "model_b": np.arange(1, 6_002), "winner": "tie"}).astype(str)
     with pytest.raises(ValueError, match="inverse that Firth's penalty needs is a table of 6,002 x 6,002 models"):
