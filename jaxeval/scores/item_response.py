@@ -195,17 +195,18 @@ def fit_item_response(
     curves = _CURVES[kind]
     responses, start = _problem(own, answers)
     weight = (np.arange(responses.score.shape[1]) < len(own)).astype(float)
+    drawn: dict[str, Any] = {"kind": kind, "seed": seed}
     with double_precision():
         if kind == "2pl":
             if prior_sd is None:
                 end, _, spread = jax.device_get(fit_item_response_lanes(responses, Curves.RASCH, start, weight, _FIT))
                 start, prior_sd = split(end.theta, len(start.mean)), max(float(spread), _LEAST_SPREAD)
+            drawn["prior_sd"] = float(prior_sd)
             responses = responses._replace(prior=as_leaf(1 / prior_sd**2, np.float64))
         end, at, _ = jax.device_get(fit_item_response_lanes(responses, curves, start, weight, _FIT))
     n_models = len(given.models)
     parameters = split(end.theta, len(start.mean))
     draw, n_units = _draw(given, used)
-    drawn = {"kind": kind, **({"prior_sd": float(prior_sd)} if kind == "2pl" else {}), "seed": seed}
     settings = {**drawn, "n": n, "n_resamples": n_resamples}
 
     def identity() -> Identity:
