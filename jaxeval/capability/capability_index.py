@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,7 +15,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 
-from jaxeval.arrays import Float, Int, as_leaf
+from jaxeval.arrays import Bool, Float, Int, as_leaf
 from jaxeval.capability.columns import columns_by_role, texts
 from jaxeval.capability.trends import line_by_date
 from jaxeval.checks import checked_finite, checked_integer
@@ -78,7 +79,7 @@ class CapabilityIndex(Result):
 
     @property
     def table(self) -> pd.DataFrame:
-        """A row for each model, best first.
+        """A row for each model, best first, and models without a rank at the end.
 
         ``model``, ``index``, ``lower``, ``upper``, ``standard_error``, ``rank_best``, ``rank_worst``, ``tier``,
         ``n_benchmarks``, ``flag``.
@@ -89,14 +90,19 @@ class CapabilityIndex(Result):
         table = pd.DataFrame(
             {"model": draws.names, "index": draws.estimate, **_ends(draws, self.level), "standard_error": error}
         )
-        ranks = draws.ranks(self.level)
+        ranks = draws.ranks(self.level, among=self._ranked)
         for name in ("rank_best", "rank_worst", "tier"):
             table[name] = ranks[name].array
         table["n_benchmarks"] = n
         table["flag"] = draws.status if draws.status is not None else "ok"
-        table = table.sort_values("index", ascending=False, kind="stable", ignore_index=True)
+        table = table.iloc[np.lexsort((-table["index"], ~self._ranked))].reset_index(drop=True)
         table.attrs = {"warnings": list(self.warnings), "settings": dict(self.settings)}
         return Table.of(table, f"Capability index of {counted(len(table), 'model')}", tuple(table)[:4])
+
+    @property
+    def _ranked(self) -> Bool:
+        """(M,) models with more than one score."""
+        return np.isfinite(self.joint.draws).any(0)
 
     def _shown(self) -> Answer:
         title = f"CapabilityIndex: {counted(len(self._cells.models), 'model')}, "
@@ -112,11 +118,15 @@ class CapabilityIndex(Result):
     def _sentences(self) -> list[str]:
         table = self.table
         best = table.iloc[0]
-        tied = table["model"][(table["rank_best"] == 1).fillna(False).to_numpy(bool)]
-        others = [visible_line(name) for name in tied if name != best["model"]]
         ends = "" if np.isnan(best["lower"]) else f" ({best['lower']:.1f} to {best['upper']:.1f})"
         who = f"{visible_line(best['model'])} has the highest index, {best['index']:.1f}{ends}"
-        return [f"{who}; statistically tied with {named(others)}" if others else f"{who}, above all others"]
+        if not self._ranked.any():
+            return ["no model has two scores, which a rank needs"]
+        apart = self.joint.differences(self._ranked).apart_from(self.joint.names.get_loc(best["model"]), self.level)
+        others = [visible_line(name) for name in self.joint.names[self._ranked & ~apart] if name != best["model"]]
+        sure = f"at the {self.level:.0%} level"
+        whom = "all others" if self._ranked.all() else "all others that have a rank"
+        return [f"{who}; statistically tied with {named(others)} {sure}" if others else f"{who}, above {whom} {sure}"]
 
     def forecast(self, model: str, benchmark: str) -> dict[str, float]:
         """Return the share that a model is expected to reach on a benchmark, and where a new score may lie.
@@ -135,7 +145,7 @@ class CapabilityIndex(Result):
         error = self.joint.standard_errors.to_numpy()[m] / second
         eta = slope * ((self.joint.estimate[m] - first) / second - (row["difficulty"] - first) / second)
         share = float(expit(eta))
-        sd = np.hypot(self.residual_sd, slope * share * (1 - share) * np.nan_to_num(error))
+        sd = np.hypot(self.residual_sd, slope * share * (1 - share) * error)
         half = float(normal_quantile(self.level) * sd)
         return {"share": share, "lower": max(share - half, 0.0), "upper": min(share + half, 1.0)}
 
@@ -257,11 +267,13 @@ def capability_index(
 
     Returns:
         `CapabilityIndex`: ``table``, ``benchmarks``, ``joint``, and ``forecast``, ``choices``, ``most_telling`` and
-        ``without_each_benchmark``. Models with fewer than 4 benchmarks are flagged.
+        ``without_each_benchmark``. Models with fewer than 4 benchmarks are flagged; one with a single score has no
+        interval and no rank.
 
     Raises:
         DataError: a share is outside of [0, 1]; a pair of model and benchmark is repeated; models and benchmarks fall
-            into parts that share nothing; an anchor is not there.
+            into parts that share nothing; an anchor is not there, or scores put the lower one higher; all models are
+            equally good.
         ValueError: an option is out of range.
 
     Examples:
@@ -289,6 +301,8 @@ def capability_index(
     k = len(cells.models)
     estimate = np.asarray(end.scale.capability)
     first, second = _scale_line(estimate, cells.models, anchors)
+    if not 0 < second < np.inf:
+        raise DataError(_without_scale(anchors))
     lines = [_scale_line(c, cells.models, anchors) for c in draws.draws[:, :k]]
     drawn = np.stack([one + two * c for (one, two), c in zip(lines, draws.draws[:, :k], strict=True)])
     index = first + second * estimate
@@ -297,10 +311,15 @@ def capability_index(
         drawn = index + (drawn - index) / np.sqrt(_left(n_each, cells))
     flags = np.where(n_each < FEW_BENCHMARKS, [counted(x, "benchmark") for x in n_each], "ok").astype(object)
     anchored = cells.models.isin(list(anchors or ()))
-    # What strata of few scores leave out is made good above.
-    warnings = [text for text in draws.warnings if not text.startswith("the strata hold")]
+    # What strata of few scores leave out is made good above, and one score has a warning below.
+    made_good = re.compile(r"the (other )?strata hold|[\d,]+ strat(um|a) of one row")
+    warnings = [text for text in draws.warnings if not made_good.match(text)]
     if end.gradient > 1e-3:
         warnings.append(f"the fit has not converged: its gradient is {float(end.gradient):.1g}")
+    if (alone := n_each < 2).any():
+        # Resamples of one score are that score: they do not show its error.
+        drawn = np.where(alone, np.nan, drawn)
+        warnings.append(f"one score shows no error, so there is no interval and no rank: {named(cells.models[alone])}")
     few = int((n_each < FEW_BENCHMARKS).sum())
     if few:
         warnings.append(f"{counted(few, 'model has', 'models have')} fewer than {FEW_BENCHMARKS} benchmarks")
@@ -335,8 +354,17 @@ def _check_anchors(anchors: Mapping[str, float], models: pd.Index) -> None:
     missing = [name for name in anchors if name not in models]
     if missing:
         raise DataError(f"no scores of {named(missing)}, which anchors= names; the models are {named(models)}")
+    for name, value in anchors.items():
+        checked_finite(f"the anchor of {name}", value)
     if len(anchors) != 2 or len(set(anchors.values())) != 2:
         raise ValueError(f"anchors must be two models with two different indices, got {dict(anchors)}")
+
+
+def _without_scale(anchors: Mapping[str, float] | None) -> str:
+    if anchors is None:
+        return "all models are equally good by these scores, so their standard deviation makes no scale"
+    low, high = map(visible_line, sorted(anchors, key=lambda name: anchors[name]))
+    return f"{high} is not better than {low} by these scores, and anchors= gives it the higher index: choose two others"
 
 
 def _gauge(anchors: Mapping[str, float] | None) -> str:
@@ -443,8 +471,9 @@ def _left(n_each: Int, cells: _Cells) -> Float:
 def _scale_line(capability: Float, models: pd.Index, anchors: Mapping[str, float] | None) -> tuple[float, float]:
     """Intercept and slope of the index by capability."""
     if anchors is None:
-        slope = _SD / np.nanstd(capability)
-        return float(_MEAN - slope * np.nanmean(capability)), float(slope)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slope = _SD / np.nanstd(capability)
+            return float(_MEAN - slope * np.nanmean(capability)), float(slope)
     (one, at), (two, to) = anchors.items()
     c = dict(zip(models, capability, strict=True))
     slope = (to - at) / (c[two] - c[one])

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.arrays import Bool, Float
+from jaxeval.data.columns import numbers_or_nan
 from jaxeval.errors import DataError
 from jaxeval.show.shown import Answer, Result
 from jaxeval.show.table import Table
@@ -87,7 +88,7 @@ class ParetoFront(Result):
         said = [
             "on the front, from cheap to good: "
             + ", ".join(
-                f"{visible_line(m)} ({p:.0%} sure)" for m, p in zip(front["model"], front["p_front"], strict=True)
+                f"{visible_line(m)} ({_sure(p)} sure)" for m, p in zip(front["model"], front["p_front"], strict=True)
             )
         ]
         if beaten.any():
@@ -214,7 +215,7 @@ def pareto_front(quality: Any, cost: Any, *, level: float = 0.95, higher_is_bett
         draws = replace(draws, estimate=-draws.estimate, draws=-draws.draws, limits=limits, closed_form=None)
     level = checked_level(level)
     costs = _costs(draws, cost)
-    known = np.isfinite(draws.estimate) & np.isfinite(costs.estimate)
+    known = np.isfinite(draws.estimate) & np.isfinite(draws.draws).any(0) & np.isfinite(costs.estimate)
     if known.sum() < 2:
         raise DataError(f"a front needs two models or more with a quality and a cost, got {int(known.sum())}")
     if known.sum() > _MOST:
@@ -254,6 +255,9 @@ def _costs(draws: Draws, cost: Any) -> Draws:
             raise ValueError("draws of the cost must have the names and the number of draws of the quality's")
         return joint
     series = pd.Series(dict(cost) if isinstance(cost, Mapping) else cost)
+    if series.index.has_duplicates:
+        raise DataError(f"{series.index[series.index.duplicated()][0]!r} has several costs, and each model has one")
+    numbers_or_nan(series[:0], "cost")  # dates, durations and complex numbers are no costs
     unknown = [name for name in series.index if name not in draws.names]
     if len(unknown) == len(series):
         raise DataError(f"no cost is that of a model: costs are of {named(unknown)}, the models {named(draws.names)}")

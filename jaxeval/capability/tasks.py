@@ -53,7 +53,9 @@ def tasks_of(table: Any, columns: Mapping[str, str | None], weight: str | None) 
     found = {"family": found["task"], **found}
     agent, task, family = (texts(frame, found[role]) for role in ("agent", "task", "family"))
     minutes = numbers(frame[found["minutes"]], found["minutes"])
-    reject_values(minutes, ~(minutes > 0), found["minutes"], "above 0, as their logarithm is taken")
+    reject_values(
+        minutes, ~((minutes > 0) & (minutes < np.inf)), found["minutes"], "above 0 and finite: logarithms are taken"
+    )
     success = numbers(frame[found["success"]], found["success"])
     reject_values(success, (success < 0) | (success > 1), found["success"], "0, 1, or a share between them")
     each = pd.DataFrame({"task": task, "family": family, "minutes": minutes})

@@ -118,16 +118,16 @@ class TimeHorizons(Result):
             return ["no agent has both successes and failures enough for a horizon"]
         first = table.iloc[0]
         ends = f" ({spelled_minutes(first['lower'])} to {spelled_minutes(first['upper'])})"
+        ends = "" if np.isnan(first["lower"]) and np.isnan(first["upper"]) else ends
         said = [
             f"{visible_line(first['agent'])} solves {level:.0%} of tasks of {spelled_minutes(first['horizon'])}{ends}"
         ]
         if len(table) > 1:
             ratio = self.ratio(first["agent"], table["agent"].iloc[1], level)
             verdict = "longer than" if ratio["lower"] > 1 else "statistically tied with"
-            said.append(
-                f"its horizon is {verdict} that of {visible_line(table['agent'].iloc[1])}: {ratio['ratio']:.3g} times "
-                f"({ratio['lower']:.3g} to {ratio['upper']:.3g})"
-            )
+            ends = "" if np.isnan(ratio["lower"]) else f" ({ratio['lower']:.3g} to {ratio['upper']:.3g})"
+            second = visible_line(table["agent"].iloc[1])
+            said.append(f"its horizon is {verdict} that of {second}: {ratio['ratio']:.3g} times{ends}")
         return said
 
     def ratio(self, agent: str, other: str, level: float | None = None) -> dict[str, float]:
@@ -317,6 +317,8 @@ class HorizonTrend(Result):
 
     def _sentences(self) -> list[str]:
         days, low, high = (self.doubling[name] for name in ("days", "lower", "upper"))
+        if high < 0:
+            return [f"horizons halve every {-days:.0f} days ({-high:.0f} to {-low:.0f})"]
         if not low > 0 or not np.isfinite(high):
             return [f"whether horizons grow is not known: the doubling time is {days:.0f} days by the estimates alone"]
         return [f"horizons double every {days:.0f} days ({low:.0f} to {high:.0f})"]
@@ -451,7 +453,7 @@ def _trend(
     with np.errstate(divide="ignore"):
         days = 1 / np.array([slope, high, low])
     doubling = dict(zip(("days", "lower", "upper"), days.tolist(), strict=True))
-    if low <= 0:
+    if low <= 0 <= high:
         doubling["upper"] = np.inf
     ends = {"estimate": "horizon", "lower": "lower", "upper": "upper"}
     forecast = line.forecast.rename(columns=ends).assign(**{x: 2 ** line.forecast[y] for y, x in ends.items()})

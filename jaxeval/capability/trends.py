@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Number
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,7 +45,9 @@ def line_by_date(
     unknown = [name for name in released if name not in draws.names]
     if unknown:
         raise DataError(f"no {noun} called {named(unknown)}; there are {named(draws.names)}")
-    table = pd.DataFrame({"released": dated(released), "estimate": pd.Series(draws.estimate, draws.names)}).dropna()
+    drawn = np.isfinite(draws.draws).any(0)  # those without an interval take no part
+    known = pd.Series(draws.estimate, draws.names)[drawn]
+    table = pd.DataFrame({"released": dated(released), "estimate": known}).dropna()
     table = table[np.isfinite(table["estimate"])].sort_values("released", kind="stable")
     first, last = (None if date is None else dated({"": date}).iloc[0] for date in (since, until))
     table = table[table["released"].between(first or table["released"].min(), last or table["released"].max())]
@@ -84,15 +87,21 @@ def line_by_date(
 
 
 def dated(values: Mapping[Any, Any]) -> pd.Series:
-    """Return dates by name, missing where there is none.
+    """Return dates by name, missing where there is none. A number is a year.
 
     Raises:
         DataError: one is no date.
     """
-    column = pd.Series(dict(values), dtype=object)
+    column = pd.Series(dict(values), dtype=object).map(_year)
     dates = pd.to_datetime(column, errors="coerce", utc=True, format="mixed").dt.tz_localize(None)
     bad = dates.isna() & column.notna()
     if bad.any():
         name = column.index[bad.to_numpy().argmax()]
         raise DataError(f"the date of {name!r} must be one such as 2025-12-31, got {column[name]!r}")
     return dates
+
+
+def _year(value: Any) -> Any:
+    if isinstance(value, bool | np.bool_ | Number) and not pd.isna(value):  # else nanoseconds since 1970
+        return f"{value:.0f}" if value in range(1900, 2200) else f"{value}, a number"
+    return value

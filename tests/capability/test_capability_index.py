@@ -180,6 +180,34 @@ def test_bad_data(scores, change, options, error):
         jaxeval.capability_index(change(scores), **options, **RUN)
 
 
+def test_a_model_of_one_score_leads_nobody(scores):
+    """Its resamples are all alike, and show no error."""
+    more = pd.concat([scores, pd.DataFrame({"model": ["solo"], "benchmark": "benchmark-1", "score": 1.0})])
+    found = jaxeval.capability_index(more, **RUN)
+    row = found.table.set_index("model").loc["solo"]
+    assert row[["lower", "upper", "rank_best", "rank_worst"]].isna().all()
+    assert found.table["model"].iloc[-1] == "solo"
+    assert found.answer.sentences[0].startswith("model-12 has the highest index")
+    assert found.answer.sentences[0].endswith("that have a rank at the 90% level")
+    assert [text for text in found.warnings if "one" in text] == [found.warnings[-2]]
+    assert found.warnings[-2].endswith("no interval and no rank: solo")
+    assert found.table["rank_worst"].max() == 12
+    assert np.isnan(found.forecast("solo", "benchmark-2")["upper"])
+    rising = dict(zip(found.joint.names, pd.date_range("2024-01-01", periods=13), strict=True))
+    assert np.isfinite(found.trend(rising).to_numpy()).all()
+    front = jaxeval.pareto_front(found, dict.fromkeys(found.joint.names, 1.0))
+    assert "solo" not in front.table["model"].to_list()
+
+
+def test_scores_that_make_no_scale(scores):
+    with pytest.raises(DataError, match="equally good"):
+        jaxeval.capability_index(scores.assign(score=0.5), **RUN)
+    with pytest.raises(DataError, match="model-01 is not better than model-12"):
+        jaxeval.capability_index(scores, anchors={"model-12": 100, "model-01": 150}, **RUN)
+    with pytest.raises(ValueError, match="the anchor of model-01"):
+        jaxeval.capability_index(scores, anchors={"model-12": 100, "model-01": np.nan}, **RUN)
+
+
 @pytest.mark.parametrize(
     "options",
     [{"loss": "absolute"}, {"resample": "models"}, {"clip": 0.5}, {"anchors": {"model-01": 1}}, {"ridge": -1.0}],

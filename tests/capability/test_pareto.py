@@ -98,6 +98,19 @@ def test_bad_costs(cost, error):
         jaxeval.pareto_front(normal_draws([1.0, 2.0]), cost)
 
 
+@pytest.mark.parametrize(
+    ("cost", "error"),
+    [
+        (pd.Series([1, 2, 3], ["m0", "m0", "m1"]), "'m0' has several costs"),
+        (pd.Series(pd.to_datetime(["2024-01-01", "2025-01-01"]), ["m0", "m1"]), "dates"),
+        ({"m0": 1j, "m1": 2.0}, "complex"),
+    ],
+)
+def test_what_is_no_cost(cost, error):
+    with pytest.raises(DataError, match=error):
+        jaxeval.pareto_front(normal_draws([0.0, 1.0]), cost)
+
+
 def test_bad_quality():
     with pytest.raises(TypeError, match="must be Draws"):
         jaxeval.pareto_front([1.0, 2.0], {"m0": 1.0})

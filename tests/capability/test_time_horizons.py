@@ -266,6 +266,21 @@ class TestResult:
         assert (every.joint.standard_errors > found.joint.standard_errors).mean() > 0.6
         np.testing.assert_allclose(every.joint.estimate, found.joint.estimate, atol=1e-8)
 
+    def test_agents_that_are_alike_have_no_interval_of_their_ratio(self, runs):
+        one = runs[runs["agent"] == "agent-2"]
+        found = jaxeval.time_horizons(pd.concat([one, one.assign(agent="twin")]), **RUN)
+        assert found.answer.sentences[1].endswith("statistically tied with that of twin: 1 times")
+
+    def test_years_are_dates_and_horizons_may_shrink(self, found):
+        shrinking = found.trend({"agent-3": 2020, "agent-2": 2021.0, "agent-1": 2022}, frontier=False)
+        assert shrinking.doubling["lower"] < shrinking.doubling["days"] < shrinking.doubling["upper"] < 0
+        assert shrinking.answer.sentences[0].startswith("horizons halve every ")
+        growing = found.trend({"agent-1": 2020, "agent-2": 2021.0, "agent-3": 2022})
+        same = found.trend({"agent-1": "2020-01-01", "agent-2": "2021-01-01", "agent-3": "2022-01-01"})
+        assert growing.doubling == same.doubling
+        with pytest.raises(DataError, match=r"2020\.5"):
+            found.trend({"agent-1": 2020.5, "agent-2": 2021})
+
     @pytest.mark.parametrize(("minutes", "said"), [(0.2, "12 s"), (59.0, "59 min"), (90.0, "1.5 h"), (6000.0, "100 h")])
     def test_minutes(self, minutes, said):
         assert spelled_minutes(minutes) == said
@@ -277,6 +292,7 @@ class TestBadInput:
         [
             (lambda t: t.drop(columns="minutes"), "no column of the minutes: name it by minutes="),
             (lambda t: t.assign(minutes=0.0), "minutes.*above 0"),
+            (lambda t: t.assign(minutes=np.inf), "minutes.*finite"),
             (lambda t: t.assign(success=2), "0, 1, or a share"),
             (lambda t: t.assign(agent=None), "agent"),
             (lambda t: t.assign(minutes=np.arange(len(t)) + 1.0), "values of 'minutes', and a task has one"),
