@@ -353,7 +353,7 @@ def _check_options(loss: str, ridge: float, clip: float, resample: str) -> None:
 def _check_anchors(anchors: Mapping[str, float], models: pd.Index) -> None:
     missing = [name for name in anchors if name not in models]
     if missing:
-        raise DataError(f"no scores of {named(missing)}, which anchors= names; the models are {named(models)}")
+        raise DataError(f"no scores of {named(missing)}, which anchors= (--fix) names; the models are {named(models)}")
     for name, value in anchors.items():
         checked_finite(f"the anchor of {name}", value)
     if len(anchors) != 2 or len(set(anchors.values())) != 2:
@@ -364,7 +364,9 @@ def _without_scale(anchors: Mapping[str, float] | None) -> str:
     if anchors is None:
         return "all models are equally good by these scores, so their standard deviation makes no scale"
     low, high = map(visible_line, sorted(anchors, key=lambda name: anchors[name]))
-    return f"{high} is not better than {low} by these scores, and anchors= gives it the higher index: choose two others"
+    return (
+        f"{high} is not better than {low} by these scores, but has the higher index in anchors= (--fix): choose others"
+    )
 
 
 def _gauge(anchors: Mapping[str, float] | None) -> str:

@@ -11,7 +11,7 @@ from jaxeval.data.columns import as_frame, reject_missing, require_column
 from jaxeval.errors import DataError
 from jaxeval.wording import named
 
-#: Names that columns have in public files; the first one that is there is read.
+#: Names that columns have in public files; the first one that is there is read, whatever its case.
 USUAL = {
     "agent": ("agent", "alias", "model"),
     "task": ("task", "task_id"),
@@ -22,6 +22,8 @@ USUAL = {
     "benchmark": ("benchmark", "benchmark_name", "benchmark_id"),
     "score": ("score", "performance", "share"),
 }
+#: Options of the command that have another name than in Python.
+_FLAGS = {"score": "share"}
 
 
 def columns_by_role(
@@ -41,12 +43,17 @@ def columns_by_role(
     frame, found = as_frame(table), {}
     for role, name in names.items():
         usual = next((x for x in USUAL[role] if x in frame.columns), None)
+        folded = (
+            x for known in USUAL[role] for x in frame.columns if str(x).strip().lower().replace(" ", "_") == known
+        )
+        usual = usual or next(folded, None)
         if name is not None:
             require_column(frame, name)
         elif usual is None and role not in optional:
+            flag = _FLAGS.get(role, role)
             raise DataError(
-                f"no column of the {role}: name it by {role}=; looked for {named(USUAL[role])}, and the columns are "
-                f"{named(frame.columns)}"
+                f"no column of the {role}: name it by {role}= (on the command line --{flag}); looked for "
+                f"{named(USUAL[role])}, and the columns are {named(frame.columns)}"
             )
         if name or usual:
             found[role] = name or str(usual)

@@ -199,6 +199,11 @@ def test_a_model_of_one_score_leads_nobody(scores):
     assert "solo" not in front.table["model"].to_list()
 
 
+def test_names_of_columns_may_have_capital_letters(scores):
+    plain, capital = (jaxeval.capability_index(t, **RUN).joint for t in (scores, scores.rename(columns=str.title)))
+    np.testing.assert_array_equal(plain.draws, capital.draws)
+
+
 def test_scores_that_make_no_scale(scores):
     with pytest.raises(DataError, match="equally good"):
         jaxeval.capability_index(scores.assign(score=0.5), **RUN)
