@@ -153,18 +153,19 @@ def _votes(frame: pd.DataFrame) -> Iterator[Use]:
             continue
         options, why, hint = read
         why = f"two sides in {quoted(sides)}, {why}"
-        yield Use("Ratings, with intervals and ranks", ("leaderboard", "{}", *options), why, hint)
+        voters = guessed_columns(frame, "rater")[:1]
+        # Votes of one person are alike: as if unrelated, they would make leaders of noise.
+        units = [name for name in voters if 1 < n_values(frame, name) < len(frame)]
+        by_units = (*options, *_with_option("--cluster", units))
+        yield Use("Ratings, with intervals and ranks", ("leaderboard", "{}", *by_units), why, hint)
         groups = [
             name for name in guessed_columns(frame, "group") if name not in sides and 1 < n_values(frame, name) <= _FEW
         ]
         for name in groups[:1]:
             yield Use(
-                f"A leaderboard for each {name}", ("leaderboard", "{}", *options, "--by", name), f"groups in {name!r}"
+                f"A leaderboard for each {name}", ("leaderboard", "{}", *by_units, "--by", name), f"groups in {name!r}"
             )
-        about = [
-            *_with_option("--voter", guessed_columns(frame, "rater")[:1]),
-            *_with_option("--time", guessed_columns(frame, "time")[:1]),
-        ]
+        about = [*_with_option("--voter", voters), *_with_option("--time", guessed_columns(frame, "time")[:1])]
         said = {"--voter": "who voted", "--time": "when"}
         known = "".join(f", {said[option]} in {name!r}" for option, name in zip(about[::2], about[1::2], strict=True))
         yield Use("Can the leaderboard be believed?", ("audit", "{}", *options, *about), why + known)

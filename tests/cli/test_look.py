@@ -223,8 +223,16 @@ def test_two_files_of_votes_can_be_compared(folder, tmp_path):
     votes = pd.read_parquet(of_kind(folder, "votes"))
     paths = [file_of(tmp_path, half, f"{k}.csv") for k, half in enumerate((votes.iloc[::2], votes.iloc[1::2]))]
     first = lines(looked_at(*paths))[0]
-    assert first == ["compare-boards", *map(str, paths)]
+    assert first == ["compare-boards", *map(str, paths), "--cluster", "voter"]
     runs(first)
+
+
+def test_voters_are_resampled_whole_where_they_vote_more_than_once(folder, tmp_path):
+    votes = pd.read_parquet(of_kind(folder, "votes"))
+    once = votes.assign(voter=[f"v{k}" for k in range(len(votes))])
+    for table, options in ((votes, ["--cluster", "voter"]), (once, []), (votes.assign(voter="v"), [])):
+        path = file_of(tmp_path, table, "votes.csv")
+        assert lines(looked_at(path))[0] == ["leaderboard", str(path), *options]
 
 
 def test_both_of_two_files_are_looked_at(folder, tmp_path):
@@ -238,7 +246,7 @@ def test_both_of_two_files_are_looked_at(folder, tmp_path):
     assert lines(looked_at(one, two))[0][0] == "leaderboard"  # the second has no results to compare
     file_of(tmp_path, pd.read_parquet(votes).drop(columns="language"), "2.csv")
     found = lines(looked_at(one, two))
-    assert found[0] == ["compare-boards", str(one), str(two)]
+    assert found[0] == ["compare-boards", str(one), str(two), "--cluster", "voter"]
     assert not any("--by" in words for words in found)
 
 
