@@ -102,7 +102,7 @@ class CapabilityIndex(Result):
     @property
     def _ranked(self) -> Bool:
         """(M,) models with more than one score."""
-        return np.isfinite(self.joint.draws).any(0)
+        return np.asarray(np.isfinite(self.joint.draws).any(0))
 
     def _shown(self) -> Answer:
         title = f"CapabilityIndex: {counted(len(self._cells.models), 'model')}, "
