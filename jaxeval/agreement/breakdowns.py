@@ -220,7 +220,8 @@ def _next(battles: LabelledVerdicts, ends: pd.DataFrame, name: Any, answer: Good
     if answer.verdict == "not known":
         return [*told, f"next: {more}"] if more else [*told, "next: jaxeval agreement FILE with more items"]
     if battles.scale.kind == "answers":
-        line = f"jaxeval judge --calibration FILE --test ANSWERS --judgment {visible_line(judge)}"
+        column = visible_line(battles.verdict_column or judge)
+        line = f"jaxeval judge --calibration FILE --test ANSWERS --judgment {column}"
         return [*told, f"next: {line}, which corrects its errors"]
     if battles.scale.kind == "pairs":
         line = "jaxeval leaderboard VOTES --judged VERDICTS --item ITEM"

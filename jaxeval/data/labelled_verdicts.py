@@ -55,6 +55,7 @@ class LabelledVerdicts:
     notes: list[str]
     scale: LabelScale = PAIRS
     answers_of: NDArray[np.intp] | None = None  # (N,) number of the model whose single answer was labelled
+    verdict_column: str | None = None  # of all judges, where another column names them
 
     @property
     def people(self) -> Float:

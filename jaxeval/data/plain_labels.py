@@ -194,6 +194,7 @@ def _by_judge(whole: LabelledVerdicts, frame: pd.DataFrame, column: str, item: s
             f"column {column!r} names judges, and there are several columns of verdicts ({named(whole.judges)}): name "
             "one of them (judges=, --judges), or drop the column of judges"
         )
+    whole = replace(whole, verdict_column=whole.judges[0])
     number, names = factorize_sorted(frame[column], column)
     if len(names) == 1:
         return replace(whole, judges=list(names))

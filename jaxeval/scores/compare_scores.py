@@ -85,6 +85,8 @@ class ScoreComparison(Result):
         order = f"{a} and {b} are not told apart" if is_open else f"{a} is {side} {b}"
         ends = "" if self.lower != self.lower else f" [{self.lower:+.{POINTS}f}, {self.upper:+.{POINTS}f}]"
         counts = f"{self.only_a:,} items for {a}, {self.only_b:,} for {b}, of {self.n_items:,}"
+        if (self.only_a - self.only_b) * self.difference < 0:
+            counts += ", which do not count alike"
         judged = "judge" in self.settings
         by = f"p {p:.2g} by {test}" if p == p else "no p-value"
         told = [f"{order}: difference {self.difference:+.{POINTS}f}{ends}, {by}{'' if judged else f' ({counts})'}"]

@@ -207,4 +207,8 @@ def test_a_column_called_judge_has_names_or_labels():
     table = labelled().drop(columns="annotator2").rename(columns={"annotator1": "human", "judge_1": "judge"})
     assert row(agreement(table), "judge")["n_items"] == 200
     both = pd.concat([table.assign(verdict=table["judge"], judge=name) for name in ("gpt", "llm")])
-    assert {"gpt", "llm"} <= set(agreement(both).table["judge"])
+    found = agreement(both)
+    assert {"gpt", "llm"} <= set(found.table["judge"])
+    people = labelled()[["item", "annotator1", "annotator2"]]
+    long = both[["item", "judge", "verdict"]].merge(people, on="item")
+    assert "--judgment verdict" in " ".join(agreement(long).answer.sentences)
