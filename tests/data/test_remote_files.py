@@ -137,11 +137,16 @@ def test_a_long_footer_is_fetched_whole(server, monkeypatch):
     assert len(server.fetched) == 4  # the end, the rest of the footer, and the columns of two groups of rows
 
 
-@pytest.mark.parametrize("content", [PARQUET[:-4], b"PAR1 but no more", CSV])
+@pytest.mark.parametrize("content", [PARQUET[:-4], b"PAR1 but no more"])
 def test_what_is_no_parquet_is_an_error_about_the_file(server, content):
     server.files["/votes.parquet"] = content
     with pytest.raises(DataError, match=r"votes\.parquet: cannot be read"):
         jaxeval.read_battles(f"{server.url}/votes.parquet")
+
+
+def test_text_is_read_whatever_its_name_says(server):
+    server.files["/votes.parquet"] = CSV
+    same(jaxeval.read_battles(f"{server.url}/votes.parquet"), jaxeval.Battles.from_pandas(VOTES))
 
 
 def test_a_server_that_sends_whole_files_only_is_read(server):

@@ -866,8 +866,8 @@ class TestIntervals:
             dense.interval(level)
 
     def test_unknown_kind(self, dense):
-        with pytest.raises(ValueError, match="'basic', 'wald', got 'bca'"):
-            dense.interval(0.95, "bca")
+        with pytest.raises(ValueError, match="'bca', 'wald', got 'exact'"):
+            dense.interval(0.95, "exact")
 
     def test_draws_without_spread_are_no_certainty(self, votes):
         """Two models that only ever tied; all is known of an anchor, by choice."""

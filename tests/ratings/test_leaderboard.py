@@ -420,7 +420,7 @@ class TestInputs:
         ("options", "match"),
         [
             ({"level": 95}, "level must be between 0 and 1"),
-            ({"interval": "bca"}, "'basic', 'wald', got 'bca'"),
+            ({"interval": "exact"}, "'bca', 'wald', got 'exact'"),
             ({"n_resamples": 0}, "n_resamples must be at least 1"),
             ({"gauge": ("nobody", 0)}, "'nobody' is not among"),
         ],
