@@ -171,6 +171,7 @@ def test_equal_models_have_no_leader(trust):
     )
 
 
+@pytest.mark.slow
 def test_what_exact_intervals_hold_by_count(trust):
     """Exact rows beside SciPy's intervals, summed: 50 items of which .98 are right, .5 of 200 and .9 of 20."""
     rows = {row["case"]: row["observed"] for row in trust.rows() if row["data_sets"] is None}

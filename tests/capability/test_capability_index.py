@@ -41,6 +41,7 @@ BENCHMARKS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_published_scores(published):
     found = jaxeval.capability_index(
         published, model="model", anchors=ANCHORS, easiest="Winogrande", loss="squared", n_resamples=2, progress=False

@@ -65,7 +65,7 @@ class TestKnownAnswers:
                "GPT-4o": 7.83, "Claude 3 Opus": 4.74, "GPT-4 0314": 4.35, "GPT-4 Turbo": 4.08},
     }  # fmt: skip
 
-    @pytest.mark.parametrize("ridge", HORIZONS)
+    @pytest.mark.parametrize("ridge", [0.1, pytest.param(1e-5, marks=pytest.mark.slow)])
     @pytest.mark.parametrize("weight", [None, "invsqrt_task_weight"])
     def test_published_runs(self, published, ridge, weight):
         found = jaxeval.time_horizons(published, ridge=ridge, weight=weight, **RUN)
@@ -249,6 +249,7 @@ class TestResult:
         with pytest.raises(DataError, match="no agent called agent-9"):
             found.trend({"agent-9": "2024-01-01"})
 
+    @pytest.mark.slow
     def test_doubling_time_under_other_choices(self, runs, found):
         released = {"agent-1": "2023-01-01", "agent-2": "2024-01-01", "agent-3": "2025-01-01"}
         table = found.trend_choices(released).set_index("choice")

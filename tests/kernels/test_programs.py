@@ -37,6 +37,7 @@ def budget(monkeypatch, tmp_path):
     jaxeval.free_programs()
 
 
+@pytest.mark.slow
 def test_the_oldest_go_and_the_recent_stay(budget, monkeypatch):
     monkeypatch.setattr(programs, "_RECENT", 3)
     users = jax.jit(lambda x: x + 1)

@@ -300,6 +300,7 @@ def both():
 class TestManyModels:
     """Boards on the graph of pairs, which have no table of all models."""
 
+    @pytest.mark.slow
     def test_models_of_few_battles_are_penalised_alone(self, both):
         dense, sparse = both
         new = np.flatnonzero(dense.models.str.startswith("new"))

@@ -69,6 +69,7 @@ def test_other_schemes_vary_as_much_as_the_sizes_say(scheme):
     assert (np.abs(z.var(0) - (1 - share)) < 5 * np.sqrt(2 / B)).all()
 
 
+@pytest.mark.slow
 def test_draws_depend_on_nothing_else():
     """Not on chunks, padding, platforms or where the lanes are."""
     whole, units = drawn(stratum=STRATUM), make_units(SIZE, STRATUM)
@@ -85,6 +86,7 @@ def test_draws_depend_on_nothing_else():
     np.testing.assert_array_equal(found, whole[:40])
 
 
+@pytest.mark.slow
 def test_packed_words_hold_the_same_draws():
     few, rng = np.arange(40), np.random.default_rng(0)
     many = rng.integers(0, 3 * 10**6, (3, 800))
