@@ -312,7 +312,7 @@ def capability_index(
     flags = np.where(n_each < FEW_BENCHMARKS, [counted(x, "benchmark") for x in n_each], "ok").astype(object)
     anchored = cells.models.isin(list(anchors or ()))
     # What strata of few scores leave out is made good above, and one score has a warning below.
-    made_good = re.compile(r"the (other )?strata hold|[\d,]+ strat(um|a) of one row")
+    made_good = re.compile(r"the (other )?strata hold|[\d,]+ (stratum|strata) of one row")
     warnings = [text for text in draws.warnings if not made_good.match(text)]
     if end.gradient > 1e-3:
         warnings.append(f"the fit has not converged: its gradient is {float(end.gradient):.1g}")
