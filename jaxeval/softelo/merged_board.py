@@ -394,6 +394,7 @@ def _joint(
         draws=np.concatenate([joint.draws, draws], axis=1),
         anchored=None if joint.anchored is None else np.append(joint.anchored, np.zeros(len(placed), bool)),
         status=np.concatenate([np.asarray(joint.status), placed["flags"].to_numpy()]),
+        closed_form=None,  # it is of the models that people rated alone
     )
 
 

@@ -307,3 +307,12 @@ def test_intervals_hold_true_strengths_and_their_differences():
     mean, spread = np.mean(held, axis=0), np.std(held, axis=0, ddof=1) / np.sqrt(len(held))
     assert (np.abs(mean[:2] - 0.9) < 4 * spread[:2]).all()
     assert mean[2] > 0.9 - 4 * spread[2]
+
+
+def test_a_model_of_few_votes_has_no_rating_in_some_resamples(known, new):
+    thin = of_models(known, ["model-05"])
+    few = known.subset(~thin | (np.cumsum(thin) <= 4))
+    found = jaxeval.merge_boards(few, new, n_resamples=400)
+    assert np.isnan(found.joint.draws).any() or np.isinf(found.joint.draws).any()
+    placed = found.table.set_index("model_name").loc[list(NEW)]
+    assert placed["rank_best"].notna().all()
