@@ -59,8 +59,8 @@ with fails(jaxeval.ProcessError, "process 1 has other battles"):
     jaxeval.bootstrap(dataclasses.replace(battles, target=1 - battles.target) if rank else battles, 50)
 with fails(jaxeval.ProcessError, "process 1 has level=0.5, not 0.95"):
     jaxeval.leaderboard(battles, n_resamples=50, level=[0.95, 0.5][rank])
-text = "process 1: ValueError: unknown scheme"
-with fails(*((ValueError, "unknown scheme") if rank else (jaxeval.ProcessError, text))):
+text = "process 1: ValueError: scheme must be one of"
+with fails(*((ValueError, "scheme must be one of") if rank else (jaxeval.ProcessError, text))):
     jaxeval.bootstrap(battles, 50, scheme=["poisson", "no"][rank])
 with fails(jaxeval.DataError, "no process has any battles"):
     jaxeval.gather_battles(None)
