@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import jax.numpy as jnp
 from jax import Array, lax
+from jax.custom_batching import sequential_vmap
 
 from jaxeval.kernels.kinds import Float, Int32
 
@@ -73,3 +74,21 @@ def by_platform(*arguments: Any, default: Callable[..., T], **branches: Callable
         branches |= {"cuda": gpu, "rocm": gpu}
     chosen: T = lax.platform_dependent(*arguments, default=default, **branches)
     return chosen
+
+
+def one_by_one(function: Callable[..., T], signature: str) -> Callable[..., T]:
+    """Return a ``function`` of single matrices that takes stacks of them, on a CPU: one after the other.
+
+    Of a stack, jaxlib 0.10.0 to 0.11.1 hands parts to the threads that XLA computes with, and one of these waits for
+    them. Where each thread waits, as with several devices, or several calls at a time, none is left to do a part, and
+    the process stands still for ever. A single matrix is computed by the thread that comes to it. Other versions take
+    the matrices of a stack one after the other by themselves.
+
+    Args:
+        function: calls LAPACK.
+        signature: its shapes without leading axes, as of `jax.numpy.vectorize`.
+    """
+    stacked: Callable[..., T] = jnp.vectorize(
+        sequential_vmap(lambda *matrices: function(*matrices)), signature=signature
+    )
+    return stacked

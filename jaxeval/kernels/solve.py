@@ -16,7 +16,7 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Real
-from jaxeval.kernels.platforms import by_platform
+from jaxeval.kernels.platforms import by_platform, one_by_one
 
 Memory = TypeVar("Memory")
 
@@ -317,7 +317,9 @@ def solved_and_log_det(
         table, log_det = lax.fori_loop(0, right.shape[-2], eliminate, start)
         return table[..., right.shape[-2] :], log_det
 
-    found: tuple[Array, Array] = by_platform(matrix, right, tpu=by_elimination, default=by_factor)
+    found: tuple[Array, Array] = by_platform(
+        matrix, right, cpu=one_by_one(by_factor, "(p,p),(p,k)->(p,k),()"), tpu=by_elimination, default=by_factor
+    )
     return found
 
 
@@ -329,7 +331,11 @@ def pseudo_inverse(
     It is the model-based covariance of the estimate in the mean-zero gauge.
     """
     matrix, shift = regular(matrix, moves, n_models, ridge)
-    inverse = jsl.cho_solve(jsl.cho_factor(matrix), jnp.eye(len(moves), dtype=matrix.dtype))
+
+    def by_factor(matrix: Array) -> Array:
+        return jsl.cho_solve(jsl.cho_factor(matrix), jnp.eye(len(matrix), dtype=matrix.dtype))
+
+    inverse = by_platform(matrix, cpu=one_by_one(by_factor, "(p,p)->(p,p)"), default=by_factor)
     active = moves & (jnp.arange(len(moves)) < n_models)
     n_active = jnp.maximum(jnp.sum(active), 1)
     return jnp.where(_both(moves), inverse, 0.0) - jnp.where(_both(active), 1 / (shift * n_active), 0.0)

@@ -1,9 +1,12 @@
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from jaxeval.kernels import solve
+from jaxeval.kernels.batch import choice_models
 from jaxeval.kernels.platforms import traced_for
 from jaxeval.kernels.solve import Status
 
@@ -143,3 +146,22 @@ def test_the_regular_information_keeps_its_precision():
     moves, ridge = np.array([True, True, False]), np.float32(0.1)
     matrix, _ = jax.jit(solve.regular, static_argnums=2)(np.eye(3, dtype=np.float32), moves, 3, ridge)
     assert matrix.dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        solve.solved,
+        lambda matrix, right: choice_models.determined(matrix, right[0] > 0, right[:1], 1e-9),
+        lambda matrix, right: jax.vmap(lambda x: solve.pseudo_inverse(x, right[0] > 0, 3, 0.1))(matrix),
+    ],
+    ids=["solved", "determined", "pseudo_inverse"],
+)
+def test_a_cpu_factors_one_matrix_at_a_time(function):
+    """A stack of them is done by the threads that wait for it: with several devices all may wait, for ever."""
+    matrix = np.tile(np.eye(5), (7, 1, 1))
+    with traced_for("cpu"):
+        text = jax.jit(lambda *given: function(*given)).lower(matrix, np.ones((7, 5))).as_text()
+    calls = [line for line in text.splitlines() if "@lapack_" in line]
+    assert calls
+    assert not [line for line in calls if re.search(r"tensor<\d+x\d+x\d+x", line)]

@@ -16,6 +16,7 @@ from jaxeval.kernels import lane_draws, resample
 from jaxeval.kernels.batch.programs import program
 from jaxeval.kernels.batch.refits import LaneForm, Refits, Solver, lane_draws_of, refit_program
 from jaxeval.kernels.kinds import Bool, Float, Int32, UInt64
+from jaxeval.kernels.platforms import by_platform, one_by_one
 from jaxeval.kernels.solve import Solution, Status, Terms, capped, iterate, solved
 
 #: Log-probabilities (K, C, R) by parameters (P, R).
@@ -133,8 +134,9 @@ def determined(
     fixed /= jnp.sqrt(jnp.maximum(jnp.sum(fixed**2, -1, keepdims=True), 1e-300))
     scaled += jnp.einsum("rup,ruq->rpq", fixed, fixed, precision="highest")
     scaled += jnp.where(moves, 0.0, 1.0) * jnp.eye(len(moves))
-    eigenvalues = jnp.linalg.eigvalsh(jnp.where(jnp.isfinite(scaled), scaled, 0.0))
-    return known & (eigenvalues[:, 0] > least)
+    scaled = jnp.where(jnp.isfinite(scaled), scaled, 0.0)
+    of_each = by_platform(scaled, cpu=one_by_one(jnp.linalg.eigvalsh, "(p,p)->(p)"), default=jnp.linalg.eigvalsh)
+    return known & (of_each[:, 0] > least)
 
 
 #: One lane of a model: from its parameters (P,) and what is known of C occasions to log-probabilities (K, C).
