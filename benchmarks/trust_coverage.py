@@ -28,6 +28,8 @@ WITHOUT_A_ROW = {
     "TimeHorizons": "simulated by slow tests of tests/capability; docs/time-horizons.md has six designs",
     "allocate_calibration": "plans labels: no interval",
     "audit": "combines the results of the other functions",
+    "ErrorBudget": "simulated by a slow test of tests/scores/test_error_budget.py: eight designs; docs/which-error.md",
+    "error_budget": "as `ErrorBudget`",
     "ModelFit": "its intervals are those of whatever model is brought; the fits have twins in those of Bradley-Terry",
     "capability_index": "as `CapabilityIndex`",
     "draws_of": "its intervals are those of whatever statistic is brought; their formulas have twins in NumPy",

@@ -272,6 +272,7 @@ FUNCTIONS: Mapping[str, Callable[[], Any]] = {
         [2, 1, -1, 3, -2, 0.5, -3, 1], [1, 1, 0, 1, 0, 0, 0, 0], [*"aabbaabb"]
     ),
     "item_report": lambda: jaxeval.item_report(jaxeval.read_scores("scores.csv")),
+    "error_budget": lambda: jaxeval.error_budget(jaxeval.simulate_facet_scores(seed=1), ["judge", "prompt"]),
     "join_metadata": lambda: jaxeval.join_metadata(
         jaxeval.leaderboard(_rated()), pd.DataFrame({"model": ["model-1"], "maker": "x"})
     ),

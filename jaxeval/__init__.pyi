@@ -102,6 +102,7 @@ from jaxeval.lab.simulate.judged import simulate_judged_answers as simulate_judg
 from jaxeval.lab.simulate.judged import simulate_judged_battles as simulate_judged_battles
 from jaxeval.lab.simulate.scores import simulate_benchmark_scores as simulate_benchmark_scores
 from jaxeval.lab.simulate.scores import simulate_evaluators as simulate_evaluators
+from jaxeval.lab.simulate.scores import simulate_facet_scores as simulate_facet_scores
 from jaxeval.lab.simulate.scores import simulate_runs as simulate_runs
 from jaxeval.lab.simulate.scores import simulate_scores as simulate_scores
 from jaxeval.lab.simulate.verdicts import simulate_judges as simulate_judges
@@ -138,6 +139,8 @@ from jaxeval.ratings.tie_comparison import compare_tie_models as compare_tie_mod
 from jaxeval.scores.compare_scores import ScoreComparison as ScoreComparison
 from jaxeval.scores.compare_scores import compare_scores as compare_scores
 from jaxeval.scores.compare_scores import compare_with_baseline as compare_with_baseline
+from jaxeval.scores.error_budget import ErrorBudget as ErrorBudget
+from jaxeval.scores.error_budget import error_budget as error_budget
 from jaxeval.scores.item_report import item_report as item_report
 from jaxeval.scores.item_response import ItemResponse as ItemResponse
 from jaxeval.scores.item_response import fit_item_response as fit_item_response

@@ -53,6 +53,13 @@ def battles():
 
 
 @cache
+def error_budget():
+    scores = jaxeval.simulate_facet_scores(3, 12, {"judge": 3}, seed=2)
+    hostile = dict(zip(sorted(scores["model"].unique()), HOSTILE, strict=False))
+    return jaxeval.error_budget(scores.assign(model=scores["model"].map(hostile)), ["judge"])
+
+
+@cache
 def time_horizons():
     runs = jaxeval.simulate_runs(2, 30, 15, 3, seed=2).replace({"agent-1": "$a", "agent-2": "_$b"})
     return jaxeval.time_horizons(runs, n_resamples=N_RESAMPLES, progress=False)
@@ -235,6 +242,7 @@ _RESULTS = {
     "CapabilityIndex": capability_index,
     "ChoiceModel": own_model,
     "HorizonTrend": lambda: time_horizons().trend({"$a": "2024-01-01", "_$b": "2025-01-01"}),
+    "ErrorBudget": error_budget,
     "ParetoFront": lambda: jaxeval.pareto_front(capability_index(), {name: k + 1.0 for k, name in enumerate(HOSTILE)}),
     "TimeHorizons": time_horizons,
     "ModelFit": lambda: jaxeval.fit_model(own_model(), battles()),
@@ -372,6 +380,7 @@ _FIGURES = {
     "plot_history": lambda: (history(),),
     "plot_draw_differences": lambda: (board().joint,),
     "plot_draws": lambda: (board().joint,),
+    "plot_error_budget": lambda: (error_budget(),),
     "plot_front": lambda: (RESULTS["ParetoFront"](),),
     "plot_over_time": lambda: (time_horizons(), {"$a": "2024-01-01", "_$b": "2025-01-01"}),
     "plot_success_curves": lambda: (time_horizons(),),

@@ -60,6 +60,8 @@ COMMANDS: Mapping[str, Sequence[Row]] = {
             "judge, item, verdict, and human labels in human",
             "judges.csv --human human,expert --judges judge-1,judge-2",
             "tasks/is-my-llm-judge-good-enough.md"),
+        Row("error-budget", "Which error is it: of items, judges, prompts, seeds?",
+            "error_budget(TABLE, FACETS)", "", "facets.csv --random judge,prompt", "which-error.md"),
         Row("meta", "Which benchmarks or judges rank models as people do?", "compare_evaluators(TABLE, GOLD)",
             "a row for each model, and columns of scores, one of them gold", "evaluators.csv --gold arena",
             "tasks/does-my-evaluator-rank-like-people.md"),

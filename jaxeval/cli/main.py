@@ -25,6 +25,7 @@ from jaxeval.cli.compare_boards import TwoBoards, compare_boards
 from jaxeval.cli.compare_scores import compare_scores, plan_scores
 from jaxeval.cli.compiling import kept_programs
 from jaxeval.cli.declared import Figure, Files, FilesOrStream, Plot, Top, command
+from jaxeval.cli.error_budget import error_budget
 from jaxeval.cli.fronts import beside
 from jaxeval.cli.headline import horizons, index
 from jaxeval.cli.judge import judge
@@ -144,7 +145,7 @@ def main() -> None:
 
 
 for _command in (
-    agreement, soft_elo_commands, judge, anchored, meta, compare_boards, audit, scores,
+    agreement, soft_elo_commands, judge, anchored, meta, compare_boards, audit, scores, error_budget,
     compare_scores, plan_scores, next_battles, horizons, index, simulate,
 ):  # fmt: skip
     main.add_command(_command)

@@ -148,6 +148,12 @@ def _scores(size: Size) -> pd.DataFrame:
     )
 
 
+def _facet_scores(size: Size) -> pd.DataFrame:
+    from jaxeval.lab.simulate.scores import simulate_facet_scores
+
+    return simulate_facet_scores(size.models, size.n, {"judge": 5, "prompt": 4}, seed=size.seed).round({"score": 4})
+
+
 def _runs(size: Size) -> pd.DataFrame:
     from jaxeval.lab.simulate.scores import simulate_runs
 
@@ -192,6 +198,7 @@ KINDS = {
     "evaluators": Made(_evaluators, ".csv", 1, 40, "scores of three evaluators beside people's ratings: meta"),
     "rankings": Made(_rankings, ".csv", 3_000, 12, "rankings of four models each: rankings"),
     "scores": Made(_scores, ".csv", 300, 8, "right and wrong answers on three benchmarks: scores, compare-scores"),
+    "facets": Made(_facet_scores, ".csv", 200, 4, "scores under five judges and four prompts: error-budget"),
     "runs": Made(_runs, ".csv", 120, 4, "runs of agents on tasks of seconds to a day: horizons"),
     "benchmarks": Made(_benchmarks, ".csv", 15, 40, "shares of right answers, half of them missing: index"),
 }  # fmt: skip

@@ -44,6 +44,15 @@ class Trials(NamedTuple):
     score: Float  # (R,)
 
 
+class Facets(NamedTuple):
+    """Every single score, with the levels of what else was sampled: judges, prompts, seeds."""
+
+    levels: Mapping[str, pd.Index]  # of each facet
+    code: NDArray[np.intp]  # (R, F)
+    cell: NDArray[np.intp]  # (R,) flat positions in the (I, E, M) scores
+    score: Float  # (R,)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class ItemScores(Shown):
     """Scores by item, evaluator and model, in the evaluator's points; a model's score is the mean over its items.
@@ -69,6 +78,7 @@ class ItemScores(Shown):
     n_repeated: int = 0  # rows beyond the first of their model and item (and evaluator), without a column of trials
     n_missing: int = 0  # rows without a score
     notes: tuple[str, ...] = ()  # how files were read
+    facets: Facets | None = field(default=None, repr=False)  # if columns of ``random`` were named
 
     def _shown(self) -> Answer:
         sizes = {"item": self.items, "evaluator": self.evaluators, "model": self.models}
@@ -89,6 +99,7 @@ class ItemScores(Shown):
         cluster: str | None = None,
         benchmark: str | None = None,
         weight: str | None = None,
+        random: Sequence[str] = (),
     ) -> ItemScores:
         """Scores from a table with a row per model and item (and evaluator, and trial, if those columns are named).
 
@@ -106,13 +117,17 @@ class ItemScores(Shown):
             cluster: column of groups of items that belong together, such as questions on one text.
             benchmark: column of benchmarks. Items of two benchmarks are different items, even with the same name.
             weight: column of weights of items, each above 0.
+            random: columns of what was sampled besides items, such as judges, prompts or seeds. Their single scores are
+                kept, so that errors can count them (`error_budget`, ``random=`` of estimators).
 
         Raises:
             DataError: a column is missing, holds missing names, or is not numeric; no score is left; a model has two
                 scores in one trial; an item lies in two clusters, or has two weights.
         """
         frame = as_frame(frame)
-        further = [name for name in (evaluator, trial, cluster, benchmark, weight) if name is not None]
+        random = [name for name in dict.fromkeys(random) if name != item]
+        _reject_roles(random, {"model": model, "score": score, "weight": weight, "benchmark": benchmark})
+        further = [name for name in (evaluator, trial, cluster, benchmark, weight, *random) if name is not None]
         for column in [model, item, score, *further, *keep]:
             require_column(frame, column)
         values = numbers_or_nan(frame[score], score)
@@ -142,17 +157,19 @@ class ItemScores(Shown):
         total = np.bincount(cell, values[there], size)
         mean = np.where(times > 0, total / np.maximum(times, 1), np.nan)
         names = items, evaluators, models
-        if trial is not None:
+        facets = _facets(frame, random, there, cell, values) if random else None
+        if trial is not None and facets is None:
             _reject_repeated(cell, frame[trial][there], trial, names, shape)
         return cls(
             mean.reshape(shape),
             *names,
             columns={name: _item_column(frame[name], name, i) for name in keep},
-            trials=None if trial is None else Trials(cell, values[there]),
+            trials=None if trial is None or facets is not None else Trials(cell, values[there]),
+            facets=facets,
             cluster=None if cluster is None else _groups(frame[cluster], cluster, i, items),
             benchmark=of_benchmark,
             weight=None if weight is None else _weights(frame[weight], weight, i, items),
-            n_repeated=0 if trial is not None else int((times[times > 0] - 1).sum()),
+            n_repeated=0 if trial is not None or facets is not None else int((times[times > 0] - 1).sum()),
             n_missing=int((~there).sum()),
         )
 
@@ -188,6 +205,23 @@ class ItemScores(Shown):
         away = np.where(there, self.scores - self.means.to_numpy().T, 0.0)
         error = np.sqrt((away**2).sum(0) / np.where(n > 1, n * (n - 1.0), np.nan))
         return PropertyTable(error.T, self.models.rename("model"), self.evaluators.rename("evaluator"))
+
+
+def _reject_roles(random: Sequence[str], roles: Mapping[str, str | None]) -> None:
+    """Raise DataError if a random facet has another role."""
+    for role, name in roles.items():
+        if name is not None and name in random:
+            raise DataError(
+                f"column {name!r} cannot be random: it is the column of the {role}; leave it out of random="
+            )
+
+
+def _facets(
+    frame: pd.DataFrame, random: Sequence[str], there: NDArray[np.bool_], cell: NDArray[np.intp], values: Float
+) -> Facets:
+    coded = {name: factorize_sorted(frame[name], name) for name in random}
+    code = np.stack([number for number, _ in coded.values()], 1)[there]
+    return Facets({name: levels for name, (_, levels) in coded.items()}, code, cell, values[there])
 
 
 def _item_column(column: pd.Series, name: str, item: NDArray[np.intp]) -> ItemColumn:

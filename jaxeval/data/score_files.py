@@ -164,6 +164,7 @@ def read_scores(
     keep: Sequence[str] = (),
     wide: bool = False,
     output_filter: str | None = None,
+    random: Sequence[str] = (),
 ) -> ItemScores:
     """Scores of models on items from files of evaluations, whose format is recognised by their content.
 
@@ -193,6 +194,7 @@ def read_scores(
         keep: further columns of items, for slices.
         wide: whether a table has a column of scores for each model.
         output_filter: the filter of lm-evaluation-harness, such as "strict-match".
+        random: columns of what was sampled besides items, such as judges, prompts or seeds; see `error_budget`.
 
     Raises:
         DataError: a file is in none of these forms, or its scores cannot be read; the error begins with its name.
@@ -206,11 +208,12 @@ def read_scores(
         >>> jaxeval.read_scores("scores.csv").means["score"].to_dict()
         {'x': 0.5, 'y': 1.0}
     """
-    asked = ScoreColumns(model, item, score, trial, cluster, benchmark, weight, keep, wide, output_filter)
+    kept = [*keep, *random]
+    asked = ScoreColumns(model, item, score, trial, cluster, benchmark, weight, kept, wide, output_filter)
     frame, label, notes = score_table(path, asked)
     further = {role: role for role in _USUAL if role in frame}
     with naming(label):
-        return replace(ItemScores.from_pandas(frame, keep=keep, **further), notes=tuple(notes))
+        return replace(ItemScores.from_pandas(frame, keep=keep, random=random, **further), notes=tuple(notes))
 
 
 def score_table(path: FileName | Sequence[FileName], asked: ScoreColumns) -> tuple[pd.DataFrame, str, list[str]]:

@@ -36,6 +36,7 @@ from jaxeval.plots.leaderboard import plot_draw_differences as plot_draw_differe
 from jaxeval.plots.leaderboard import plot_draws as plot_draws
 from jaxeval.plots.leaderboard import plot_leaderboard as plot_leaderboard
 from jaxeval.plots.leaderboard import plot_ranks as plot_ranks
+from jaxeval.plots.scores import plot_error_budget as plot_error_budget
 from jaxeval.plots.soft_elo import plot_budget as plot_budget
 from jaxeval.plots.soft_elo import plot_calibration as plot_calibration
 from jaxeval.plots.soft_elo import plot_held_out as plot_held_out

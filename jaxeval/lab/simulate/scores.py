@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -170,6 +170,49 @@ def simulate_scores(
     }
     kept = {"benchmark": n_benchmarks > 1, "passage": per_passage > 1, "trial": trials > 1}
     return pd.DataFrame({name: column for name, column in columns.items() if kept.get(name, True)})
+
+
+def simulate_facet_scores(
+    n_models: int = 3, n_items: int = 200, levels: Mapping[str, int] | None = None, *,
+    spreads: Mapping[str, float] | None = None, shared: float = 1.0, gap: float = 0.05, seed: int = 0,
+) -> pd.DataFrame:  # fmt: skip
+    """Simulate scores under several judges, prompts or seeds, as `error_budget` takes them.
+
+    A score is the model's, ``gap`` below that of the model before it, and normal effects: of the item and of each level
+    of each facet on a model alone, of the same on all models, and of the single score.
+
+    Args:
+        n_models: called model-1 (best) and so on.
+        n_items: each has a score under all levels of all facets.
+        levels: numbers of levels by facet; by default 3 judges and 4 prompts.
+        spreads: standard deviations of the effects on a model alone, by facet, "item" and "residual"; by default 0.3,
+            0.02, 0.01 and 0.4 (of items, judges, prompts, residuals), 0.02 of other facets.
+        shared: those of the effects on all models, in parts of these.
+        gap: between neighbours.
+        seed: any integer from 0 on.
+
+    Returns:
+        A table: ``model``, ``item``, a column for each facet, ``score``.
+
+    Examples:
+        >>> import jaxeval
+        >>> jaxeval.simulate_facet_scores(2, 10, {"judge": 3}).columns.to_list()
+        ['model', 'item', 'judge', 'score']
+    """
+    levels = {"judge": 3, "prompt": 4} if levels is None else dict(levels)
+    sizes = {"model": checked_integer("n_models", n_models, 1), "item": checked_integer("n_items", n_items, 1)}
+    sizes |= {name: checked_integer(f"levels of {name}", n, 1) for name, n in levels.items()}
+    sd = {"item": 0.3, "prompt": 0.01, "residual": 0.4} | dict(spreads or {})
+    rng = np.random.default_rng(checked_integer("seed", seed))
+    place = dict(zip(sizes, np.indices(tuple(sizes.values())).reshape(len(sizes), -1), strict=True))
+    score = 0.7 - gap * place["model"] + rng.normal(0, sd["residual"], len(place["item"]))
+    for name in ("item", *levels):
+        own = rng.normal(0, sd.get(name, 0.02), (n_models, sizes[name]))[place["model"], place[name]]
+        score = score + own + shared * rng.normal(0, sd.get(name, 0.02), sizes[name])[place[name]]
+    names = {
+        name: np.array([f"{name}-{k + 1:0{len(str(n))}d}" for k in range(n)])[place[name]] for name, n in sizes.items()
+    }
+    return pd.DataFrame({**names, "score": score})
 
 
 def simulate_evaluators(

@@ -1,0 +1,305 @@
+"""Errors of scores where not only items were sampled: judges, prompts, seeds and servings, too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from jaxeval.arrays import Bool, Float
+from jaxeval.data.columns import as_frame, plain
+from jaxeval.data.item_scores import Facets, ItemScores
+from jaxeval.errors import DataError
+from jaxeval.statistics.quantiles import student_quantile
+from jaxeval.statistics.variance_components import RESIDUAL, Design, crossed, design_of
+from jaxeval.wording import counted, did_you_mean, named, visible_line
+
+ITEM = "item"
+#: Names of columns that are sampled in most evaluations; commands propose to declare them.
+USUAL_FACETS = ("judge", "prompt", "prompt_variant", "template", "seed", "run", "trial", "epoch", "serving", "engine")
+
+
+def facet_names(random: str | Sequence[str]) -> list[str]:
+    """Names of random facets as they were given: one name, or several.
+
+    Raises:
+        ValueError: a name is no text.
+    """
+    names = [random] if isinstance(random, str) else list(random)
+    if not all(isinstance(name, str) and name for name in names):
+        raise ValueError(f"random must be names of columns, got {random!r}")
+    return list(dict.fromkeys(names))
+
+
+def with_facets(scores: ItemScores | Any, random: str | Sequence[str]) -> ItemScores:
+    """Scores that hold the random facets, from a table or from scores that were read with them.
+
+    Raises:
+        DataError: a column is not there; the table cannot be read; there are several evaluators.
+    """
+    names = facet_names(random)
+    if not isinstance(scores, ItemScores):
+        frame = as_frame(scores)
+        usual = {role: role for role in ("cluster", "benchmark", "weight") if role in frame and role not in names}
+        scores = ItemScores.from_pandas(frame, random=names or [ITEM], **usual)
+        if not names:
+            scores = _without_facets(scores)
+    if len(scores.evaluators) > 1:
+        raise DataError(f"scores of {counted(len(scores.evaluators), 'evaluator')}: choose the rows of one evaluator")
+    names = [name for name in names if name not in (ITEM, scores.items.names[-1])]
+    held = {} if scores.facets is None else scores.facets.levels
+    for name in names:
+        if name not in held:
+            have = ", ".join(map(repr, held)) or "none"
+            raise DataError(
+                f"no column {name!r} was read as random; there are {have}{did_you_mean(name, held)} "
+                "(random= of ItemScores.from_pandas and read_scores)"
+            )
+    if scores.facets is None:
+        return _without_facets(scores)
+    places = [list(held).index(name) for name in names]
+    facets = scores.facets._replace(levels={name: held[name] for name in names}, code=scores.facets.code[:, places])
+    return replace(scores, facets=facets)
+
+
+def _without_facets(scores: ItemScores) -> ItemScores:
+    cell = np.flatnonzero(~np.isnan(scores.scores.reshape(-1)))
+    return replace(scores, facets=Facets({}, np.zeros((len(cell), 0), np.intp), cell, scores.scores.reshape(-1)[cell]))
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Scores (C, M) by model of the C combinations of an item and levels of facets; NaN where there is none."""
+
+    score: Float
+    factors: Mapping[str, NDArray[np.intp]]  # (C,) by factor: items, their clusters, and facets
+    levels: Mapping[str, pd.Index]
+    benchmark: NDArray[np.intp] | None  # (C,)
+    weight: Float | None  # (C,) of the item
+    models: pd.Index
+    n_averaged: int  # rows beyond the first of their model and cell
+
+    @property
+    def facets(self) -> list[str]:
+        """Random factors besides items."""
+        return [name for name in self.factors if name != ITEM]
+
+    def shared(self, models: Sequence[int]) -> Bool:
+        """(C,) cells that all of some models have."""
+        return np.asarray(~np.isnan(self.score[:, list(models)]).any(1))
+
+    def design(self, there: Bool, most: int = 1) -> Design:
+        """The random effects of the cells that are ``there`` (C,).
+
+        A mean counts items alike, or by their weights, within benchmarks that count alike; and cells alike within an
+        item.
+        """
+        item = np.unique(self.factors[ITEM][there], return_inverse=True)[1]
+        weight = 1 / np.bincount(item)[item]
+        if self.weight is not None:
+            weight = weight * self.weight[there]
+        group = None
+        if self.benchmark is not None:
+            group = np.unique(self.benchmark[there], return_inverse=True)[1]
+            weight = weight / np.bincount(group, weight)[group]
+        return design_of({name: code[there] for name, code in self.factors.items()}, weight, group, most)
+
+
+def cells_of(scores: ItemScores) -> Cells:
+    """Cells of scores that hold facets.
+
+    Raises:
+        DataError: a facet is confounded with models.
+    """
+    facets = scores.facets
+    assert facets is not None
+    n_models = len(scores.models)
+    item, model = facets.cell // n_models, facets.cell % n_models
+    for k, name in enumerate(facets.levels):
+        _reject_confounded(name, facets.levels[name], facets.code[:, k], model, scores.models)
+    cell = item
+    for k in range(len(facets.levels)):
+        cell = crossed(cell, facets.code[:, k])
+    cell = np.unique(cell, return_inverse=True)[1]
+    keys = np.zeros((int(cell.max()) + 1, 1 + len(facets.levels)), np.intp)
+    keys[cell] = np.column_stack([item, facets.code])
+    flat = cell * n_models + model
+    size = len(keys) * n_models
+    times = np.bincount(flat, minlength=size)
+    with np.errstate(invalid="ignore"):
+        score = np.bincount(flat, facets.score, size) / times
+    of_item = keys[:, 0]
+    factors, levels = {ITEM: of_item}, {ITEM: scores.items}
+    if scores.cluster is not None:
+        factors[scores.cluster.column] = scores.cluster.number[of_item]
+        levels[scores.cluster.column] = scores.cluster.names
+    for k, (name, index) in enumerate(facets.levels.items()):
+        factors[name], levels[name] = keys[:, 1 + k], index
+    return Cells(
+        score.reshape(len(keys), n_models), factors, levels,
+        None if scores.benchmark is None else scores.benchmark.number[of_item],
+        None if scores.weight is None else scores.weight[of_item],
+        scores.models, int((times - 1).clip(0).sum()),
+    )  # fmt: skip
+
+
+def _reject_confounded(
+    name: str, levels: pd.Index, code: NDArray[np.intp], model: NDArray[np.intp], models: pd.Index
+) -> None:
+    """Raise DataError if each level of a facet belongs to one model."""
+    if len(models) < 2:
+        return
+    pairs = np.unique(np.column_stack([code, model]), axis=0)
+    if np.bincount(pairs[:, 0]).max() == 1:
+        first = f"{plain(models[pairs[0, 1]])!r} alone has {plain(levels[pairs[0, 0]])!r}"
+        raise DataError(
+            f"{name!r} is confounded with the models: each of its {counted(len(levels), 'level')} belongs to one model "
+            f"({first}), so that a difference of models cannot be told from one of its levels. Let levels meet all "
+            "models; where they are runs of each model, number them from 1 within each"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class FacetErrors:
+    """Estimates (K,), and what each factor adds to their variances."""
+
+    estimate: Float
+    variance: Float  # NaN where a facet has one level
+    dof: Float
+    parts: Mapping[str, Float]  # (K,) by factor, and the residual; NaN for a facet of one level
+    components: Mapping[str, Float]  # (K,) of single scores, at least 0
+    at_zero: Mapping[str, Bool]  # (K,) whether a component would be negative
+    n_cells: int
+    alone: tuple[str, ...]  # facets of one level
+    design: Design
+
+    def interval(self, level: float) -> tuple[Float, Float]:
+        """Student's interval; NaN without a variance."""
+        reach = student_quantile(level, self.dof) * np.sqrt(np.where(self.variance > 0, self.variance, np.nan))
+        return self.estimate - reach, self.estimate + reach
+
+
+def errors_of(cells: Cells, columns: Sequence[tuple[int, ...]], there: Bool) -> FacetErrors:
+    """Errors of scores of models (m,), and of differences (a, b), that all have the cells ``there`` (C,)."""
+    design = cells.design(there)
+    used = sorted({m for column in columns for m in column})
+    values = cells.score[there][:, used]
+    squares, mean = design.squares(values), design.weight @ values
+    place = {m: k for k, m in enumerate(used)}
+    first = np.array([place[column[0]] for column in columns])
+    second = np.array([place[column[-1]] for column in columns])
+    single = np.array([len(column) == 1 for column in columns])
+    own = squares[:, first, first]
+    both = own + squares[:, second, second] - 2 * squares[:, first, second]
+    rounding = 1e-13 * (own + squares[:, second, second])
+    both = np.where(both > rounding, both, 0.0)
+    found = design.components(np.where(single, own, both))
+    variance, dof = design.error(found)
+    alone = tuple(name for name in design.alone if name in cells.facets)
+    if alone:
+        variance, dof = np.full_like(variance, np.nan), np.full_like(dof, np.nan)
+    kept = np.maximum(found, 0.0)
+    names = [*cells.factors, RESIDUAL]
+    unknown = np.full(len(columns), np.nan)
+    by_name = {name: k for k, name in enumerate(design.names)}
+
+    def by_factor(values: Any) -> dict[str, Any]:
+        return {name: values[by_name[name]] if name in by_name else unknown for name in names}
+
+    return FacetErrors(
+        np.where(single, mean[first], mean[first] - mean[second]),
+        variance, dof, by_factor(kept * design.spread[:, None]), by_factor(kept), by_factor(found < 0),
+        int(there.sum()), alone, design,
+    )  # fmt: skip
+
+
+def board_errors(cells: Cells) -> tuple[FacetErrors, FacetErrors]:
+    """Errors of all models, and of the differences of all pairs a < b in the order of `np.triu_indices`.
+
+    Raises:
+        DataError: two models share no cell, or a single item.
+    """
+    n_models = cells.score.shape[1]
+    pairs = [(int(a), int(b)) for a, b in zip(*np.triu_indices(n_models, 1), strict=True)]
+    return _by_cells(cells, [(m,) for m in range(n_models)]), _by_cells(cells, pairs)
+
+
+def _by_cells(cells: Cells, columns: Sequence[tuple[int, ...]]) -> FacetErrors:
+    """As `errors_of`, where models have cells of their own: columns of the same cells together."""
+    alike: dict[bytes, list[int]] = {}
+    masks: dict[bytes, Bool] = {}
+    for k, column in enumerate(columns):
+        there = cells.shared(column)
+        if len(np.unique(cells.factors[ITEM][there])) < 2:
+            who = " and ".join(repr(plain(cells.models[m])) for m in column)
+            raise DataError(
+                f"{who} share no two items under the same {' and '.join(cells.facets) or 'conditions'}: an error needs "
+                "two or more"
+                if len(column) > 1
+                else f"{who} has fewer than two items: an error needs two or more"
+            )
+        masks.setdefault(there.tobytes(), there)
+        alike.setdefault(there.tobytes(), []).append(k)
+    parts = [(own, errors_of(cells, [columns[k] for k in own], masks[key])) for key, own in alike.items()]
+    if len(parts) == 1:
+        return parts[0][1]
+    order = np.argsort(np.concatenate([own for own, _ in parts]), kind="stable")
+
+    def joined(values: Sequence[Any]) -> Any:
+        if isinstance(values[0], Mapping):
+            return {name: joined([value[name] for value in values]) for name in values[0]}
+        return np.concatenate(values)[order]
+
+    fields = ("estimate", "variance", "dof", "parts", "components", "at_zero")
+    largest = max((found for _, found in parts), key=lambda found: found.n_cells)
+    alone = tuple(dict.fromkeys(name for _, found in parts for name in found.alone))
+    whole = {name: joined([getattr(found, name) for _, found in parts]) for name in fields}
+    return replace(largest, **whole, alone=alone) if parts else largest
+
+
+def facet_sentence(cells: Cells) -> str:
+    """Say what is random, for the first sentence of an answer."""
+    drawn = [counted(len(cells.levels[name]), visible_line(name)) for name in cells.facets]
+    drawn.append(counted(len(np.unique(cells.factors[ITEM])), ITEM))
+    *first, last = [f"{visible_line(name)}s" for name in (*cells.facets, ITEM)]
+    return f"for {' and '.join([', '.join(first), last]) if first else last} like these ({', '.join(drawn)})"
+
+
+def facet_warnings(cells: Cells, design: Design) -> list[str]:
+    """Say which facets have too few levels, which are nested, and what was averaged."""
+    told = []
+    for name in cells.facets:
+        word, n = visible_line(name), len(cells.levels[name])
+        if name in design.alone:
+            told.append(
+                f"{word} has one level: how much others like it would differ cannot be known, so that there is no "
+                "interval; read the scores of a second one, or leave it out of the random facets"
+            )
+        elif n == 2:
+            told.append(
+                f"{word} has two levels: what it adds rests on one difference, so that intervals are long and weak; "
+                "three or more tell far more"
+            )
+        held = design.merged.get(name)
+        if held == RESIDUAL:
+            told.append(f"every score has a {word} of its own: what it adds is in the residual")
+        elif held is not None:
+            both = f"{word} and {visible_line(held)}"
+            told.append(f"{both} always come together: what they add is counted once, as {visible_line(held)}")
+    for effect in design.effects[:-1]:
+        above = [name for name in effect.within if name not in effect.factors]
+        if above and effect.factors[0] in cells.facets:
+            told.append(
+                f"{visible_line(effect.factors[0])} is nested in {named(sorted(map(visible_line, above)))}: each level "
+                "lies within one of them, and is counted so"
+            )
+    if cells.n_averaged:
+        told.append(
+            f"{counted(cells.n_averaged, 'row repeats', 'rows repeat')} a model, an item and the levels of the random "
+            "facets: averaged first"
+        )
+    return told

@@ -1,0 +1,253 @@
+"""Variance components of crossed, nested and unbalanced designs, and the error of a weighted mean under them.
+
+Henderson's first method (1953, DOI 10.2307/3001853) with fixed groups swept out: sums of squares between the levels of
+each effect are set equal to what they are on average. In a balanced design that is the analysis of variance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from jaxeval.arrays import Bool, Float, Int
+from jaxeval.statistics.quantiles import student_quantile
+
+RESIDUAL = "residual"
+_SINGULAR = 1e-10  # smallest singular value of the equations, of the largest, with which effects are told apart
+
+
+@dataclass(frozen=True, eq=False)
+class Effect:
+    """A random effect: the factors whose levels it crosses, and the level of each cell."""
+
+    factors: tuple[str, ...]
+    code: NDArray[np.intp]  # (N,)
+    n_levels: int
+    within: frozenset[str]  # factors whose levels follow from its own: those it crosses, and those they are nested in
+
+    @property
+    def name(self) -> str:
+        """The factors in words."""
+        return " x ".join(self.factors)
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """Random effects of N cells, the last one the residual, and what they do to a weighted mean.
+
+    The R effects are in the order of ``effects``. Effect r adds ``component[r] * spread[r]`` to the variance of the
+    mean. Strata of variance are sums of these parts over an effect and all that are nested in it: in a balanced design
+    mean squares over N, which are independent and have ``freedom`` degrees.
+    """
+
+    effects: tuple[Effect, ...]
+    weight: Float  # (N,) of the cells in the mean; they sum to 1
+    group: NDArray[np.intp]  # (N,) fixed groups, whose means are swept out
+    expected: Float  # (R, R) sums of squares (rows) that a component of 1 (columns) gives on average
+    spread: Float  # (R,) sums of squares of the weights of the levels; 1 over their number where all weigh alike
+    finer: Bool  # (R, R) whether the effect of the column is nested in that of the row, or the same
+    freedom: Float  # (R,) degrees of freedom of the strata
+    alone: tuple[str, ...]  # factors of one level
+    merged: Mapping[str, str]  # factors that have no effect of their own, and the effect that holds theirs
+
+    @property
+    def names(self) -> list[str]:
+        """(R,) names of the effects."""
+        return [effect.name for effect in self.effects]
+
+    def swept(self, values: Float) -> Float:
+        """(N, K) values less the means of the fixed groups."""
+        return values - (_sums(values, self.group) / np.bincount(self.group)[:, None])[self.group]
+
+    def squares(self, values: Float) -> Float:
+        """(R, K, K) sums of squares and products of (N, K) values between the levels of each effect."""
+        away = self.swept(values)
+        found = [
+            (sums / np.bincount(effect.code)[:, None]).T @ sums
+            for effect in self.effects[:-1]
+            for sums in (_sums(away, effect.code),)
+        ]
+        return np.stack([*found, away.T @ away])
+
+    def components(self, squares: Float) -> Float:
+        """(R, ...) components, negative ones as they come out, from sums of squares (R, ...)."""
+        return np.tensordot(np.linalg.inv(self.expected), squares, 1)
+
+    def strata(self, components: Float) -> Float:
+        """(R, ...) variances of the mean over the levels of each effect, at least 0."""
+        return np.maximum(np.tensordot(self.finer * self.spread, components, 1), 0.0)
+
+    @property
+    def signs(self) -> Float:
+        """(R,) how often each stratum counts in the variance of the mean: the sum over coarser ones is 1 for each."""
+        return np.linalg.solve(self.finer.T.astype(float), np.ones(len(self.effects)))
+
+    def error(self, components: Float, least: float = 0.0) -> tuple[Float, Float]:
+        """Variance (...) of the weighted mean, and its degrees of freedom, from components (R, ...).
+
+        The variance is at least that of each single stratum, and ``least`` (...). The degrees of freedom are
+        Satterthwaite's (1946, DOI 10.2307/3002019). Where a facet has few levels, its stratum is often too small by
+        chance; where it has no effect, often too large. So the square of the variance in the numerator is
+        v^(1 + 1/d) u^(1 - 1/d), d the fewest degrees of freedom of a stratum, and u the variance before error is
+        subtracted. In simulations of balanced designs of two to ten levels this holds .93 to .965, and the interval
+        without an effect of three levels is 7 % longer than that over items alone.
+        """
+        strata, signs = self.strata(components), self.signs
+        counted = signs > 1e-9
+        with np.errstate(invalid="ignore", divide="ignore"):
+            total = np.tensordot(np.where(counted, signs, 0.0), strata, 1)
+            own = np.tensordot(signs, strata, 1)
+            variance = np.maximum(np.maximum(own, strata[counted].max(0)), least)
+            fewest = 1 / self.freedom[counted].min()
+            spread = np.tensordot(signs**2 / self.freedom, strata**2, 1)
+            degrees = variance ** (1 + fewest) * np.maximum(total, variance) ** (1 - fewest) / spread
+        return variance, np.where(spread > 0, np.maximum(degrees, 1.0), np.nan)
+
+    def component_intervals(self, components: Float, level: float) -> tuple[Float, Float]:
+        """Ends (R, ...) of intervals of the components, at least 0, by modified large samples.
+
+        Each stratum is a chi-square; its exact bounds are joined in quadrature (Ting, Burdick, Graybill et al. 1990,
+        DOI 10.1080/00949659008811240, without the small terms of pairs).
+        """
+        strata, tail = self.strata(components), (1 - level) / 2
+        weights = np.linalg.inv(self.finer.astype(float)) / self.spread[:, None]  # (R, R)
+        low = 1 - self.freedom / scipy.special.chdtri(self.freedom, tail)
+        high = self.freedom / scipy.special.chdtri(self.freedom, 1 - tail) - 1
+        up, down = (weights > 0)[..., None] * high[:, None], (weights < 0)[..., None] * low[:, None]
+        lows, highs = (weights > 0)[..., None] * low[:, None], (weights < 0)[..., None] * high[:, None]
+        squares = (weights[..., None] * strata.reshape(len(strata), -1)) ** 2  # (R, R, K)
+        flat = components.reshape(len(strata), -1)
+        lower = flat - np.sqrt((squares * (lows + highs) ** 2).sum(1))
+        upper = flat + np.sqrt((squares * (up + down) ** 2).sum(1))
+        return np.maximum(lower, 0.0).reshape(components.shape), np.maximum(upper, 0.0).reshape(components.shape)
+
+
+def design_of(
+    factors: Mapping[str, NDArray[np.intp]],
+    weight: Float | None = None,
+    group: NDArray[np.intp] | None = None,
+    most: int = 1,
+) -> Design:
+    """Find the random effects of cells, and what their sums of squares are on average.
+
+    Args:
+        factors: level (N,) of each cell, by factor.
+        weight: (N,) of each cell in the mean; alike by default.
+        group: (N,) fixed groups; one by default.
+        most: the most factors whose levels an effect crosses. 1 gives main effects alone: interactions then go to the
+            residual, and the error of a mean, which counts them once with each of their factors, is not too small.
+
+    Raises:
+        ValueError: the effects cannot be told apart.
+    """
+    names = list(factors)
+    n = len(next(iter(factors.values())))
+    weight = np.full(n, 1 / n) if weight is None else weight / weight.sum()
+    group = np.zeros(n, np.intp) if group is None else group
+    coded: dict[tuple[str, ...], NDArray[np.intp]] = {
+        (name,): _coded(np.asarray(code, np.intp)) for name, code in factors.items()
+    }
+    alone = tuple(name for name in names if coded[name,].max(initial=0) == 0)
+    names = [name for name in names if name not in alone]
+    for size in range(2, min(most, len(names)) + 1):
+        for chosen in combinations(names, size):
+            coded[chosen] = crossed(coded[chosen[:-1]], coded[chosen[-1:]])
+    effects: list[Effect] = []
+    merged: dict[str, str] = {}
+    for chosen in (key for size in range(1, most + 1) for key in coded if len(key) == size and key[0] not in alone):
+        levels = int(coded[chosen].max()) + 1
+        if levels == n:
+            if len(chosen) == 1:
+                merged[chosen[0]] = RESIDUAL
+            continue
+        within = frozenset(
+            name for name in names if name in chosen or crossed(coded[chosen], coded[name,]).max() + 1 == levels
+        )
+        same = next((effect for effect in effects if effect.within == within and effect.n_levels == levels), None)
+        if same is None:
+            effects.append(Effect(chosen, coded[chosen], levels, within))
+        elif len(chosen) == 1:
+            merged[chosen[0]] = same.name
+    effects.append(Effect((RESIDUAL,), np.arange(n), n, frozenset([*names, RESIDUAL])))
+    expected = _expected(effects, group)
+    singular = np.linalg.svd(expected / np.sqrt(np.outer(np.diag(expected), np.diag(expected))), compute_uv=False)
+    if not singular[-1] > _SINGULAR * singular[0]:
+        raise ValueError(f"the effects {', '.join(effect.name for effect in effects)} cannot be told apart")
+    spread = np.array([(np.bincount(effect.code, weight) ** 2).sum() for effect in effects])
+    finer = np.array([[row.within <= column.within for column in effects] for row in effects])
+    freedom = _freedom(effects, spread, finer, group, weight)
+    return Design(tuple(effects), weight, group, expected, spread, finer, freedom, alone, merged)
+
+
+def student_interval(estimate: Float, variance: Float, dof: Float, level: float) -> tuple[Float, Float]:
+    """Student's interval; NaN without a variance."""
+    reach = student_quantile(level, dof) * np.sqrt(np.where(variance > 0, variance, np.nan))
+    return estimate - reach, estimate + reach
+
+
+def _freedom(effects: Sequence[Effect], spread: Float, finer: Bool, group: NDArray[np.intp], weight: Float) -> Float:
+    """(R,) degrees of freedom of strata: the effective number of levels less what coarser effects take."""
+    fixed = 1 / (np.bincount(group, weight) ** 2).sum()
+    found = np.zeros(len(effects))
+    for k in sorted(range(len(effects)), key=lambda k: int(finer[:, k].sum())):
+        effect = effects[k]
+        inside = group.max() > 0 and crossed(effect.code, group).max() + 1 == effect.n_levels
+        coarser = [j for j in range(len(effects)) if finer[j, k] and j != k]
+        found[k] = 1 / spread[k] - (fixed if inside else 1.0) - found[coarser].sum()
+    return np.maximum(found, 1.0)
+
+
+def _expected(effects: Sequence[Effect], group: NDArray[np.intp]) -> Float:
+    """(R, R) traces tr(P_s Q Z_r Z_r' Q): Q sweeps out the fixed groups, P_s averages over the levels of effect s."""
+    n, sizes = len(group), np.bincount(group).astype(float)
+    counts = [np.bincount(effect.code).astype(float) for effect in effects]
+    by_group = [_counts(effect.code, group, len(sizes)) for effect in effects[:-1]]  # (levels, G)
+    found = np.empty((len(effects),) * 2)
+    last = len(effects) - 1
+    found[last, last] = n - len(sizes)
+    for s, own in enumerate(by_group):
+        share = own**2 / sizes
+        found[last, s] = n - float(share.sum())
+        found[s, last] = effects[s].n_levels - float((share / counts[s][:, None]).sum())
+        inner = own.T @ (own / counts[s][:, None])
+        for r, other in enumerate(by_group):
+            both = crossed(effects[s].code, effects[r].code)
+            first = np.zeros(int(both.max()) + 1, np.intp)
+            first[both] = np.arange(n)
+            times, rows, columns = np.bincount(both), effects[s].code[first], effects[r].code[first]
+            through = np.zeros(len(times))
+            for g in range(len(sizes)):
+                through += own[rows, g] * other[columns, g] / sizes[g]
+            outer = (other.T @ other) / np.outer(sizes, sizes)
+            found[s, r] = float((times * (times - 2 * through) / counts[s][rows]).sum() + (inner * outer).sum())
+    return found
+
+
+def _coded(code: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Levels numbered from 0 without gaps."""
+    if code.max(initial=0) <= 4 * len(code) + 1024:
+        there = np.bincount(code) > 0
+        return (np.cumsum(there) - 1)[code]
+    return np.unique(code, return_inverse=True)[1]
+
+
+def crossed(a: NDArray[np.intp], b: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Number the pairs of levels that are there, from 0 without gaps."""
+    return _coded(a * (int(b.max(initial=0)) + 1) + b)
+
+
+def _counts(code: NDArray[np.intp], group: NDArray[np.intp], n_groups: int) -> Float:
+    levels = int(code.max()) + 1
+    return np.bincount(code * n_groups + group, minlength=levels * n_groups).reshape(levels, n_groups).astype(float)
+
+
+def _sums(values: Float, code: NDArray[np.intp] | Int) -> Float:
+    """(L, K) sums of the rows of (N, K) values by level."""
+    n = len(code)
+    member = scipy.sparse.csr_array((np.ones(n), (code, np.arange(n))), shape=(int(code.max()) + 1, n))
+    return np.asarray(member @ values)
