@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import click
 
 from jaxeval.cli.declared import Files, Plot, command
+from jaxeval.cli.next_battles import GoalOptions
 from jaxeval.cli.outputs import Outputs, check_outputs, present
 from jaxeval.cli.scores import what_was_read
 from jaxeval.cli.terminal import named_model, tell
@@ -40,10 +41,11 @@ class Random(Options):
 class Budgeting(Options):
     """What the decision study is about."""
 
-    pair: Pair | None = option(None, "Plan for the difference of A and B. [the two best models]", "A B")
+    pair: Pair | None = again(GoalOptions, "pair", more="[the two best models]")
     target: float = option(
-        0.5, "Plan for so much of the present error of the difference.", "SHARE", least=0, most=1, open=True
-    )
+        0.5, "Plan for so much of the present error of the difference.", "SHARE", flag="--shrink-to", least=0, most=1,
+        open=True,
+    )  # fmt: skip
     price: Names | None = option(
         None, "What a level of a facet, an item or a single score costs, such as judge=20,item=0.5,score=0.01. "
         "[score=1]", "NAME=COST,...",

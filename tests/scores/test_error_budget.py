@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 import jaxeval
 from jaxeval.cli.main import main
+from jaxeval.statistics.quantiles import student_quantile
 from jaxeval.statistics.variance_components import design_of
 
 #: Synthetic Data Set No. 3 of Brennan (2001, Generalizability Theory): persons x items x occasions, two rows of four.
@@ -233,3 +234,47 @@ def test_the_command_writes_what_python_gives(tmp_path):
         result = run(main, ["error-budget", str(file), *wrong])
         assert result.exit_code != 0
         assert text in " ".join(result.output.split())
+
+
+#: Items, judges, prompts (or seeds within judges), and standard deviations of their effects and of single scores.
+DESIGNS = [
+    (200, 3, 4, 0.4, 0.03, 0.02, 0.5), (200, 5, 5, 0.4, 0.03, 0.02, 0.5), (200, 2, 3, 0.4, 0.05, 0.0, 0.5),
+    (1000, 3, 4, 0.4, 0.03, 0.02, 0.5), (1000, 10, 5, 0.4, 0.03, 0.02, 0.5), (50, 3, 3, 0.4, 0.0, 0.0, 0.5),
+    (1000, 3, 3, 0.4, 0.0, 0.0, 0.5), (2000, 2, 2, 0.4, 0.05, 0.03, 0.5),
+]  # fmt: skip
+
+
+def simulated_intervals(sizes, spreads, kept, nested, n, seed):
+    """Whether intervals hold 0, with all facets and with items alone, and how long they are; n data sets at once."""
+    rng = np.random.default_rng(seed)
+    i, j, p = np.indices(sizes).reshape(3, -1)
+    there = rng.random(len(i)) < kept
+    i, j, p = np.unique(i[there], return_inverse=True)[1], j[there], (j * sizes[2] + p if nested else p)[there]
+    design = design_of({"item": i, "judge": j, "prompt": p}, 1 / np.bincount(i)[i])
+    found = []
+    for _ in range(n // 50):
+        effects = [rng.normal(0, sd, (code.max() + 1, 50))[code] for code, sd in zip((i, j, p), spreads, strict=False)]
+        values = sum(effects) + rng.normal(0, spreads[3], (len(i), 50))
+        variance, dof = design.error(design.components(design.squares(values)[:, range(50), range(50)]))
+        mean = design.weight @ values
+        means = np.stack([np.bincount(i, column) for column in values.T], 1) / np.bincount(i)[:, None]
+        ends = student_quantile(0.95, dof) * np.sqrt(variance)
+        alone = student_quantile(0.95, len(means) - 1.0) * means.std(0, ddof=1) / np.sqrt(len(means))
+        found.append([np.abs(mean) <= ends, np.abs(mean) <= alone, ends, alone])
+    return np.concatenate(found, 1).mean(1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("design", "kept", "nested"),
+    [*((design, 1.0, False) for design in DESIGNS), (DESIGNS[0], 0.5, False), (DESIGNS[0], 1.0, True)],
+)
+def test_intervals_hold(design, kept, nested):
+    n = 1000 if design[0] < 1000 else 400
+    held, alone, length, shortest = simulated_intervals(design[:3], design[3:], kept, nested, n, 11)
+    error = np.sqrt(0.05 * 0.95 / n)
+    assert 0.93 - 3 * error < held < 0.97 + 3 * error
+    if design[4]:
+        assert alone < held
+    else:  # judges and prompts without any effect
+        assert length < 1.08 * shortest
