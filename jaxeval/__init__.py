@@ -89,6 +89,7 @@ _HOMES = {
     "ratings.tie_comparison": ["compare_tie_models"],
     "scores.compare_scores": ["ScoreComparison", "compare_scores", "compare_with_baseline"],
     "scores.error_budget": ["ErrorBudget", "error_budget"],
+    "scores.gate": ["ScoreGate", "score_gate"],
     "scores.item_report": ["item_report"],
     "scores.item_response": ["ItemResponse", "fit_item_response"],
     "scores.item_subset": ["ItemSubset", "item_subset"],

@@ -141,6 +141,8 @@ from jaxeval.scores.compare_scores import compare_scores as compare_scores
 from jaxeval.scores.compare_scores import compare_with_baseline as compare_with_baseline
 from jaxeval.scores.error_budget import ErrorBudget as ErrorBudget
 from jaxeval.scores.error_budget import error_budget as error_budget
+from jaxeval.scores.gate import ScoreGate as ScoreGate
+from jaxeval.scores.gate import score_gate as score_gate
 from jaxeval.scores.item_report import item_report as item_report
 from jaxeval.scores.item_response import ItemResponse as ItemResponse
 from jaxeval.scores.item_response import fit_item_response as fit_item_response

@@ -17,6 +17,9 @@ from jaxeval.errors import ProcessError
 from jaxeval.options.field import RUNS, SECTIONS
 from jaxeval.wording import did_you_mean, visible, visible_line
 
+#: Under this name a context of click holds the exit code of bad input.
+ERROR_STATUS = "jaxeval.error_status"
+
 
 class Option(click.Option):
     """An option that knows its section."""
@@ -80,7 +83,8 @@ class Commands(click.Group):
     Other packages add commands by entry points of the group ``jaxeval.estimators``, each a `click.Command`. They are
     listed without being imported, and none takes the name of a command of jaxeval.
 
-    Bad input is one message on standard error and exit code 1, never a traceback.
+    Bad input is one message on standard error and exit code 1, never a traceback. A command for which 1 means something
+    else puts another one into its context, under `ERROR_STATUS`.
     """
 
     command_class = Command
@@ -153,13 +157,18 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command, and report bad input in a message."""
         try:
-            return super().invoke(ctx)
-        except EOFError as error:  # which click takes for Ctrl-C
-            raise click.ClickException(visible(f"a file ends too early: {error}")) from error
-        except MemoryError as error:
-            raise click.ClickException(visible(f"there is not enough memory: {error}")) from error
-        except (ValueError, OSError, ImportError, ProcessError) as error:
-            raise click.ClickException(visible(str(error))) from error
+            return self._told(ctx)
         except click.ClickException as error:  # names of files
             error.message = visible(error.message)  # type: ignore[misc]  # it is final for those who subclass
+            error.exit_code = ctx.meta.get(ERROR_STATUS, error.exit_code)  # type: ignore[misc]  # as every instance may
             raise
+
+    def _told(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except EOFError as error:  # which click takes for Ctrl-C
+            raise click.ClickException(f"a file ends too early: {error}") from error
+        except MemoryError as error:
+            raise click.ClickException(f"there is not enough memory: {error}") from error
+        except (ValueError, OSError, ImportError, ProcessError) as error:
+            raise click.ClickException(str(error)) from error

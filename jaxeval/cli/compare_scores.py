@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from jaxeval.cli.declared import Files, command
+from jaxeval.cli.declared import Files, FilesIfAny, command
+from jaxeval.cli.gates import Gate, GateCommand
 from jaxeval.cli.judged_scores import Labels, warnings_of
 from jaxeval.cli.next_battles import GoalOptions, VotePlan
 from jaxeval.cli.outputs import Outputs, present
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
     from jaxeval.data.item_scores import ItemScores
     from jaxeval.scores.compare_scores import ScoreComparison
+    from jaxeval.scores.gate import ScoreGate
     from jaxeval.show.shown import Answer
 
 Alternative = Literal["two-sided", "greater", "less"]
@@ -42,37 +45,35 @@ class Comparing(Options):
         None, "The least and the greatest possible score; the p-value that holds at every look needs them. [0:1 if all "
         "scores are within]", "LOW:HIGH",
     )  # fmt: skip
-    gate: bool = option(False, "End with status 1 unless A is shown not to be worse than B by the margin.")
-    peek: bool = option(
-        False, "With --gate: decide by the p-value that holds at every look, if you look again as items come in."
-    )
     level: Share = again(ResamplingOptions, "level")
     seed: int = again(ResamplingOptions, "seed")
 
-    def __post_init__(self) -> None:
-        if (self.gate and self.margin is None) or (self.peek and not self.gate):
-            raise click.UsageError("--gate needs a --margin, and --peek a --gate")
 
-
-@command("compare-scores", metavars={"b": "B|all"})
+@command("compare-scores", GateCommand, metavars={"b": "B|all"})
 def compare_scores(
-    a: str, b: str, files: Files, columns: ScoreReading, labels: Labels, asked: Comparing, outputs: Outputs
-) -> None:
+    a: str, b: str, files: FilesIfAny, columns: ScoreReading, labels: Labels, asked: Comparing, gate: Gate,
+    outputs: Outputs,
+) -> None:  # fmt: skip
     """Is model A better than model B? Paired, on the items that both have.
 
     With "all" in place of B every model is compared with A, the baseline. FILES are read as by `jaxeval scores`.
+    Without FILES, A and B are files or folders of one model each.
     """
     from jaxeval.scores.compare_scores import compare_scores as compared
     from jaxeval.scores.compare_scores import compare_with_baseline
 
-    level, seed, gate, peek, bounds = asked.level, asked.seed, asked.gate, asked.peek, asked.bounds
-    if peek and labels.human is not None:
+    level, seed, bounds = asked.level, asked.seed, asked.bounds
+    if gate.gate and asked.margin is None:
+        raise click.UsageError("--gate needs a --margin: the smallest loss that matters")
+    if gate.peek and labels.human is not None:
         raise click.UsageError("--peek and --human do not go together: corrected scores have no p-value for all looks")
-    if gate and b == "all":
+    if gate.gate and b == "all":
         raise click.UsageError("--gate is about two models: name the one that A must not be worse than")
+    if not files and (labels.there or not (_is_path(a) and _is_path(b))):
+        raise click.UsageError("name two models and the FILES that hold their scores, or two files of one model each")
     options: dict[str, Any] = asked.arguments("margin", "alternative", "level", "seed")
     given: Any
-    passed, notes = True, [f"{100 * level:g}% intervals, tests {asked.alternative}, seed {seed}"]
+    notes = [f"{100 * level:g}% intervals, tests {asked.alternative}, seed {seed}"]
     warnings: list[str] = []
     if labels.there:
         if bounds is not None:
@@ -84,24 +85,28 @@ def compare_scores(
             raise click.UsageError("several judges gave scores, and one is needed: name it with --only-judge")
         warnings += warnings_of(given, by)
     else:
-        given = columns.read(files)
+        if files:
+            given = columns.read(files)
+        else:
+            given, a, b = columns.read_two(a, b)
         read = what_was_read(given)
         if columns.missing == "complete":
             given = _complete(given)
     one = named_model(given.models, a)
+    if gate.gate:
+        from jaxeval.scores.gate import score_gate
+
+        own = {name: value for name, value in options.items() if name != "alternative"}
+        decided = score_gate(given, one, named_model(given.models, b), bounds=bounds, peek=gate.peek, **own)
+        _decide(decided, gate, read, warnings, outputs)
     if b == "all" and "all" not in given.models:
         table = compare_with_baseline(given, one, **options)
         answer, told = list(table.answer.sentences), table.attrs["warnings"]
     else:
         found = compared(given, one, named_model(given.models, b), bounds=bounds, **options)
         table, answer, told = _row(found), list(found.answer.sentences), found.status
-        if gate:
-            passed, sentence = _gate(found, 1 - level, peek)
-            answer = [sentence, *answer]
     notes, warnings = [read, *notes], [*told, *warnings]
     present(_answer("Scores compared", "comparison", table, answer, notes, warnings, options), outputs)
-    if not passed:
-        click.get_current_context().exit(1)
 
 
 def _complete(given: ItemScores) -> ItemScores:
@@ -121,20 +126,19 @@ def _row(found: ScoreComparison) -> pd.DataFrame:
     return pd.DataFrame({**row, "status": ["; ".join(found.status)]})
 
 
-def _gate(found: ScoreComparison, most: float, peek: bool) -> tuple[bool, str]:
-    """Whether the gate passes, and that in words."""
-    from jaxeval.wording import visible_line
+def _is_path(name: str) -> bool:
+    from jaxeval.data.remote_names import is_remote
 
-    a, b = visible_line(str(found.a)), visible_line(str(found.b))
-    p = found.p_anytime_non_inferior if peek else found.p_non_inferior
-    if p != p:
-        why = "there are clusters, weights or benchmarks, or --bounds are needed" if peek else "see the warnings"
-        return False, f"gate failed: there is no p-value{' that holds at every look' if peek else ''} ({why})"
-    claim = f"{a} is not worse than {b} by {found.settings['margin']:g} or more"
-    look = " at every look" if peek else ""
-    if p <= most:
-        return True, f"gate passed: {claim} (p {p:.2g}{look})"
-    return False, f"gate failed: it is not shown that {claim} (p {p:.2g}{look})"
+    return is_remote(name) or Path(name).exists()
+
+
+def _decide(found: ScoreGate, gate: Gate, read: str, warnings: list[str], outputs: Outputs) -> None:
+    """Print and write the verdict, and end with its code."""
+    gate.write(found)
+    notes = [read, f"PASS and FAIL are one-sided tests at {1 - found.settings['level']:.2g}"]
+    answer = found.answer._replace(title="Gate", notes=notes)
+    present(answer._replace(warnings=[*answer.warnings, *warnings]), outputs)
+    click.get_current_context().exit(found.exit_code)
 
 
 def _answer(

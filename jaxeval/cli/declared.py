@@ -26,6 +26,7 @@ Function: TypeAlias = Callable[..., Any]
 #: Types of arguments.
 File: TypeAlias = FileName
 Files: TypeAlias = tuple[FileName, ...]
+FilesIfAny: TypeAlias = tuple[FileName, ...]
 FilesOrStream: TypeAlias = tuple[FileName, ...]
 Words: TypeAlias = tuple[str, ...]
 Figure: TypeAlias = Path
@@ -116,6 +117,7 @@ def command(
 #: Types of arguments, and how many there may be.
 ARGUMENTS: Mapping[str, tuple[click.ParamType, int, bool]] = {  # type: ignore[type-arg]
     "Files": (FILES, -1, True),
+    "FilesIfAny": (FILES, -1, False),
     "FilesOrStream": (FILES_OR_STREAM, -1, True),
     "File": (FILE, 1, True),
     "File | None": (FILE, 1, False),

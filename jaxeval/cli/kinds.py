@@ -34,16 +34,16 @@ class InputFile(click.Path):
 
 
 class OutputFile(click.Path):
-    """A file to write, with one of several endings, in a folder that exists."""
+    """A file to write, with one of several endings (by default any), in a folder that exists."""
 
-    def __init__(self, endings: tuple[str, ...]) -> None:
+    def __init__(self, endings: tuple[str, ...] = ()) -> None:
         super().__init__(dir_okay=False, writable=True, path_type=Path)
         self.endings = endings
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The path, or an error that says what is wrong with it."""
         path = Path(str(super().convert(value, param, ctx)))
-        if path.suffix.lower() not in self.endings:
+        if self.endings and path.suffix.lower() not in self.endings:
             self.fail(f"{path} must end in {', '.join(self.endings)}", param, ctx)
         if not path.resolve().parent.is_dir():
             self.fail(f"there is no folder {path.parent} to write {path.name} to", param, ctx)
@@ -199,6 +199,7 @@ KINDS: Mapping[str, click.ParamType] = {  # type: ignore[type-arg]
     "Page": OutputFile((".html",)),
     "State": OutputFile((".parquet",)),
     "Json": OutputFile((".json",)),
+    "TextOutput": OutputFile(),
     "Output": OutputPath(),
     "Simulation": OutputPath(SIMULATED, stdout=False),
     "Processes": Processes(),

@@ -48,6 +48,12 @@ class ScoreReading(declared.ItemScoreColumns):
 
         return read_scores(files if len(files) > 1 else files[0], keep=keep, **self.columns)
 
+    def read_two(self, a: FileName, b: FileName) -> tuple[ItemScores, str, str]:
+        """The scores of two models from a file or folder each, and what they are called."""
+        from jaxeval.data.score_files import read_two_models
+
+        return read_two_models(a, b, **self.columns)
+
     @property
     def columns(self) -> dict[str, Any]:
         """Arguments of `read_scores`."""

@@ -210,10 +210,49 @@ def read_scores(
     """
     kept = [*keep, *random]
     asked = ScoreColumns(model, item, score, trial, cluster, benchmark, weight, kept, wide, output_filter)
-    frame, label, notes = score_table(path, asked)
+    return _of_table(*score_table(path, asked), keep, random)
+
+
+def _of_table(
+    frame: pd.DataFrame, label: str, notes: Sequence[str], keep: Sequence[str] = (), random: Sequence[str] = ()
+) -> ItemScores:
     further = {role: role for role in _USUAL if role in frame}
     with naming(label):
         return replace(ItemScores.from_pandas(frame, keep=keep, random=random, **further), notes=tuple(notes))
+
+
+def read_two_models(
+    a: FileName, b: FileName, random: Sequence[str] = (), **columns: Any
+) -> tuple[ItemScores, str, str]:
+    """Scores of two models, each from files of its own, and their names; equal names get their files' behind them.
+
+    Args:
+        a: a file, folder or glob of one model, as `read_scores` reads it.
+        b: that of the other model.
+        random: as of `read_scores`.
+        columns: as of `read_scores`.
+
+    Raises:
+        DataError: one of them holds several models, or cannot be read.
+    """
+    asked, sides = ScoreColumns(**columns, keep=random), []
+    for path in (a, b):
+        frame, label, notes = score_table(path, asked)
+        models = list(dict.fromkeys(frame["model"]))
+        if len(models) > 1:
+            raise DataError(
+                f"{label} has {counted(len(models), 'model')}: {named(models)}; name the two before the files"
+            )
+        sides.append((frame, label, notes, str(models[0])))
+    names: list[str] = [name for _, _, _, name in sides]
+    if names[0] == names[1]:
+        labels = [label for _, label, *_ in sides]
+        labels = labels if labels[0] != labels[1] else [str(a), str(b)]
+        names = [f"{name} ({label})" for name, label in zip(names, labels, strict=True)]
+    tables = [frame.assign(model=name) for (frame, *_), name in zip(sides, names, strict=True)]
+    notes = [note for _, _, own, _ in sides for note in own]
+    label = f"{sides[0][1]} and {sides[1][1]}"
+    return _of_table(pd.concat(tables, ignore_index=True), label, notes, (), random), names[0], names[1]
 
 
 def score_table(path: FileName | Sequence[FileName], asked: ScoreColumns) -> tuple[pd.DataFrame, str, list[str]]:

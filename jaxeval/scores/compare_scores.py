@@ -59,8 +59,10 @@ class ScoreComparison(Result):
     p_anytime: float  # valid at every look at growing data; NaN for scores without bounds
     n_flips: int  # random flips behind ``p_sign_flip``; 0 where it is exact
     p_non_inferior: float  # of the null that a is worse than b by the margin or more; NaN without a margin
+    p_inferior: float  # of the null that a is worse than b by the margin at most; NaN without a margin
     p_equivalent: float  # of the null that they differ by the margin or more; NaN without a margin
     p_anytime_non_inferior: float  # as ``p_non_inferior``, valid at every look; NaN where ``p_anytime`` is, too
+    p_anytime_inferior: float  # as ``p_inferior``, likewise
     only_a: int  # items on which a has the higher score
     only_b: int
     n_items: int  # that both have
@@ -330,10 +332,10 @@ def _compare(
     graded = not np.isin(pair[shared], (0.0, 1.0)).all()
     alone = not graded and found.unit == "item" and not weighted
     if graded:
-        lower, upper, non_inferior, below = _graded(found, level, margin, anytime, scale, known)
+        lower, upper, p_beyond = _graded(found, level, anytime, scale, known)
     else:
-        lower, upper, non_inferior, below = _right(differences, shared, level, margin)
-    at_every_look = np.nan if margin is None else max(anytime("greater", -margin), non_inferior)  # never more lenient
+        lower, upper, p_beyond = _right(differences, shared, level)
+    of_margin = dict.fromkeys(_OF_MARGIN, np.nan) if margin is None else _of_margin(margin, p_beyond, anytime)
     unlike = int((np.abs(parts) > 1e-12 * np.abs(parts).max()).sum())
     status = _status(found, graded, alone, flips, int(one.sum()), np.isfinite(lower))
     return ScoreComparison(
@@ -348,9 +350,7 @@ def _compare(
         p_student=float(np.maximum(student_p(difference, error, dof, alternative), least_p(unlike, alternative))),
         p_anytime=anytime(alternative, 0.0),
         n_flips=flips.n_flips,
-        p_non_inferior=non_inferior,
-        p_equivalent=max(non_inferior, below),
-        p_anytime_non_inferior=at_every_look,
+        **of_margin,
         only_a=only_a,
         only_b=only_b,
         n_items=int(shared.sum()),
@@ -367,12 +367,21 @@ def _compare(
 
 
 _Anytime = Callable[[Alternative, float], float]
+#: The p-value of the null that the difference is as given or less (side 1), or more (-1).
+_Beyond = Callable[[float, int], float]
+_OF_MARGIN = ("p_non_inferior", "p_inferior", "p_equivalent", "p_anytime_non_inferior", "p_anytime_inferior")
 
 
-def _right(
-    differences: ItemScores, shared: Bool, level: float, margin: float | None
-) -> tuple[float, float, float, float]:
-    """Tango's interval of right and wrong answers, and the p-values that a margin is not reached, below and above.
+def _of_margin(margin: float, p_beyond: _Beyond, anytime: _Anytime) -> dict[str, float]:
+    """The tests of a margin, by their names. Those that hold at every look are never more lenient than the others."""
+    not_worse, worse, below = p_beyond(-margin, 1), p_beyond(-margin, -1), p_beyond(margin, -1)
+    at_every_look = max(anytime("greater", -margin), not_worse), max(anytime("less", -margin), worse)
+    values = not_worse, worse, max(not_worse, below), *at_every_look
+    return dict(zip(_OF_MARGIN, values, strict=True))
+
+
+def _right(differences: ItemScores, shared: Bool, level: float) -> tuple[float, float, _Beyond]:
+    """Tango's interval of right and wrong answers, and his test.
 
     Weighted items, benchmarks and clusters hold as much as their effective number of items.
     """
@@ -382,14 +391,16 @@ def _right(
     n = float(1 / (share @ share)) / effect
     only_a, only_b = n * float(share @ (apart > 0)), n * float(share @ (apart < 0))
     lower, upper = score_interval(only_a, only_b, n, level)
-    if margin is None:
-        return lower, upper, np.nan, np.nan
-    return lower, upper, p_above(only_a, only_b, n, -margin), p_above(only_b, only_a, n, -margin)
+
+    def p_beyond(null: float, side: int) -> float:
+        return p_above(*((only_a, only_b) if side > 0 else (only_b, only_a)), n, side * null)
+
+    return lower, upper, p_beyond
 
 
 def _graded(
-    found: ScoreEstimates, level: float, margin: float | None, anytime: _Anytime, scale: float, bounded: bool
-) -> tuple[float, float, float, float]:
+    found: ScoreEstimates, level: float, anytime: _Anytime, scale: float, bounded: bool
+) -> tuple[float, float, _Beyond]:
     """As `_right`, of other scores: by Student's t and Hall's, without variance by what holds at every look.
 
     Differences as large as the ``scale`` may not have been seen, so that no p-value is smaller than theirs would be.
@@ -397,11 +408,13 @@ def _graded(
     difference, error, dof, skew = (float(x[0]) for x in (found.score, found.standard_errors, found.dof, found.skew))
 
     def p_beyond(null: float, side: int) -> float:
-        """Of the null that the difference is ``null`` or less (side 1), or more (-1)."""
         gap, n = side * (difference - null), found.n_effective
         if error > 0:
-            lost = np.floor(max(-side * difference, 0.0) / scale * n + 1e-9)
-            unseen = scipy.special.bdtr(lost, max(round(n), 1), float(np.clip(-side * null / scale, 0.0, 1.0)))
+            gained, share, trials = side * difference / scale * n, side * null / scale, max(round(n), 1)
+            if share > 0:
+                unseen = scipy.special.bdtrc(np.ceil(gained - 1e-9) - 1, trials, min(share, 1.0)) if gained > 0 else 1.0
+            else:
+                unseen = scipy.special.bdtr(np.floor(max(-gained, 0.0) + 1e-9), trials, min(-share, 1.0))
             return float(max(skewed_p(np.array(gap / error), np.array(dof), np.array(side * skew)), unseen))
         p = anytime("greater" if side > 0 else "less", null)
         return p if p == p or not bounded else float((1 - gap / (scale + side * difference)) ** n)
@@ -411,9 +424,7 @@ def _graded(
         lower, upper = (float(end[0]) for end in ends)
     else:
         lower, upper = (_end(partial(p_beyond, side=k), difference, -k * scale, level) for k in (1, -1))
-    if margin is None:
-        return lower, upper, np.nan, np.nan
-    return lower, upper, p_beyond(-margin, 1), p_beyond(margin, -1)
+    return lower, upper, p_beyond
 
 
 def _end(p: Callable[[float], float], difference: float, limit: float, level: float) -> float:

@@ -105,9 +105,10 @@ def _difference(
     lower, upper = float(row["lower"]), float(row["upper"])
     inside = row["status"] in BOUNDED and lower > -1 and upper < 1
     centre, error = (lower + upper) / 2, (upper - lower) / 2 / quantile if inside else float("nan")
-    non_inferior, below = float("nan"), float("nan")
+    non_inferior, inferior, below = float("nan"), float("nan"), float("nan")
     if margin is not None:
         non_inferior = student_p(centre + margin, error, dof, "greater")
+        inferior = student_p(centre + margin, error, dof, "less")
         below = student_p(centre - margin, error, dof, "less")
     own = part.test.judgment[:, places, k]
     shared, one = ~np.isnan(own).any(1), part.test.answered[:, places].sum(1) == 1
@@ -122,8 +123,9 @@ def _difference(
         "a": row["model_a"], "b": row["model_b"], "difference": float(row["difference"]), "lower": lower,
         "upper": upper, "standard_error": error, "p_mcnemar": float("nan"), "p_sign_flip": float("nan"),
         "p_student": student_p(centre, error, dof, alternative), "p_anytime": float("nan"), "n_flips": 0,
-        "p_non_inferior": non_inferior, "p_equivalent": float(np.maximum(non_inferior, below)),
-        "p_anytime_non_inferior": float("nan"),
+        "p_non_inferior": non_inferior, "p_inferior": inferior,
+        "p_equivalent": float(np.maximum(non_inferior, below)), "p_anytime_non_inferior": float("nan"),
+        "p_anytime_inferior": float("nan"),
         "only_a": int((own[shared, 0] > own[shared, 1]).sum()), "only_b": int((own[shared, 0] < own[shared, 1]).sum()),
         "n_items": int(shared.sum()), "n_left_out": 0, "status": tuple(status), "settings": settings,
     }  # fmt: skip

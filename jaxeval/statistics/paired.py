@@ -51,17 +51,27 @@ def score_interval(only_a: float, only_b: float, n: float, level: float) -> tupl
 
 
 def p_above(only_a: float, only_b: float, n: float, null: float) -> float:
-    """Return the p-value of the null that the difference is ``null`` or less, below 0.
+    """Return the p-value of the null that the difference is ``null`` or less.
 
-    It is that of the score, or that of a binomial c, as it is where a is never right alone, if that is larger: over all
-    shares of unlike answers no exact test has a smaller one.
+    It is that of the score, or a larger one of these. Of all shares of unlike answers, no exact test has a smaller one
+    than that of a binomial number: below 0 of c, as where a is never right alone; above 0 of b, where b never is. And
+    where a is ahead: that of b among the unlike answers, whose share is as seen. With it, errors of the first kind at
+    .05 stay below .05 for every share of unlike answers, from 2 items on; those of the score alone get to .13.
 
     Examples:
-        >>> f"{p_above(0, 0, 500, -0.02):.1g} {p_above(0, 1, 500, -0.02):.1g}"
-        '0.0007 0.002'
+        >>> f"{p_above(0, 0, 500, -0.02):.1g} {p_above(0, 1, 500, -0.02):.1g} {p_above(20, 0, 500, 0.02):.1g}"
+        '0.0007 0.002 0.006'
     """
-    exact = scipy.special.bdtr(np.floor(only_b - only_a + 1e-9), max(round(n), 1), -null) if only_b >= only_a else 0.0
-    return float(max(scipy.special.ndtr(-score_z(only_a, only_b, n, null)), exact))
+    ahead, trials = only_a - only_b, max(round(n), 1)
+    score = scipy.special.ndtr(-score_z(only_a, only_b, n, null))
+    if ahead <= 0:
+        least = 1.0 if null > 0 else scipy.special.bdtr(np.floor(1e-9 - ahead), trials, -null)
+        return float(max(score, least))
+    least = scipy.special.bdtrc(np.ceil(ahead - 1e-9) - 1, trials, null) if null > 0 else 0.0
+    unlike = max(round(only_a + only_b), 1)
+    share = np.clip((1 + null * n / (only_a + only_b)) / 2, 0.0, 1.0)
+    of_unlike = scipy.special.bdtrc(min(np.ceil(only_a - 1e-9), unlike) - 1, unlike, share)
+    return float(max(score, least, of_unlike))
 
 
 def p_of_equal_shares(only_a: int, only_b: int, right_a: int, n_a: int, right_b: int, n_b: int) -> float:

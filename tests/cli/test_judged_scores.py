@@ -191,7 +191,7 @@ def test_a_first_model_that_nothing_bounds_is_told_from_nobody(table, tmp_path):
 def test_no_peeking_at_corrected_scores(file):
     options = ["--score", "judge-1", "--human", "human", "--margin", 0.1, "--gate", "--peek"]
     assert "--peek and --human do not go together" in call(
-        "compare-scores", "model-1", "model-2", file, *options, code=2
+        "compare-scores", "model-1", "model-2", file, *options, code=3
     )
 
 

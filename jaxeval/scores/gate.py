@@ -1,0 +1,253 @@
+"""A gate for a new model: it passes, it fails, or the data cannot tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+import scipy
+
+from jaxeval.accuracy.judge_accuracy import JudgeAccuracy
+from jaxeval.arrays import Float
+from jaxeval.data.item_scores import ItemScores
+from jaxeval.scores.compare_scores import ScoreComparison, compare_scores, place_of
+from jaxeval.scores.estimates import of_items
+from jaxeval.scores.score_leaderboard import as_item_scores
+from jaxeval.show.shown import Answer, Part, Result
+from jaxeval.statistics.multiplicity import holm
+from jaxeval.statistics.quantiles import normal_quantile
+from jaxeval.wording import counted, named, visible_line
+
+Verdict = Literal["PASS", "FAIL", "INCONCLUSIVE"]
+#: What a process ends with.
+EXIT_CODES: dict[Verdict, int] = {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 2}
+POWER = 0.8  # with which the items needed decide
+_MOST_TIMES = 100  # as many items as there are: beyond, "more items" is no advice
+_NAMED = 5
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ScoreGate(Result):
+    """Whether a model is not worse than another one by a margin, on one task or on each of several.
+
+    Examples:
+        >>> import jaxeval
+        >>> import pandas as pd
+        >>> right = {"new": [1, 1, 1, 0] * 200, "old": [1, 1, 1, 0] * 199 + [1, 1, 1, 1]}
+        >>> table = pd.DataFrame(right).rename_axis("item").reset_index()
+        >>> scores = table.melt("item", var_name="model", value_name="score")
+        >>> gate = jaxeval.score_gate(scores, "new", "old", margin=0.02)
+        >>> print(gate.verdict, gate.exit_code)
+        PASS 0
+    """
+
+    a: Any
+    b: Any
+    verdict: Verdict
+    table: pd.DataFrame  # a row per task
+    warnings: tuple[str, ...]
+    settings: dict[str, Any] = field(repr=False)
+
+    @property
+    def exit_code(self) -> int:
+        """What a process ends with: 0 (PASS), 1 (FAIL) or 2 (INCONCLUSIVE)."""
+        return EXIT_CODES[self.verdict]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON holds it. What is not known is None.
+
+        ``format`` is "jaxeval gate" and ``version`` 1; fields may be added to a version, and none changes its meaning.
+        ``tasks`` are the rows of the table.
+        """
+        rows = [{name: _plain(value) for name, value in row.items()} for row in self.table.to_dict("records")]
+        return {
+            "format": "jaxeval gate", "version": 1, "verdict": self.verdict, "exit_code": self.exit_code,
+            "a": str(self.a), "b": str(self.b), **self.settings, "sentences": list(self.answer.sentences),
+            "tasks": rows, "warnings": list(self.warnings),
+        }  # fmt: skip
+
+    def _shown(self) -> Answer:
+        a, b = visible_line(str(self.a)), visible_line(str(self.b))
+        several = len(self.table) > 1
+        table = self.table if several else self.table.drop(columns=["p_pass_holm", "p_fail_holm"])
+        shown = table.drop(columns="flags")
+        part = Part("Gate", shown, rows="task", kept=("verdict", "difference"), least=("n_items", "lower", "upper"))
+        return Answer(
+            f"ScoreGate: {a} beside {b}", self.table, self.settings, self.warnings, parts=[part],
+            tables={"gate": self.table},
+        )  # fmt: skip
+
+    def _sentences(self) -> list[str]:
+        a, b, table = visible_line(str(self.a)), visible_line(str(self.b)), self.table
+        margin, several = f"{self.settings['margin']:g}", len(table) > 1
+        look = ", at every look" if self.settings["peek"] else ""
+        not_worse, worse = (
+            f"{a} is not worse than {b} by {margin} or more",
+            f"{a} is worse than {b} by more than {margin}",
+        )
+        if self.verdict == "PASS":
+            where = f" on any of {len(table):,} tasks" if several else ""
+            return [f"PASS: {not_worse}{where} ({'largest ' if several else ''}p {table['p_pass'].max():.2g}{look})"]
+        if self.verdict == "FAIL":
+            failed = table[table["verdict"] == "FAIL"]
+            p = failed["p_fail_holm"].max()
+            on = f" on {len(failed):,} of {counted(len(table), 'task')}: {named(failed['task'].tolist(), _NAMED)}"
+            return [f"FAIL: {worse}{on if several else ''} (p {p:.2g}{' by Holm' if several else ''}{look})"]
+        if not several:
+            (row,) = table.to_dict("records")
+            if row["p_pass"] != row["p_pass"]:
+                return [f"INCONCLUSIVE: there is no p-value ({row['flags'] or 'see the warnings'})"]
+            ps = f"it is shown neither that {not_worse} (p {row['p_pass']:.2g}{look}), nor that it is"
+            return [f"INCONCLUSIVE: {ps} (p {row['p_fail']:.2g}); {_more(row['items_more'])}"]
+        open_ones = table[table["verdict"] == "INCONCLUSIVE"]
+        on = f"{len(open_ones):,} of {len(table):,} tasks: {named(open_ones['task'].tolist(), _NAMED)}"
+        told = [f"INCONCLUSIVE: it is not shown that {not_worse} on {on}"]
+        most = open_ones["items_more"].astype(float).max(skipna=False)
+        return [*told, f"on each of them, {_more(most)}"]
+
+
+def _plain(value: Any) -> Any:
+    return None if pd.isna(value) else value if isinstance(value, int | float | str) else str(value)
+
+
+def _more(n: Any) -> str:
+    if pd.isna(n):
+        return "the difference is so near the margin that no feasible number of items would decide"
+    return f"if the difference stays, about {counted(int(n), 'more item')} would decide"
+
+
+def score_gate(
+    scores: ItemScores | JudgeAccuracy | Any,
+    a: Any,
+    b: Any,
+    *,
+    margin: float,
+    peek: bool = False,
+    judge: str | None = None,
+    estimator: str | None = None,
+    bounds: tuple[float, float] | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+) -> ScoreGate:
+    """Decide whether model ``a`` may replace ``b``: PASS, FAIL, or INCONCLUSIVE where the data show neither.
+
+    FAIL: ``a`` is worse by more than the margin. PASS: it is not worse by the margin or more. Each is a one-sided test
+    of `compare_scores` at 1 - level. Several benchmarks are a task each. The gate fails if any task does, by p-values
+    adjusted for their number by Holm's steps. It passes if every task does by its own p-value: were one of them worse
+    by the margin, all would pass with probability 1 - level at most (an intersection-union test, Berger 1982, DOI
+    10.1080/00401706.1982.10487790). A single task passes with the others, or by Holm's steps.
+
+    Args:
+        scores: as for `compare_scores`; several trials of an item are averaged first.
+        a: the new model.
+        b: the model that it must not be worse than.
+        margin: above 0, in points of the score.
+        peek: decide by p-values that hold at every look, for data that are looked at as they come in. Scores need
+            bounds.
+        judge: as for `compare_scores`.
+        estimator: as for `compare_scores`.
+        bounds: as for `compare_scores`.
+        level: 1 - level is the probability of a wrong PASS, and of a wrong FAIL, at most.
+        seed: as for `compare_scores`.
+
+    Returns:
+        The verdict and a table with a row per task: ``task`` (NA where there is one), ``verdict``, ``difference``,
+        ``lower``, ``upper``, ``p_pass``, ``p_fail``, ``p_pass_holm``, ``p_fail_holm``, ``n_items``; ``items_more``, how
+        many more would decide with probability 0.8 if the difference stayed as it is (NA: no feasible number); and
+        ``flags``. A task that only one of the two has is open.
+
+    Raises:
+        DataError, ValueError: as by `compare_scores`.
+    """
+    options: dict[str, Any] = {"margin": margin, "bounds": bounds, "level": level, "seed": seed}
+    if isinstance(scores, JudgeAccuracy):
+        if peek or bounds is not None:
+            raise ValueError("peek and bounds are for scores as they are: corrected ones have no p-value for all looks")
+        options = {"margin": margin, "judge": judge, "estimator": estimator}
+        tasks: list[tuple[Any, Any]] = [(None, scores)]
+        level, seed = scores.settings.level, scores.settings.seed
+    else:
+        tasks = _tasks(as_item_scores(scores))
+    rows, warnings = [], []
+    places = None if isinstance(scores, JudgeAccuracy) else [place_of(tasks[0][1], model) for model in (a, b)]
+    for task, own in tasks:
+        if places is not None and len(tasks) > 1 and (text := _lacks(own, places)):
+            rows.append({"task": task, "flags": text})
+            continue
+        found = compare_scores(own, a, b, **options)
+        rows.append({"task": task, **_row(found, margin, level, peek)})
+        warnings += [text if task is None else f"{visible_line(str(task))}: {text}" for text in found.status]
+    table = _judged(pd.DataFrame(rows, columns=list(_COLUMNS)), 1 - level)
+    failed, passed = (table["verdict"] == "FAIL").any(), (table["verdict"] == "PASS").all()
+    verdict: Verdict = "FAIL" if failed else "PASS" if passed else "INCONCLUSIVE"
+    lacking = table["n_items"].isna()
+    if lacking.any():
+        texts = [f"{visible_line(str(row.task))} ({row.flags})" for row in table[lacking].itertuples()]
+        warnings.append(f"{counted(int(lacking.sum()), 'task')} cannot be compared: {named(texts, _NAMED)}")
+    settings = {"margin": float(margin), "peek": bool(peek), "level": float(level), "seed": seed}
+    return ScoreGate(a, b, verdict, table, tuple(dict.fromkeys(warnings)), settings)
+
+
+_COLUMNS = ("task", "verdict", "difference", "lower", "upper", "p_pass", "p_fail", "p_pass_holm", "p_fail_holm",
+            "n_items", "items_more", "flags")  # fmt: skip
+
+
+def _tasks(scores: ItemScores) -> list[tuple[Any, ItemScores]]:
+    """The scores of each benchmark, by its name."""
+    groups = scores.benchmark
+    if groups is None or len(groups.names) < 2:
+        return [(None, scores)]
+    return [(name, of_items(scores, groups.number == k)) for k, name in enumerate(groups.names)]
+
+
+def _lacks(scores: ItemScores, places: list[int]) -> str:
+    there = ~np.isnan(scores.scores[:, 0][:, places])
+    if (shared := int(there.all(1).sum())) >= 2:
+        return ""
+    alone = [
+        str(scores.models[place]) for place, own in zip(places, np.any(there, axis=0).tolist(), strict=True) if own
+    ]
+    return f"only {visible_line(alone[0])} has it" if len(alone) == 1 else f"{counted(shared, 'item')} that both have"
+
+
+def _row(found: ScoreComparison, margin: float, level: float, peek: bool) -> dict[str, Any]:
+    p_pass, p_fail = (
+        (found.p_anytime_non_inferior, found.p_anytime_inferior) if peek else (found.p_non_inferior, found.p_inferior)
+    )
+    flags = ""
+    if p_pass != p_pass:
+        flags = (
+            "there are clusters or weights, or bounds are needed" if peek else found.status[0] if found.status else ""
+        )
+    return {
+        "difference": found.difference, "lower": found.lower, "upper": found.upper, "p_pass": p_pass, "p_fail": p_fail,
+        "n_items": found.n_items, "items_more": _items_more(found, margin, level), "flags": flags,
+    }  # fmt: skip
+
+
+def _items_more(found: ScoreComparison, margin: float, level: float) -> float:
+    """How many more items like these decide, with probability `POWER`, if the difference stays as it is."""
+    n, gap = found.n_items, abs(found.difference + margin)
+    spread = (found.upper - found.lower) / (2 * normal_quantile(found.settings["level"])) * np.sqrt(n)
+    if not (gap > 0 and np.isfinite(spread)):
+        return np.nan
+    needed = (spread * (scipy.special.ndtri(level) + scipy.special.ndtri(POWER)) / gap) ** 2
+    if margin < 1:  # fewer items could all miss losses of this size
+        needed = max(needed, np.log(1 - level) / np.log1p(-margin))
+    return float(np.ceil(max(needed - n, 1))) if needed <= _MOST_TIMES * n else np.nan
+
+
+def _judged(table: pd.DataFrame, most: float) -> pd.DataFrame:
+    """The table with verdicts."""
+    p_pass, p_fail = (table[name].to_numpy(float) for name in ("p_pass", "p_fail"))
+    all_pass = bool((p_pass <= most).all())
+    by_holm: dict[str, Float] = {"p_pass_holm": holm(p_pass), "p_fail_holm": holm(p_fail)}
+    passed = (by_holm["p_pass_holm"] <= most) | all_pass
+    failed = by_holm["p_fail_holm"] <= most
+    verdict = np.select([failed, passed], ["FAIL", "PASS"], "INCONCLUSIVE")
+    more = table["items_more"].astype(float).where(verdict == "INCONCLUSIVE")
+    flags = table["flags"].fillna("")
+    whole = {name: x.astype("Int64") for name, x in (("n_items", table["n_items"].astype(float)), ("items_more", more))}
+    return table.assign(verdict=verdict, flags=flags, **by_holm, **whole)

@@ -1,0 +1,224 @@
+"""A gate with three verdicts: its tests, its sentences, and the reports of the command."""
+
+import json
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+from command_line import run, said
+from scipy import stats
+
+import jaxeval
+from jaxeval.cli.gates import COULD_NOT_RUN
+from jaxeval.errors import DataError
+from jaxeval.statistics.paired import p_above
+
+
+def answers(*tasks):
+    """Scores of "new" and "old" on tasks of n items each, of which only_new and only_old are right by one alone."""
+    rows = []
+    for task, n, only_new, only_old in tasks:
+        new, old = np.ones(n, int), np.ones(n, int)
+        old[:only_new], new[only_new : only_new + only_old] = 0, 0
+        for name, score in (("new", new), ("old", old)):
+            rows.append(pd.DataFrame({"model": name, "benchmark": task, "item": range(n), "score": score}))
+    return pd.concat(rows, ignore_index=True)
+
+
+def gate_of(scores, **options):
+    return jaxeval.score_gate(scores, "new", "old", **{"margin": 0.02} | options)
+
+
+@pytest.mark.parametrize(
+    ("task", "verdict", "code"),
+    [(("t", 500, 0, 0), "PASS", 0), (("t", 500, 0, 40), "FAIL", 1), (("t", 500, 5, 13), "INCONCLUSIVE", 2),
+     (("t", 2, 0, 0), "INCONCLUSIVE", 2), (("t", 2, 0, 2), "INCONCLUSIVE", 2)],
+)  # fmt: skip
+def test_a_verdict_has_its_code_and_sentence(task, verdict, code):
+    gate = gate_of(answers(task))
+    assert (gate.verdict, gate.exit_code) == (verdict, code)
+    assert gate.answer.sentences[0].startswith(verdict)
+    (row,) = gate.table.to_dict("records")
+    assert (row["p_pass"] <= 0.05, row["p_fail"] <= 0.05) == (verdict == "PASS", verdict == "FAIL")
+
+
+def test_tests_are_those_of_the_comparison():
+    scores = answers(("t", 300, 9, 14))
+    (row,) = gate_of(scores).table.to_dict("records")
+    found = jaxeval.compare_scores(scores, "new", "old", margin=0.02)
+    assert (row["p_pass"], row["p_fail"]) == (found.p_non_inferior, found.p_inferior)
+    turned = jaxeval.compare_scores(scores, "old", "new", margin=0.02)
+    assert found.p_inferior == pytest.approx(p_above(14, 9, 300, 0.02))
+    assert found.p_equivalent == pytest.approx(max(found.p_non_inferior, turned.p_non_inferior))
+
+
+def test_p_of_a_difference_above_a_null_is_never_below_that_of_an_exact_test():
+    for n, b, null in ((10, 2, 0.05), (50, 4, 0.02), (200, 30, 0.1)):
+        assert p_above(b, 0, n, null) >= stats.binom.sf(b - 1, n, null) * (1 - 1e-12)
+    assert p_above(3, 3, 40, 0.02) == 1
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 12, 20])
+def test_errors_of_the_first_kind_stay_below_the_level(n):
+    """Summed exactly, over all shares of unlike answers: of both tests at the margin."""
+    a, b = (x.ravel() for x in np.meshgrid(np.arange(n + 1), np.arange(n + 1)))
+    a, b = a[a + b <= n], b[a + b <= n]
+    for margin in (0.02, 0.1):
+        passes, fails = (
+            np.array([p_above(*own, n, null) <= 0.05 for own in zip(*counts, strict=True)])
+            for counts, null in (((a, b), -margin), ((b, a), margin))
+        )
+        for churn in (margin, 0.1, 0.3, 0.6, 1.0):
+            chance = stats.multinomial.pmf(
+                np.stack([a, b, n - a - b], 1), n, [(churn - margin) / 2, (churn + margin) / 2, 1 - churn]
+            )
+            assert chance.sum() == pytest.approx(1)
+            assert chance @ passes <= 0.05
+            assert chance @ fails <= 0.05
+
+
+def test_graded_scores_fail_and_pass():
+    rng = np.random.default_rng(0)
+    old = rng.uniform(0, 0.8, 400)
+    for shift, verdict in ((0.05, "PASS"), (-0.1, "FAIL")):
+        new = np.clip(old + shift + rng.normal(0, 0.05, 400), 0, 1)
+        scores = pd.DataFrame({"item": range(400), "new": new, "old": old}).melt(
+            "item", ["new", "old"], "model", "score"
+        )
+        assert gate_of(scores).verdict == verdict
+        assert gate_of(scores, peek=True).verdict == verdict
+
+
+def test_a_gate_of_tasks_fails_by_holm_and_passes_if_all_do():
+    good, open_, bad = ("good", 500, 0, 0), ("open", 500, 5, 13), ("bad", 500, 0, 40)
+    found = gate_of(answers(good, open_, bad))
+    assert found.verdict == "FAIL"
+    assert found.table.set_index("task")["verdict"].to_dict() == {
+        "bad": "FAIL", "good": "PASS", "open": "INCONCLUSIVE"
+    }  # fmt: skip
+    assert found.table["p_fail_holm"].min() == pytest.approx(3 * found.table["p_fail"].min())
+    assert "1 of 3 tasks: bad" in found.answer.sentences[0]
+    assert gate_of(answers(good, open_)).verdict == "INCONCLUSIVE"
+    near = [(f"near {k}", 500, 2, 5) for k in range(5)]  # p .02 each, which Holm's steps would leave open
+    found = gate_of(answers(*near))
+    assert found.verdict == "PASS"
+    assert (found.table["p_pass_holm"] > 0.05).all()
+
+
+def test_a_task_that_one_side_lacks_stays_open():
+    scores = answers(("a", 500, 0, 0), ("b", 500, 0, 0))
+    scores = scores[(scores["benchmark"] == "a") | (scores["model"] == "old")]
+    found = gate_of(scores)
+    assert found.verdict == "INCONCLUSIVE"
+    assert "1 task cannot be compared: b (only old has it)" in found.warnings
+
+
+def test_as_many_items_more_decide():
+    (row,) = gate_of(answers(("t", 500, 5, 13))).table.to_dict("records")
+    n = 500 + row["items_more"]
+    scaled = [round(x * n / 500) for x in (5, 13)]
+    rng = np.random.default_rng(0)
+    only_new, only_old, _ = rng.multinomial(n, [0.01, 0.026, 0.964], 300).T
+    passed = np.mean([p_above(a, b, n, -0.02) <= 0.05 for a, b in zip(only_new, only_old, strict=True)])
+    assert abs(passed - 0.8) < 0.1  # by a normal approximation
+    assert gate_of(answers(("t", n, *scaled))).verdict == "PASS"
+    at_margin = gate_of(answers(("t", 100, 0, 2)))
+    assert at_margin.table["items_more"].isna().all()
+    assert "no feasible number of items" in at_margin.answer.sentences[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [50, 500, 5000])
+def test_wrong_verdicts_are_few(n):
+    """Of equal models that fail, and of models that are worse by the margin on every task and pass."""
+    rng = np.random.default_rng(n)
+    for churn in (0.0, 0.02, 0.05, 0.1):
+        for tasks in (1, 20):
+            draws = 400 // tasks
+            for worse in (0.0, 0.02)[: 1 + (churn >= 0.02)]:
+                shares = [(churn - worse) / 2, (churn + worse) / 2, 1 - churn]
+                x = rng.multinomial(n, shares, (draws, tasks))[..., :2]
+                verdicts = [gate_of(answers(*((f"t{k}", n, *own) for k, own in enumerate(data)))).verdict for data in x]
+                wrong = np.mean([v == ("PASS" if worse else "FAIL") for v in verdicts])
+                assert wrong <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / draws)
+
+
+@pytest.mark.slow
+def test_runs_of_one_judge_seldom_fail_beside_each_other(data):
+    """Repeated runs of real judges are equal models: of each prompt, half of the runs are compared with the others."""
+    runs = pd.read_parquet(data / "rb2_judge_k8_runs.parquet")
+    names = [f"s{k}" for k in range(1, 9)]
+    pairs = failed = 0
+    for _, own in runs.groupby(["collection", "judge", "prompt_variant", "temperature"], dropna=False):
+        best = own.groupby("item")[names].transform("max")
+        chosen = own["is_chosen"].to_numpy() == 1
+        right = (own[names] == best)[chosen].astype(float).assign(item=own["item"][chosen])
+        table = right.melt("item", names, "model", "score")
+        for a, b in zip(names[::2], names[1::2], strict=True):
+            failed += jaxeval.score_gate(table, a, b, margin=0.02).verdict == "FAIL"
+            pairs += 1
+    assert pairs > 20
+    assert failed <= 0.05 * pairs
+
+
+class TestCommand:
+    @pytest.fixture
+    def file(self, tmp_path):
+        path = tmp_path / "scores.csv"
+        answers(("good", 500, 0, 0), ("<bad>", 500, 0, 40), ("open", 500, 5, 13)).to_csv(path, index=False)
+        return path
+
+    def test_reports(self, file, tmp_path):
+        names = {name: tmp_path / name for name in ("summary", "junit", "gate.json")}
+        options = [f"--{name.split('.')[-1]}" for name in names]
+        written = [x for pair in zip(options, names.values(), strict=True) for x in pair]
+        said("compare-scores", "new", "old", file, "--margin", 0.02, "--gate", *written, code=1)
+        gate = gate_of(pd.read_csv(file))
+        summary = names["summary"].read_text()
+        assert gate.answer.sentences[0].replace("<bad>", r"\<bad\>") in summary
+        assert summary.count("| INCONCLUSIVE |") == 1
+        suite = ElementTree.fromstring(names["junit"].read_text())
+        assert suite.attrib == {"name": "jaxeval gate", "tests": "3", "failures": "1", "errors": "1"}
+        assert {case.get("name"): [x.tag for x in case] for case in suite.iter("testcase")} == {
+            "<bad>": ["failure"], "good": [], "open": ["error"]
+        }  # fmt: skip
+        told = json.loads(names["gate.json"].read_text())
+        assert told == gate.to_dict()
+        assert (told["format"], told["version"], told["exit_code"]) == ("jaxeval gate", 1, 1)
+        assert told["tasks"][1]["items_more"] is None
+
+    def test_two_files_of_one_model_each(self, tmp_path):
+        table = answers(("t", 500, 0, 0)).drop(columns="benchmark")
+        for name, own in table.groupby("model"):
+            own.drop(columns="model").to_csv(tmp_path / f"{name}.csv", index=False)
+            (tmp_path / name).mkdir()
+            own.assign(model="m").to_csv(tmp_path / name / "run.csv", index=False)
+        files = tmp_path / "new.csv", tmp_path / "old.csv"
+        assert "PASS: new is not worse than old" in said("compare-scores", *files, "--margin", 0.02, "--gate")
+        assert "new and old are not told apart" in said("compare-scores", *files)
+        folders = tmp_path / "new", tmp_path / "old"  # both of model m
+        assert "m (new) is not worse than m (old)" in said("compare-scores", *folders, "--margin", 0.02, "--gate")
+        table.to_csv(tmp_path / "both.csv", index=False)
+        refused = run("compare-scores", files[0], tmp_path / "both.csv")
+        assert refused.exit_code == 1
+        assert "both.csv has 2 models: new, old; name the two before the files" in refused.output
+
+    def test_errors_are_no_verdict(self, file, tmp_path):
+        for arguments in (
+            ["new", "x", file, "--margin", 0.1],
+            ["new", "old", tmp_path / "no.csv"],
+            ["new", "old", file],
+        ):
+            assert run("compare-scores", *arguments, "--gate").exit_code == COULD_NOT_RUN
+        refused = run("compare-scores", "new", "old", file, "--junit", "x.xml")
+        assert refused.exit_code == 2
+        assert "--junit needs --gate" in refused.output
+
+
+def test_bad_input():
+    scores = answers(("t", 10, 1, 1))
+    with pytest.raises(ValueError, match="margin"):
+        gate_of(scores, margin=0)
+    with pytest.raises(DataError, match="no model is called 'ne'"):
+        jaxeval.score_gate(scores, "ne", "old", margin=0.1)
