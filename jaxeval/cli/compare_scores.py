@@ -15,7 +15,7 @@ from jaxeval.cli.next_battles import GoalOptions, VotePlan
 from jaxeval.cli.outputs import Outputs, present
 from jaxeval.cli.scores import ScoreReading, what_was_read
 from jaxeval.cli.terminal import named_model
-from jaxeval.options.columns import Bounds, Pair
+from jaxeval.options.columns import Bounds, Pair, RandomFacets
 from jaxeval.options.field import Options, again, option
 from jaxeval.options.resampling import ResamplingOptions, Share
 
@@ -31,7 +31,7 @@ Alternative = Literal["two-sided", "greater", "less"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparing(Options):
+class Comparing(RandomFacets):
     """What is asked of two models."""
 
     margin: float | None = option(
@@ -67,11 +67,16 @@ def compare_scores(
         raise click.UsageError("--gate needs a --margin: the smallest loss that matters")
     if gate.peek and labels.human is not None:
         raise click.UsageError("--peek and --human do not go together: corrected scores have no p-value for all looks")
+    if asked.random and (labels.there or gate.peek or bounds is not None or not files):
+        other = "--human" if labels.there else "--peek" if gate.peek else "--bounds" if files else "two files"
+        raise click.UsageError(f"--random and {other} do not go together: leave one out")
     if gate.gate and b == "all":
         raise click.UsageError("--gate is about two models: name the one that A must not be worse than")
     if not files and (labels.there or not (_is_path(a) and _is_path(b))):
         raise click.UsageError("name two models and the FILES that hold their scores, or two files of one model each")
     options: dict[str, Any] = asked.arguments("margin", "alternative", "level", "seed")
+    if asked.random:
+        options["random"] = asked.facets
     given: Any
     notes = [f"{100 * level:g}% intervals, tests {asked.alternative}, seed {seed}"]
     warnings: list[str] = []
@@ -86,11 +91,11 @@ def compare_scores(
         warnings += warnings_of(given, by)
     else:
         if files:
-            given = columns.read(files)
+            given = columns.read(files, random=asked.facets)
         else:
             given, a, b = columns.read_two(a, b)
         read = what_was_read(given)
-        if columns.missing == "complete":
+        if columns.missing == "complete" and not asked.random:
             given = _complete(given)
     one = named_model(given.models, a)
     if gate.gate:
@@ -106,7 +111,8 @@ def compare_scores(
         found = compared(given, one, named_model(given.models, b), bounds=bounds, **options)
         table, answer, told = _row(found), list(found.answer.sentences), found.status
     notes, warnings = [read, *notes], [*told, *warnings]
-    present(_answer("Scores compared", "comparison", table, answer, notes, warnings, options), outputs)
+    shown = _answer("Scores compared", "comparison", table, answer, notes, warnings, options)
+    present(shown._replace(advice=columns.undeclared(files, asked.facets) if files else []), outputs)
 
 
 def _complete(given: ItemScores) -> ItemScores:

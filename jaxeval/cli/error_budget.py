@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -13,28 +13,11 @@ from jaxeval.cli.next_battles import GoalOptions
 from jaxeval.cli.outputs import Outputs, check_outputs, present
 from jaxeval.cli.scores import what_was_read
 from jaxeval.cli.terminal import named_model, tell
-from jaxeval.options.columns import ItemScoreColumns, Names, Pair
-from jaxeval.options.field import COLUMNS, Options, again, option
+from jaxeval.options.columns import ItemScoreColumns, Names, Pair, RandomFacets
+from jaxeval.options.field import Options, again, option
 from jaxeval.options.resampling import ResamplingOptions, Share
 
 Prices: TypeAlias = Mapping[str, float]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Random(Options):
-    """What was sampled besides items."""
-
-    section = COLUMNS
-
-    random: Names | None = option(
-        None, "Columns of what another evaluation would draw anew besides items: judges, prompts, seeds. Errors then "
-        "count them.", "COL,...",
-    )  # fmt: skip
-
-    @property
-    def facets(self) -> Sequence[str]:
-        """Names of columns."""
-        return list(self.random or ())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +52,7 @@ class Budgeting(Options):
 
 @command("error-budget")
 def error_budget(
-    files: Files, columns: ItemScoreColumns, facets: Random, asked: Budgeting, plot: Plot, outputs: Outputs
+    files: Files, columns: ItemScoreColumns, facets: RandomFacets, asked: Budgeting, plot: Plot, outputs: Outputs
 ) -> None:
     """Which error is it: of items, judges, prompts or seeds.
 

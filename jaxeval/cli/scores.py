@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -42,11 +44,31 @@ class ScoreReading(declared.ItemScoreColumns):
         "have. available: take each model on the items that it has.", section=ROWS,
     )  # fmt: skip
 
-    def read(self, files: Sequence[FileName], keep: Sequence[str] = ()) -> ItemScores:
+    def read(
+        self, files: Sequence[FileName], keep: Sequence[str] = (), random: Sequence[str] = ()
+    ) -> ItemScores:  # fmt: skip
         """The scores in ``files``."""
         from jaxeval.data.score_files import read_scores
 
-        return read_scores(files if len(files) > 1 else files[0], keep=keep, **self.columns)
+        return read_scores(files if len(files) > 1 else files[0], keep=keep, random=random, **self.columns)
+
+    def undeclared(self, files: Sequence[FileName], random: Sequence[str]) -> list[str]:
+        """Propose to declare columns of judges, prompts or seeds that are in tables, and have no role."""
+        from jaxeval.data.formats import whole_table
+        from jaxeval.data.outcomes import NeededColumns
+        from jaxeval.data.table_files import head_names
+        from jaxeval.scores.facets import USUAL_FACETS
+
+        used = {*self.columns.values(), *random, "trial"}
+        with contextlib.suppress(ValueError, OSError):  # no table, or none here
+            there = [name for name in head_names(Path(str(files[0]))) if name in USUAL_FACETS and name not in used]
+            if there and not random:
+                table = whole_table(Path(str(files[0])), NeededColumns(tuple(there), ()), nested=True)
+                there = [name for name in there if len(table[name].unique()) > 1]
+            if there and not random:
+                words = " and ".join(f"{name}s" for name in there)
+                return [f"if another evaluation would draw other {words}, --random {','.join(there)} counts them"]
+        return []
 
     def read_two(self, a: FileName, b: FileName) -> tuple[ItemScores, str, str]:
         """The scores of two models from a file or folder each, and what they are called."""
@@ -61,7 +83,7 @@ class ScoreReading(declared.ItemScoreColumns):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreBoardOptions(Costs):
+class ScoreBoardOptions(Costs, declared.RandomFacets):
     """What is estimated of scores."""
 
     by: str | None = again(GroupOption, "by")
@@ -124,13 +146,15 @@ def scores(
         accuracy, read = labels.accuracy(files, columns.columns, missing, asked.by, drawn.arguments())
         present(_judged(labels.boards(accuracy, asked.simultaneous_ranks), read, accuracy.joint, top), outputs)
         return
+    if asked.random and asked.cost is not None:
+        raise click.UsageError("--random and --cost do not go together: leave one out")
     try:
-        given = columns.read(files, [name for name in (asked.by, asked.n) if name is not None])
+        given = columns.read(files, [name for name in (asked.by, asked.n) if name is not None], asked.facets)
     except MeansOnlyError as error:
         present(_of_means(error.means, level, top), outputs)
         return
     estimated: dict[str, Any] = asked.arguments("by", "population", "benchmark_weights")
-    boards = score_boards(given, missing=missing, **estimated, **drawn.arguments())
+    boards = score_boards(given, random=asked.facets, missing=missing, **estimated, **drawn.arguments())
     table = leaderboard_of(boards, level, asked.simultaneous_ranks)
     tables = {"scores": table}
     for measure, ks, what in ((pass_at_k, asked.pass_at, "pass_at"), (pass_hat_k, asked.pass_hat, "pass_hat")):
@@ -164,7 +188,7 @@ def scores(
         costs = score_draws(replace(columns, score=asked.cost).read(files), missing=missing, **how)
         front = asked.front(board.joint, costs, level)
         answer = beside(answer, front, tables=asked.tables(front))
-    present(answer, outputs)
+    present(answer._replace(advice=[*answer.advice, *columns.undeclared(files, asked.facets)]), outputs)
 
 
 def _of_means(means: pd.DataFrame, level: float, top: int | None) -> Answer:
@@ -220,6 +244,8 @@ def _how(settings: dict[str, Any]) -> str:
     from jaxeval.scores.estimates import DrawnAnew
 
     about = DrawnAnew(settings["population"]).sentence
+    if settings.get("random"):
+        about = f"new {', '.join(f'{name}s' for name in settings['random'])} and items like these"
     return (
         f"{100 * settings['level']:g}% intervals of {about}, {settings['n_resamples']:,} resamples of "
         f"{settings['resampled']}, seed {settings['seed']}; {versions()}"
@@ -241,6 +267,7 @@ def _answer(tables: dict[str, pd.DataFrame], notes: list[str], warnings: list[st
         if name != "scores":
             title = name.replace("_at_", "@").replace("_hat_", "^").capitalize()
             parts.append(Part(title, further.drop(columns="fewest_trials", errors="ignore"), rows="row"))
-    sentences = score_answers(table)[:_MOST_ANSWERS]
+    said = str(table.attrs.get("answer", "")).splitlines() or score_answers(table)
+    sentences = said[:_MOST_ANSWERS]
     answer = Answer("Scores", table, table.attrs["settings"], warnings, sentences=sentences, notes=notes, parts=parts)
     return answer._replace(tables=tables).with_top(top)

@@ -135,6 +135,21 @@ class ReplyReading(CallReading):
 
 
 @dataclass(frozen=True, kw_only=True)
+class RandomFacets(Options):
+    """What was sampled besides items."""
+
+    random: Names | None = option(
+        None, "Columns of what another evaluation would draw anew besides items: judges, prompts, seeds. Errors then "
+        "count them.", "COL,...", section=COLUMNS,
+    )  # fmt: skip
+
+    @property
+    def facets(self) -> list[str]:
+        """Names of columns."""
+        return list(self.random or ())
+
+
+@dataclass(frozen=True, kw_only=True)
 class ItemScoreColumns(Options):
     """How files of scores are read: arguments of `read_scores`."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,17 @@ from jaxeval.data.columns import plain
 from jaxeval.data.item_scores import ItemScores
 from jaxeval.errors import DataError
 from jaxeval.scores.estimates import ScoreEstimates, estimate_scores, item_shares
+from jaxeval.scores.facets import (
+    Cells,
+    cells_of,
+    errors_of,
+    facet_names,
+    facet_sentence,
+    facet_warnings,
+    over_items,
+    widened,
+    with_facets,
+)
 from jaxeval.scores.judged_board import judged_differences, judged_place
 from jaxeval.scores.paired_tests import Alternative, FlipTest, anytime_p, least_p, mcnemar, sign_flips, student_p
 from jaxeval.scores.score_leaderboard import FEW_ITEMS, as_item_scores, few_units_text
@@ -27,7 +38,7 @@ from jaxeval.statistics.clusters import design_effect, freedom_of, widening
 from jaxeval.statistics.multiplicity import holm
 from jaxeval.statistics.paired import p_above, score_interval
 from jaxeval.statistics.quantiles import checked_level, skewed_interval, skewed_p
-from jaxeval.wording import counted, did_you_mean, visible_line
+from jaxeval.wording import counted, did_you_mean, named, visible_line
 
 POINTS = 3  # decimals of scores in words
 _NO_VARIANCE = "no observed variance of the difference"
@@ -91,7 +102,14 @@ class ScoreComparison(Result):
             counts += ", which do not count alike"
         judged = "judge" in self.settings
         by = f"p {p:.2g} by {test}" if p == p else "no p-value"
-        told = [f"{order}: difference {self.difference:+.{POINTS}f}{ends}, {by}{'' if judged else f' ({counts})'}"]
+        about = f"{self.settings['about']}: " if "about" in self.settings else ""
+        if self.settings.get("lone"):
+            lone = named(list(map(visible_line, self.settings["lone"])))
+            return [f"{about}no interval and no p-value, as {lone} has one level; the difference is "
+                    f"{self.difference:+.{POINTS}f}"]  # fmt: skip
+        told = [
+            f"{about}{order}: difference {self.difference:+.{POINTS}f}{ends}, {by}{'' if judged else f' ({counts})'}"
+        ]
         if judged:
             told.append(f"the judge alone, on what has no label: {counts}")
         margin = self.settings["margin"]
@@ -111,6 +129,7 @@ def compare_scores(
     a: Any,
     b: Any,
     *,
+    random: str | Sequence[str] = (),
     judge: str | None = None,
     estimator: str | None = None,
     margin: float | None = None,
@@ -134,6 +153,9 @@ def compare_scores(
             judge's scores of the answers without a label.
         a: a model.
         b: the model that ``a`` is compared with.
+        random: columns of what another evaluation would draw anew besides items: judges, prompts, seeds. Intervals and
+            p-values are then about others like these, by Student's t with Satterthwaite's degrees of freedom (see
+            `error_budget`); tests over items alone are left out. A facet with one level gives no interval.
         judge: of judge accuracies, the judge whose scores are compared; needed where there are several.
         estimator: of judge accuracies, the correction: a name in the column "estimator" of its table; by default as
             in `score_leaderboard`.
@@ -162,6 +184,11 @@ def compare_scores(
         (0.25, 0.25, 3, 0)
     """
     _check_options(margin, alternative, level, seed)
+    if facet_names(random):
+        given, cells = _with_cells(scores, random)
+        places = [place_of(given, model) for model in (a, b)]
+        _reject_itself(places[0], places[1], a)
+        return _compare_under(given, cells, places, margin, alternative, level, seed)
     if isinstance(scores, JudgeAccuracy):
         first, second = (judged_place(scores, model) for model in (a, b))
         _reject_itself(first, second, a)
@@ -173,6 +200,47 @@ def compare_scores(
     return _compare(given, places, margin, alternative, level, seed, bounds)
 
 
+def _with_cells(scores: Any, random: str | Sequence[str]) -> tuple[ItemScores, Cells]:
+    if isinstance(scores, JudgeAccuracy):
+        raise DataError(
+            "random facets are of scores; a judge's scores that labels correct have theirs in judge_accuracy"
+        )
+    given = with_facets(scores, random)
+    return given, cells_of(given)
+
+
+def _compare_under(
+    given: ItemScores, cells: Cells, places: list[int], margin: float | None, alternative: Alternative, level: float,
+    seed: int,
+) -> ScoreComparison:  # fmt: skip
+    """As `_compare`, where facets besides items are drawn anew."""
+    alone = over_items(given, cells, places)
+    found = _compare(alone, [0, 1], margin, alternative, level, seed)
+    errors = errors_of(cells, [(places[0], places[1])], cells.shared(places))
+    items = estimate_scores(*paired(alone, [0, 1]))
+    ends = widened(errors, np.array([found.lower]), np.array([found.upper]), items.variance, items.dof, level)
+    error, dof = float(np.sqrt(errors.variance[0])), float(errors.dof[0])
+
+    def p_of(gap: float, other: float, side: Alternative) -> float:
+        """Never more lenient than the test over items alone."""
+        return float(np.maximum(student_p(gap, error, dof, side), other))
+
+    no_worse = worse = equivalent = np.nan
+    if margin is not None:
+        no_worse = p_of(found.difference + margin, found.p_non_inferior, "greater")
+        worse = p_of(found.difference + margin, found.p_inferior, "less")
+        equivalent = max(no_worse, p_of(found.difference - margin, found.p_equivalent, "less"))
+    not_told = [text for text in found.status if "McNemar" not in text and "sign flips" not in text]
+    return replace(
+        found, lower=float(ends[0][0]), upper=float(ends[1][0]), standard_error=error,
+        p_mcnemar=np.nan, p_sign_flip=np.nan, p_anytime=np.nan, p_anytime_non_inferior=np.nan,
+        p_anytime_inferior=np.nan, p_inferior=worse, n_flips=0,
+        p_student=p_of(found.difference, found.p_student, alternative), p_non_inferior=no_worse,
+        p_equivalent=equivalent, status=(*facet_warnings(cells, errors.design), *not_told),
+        settings={**found.settings, "random": cells.facets, "about": facet_sentence(cells), "lone": errors.alone},
+    )  # fmt: skip
+
+
 def _reject_itself(first: int, second: int, a: Any) -> None:
     if first == second:
         raise DataError(f"{plain(a)!r} is compared with itself: name two models")
@@ -182,6 +250,7 @@ def compare_with_baseline(
     scores: ItemScores | JudgeAccuracy | Any,
     baseline: Any,
     *,
+    random: str | Sequence[str] = (),
     judge: str | None = None,
     estimator: str | None = None,
     margin: float | None = None,
@@ -194,6 +263,7 @@ def compare_with_baseline(
     Args:
         scores: as in `compare_scores`.
         baseline: the model that all others are compared with.
+        random: as in `compare_scores`.
         judge: as in `compare_scores`.
         estimator: as in `compare_scores`.
         margin: as in `compare_scores`.
@@ -222,8 +292,12 @@ def compare_with_baseline(
         1          y        0.25  0.0625  0.0625
     """
     _check_options(margin, alternative, level, seed)
-    judged = isinstance(scores, JudgeAccuracy)
-    given: Any = scores if judged else as_item_scores(scores)
+    judged, cells = isinstance(scores, JudgeAccuracy), None
+    given: Any = scores if judged else None
+    if facet_names(random):
+        given, cells = _with_cells(scores, random)
+    elif not judged:
+        given = as_item_scores(scores)
     beside = judged_place(given, baseline) if judged else place_of(given, baseline)
     if len(given.models) < 2:
         raise DataError(f"{plain(baseline)!r} is the only model: there is no other to compare it with")
@@ -233,6 +307,8 @@ def compare_with_baseline(
         pairs = [(m, beside) for m in others]
         fields = judged_differences(given, pairs, judge, estimator, margin, alternative)
         found = [ScoreComparison(**own) for own in fields]
+    elif cells is not None:
+        found = [_compare_under(given, cells, [m, beside], margin, alternative, level, seed) for m in others]
     else:
         found = [_compare(given, [m, beside], margin, alternative, level, seed) for m in others]
     p = np.array([next((p for p in (x.p_mcnemar, x.p_sign_flip) if p == p), x.p_student) for x in found])
@@ -246,7 +322,7 @@ def compare_with_baseline(
         rows |= {name: [getattr(x, name) for x in found] for name in ("p_non_inferior", "p_equivalent")}
     rows |= {"only_model": [x.only_a for x in found], "only_baseline": [x.only_b for x in found]}
     rows |= {"n_items": [x.n_items for x in found]}
-    flags = [x.status[0] if judged else _NO_VARIANCE for x in found]
+    flags = [x.status[0] if judged or x.settings.get("lone") else _NO_VARIANCE for x in found]
     rows |= {"flags": [text if np.isnan(x.standard_error) else "" for x, text in zip(found, flags, strict=True)]}
     table = pd.DataFrame(rows).sort_values("difference", ascending=False, ignore_index=True, kind="stable")
     settings = {"baseline": plain(baseline), "alternative": alternative, "level": float(level), "seed": seed}
@@ -255,9 +331,11 @@ def compare_with_baseline(
     apart, beside_it = table[table["p_holm"] <= 1 - settings["level"]], visible_line(str(plain(baseline)))
     above, below = (apart["difference"] > 0).sum(), (apart["difference"] < 0).sum()
     said = f"of {len(table):,} models {above:,} are above {beside_it} and {below:,} below it, by Holm's steps at "
-    table.attrs = {
-        "answer": f"{said}{settings['level']:g}", "warnings": [text] if left_out else [], "settings": settings
-    }  # fmt: skip
+    told = [text] if left_out else []
+    if cells is not None:
+        said, settings = f"{facet_sentence(cells)}: {said}", {**settings, "random": cells.facets}
+        told += list(dict.fromkeys(text for x in found for text in x.status if text not in told))
+    table.attrs = {"answer": f"{said}{settings['level']:g}", "warnings": told, "settings": settings}
     title = f"{counted(len(table), 'model')} beside {beside_it}"
     return Table.of(table, title, ("model_name", "difference", "lower", "upper", "p", "p_holm"))
 

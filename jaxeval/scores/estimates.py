@@ -212,13 +212,18 @@ def of_items(scores: ItemScores, items: Bool) -> ItemScores:
     if trials is not None:
         there = np.isin(trials.cell, of_cell)
         trials = Trials(np.searchsorted(of_cell, trials.cell[there]), trials.score[there])
+    facets = scores.facets
+    if facets is not None:
+        there = np.isin(facets.cell, of_cell)
+        cell = np.searchsorted(of_cell, facets.cell[there])
+        facets = facets._replace(code=facets.code[there], cell=cell, score=facets.score[there])
     groups = [
         None if own is None else own._replace(number=own.number[items]) for own in (scores.cluster, scores.benchmark)
     ]
     return ItemScores(
         scores.scores[items], scores.items[items], scores.evaluators, scores.models, trials=trials, cluster=groups[0],
         benchmark=groups[1], weight=None if scores.weight is None else scores.weight[items],
-        n_repeated=scores.n_repeated, n_missing=scores.n_missing, notes=scores.notes,
+        n_repeated=scores.n_repeated, n_missing=scores.n_missing, notes=scores.notes, facets=facets,
     )  # fmt: skip
 
 

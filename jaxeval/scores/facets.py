@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
 from jaxeval.data.columns import as_frame, plain
 from jaxeval.data.item_scores import Facets, ItemScores
 from jaxeval.errors import DataError
+from jaxeval.scores.families import PairwiseDifferences
 from jaxeval.statistics.quantiles import student_quantile
 from jaxeval.statistics.variance_components import RESIDUAL, Design, crossed, design_of
 from jaxeval.wording import counted, did_you_mean, named, visible_line
@@ -259,6 +261,73 @@ def _by_cells(cells: Cells, columns: Sequence[tuple[int, ...]]) -> FacetErrors:
     alone = tuple(dict.fromkeys(name for _, found in parts for name in found.alone))
     whole = {name: joined([getattr(found, name) for _, found in parts]) for name in fields}
     return replace(largest, **whole, alone=alone) if parts else largest
+
+
+def over_items(scores: ItemScores, cells: Cells, models: Sequence[int]) -> ItemScores:
+    """Scores of some models on the cells that they share, averaged over facets: a comparison over items alone."""
+    there = cells.shared(models)
+    item = cells.factors[ITEM][there]
+    found = np.full((len(scores.items), 1, len(models)), np.nan)
+    times = np.bincount(item, minlength=len(found))
+    for k, m in enumerate(models):
+        with np.errstate(invalid="ignore"):
+            found[:, 0, k] = np.bincount(item, cells.score[there, m], len(found)) / times
+    return replace(scores, scores=found, models=scores.models[list(models)], facets=None, trials=None, columns={})
+
+
+def widened(
+    found: FacetErrors, lower: Float, upper: Float, variance: Float, dof: Float, level: float
+) -> tuple[Float, Float]:
+    """Ends (K,) of intervals over items alone, made longer by what other facets add.
+
+    What Student's interval of all facets is longer than that over items, of a ``variance`` (K,) with ``dof`` degrees of
+    freedom, is added in quadrature to both sides. So intervals of shares stay those of shares where facets add nothing.
+    """
+    whole = student_quantile(level, found.dof) ** 2 * found.variance
+    items = np.where(variance > 0, student_quantile(level, np.where(dof > 0, dof, 1.0)) ** 2 * variance, 0.0)
+    more = np.maximum(whole - np.nan_to_num(items), 0.0)
+    ends = [
+        sign * np.sqrt(np.where(np.isnan(end), 0.0, end - found.estimate) ** 2 + more)
+        for sign, end in ((-1, lower), (1, upper))
+    ]
+    known = (found.variance > 0) | ((found.variance == 0) & ~np.isnan(lower))
+    return tuple(np.where(known, found.estimate + end, np.nan) for end in ends)  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, eq=False)
+class BoardFacets:
+    """Errors of a board's models and of their differences, where facets besides items are drawn anew."""
+
+    models: FacetErrors
+    differences: FacetErrors
+    about: str
+    warnings: Sequence[str]
+
+    @classmethod
+    def of(cls, scores: ItemScores, items: Bool) -> BoardFacets:
+        """Those of the chosen ``items`` (I,) of scores that hold facets."""
+        facets = scores.facets
+        assert facets is not None
+        chosen = items[facets.cell // len(scores.models)]
+        kept = facets._replace(code=facets.code[chosen], cell=facets.cell[chosen], score=facets.score[chosen])
+        cells = cells_of(replace(scores, facets=kept))
+        models, differences = board_errors(cells)
+        return cls(models, differences, facet_sentence(cells), facet_warnings(cells, models.design))
+
+    @property
+    def lone(self) -> tuple[str, ...]:
+        """Facets of one level, which leave no interval."""
+        return self.models.alone
+
+    def pairs(self, estimate: Float) -> PairwiseDifferences:
+        """Differences of all pairs by Student's t, of models ranked by their ``estimate`` (M,)."""
+        n = len(estimate)
+        first, second = np.triu_indices(n, 1)
+        p = np.full((n, n), np.nan)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            t = np.abs(self.differences.estimate) / np.sqrt(self.differences.variance)
+            p[first, second] = p[second, first] = 2 * scipy.special.stdtr(self.differences.dof, -t)
+        return PairwiseDifferences(estimate, p, np.full(n, not self.lone and n > 1))
 
 
 def facet_sentence(cells: Cells) -> str:

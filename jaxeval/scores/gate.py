@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -14,6 +15,7 @@ from jaxeval.arrays import Float
 from jaxeval.data.item_scores import ItemScores
 from jaxeval.scores.compare_scores import ScoreComparison, compare_scores, place_of
 from jaxeval.scores.estimates import of_items
+from jaxeval.scores.facets import cells_of, facet_names, facet_sentence, with_facets
 from jaxeval.scores.score_leaderboard import as_item_scores
 from jaxeval.show.shown import Answer, Part, Result
 from jaxeval.statistics.multiplicity import holm
@@ -80,6 +82,12 @@ class ScoreGate(Result):
         )  # fmt: skip
 
     def _sentences(self) -> list[str]:
+        first, *others = self._decided()
+        verdict, _, rest = first.partition(": ")
+        about = self.settings.get("about")
+        return [f"{verdict}: {about}: {rest}" if about else first, *others]
+
+    def _decided(self) -> list[str]:
         a, b, table = visible_line(str(self.a)), visible_line(str(self.b)), self.table
         margin, several = f"{self.settings['margin']:g}", len(table) > 1
         look = ", at every look" if self.settings["peek"] else ""
@@ -100,12 +108,17 @@ class ScoreGate(Result):
             if row["p_pass"] != row["p_pass"]:
                 return [f"INCONCLUSIVE: there is no p-value ({row['flags'] or 'see the warnings'})"]
             ps = f"it is shown neither that {not_worse} (p {row['p_pass']:.2g}{look}), nor that it is"
-            return [f"INCONCLUSIVE: {ps} (p {row['p_fail']:.2g}); {_more(row['items_more'])}"]
+            return [f"INCONCLUSIVE: {ps} (p {row['p_fail']:.2g}); {self._more(row['items_more'])}"]
         open_ones = table[table["verdict"] == "INCONCLUSIVE"]
         on = f"{len(open_ones):,} of {len(table):,} tasks: {named(open_ones['task'].tolist(), _NAMED)}"
         told = [f"INCONCLUSIVE: it is not shown that {not_worse} on {on}"]
         most = open_ones["items_more"].astype(float).max(skipna=False)
-        return [*told, f"on each of them, {_more(most)}"]
+        return [*told, f"on each of them, {self._more(most)}"]
+
+    def _more(self, n: Any) -> str:
+        if self.settings.get("random"):
+            return "`error_budget` says what would make the error smaller"
+        return _more(n)
 
 
 def _plain(value: Any) -> Any:
@@ -124,6 +137,7 @@ def score_gate(
     b: Any,
     *,
     margin: float,
+    random: str | Sequence[str] = (),
     peek: bool = False,
     judge: str | None = None,
     estimator: str | None = None,
@@ -144,6 +158,7 @@ def score_gate(
         a: the new model.
         b: the model that it must not be worse than.
         margin: above 0, in points of the score.
+        random: as for `compare_scores`; not with ``peek``.
         peek: decide by p-values that hold at every look, for data that are looked at as they come in. Scores need
             bounds.
         judge: as for `compare_scores`.
@@ -162,7 +177,15 @@ def score_gate(
         DataError, ValueError: as by `compare_scores`.
     """
     options: dict[str, Any] = {"margin": margin, "bounds": bounds, "level": level, "seed": seed}
+    facets, about = facet_names(random), ""
+    if facets and (peek or bounds is not None):
+        raise ValueError("peek and bounds do not go with random facets, which leave no p-value for all looks")
+    if facets and not isinstance(scores, JudgeAccuracy):
+        scores = with_facets(scores, facets)
+        options, about = options | {"random": facets}, facet_sentence(cells_of(scores))
     if isinstance(scores, JudgeAccuracy):
+        if facets:
+            raise ValueError("random facets are of scores as they are, not of those that labels correct")
         if peek or bounds is not None:
             raise ValueError("peek and bounds are for scores as they are: corrected ones have no p-value for all looks")
         options = {"margin": margin, "judge": judge, "estimator": estimator}
@@ -186,7 +209,8 @@ def score_gate(
     if lacking.any():
         texts = [f"{visible_line(str(row.task))} ({row.flags})" for row in table[lacking].itertuples()]
         warnings.append(f"{counted(int(lacking.sum()), 'task')} cannot be compared: {named(texts, _NAMED)}")
-    settings = {"margin": float(margin), "peek": bool(peek), "level": float(level), "seed": seed}
+    settings: dict[str, Any] = {"margin": float(margin), "peek": bool(peek), "level": float(level), "seed": seed}
+    settings |= {"random": facets, "about": about} if facets else {}
     return ScoreGate(a, b, verdict, table, tuple(dict.fromkeys(warnings)), settings)
 
 
@@ -230,6 +254,8 @@ def _row(found: ScoreComparison, margin: float, level: float, peek: bool) -> dic
 def _items_more(found: ScoreComparison, margin: float, level: float) -> float:
     """How many more items like these decide, with probability `POWER`, if the difference stays as it is."""
     n, gap = found.n_items, abs(found.difference + margin)
+    if found.settings.get("random"):  # more items do not make what other facets add smaller
+        return np.nan
     spread = (found.upper - found.lower) / (2 * normal_quantile(found.settings["level"])) * np.sqrt(n)
     if not (gap > 0 and np.isfinite(spread)):
         return np.nan

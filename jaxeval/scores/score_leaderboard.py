@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -19,6 +19,7 @@ from jaxeval.execution.signatures import spelled_out
 from jaxeval.resampling.rows import resampled_sums
 from jaxeval.resampling.units import stream_number
 from jaxeval.scores.estimates import DrawnAnew, MissingScores, ScoreEstimates, estimate_scores, kept_items
+from jaxeval.scores.facets import BoardFacets, facet_names, widened, with_facets
 from jaxeval.scores.families import by_pairs, pairwise
 from jaxeval.scores.judged_board import judged_leaderboard
 from jaxeval.show.boards import score_answers
@@ -27,7 +28,7 @@ from jaxeval.statistics.clusters import FEW_CLUSTERS
 from jaxeval.statistics.differences import MOST_COMPARISONS
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import checked_level
-from jaxeval.wording import counted, named
+from jaxeval.wording import counted, named, visible_line
 
 #: Intervals from fewer units than this depend on how scores are distributed.
 FEW_ITEMS = 30
@@ -44,10 +45,33 @@ class ScoreBoard:
     joint: Draws = field(repr=False)
     warnings: tuple[str, ...]
     notes: tuple[str, ...]  # on the whole table, not on a slice
+    facets: BoardFacets | None = None  # what was sampled besides items
+
+    def interval(self, level: float) -> pd.DataFrame:
+        """Columns ``lower`` and ``upper``; NaN without observed variance, unless scores lie between 0 and 1."""
+        own, facets = self.estimates, self.facets
+        ends = own.interval(level)
+        if facets is None:
+            return ends
+        lower, upper = widened(facets.models, ends["lower"].to_numpy(), ends["upper"].to_numpy(), own.variance, own.dof,
+                               level)  # fmt: skip
+        if own.bounded:
+            lower, upper = np.maximum(lower, 0.0), np.minimum(upper, 1.0)
+        return pd.DataFrame({"lower": lower, "upper": upper}, own.models)
+
+    @property
+    def standard_errors(self) -> Float:
+        """(M,) NaN where there is no observed variance, or where a facet has one level."""
+        own = self.estimates.standard_errors if self.facets is None else np.sqrt(self.facets.models.variance)
+        return np.where(own > 0, own, np.nan)
 
     def ranks(self, level: float, simultaneous: bool) -> pd.DataFrame:
         """Columns ``rank_best, rank_worst, tier``: by draws of all pairs at once, or pair by pair where these err."""
         own = self.estimates
+        if self.facets is not None:
+            rounded = np.round(own.score / self.joint.precision) if self.joint.precision else own.score
+            pairs = self.facets.pairs(rounded * (self.joint.precision or 1.0))
+            return pairs.ranks(level, simultaneous, own.models)
         if by_pairs(own, level):
             rounded = np.round(own.score / self.joint.precision) if self.joint.precision else own.score
             return pairwise(own, rounded * (self.joint.precision or 1.0)).ranks(level, simultaneous, own.models)
@@ -61,6 +85,7 @@ class ScoreBoard:
 def score_leaderboard(
     scores: ItemScores | JudgeAccuracy | Any,
     *,
+    random: str | Sequence[str] = (),
     by: str | None = None,
     judge: str | None = None,
     estimator: str | None = None,
@@ -85,6 +110,9 @@ def score_leaderboard(
             "cluster", "benchmark" and "weight". Or what `judge_accuracy` gives: scores by a judge, corrected by human
             labels. Then its joint draws, level and slices are used, and of the options only ``judge``, ``estimator``
             and ``simultaneous_ranks``.
+        random: columns of what another evaluation would draw anew besides items: judges, prompts, seeds. Intervals,
+            ranks and tiers are then about others like these (see `error_budget`): pairs are compared by Student's t
+            with Holm's steps. A facet with one level gives no interval.
         by: a kept column (``keep=``) whose values have a board each.
         judge: of judge accuracies, the judge whose scores are ranked; needed where there are several.
         estimator: of judge accuracies, the correction: a name in the column "estimator" of its table. By default
@@ -129,10 +157,15 @@ def score_leaderboard(
         1          y   0.50         0.43         0.57     2     2
         2          z   0.25         0.19         0.32     3     3
     """
+    if isinstance(scores, JudgeAccuracy) and facet_names(random):
+        raise DataError(
+            "random facets are of scores; a judge's scores that labels correct have theirs in judge_accuracy"
+        )
     if isinstance(scores, JudgeAccuracy):
         return judged_leaderboard(scores, judge, estimator, simultaneous_ranks)
     boards = score_boards(
         scores,
+        random=random,
         by=by,
         population=population,
         benchmark_weights=benchmark_weights,
@@ -149,6 +182,7 @@ def score_leaderboard(
 def score_draws(
     scores: ItemScores | Any,
     *,
+    random: str | Sequence[str] = (),
     population: Literal["items", "trials", "benchmarks"] = "items",
     benchmark_weights: Literal["equal", "items"] | Mapping[Any, float] = "equal",
     missing: MissingScores = "error",
@@ -171,6 +205,7 @@ def score_draws(
     """
     boards = score_boards(
         scores,
+        random=random,
         by=None,
         population=population,
         benchmark_weights=benchmark_weights,
@@ -186,6 +221,7 @@ def score_draws(
 def score_boards(
     scores: ItemScores | Any,
     *,
+    random: str | Sequence[str] = (),
     by: str | None,
     population: str,
     benchmark_weights: Literal["equal", "items"] | Mapping[Any, float],
@@ -196,7 +232,10 @@ def score_boards(
     **running: Unpack[RunOptions],
 ) -> dict[Any, ScoreBoard]:
     """A board for each value of the column ``by``, or one called None; see `score_leaderboard`."""
-    given = as_item_scores(scores)
+    names = facet_names(random)
+    given = with_facets(scores, names) if names else as_item_scores(scores)
+    if names and (population != "items" or benchmark_weights != "equal"):
+        raise ValueError("random facets are drawn with items: leave population and benchmark_weights at their defaults")
     weights = benchmark_weights if isinstance(benchmark_weights, str) else dict(benchmark_weights)
     options = {"population": DrawnAnew.of(population).value, "benchmark_weights": weights, "missing": missing}
     checked_level(level)
@@ -205,15 +244,19 @@ def score_boards(
     chosen = {None: np.ones(len(given.items), bool)} if by is None else _slices(given, by)
 
     def identity() -> Identity:
-        data = [given.scores, given.weight, given.cluster, given.benchmark, given.trials, list(chosen.values())]
+        facets = None if given.facets is None or not names else (names, given.facets.code, given.facets.score)
+        data = [facets, given.scores, given.weight, given.cluster, given.benchmark, given.trials, list(chosen.values())]
         shown = {"n_resamples": n_resamples, "level": level}
         return Identity({"seed": seed, "by": by, **options}, data, shown, noun="scores")
 
     with open_run(identity, n_resamples * len(chosen), "resamples", **running) as run:
-        return {
+        boards = {
             name: _board(given, items, options, n_resamples, seed, name, part, run)
             for part, (name, items) in enumerate(chosen.items())
         }
+    if not names:
+        return boards
+    return {name: _faceted(board, given, chosen[name], missing, level) for name, board in boards.items()}
 
 
 def leaderboard_of(boards: Mapping[Any, ScoreBoard], level: float, simultaneous_ranks: bool) -> pd.DataFrame:
@@ -227,11 +270,15 @@ def leaderboard_of(boards: Mapping[Any, ScoreBoard], level: float, simultaneous_
         warnings += [text if name is None else f"{name}: {text}" for text in board.warnings]
     found = pd.concat(tables, ignore_index=True)
     first = next(iter(boards.values()))
+    about = "" if first.facets is None else f"{first.facets.about}: "
+    if first.facets is not None and first.facets.lone:
+        about += f"no interval, as {named(list(map(visible_line, first.facets.lone)))} has one level; "
+    drawn = {} if first.facets is None else {"random": list(first.facets.models.parts)[1:-1]}
     found.attrs = {
-        "answer": "\n".join(score_answers(found)),
+        "answer": about + "\n".join(score_answers(found)),
         "warnings": [*first.notes, *warnings],
         "settings": {
-            "resampled": f"{first.estimates.unit}s", **_clusters_of(first.estimates), **first.joint.settings,
+            "resampled": f"{first.estimates.unit}s", **_clusters_of(first.estimates), **first.joint.settings, **drawn,
             "level": float(level), "simultaneous_ranks": bool(simultaneous_ranks),
         },
     }  # fmt: skip
@@ -262,8 +309,8 @@ def as_item_scores(scores: ItemScores | Any) -> ItemScores:
     if scores.n_repeated:
         raise DataError(
             f"{counted(scores.n_repeated, 'row repeats', 'rows repeat')} a model and an item: name the column of "
-            "trials (trial=, --trial), or of benchmarks whose items have the same names (benchmark=, --benchmark), or "
-            "drop the copies"
+            "trials (trial=, --trial), of benchmarks whose items have the same names (benchmark=, --benchmark), or of "
+            "judges, prompts or seeds that another evaluation would draw anew (random=, --random), or drop the copies"
         )
     return scores
 
@@ -285,9 +332,7 @@ def _board(
     scores: ItemScores, items: Bool, options: Mapping[str, Any], n_resamples: int, seed: int, name: Any, part: int,
     run: Any,
 ) -> ScoreBoard:  # fmt: skip
-    chosen, warnings = kept_items(_only(scores, items), options["missing"])
-    own = items.copy()
-    own[items] = chosen
+    own, warnings = _of_items(scores, items, options["missing"])
     drawn = DrawnAnew(options["population"])
     found = estimate_scores(scores, own, drawn, options["benchmark_weights"])
     if found.n_units < 2:
@@ -311,6 +356,25 @@ def _board(
             "(n_resamples=, --resamples)"
         )
     return ScoreBoard(found, joint, tuple(warnings), tuple(_of_data(scores)))
+
+
+def _of_items(scores: ItemScores, items: Bool, missing: MissingScores) -> tuple[Bool, list[str]]:
+    """(I,) which of the ``items`` take part, and sentences on those that do not."""
+    chosen, warnings = kept_items(_only(scores, items), missing)
+    own = items.copy()
+    own[items] = chosen
+    return own, warnings
+
+
+def _faceted(board: ScoreBoard, scores: ItemScores, items: Bool, missing: MissingScores, level: float) -> ScoreBoard:
+    """A board over items that counts what else was sampled; its draws are spread as its intervals are."""
+    facets = BoardFacets.of(scores, _of_items(scores, items, missing)[0])
+    found, draws = board.estimates, board.joint.draws
+    wider = replace(board, facets=facets, warnings=(*board.warnings, *facets.warnings))
+    lengths = [np.ptp(x.to_numpy(), axis=1) for x in (wider.interval(level), found.interval(level))]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        times = np.where(found.variance > 0, lengths[0] / lengths[1], 1.0)
+    return replace(wider, joint=replace(board.joint, draws=found.score + (draws - found.score) * times))
 
 
 def _only(scores: ItemScores, items: Bool) -> ItemScores:
@@ -376,18 +440,21 @@ def _few_units(found: ScoreEstimates) -> list[str]:
 
 def _table(board: ScoreBoard, level: float, simultaneous: bool) -> pd.DataFrame:
     own = board.estimates
-    ends, ranks = own.interval(level), board.ranks(level, simultaneous)
+    ends, ranks = board.interval(level), board.ranks(level, simultaneous)
+    flags = np.where(own.variance > 0, "", _NO_VARIANCE if own.bounded else f"{_NO_VARIANCE}: {_NOTHING}")
+    if board.facets is not None and board.facets.lone:
+        flags = np.full(len(flags), f"one level of {named(list(map(visible_line, board.facets.lone)))}: {_NOTHING}")
     table = pd.DataFrame(
         {
             "model_name": own.models.to_numpy(),
             "score": own.score,
             "score_lower": ends["lower"].to_numpy(),
             "score_upper": ends["upper"].to_numpy(),
-            "standard_error": own.standard_errors,
+            "standard_error": board.standard_errors,
             "n_items": own.n_items,
             "rank": board.joint.rank().array,
             **{name: ranks[name].array for name in ranks},
-            "flags": np.where(own.variance > 0, "", _NO_VARIANCE if own.bounded else f"{_NO_VARIANCE}: {_NOTHING}"),
+            "flags": flags,
         }
     )
     order = np.lexsort([table["model_name"].astype(str), table["rank"].to_numpy(float)])
