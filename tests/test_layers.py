@@ -41,6 +41,7 @@ LAYERS = [
     "audits",
     "pages",
     "cli",
+    "integrations",
     "__main__",
     "",  # the package itself
 ]

@@ -129,13 +129,13 @@ def test_as_many_items_more_decide():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n", [50, 500, 5000])
+@pytest.mark.parametrize("n", [50, 1000])
 def test_wrong_verdicts_are_few(n):
     """Of equal models that fail, and of models that are worse by the margin on every task and pass."""
     rng = np.random.default_rng(n)
     for churn in (0.0, 0.02, 0.05, 0.1):
         for tasks in (1, 20):
-            draws = 400 // tasks
+            draws = 200 // tasks
             for worse in (0.0, 0.02)[: 1 + (churn >= 0.02)]:
                 shares = [(churn - worse) / 2, (churn + worse) / 2, 1 - churn]
                 x = rng.multinomial(n, shares, (draws, tasks))[..., :2]

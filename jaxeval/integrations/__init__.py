@@ -1,0 +1,1 @@
+"""Where evaluations are run: what other programs find by their entry points."""
