@@ -28,7 +28,6 @@ WITHOUT_A_ROW = {
     "TimeHorizons": "simulated by slow tests of tests/capability; docs/time-horizons.md has six designs",
     "allocate_calibration": "plans labels: no interval",
     "audit": "combines the results of the other functions",
-    "error_budget": "simulated by a slow test of tests/scores/test_error_budget.py: eight designs; docs/which-error.md",
     "ModelFit": "its intervals are those of whatever model is brought; the fits have twins in those of Bradley-Terry",
     "capability_index": "as `CapabilityIndex`",
     "draws_of": "its intervals are those of whatever statistic is brought; their formulas have twins in NumPy",
@@ -130,6 +129,27 @@ def scores() -> tuple[str, Iterator[Row]]:
             if own["regime"] == "items" and own["units"] < FEW_ITEMS and verdict(each) == "too short":
                 each["note"] = FEW
             yield each
+
+    return date, rows()
+
+
+def facets() -> tuple[str, Iterator[Row]]:
+    """Differences of scores whose judges and prompts are drawn anew, beside intervals over items alone."""
+    found, date = read("which_error")
+
+    def rows() -> Iterator[Row]:
+        for own in found["rows"]:
+            lie = "" if own["cells"] == "crossed" else f", {own['cells']}"
+            sds = own["spreads"][1:3]
+            lie += "" if any(sds) else ", which have no effect"
+            case = f"{own['items']:,} items x {own['judges']} judges x {own['prompts']} prompts{lie}"
+            two = "a warning says how little two levels tell" if 2 in (own["judges"], own["prompts"]) else ""
+            names = "error_budget compare_scores score_leaderboard"
+            yield row(names, "difference, judges and prompts random", case, own["coverage"], None, own["data_sets"],
+                      note=two)  # fmt: skip
+            if any(sds):
+                yield row(names, "difference, items alone", case, own["coverage_items"], None, own["data_sets"],
+                          note="uncorrected by its name: judges and prompts are not declared")  # fmt: skip
 
     return date, rows()
 
@@ -290,7 +310,7 @@ SECTIONS = {
     ),
     "Scores against a reference": ("anchored", "scores_of_runs", "reliability"),
     "Evaluators and references": ("correlations", "gaps", "tiers_and_separation", "references"),
-    "Scores of items": ("shares", scores, "scores_beside_a_baseline", "trials", "item_response"),
+    "Scores of items": ("shares", scores, facets, "scores_beside_a_baseline", "trials", "item_response"),
 }  # fmt: skip
 
 
