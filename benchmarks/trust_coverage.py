@@ -37,6 +37,7 @@ WITHOUT_A_ROW = {
     "next_battles": "plans battles: no interval",
     "plan_scores": "plans items by the error of `compare_scores`: no interval",
     "pareto_front": "as `ParetoFront`",
+    "score_gate": "the intervals and tests of `compare_scores`",
     "plan_votes": "predicts widths of intervals of `fit_bradley_terry`: no interval",
     "time_horizons": "as `TimeHorizons`",
     "write_eval_results": "writes intervals of other functions",
