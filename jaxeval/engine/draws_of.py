@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Float, Int, as_leaf
 from jaxeval.checks import check_room, checked_integer
 from jaxeval.data.battles import Battles
+from jaxeval.engine.random_facets import with_random_facets
 from jaxeval.engine.statistic import (
     Derivative,
     Function,
@@ -47,6 +48,7 @@ from jaxeval.options.boards import MOST_SLICES
 from jaxeval.ratings.options import SCHEMES
 from jaxeval.resampling.rows import lanes_task
 from jaxeval.statistics.draws import Draws
+from jaxeval.statistics.variance_components import facet_names
 from jaxeval.wording import counted, named
 
 OwnScheme = Literal["multinomial", "poisson", "bayesian"]
@@ -63,6 +65,7 @@ def draws_of(
     cluster: Cluster = None,
     strata: Any = None,
     by: str | Sequence[str] | None = None,
+    random: str | Sequence[str] = (),
     rows: RowKind = "each",
     **running: Unpack[RunOptions],
 ) -> Draws:
@@ -95,6 +98,9 @@ def draws_of(
             ``{"item", "model"}``, is drawn side by side: a row counts as often as its item times as often as its model.
         strata: a column (or a value for each row): every resample holds as many rows, or clusters, of each stratum.
         by: a column, or several. Each of their groups is a slice, drawn by itself; the names get their levels.
+        random: columns of what was sampled besides the rows, or the ``cluster``: judges, prompts, seeds. Draws then
+            vary as much as other levels like these would make them (see `jaxeval.engine.random_facets`), by normal
+            effects from the influences of rows. A column of one level is refused. Not with ``by`` or ``strata``.
         rows: "interchangeable" merges equal rows, which is exact for a statistic as described, and much faster where
             rows repeat. Battles and scores are always merged.
         chunk_size, memory_limit, checkpoint, progress: as in `bootstrap`.
@@ -131,7 +137,10 @@ def draws_of(
     """
     wrapped = Statistic(statistic)
     n_resamples, seed = checked_integer("n_resamples", n_resamples, 1), checked_integer("seed", seed)
-    options = {"scheme": scheme, "cluster": cluster, "strata": strata, "by": by, "rows": rows}
+    facets = facet_names(random)
+    if facets and (by is not None or strata is not None or not isinstance(cluster, str | None)):
+        raise ValueError("random takes one column of clusters, or none, and no strata and by: leave those out")
+    options = {"scheme": scheme, "cluster": cluster, "strata": strata, "by": by, "rows": rows, "facets": facets}
     weighings, levels, usual, traced = _weighed(wrapped, data, n_resamples, seed, **options)
     index = traced.names(names, usual, wrapped.name)
     check_room(n_resamples, 8 * traced.n_numbers * len(weighings))
@@ -153,7 +162,7 @@ def draws_of(
     values = np.concatenate(parts, axis=1)
     status, warnings = _told_missing(values, index, wrapped.name, weighings)
     freedom = [x.freedom for x in weighings if x.freedom is not None]
-    return StatisticDraws(
+    found = StatisticDraws(
         _with_levels(index, [x.name for x in weighings], levels),
         values[0],
         values[1:],
@@ -163,6 +172,11 @@ def draws_of(
         warnings=tuple(dict.fromkeys([text for x in weighings for text in x.warnings] + warnings)),
         derivatives=None if any(x.unit is None for x in weighings) else _Derivatives(wrapped, weighings, seed, lanes),
     )
+    if not facets:
+        return found
+    grouping = [*facets, *([cluster] if isinstance(cluster, str) else [])]
+    table = _rows_of_battles(data, grouping) if isinstance(data, Battles) else rows_of_data(data, grouping)
+    return with_random_facets(found, wrapped, table, facets, cluster, seed)
 
 
 def loo_of(
@@ -232,7 +246,7 @@ def _left_out(data: Any, groups: Any) -> tuple[DataRows, Int, pd.Index]:
 
 def _weighed(
     wrapped: Statistic, data: Any, n_resamples: int, seed: int, *, scheme: str, cluster: Cluster, strata: Any, by: Any,
-    rows: str,
+    rows: str, facets: Sequence[str],
 ) -> tuple[list[Weighing], list[str], pd.Index | None, Traced]:  # fmt: skip
     """Return the rows of every slice, the columns of the slices, the usual names, and what the statistic computes."""
     if scheme not in SCHEMES:
@@ -249,7 +263,7 @@ def _weighed(
         weighings, levels = weighed_battles(data, {**options, "by": by})
         return weighings, levels, data.models, Traced(wrapped, weighings[0].full[: weighings[0].n], weighings[0].data)
     columns_by = [] if by is None else [by] if isinstance(by, str) else list(by)
-    grouping = [x for x in (*(cluster if several else [cluster]), strata, *columns_by) if isinstance(x, str)]
+    grouping = [x for x in (*(cluster if several else [cluster]), strata, *columns_by, *facets) if isinstance(x, str)]
     table = _rows_of_battles(data, grouping) if isinstance(data, Battles) else rows_of_data(data, grouping)
     if table.n < 2:
         raise DataError("the data have one row, which does not vary in resamples: draws need two or more")

@@ -404,6 +404,11 @@ class StatisticDraws(Draws):
 
     derivatives: Derivatives | None = field(default=None, repr=False)
     place: Any = field(default=None, repr=False)  # (M,) of each quantity among those of the derivatives
+    about: str = field(default="", repr=False)  # which facets are random, if any are
+
+    def _sentences(self) -> list[str]:
+        first, *others = super()._sentences()
+        return [f"{self.about}: {first}" if self.about else first, *others]
 
     def take(self, which: Bool | NDArray[np.intp]) -> Draws:
         """Return the quantities ``which``: a mask (M,), or their numbers."""
@@ -428,7 +433,7 @@ class StatisticDraws(Draws):
         if self.derivatives is None:
             raise ValueError(
                 "columns that are drawn side by side have no single units, whose influence these errors and intervals "
-                "take: use kind='percentile', 'basic' or 'wald'"
+                "take, and random facets go beyond them: use kind='percentile', 'basic' or 'wald'"
             )
         return self.derivatives
 

@@ -395,7 +395,7 @@ def _array(values: Any, what: str) -> NDArray[Any]:
         kind = "text" if array.dtype.kind in "US" else f"values of type {array.dtype}"
         raise DataError(
             f"{what} of the data holds {kind}, and a statistic takes numbers: number its values (pandas.factorize), or "
-            "name it as cluster=, strata= or by="
+            "name it as cluster=, strata=, by= or random="
         )
     return array
 

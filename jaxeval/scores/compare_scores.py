@@ -22,7 +22,6 @@ from jaxeval.scores.facets import (
     Cells,
     cells_of,
     errors_of,
-    facet_names,
     facet_sentence,
     facet_warnings,
     over_items,
@@ -38,6 +37,7 @@ from jaxeval.statistics.clusters import design_effect, freedom_of, widening
 from jaxeval.statistics.multiplicity import holm
 from jaxeval.statistics.paired import p_above, score_interval
 from jaxeval.statistics.quantiles import checked_level, skewed_interval, skewed_p
+from jaxeval.statistics.variance_components import facet_names
 from jaxeval.wording import counted, did_you_mean, named, visible_line
 
 POINTS = 3  # decimals of scores in words

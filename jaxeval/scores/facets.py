@@ -17,24 +17,20 @@ from jaxeval.data.item_scores import Facets, ItemScores
 from jaxeval.errors import DataError
 from jaxeval.scores.families import PairwiseDifferences
 from jaxeval.statistics.quantiles import student_quantile
-from jaxeval.statistics.variance_components import RESIDUAL, Design, crossed, design_of
-from jaxeval.wording import counted, did_you_mean, named, visible_line
+from jaxeval.statistics.variance_components import (
+    RESIDUAL,
+    Design,
+    crossed,
+    design_of,
+    facet_names,
+    sentence_of,
+    warnings_of,
+)
+from jaxeval.wording import counted, did_you_mean
 
 ITEM = "item"
 #: Names of columns that are sampled in most evaluations; commands propose to declare them.
 USUAL_FACETS = ("judge", "prompt", "prompt_variant", "template", "seed", "run", "trial", "epoch", "serving", "engine")
-
-
-def facet_names(random: str | Sequence[str]) -> list[str]:
-    """Names of random facets as they were given: one name, or several.
-
-    Raises:
-        ValueError: a name is no text.
-    """
-    names = [random] if isinstance(random, str) else list(random)
-    if not all(isinstance(name, str) and name for name in names):
-        raise ValueError(f"random must be names of columns, got {random!r}")
-    return list(dict.fromkeys(names))
 
 
 def with_facets(scores: ItemScores | Any, random: str | Sequence[str]) -> ItemScores:
@@ -332,40 +328,13 @@ class BoardFacets:
 
 def facet_sentence(cells: Cells) -> str:
     """Say what is random, for the first sentence of an answer."""
-    drawn = [counted(len(cells.levels[name]), visible_line(name)) for name in cells.facets]
-    drawn.append(counted(len(np.unique(cells.factors[ITEM])), ITEM))
-    *first, last = [f"{visible_line(name)}s" for name in (*cells.facets, ITEM)]
-    return f"for {' and '.join([', '.join(first), last]) if first else last} like these ({', '.join(drawn)})"
+    sizes = {name: len(cells.levels[name]) for name in cells.facets}
+    return sentence_of(sizes | {ITEM: len(np.unique(cells.factors[ITEM]))})
 
 
 def facet_warnings(cells: Cells, design: Design) -> list[str]:
     """Say which facets have too few levels, which are nested, and what was averaged."""
-    told = []
-    for name in cells.facets:
-        word, n = visible_line(name), len(cells.levels[name])
-        if name in design.alone:
-            told.append(
-                f"{word} has one level: how much others like it would differ cannot be known, so that there is no "
-                "interval; read the scores of a second one, or leave it out of the random facets"
-            )
-        elif n == 2:
-            told.append(
-                f"{word} has two levels: what it adds rests on one difference, so that intervals are long and weak; "
-                "three or more tell far more"
-            )
-        held = design.merged.get(name)
-        if held == RESIDUAL:
-            told.append(f"every score has a {word} of its own: what it adds is in the residual")
-        elif held is not None:
-            both = f"{word} and {visible_line(held)}"
-            told.append(f"{both} always come together: what they add is counted once, as {visible_line(held)}")
-    for effect in design.effects[:-1]:
-        above = [name for name in effect.within if name not in effect.factors]
-        if above and effect.factors[0] in cells.facets:
-            told.append(
-                f"{visible_line(effect.factors[0])} is nested in {named(sorted(map(visible_line, above)))}: each level "
-                "lies within one of them, and is counted so"
-            )
+    told = warnings_of(design, {name: len(cells.levels[name]) for name in cells.facets})
     if cells.n_averaged:
         told.append(
             f"{counted(cells.n_averaged, 'row repeats', 'rows repeat')} a model, an item and the levels of the random "

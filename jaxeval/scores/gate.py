@@ -15,11 +15,12 @@ from jaxeval.arrays import Float
 from jaxeval.data.item_scores import ItemScores
 from jaxeval.scores.compare_scores import ScoreComparison, compare_scores, place_of
 from jaxeval.scores.estimates import of_items
-from jaxeval.scores.facets import cells_of, facet_names, facet_sentence, with_facets
+from jaxeval.scores.facets import cells_of, facet_sentence, with_facets
 from jaxeval.scores.score_leaderboard import as_item_scores
 from jaxeval.show.shown import Answer, Part, Result
 from jaxeval.statistics.multiplicity import holm
 from jaxeval.statistics.quantiles import normal_quantile
+from jaxeval.statistics.variance_components import facet_names
 from jaxeval.wording import counted, named, visible_line
 
 Verdict = Literal["PASS", "FAIL", "INCONCLUSIVE"]

@@ -19,7 +19,7 @@ from jaxeval.execution.signatures import spelled_out
 from jaxeval.resampling.rows import resampled_sums
 from jaxeval.resampling.units import stream_number
 from jaxeval.scores.estimates import DrawnAnew, MissingScores, ScoreEstimates, estimate_scores, kept_items
-from jaxeval.scores.facets import BoardFacets, facet_names, widened, with_facets
+from jaxeval.scores.facets import BoardFacets, widened, with_facets
 from jaxeval.scores.families import by_pairs, pairwise
 from jaxeval.scores.judged_board import judged_leaderboard
 from jaxeval.show.boards import score_answers
@@ -28,6 +28,7 @@ from jaxeval.statistics.clusters import FEW_CLUSTERS
 from jaxeval.statistics.differences import MOST_COMPARISONS
 from jaxeval.statistics.draws import Draws
 from jaxeval.statistics.quantiles import checked_level
+from jaxeval.statistics.variance_components import facet_names
 from jaxeval.wording import counted, named, visible_line
 
 #: Intervals from fewer units than this depend on how scores are distributed.

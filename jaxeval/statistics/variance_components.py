@@ -15,7 +15,7 @@ import scipy
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
-from jaxeval.statistics.quantiles import student_quantile
+from jaxeval.wording import counted, named, visible_line
 
 RESIDUAL = "residual"
 _SINGULAR = 1e-10  # smallest singular value of the equations, of the largest, with which effects are told apart
@@ -184,10 +184,54 @@ def design_of(
     return Design(tuple(effects), weight, group, expected, spread, finer, freedom, alone, merged)
 
 
-def student_interval(estimate: Float, variance: Float, dof: Float, level: float) -> tuple[Float, Float]:
-    """Student's interval; NaN without a variance."""
-    reach = student_quantile(level, dof) * np.sqrt(np.where(variance > 0, variance, np.nan))
-    return estimate - reach, estimate + reach
+def facet_names(random: str | Sequence[str]) -> list[str]:
+    """Names of random facets as they were given: one name, or several.
+
+    Raises:
+        ValueError: a name is no text.
+    """
+    names = [random] if isinstance(random, str) else list(random)
+    if not all(isinstance(name, str) and name for name in names):
+        raise ValueError(f"random must be names of columns, got {random!r}")
+    return list(dict.fromkeys(names))
+
+
+def sentence_of(levels: Mapping[str, int]) -> str:
+    """Say what is random, by the number of levels of each facet."""
+    *first, last = [f"{visible_line(name)}s" for name in levels]
+    drawn = [counted(n, visible_line(name)) for name, n in levels.items()]
+    return f"for {' and '.join([', '.join(first), last]) if first else last} like these ({', '.join(drawn)})"
+
+
+def warnings_of(design: Design, levels: Mapping[str, int]) -> list[str]:
+    """Say which facets have too few levels, and which are nested or come together."""
+    told = []
+    for name, n in levels.items():
+        word = visible_line(name)
+        if name in design.alone:
+            told.append(
+                f"{word} has one level: how much others like it would differ cannot be known, so that there is no "
+                "interval; read the scores of a second one, or leave it out of the random facets"
+            )
+        elif n == 2:
+            told.append(
+                f"{word} has two levels: what it adds rests on one difference, so that intervals are long and weak; "
+                "three or more tell far more"
+            )
+        held = design.merged.get(name)
+        if held == RESIDUAL:
+            told.append(f"every score has a {word} of its own: what it adds is in the residual")
+        elif held is not None:
+            both = f"{word} and {visible_line(held)}"
+            told.append(f"{both} always come together: what they add is counted once, as {visible_line(held)}")
+    for effect in design.effects[:-1]:
+        above = [name for name in effect.within if name not in effect.factors]
+        if above and effect.factors[0] in levels:
+            told.append(
+                f"{visible_line(effect.factors[0])} is nested in {named(sorted(map(visible_line, above)))}: each level "
+                "lies within one of them, and is counted so"
+            )
+    return told
 
 
 def _freedom(effects: Sequence[Effect], spread: Float, finer: Bool, group: NDArray[np.intp], weight: Float) -> Float:
