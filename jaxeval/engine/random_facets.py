@@ -19,7 +19,7 @@ from jaxeval.engine.statistic import Statistic, StatisticDraws
 from jaxeval.engine.weighing import DataRows
 from jaxeval.errors import DataError
 from jaxeval.execution.precision import double_precision
-from jaxeval.statistics.variance_components import RESIDUAL, design_of, sentence_of, warnings_of
+from jaxeval.statistics.variance_components import RESIDUAL, design_of, normal_effects, sentence_of, warnings_of
 from jaxeval.wording import counted
 
 _STREAM = 0x6661636574  # of the effects, beside that of the rows
@@ -52,9 +52,7 @@ def with_random_facets(
     moved = draws.draws.copy()
     for k, effect in enumerate(design.effects):
         if effect.factors[0] not in (RESIDUAL, cluster):
-            size, axes = np.linalg.eigh(design.spread[k] * components[k])
-            normal = rng.standard_normal((len(moved), len(size)))
-            moved += (normal * np.sqrt(np.maximum(size, 0.0))) @ axes.T
+            moved += normal_effects(design.spread[k] * components[k], len(moved), rng)
     known = dof[np.isfinite(dof)]
     freedom = [x for x in (draws.freedom, float(known.min()) if len(known) else None) if x is not None]
     rows = {str(cluster) if cluster is not None else "row": design.effects[0].n_levels if cluster else table.n}

@@ -39,10 +39,12 @@ from jaxeval.ratings.plackett_luce import (
     ranking_fit,
     ranking_refits,
 )
+from jaxeval.ratings.random_facets import facet_design, with_random_facets
 from jaxeval.ratings.refits import BoardModel, BoardRefits, Refitted, SliceBoards, dense_refits, sparse_refits
 from jaxeval.ratings.slices import make_slices, whole_board
 from jaxeval.ratings.sparse_boards import resolved
 from jaxeval.statistics.draws import Draws
+from jaxeval.statistics.variance_components import facet_names
 
 if TYPE_CHECKING:
     from jaxeval.options.arguments import BootstrapArguments, FitBradleyTerryArguments
@@ -163,7 +165,8 @@ _TABLE_ENTRIES = 2**23
 @overload
 def bootstrap(
     battles: Battles | Any, n_resamples: int = ..., seed: int = ..., scheme: Scheme = ..., *,
-    by: None = None, features: Sequence[FeatureLike] = ..., **options: Unpack[BootstrapArguments],
+    by: None = None, features: Sequence[FeatureLike] = ..., random: str | Sequence[str] = ...,
+    **options: Unpack[BootstrapArguments],
 ) -> Bootstrap: ...  # fmt: skip
 @overload
 def bootstrap(
@@ -190,6 +193,7 @@ def bootstrap(
     by: str | Sequence[str] | None = None,
     features: Sequence[FeatureLike] = (),
     model: BoardModel | None = None,
+    random: str | Sequence[str] = (),
     **options: Unpack[BootstrapArguments],
 ) -> Bootstrap | Bootstraps | Draws | dict[Hashable, Draws]:
     """Resample the battles, refit every resample, and keep the joint draws.
@@ -226,6 +230,10 @@ def bootstrap(
             are also refitted with ties as half a win, see `ContextualBootstrap.expected_score`.
         model: a `ChoiceModel` of one's own in place of Bradley-Terry's, see `fit_model`. The result is a `Draws` of its
             parameters; with ``by`` a dict of them by group. It takes ``ridge``, and no other option of ratings.
+        random: columns of what was sampled besides battles, or clusters: judges, prompts. Draws then vary as other
+            levels like these would make them, by normal effects that components of the battles' influences give, with
+            Satterthwaite's degrees of freedom at the 95 % level. For votes in the usual model, without ``by``. A column
+            of one level is refused.
         method: as in `fit_bradley_terry`; "auto" chooses for each slice by its own number of models. What is drawn does
             not depend on it.
         chunk_size: resamples computed together; by default sized to the cache (CPU) or to 1 GB (GPU, TPU).
@@ -265,6 +273,9 @@ def bootstrap(
         (100, 4)
     """
     given = {**locals(), **options}  # first of all, so that locals are the arguments alone
+    facets = facet_names(random)
+    if facets and (by is not None or model is not None or isinstance(battles, Rankings)):
+        raise ValueError("random facets are of one board of votes: leave out by and model")
     if model is not None:
         rows = model.rows(battles)
         with together(rows.n_processes):
@@ -274,9 +285,13 @@ def bootstrap(
         asked = BootstrapOptions.of(given).checked(battles)
         if isinstance(battles, RankingRows):
             check_for_rankings(asked)
+        if facets:
+            of_facets = facet_design(asked, battles, facets)
         slices = make_slices(battles, design(battles, asked.features, asked.normalize), asked)  # compressed
         kind = RankingBoards if isinstance(battles, RankingRows) else VoteBoards
         results = kind(slices, asked, battles.report).resampled(of_run(options))  # fitted, posed, run and tabled
+        if facets:
+            return with_random_facets(results[0], battles, facets, *of_facets)
         if slices.groups is None:
             return results[0]
         return Bootstraps(zip(slices.groups, results, strict=True), slices, asked)

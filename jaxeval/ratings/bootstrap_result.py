@@ -90,6 +90,8 @@ class Bootstrap(Result):
     _draw: ClassVar[str] = "resample"  # what one of the draws is called
     _context: ContextDraws | None = field(default=None, repr=False)  # with covariates or a tie model
     _overlapping: tuple[str, ...] = field(default=(), repr=False)  # columns whose slices share battles
+    _about: str = field(default="", repr=False)  # what is random besides battles, in words
+    _facets: tuple[str, ...] = field(default=(), repr=False)  # what to know of it
 
     def _shown(self) -> Answer:
         table, what = self.fit._best_first(), f"{counted(len(self.draws), self._draw)} of {self.fit._how_many()}"
@@ -388,6 +390,10 @@ class Bootstrap(Result):
             >>> print(jaxeval.bootstrap(jaxeval.simulate_battles(2_000, 4, seed=0), 200).first_sentence())
             model-1 leads with 1097.5 (+18.6/-17.7), ahead of all others at the 95% level
         """
+        said = self._leader(level, kind, min_battles)
+        return f"{self._about}: {said}" if self._about else said
+
+    def _leader(self, level: float, kind: BoardInterval | None, min_battles: int | None) -> str:
         ratings, ranked = self.fit.ratings, self.ranked(min_battles).to_numpy()
         undefeated = self._undefeated_leader(level)
         if undefeated is not None:
@@ -492,7 +498,7 @@ class Bootstrap(Result):
     @property
     def warnings(self) -> list[str]:
         """What the data or the computation leave open, in words."""
-        messages = list(self.fit.warnings)
+        messages = [*self.fit.warnings, *self._facets]
         share = self.degenerate_share[np.isfinite(self.fit.ratings)]
         share = share[share > 0].sort_values(ascending=False)
         if len(share):

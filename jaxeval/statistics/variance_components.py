@@ -184,6 +184,20 @@ def design_of(
     return Design(tuple(effects), weight, group, expected, spread, finer, freedom, alone, merged)
 
 
+def normal_effects(covariance: Float, n: int, rng: np.random.Generator) -> Float:
+    """Draw (n, K) normal effects of an estimated (K, K) covariance, which need not be one.
+
+    Their variances are its diagonal, at least 0; negative directions are left out of how they go together.
+    """
+    size, axes = np.linalg.eigh(covariance)
+    axes = axes * np.sqrt(np.maximum(size, 0.0))
+    own, asked = (axes**2).sum(1), np.maximum(np.diagonal(covariance), 0.0)
+    drawn: Float = (
+        rng.standard_normal((n, len(size))) @ (axes * np.sqrt(asked / np.where(own > 0, own, 1.0))[:, None]).T
+    )
+    return drawn
+
+
 def facet_names(random: str | Sequence[str]) -> list[str]:
     """Names of random facets as they were given: one name, or several.
 

@@ -1,0 +1,85 @@
+"""``random=`` of `bootstrap`: ratings vary with judges, as components of influences say."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import jaxeval
+from jaxeval.statistics.quantiles import normal_quantile, student_quantile
+from jaxeval.statistics.variance_components import design_of
+
+
+def judged(seed=0, n_models=5, n_items=150, judges=4, sd=0.3):
+    """Battles of items by judges, each of whom has ratings of the models; and the ratings that they share, in Elo."""
+    rng = np.random.default_rng(seed)
+    shared = np.linspace(0.7, -0.7, n_models)
+    own = shared + rng.normal(0, sd, (judges, n_models))
+    a = rng.integers(0, n_models, n_items)
+    b = (a + rng.integers(1, n_models, n_items)) % n_models
+    item, judge = np.repeat(np.arange(n_items), judges), np.tile(np.arange(judges), n_items)
+    won = rng.random(len(item)) < 1 / (1 + np.exp(own[judge, b[item]] - own[judge, a[item]]))
+    names = np.array([f"m{k:02d}" for k in range(n_models)])
+    sides = {"model_a": names[a[item]], "model_b": names[b[item]], "winner": np.where(won, "model_a", "model_b")}
+    return pd.DataFrame({**sides, "judge": judge, "prompt": item}), 1000 + 400 / np.log(10) * shared
+
+
+@pytest.fixture(scope="module")
+def boards():
+    table, _ = judged()
+    options = {"n_resamples": 400, "cluster": "prompt", "progress": False}
+    return table, jaxeval.bootstrap(table, **options), jaxeval.bootstrap(table, random="judge", **options)
+
+
+def test_draws_vary_as_components_of_influences_say(boards):
+    table, alone, found = boards
+    fit = alone.fit
+    models = {name: k for k, name in enumerate(fit.ratings.index)}
+    a, b = (table[side].map(models).to_numpy() for side in ("model_a", "model_b"))
+    theta = fit.theta
+    p = 1 / (1 + np.exp(theta[b] - theta[a]))
+    slopes = np.eye(len(theta))[a] - np.eye(len(theta))[b]
+    information = (slopes * (p * (1 - p))[:, None]).T @ slopes
+    influence = ((table["winner"] == "model_a") - p).to_numpy()[:, None] * (slopes @ np.linalg.pinv(information))
+    design = design_of({"prompt": table["prompt"].to_numpy(), "judge": table["judge"].to_numpy()})
+    each = range(len(theta))
+    components = design.components(design.squares(influence * len(table))[:, each, each])
+    added, dof = np.maximum(components[1], 0) / 4, design.error(components)[1]
+    longer = student_quantile(0.95, dof) / normal_quantile(0.95)
+    unit = 400 / np.log(10)
+    expected = np.sqrt(alone.draws.var(0) + unit**2 * added) * longer
+    np.testing.assert_allclose(found.draws.std(0), expected, rtol=0.12)
+    pd.testing.assert_series_equal(found.fit.ratings, fit.ratings)
+
+
+def test_what_it_says(boards):
+    _, alone, found = boards
+    assert found.first_sentence().startswith("for judges and prompts like these (4 judges, 150 prompts): m00 ")
+    assert jaxeval.leaderboard(found).answer.sentences[0] == found.first_sentence()
+    wider = found.interval().diff(axis=1)["upper"] / alone.interval().diff(axis=1)["upper"]
+    assert (wider > 1).all()
+    assert (found.tiers() <= alone.tiers()).all()
+
+
+def test_what_is_refused():
+    table, _ = judged(n_items=20, judges=2)
+    for options, error, text in (
+        ({}, jaxeval.DataError, "judge has one level"),
+        ({"reweight": True}, ValueError, "of single votes in the usual model"),
+        ({"ties": "davidson"}, ValueError, "of single votes in the usual model"),
+        ({"by": "judge"}, ValueError, "leave out by and model"),
+    ):
+        with pytest.raises(error, match=text):
+            jaxeval.bootstrap(table.assign(judge=0), 20, random=["judge"], progress=False, **options)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("models", "judges", "sd"), [(8, 4, 0.15), (20, 3, 0.15), (20, 6, 0.1)])
+def test_intervals_hold(models, judges, sd):
+    held = []
+    for seed in range(60):
+        table, truth = judged(seed, models, 800, judges, sd)
+        found = jaxeval.bootstrap(table, 200, cluster="prompt", random="judge", progress=False)
+        ends = found.interval()
+        held.append(np.mean((ends["lower"].to_numpy() <= truth) & (truth <= ends["upper"].to_numpy())))
+    error = np.std(held) / np.sqrt(len(held))
+    assert 0.92 - 2 * error < np.mean(held) < 0.975 + 2 * error
