@@ -226,7 +226,7 @@ LINES = [
     Broken("the noise of trials stays in the spread of items", "scores/plan_scores.py",
            "max(total - noise, 0.0)", "max(total, 0.0)", "scores/test_plan_scores.py"),
     Broken("the sign of the margin", "scores/compare_scores.py",
-           'p_beyond(-margin, 1), p_beyond(margin, -1)',
+           'p_beyond(-margin, 1), p_beyond(-margin, -1)',
            'p_beyond(margin, 1), p_beyond(-margin, -1)', "scores/test_compare_scores.py"),
     Broken("the larger tail of equal shares", "statistics/paired.py",
            "min(chance @ at_most, chance @ at_least)", "max(chance @ at_most, chance @ at_least)",

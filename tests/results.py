@@ -290,6 +290,7 @@ _RESULTS = {
     "ItemResponse": item_response,
     "ItemSubset": item_subset,
     "ScoreComparison": lambda: jaxeval.compare_scores(items(), *HOSTILE[:2]),
+    "ScoreGate": lambda: jaxeval.score_gate(items(), *HOSTILE[:2], margin=0.1),
     "ModelScores": lambda: align_scores(evaluators(), GOLD),
     "RankEvidence": lambda: jaxeval.rank_evidence(battles(), n_resamples=N_RESAMPLES, progress=False),
     "Replication": lambda: jaxeval.replication(battles(), n_boards=20, n_splits=20, n_resamples=N_RESAMPLES),

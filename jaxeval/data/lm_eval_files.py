@@ -248,11 +248,17 @@ def _source(name: FileName) -> tuple[str, str, str]:
     return str(Path(str(name)).parent), task, date
 
 
+#: What Inspect writes beside the logs of an eval set, or of a folder that is shown.
+_LISTS_OF_LOGS = ("eval-set.json", "logs.json", "listing.json")
+
+
 def newest(files: Sequence[FileName]) -> tuple[list[FileName], list[str]]:
     """The files without those that stand beside others' scores, and a note on samples that a later run replaced.
 
-    Of a folder of HELM only the statistics of instances count, of samples of a task those of the last run.
+    Of a folder of HELM only the statistics of instances count, of samples of a task those of the last run. Inspect's
+    lists of logs hold no scores.
     """
+    files = [file for file in files if base_name(file) not in _LISTS_OF_LOGS] or list(files)
     of_helm = {_source(file)[0] for file in files if base_name(file) == _HELM_SCORES}
     files = [file for file in files if base_name(file) == _HELM_SCORES or _source(file)[0] not in of_helm]
     last: dict[tuple[str, str], str] = {}

@@ -176,6 +176,15 @@ def score_gate(
 
     Raises:
         DataError, ValueError: as by `compare_scores`.
+
+    Examples:
+        >>> import jaxeval
+        >>> import pandas as pd
+        >>> right = {"new": [1, 1, 0, 0] * 50, "old": [1, 1, 1, 0] * 50}
+        >>> table = pd.DataFrame(right).rename_axis("item").reset_index()
+        >>> scores = table.melt("item", var_name="model", value_name="score")
+        >>> print(jaxeval.score_gate(scores, "new", "old", margin=0.1).answer)
+        FAIL: new is worse than old by more than 0.1 (p 8.8e-08)
     """
     options: dict[str, Any] = {"margin": margin, "bounds": bounds, "level": level, "seed": seed}
     facets, about = facet_names(random), ""

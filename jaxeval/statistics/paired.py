@@ -60,7 +60,7 @@ def p_above(only_a: float, only_b: float, n: float, null: float) -> float:
 
     Examples:
         >>> f"{p_above(0, 0, 500, -0.02):.1g} {p_above(0, 1, 500, -0.02):.1g} {p_above(20, 0, 500, 0.02):.1g}"
-        '0.0007 0.002 0.006'
+        '0.0007 0.002 0.003'
     """
     ahead, trials = only_a - only_b, max(round(n), 1)
     score = scipy.special.ndtr(-score_z(only_a, only_b, n, null))

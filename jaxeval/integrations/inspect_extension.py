@@ -1,0 +1,176 @@
+"""Metrics and a hook of Inspect, which it finds by the entry point ``inspect_ai``: ``pip install jaxeval[inspect]``.
+
+In a task: ``@scorer(metrics=[mean(), interval(), stderr(cluster="passage")])``, imported from this module. With
+``JAXEVAL_BOARD=1`` in the environment, the end of an eval set writes a board of its models beside its logs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from math import comb
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from inspect_ai.hooks import EvalSetEnd, Hooks, hooks
+from inspect_ai.scorer import Metric, SampleScore, Value, metric, value_to_float
+
+from jaxeval.errors import DataError
+
+if TYPE_CHECKING:
+    from jaxeval.scores.estimates import ScoreEstimates
+
+#: In the environment: write boards at the end of eval sets.
+BOARD = "JAXEVAL_BOARD"
+
+
+def _estimates(scores: Sequence[SampleScore], cluster: str | None) -> ScoreEstimates:
+    """The mean of samples, which are drawn anew, or the clusters of their metadata are."""
+    import numpy as np
+    import pandas as pd
+
+    from jaxeval.data.item_scores import ItemScores
+    from jaxeval.scores.estimates import estimate_scores
+
+    number = value_to_float()
+    rows: dict[str, Any] = {
+        "model": "model",
+        "item": range(len(scores)),
+        "score": [number(x.score.value) for x in scores],
+    }
+    if cluster is not None:
+        lacking = [x.sample_id for x in scores if cluster not in (x.sample_metadata or {})]
+        if lacking:
+            raise DataError(
+                f"{len(lacking):,} of {len(scores):,} samples, the first {lacking[0]!r}, have no {cluster!r} in their "
+                "metadata: name a field that all have"
+            )
+        rows["cluster"] = [str((x.sample_metadata or {})[cluster]) for x in scores]
+    given = ItemScores.from_pandas(pd.DataFrame(rows), cluster=None if cluster is None else "cluster")
+    return estimate_scores(given, np.ones(len(given.items), bool))
+
+
+@metric(name="jaxeval_interval")
+def interval(level: float = 0.95, cluster: str | None = None) -> Metric:
+    """Give the ends of the interval of the mean: exact for right and wrong answers, Student's and Hall's for others.
+
+    Args:
+        level: the probability that it holds the mean of other samples like these.
+        cluster: the field of samples' metadata that groups those that belong together, such as questions on one text.
+    """
+
+    def ends(scores: list[SampleScore]) -> Value:
+        (found,) = _estimates(scores, cluster).interval(level).to_dict("records")
+        return {str(name): float(value) for name, value in found.items()}
+
+    return ends
+
+
+@metric(name="jaxeval_stderr")
+def stderr(cluster: str | None = None) -> Metric:
+    """Give the standard error of the mean, with clusters by the sandwich that is corrected for few of them (CR2)."""
+
+    def error(scores: list[SampleScore]) -> Value:
+        return float(_estimates(scores, cluster).standard_errors[0])
+
+    return error
+
+
+def _of_epochs(scores: list[SampleScore], epochs: int, k: int) -> list[tuple[int, int]]:
+    if not 1 <= k <= epochs:
+        raise ValueError(f"k must be from 1 to epochs={epochs}, got {k}")
+    number = value_to_float()
+    return [(round(number(x.score.value) * epochs), epochs) for x in scores]
+
+
+@metric(name="jaxeval_pass_at")
+def pass_at(k: int, epochs: int) -> Metric:
+    """Give the mean chance that one of ``k`` trials solves a sample, by its mean of ``epochs`` (arXiv:2107.03374)."""
+
+    def chance(scores: list[SampleScore]) -> Value:
+        counts = _of_epochs(scores, epochs, k)
+        return sum(1 - comb(n - right, k) / comb(n, k) for right, n in counts) / len(counts)
+
+    return chance
+
+
+@metric(name="jaxeval_pass_hat")
+def pass_hat(k: int, epochs: int) -> Metric:
+    """Give the mean chance that ``k`` trials all solve a sample, by the mean of its ``epochs``."""
+
+    def chance(scores: list[SampleScore]) -> Value:
+        counts = _of_epochs(scores, epochs, k)
+        return sum(comb(right, k) / comb(n, k) for right, n in counts) / len(counts)
+
+    return chance
+
+
+@metric(name="jaxeval_corrected")
+def corrected(calibration: str, label: str = "human", judgment: str = "judgment", level: float = 0.95) -> Metric:
+    """Correct the mean of a judge's right and wrong grades by its errors on labelled answers (Rogan and Gladen).
+
+    Args:
+        calibration: a table of answers that people labelled, too. They may be another model's: the rates at which the
+            judge errs are what is taken from it.
+        label: its column of people's labels, 0 or 1.
+        judgment: its column of the judge's grades, 0 or 1.
+        level: of the interval.
+    """
+
+    def estimate(scores: list[SampleScore]) -> Value:
+        import pandas as pd
+
+        from jaxeval.accuracy.judge_accuracy import judge_accuracy
+        from jaxeval.data.judged_answers import JudgedAnswers, read_judged_answers
+
+        number = value_to_float()
+        table = pd.DataFrame({"item": range(len(scores)), "judgment": [number(x.score.value) for x in scores]})
+        labelled = read_judged_answers(calibration, judgment=judgment, label=label)
+        test = JudgedAnswers.from_pandas(table, judgment="judgment", item="item")
+        found = judge_accuracy(labelled, test, sampling="borrowed", level=level, progress=False, n_resamples=200)
+        believed = found.table[found.table["believe"]]
+        if not len(believed):
+            raise DataError(f"{calibration} cannot correct these grades: {'; '.join(found.warnings)}")
+        row = believed.iloc[0]
+        return {"mean": float(row["estimate"]), "lower": float(row["lower"]), "upper": float(row["upper"])}
+
+    return estimate
+
+
+@hooks(
+    name="jaxeval_board",
+    description="Writes a board of an eval set's models beside its logs, where JAXEVAL_BOARD is set",
+)
+class BoardHooks(Hooks):
+    """Writes ``LOGS-board.md`` and ``.csv`` beside LOGS, the folder of an eval set, when it ends."""
+
+    def enabled(self) -> bool:
+        """Whether the environment asks for it."""
+        return os.environ.get(BOARD, "") not in ("", "0")
+
+    async def on_eval_set_end(self, data: EvalSetEnd) -> None:
+        """Write the board."""
+        folder = data.log_dir.removeprefix("file://")
+        if "://" not in folder:
+            write_board(Path(folder))
+
+
+def write_board(folder: Path) -> None:
+    """Write the board of the logs in a folder, beside it: Markdown to read, and a table with all columns.
+
+    Logs of several scorers have a board of each, with the scorer's name.
+    """
+    from inspect_ai.log import list_eval_logs, read_eval_log
+
+    from jaxeval.data.score_files import read_scores
+    from jaxeval.scores.score_leaderboard import score_leaderboard
+    from jaxeval.show.files import write_table
+
+    logs = [read_eval_log(log, header_only=True) for log in list_eval_logs(str(folder))]
+    scorers = list(dict.fromkeys(own.name for log in logs if log.results for own in log.results.scores))
+    for scorer in scorers:
+        scores = read_scores(folder, score=scorer)
+        table = score_leaderboard(scores, missing="available", progress=False)
+        name = f"{folder.name}-board" + (f"-{scorer.replace('/', '-')}" if len(scorers) > 1 else "")
+        for ending in (".md", ".csv"):
+            write_table(table, folder.with_name(f"{name}{ending}"))

@@ -1,0 +1,117 @@
+"""Inspect itself, with a model that is none: metrics of a task, and the board at the end of an eval set."""
+
+from math import comb
+
+import numpy as np
+import pandas as pd
+import pytest
+from command_line import said
+from scipy import stats
+
+import jaxeval
+
+pytest.importorskip("inspect_ai", reason="pip install 'jaxeval[inspect]': .ci/run does so in an environment of its own")
+
+N, EPOCHS = 24, 4
+
+
+def is_right(item, epoch):
+    return (7 * item + 3 * epoch) % 5 > 1
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory):
+    """The logs of two models on one task, and their folder."""
+    from inspect_ai import Task, eval_set
+    from inspect_ai.dataset import Sample
+    from inspect_ai.scorer import CORRECT, INCORRECT, Score, mean, scorer
+    from inspect_ai.solver import solver
+
+    from jaxeval.integrations import inspect_extension as own
+
+    folder = tmp_path_factory.mktemp("inspect") / "logs"
+    labelled = folder.parent / "labelled.csv"
+    rng = np.random.default_rng(0)
+    human = rng.uniform(size=200) < 0.6
+    judged = np.where(rng.uniform(size=200) < 0.9, human, ~human)
+    pd.DataFrame({"item": range(200), "judgment": judged.astype(int), "human": human.astype(int)}).to_csv(labelled)
+    metrics = [
+        mean(), own.interval(), own.stderr(cluster="passage"), own.pass_at(2, EPOCHS), own.pass_hat(2, EPOCHS)
+    ]  # fmt: skip
+
+    @scorer(metrics=metrics)
+    def exact():
+        async def score(state, target):
+            shift = len(state.model.name)
+            return Score(value=CORRECT if is_right(state.sample_id + shift, state.epoch) else INCORRECT)
+
+        return score
+
+    @scorer(metrics=[own.corrected(str(labelled))])
+    def graded():
+        async def score(state, target):
+            return Score(value=float(is_right(state.sample_id, 1)))
+
+        return score
+
+    @solver
+    def nothing():
+        async def solve(state, generate):
+            return state
+
+        return solve
+
+    samples = [Sample(input=str(i), target="1", id=i, metadata={"passage": i // 4}) for i in range(N)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(own.BOARD, "1")
+        done, found = eval_set(
+            [Task(samples, solver=nothing(), scorer=[exact(), graded()], epochs=EPOCHS, name="task")],
+            log_dir=str(folder), model=["mockllm/one", "mockllm/other"], display="none", retry_attempts=0,
+        )  # fmt: skip
+    assert done, [log.error and log.error.traceback for log in found]
+    return folder, {log.eval.model: log for log in found}
+
+
+def metrics_of(log, scorer):
+    (own,) = [score for score in log.results.scores if score.name == scorer]
+    return {name.split("/")[-1]: metric.value for name, metric in own.metrics.items()}
+
+
+def test_metrics_are_those_of_the_library(logs):
+    found = metrics_of(logs[1]["mockllm/one"], "exact")
+    means = np.array([np.mean([is_right(i + len("one"), e) for e in range(1, EPOCHS + 1)]) for i in range(N)])
+    assert found["mean"] == pytest.approx(means.mean())
+    table = pd.DataFrame({"model": "m", "item": range(N), "score": means, "cluster": np.arange(N) // 4})
+    row = jaxeval.score_leaderboard(table, n_resamples=20, progress=False).iloc[0]
+    assert found["jaxeval_stderr"] == pytest.approx(row["standard_error"])
+    alone = jaxeval.score_leaderboard(table.drop(columns="cluster"), n_resamples=20, progress=False).iloc[0]
+    assert (found["lower"], found["upper"]) == pytest.approx((alone["score_lower"], alone["score_upper"]))
+    right = np.round(means * EPOCHS).astype(int)
+    pairs = comb(EPOCHS, 2)
+    assert found["jaxeval_pass_at"] == pytest.approx(np.mean([1 - comb(EPOCHS - r, 2) / pairs for r in right]))
+    assert found["jaxeval_pass_hat"] == pytest.approx(np.mean([comb(r, 2) / pairs for r in right]))
+
+
+def test_grades_are_corrected(logs):
+    found = metrics_of(logs[1]["mockllm/one"], "graded")
+    raw = np.mean([is_right(i, 1) for i in range(N)])
+    assert found["lower"] < found["mean"] < found["upper"]
+    assert abs(found["mean"] - raw) > 0.001
+    assert found["upper"] - found["lower"] > 2 * stats.norm.ppf(0.975) * np.sqrt(raw * (1 - raw) / N)
+
+
+def test_an_eval_set_ends_with_its_board(logs):
+    folder, _ = logs
+    board = pd.read_csv(folder.with_name("logs-board-exact.csv"))
+    assert folder.with_name("logs-board-graded.csv").exists()
+    assert set(board["model_name"]) == {"mockllm/one", "mockllm/other"}
+    assert "| mockllm/one |" in folder.with_name("logs-board-exact.md").read_text()
+
+
+def test_the_command_reads_the_folder_of_an_eval_set(logs):
+    folder, found = logs
+    printed = said("scores", folder, "--score", "exact")
+    assert "2 models, 24 items" in printed
+    files = [log.location.removeprefix("file://") for log in found.values()]
+    gate = said("compare-scores", *files, "--score", "exact", "--margin", 0.5, "--gate")
+    assert gate.startswith("PASS: mockllm/")
