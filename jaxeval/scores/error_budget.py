@@ -86,6 +86,8 @@ class ErrorBudget(Result):
             lone = [name for name in self._cells.facets if len(self._cells.levels[name]) == 1]
             return [f"{said}no error can be given, as {named(list(map(visible_line, lone)))} has one level"]
         parts = [f"{visible_line(name)} {share:.0%}" for name, share in shares.items() if share == share]
+        if not parts:
+            return [f"{said}scores show no variance, and no error"]
         told = [f"{said}the error of a {of} is {', '.join(parts)}, as variance"]
         ratio = float((rows["standard_error"] / rows["standard_error_items"]).median())
         if ratio == ratio:
@@ -157,6 +159,11 @@ def error_budget(
     found = whole.components(whole.squares(values))[:, 0, 0]
     table = _component_table(cells, whole, found, level)
     warnings = [*told, *facet_warnings(cells, differences.design if len(cells.models) > 1 else models.design)]
+    if scores.n_repeated:
+        warnings.append(
+            f"{counted(scores.n_repeated, 'row repeats', 'rows repeat')} a model and an item: averaged first; name "
+            "what tells them apart in random= (--random) to count it"
+        )
     if scores.n_missing:
         warnings.append(f"{counted(scores.n_missing, 'row has', 'rows have')} no score: left out")
     general, depend = _coefficients(whole, found, len(cells.models))

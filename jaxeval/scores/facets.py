@@ -188,9 +188,9 @@ def errors_of(cells: Cells, columns: Sequence[tuple[int, ...]], there: Bool) -> 
     values = cells.score[there][:, used]
     squares, mean = design.squares(values), design.weight @ values
     place = {m: k for k, m in enumerate(used)}
-    first = np.array([place[column[0]] for column in columns])
-    second = np.array([place[column[-1]] for column in columns])
-    single = np.array([len(column) == 1 for column in columns])
+    first = np.array([place[column[0]] for column in columns], np.intp)
+    second = np.array([place[column[-1]] for column in columns], np.intp)
+    single = np.array([len(column) == 1 for column in columns], bool)
     own = squares[:, first, first]
     both = own + squares[:, second, second] - 2 * squares[:, first, second]
     rounding = 1e-13 * (own + squares[:, second, second])
@@ -228,6 +228,8 @@ def board_errors(cells: Cells) -> tuple[FacetErrors, FacetErrors]:
 
 def _by_cells(cells: Cells, columns: Sequence[tuple[int, ...]]) -> FacetErrors:
     """As `errors_of`, where models have cells of their own: columns of the same cells together."""
+    if not columns:
+        return errors_of(cells, [], cells.shared([0]))
     alike: dict[bytes, list[int]] = {}
     masks: dict[bytes, Bool] = {}
     for k, column in enumerate(columns):

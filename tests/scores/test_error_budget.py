@@ -184,6 +184,23 @@ def test_what_is_refused():
         jaxeval.error_budget(apart, ["judge"])
 
 
+def test_one_model_equal_scores_and_rows_that_repeat():
+    rng = np.random.default_rng(0)
+    values = rng.normal(0, 1, (6, 1)) + rng.normal(0, 1, (6, 5))  # items within judges
+    table = table_of(values, "judge", "item").assign(model="m")
+    found = jaxeval.error_budget(table.assign(item=range(30)), "judge")
+    between = 5 * values.mean(1).var(ddof=1)
+    within = values.var(1, ddof=1).mean()
+    components = found.table.set_index("facet")["component"]
+    np.testing.assert_allclose(components[["judge", "residual"]], [(between - within) / 5, within])
+    assert found.models["standard_error"].iloc[0] == pytest.approx(np.sqrt(between / 30))
+    assert len(found.differences) == 0
+    alike = jaxeval.error_budget(jaxeval.simulate_facet_scores(2, 5, {"judge": 2}).assign(score=1.0), "judge")
+    assert "scores show no variance" in alike.answer.sentences[0]
+    again = jaxeval.error_budget(jaxeval.simulate_facet_scores(2, 5, {"judge": 2}))
+    assert any("10 rows repeat a model and an item: averaged first" in text for text in again.warnings)
+
+
 def test_ten_thousand_levels():
     rng = np.random.default_rng(0)
     seeds = np.tile(np.arange(10_000), 2)
