@@ -1,5 +1,6 @@
-"""Arrays on the host: their types."""
+"""Arrays on the host: their types, and trees of them."""
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,3 +14,18 @@ Bool = NDArray[np.bool_]
 def as_leaf(x: Any, dtype: type) -> Any:
     """``x`` as a NumPy array of type Any: the kernels' tuples declare JAX arrays and hold NumPy ones until the call."""
     return np.asarray(x, dtype)
+
+
+def map_tree(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
+    """Return ``function`` of the arrays of trees of one form, as `jax.tree.map` does, without JAX.
+
+    A tree is made of tuples, NamedTuples, lists and mappings; None holds no array.
+    """
+    if tree is None:
+        return None
+    if isinstance(tree, Mapping):
+        return {name: map_tree(function, tree[name], *(own[name] for own in others)) for name in sorted(tree)}
+    if isinstance(tree, tuple | list):
+        parts = [map_tree(function, *own) for own in zip(tree, *others, strict=True)]
+        return tree._make(parts) if hasattr(tree, "_make") else type(tree)(parts)
+    return function(tree, *others)

@@ -1,10 +1,11 @@
-"""Names of a package that are imported when they are first used, not with the package (PEP 562)."""
+"""Names of a package, and whole modules, that are imported when they are first used (PEP 562)."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 
@@ -27,3 +28,27 @@ def lazy_names(
         return found
 
     return get, lambda: sorted({*namespace, *home_of, *packages}), sorted(home_of)
+
+
+class _LaterModule:
+    """Stands for a module until one of its names is used. It is not in ``sys.modules``, unlike one of LazyLoader."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._module: ModuleType | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        if self._module is None:
+            self._module = import_module(self._name)
+        return getattr(self._module, name)
+
+    def __repr__(self) -> str:
+        return f"<{self._name}, imported when it is used>"
+
+
+def lazy_module(name: str) -> Any:
+    """Return what stands for the module ``name``, and imports it when one of its names is first used.
+
+    JAX takes a second to import, and what is small is computed without it.
+    """
+    return _LaterModule(name)

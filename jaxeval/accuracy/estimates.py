@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-import jax
 import numpy as np
 import scipy
 from numpy.typing import NDArray
@@ -15,7 +14,7 @@ from jaxeval.accuracy.influence import Contributions
 from jaxeval.accuracy.judged_sums import Arrays, Sums
 from jaxeval.accuracy.rogan_gladen import ROUNDING
 from jaxeval.accuracy.statuses import HAVE_NUMBERS, EstimateStatus, statuses_of
-from jaxeval.arrays import Bool, Float
+from jaxeval.arrays import Bool, Float, map_tree
 from jaxeval.data.judged_answers import JudgedAnswers
 from jaxeval.execution.elementwise import evaluate
 from jaxeval.kernels import judge_error
@@ -204,8 +203,8 @@ def closed_form(part: Slice, values: Mapping[str, Float], binary: Bool, level: f
         ends[name] = centre - quantile[name] * error, centre + quantile[name] * error
     if part.judged.data.n_strata > 1:
         return ends
-    test, own, shared = jax.tree.map(lambda x: x[0], part.judged.total)
-    found = intervals_of_proportions(own, test, jax.tree.map(lambda x: x[0], part.every.total.own), level)
+    test, own, shared = map_tree(lambda x: x[0], part.judged.total)
+    found = intervals_of_proportions(own, test, map_tree(lambda x: x[0], part.every.total.own), level)
     found["naive"] = tuple(np.where(binary, x, y) for x, y in zip(found["naive"], ends["naive"], strict=True))
     # Labels of several models on an item are not independent, as Eq. 6 takes them.
     if part.judged.data.shared.used.any(axis=(0, 2)).sum() <= 1:

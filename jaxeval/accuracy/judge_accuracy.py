@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Unpack
 
-import jax
 import numpy as np
 import pandas as pd
 import scipy
@@ -21,7 +20,7 @@ from jaxeval.arrays import Bool, Int
 from jaxeval.checks import checked_integer
 from jaxeval.data.judged_answers import CalibrationSampling, JudgedAnswers
 from jaxeval.errors import DataError
-from jaxeval.execution.precision import versions
+from jaxeval.execution.precision import backend_name, versions
 from jaxeval.execution.runs import Identity, RunOptions, open_run
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.statistics.quantiles import checked_level
@@ -407,7 +406,7 @@ def judge_accuracy(
         table=joined({label: accuracy_table(part, binary, level, sampling) for label, part in slices.items()}, by),
         rates=joined({label: rates_table(part, binary, level) for label, part in slices.items()}, by),
         warnings=warnings,
-        settings=AccuracySettings(**draws, **others, device=jax.default_backend(), versions=versions()),
+        settings=AccuracySettings(**draws, **others, device=backend_name(), versions=versions()),
         slices=slices,
         binary=binary,
     )

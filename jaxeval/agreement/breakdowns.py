@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,11 +14,13 @@ from jaxeval.agreement.measures import PANEL, distance_of
 from jaxeval.arrays import Bool, Float
 from jaxeval.data.battles import Battles
 from jaxeval.data.labelled_verdicts import LabelledVerdicts
-from jaxeval.ratings.bootstrap import fit_bradley_terry
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.statistics.clusters import FEW_CLUSTERS, wilson_share
 from jaxeval.statistics.rater_agreement import cohen_kappa, label_table, reliability_bins
 from jaxeval.wording import counted, visible_line
+
+if TYPE_CHECKING:
+    from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit
 
 Verdict = Literal["yes", "no", "not known"]
 #: A judge is good enough if it has at least this share of people's agreement beyond chance.
@@ -127,6 +129,13 @@ _UNLIKE = 0.05  # shares of ties that differ by less are not worth a word
 _MANY_FLIPS = 0.1
 
 
+def _fitted(battles: Battles, ridge: float) -> BradleyTerryFit:
+    """Return the ratings of ``battles``. They alone need JAX, and answers that are right or wrong have none."""
+    from jaxeval.ratings.bootstrap import fit_bradley_terry
+
+    return fit_bradley_terry(battles, ridge)
+
+
 def further_facts(
     battles: LabelledVerdicts, ends: pd.DataFrame, name: Any, place: int, answer: GoodEnough
 ) -> list[str]:
@@ -178,7 +187,7 @@ def _ranking(battles: LabelledVerdicts, verdict: Float) -> list[str]:
             return []
         sides = {"model_a": models[battles.model_a[both]], "model_b": models[battles.model_b[both]]}
         ratings = [
-            fit_bradley_terry(Battles.from_pandas(pd.DataFrame({**sides, "target": own[both]}), target="target"), RIDGE)
+            _fitted(Battles.from_pandas(pd.DataFrame({**sides, "target": own[both]}), target="target"), RIDGE)
             .logits.reindex(models[used]).to_numpy()
             for own in (people, verdict)
         ]  # fmt: skip
@@ -263,7 +272,7 @@ def by_gap(battles: LabelledVerdicts, level: float) -> pd.DataFrame:
     voted = ~np.isnan(people)
     sides = {"model_a": battles.models[battles.model_a], "model_b": battles.models[battles.model_b]}
     votes = pd.DataFrame({**sides, "target": people})[voted]
-    strength = fit_bradley_terry(Battles.from_pandas(votes, target="target"), _RIDGE).logits.reindex(battles.models)
+    strength = _fitted(Battles.from_pandas(votes, target="target"), _RIDGE).logits.reindex(battles.models)
     elo = ELO_PER_LOGIT * strength.to_numpy()
     gap = np.abs(elo[battles.model_a] - elo[battles.model_b])
     place = np.digitize(gap, GAP_EDGES[1:-1])

@@ -50,7 +50,7 @@ def kept_programs() -> Iterator[None]:
         yield
         return
     os.environ |= settings(folder)
-    from jaxeval.cli.exported_programs import ExportedPrograms  # imports JAX, which reads them
+    from jaxeval.cli.exported_programs import ExportedPrograms  # JAX, once it is imported, reads the settings
     from jaxeval.kernels.batch.programs import kept_in
 
     show, told = warnings.showwarning, False

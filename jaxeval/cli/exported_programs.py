@@ -17,15 +17,19 @@ from functools import cache
 from importlib.metadata import version
 from inspect import BoundArguments
 from pathlib import Path
-from typing import Any, TypeVar
-
-import jax
-from jax import export
-from jax.stages import Wrapped
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jaxeval import kernels
 from jaxeval._version import __version__
 from jaxeval.kernels.batch.programs import Program, compiled, jitted
+from jaxeval.lazy_names import lazy_module
+
+if TYPE_CHECKING:
+    import jax
+    from jax import export
+    from jax.stages import Wrapped
+else:
+    jax, export = lazy_module("jax"), lazy_module("jax.export")
 
 T = TypeVar("T")
 

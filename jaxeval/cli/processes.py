@@ -64,11 +64,13 @@ def first_goes_on() -> None:
 
     A command calls this after all that it computes, and before it writes files and prints.
     """
-    import jax
-
     from jaxeval.execution.processes import n_sharing
 
-    if n_sharing() > 1 and jax.process_index() > 0:
+    if n_sharing() == 1:
+        return
+    import jax
+
+    if jax.process_index() > 0:
         raise click.exceptions.Exit
 
 

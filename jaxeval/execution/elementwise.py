@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cache, partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import jax
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxeval.arrays import Float
+from jaxeval.arrays import Float, map_tree
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import ELEMENTS, FEW_ELEMENTS
 from jaxeval.kernels.batch import programs
+from jaxeval.lazy_names import lazy_module
+
+if TYPE_CHECKING:
+    import jax
+else:
+    jax = lazy_module("jax")
 
 #: What a function of scalars or arrays returns.
 Numbers = float | NDArray[np.float64]
@@ -26,12 +32,14 @@ def evaluate(kernel: Callable[..., Any], *arguments: Any) -> Any:
     A kernel works element by element, on arrays of NumPy as well as of JAX. NumPy computes few numbers in less time
     than JAX compiles. Many are computed in blocks of one size, so that a kernel is compiled once whatever their shape.
     """
-    leaves, tree = jax.tree.flatten(arguments)
-    arrays = np.broadcast_arrays(*leaves)
-    if arrays[0].size <= ELEMENTS:
+    leaves: list[Any] = []
+    map_tree(leaves.append, arguments)
+    shape = np.broadcast_shapes(*map(np.shape, leaves))
+    if math.prod(shape) <= ELEMENTS:
         with np.errstate(all="ignore"):
-            return jax.tree.map(np.asarray, kernel(*jax.tree.unflatten(tree, arrays)))
-    return _in_blocks(kernel, tree, arrays, ELEMENTS)
+            return map_tree(np.asarray, kernel(*map_tree(lambda x: np.broadcast_to(x, shape), arguments)))
+    leaves, tree = jax.tree.flatten(arguments)
+    return _in_blocks(kernel, tree, np.broadcast_arrays(*leaves), ELEMENTS)
 
 
 def evaluate_compiled(kernel: Callable[..., Any], choice: Hashable, *arguments: Any) -> Any:

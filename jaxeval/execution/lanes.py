@@ -11,11 +11,9 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-import jax
 import numpy as np
-from jax.sharding import Mesh
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Int, as_leaf
@@ -26,8 +24,15 @@ from jaxeval.execution.processes import check_all_present, gather, share_of
 from jaxeval.execution.progress import Advance
 from jaxeval.execution.shapes import Budget, chunk_lanes, deciding, for_few, in_vectors, lane_bytes, slots_per_call
 from jaxeval.kernels.batch.programs import Chunks
+from jaxeval.kernels.kinds import Mesh
 from jaxeval.kernels.solve import Status
+from jaxeval.lazy_names import lazy_module
 from jaxeval.wording import counted
+
+if TYPE_CHECKING:
+    import jax
+else:
+    jax = lazy_module("jax")
 
 _SECONDS_BETWEEN_SAVES = 2.0
 _SECONDS_BETWEEN_LOOKS = 1.0  # at whether the other processes are still there
@@ -104,7 +109,7 @@ class Lanes(NamedTuple):
 
 def device_mesh() -> Mesh:
     """Return the devices of this process."""
-    return Mesh(np.array(jax.local_devices()), ("lanes",))
+    return jax.sharding.Mesh(np.array(jax.local_devices()), ("lanes",))
 
 
 def _beyond(advance: Advance, n: int) -> Advance:
@@ -129,6 +134,11 @@ class LaneRun:
     memory_limit: int | None = None  # bytes
     checkpoint: Checkpoint | None = None
     n_processes: int = 1  # that share the lanes
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing is asked of how lanes are cut, kept or shared, so that few may run without a program."""
+        return (self.chunk_size, self.memory_limit, self.checkpoint, self.n_processes) == (None, None, None, 1)
 
     def results(self, task: Task, lanes: Lanes, section: str) -> Any:
         """Return what ``task`` gives for all ``lanes``: its tree of arrays, with the leading axis L."""

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
+from importlib.metadata import version
 from threading import Lock
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import jax
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from jaxeval.errors import ProcessError
 from jaxeval.execution.forks import without_threads_of_jax
+from jaxeval.lazy_names import lazy_module
+
+if TYPE_CHECKING:
+    import jax
+else:
+    jax = lazy_module("jax")
 
 Part = TypeVar("Part")
 _lock = Lock()
@@ -98,7 +105,12 @@ def versions() -> str:
     """Return versions that a result depends on, in one line."""
     from jaxeval._version import __version__
 
-    return f"jaxeval {__version__}, jax {jax.__version__}, Python {platform.python_version()}"
+    return f"jaxeval {__version__}, jax {version('jax')}, Python {platform.python_version()}"
+
+
+def backend_name() -> str:
+    """Return the kind of JAX's default backend; "cpu" where nothing needed JAX."""
+    return str(jax.default_backend()) if "jax" in sys.modules else "cpu"
 
 
 def device_name() -> str:

@@ -2,12 +2,17 @@
 
 from collections.abc import Callable
 from enum import IntEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import jax.numpy as jnp
-from jax import Array, lax
+from jaxeval.kernels.kinds import Array, Bool, Int8, Integer, Num, Shaped
+from jaxeval.lazy_names import lazy_module
 
-from jaxeval.kernels.kinds import Bool, Int8, Integer, Num, Shaped
+if TYPE_CHECKING:
+    import jax.numpy as jnp
+    from jax import lax
+else:
+    jnp = lazy_module("jax.numpy")
+    lax = lazy_module("jax.lax")
 
 
 class Standing(IntEnum):

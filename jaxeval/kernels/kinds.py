@@ -7,7 +7,12 @@ tests check them.
 import sys
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from jaxeval.lazy_names import lazy_module
+
 __all__ = [
+    "Array",
     "Bool",
     "Float",
     "Float64",
@@ -15,6 +20,7 @@ __all__ = [
     "Int32",
     "Int64",
     "Integer",
+    "Mesh",
     "Num",
     "Real",
     "Shaped",
@@ -25,6 +31,8 @@ __all__ = [
 ]
 
 if TYPE_CHECKING or "jaxtyping" in sys.modules:
+    from jax import Array
+    from jax.sharding import Mesh
     from jaxtyping import (
         Bool,
         Float,
@@ -42,6 +50,7 @@ if TYPE_CHECKING or "jaxtyping" in sys.modules:
         UInt64,
     )  # fmt: skip
 else:
+    Array = Mesh = Any
 
     class _Unchecked:
         def __class_getitem__(cls, array_and_shape: tuple[Any, str]) -> Any:
@@ -49,3 +58,11 @@ else:
 
     Bool = Float = Float64 = Int8 = Int32 = Int64 = Integer = Num = Real = Shaped = _Unchecked
     UInt = UInt8 = UInt32 = UInt64 = _Unchecked
+
+_HOST = np.ndarray | np.generic | int
+_jax_numpy = lazy_module("jax.numpy")
+
+
+def namespace(*arrays: Any) -> Any:
+    """Return the namespace that computes with ``arrays``: NumPy where all of them are on the host, else jax.numpy."""
+    return np if all(isinstance(x, _HOST) for x in arrays) else _jax_numpy

@@ -6,13 +6,19 @@ F(z) + F(-z) = 1 and log F is concave, so the log-likelihood of any battles is c
 from enum import IntEnum
 from functools import reduce
 from math import pi, sqrt
+from typing import TYPE_CHECKING
 
-import jax.numpy as jnp
-from jax import Array
-from jax.nn import log_sigmoid, sigmoid
-from jax.scipy.special import log_ndtr, ndtr
+from jaxeval.kernels.kinds import Array, Float
+from jaxeval.lazy_names import lazy_module
 
-from jaxeval.kernels.kinds import Float
+if TYPE_CHECKING:
+    import jax.numpy as jnp
+    from jax import nn
+    from jax.scipy import special
+else:
+    jnp = lazy_module("jax.numpy")
+    nn = lazy_module("jax.nn")
+    special = lazy_module("jax.scipy.special")
 
 # Arguments and results broadcast.
 Values = Float[Array, "*#battles"]
@@ -29,18 +35,18 @@ class Link(IntEnum):
 
 def probability(link: Link, z: Values) -> Values:
     """F(z)."""
-    return sigmoid(z) if link == Link.LOGIT else ndtr(z)
+    return nn.sigmoid(z) if link == Link.LOGIT else special.ndtr(z)
 
 
 def log_probability(link: Link, z: Values) -> Values:
     """Log of F(z), also where F(z) itself would underflow to 0."""
-    return log_sigmoid(z) if link == Link.LOGIT else log_ndtr(z)
+    return nn.log_sigmoid(z) if link == Link.LOGIT else special.log_ndtr(z)
 
 
 def slope(link: Link, z: Values) -> Values:
     """Derivative of log F, exact in both tails; of the probit the inverse Mills ratio."""
     if link == Link.LOGIT:
-        return sigmoid(-z)
+        return nn.sigmoid(-z)
     up, down, density, beyond = _mills(jnp.abs(z))
     is_low = z < 0
     own = jnp.where(is_low, down, density * down) / jnp.where(is_low, up, down - density * up)
@@ -78,7 +84,7 @@ def _polynomial(coefficients: tuple[float, ...], x: Values) -> Values:
 def bend(link: Link, z: Values) -> Values:
     """Minus the second derivative of log F, positive: the logit's is the same at -z."""
     if link == Link.LOGIT:
-        return sigmoid(z) * sigmoid(-z)
+        return nn.sigmoid(z) * nn.sigmoid(-z)
     own = slope(link, z)
     return own * (own + z)
 

@@ -3,13 +3,18 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import jax.numpy as jnp
-from jax import Array, lax
-from jax.custom_batching import sequential_vmap
+from jaxeval.kernels.kinds import Array, Float, Int32
+from jaxeval.lazy_names import lazy_module
 
-from jaxeval.kernels.kinds import Float, Int32
+if TYPE_CHECKING:
+    import jax.numpy as jnp
+    from jax import custom_batching, lax
+else:
+    jnp = lazy_module("jax.numpy")
+    lax = lazy_module("jax.lax")
+    custom_batching = lazy_module("jax.custom_batching")
 
 _BITS = 61  # of the largest possible sum; words have 63, which leaves room for their rounding
 
@@ -89,6 +94,6 @@ def one_by_one(function: Callable[..., T], signature: str) -> Callable[..., T]:
         signature: its shapes without leading axes, as of `jax.numpy.vectorize`.
     """
     stacked: Callable[..., T] = jnp.vectorize(
-        sequential_vmap(lambda *matrices: function(*matrices)), signature=signature
+        custom_batching.sequential_vmap(lambda *matrices: function(*matrices)), signature=signature
     )
     return stacked

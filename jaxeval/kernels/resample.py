@@ -6,21 +6,44 @@ size 1. A *stratum* is a set of units of which every resample holds the same num
 everything.
 
 Every function draws R resamples at once. Arrays have the lanes first; `lane_draws` has them last.
+
+Multinomial draws are written for JAX and NumPy alike: a few resamples of a few units take NumPy less time than JAX
+takes to start.
 """
 
 from collections.abc import Callable
 from enum import IntEnum
 from functools import partial, reduce
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
 
 from jaxeval.kernels import squares
-from jaxeval.kernels.kinds import Bool, Float, Int32, Integer, Num, Shaped, UInt, UInt8, UInt32, UInt64
+from jaxeval.kernels.kinds import (
+    Array,
+    Bool,
+    Float,
+    Int32,
+    Integer,
+    Num,
+    Shaped,
+    UInt,
+    UInt8,
+    UInt32,
+    UInt64,
+    namespace,
+)
 from jaxeval.kernels.platforms import added, by_platform
+from jaxeval.lazy_names import lazy_module
+
+if TYPE_CHECKING:
+    import jax
+    import jax.numpy as jnp
+    from jax import lax
+else:
+    jax = lazy_module("jax")
+    jnp = lazy_module("jax.numpy")
+    lax = lazy_module("jax.lax")
 
 # Counters of disjoint ranges under one key: column + row * 2**32 for the units, all above 2**62 for the single draws.
 _ROW_STRIDE = np.uint64(1 << 32)
@@ -79,12 +102,12 @@ class RateTables(NamedTuple):
     ) -> Int32[Array, "*#units"]:
         """Poisson draws from words and the constants ``of_units``, which broadcast."""
         shift, offset, least = (of_units(x) for x in self[:3])
-        column = (word >> shift).astype(jnp.int32)
+        column = (word >> shift).astype(np.int32)
         entry = _take(self.words, offset + column)
         bits = 32 - shift
-        keep = (word & ((jnp.uint32(1) << shift) - 1)) < (entry >> bits)
-        alias = (entry & ((jnp.uint32(1) << bits) - 1)).astype(jnp.int32)
-        return least + jnp.where(keep, column, alias)
+        keep = (word & ((np.uint32(1) << shift) - 1)) < (entry >> bits)
+        alias = (entry & ((np.uint32(1) << bits) - 1)).astype(np.int32)
+        return least + namespace(word).where(keep, column, alias)
 
 
 class Units(NamedTuple):
@@ -127,7 +150,7 @@ class Packing(NamedTuple):
     def pack(self, rows: list[Num[Array, "*shape"]]) -> Num[Array, "R K Q"] | UInt[Array, "*shape"]:
         """The draws of all units, given row by row."""
         if self.word is None:
-            return jnp.stack(rows, axis=1)
+            return namespace(*rows).stack(rows, axis=1)
         losses, ties, wins = (row.astype(self.word) for row in rows)
         fields = [losses + ties + wins, *([ties] if self.keeps_ties else []), 2 * wins + ties]
         return reduce(lambda word, field: (word << self.bits) | field, fields)
@@ -140,7 +163,7 @@ class Packing(NamedTuple):
 
     def battles(self, draws: Num[Array, "R K Q"] | UInt[Array, "R Q"]) -> Num[Array, "R Q"]:
         """Battles (or clusters) drawn, by column."""
-        return draws >> (1 + self.keeps_ties) * self.bits if self.word else jnp.sum(draws, axis=1)
+        return draws >> (1 + self.keeps_ties) * self.bits if self.word else namespace(draws).sum(draws, axis=1)
 
     def add(
         self,
@@ -168,6 +191,10 @@ def add_at(table: Num[Array, "R Q"], index: Integer[Array, "R T"], value: Shaped
     Rows are laid end to end: XLA's scatter on the CPU is three times as fast on one axis as on two. There, adding zeros
     takes less time than leaving them out. On a GPU, where every addition is an atomic one, they are left out.
     """
+    if namespace(table) is np:
+        summed: Any = np.array(table)
+        np.add.at(summed, (np.arange(len(table))[:, None], index), np.asarray(value).astype(summed.dtype))
+        return summed
     kind = index_dtype(table.size)
     start = jnp.arange(len(table), dtype=kind)[:, None] * table.shape[1]
     place, value = (start + index.astype(kind)).reshape(-1), value.astype(table.dtype).reshape(-1)
@@ -181,8 +208,8 @@ def add_at(table: Num[Array, "R Q"], index: Integer[Array, "R T"], value: Shaped
     return by_platform(table.reshape(-1), cpu=every, default=nonzero).reshape(table.shape)
 
 
-def _take(table: Num[Array, "entries"], index: Integer[Array, "*shape"]) -> Num[Array, "*shape"]:
-    return table.at[index].get(mode="promise_in_bounds")
+def _take(table: Any, index: Any) -> Any:
+    return table[index] if isinstance(table, np.ndarray) else table.at[index].get(mode="promise_in_bounds")
 
 
 def of_strata(
@@ -191,17 +218,18 @@ def of_strata(
     """``values`` of strata (along ``axis``), gathered for the units of a ``stratum``; None leaves them to broadcast."""
     if stratum is None:
         return values
-    return values.at[(slice(None),) * axis + (stratum,)].get(mode="promise_in_bounds")
+    return _take(values, (slice(None),) * axis + (stratum,))
 
 
 def by_stratum(strata: Strata, columns: Num[Array, "R Q"]) -> Num[Array, "R S"]:
     """Sums of ``columns`` within the strata."""
     if strata.column is None:
-        return jnp.sum(columns, axis=1, keepdims=True, dtype=columns.dtype)
+        return namespace(columns).sum(columns, axis=1, keepdims=True, dtype=columns.dtype)
     if jnp.issubdtype(columns.dtype, jnp.floating):
         return added(jnp.zeros((len(strata.total), len(columns)), columns.dtype), (strata.column, columns.T)).T
-    sums = jnp.zeros((len(columns), len(strata.total)), columns.dtype)
-    return add_at(sums, jnp.broadcast_to(strata.column, columns.shape), columns)
+    xp = namespace(columns)
+    sums = xp.zeros((len(columns), len(strata.total)), columns.dtype)
+    return add_at(sums, xp.broadcast_to(strata.column, columns.shape), columns)
 
 
 def split_number(units: Units, number: Int32[Array, "*shape"]) -> tuple[Int32[Array, "*shape"], Int32[Array, "*shape"]]:
@@ -267,7 +295,7 @@ def poisson_draws(
         return packing.pack([drawn[:, row] for row in range(len(units.size))])
     key = of_strata(key, units.strata.column)
     # For every column's counter in row 0, once for all rows: multiplications of 64 bits limit the speed of draws.
-    product = jnp.arange(units.size.shape[1], dtype=jnp.uint64) * key
+    product = namespace(key).arange(units.size.shape[1], dtype=np.uint64) * key
 
     def of_row(row: int) -> Array:
         word = squares.words32_of_product(product + row * _ROW_STRIDE * key, key)
@@ -348,6 +376,29 @@ def draw_exactly(
     def until_usable(again: Callable[[_Drawn], _Drawn], start: _Drawn) -> _Drawn:
         return lax.while_loop(lambda state: ~jnp.all(usable(state.missing)), again, start)
 
+    def on_host() -> tuple[Array, Array, Array]:
+        attempt: Any = np.zeros((len(numbers), len(strata.total)), np.int32)
+        key: Any = keys(numbers, attempt)
+        draws = draw(key)
+        missing = strata.total - count(draws)
+        while len(lane := np.flatnonzero(~usable(missing).all(1))):
+            attempt[lane] += ~usable(missing[lane])
+            key[lane] = keys(numbers[lane], attempt[lane])
+            draws[lane] = draw(key[lane])
+            missing[lane] = strata.total - count(draws[lane])
+        return draws, key, missing
+
+    def needed(missing: Array) -> Array:
+        place = namespace(missing).arange(len(strata.place), dtype=np.int32)
+        start = _of_places(strata, namespace(missing).cumsum(strata.limit) - strata.limit, 0)
+        return place - start < _of_places(strata, missing, 1)
+
+    if namespace(numbers, strata.total) is np:
+        draws, key, missing = on_host()
+        if strata.column is None:  # the places of one stratum are taken from the first on
+            strata = strata._replace(place=strata.place[: missing.max(initial=0)])
+        number = _singly(strata, category, key)
+        return draws, number, needed(missing)
     shape, n_few = (len(numbers), len(strata.total)), min(_FEW_LANES, len(numbers))
     none = jnp.full(shape, -1, strata.total.dtype)
     forms = jax.eval_shape(both, none.astype(jnp.uint64))
@@ -358,9 +409,7 @@ def draw_exactly(
         cpu=partial(until_usable, partial(all_again, apart)),
         default=lambda start: until_usable(few_again, all_again(both, start)),
     )
-    place = jnp.arange(len(strata.place), dtype=jnp.int32)
-    start = _of_places(strata, jnp.cumsum(strata.limit) - strata.limit, 0)
-    return draws, number, place - start < _of_places(strata, missing, 1)
+    return draws, number, needed(missing)
 
 
 def _of_places(strata: Strata, values: Shaped[Array, "*shape"], axis: int) -> Shaped[Array, "..."]:
@@ -370,16 +419,18 @@ def _of_places(strata: Strata, values: Shaped[Array, "*shape"], axis: int) -> Sh
 
 def _singly(strata: Strata, category: UInt64[Array, "G"] | None, key: UInt64[Array, "R S"]) -> Int32[Array, "R places"]:
     """Numbers of units drawn in proportion to their sizes."""
-    counter = _SINGLE_DRAWS + jnp.arange(len(strata.place), dtype=jnp.uint64)
+    xp = namespace(key)
+    counter = _SINGLE_DRAWS + xp.arange(len(strata.place), dtype=np.uint64)
     word = squares.words64(counter, _of_places(strata, key, 1))
     # A product's high half is a uniform number, its low half an independent uniform fraction.
     number, fraction = _product(word, _of_places(strata, strata.n_numbers, 0))
     first = _of_places(strata, strata.first, 0)
     if category is not None:
+        place = number.astype(np.int32) + first
         # All are in bounds. But XLA on the CPU computes index and entry in one vectorised loop only in this mode.
-        entry = category.at[number.astype(jnp.int32) + first].get(mode="fill", fill_value=0)
-        number = jnp.where(fraction < (entry >> 32), number, entry & _LOW32)
-    return number.astype(jnp.int32) + first
+        entry = category[place] if xp is np else category.at[place].get(mode="fill", fill_value=0)
+        number = xp.where(fraction < (entry >> 32), number, entry & _LOW32)
+    return number.astype(np.int32) + first
 
 
 def multinomial(
@@ -418,17 +469,20 @@ def singles(
     """
     strata = battles.strata
     thresholds = of_strata(battles.threshold, strata.column, 0)
-    n = jnp.sum(strata.total)
+    xp = namespace(numbers, strata.total)
+    n = xp.sum(strata.total)
 
     def draw(key: Array) -> Array:
-        slot = jnp.arange(size, dtype=jnp.int32)
-        word = squares.words32(slot.astype(jnp.uint64), of_strata(key, strata.column))
-        count = sum((word >= threshold).astype(jnp.uint8) for threshold in thresholds.T)
-        return jnp.where(slot < n, count, jnp.uint8(0))
+        slot = xp.arange(size, dtype=np.int32)
+        word = squares.words32(slot.astype(np.uint64), of_strata(key, strata.column))
+        count = sum((word >= threshold).astype(np.uint8) for threshold in thresholds.T)
+        return xp.where(slot < n, count, xp.uint8(0))
 
     def count(draws: Array) -> Array:
         if strata.column is not None:
-            return by_stratum(strata, draws.astype(jnp.int32))
+            return by_stratum(strata, draws.astype(np.int32))
+        if xp is np:
+            return draws.sum(1, dtype=np.int32)[:, None]
         ones = jnp.ones(size, jnp.float32)  # a product is faster than a sum, and exact
         return jnp.matmul(draws.astype(jnp.float32), ones, precision="highest").astype(jnp.int32)[:, None]
 

@@ -9,12 +9,19 @@ Poisson draws of any rate up to 2**53 come from such words without a table: time
 """
 
 import math
+from typing import TYPE_CHECKING
 
-import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
 
-from jaxeval.kernels.kinds import Float64, Integer, UInt32, UInt64
+from jaxeval.kernels.kinds import Array, Float64, Integer, UInt32, UInt64, namespace
+from jaxeval.lazy_names import lazy_module
+
+if TYPE_CHECKING:
+    import jax.numpy as jnp
+    from jax import lax
+else:
+    jnp = lazy_module("jax.numpy")
+    lax = lazy_module("jax.lax")
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _LARGE = 10.0  # the least rate that is drawn by rejection
@@ -34,9 +41,11 @@ def _mix(x: UInt64[Array, "*shape"]) -> UInt64[Array, "*shape"]:
 
 def stream_key(*parts: Integer[Array, "*#shape"] | int) -> UInt64[Array, "*#shape"]:
     """Odd 64-bit key of a stream named by integers, for instance (seed, slice, resample, attempt)."""
-    key = jnp.uint64(0)
-    for part in parts:
-        key = _mix(key * _GOLDEN + jnp.asarray(part).astype(jnp.uint64) + _GOLDEN)
+    xp = namespace(*parts)
+    key = xp.uint64(0)
+    with np.errstate(over="ignore"):  # of single numbers, of which NumPy warns
+        for part in parts:
+            key = _mix(key * _GOLDEN + xp.asarray(part).astype(np.uint64) + _GOLDEN)
     return key | np.uint64(1)
 
 
@@ -63,7 +72,7 @@ def words32(counter: UInt64[Array, "*#shape"], key: UInt64[Array, "*#shape"]) ->
 
 def words32_of_product(product: UInt64[Array, "*#shape"], key: UInt64[Array, "*#shape"]) -> UInt32[Array, "*#shape"]:
     """As `words32`, of a counter times ``key``: the products of a sum of counters are sums of products."""
-    return (_rounds(product, key)[0] >> 32).astype(jnp.uint32)
+    return (_rounds(product, key)[0] >> 32).astype(np.uint32)
 
 
 def words64(counter: UInt64[Array, "*#shape"], key: UInt64[Array, "*#shape"]) -> UInt64[Array, "*#shape"]:

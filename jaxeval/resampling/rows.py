@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-import jax
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -17,12 +16,21 @@ from jaxeval.execution.lanes import LaneRun, Lanes, Task, device_mesh
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import ITEMS, Budget, Step, padded, padded_columns, padded_few
 from jaxeval.kernels.batch.programs import Program
-from jaxeval.kernels.batch.weighted import Factor, RowForm, WeighedRows, row_sums
+from jaxeval.kernels.batch.weighted import Factor, RowForm, WeighedRows, drawn_rows, row_sums
 from jaxeval.kernels.resample import DrawScheme, Packing, Singles, Stages, Units
+from jaxeval.lazy_names import lazy_module
 from jaxeval.resampling.units import checked_strata, make_singles, make_units, pad, shortfall_of, stacked, stream_number
+
+if TYPE_CHECKING:
+    import jax
+else:
+    jax = lazy_module("jax")
 
 # Equal rows are drawn together if they are this many on average: drawing rows one by one is three times as fast.
 _ALIKE = 4
+
+
+_OF_UNITS = ("shift", "offset", "least")  # constants of `RateTables`, of each unit
 
 
 class Slots(NamedTuple):
@@ -32,6 +40,22 @@ class Slots(NamedTuple):
     size: int  # slots
     source: Int  # (n,) the row that each of the first slots stands for; further slots are empty
     times: Int  # (n,) how many equal rows that is
+
+    @property
+    def drawn(self) -> int:
+        """How many numbers a resample draws: one a slot, and the places for single draws."""
+        return len(self.source) + int(self.units.strata.limit.sum())
+
+    def without_room(self) -> Slots:
+        """Return the same draws without the further slots, which only compiled programs need."""
+        n, units = len(self.source), self.units
+        column = units.strata.column
+        strata = units.strata._replace(column=None if column is None else column[:n])
+        if isinstance(units, Units):
+            assert units.tables is not None  # there are few
+            tables = units.tables._replace(**{name: getattr(units.tables, name)[:, :n] for name in _OF_UNITS})
+            units = units._replace(size=units.size[:, :n], tables=tables)
+        return Slots(units._replace(strata=strata), n, self.source, self.times)
 
     def rows_of(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return ``values`` (N, ...) of the rows in the order of the slots, 0 in empty ones."""
@@ -224,6 +248,9 @@ def unit_draw(sizes: Int, scheme: DrawScheme, label: str, packing: Packing, stra
 # Of an item in a lane: its count, and the same number as what the columns are multiplied by.
 _BYTES_PER_ITEM = 24
 _EXACT = 2**24  # whole numbers under this have no rounding in single precision
+#: Up to so many draws are NumPy's, which makes them in .1 s: JAX takes 2 s to be imported and to compile.
+_ON_HOST = 2**22
+_HOST_BLOCK = 2**17  # draws that NumPy makes at a time: they stay in the cache
 
 
 def resampled_sums(
@@ -268,6 +295,15 @@ def resampled_sums(
         rows_of_sets = np.full((len(kept), len(table)), len(table) - 1, np.int32)
         for k, of_set in enumerate(slots):
             rows_of_sets[k, : len(of_set.source)] = place[of_set.source]
+    number = np.arange(n_resamples)
+    halved = [1 + number % (len(kept) - 1)] if len(kept) > 1 else []
+    sets = np.concatenate([np.zeros_like(number), *halved])
+    lanes, section = Lanes(sets, np.tile(number, 1 + len(halved))), f"items-{stream_number(stream):x}-{part}"
+    run = run or LaneRun()
+    if run.is_plain and len(sets) * max(own.drawn for own in slots) <= _ON_HOST:
+        sums = _sums_on_host(slots, streams, table, rows_of_sets, seed, lanes)
+        run.advance(len(sets))
+        return sums[:, of_column] if subsets is None else sums[:, of_column].reshape(2, n_resamples, -1)
     parts, order = _by_precision(table, len(columns))
     width = sum(x.shape[1] for x in parts)
     task = lanes_task(
@@ -279,13 +315,31 @@ def resampled_sums(
         lane_bytes=_BYTES_PER_ITEM * len(table) + 16 * width,
         result_bytes=16 * n_resamples * width * min(len(kept), 2),
     )
-    number = np.arange(n_resamples)
-    halved = [1 + number % (len(kept) - 1)] if len(kept) > 1 else []
-    sets = np.concatenate([np.zeros_like(number), *halved])
-    lanes, section = Lanes(sets, np.tile(number, 1 + len(halved))), f"items-{stream_number(stream):x}-{part}"
-    sums = (run or LaneRun()).results(task, lanes, section)
+    sums = run.results(task, lanes, section)
     sums = sums[:, order[of_column]]
     return sums if subsets is None else sums.reshape(2, n_resamples, -1)
+
+
+def _sums_on_host(
+    slots: Sequence[Slots], streams: Sequence[int], table: Float, rows_of_sets: NDArray[np.int32] | None, seed: int,
+    lanes: Lanes,
+) -> Float:  # fmt: skip
+    """Return (L, D) sums of the ``table`` (Q, D) in the lanes, by NumPy: from the draws that `row_sums` makes."""
+    sums = np.zeros((len(lanes.slices), table.shape[1]))
+    at_once = max(_HOST_BLOCK // max(own.drawn for own in slots), 1)
+    for k, (padded_slots, stream) in enumerate(zip(slots, streams, strict=True)):
+        own = padded_slots.without_room()
+        values = (table if rows_of_sets is None else table[rows_of_sets[k]])[: own.size]
+        mine = np.flatnonzero(lanes.slices == k)
+        for start in range(0, len(mine), at_once):
+            block = mine[start : start + at_once]
+            factor = Factor(own.units, as_leaf(stream, np.uint64), None)
+            number, of_seed = as_leaf(lanes.numbers[block], np.int64), as_leaf(seed, np.uint64)
+            # Blocks of one size: the rounding of BLAS depends on it, and must not depend on how many lanes follow.
+            weights = np.zeros((at_once, own.size))
+            weights[: len(block)] = drawn_rows(factor, own.size, DrawScheme.MULTINOMIAL, of_seed, number)
+            sums[block] = (weights @ values)[: len(block)]
+    return sums
 
 
 def halves(columns: Float, n_halves: int, seed: int) -> NDArray[np.intp]:

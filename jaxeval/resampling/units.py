@@ -6,13 +6,12 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
-from jaxeval.arrays import Float, Int, as_leaf
+from jaxeval.arrays import Float, Int, as_leaf, map_tree
 from jaxeval.data.columns import plain
 from jaxeval.errors import DataError
 from jaxeval.execution.shapes import BATTLE_PLACES, padded_few, padded_places, padded_table, power_of_two
@@ -256,7 +255,7 @@ def stacked(parts: Sequence[Any], size: int | None = None) -> Any:
             together[place] = x
         return together
 
-    return jax.tree.map(stack, *parts)
+    return map_tree(stack, *parts)
 
 
 def pad(x: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:

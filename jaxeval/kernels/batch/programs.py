@@ -4,22 +4,28 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial, update_wrapper, wraps
+from functools import cached_property, partial, update_wrapper, wraps
 from inspect import BoundArguments, signature
 from pathlib import Path
 from threading import Lock
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
-
-import jax
-import jax.numpy as jnp
-from jax import Array, lax
-from jax.sharding import Mesh, PartitionSpec
-from jax.stages import Wrapped
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from jaxeval.errors import MemoryLimitError
-from jaxeval.kernels.kinds import Integer
+from jaxeval.kernels.kinds import Array, Integer, Mesh
 from jaxeval.kernels.platforms import traced_for
+from jaxeval.lazy_names import lazy_module
 from jaxeval.wording import counted
+
+if TYPE_CHECKING:
+    import jax
+    import jax.numpy as jnp
+    from jax import lax
+    from jax.stages import Wrapped
+else:
+    jax = lazy_module("jax")
+    jnp = lazy_module("jax.numpy")
+    lax = lazy_module("jax.lax")
+    Wrapped = Any
 
 
 class Chunks(NamedTuple):
@@ -64,7 +70,7 @@ def over_lanes(
         empty = jax.tree.map(lambda s: jnp.zeros((len(numbers), *s.shape), s.dtype), shapes)
         return jax.tree.map(lambda x: x[None], lax.fori_loop(0, n_chunks, run, empty))
 
-    everywhere, part = PartitionSpec(), PartitionSpec("lanes")
+    everywhere, part = jax.sharding.PartitionSpec(), jax.sharding.PartitionSpec("lanes")
     # What is computed from shared arrays alone is the same on all devices, but the check cannot see it through loops.
     spread = jax.shard_map(
         on_device, mesh=mesh, in_specs=(part, everywhere, everywhere), out_specs=part, check_vma=False
@@ -92,7 +98,11 @@ class Program(Generic[T]):
         update_wrapper(self, function)
         self.signature = signature(function)
         self.static_argnames = static_argnames
-        self.jitted = jax.jit(function, static_argnames=static_argnames)
+
+    @cached_property
+    def jitted(self) -> Wrapped:
+        """The jitted function, made when it is first used: JAX is not imported before."""
+        return jax.jit(self.__wrapped__, static_argnames=self.static_argnames)
 
     def __call__(self, *args: Any, **kwargs: Any) -> T:
         """Run it."""

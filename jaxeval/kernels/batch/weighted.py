@@ -3,17 +3,25 @@
 import operator
 from collections.abc import Callable
 from functools import reduce
-from typing import Any, NamedTuple, TypeAlias
-
-import jax
-import jax.numpy as jnp
-from jax import Array, lax
-from jax.extend.core import Jaxpr, Literal, jaxpr_as_fun
-from jax.sharding import Mesh
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from jaxeval.kernels import resample
 from jaxeval.kernels.batch.programs import Chunks, over_lanes, program
-from jaxeval.kernels.kinds import Float, Int32, Integer, Num, UInt64
+from jaxeval.kernels.kinds import Array, Float, Int32, Integer, Mesh, Num, UInt64
+from jaxeval.lazy_names import lazy_module
+
+if TYPE_CHECKING:
+    import jax
+    import jax.numpy as jnp
+    from jax import lax
+    from jax.extend import core
+    from jax.extend.core import Jaxpr
+else:
+    jax = lazy_module("jax")
+    jnp = lazy_module("jax.numpy")
+    lax = lazy_module("jax.lax")
+    core = lazy_module("jax.extend.core")
+    Jaxpr = Any
 
 #: One problem: (weights (N,), data) -> results.
 Statistic: TypeAlias = Callable[[Array, Any], Any]
@@ -56,13 +64,15 @@ def row_weights(
     """Weights of the rows in the lanes ``numbers``."""
     if rows.groups is not None:
         return jnp.where(jnp.any(rows.groups == numbers[:, None, None], axis=-1), 0.0, jnp.asarray(rows.full))
-    drawn = [_drawn(*own, form.scheme, seed, numbers) for own in zip(rows.factors, form.sizes, strict=True)]
+    drawn = [drawn_rows(*own, form.scheme, seed, numbers) for own in zip(rows.factors, form.sizes, strict=True)]
     weights = reduce(operator.mul, drawn if rows.base is None else [rows.base, *drawn])
     return weights if rows.full is None else jnp.where(numbers[:, None] == WHOLE, rows.full, weights)
 
 
-def _drawn(factor: Factor, size: int, scheme: resample.DrawScheme, seed: Array, numbers: Array) -> Num[Array, "R N"]:
-    """How often each row is drawn."""
+def drawn_rows(
+    factor: Factor, size: int, scheme: resample.DrawScheme, seed: Array, numbers: Array
+) -> Num[Array, "R N"]:
+    """How often each row is drawn: by NumPy where all arrays are on the host."""
     units, stream = factor.units, factor.stream
     if isinstance(units, resample.Singles):
         drawn: Array = resample.singles(units, size, seed, stream, numbers)
@@ -105,20 +115,20 @@ def split(statistic: Statistic, weights: Any, data: Any) -> tuple[Callable[[Any]
     fixed: list[Any] = []
     left: list[Any] = []
     for equation in jaxpr.eqns:
-        varies = any(not isinstance(x, Literal) and x in varying for x in equation.invars) or equation.effects
+        varies = any(not isinstance(x, core.Literal) and x in varying for x in equation.invars) or equation.effects
         (left if varies else fixed).append(equation)
         varying |= set(equation.outvars) if varies else set()
     made = {x for equation in fixed for x in equation.outvars} | set(jaxpr.invars[n_weights:])
     read = [x for equation in left for x in equation.invars] + list(jaxpr.outvars)
-    kept = [*dict.fromkeys(x for x in read if not isinstance(x, Literal) and x in made)]
+    kept = [*dict.fromkeys(x for x in read if not isinstance(x, core.Literal) and x in made)]
     before = closed.replace(jaxpr=_part(jaxpr, jaxpr.invars[n_weights:], kept, fixed))
     after = closed.replace(jaxpr=_part(jaxpr, [*jaxpr.invars[:n_weights], *kept], jaxpr.outvars, left))
     structure = jax.tree.structure(shapes)
 
     def of_weights(weights: Array, known: list[Array]) -> Any:
-        return jax.tree.unflatten(structure, jaxpr_as_fun(after)(weights, *known))
+        return jax.tree.unflatten(structure, core.jaxpr_as_fun(after)(weights, *known))
 
-    return lambda data: jaxpr_as_fun(before)(*jax.tree.leaves(data)), of_weights, after
+    return lambda data: core.jaxpr_as_fun(before)(*jax.tree.leaves(data)), of_weights, after
 
 
 def _part(jaxpr: Jaxpr, invars: Any, outvars: Any, equations: Any) -> Jaxpr:

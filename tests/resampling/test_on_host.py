@@ -1,0 +1,112 @@
+"""Few resamples are NumPy's: they hold what compiled programs draw, and commands that need no more import no JAX."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from jaxeval.arrays import map_tree
+from jaxeval.kernels.resample import Singles
+from jaxeval.resampling import rows
+from jaxeval.resampling.rows import halves, resampled_sums
+
+RNG = np.random.default_rng(5)
+RIGHT = RNG.integers(0, 2, (300, 2)).astype(float)
+GRADED = RNG.normal(size=(60, 2))
+STRATA = np.repeat(np.arange(4), 15)
+B = 40
+
+
+def on_both_sides(monkeypatch, columns, **options):
+    """The sums by NumPy, and by a compiled program."""
+    found = []
+    for most in (2**22, -1):
+        monkeypatch.setattr(rows, "_ON_HOST", most)
+        found.append(resampled_sums(columns, B, 3, "both sides", **options))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("columns", "options"),
+    [(RIGHT, {}), (GRADED, {}), (GRADED, {"strata": STRATA}), (RIGHT, {"subsets": halves(RIGHT, 3, 1)})],
+    ids=["equal rows together", "one by one", "strata", "halves"],
+)
+def test_numpy_draws_what_a_program_draws(monkeypatch, columns, options):
+    """Each number is the sum of the same draws: whole numbers to the bit, others to the rounding of sums."""
+    host, program = on_both_sides(monkeypatch, columns, **options)
+    assert host.std(-2).min() > 0
+    scale = np.abs(columns).sum(0).max()
+    np.testing.assert_allclose(host, program, rtol=0, atol=0 if columns is RIGHT else 1e-14 * scale)
+
+
+def test_a_resample_that_exceeds_its_total_is_drawn_again(monkeypatch):
+    """With rates that hardly fall short of the total, most resamples are drawn more than once, on both sides alike."""
+    made = rows.make_singles
+
+    def tight(n, width, stratum=None):
+        units = made(n, width, stratum)
+        return Singles(units.threshold, units.strata._replace(limit=units.strata.limit // 2))
+
+    monkeypatch.setattr(rows, "make_singles", tight)
+    host, program = on_both_sides(monkeypatch, GRADED)
+    np.testing.assert_allclose(host, program, rtol=0, atol=1e-13 * np.abs(GRADED).sum())
+
+
+def test_the_first_resamples_do_not_depend_on_how_many_follow():
+    many, few = (resampled_sums(GRADED, n, 3, "many and few") for n in (B, 7))
+    np.testing.assert_array_equal(many[:7], few)
+
+
+@pytest.mark.parametrize("run", [{"chunk_size": 8}, {"memory_limit": 10**9}])
+def test_what_is_asked_of_lanes_is_done_by_programs(run):
+    assert rows.LaneRun().is_plain
+    assert not rows.LaneRun(**run).is_plain
+
+
+def test_a_tree_keeps_its_form():
+    tree = {"b": (np.ones(2), None), "a": [np.zeros(3)], "c": rows.Slots(None, np.ones(1), None, np.ones(2))}
+    sizes = map_tree(len, tree)
+    assert sizes == {"a": [3], "b": (2, None), "c": rows.Slots(None, 1, None, 2)}
+    assert map_tree(lambda x, y: len(x) + y, tree, sizes)["b"] == (4, None)
+
+
+COMMANDS = """
+import io, json, sys
+from contextlib import redirect_stdout
+sys.argv = ["jaxeval"]
+from jaxeval.cli.main import kept_programs, main
+found = []
+for arguments in json.loads(sys.stdin.read()):
+    said = io.StringIO()
+    with redirect_stdout(said):
+        main(arguments, standalone_mode=False, obj=kept_programs)
+    found.append([arguments[0], said.getvalue(), [x for x in ("jax", "matplotlib", "scipy.stats") if x in sys.modules]])
+print(json.dumps(found))
+"""
+
+
+def test_small_files_are_answered_without_jax(tmp_path):
+    """500 items and two models; in one process, which holds at each step what those before it imported."""
+    right = RNG.random((500, 2)) < (0.5, 0.7)
+    judged = np.where(RNG.random((500, 2)) < 0.9, right, ~right)
+    scores, calibration, labels = (tmp_path / f"{name}.csv" for name in ("scores", "calibration", "labels"))
+    table = [f"{m},{i},{int(judged[i, k])},{int(right[i, k])}" for i in range(500) for k, m in enumerate("ab")]
+    scores.write_text("\n".join(["model,item,score", *(row.rpartition(",")[0] for row in table)]))
+    calibration.write_text("\n".join(["model,item,score,label", *table[:300]]))
+    labels.write_text("\n".join(["item,x,y", *(f"{i},{int(right[i, 0])},{int(judged[i, 0])}" for i in range(500))]))
+    calls = [
+        ["plan-scores", scores],
+        ["compare-scores", "a", "b", scores],
+        ["compare-scores", "b", "a", scores, "--margin", "0.05"],
+        ["scores", scores],
+        ["agreement", labels, "--human", "x", "--judges", "y"],
+        ["judge", "--test", scores, "--calibration", calibration, "--judgment", "score", "--human", "label"],
+    ]
+    given = json.dumps([list(map(str, call)) for call in calls])
+    done = subprocess.run([sys.executable, "-c", COMMANDS], input=given, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert [name for name, said, _ in found if said] == [call[0] for call in calls]
+    assert [loaded for *_, loaded in found] == [[]] * len(calls)
