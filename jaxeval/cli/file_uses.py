@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -43,7 +43,7 @@ from jaxeval.data.roles import (
     usual_column,
 )
 from jaxeval.errors import DataError
-from jaxeval.wording import counted
+from jaxeval.wording import counted, named
 
 _WON = (("winner", "loser"), ("won", "lost"), ("winning", "losing"))
 _PEOPLE = ("human", "expert", "person", "rater", "annotator", "worker", "labeller", "labeler", "author", "reviewer")
@@ -417,6 +417,21 @@ def _is_list_of_ranks(column: pd.Series) -> bool:
     return len(first) > 0 and all(isinstance(value, str) and re.search(r"\S > \S", value) for value in first)
 
 
+def _sampled_scores(frame: pd.DataFrame, roles: Mapping[str, Any]) -> Iterator[Use]:
+    """Scores of models on items under several judges, prompts or seeds, each of which has a column."""
+    from jaxeval.scores.facets import USUAL_FACETS
+
+    facets = [name for name in USUAL_FACETS if name in frame and name not in roles.values()]
+    known = [str(name) for name in (roles["model"], roles["item"]) if name is not None]
+    if len(known) < 2 or not facets or sides_of(frame) or frame.duplicated([*known, *facets]).any():
+        return
+    options = [word for role, name in roles.items() if name != role for word in (f"--{role}", str(name))]
+    random = ("--random", ",".join(facets), *options)
+    why = f"models in {known[0]!r}, items in {known[1]!r}, under several values of {named(facets)}"
+    yield Use("Which error is it: of items, or of what else was sampled?", ("error-budget", "{}", *random), why)
+    yield Use("A leaderboard of scores, with intervals that count all of them", ("scores", "{}", *random), why)
+
+
 def _item_scores(frame: pd.DataFrame) -> Iterator[Use]:
     model, item = guessed_column(frame, "model"), guessed_column(frame, "item")
     if {"doc_id", "task_id", "evaluation_name"} & {*map(str, frame)}:
@@ -425,6 +440,7 @@ def _item_scores(frame: pd.DataFrame) -> Iterator[Use]:
     runs = guessed_columns(frame, "run")[:1]
     keys = [str(name) for name in (model, item, usual_column(frame, None, "benchmark"), *runs) if name]
     if score is not None and keys and frame.duplicated(keys).any():  # of several judges, or references
+        yield from _sampled_scores(frame, {"model": model, "item": item, "score": score})
         return
     if item is not None and score is not None and not sides_of(frame):
         roles = {"model": model, "item": item, "score": score}

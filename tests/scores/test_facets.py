@@ -128,6 +128,8 @@ def test_the_commands(tmp_path):
     assert "judge has one level" in lone
     assert "--random and --peek do not go together" in said(*gate, 0.1, "--peek", *random, code=3)
     assert "judges, prompts or seeds" in said("scores", file, code=1)
+    assert "error-budget" in said(file)
+    assert "--random judge,prompt" in said(file)
     by_item = table[table["item"].str[-1] == table["judge"].str[-1]].drop_duplicates(["model", "item"])
     by_item.to_csv(one, index=False)
     asked = said("scores", one, "--resamples", 50)
