@@ -8,7 +8,7 @@ import re
 from importlib import import_module
 from pathlib import Path
 
-LAZY_PACKAGES = ["jaxeval", "jaxeval.plots"]
+LAZY_PACKAGES = ["jaxeval", "jaxeval.plots", "jaxeval.core"]
 #: Functions whose options are those of declared classes: a TypedDict has them, by the name of the function.
 WITH_OPTIONS = ["audit", "bootstrap", "compare_boards", "fit_bradley_terry", "fit_judge_panel", "kendall_tau",
                 "leaderboard", "prediction_powered", "separability", "small_categories", "style_effect"]  # fmt: skip
@@ -26,7 +26,8 @@ def stub_text(package):
     if package == OPTIONS:
         return options_text()
     table = vars(import_module(package))
-    names = [(f"{package}.{home}", name) for home, names in table["_HOMES"].items() for name in names]
+    root = "jaxeval" if package == "jaxeval.core" else package
+    names = [(f"{root}.{home}", name) for home, names in table["_HOMES"].items() for name in names]
     names = sorted([*names, *((package, name) for name in table.get("_PACKAGES", []))])
     lines = [f"from {home} import {name} as {name}" for home, name in names]
     return "\n".join(["# Written by tests/stubs.py from the table in __init__.py.", *lines, ""])

@@ -43,6 +43,7 @@ LAYERS = [
     "cli",
     "integrations",
     "__main__",
+    "core",
     "",  # the package itself
 ]
 #: Functions of JAX that batch and compile programs.

@@ -9,7 +9,6 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
-import scipy
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
@@ -344,9 +343,9 @@ def item_shares(scores: ItemScores, items: Bool) -> tuple[Float, Float, Float]:
 
 def _sums(values: Float, group: NDArray[np.intp]) -> Float:
     """(G, M) sums of the rows of (N, M) values by group."""
-    n = len(group)
-    member = scipy.sparse.csr_array((np.ones(n), (group, np.arange(n))), shape=(int(group.max(initial=-1)) + 1, n))
-    return np.asarray(member @ values)
+    n_groups = int(group.max(initial=-1)) + 1
+    sums = [np.bincount(group, own, n_groups) for own in values.T]
+    return np.stack(sums, 1) if sums else np.zeros((n_groups, 0))
 
 
 class _Shares(NamedTuple):

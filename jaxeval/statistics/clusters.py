@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.arrays import Bool, Float
+from jaxeval.lazy_names import lazy_module
 from jaxeval.statistics.quantiles import checked_level, normal_quantile, wilson
 from jaxeval.wording import counted
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = lazy_module("pandas")
 
 #: With fewer effective clusters, errors and intervals over clusters come with a warning (DOI 10.1162/rest.90.3.414).
 FEW_CLUSTERS = 30
@@ -79,7 +84,11 @@ def numbered(cluster: Any) -> NDArray[np.intp]:
     Raises:
         ValueError: a cluster is missing.
     """
-    codes, _ = pd.factorize(np.asarray(cluster))
+    given = np.asarray(cluster)
+    if given.dtype.kind in "biu":  # none is missing, and NumPy does without pandas
+        _, first, number = np.unique(given, return_index=True, return_inverse=True)
+        return np.argsort(np.argsort(first))[number]
+    codes, _ = pd.factorize(given)
     if (codes < 0).any():
         n = int((codes < 0).sum())
         raise ValueError(

@@ -32,6 +32,7 @@ def benjamini_hochberg(p: Float) -> Float:
 
 def _by_steps(p: Float, steps: Callable[[Float], Float]) -> Float:
     """Return ``steps`` of the known p-values in ascending order, put back in their places."""
+    p = np.asarray(p, np.float64)
     known = ~np.isnan(p)
     order = np.argsort(p[known], kind="stable")
     adjusted = np.empty(len(order))

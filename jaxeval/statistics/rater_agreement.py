@@ -15,16 +15,20 @@ E|x + noise| is convex in |x|.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import brentq
-from scipy.special import ndtr, ndtri
 
 from jaxeval.arrays import Float
+from jaxeval.lazy_names import lazy_module
 from jaxeval.statistics.clusters import design_effect
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = lazy_module("pandas")
 
 # The variance of a bin is taken at an agreement to which so many battles are added that agree as often as predicted:
 # without them, a bin in which all battles agree would have no variance.
@@ -68,7 +72,7 @@ def calibration_error(
 
 def _bounds(error: float, noise: Float, level: float) -> tuple[float, float]:
     """Return bounds of the error without noise, from (K,) ``noise``: each bin's standard error times its share."""
-    z, total, root = float(ndtri((1 + level) / 2)), float(noise.sum()), float(np.sqrt(noise @ noise))
+    z, total, root = float(scipy.special.ndtri((1 + level) / 2)), float(noise.sum()), float(np.sqrt(noise @ noise))
 
     def above(t: float) -> float:
         """By how much the lower quantile of the plug-in exceeds ``error``, if all differences are t standard errors."""
@@ -78,7 +82,7 @@ def _bounds(error: float, noise: Float, level: float) -> tuple[float, float]:
     if not np.isfinite(total) or total == 0:
         return error + total, error + total
     most = (error + z * root) / total
-    upper = 0.0 if above(0.0) >= 0 else total * brentq(above, 0.0, most + 1.0)
+    upper = 0.0 if above(0.0) >= 0 else total * scipy.optimize.brentq(above, 0.0, most + 1.0)
     return error - np.sqrt(2 / np.pi) * total - z * root, upper
 
 
@@ -89,7 +93,7 @@ def _binomial(predicted: Sequence[Float]) -> list[Float]:
 def _absolute_normal(mean: Float, deviation: Float) -> tuple[Float, Float]:
     """Return the mean and variance of |x| for normal x."""
     z = np.abs(mean) / np.maximum(deviation, np.finfo(float).tiny)
-    expected = deviation * np.sqrt(2 / np.pi) * np.exp(-(z**2) / 2) + np.abs(mean) * (1 - 2 * ndtr(-z))
+    expected = deviation * np.sqrt(2 / np.pi) * np.exp(-(z**2) / 2) + np.abs(mean) * (1 - 2 * scipy.special.ndtr(-z))
     return expected, mean**2 + deviation**2 - expected**2
 
 

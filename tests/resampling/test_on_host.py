@@ -11,6 +11,7 @@ from jaxeval.arrays import map_tree
 from jaxeval.kernels.resample import Singles
 from jaxeval.resampling import rows
 from jaxeval.resampling.rows import halves, resampled_sums
+from jaxeval.statistics.clusters import numbered
 
 RNG = np.random.default_rng(5)
 RIGHT = RNG.integers(0, 2, (300, 2)).astype(float)
@@ -72,6 +73,12 @@ def test_a_tree_keeps_its_form():
     assert map_tree(lambda x, y: len(x) + y, tree, sizes)["b"] == (4, None)
 
 
+@pytest.mark.parametrize("given", [[5, 5, 2, 9, 2], [True, False, True], [3], []])
+def test_clusters_are_numbered_alike_with_and_without_pandas(given):
+    number = numbered(np.array(given, int))
+    np.testing.assert_array_equal(number, numbered(np.array([str(x) for x in given], object)))
+
+
 COMMANDS = """
 import io, json, sys
 from contextlib import redirect_stdout
@@ -85,6 +92,38 @@ for arguments in json.loads(sys.stdin.read()):
     found.append([arguments[0], said.getvalue(), [x for x in ("jax", "matplotlib", "scipy.stats") if x in sys.modules]])
 print(json.dumps(found))
 """
+
+
+CORE = """
+import json, sys
+from jaxeval import core
+steps = [sorted({"numpy", "scipy"} & set(sys.modules))]
+import numpy as np
+table = np.array([[8, 2], [1, 9]])
+steps.append([float(core.mcnemar(8, 2)), core.sign_flips(np.array([1.0, -1, 1, 1, 0, 2]), 0).p])
+steps.append(core.holm(np.array([0.01, 0.04, 0.03])).tolist())
+steps.append([float(end) for end in core.wilson(0.7, 500, 0.95)])
+labels = core.coincidences(np.array([[2, 0], [0, 2], [1, 1]]))
+steps.append([float(core.cohen_kappa(table)[2]), float(core.krippendorff_alpha(labels.sum(0)))])
+steps.append([hasattr(core, name) for name in core.__all__])
+heavy = ("jax", "pandas", "pyarrow", "matplotlib")
+core.score_interval(8, 2, 30, 0.95), core.design_effect(np.array([1.0, -1, 2, -2]), np.array([0, 0, 1, 1]))
+print(json.dumps([*steps, [name for name in heavy if name in sys.modules]]))
+"""
+
+
+def test_the_core_imports_neither_jax_nor_pandas():
+    command = [sys.executable, "-W", "error", "-c", CORE]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    light, tests, adjusted, interval, agreement, there, heavy = json.loads(done.stdout)
+    assert (light, heavy) == ([], [])
+    assert tests[0] == pytest.approx(2 * (1 + 10 + 45) / 2**10)
+    assert 0 < tests[1] < 1
+    assert adjusted == pytest.approx([0.03, 0.06, 0.06])
+    assert interval == pytest.approx([0.6583, 0.7385], abs=1e-3)
+    assert agreement == pytest.approx([(0.85 - 0.5) / 0.5, 1 - 2 * 5 / 18])
+    assert all(there)
 
 
 def test_small_files_are_answered_without_jax(tmp_path):

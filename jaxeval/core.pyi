@@ -1,0 +1,22 @@
+# Written by tests/stubs.py from the table in __init__.py.
+from jaxeval.scores.paired_tests import anytime_p as anytime_p
+from jaxeval.scores.paired_tests import mcnemar as mcnemar
+from jaxeval.scores.paired_tests import sign_flips as sign_flips
+from jaxeval.scores.paired_tests import student_p as student_p
+from jaxeval.statistics.clusters import cluster_factors as cluster_factors
+from jaxeval.statistics.clusters import design_effect as design_effect
+from jaxeval.statistics.clusters import effective_clusters as effective_clusters
+from jaxeval.statistics.clusters import wilson_share as wilson_share
+from jaxeval.statistics.multiplicity import benjamini_hochberg as benjamini_hochberg
+from jaxeval.statistics.multiplicity import holm as holm
+from jaxeval.statistics.paired import p_above as p_above
+from jaxeval.statistics.paired import p_of_equal_shares as p_of_equal_shares
+from jaxeval.statistics.paired import score_interval as score_interval
+from jaxeval.statistics.paired import score_z as score_z
+from jaxeval.statistics.quantiles import exact_share as exact_share
+from jaxeval.statistics.quantiles import student_quantile as student_quantile
+from jaxeval.statistics.quantiles import wilson as wilson
+from jaxeval.statistics.rater_agreement import calibration_error as calibration_error
+from jaxeval.statistics.rater_agreement import cohen_kappa as cohen_kappa
+from jaxeval.statistics.rater_agreement import coincidences as coincidences
+from jaxeval.statistics.rater_agreement import krippendorff_alpha as krippendorff_alpha
