@@ -24,7 +24,7 @@ from jaxeval.show.boards import plus_minus
 from jaxeval.show.table import Table
 from jaxeval.statistics.comparison import draw_bounds
 from jaxeval.statistics.draws import Draws
-from jaxeval.wording import counted, did_you_mean, visible_line
+from jaxeval.wording import counted, did_you_mean, named, visible_line
 
 COUNTS = ("wins", "ties", "losses")
 _TIES = {"tie", "draw", "draws", "n_ties", "n_draws"}
@@ -81,7 +81,14 @@ def highest_rated(table: pd.DataFrame, of_mean: bool = False) -> str:
     by = " ".join(["by the mean over the strong judges"] * of_mean + roles)
     where = "is rated highest above" if len(table) > 1 else "beside"
     end = f" ({interval})" if interval else ""
-    return f"{who} {where} the reference: {first['rating']:+.1f} Elo{end}{f', {by}' if by else ''}"
+    beside = rated.iloc[1:]
+    for role in ROLE_WORDS:
+        if role in beside:
+            beside = beside[beside[role] == first[role]]
+    alike = beside[~(beside["rating_upper"] < first["rating_lower"])] if "model" in table else beside.iloc[:0]
+    names = named(list(map(visible_line, alike["model"])), 3) if len(alike) else ""
+    open_ = f"; its interval overlaps {'that' if len(alike) == 1 else 'those'} of {names}" if names else ""
+    return f"{who} {where} the reference: {first['rating']:+.1f} Elo{end}{f', {by}' if by else ''}{open_}"
 
 
 def anchored_scores(

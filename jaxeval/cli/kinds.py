@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,25 @@ _SIDE_WORDS = {"a": "model_a", "left": "model_a", "first": "model_a", "b": "mode
 
 
 class InputFile(click.Path):
-    """A file here, or the name of one on another machine, which is text, and is fetched when it is read."""
+    """A file here, or the name of one on another machine, which is text, and is fetched when it is read.
+
+    Where folders are taken, a pattern of names is, too: quotes keep the shell from putting the names in its place.
+    """
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The path, or the name."""
-        return value if is_remote(value) else super().convert(value, param, ctx)
+        """The path, the pattern, or the name."""
+        if is_remote(value):
+            return value
+        if self.dir_okay and is_pattern(str(value)):
+            if not glob(str(value), recursive=True):
+                self.fail(f"no file matches {str(value)!r}", param, ctx)
+            return Path(value)
+        return super().convert(value, param, ctx)
+
+
+def is_pattern(name: str) -> bool:
+    """Whether it is no file, and may match the names of some."""
+    return any(sign in name for sign in "*?[") and not Path(name).exists()
 
 
 class OutputFile(click.Path):

@@ -25,8 +25,8 @@ _MOST_NEAR = 10_000  # files of a folder among which a mistyped one is sought
 
 
 def is_file(text: str) -> bool:
-    """Whether an argument is a file or a folder, here or elsewhere."""
-    return is_remote(text) or os.path.exists(text)
+    """Whether an argument is a file, a folder, or a pattern that matches some, here or elsewhere."""
+    return is_remote(text) or os.path.exists(text) or bool(any(sign in text for sign in "*?[") and glob(text))
 
 
 def no_such_file(text: str) -> str | None:
@@ -34,10 +34,7 @@ def no_such_file(text: str) -> str | None:
     if os.path.islink(text):
         return f"{text!r} is a link to {os.readlink(text)!r}, which does not exist"
     if any(sign in text for sign in "*?["):
-        matches = len(glob(text))
-        files = "the name of 1 file" if matches == 1 else f"the names of {matches:,} files"
-        unquoted = f": without quotes the shell puts {files} in its place" if matches else ", and none that matches it"
-        return f"There is no file {text!r}{unquoted}"
+        return f"There is no file {text!r}, and none that matches it"
     folder, name = os.path.split(text)
     if not folder and "." not in text.strip("-"):
         return None

@@ -325,6 +325,19 @@ def _labelled(column: pd.Series, labels: Labels) -> tuple[Float, tuple[str, ...]
     return read_labels(column, words, may_miss=True).target, (f"column {column.name!r}: read {said}",)
 
 
+def _of_codes(values: Float) -> str:
+    """Say how two or three numbers may be named, as preferences of 1 and 2 are."""
+    codes = np.unique(values[~np.isnan(values)])
+    if not 2 <= len(codes) <= 3:
+        return ""
+    words = ("loss", "win") if len(codes) == 2 else ("loss", "tie", "win")
+    named_so = {f"{code:g}": word for code, word in zip(codes, words, strict=True)}
+    typed = ",".join(f"{code}={word}" for code, word in named_so.items())
+    return (
+        f"; say what others mean with labels={named_so} (on the command line --labels {typed}), or the other way round"
+    )
+
+
 def _outcomes(column: pd.Series, name: str) -> Float:
     """(N,) outcomes in [0, 1], NaN where missing."""
     if isinstance(column.dtype, pd.CategoricalDtype):
@@ -338,7 +351,7 @@ def _outcomes(column: pd.Series, name: str) -> Float:
             raise DataError(
                 f"column {name!r}: {counted(outside.sum(), 'value lies', 'values lie')} outside [0, 1], from "
                 f"{values[outside].min():g} to {values[outside].max():g}{first_place(outside)}; numbers are the "
-                "outcome for the model: 1 for a win, 0.5 for a tie, 0 for a loss"
+                f"outcome for the model: 1 for a win, 0.5 for a tie, 0 for a loss{_of_codes(values)}"
             )
         return values
     try:

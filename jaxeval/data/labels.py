@@ -230,17 +230,29 @@ def check_labels(labels: Any, option: str = "labels") -> None:
         raise ValueError(f"{option} must be one of {known}, or a mapping such as {{'A': 'model_a'}}, got {labels!r}")
 
 
+def _as_codes(own: _Column) -> dict[str, str]:
+    """What two or three numbers may mean: of 0, 1 and 2 the tie is often 0, else it lies between the sides."""
+    labels = [str(_shown(own.distinct[k])) for k in np.argsort(own.numbers, kind="stable")]
+    if sorted(own.numbers) == [0, 1, 2]:
+        labels = [labels[1], labels[0], labels[2]]
+    if len(labels) not in (2, 3):
+        return {"1": "model_a", "2": "model_b"}
+    return dict(zip(labels, ("model_a", "model_b") if len(labels) == 2 else ("model_a", "tie", "model_b"), strict=True))
+
+
 def _recognised(own: _Column, sides: Sides | None, option: str, advice: str) -> LabelledResults:
     """The results of labels by their own words: all are words of one family, or all are names of the winners."""
     readings = [] if own.numeric else _by_words(own, sides)
     if sides is not None and not (own.numeric and set(own.numbers) <= _CODED):
         readings += _by_names(own, sides)
     if own.numeric and not readings:
+        sides_of = _as_codes(own)
+        meant = ",".join(f"{label}={side}" for label, side in sides_of.items())
         raise DataError(
             f"column {own.name!r} has numeric labels ({own.all}), and numbers are never guessed: say what they mean "
-            f"with {option}='a_wins_1' (1 is a win of side A), {option}='a_wins_0' (0 is one), or {option}={{'1': "
-            "'model_a', '2': 'model_b'}; on the command line --labels a_wins_1, --labels a_wins_0 or --labels "
-            f"1=model_a,2=model_b{advice}"
+            f"with {option}='a_wins_1' (1 is a win of side A), {option}='a_wins_0' (0 is one), or a mapping such as "
+            f"{option}={sides_of}; on the command line --labels a_wins_1, --labels "
+            f"a_wins_0 or --labels {meant} (or the sides the other way round){advice}"
         )
     if not readings:
         results = [STANDARD.get(value) if isinstance(value, str) else None for value in own.distinct]

@@ -23,7 +23,7 @@ from jaxeval.ratings.gauge import make_scale
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import TOLERANCE_LOGIT, Refitted
 from jaxeval.ratings.thin_models import UNPLACED_ELO, Independent, nearby
-from jaxeval.show.boards import leader_line, rank_spread, with_interval
+from jaxeval.show.boards import leader_line, level_names, rank_spread, with_interval
 from jaxeval.show.shown import Answer, Result
 from jaxeval.statistics.clusters import FEW_CLUSTERS
 from jaxeval.statistics.comparison import bias_corrected_bounds
@@ -411,15 +411,17 @@ class Bootstrap(Result):
         name = visible_line(self.models[first])
         rating = with_interval(ratings.iloc[first], ends["lower"], ends["upper"])
         alike = self._not_below(first, others, level)
+        equal = [visible_line(self.models[j]) for j in others if strength[among == j][0] == strength[order[0]]]
         if not ranked.any() or (self._loose[first] and (len(alike) or not self._penalised[first])):
-            return f"too few games to say who leads: {name} is first with {rating}"
+            first_with = f"{level_names(name, equal)} are level, first" if equal else f"{name} is first"
+            return f"too few games to say who leads: {first_with} with {rating}"
         rest = np.setdiff1d(np.arange(len(ratings)), [first, *others])
         unranked = len(rest) > 0 and len(self._beside(first, rest, level)) > 0
         if len(others) == 0 and (unranked or len(rest) == 0):
             return f"{name} is first with {rating}, the only {self.competitor.one} with a rank"
         if len(alike) and (ratings[rated & ~ranked] > ratings.iloc[first]).any():
             rating += " of those that have a rank"
-        return leader_line(name, rating, [visible_line(self.models[j]) for j in alike], level, unranked)
+        return leader_line(name, rating, [visible_line(self.models[j]) for j in alike], level, unranked, equal)
 
     def _beside(self, first: int, rest: NDArray[np.intp], level: float) -> NDArray[np.intp]:
         """Which of the models ``rest`` without a rank the penalised fit does not show to be below model ``first``."""

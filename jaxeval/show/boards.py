@@ -73,13 +73,24 @@ def with_interval(rating: float, lower: float, upper: float) -> str:
     return f"{rating:.1f}" + (f" ({known})" if known and "inf" not in known else "")
 
 
-def leader_line(name: str, rating: str, alike: Sequence[str], level: float, unranked: bool) -> str:
-    """Whether the first model leads, or is statistically tied with those ``alike``."""
+def leader_line(
+    name: str, rating: str, alike: Sequence[str], level: float, unranked: bool, equal: Sequence[str] = ()
+) -> str:
+    """Whether the first model leads, or is tied with those ``alike``; ratings may be ``equal``."""
     sure = f"at the {100 * level:g}% level"
+    if equal:
+        others = [x for x in alike if x not in equal]
+        tied = f"; statistically tied with {named(others, 3)} {sure}" if others else ""
+        return f"{level_names(name, equal)} are level, first with {rating}{tied}"
     if alike:
         return f"{name} is first with {rating}; statistically tied with {named(list(alike), 3)} {sure}"
     have = " that have a rank" if unranked else ""
     return f"{name} leads with {rating}, ahead of all others{have} {sure}"
+
+
+def level_names(name: str, equal: Sequence[str]) -> str:
+    """The names of models with one rating."""
+    return f"{name} and {equal[0]}" if len(equal) == 1 else named([name, *equal], 4)
 
 
 def penalised_line(table: pd.DataFrame) -> str:

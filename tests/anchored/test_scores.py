@@ -301,3 +301,12 @@ class TestLikeWithLike:
         tasks = pd.DataFrame({"model": ["a", "a", "b"], "task": ["t", "u", "t"], "wins": 5, "losses": 5})
         (told,) = anchored_scores(tasks).attrs["warnings"]
         assert told.startswith("1 of 2 scores lack tasks")
+
+
+def test_who_is_rated_highest_is_not_above_those_whose_intervals_overlap():
+    counts = pd.DataFrame({"model": [*"abc"], "wins": [3, 5, 0], "ties": 0, "losses": [4, 1, 300]})
+    first = anchored_scores(counts, "model").answer.sentences[0]
+    assert first.startswith("b is rated highest above the reference: +")
+    assert first.endswith("; its interval overlaps that of a")
+    many = counts.assign(wins=counts["wins"] * 100, losses=counts["losses"] * 100)
+    assert "overlaps" not in anchored_scores(many, "model").answer.sentences[0]

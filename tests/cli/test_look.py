@@ -386,7 +386,6 @@ def test_a_path_that_leads_nowhere(tmp_path, monkeypatch):
         "sub/game.csv": "There is no file 'game.csv' in 'sub'; did you mean 'games.csv'?",
         "sup/game.csv": "There is no folder 'sup'",
         "none*.csv": "There is no file 'none*.csv', and none that matches it",
-        "vote*.csv": "There is no file 'vote*.csv': without quotes the shell puts the name of 1 file in its place",
         "broken": "'broken' is a link to 'gone', which does not exist",
         "-": "There is no command '-'",
         "foo": "There is no command 'foo'",

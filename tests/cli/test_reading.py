@@ -2,10 +2,12 @@
 
 import io
 import json
+import re
 
+import numpy as np
 import pandas as pd
 import pytest
-from command_line import run
+from command_line import run, said
 
 import jaxeval
 from jaxeval.data.model_tables import join_metadata, read_metadata, read_names
@@ -202,3 +204,30 @@ def test_football(data):
     battles = jaxeval.Battles.from_pandas(frame.assign(winner=winner), model_a="home_team", model_b="away_team")
     fit = jaxeval.fit_bradley_terry(battles, features=[jaxeval.position_advantage("neutral")])
     pd.testing.assert_series_equal(found["rating"], fit.ratings.reindex(found.index), check_names=False, rtol=1e-12)
+
+
+def test_a_pattern_in_quotes_is_read(votes, tmp_path):
+    """As if the shell had put the names in its place; where nothing matches, that is said."""
+    for k, part in enumerate(np.array_split(np.arange(len(VOTES)), 2)):
+        VOTES.iloc[part].to_csv(tmp_path / f"part{k}.csv", index=False)
+    names = sorted(tmp_path.glob("part*.csv"))
+    pattern = tmp_path / "part*.csv"
+    for command in ("leaderboard", "audit"):
+        assert said(command, pattern) == said(command, *names)
+    assert f"jaxeval leaderboard {pattern}" in said(pattern).replace("'", "")
+    assert "no file matches" in run("leaderboard", tmp_path / "none*.csv").output
+
+
+def test_numbers_that_are_preferences_are_named_in_the_advice(tmp_path):
+    path = tmp_path / "preferences.csv"
+    for values, labels in (
+        (["1", "1.5", "2"], "1=model_a,1.5=tie,2=model_b"),
+        ([0, 1, 2], "1=model_a,0=tie,2=model_b"),
+    ):
+        pd.DataFrame({"model_a": "x", "model_b": "y", "winner": values}).to_csv(path, index=False)
+        shown = " ".join(run("leaderboard", path).output.split())
+        assert re.findall(r"--labels ([\d.]+=\S+)", shown) == [labels]
+        said("leaderboard", path, "--labels", labels)
+    pd.DataFrame({"model": [*"aab"], "verdict": [1, 2, 1.5]}).to_csv(path, index=False)
+    assert "--labels 1=loss,1.5=tie,2=win" in " ".join(run("anchored", path).output.split())
+    said("anchored", path, "--labels", "1=loss,1.5=tie,2=win")

@@ -79,7 +79,8 @@ def test_numbers_are_never_guessed(numbers):
         "labels='a_wins_1'",
         "labels='a_wins_0'",
         "--labels a_wins_1",
-        "{'1': 'model_a', '2': 'model_b'}",
+        "': 'model_a', '",
+        "=model_b (or the sides the other way round)",
     ):
         assert part in found
 

@@ -198,12 +198,12 @@ class TestTheAnswer:
         ("results", "starts"),
         [
             ([1.0, 0.5], "too few games to say who leads: x is first with "),
-            ([1.0, 0.0], "too few games to say who leads: x is first with "),
             ([1.0] * 19 + [0.0], "x leads with "),
             ([1.0] * 299 + [0.0], "x leads with "),
             ([1.0] * 9, "no model can be ranked"),
             ([1.0] * 10, "x leads: undefeated in 10 battles, so that it has no finite rating, and ahead of all others"),
-            ([0.5] * 20, "x is first with 1000.0 ("),
+            ([0.5] * 20, "x and y are level, first with 1000.0 ("),
+            ([1.0, 0.0], "too few games to say who leads: x and y are level, first with "),
         ],
     )
     def test_of_two_models(self, results, starts):
