@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Hashable
+from typing import Any, get_args
 
 import numpy as np
 
 from jaxeval.arrays import Float
 from jaxeval.errors import MemoryLimitError
-from jaxeval.wording import counted
+from jaxeval.wording import counted, did_you_mean
 
 #: Seeds and numbers of resamples must be less than this.
 MOST = 2**63
@@ -91,6 +92,18 @@ def checked_positive(name: str, value: Any, why: str = "") -> float:
     if not (np.isfinite(number) and number > 0):
         raise ValueError(f"{name} must be finite and > 0, got {_shown(value)}{why}")
     return number
+
+
+def check_choice(name: str, value: Any, known: Any, also: str = "") -> None:
+    """Check that ``value`` is one of the ``known`` values, or of a `Literal` type; ``also`` says what else it may be.
+
+    Raises:
+        ValueError: it is none of them. The message lists them, and names those that are spelled alike.
+    """
+    choices = get_args(known) or tuple(known)
+    if not (isinstance(value, Hashable) and value in choices):
+        listed = ", ".join(map(repr, choices))
+        raise ValueError(f"{name} must be one of {listed}{also}, got {value!r}{did_you_mean(value, choices)}")
 
 
 def check_room(n_resamples: int, bytes_each: int) -> None:

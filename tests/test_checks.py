@@ -1,6 +1,7 @@
 """One rule and one wording for the settings of all functions."""
 
 import re
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from judged import two_orders
 
 import jaxeval
 from jaxeval import MemoryLimitError, checks
-from jaxeval.checks import check_room, checked_finite, checked_integer, checked_positive
+from jaxeval.checks import check_choice, check_room, checked_finite, checked_integer, checked_positive
 
 VOTES = jaxeval.simulate_votes(300, 4)
 
@@ -86,6 +87,26 @@ def test_true_is_no_integer_anywhere(option):
     ):
         with pytest.raises(TypeError, match=f"{option} must be an integer, got True"):
             call()
+
+
+class TestChoices:
+    @pytest.mark.parametrize("known", [Literal["mean", "votes"], ("mean", "votes"), {"mean": 0, "votes": 1}])
+    def test_what_may_be_chosen(self, known):
+        check_choice("gauge", "votes", known)
+        with pytest.raises(ValueError, match=r"^gauge must be one of 'mean', 'votes', got 'vote'; did you mean"):
+            check_choice("gauge", "vote", known)
+        for value in (None, ["mean"], {}, np.array(["mean", "votes"]), True):
+            with pytest.raises(ValueError, match=r"^gauge must be one of 'mean', 'votes' or a pair, got "):
+                check_choice("gauge", value, known, " or a pair")
+
+    def test_every_function_names_what_is_spelled_alike(self):
+        for call, end in (
+            (lambda: jaxeval.Battles.from_pandas(VOTES, missing="drops"), "'drop'"),
+            (lambda: jaxeval.bootstrap(VOTES, 10, scheme="multi"), "'multinomial'"),
+            (lambda: jaxeval.icc3([[1, 0], [0, 1]], missing="completed"), "'complete'"),
+        ):
+            with pytest.raises(ValueError, match=f"; did you mean {end}"):
+                call()
 
 
 class TestRoom:

@@ -16,7 +16,6 @@ What may be believed follows from how the calibration was chosen:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import get_args
 
 import numpy as np
 import pandas as pd
@@ -28,11 +27,11 @@ from jaxeval.accuracy.estimates import BY_RATES, Slice
 from jaxeval.accuracy.judged_sums import Arrays, Sums
 from jaxeval.accuracy.statuses import BOUNDED, EstimateStatus
 from jaxeval.arrays import Bool, Float
+from jaxeval.checks import check_choice
 from jaxeval.data.judged_answers import CalibrationSampling
 from jaxeval.execution.elementwise import evaluate
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import SURE_Z, LabelledSums
-from jaxeval.wording import did_you_mean
 
 Words = NDArray[np.object_]
 
@@ -78,12 +77,8 @@ def checked_sampling(
     Raises:
         ValueError: it is no design of a calibration.
     """
-    designs = get_args(CalibrationSampling)
-    if sampling is not None and sampling not in designs:
-        raise ValueError(
-            f"sampling must be one of {', '.join(map(repr, designs))} or None, got {sampling!r}"
-            f"{did_you_mean(sampling, designs)}"
-        )
+    if sampling is not None:
+        check_choice("sampling", sampling, CalibrationSampling, " or None")
     return of_answers if sampling is None else sampling
 
 

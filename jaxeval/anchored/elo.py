@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainccinv, betaincinv, betaln, expit, ndtr, ndtri
 
 from jaxeval.arrays import Bool, Float
+from jaxeval.checks import check_choice
 from jaxeval.execution.elementwise import broadcast, require, scalar_or_array
 from jaxeval.ratings.gauge import ELO_PER_LOGIT
 from jaxeval.show.shown import Result
@@ -215,9 +216,8 @@ def checked_scale(link: object) -> Scale:
     """Return the `Scale` of that name, or ``link`` itself; a ValueError if it is neither."""
     if isinstance(link, Scale):
         return link
-    if not (isinstance(link, str) and link in SCALES):
-        raise ValueError(f"link must be one of {', '.join(map(repr, SCALES))} or a Scale, got {link!r}")
-    return SCALES[link]
+    check_choice("link", link, SCALES, " or a Scale")
+    return SCALES[str(link)]
 
 
 class Point(NamedTuple):

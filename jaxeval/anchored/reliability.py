@@ -11,6 +11,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.arrays import Bool, Float, Int
+from jaxeval.checks import check_choice
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.errors import DataError
 from jaxeval.execution.elementwise import scalar_or_array
@@ -85,8 +86,7 @@ def icc3(table: ArrayLike | pd.DataFrame, level: float = 0.95, missing: Literal[
         (0.691, 0.871)
     """
     checked_level(level)
-    if missing not in ("error", "complete"):
-        raise ValueError(f"missing must be 'error' or 'complete', got {missing!r}")
+    check_choice("missing", missing, ("error", "complete"))
     scores = _scores(table)
     complete = np.asarray(~np.isnan(scores).any(axis=-1))
     if missing == "error" and not complete.all():

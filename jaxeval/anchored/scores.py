@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxeval.anchored.elo import AnchoredElo, Scale, anchored_elo, checked_prior, checked_scale
 from jaxeval.arrays import Float, Int
-from jaxeval.checks import check_room, checked_integer
+from jaxeval.checks import check_choice, check_room, checked_integer
 from jaxeval.data.anchored_verdicts import ROLES, AnchoredVerdicts
 from jaxeval.data.columns import as_frame, numbers, plain, reject_missing, require_column
 from jaxeval.errors import DataError
@@ -24,7 +24,7 @@ from jaxeval.show.boards import plus_minus
 from jaxeval.show.table import Table
 from jaxeval.statistics.comparison import draw_bounds
 from jaxeval.statistics.draws import Draws
-from jaxeval.wording import counted, did_you_mean, named, visible_line
+from jaxeval.wording import counted, named, visible_line
 
 COUNTS = ("wins", "ties", "losses")
 _TIES = {"tie", "draw", "draws", "n_ties", "n_draws"}
@@ -395,10 +395,7 @@ def prompt_strata(verdicts: AnchoredVerdicts, strata: str | None) -> Int | None:
     """
     if strata is None:
         return None
-    if strata not in ROLES:
-        raise ValueError(
-            f"strata must be one of {', '.join(map(repr, ROLES))}, got {strata!r}{did_you_mean(strata, ROLES)}"
-        )
+    check_choice("strata", strata, ROLES)
     levels = verdicts.levels[strata]
     if len(levels) == 1 and levels[0] == f"(one {strata})":
         raise DataError(

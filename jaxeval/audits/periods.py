@@ -6,7 +6,7 @@ Errors over models and splits are controlled.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ import scipy
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
-from jaxeval.checks import checked_integer
+from jaxeval.checks import check_choice, checked_integer
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells, compressed
 from jaxeval.data.columns import reject_infinite, reject_missing
@@ -311,9 +311,7 @@ def cut_periods(seconds: Int, every: Every) -> Periods:
         ValueError: ``every`` is no period.
     """
     if isinstance(every, str):
-        if every not in _CODES:
-            known = ", ".join(map(repr, get_args(get_args(Every)[0])))
-            raise ValueError(f"every must be one of {known}, or a number of periods, got {every!r}")
+        check_choice("every", every, _CODES, ", or a number of periods")
         # Many votes fall into few distinct hours: only these are converted.
         hours, row = np.unique(seconds // 3600, return_inverse=True)
         start = pd.DatetimeIndex(pd.to_datetime(hours * 3600, unit="s")).to_period(_CODES[every]).start_time

@@ -26,7 +26,7 @@ from jaxeval.audits.points import (
     repeats,
     with_count,
 )
-from jaxeval.checks import checked_integer
+from jaxeval.checks import check_choice, checked_integer
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.cells import Cells, count_by
 from jaxeval.errors import DataError
@@ -272,8 +272,7 @@ def who_votes(
     """
     battles = as_battles(battles)
     alpha = checked_alpha(alpha)
-    if correction not in _CORRECTIONS:
-        raise ValueError(f"correction must be {' or '.join(map(repr, _CORRECTIONS))}, got {correction!r}")
+    check_choice("correction", correction, _CORRECTIONS)
     min_votes, n_strongest = checked_integer("min_votes", min_votes, 2), checked_integer("n_strongest", n_strongest)
     votes = _votes(battles, voter)
     sizes = votes.sizes

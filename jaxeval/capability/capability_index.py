@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal, NamedTuple, Unpack, get_args
+from typing import Any, Literal, NamedTuple, Unpack
 
 import jax
 import numpy as np
@@ -18,7 +18,7 @@ from scipy.special import expit
 from jaxeval.arrays import Bool, Float, Int, as_leaf
 from jaxeval.capability.columns import columns_by_role, texts
 from jaxeval.capability.trends import line_by_date
-from jaxeval.checks import checked_finite, checked_integer
+from jaxeval.checks import check_choice, checked_finite, checked_integer
 from jaxeval.data.columns import numbers, reject_values, require_column
 from jaxeval.engine.draws_of import draws_of
 from jaxeval.errors import DataError
@@ -342,9 +342,8 @@ def capability_index(
 
 
 def _check_options(loss: str, ridge: float, clip: float, resample: str) -> None:
-    for name, value, known in (("loss", loss, get_args(Loss)), ("resample", resample, get_args(Unit))):
-        if value not in known:
-            raise ValueError(f"{name} must be one of {named(known)}, got {value!r}")
+    check_choice("loss", loss, Loss)
+    check_choice("resample", resample, Unit)
     checked_finite("ridge", ridge, 0.0)
     if not 0 <= checked_finite("clip", clip, 0.0) < 0.5:
         raise ValueError(f"clip must be at least 0 and below 0.5, got {clip}")

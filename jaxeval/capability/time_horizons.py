@@ -22,7 +22,7 @@ from jaxeval.capability.tasks import (
     tasks_of,
 )
 from jaxeval.capability.trends import dated, line_by_date
-from jaxeval.checks import checked_finite, checked_integer
+from jaxeval.checks import check_choice, checked_finite, checked_integer
 from jaxeval.engine.draws_of import loo_of
 from jaxeval.errors import DataError
 from jaxeval.execution.runs import RunOptions
@@ -411,8 +411,7 @@ def _checked_options(
     levels = tuple(checked_level(level) for level in np.atleast_1d(levels).tolist())
     if not levels or len(set(levels)) < len(levels):
         raise ValueError(f"levels must be shares between 0 and 1, each once, got {levels}")
-    if curve not in get_args(Curve):
-        raise ValueError(f"curve must be one of {named(get_args(Curve))}, got {curve!r}")
+    check_choice("curve", curve, Curve)
     if task_spread is not None and curve != "logistic":
         raise ValueError(f"task_spread= goes with curve='logistic', got curve={curve!r}")
     if task_spread not in (None, "estimate"):

@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from numbers import Real
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
+from jaxeval.checks import check_choice
 from jaxeval.data.anchored_files import anchored_table, label_of
 from jaxeval.data.columns import (
     as_frame,
@@ -125,8 +126,7 @@ class AnchoredVerdicts(Shown):
             DataError: a column is missing, verdicts cannot be read, a verdict is there twice, no verdict is left, or
                 there are runs without items.
         """
-        if missing not in get_args(Missing):
-            raise ValueError(f"missing must be 'error' or 'drop', got {missing!r}")
+        check_choice("missing", missing, Missing)
         frame = as_frame(df).reset_index(drop=True)
         if len(frame) == 0:
             raise DataError("the table has no rows")

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.arrays import Bool, Float, Int
+from jaxeval.checks import check_choice
 from jaxeval.data import outcomes
 from jaxeval.data.columns import (
     Rows,
@@ -125,10 +126,8 @@ def read_battle_rows(
 ) -> dict[str, Any]:
     """The fields of `Battles` in a table, with the arguments and errors of `Battles.from_pandas`."""
     target, count, competitor = asked.target, asked.count, said or MODEL
-    if both_bad not in ("half", "drop"):
-        raise ValueError(f"both_bad must be 'half' or 'drop', got {both_bad!r}")
-    if missing not in ("error", "drop"):
-        raise ValueError(f"missing must be 'error' or 'drop', got {missing!r}")
+    check_choice("both_bad", both_bad, BothBad)
+    check_choice("missing", missing, MissingResult)
     if len(frame) == 0:
         raise NoRowsError("the table has no rows: nothing to rate")
     named = [c for c in (model_a, model_b, *asked.named, weight, propensity, cluster) if c is not None]

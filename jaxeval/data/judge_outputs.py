@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from inspect import signature
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from jaxeval.arrays import Bool
-from jaxeval.checks import checked_finite
+from jaxeval.checks import check_choice, checked_finite
 from jaxeval.data.columns import as_frame, factorize_sorted, folded, frame_of, renames, told_renames
 from jaxeval.data.file_lists import whole_local_file
 from jaxeval.data.human_labels import People, human_labels_of, joined_labels, targets_of, words_of
@@ -159,8 +159,7 @@ class JudgeOutputs(Shown):
             ("confidence", confidence, Confidence), ("unparsed", unparsed, Unparsed),
             ("one_order", one_order, OneOrder), ("repeats", repeats, Repeats), ("people", people, People),
         ):  # fmt: skip
-            if value not in get_args(known):
-                raise ValueError(f"{name} must be one of {', '.join(map(repr, get_args(known)))}, got {value!r}")
+            check_choice(name, value, known)
         rules = ReplyRules(labels, None if criteria is None else tuple(criteria), _checked_scale(scale), confidence)
         if labels is not None:
             check_labels(labels)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
-from jaxeval.checks import checked_finite
+from jaxeval.checks import check_choice, checked_finite
 from jaxeval.data.columns import (
     as_frame,
     factorize_sorted,
@@ -136,10 +136,7 @@ class JudgedAnswers(Shown):
             DataError: a column is missing, values cannot be read, an answer is judged twice, or no judgment is left.
                 The message says how many rows, where the first is, and what to do.
         """
-        if missing not in get_args(MissingJudgment):
-            raise ValueError(
-                f"missing must be one of {', '.join(map(repr, get_args(MissingJudgment)))}, got {missing!r}"
-            )
+        check_choice("missing", missing, MissingJudgment)
         if isinstance(keep, str):
             raise TypeError(f"keep must be a list of column names, got the string {keep!r}")
         if threshold is not None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
+from jaxeval.checks import check_choice
 from jaxeval.data.columns import (
     Rows,
     as_frame,
@@ -307,8 +308,8 @@ class JudgedBattles(Shown):
 
 def _hard_label(asked: HardLabel | None, has_verdict: bool, scored: bool, both_orders: bool) -> HardLabel:
     """The hard label to use: the one that was asked for, or the paper's if there are scores of both orders."""
-    if asked not in (None, *get_args(HardLabel)):
-        raise ValueError(f"hard_label must be 'scores' or 'verdict', got {asked!r}")
+    if asked is not None:
+        check_choice("hard_label", asked, HardLabel)
     if asked == "verdict" and not has_verdict:
         raise DataError(
             "hard_label='verdict' needs a column of verdicts: name it with verdict= (on the command line --verdict)"

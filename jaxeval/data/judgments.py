@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
+from jaxeval.checks import check_choice
 from jaxeval.data.anchored_verdicts import AnchoredVerdicts
 from jaxeval.data.battles import Battles
 from jaxeval.data.columns import as_frame, folded, frame_of, one_table, require_column
@@ -84,8 +85,8 @@ class Judgments(Shown):
         unknown = next((role for role in roles if role not in ROLES), None)
         if unknown is not None:
             raise ValueError(f"no role {unknown!r}; there are {named(list(ROLES), 40)}{did_you_mean(unknown, ROLES)}")
-        if shape is not None and shape not in _NEEDS:
-            raise ValueError(f"shape must be one of {', '.join(map(repr, _NEEDS))}, got {shape!r}")
+        if shape is not None:
+            check_choice("shape", shape, _NEEDS)
         for role, column in roles.items():
             require_column(frame, column)
             other = next((x for x in roles if roles[x] == column and x != role), None)

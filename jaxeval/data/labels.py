@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float
+from jaxeval.checks import check_choice
 from jaxeval.data.columns import Rows, count_rows, factorized, first_place, plain, reject_missing
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, did_you_mean
@@ -225,9 +226,8 @@ def check_labels(labels: Any, option: str = "labels") -> None:
             return
         found = "an empty mapping" if odd is None else repr(odd)
         raise ValueError(f"{option} must map each label to one of {', '.join(map(repr, STANDARD))}, got {found}")
-    if labels is not None and labels not in get_args(LabelCoding):
-        known = ", ".join(map(repr, get_args(LabelCoding)))
-        raise ValueError(f"{option} must be one of {known}, or a mapping such as {{'A': 'model_a'}}, got {labels!r}")
+    if labels is not None:
+        check_choice(option, labels, LabelCoding, ", or a mapping such as {'A': 'model_a'}")
 
 
 def _as_codes(own: _Column) -> dict[str, str]:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Int
+from jaxeval.checks import check_choice
 from jaxeval.data.battle_rows import n_battles_of
 from jaxeval.data.battles import Battles
 from jaxeval.data.columns import first_place, folded, reject_missing
@@ -160,8 +161,8 @@ def shared_votes(a: Battles, b: Battles, sharing: Sharing | None = None, id: Seq
         DataError: a column is not there or has missing values, a table has a vote twice, or a vote is between other
             models in the other table.
     """
-    if sharing is not None and sharing not in get_args(Sharing):
-        raise ValueError(f"shared must be 'rows', 'index' or 'none', got {sharing!r}")
+    if sharing is not None:
+        check_choice("shared", sharing, Sharing)
     if sharing is not None and id:
         raise ValueError(f"id= and shared={sharing!r} both say which votes are shared: leave one out")
     if id:

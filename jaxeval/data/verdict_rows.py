@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
+from jaxeval.checks import check_choice
 from jaxeval.data.battles import Battles
 from jaxeval.data.cells import Cells, count_by
 from jaxeval.data.columns import reject_missing, renumbered
@@ -285,8 +286,7 @@ def join_verdicts(
         >>> [len(table) for table in tables]
         [2, 2, 4]
     """
-    if without_verdict not in get_args(WithoutVerdict):
-        raise ValueError(f"without_verdict must be 'error' or 'drop', got {without_verdict!r}")
+    check_choice("without_verdict", without_verdict, WithoutVerdict)
     _check_names(human, judged)
     human, judged = _found_by_item(human), _found_by_item(judged)
     keys = [_keys(battles, item) for battles in (human, judged)]

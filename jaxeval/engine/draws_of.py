@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
-from typing import Any, Literal, Unpack, get_args
+from typing import Any, Literal, Unpack
 
 import jax
 import numpy as np
@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Float, Int, as_leaf
-from jaxeval.checks import check_room, checked_integer
+from jaxeval.checks import check_choice, check_room, checked_integer
 from jaxeval.data.battles import Battles
 from jaxeval.engine.random_facets import with_random_facets
 from jaxeval.engine.statistic import (
@@ -251,8 +251,7 @@ def _weighed(
     """Return the rows of every slice, the columns of the slices, the usual names, and what the statistic computes."""
     if scheme not in SCHEMES:
         raise ValueError(f"unknown scheme {scheme!r}; known are {', '.join(SCHEMES)}")
-    if rows not in get_args(RowKind):
-        raise ValueError(f"rows must be one of {', '.join(map(repr, get_args(RowKind)))}, got {rows!r}")
+    check_choice("rows", rows, RowKind)
     several = isinstance(cluster, list | tuple | set | frozenset)
     if isinstance(data, Battles) and not (several and len(cluster) != 1):
         column = next(iter(cluster)) if several else cluster

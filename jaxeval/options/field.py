@@ -91,7 +91,7 @@ class Options:
             TypeError: one is no number.
             ValueError: one is out of its range, or none of its choices.
         """
-        from jaxeval.checks import checked_finite, checked_integer, checked_number
+        from jaxeval.checks import check_choice, checked_finite, checked_integer, checked_number
 
         numbers: dict[str, Any] = {}
         for name, written, _, declared in declared_in(type(self)):
@@ -100,8 +100,8 @@ class Options:
             choices = _choices(type(self), name, written) or declared.choices
             if value is None and kind != written:
                 continue
-            if choices and value not in choices:
-                raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+            if choices:
+                check_choice(name, value, choices)
             if kind == "int":
                 numbers[name] = checked_integer(name, value, int(max(least, 0)))
             elif declared.most == inf:  # which is allowed, too

@@ -16,7 +16,7 @@ import pandas as pd
 import scipy
 
 from jaxeval.arrays import Bool, Float, Int
-from jaxeval.checks import checked_integer
+from jaxeval.checks import check_choice, checked_integer
 from jaxeval.errors import DataError
 from jaxeval.execution.elementwise import evaluate_compiled
 from jaxeval.kernels import links
@@ -305,8 +305,7 @@ class Aim(NamedTuple):
         elif self.pair is not None:
             meant = "pair"
         name = self.goal or meant
-        if name not in ("board", "top", "pair", "newcomer"):
-            raise ValueError(f"goal must be 'board', 'top', 'pair' or 'newcomer', got {name!r}")
+        check_choice("goal", name, GoalName)
         if (self.newcomer is not None) != (name == "newcomer"):
             raise ValueError("goal='newcomer' and newcomer=, its name, need each other")
         if not isinstance(self.newcomer, Hashable):

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Float
+from jaxeval.checks import check_choice
 from jaxeval.plots import style
 from jaxeval.plots.leaderboard import LEADERBOARD
 from jaxeval.plots.style import COLOURS, GREY, FigureLabels, Takes, figure_of
@@ -134,8 +135,7 @@ def plot_history(
         TypeError: ``boards`` is no mapping, or a value in it is no table.
         ValueError: there are no boards; one of them is no leaderboard, or has several slices; ``value`` is unknown.
     """
-    if value not in ("rating", "rank"):
-        raise ValueError(f"value must be 'rating' or 'rank', got {value!r}")
+    check_choice("value", value, ("rating", "rank"))
     if not boards:
         raise ValueError("plot_history takes a mapping of dates to leaderboards, and this one is empty")
     for board in boards.values():

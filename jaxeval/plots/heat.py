@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Float
+from jaxeval.checks import check_choice
 from jaxeval.data.battles import Battles
 from jaxeval.plots.leaderboard import LEADERBOARD
 from jaxeval.plots.style import (
@@ -202,8 +203,7 @@ def plot_slices(
         TypeError: ``table`` is none.
         ValueError: the table has no slices, or no such ``value``.
     """
-    if value not in ("rating", "rank"):
-        raise ValueError(f"value must be 'rating' or 'rank', got {value!r}")
+    check_choice("value", value, ("rating", "rank"))
     slices = list(dict.fromkeys(table["category"]))
     names = list(dict.fromkeys(table["model_name"]))
     rank, said = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, TypeVar, get_args
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import jax
 import numpy as np
@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Float
-from jaxeval.checks import checked_integer
+from jaxeval.checks import check_choice, checked_integer
 from jaxeval.execution.processes import n_sharing
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.connectivity import Standing
@@ -275,8 +275,7 @@ class Bootstrap(Result):
         extreme draws: too narrow. With clusters, intervals of draws are longer by Student's quantile, see `Draws`.
         """
         kind = self.settings.interval if kind is None else kind
-        if kind not in get_args(BoardInterval):
-            raise ValueError(f"kind must be one of {', '.join(map(repr, get_args(BoardInterval)))}, got {kind!r}")
+        check_choice("kind", kind, BoardInterval)
         if kind == "wald":
             return self.fit.interval(level, "wald")
         if kind == "bca":

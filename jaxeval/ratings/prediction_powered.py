@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
 import numpy as np
 import pandas as pd
 
 from jaxeval.arrays import Float
-from jaxeval.checks import checked_number
+from jaxeval.checks import check_choice, checked_number
 from jaxeval.data.battles import Battles, as_battles
 from jaxeval.data.features import design
 from jaxeval.data.report import DataReport
@@ -275,8 +275,7 @@ def prediction_powered(
     given = {**locals(), **options}
     human, judged, unlabelled = (as_battles(x) for x in (human, judged, unlabelled))
     weight = None if lam is None else _checked_lam(lam)
-    if samples not in get_args(Samples):
-        raise ValueError(f"samples must be one of {', '.join(map(repr, get_args(Samples)))}, got {samples!r}")
+    check_choice("samples", samples, Samples)
     names = [by] if isinstance(by, str) else list(by or [])
     cluster = options.get("cluster")
     rows = verdict_rows(human, judged, unlabelled, [*names, *([] if cluster is None else [cluster])])

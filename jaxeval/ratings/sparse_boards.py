@@ -10,6 +10,7 @@ import scipy
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Float, as_leaf
+from jaxeval.checks import check_choice
 from jaxeval.data.cells import Cells
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import padded_graph, padded_models
@@ -61,8 +62,7 @@ def resolved(method: FitMethod, n_models: int) -> Literal["dense", "sparse"]:
     """The method for a board of M models."""
     if method == "auto":
         return "sparse" if n_models >= SPARSE_MODELS else "dense"
-    if method not in ("dense", "sparse"):
-        raise ValueError(f"method must be 'auto', 'dense' or 'sparse', got {method!r}")
+    check_choice("method", method, FitMethod)
     return method
 
 

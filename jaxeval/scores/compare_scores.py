@@ -13,7 +13,7 @@ import scipy
 
 from jaxeval.accuracy.judge_accuracy import JudgeAccuracy
 from jaxeval.arrays import Bool, Float
-from jaxeval.checks import checked_integer
+from jaxeval.checks import check_choice, checked_integer
 from jaxeval.data.columns import plain
 from jaxeval.data.item_scores import ItemScores
 from jaxeval.errors import DataError
@@ -343,8 +343,7 @@ def compare_with_baseline(
 def _check_options(margin: float | None, alternative: str, level: float, seed: int) -> None:
     checked_level(level)
     checked_integer("seed", seed)
-    if alternative not in ("two-sided", "greater", "less"):
-        raise ValueError(f"alternative must be 'two-sided', 'greater' or 'less', got {alternative!r}")
+    check_choice("alternative", alternative, ("two-sided", "greater", "less"))
     if margin is not None and not (isinstance(margin, int | float) and np.isfinite(margin) and margin > 0):
         raise ValueError(f"margin must be a finite number above 0, got {margin!r}")
 

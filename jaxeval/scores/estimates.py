@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Bool, Float, Int
+from jaxeval.checks import check_choice
 from jaxeval.data.columns import plain
 from jaxeval.data.item_scores import ItemScores, Trials
 from jaxeval.errors import DataError
@@ -43,9 +44,7 @@ class DrawnAnew(Enum):
         Raises:
             ValueError: there is no such member.
         """
-        values = [member.value for member in cls]
-        if population not in values:
-            raise ValueError(f"population must be one of {', '.join(map(repr, values))}, got {population!r}")
+        check_choice("population", population, [member.value for member in cls])
         return cls(population)
 
     @property
@@ -173,8 +172,7 @@ def kept_items(scores: ItemScores, missing: MissingScores) -> tuple[Bool, list[s
     Raises:
         DataError: scores are missing, and ``missing`` is "error"; no item is left.
     """
-    if missing not in ("error", "complete", "available"):
-        raise ValueError(f"missing must be 'error', 'complete' or 'available', got {missing!r}")
+    check_choice("missing", missing, MissingScores)
     there = ~np.isnan(scores.scores[:, 0])
     lacking = ~there.all(1)
     if not lacking.any():

@@ -16,7 +16,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import logit
 
 from jaxeval.arrays import Bool, Float, as_leaf
-from jaxeval.checks import checked_integer
+from jaxeval.checks import check_choice, checked_integer
 from jaxeval.data.columns import plain
 from jaxeval.data.item_scores import ItemColumn, ItemScores
 from jaxeval.errors import DataError
@@ -253,8 +253,7 @@ def fit_item_response(
 
 def _check_options(kind: str, prior_sd: float | None, level: float) -> None:
     checked_level(level)
-    if kind not in _CURVES:
-        raise ValueError(f"kind must be 'rasch' or '2pl', got {kind!r}")
+    check_choice("kind", kind, _CURVES)
     if prior_sd is not None and (isinstance(prior_sd, bool) or not isinstance(prior_sd, int | float) or prior_sd <= 0):
         raise ValueError(f"prior_sd must be a number above 0 (math.inf for no prior), got {prior_sd!r}")
 

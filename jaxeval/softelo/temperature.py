@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from jaxeval.arrays import Bool, Float, Int
+from jaxeval.checks import check_choice
 from jaxeval.data.judged_battles import JudgedBattles
 from jaxeval.execution.precision import double_precision
 from jaxeval.execution.shapes import padded_cells, padded_few
@@ -249,8 +250,7 @@ def fit_temperatures(
 
 def in_likelihood(human: Float, ties: Ties) -> Bool:
     """Return (N,) which human targets enter the likelihood."""
-    if ties not in ("drop", "half"):
-        raise ValueError(f"ties must be 'drop' or 'half', got {ties!r}")
+    check_choice("ties", ties, Ties)
     labelled = ~np.isnan(human)
     return labelled if ties == "half" else labelled & (human != 0.5)
 

@@ -168,7 +168,7 @@ def test_squares_by_pair_are_those_of_a_plain_loop():
         ({"winner": "tie"}, {}, "battles are ties: nobody prefers any model"),
         ({}, {"voter": "who"}, "no column 'who'"),
         ({}, {"alpha": 2.0}, "alpha must be between 0 and 1, got 2.0"),
-        ({}, {"correction": "none"}, "correction must be 'benjamini-hochberg' or 'holm', got 'none'"),
+        ({}, {"correction": "none"}, "correction must be one of 'benjamini-hochberg', 'holm', got 'none'"),
         ({}, {"min_votes": 1}, "min_votes must be at least 2, got 1"),
     ],
 )

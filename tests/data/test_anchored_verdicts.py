@@ -124,7 +124,7 @@ class TestErrors:
             AnchoredVerdicts.from_pandas(table, **options)
 
     def test_missing_is_error_or_drop(self):
-        with pytest.raises(ValueError, match="missing must be 'error' or 'drop', got 'ignore'"):
+        with pytest.raises(ValueError, match="missing must be one of 'error', 'drop', got 'ignore'"):
             AnchoredVerdicts.from_pandas(TABLE, missing="ignore")
 
     def test_repeats(self):

@@ -444,7 +444,7 @@ class TestErrors:
         )
 
     def test_an_unknown_policy(self):
-        with pytest.raises(ValueError, match="both_bad must be 'half' or 'drop', got 'win'"):
+        with pytest.raises(ValueError, match="both_bad must be one of 'half', 'drop', got 'win'"):
             Battles.from_pandas(VOTES, both_bad="win")
 
     @pytest.mark.parametrize("table", [[("a", "b", "tie")], {"model_a": ["a"]}, np.ones((2, 2)), None])

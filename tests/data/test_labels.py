@@ -273,7 +273,7 @@ class TestMissing:
         assert (battles.n_battles, battles.report.n_missing) == (2, 2)
 
     def test_a_bad_word(self):
-        with pytest.raises(ValueError, match="missing must be 'error' or 'drop'"):
+        with pytest.raises(ValueError, match="missing must be one of 'error', 'drop'"):
             Battles.from_pandas(self.FRAME, missing="label")
 
 

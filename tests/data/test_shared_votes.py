@@ -121,7 +121,7 @@ class TestErrors:
 
     def test_options(self, weeks):
         a, b = read(*weeks)
-        with pytest.raises(ValueError, match="shared must be 'rows', 'index' or 'none', got 'all'"):
+        with pytest.raises(ValueError, match="shared must be one of 'rows', 'index', 'none', got 'all'"):
             shared_votes(a, b, "all")
         with pytest.raises(ValueError, match="both say which votes are shared"):
             shared_votes(a, b, "rows", ["vote"])

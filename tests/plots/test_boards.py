@@ -85,7 +85,7 @@ class TestHistory:
             plots.plot_history({})
         with pytest.raises(TypeError, match=r"^plot_history takes the table that leaderboard\(\) returns, got .* int"):
             plots.plot_history({"a": 1})
-        with pytest.raises(ValueError, match="value must be 'rating' or 'rank'"):
+        with pytest.raises(ValueError, match="value must be one of 'rating', 'rank'"):
             plots.plot_history({"a": boards[0]}, value="tier")
         with pytest.raises(ValueError, match="of one slice"):
             plots.plot_history({"a": pd.concat([boards[0]] * 2)})

@@ -116,7 +116,7 @@ class TestSlices:
         assert cells(figure)[names(figure).index(NAMES[1]), 0] == ""
 
     def test_what_it_cannot_show(self, large):
-        with pytest.raises(ValueError, match="value must be 'rating' or 'rank', got 'tier'"):
+        with pytest.raises(ValueError, match="value must be one of 'rating', 'rank', got 'tier'"):
             plots.plot_slices(large, "tier")
         with pytest.raises(ValueError, match="lacks the columns category"):
             plots.plot_slices(jaxeval.leaderboard(board()))
