@@ -10,11 +10,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from jaxeval.accuracy import influence
 from jaxeval.accuracy.belief import believed, sensitivities, shift_p, shifted, tolerance, tolerance_of, what_to_believe
 from jaxeval.accuracy.estimates import (
     ESTIMATORS,
     Slice,
     closed_form,
+    contributions,
+    critical_values,
     effect_on_rates,
     estimate_draws,
     estimates,
@@ -27,7 +30,7 @@ from jaxeval.arrays import Bool, Float
 from jaxeval.data.judged_answers import CalibrationSampling
 from jaxeval.show.shown import Answer, Result
 from jaxeval.statistics.draws import Draws
-from jaxeval.statistics.quantiles import bounds_with_failures
+from jaxeval.statistics.quantiles import bounds_with_failures, normal_quantile
 from jaxeval.wording import counted, did_you_mean
 
 Words = NDArray[np.object_]
@@ -168,7 +171,7 @@ def accuracy_table(part: Slice, binary: Bool, level: float, sampling: Calibratio
     values = estimates(part.judged.total, part.every.total, binary)
     closed = closed_form(part, values, binary, level)
     draws = estimate_draws(part, binary)
-    nothing = np.full((m, j), np.nan)
+    nothing, items = np.full((m, j), np.nan), contributions(part, binary)
     moves = sensitivities(part, binary)
     truth, n_truth = part.truth()
     blocks = []
@@ -177,6 +180,8 @@ def accuracy_table(part: Slice, binary: Bool, level: float, sampling: Calibratio
         median, boot_lower, boot_upper, failed = bounds_with_failures(draws[name], level, 0.0, 1.0)
         # Random halves leave no one estimate: the median of the resamples stands for it.
         estimate = values.get(name, median)
+        freedom = influence.freedom(items.get(name, items["ppi_plus_plus"]), part.judged.data.units)
+        boot_lower, boot_upper = influence.longer_draws((boot_lower, boot_upper), median, freedom, level, 0.0, 1.0)
         lower, upper = closed.get(name, (nothing, nothing))
         status = status_of(name, part, estimate, binary)
         outside = np.isin(status, (*BOUNDED, EstimateStatus.ONE_CLASS)) & ((upper < 0) | (lower > 1))
@@ -221,7 +226,9 @@ def rates_table(part: Slice, binary: Bool, level: float) -> pd.DataFrame:
     point, draws = rates_of(part.judged.total.own), rates_of(part.judged.draws.own)
     # Scores may lie outside of [0, 1].
     q0, q1, m0, m1 = (np.where(binary, x, 0.0) for x in point)
-    worth = effect_on_rates(part)
+    data, total, *_ = part.judged
+    freedom = influence.freedom(influence.youden_j(data, total), data.units)
+    worth = effect_on_rates(part) * (critical_values(freedom, level) / normal_quantile(level)) ** 2
     closed = youden_j(q0, q1, m0 / worth, m1 / worth, level)
     ends = {
         "q0": (point.q0, closed.q0_lower, closed.q0_upper, draws.q0, 0.0),
@@ -233,7 +240,10 @@ def rates_table(part: Slice, binary: Bool, level: float) -> pd.DataFrame:
         "judge": np.tile(part.test.judges.to_numpy(), m),
     }
     for name, (value, lower, upper, drawn, least) in ends.items():
-        _, boot_lower, boot_upper, _ = bounds_with_failures(drawn, level, least, 1.0)
+        median, *drawn_ends, _ = bounds_with_failures(drawn, level, least, 1.0)
+        boot_lower, boot_upper = influence.longer_draws(
+            (drawn_ends[0], drawn_ends[1]), median, freedom, level, least, 1.0
+        )
         shown = {"": value, "_lower": lower, "_upper": upper, "_boot_lower": boot_lower, "_boot_upper": boot_upper}
         columns |= {f"{name}{end}": np.where(binary, x, np.nan).reshape(-1) for end, x in shown.items()}
     status = np.where(point.m0 + point.m1 > 0, closed.status, EstimateStatus.NO_LABELS)

@@ -43,7 +43,7 @@ from jaxeval.execution.elementwise import evaluate
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import LabelledSums, Rates
 from jaxeval.show.shown import Answer, Result
-from jaxeval.statistics.quantiles import bounds_with_failures, normal_quantile
+from jaxeval.statistics.quantiles import bounds_with_failures
 from jaxeval.wording import counted
 
 Int = NDArray[np.intp]
@@ -87,6 +87,7 @@ class _Estimates(NamedTuple):
     status: Words  # (M, J)
     labels: Float  # (M, J) that the estimate uses
     items: Contributions | None  # None without a closed form
+    like: Contributions  # those of an estimator that follows clusters as this one does
     excess: Float  # (M, J) by how much the variance grows as items are few
     shift: Float  # (M, J) from the estimate to the centre of its interval
     moves: Float  # (M, J) of `sensitivities`
@@ -179,6 +180,7 @@ def _own(part: Slice, binary: Bool) -> dict[str, _Estimates]:
             status=status_of(name, part, x, binary),
             labels=np.add(*part.label_counts(name, *part.labels(name))),
             items=items.get(name),
+            like=items.get(name, items["ppi_plus_plus"]),
             excess=excess.get(name, np.zeros(x.shape)),
             shift=shift[name],
             moves=moves.get(name, np.full(x.shape, np.nan)),
@@ -208,6 +210,7 @@ def _shared(part: Slice, accuracy: AccuracyTables, only: int | None) -> _Shared:
         status=status_of(_SHARED, part, estimate, binary, labelled),
         labels=np.add(*part.label_counts(_SHARED, labelled, distinct)),
         items=items,
+        like=items,
         excess=np.zeros(estimate.shape),
         shift=np.zeros(estimate.shape),
         moves=np.broadcast_to(sensitivity_to_rates(labelled, total), estimate.shape),
@@ -222,6 +225,9 @@ def _differences(found: _Estimates, a: Int, b: Int, level: float) -> Columns:
     median, boot_lower, boot_upper, failed = bounds_with_failures(
         found.draws[:, a] - found.draws[:, b], level, -1.0, 1.0
     )
+    freedom = influence.freedom(found.like, found.units)
+    freedom = np.minimum(freedom[a], freedom[b])
+    boot_lower, boot_upper = influence.longer_draws((boot_lower, boot_upper), median, freedom, level, -1.0, 1.0)
     estimate = np.clip(found.estimate, 0, 1) if found.name in BY_RATES else found.estimate
     difference = median if found.name == "ppi_plus_plus_half" else estimate[a] - estimate[b]
     status = _worse(found.status[a], found.status[b])
@@ -282,7 +288,9 @@ def _stability(a: Int, b: Int, part: Slice, theta: Float, shared: Sequence[_Shar
             judge_error.shared_calibration_bias(np.clip(theta[x], 0, 1), Rates(*(y[x] for y in point)), used)
             for x in (a, b)
         )
-    centre, half = centres[a] - centres[b], normal_quantile(level) * np.sqrt(spread)
+    freedom = influence.freedom(items, units)
+    freedom = np.minimum(freedom[a], freedom[b])
+    centre, half = centres[a] - centres[b], critical_values(freedom, level) * np.sqrt(spread)
     columns: dict[str, NDArray[Any]] = {
         "delta_j": (point.q0 + point.q1)[a] - (point.q0 + point.q1)[b],
         "delta_j_lower": np.maximum(centre - half, -2),
@@ -294,10 +302,11 @@ def _stability(a: Int, b: Int, part: Slice, theta: Float, shared: Sequence[_Shar
         ("delta_q1", draws.q1, point.q1, 1.0),
     ):
         bounds = [
-            bounds_with_failures(drawn[:, a[some]] - drawn[:, b[some]], level, -most, most)[1:3]
+            bounds_with_failures(drawn[:, a[some]] - drawn[:, b[some]], level, -most, most)[:3]
             for some in _blocks(np.arange(len(a)))
         ]
-        lower, upper = (np.concatenate(ends) for ends in zip(*bounds, strict=True))
+        median, lower, upper = (np.concatenate(ends) for ends in zip(*bounds, strict=True))
+        lower, upper = influence.longer_draws((lower, upper), median, freedom, level, -most, most)
         columns |= {} if value is None else {name: value[a] - value[b]}
         columns |= {f"{name}_lower": lower, f"{name}_upper": upper}
     columns["shared_bias"] = bias_a - bias_b

@@ -16,7 +16,7 @@ from jaxeval.accuracy.judged_sums import Arrays, DrawnItems, LabelledAnswers, Su
 from jaxeval.arrays import Float
 from jaxeval.kernels import judge_error
 from jaxeval.kernels.judge_error import LabelledSums
-from jaxeval.statistics.clusters import cluster_factors, degrees_of_freedom
+from jaxeval.statistics.clusters import cluster_factors, degrees_of_freedom, widening_of_draws
 
 Int = NDArray[np.intp]
 
@@ -85,6 +85,21 @@ def freedom(items: Contributions, units: DrawnItems | None) -> Float:
     total = each[0] + each[1]
     spread = sum(v**2 / df for v, df in zip(each, of, strict=True))
     return np.where(spread > 0, total**2 / np.where(spread > 0, spread, 1.0), min(of))
+
+
+def longer_draws(
+    ends: tuple[Float, Float], centre: Float, freedom: Float, level: float, least: float, most: float
+) -> tuple[Float, Float]:
+    """Ends of intervals of resamples, of few clusters as much longer as Student's are than normal ones.
+
+    Resamples of K clusters also vary by K - 1 over K too little. Without clusters, ``freedom`` is infinite and nothing
+    changes. Of 20 clusters quantiles alone held .88 to .91 of the truths at the level .95.
+    """
+    wider = np.reshape(
+        [widening_of_draws(None if np.isinf(x) else float(x), level) for x in freedom.flat], freedom.shape
+    )
+    lower, upper = (np.where(wider > 1, centre - (centre - end) * wider, end) for end in ends)
+    return np.maximum(lower, least), np.minimum(upper, most)
 
 
 def control_variate(data: Arrays, total: Sums, each: Float, weight: Float) -> Contributions:

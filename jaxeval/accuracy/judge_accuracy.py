@@ -338,7 +338,8 @@ def judge_accuracy(
             of its values as there are, as in `bootstrap`. Intervals in closed form do not know of these strata.
         cluster: column kept with both, of what items belong to: a passage, a conversation. Clusters are drawn whole,
             and a cluster with items in both is drawn for both at once. Intervals in closed form allow for them by the
-            variance between clusters (CR2), and for few clusters by Student's t. Not with ``strata``.
+            variance between clusters (CR2). For few clusters, these and intervals of resamples are longer by Student's
+            t. Not with ``strata``, which a cluster may cross.
         shared: whose labels the shared calibration uses: "pooled", of all models; or a model.
         level: confidence level of all intervals.
         n_halves: number of random halves of the calibration items behind "ppi_plus_plus_half"; the resamples take
@@ -367,7 +368,11 @@ def judge_accuracy(
     """
     checked_level(level)
     if strata is not None and cluster is not None:
-        raise ValueError("strata= and cluster= (--strata, --cluster) do not go together: leave one out")
+        raise ValueError(
+            "strata= and cluster= (--strata, --cluster) do not go together: a cluster may lie in several strata, so "
+            "that it cannot be drawn whole within each; leave strata= out, which at worst makes intervals longer, or "
+            "correct within its values with stratify= (--stratify), which goes with clusters"
+        )
     for name, value, least in (("n_resamples", n_resamples, 2), ("n_halves", n_halves, 1), ("seed", seed, 0)):
         checked_integer(name, value, least)
     sampling = checked_sampling(sampling, calibration.sampling)

@@ -200,8 +200,8 @@ def judge_agreement(
             people give.
         label_coding: what labels and verdicts mean, where their words do not say so, as in `JudgedBattles.from_pandas`;
             or "grades", for numbers that may be sides or grades.
-        shown_first: column of the side shown first, for tables with one order; the name of the column ``model_a``
-            where that side always was.
+        shown_first: column of the side shown first, for tables with one order in a row; the name of the column
+            ``model_a`` where that side always was. A column of two orders is also found by its values.
         lengths: columns of the lengths of both answers; by default "length_a" and "length_b" if there.
         families: family of models and of judges, by name.
         model_a: column of the first model.
@@ -363,13 +363,12 @@ def _labels(
             "a table of human labels is joined by items and pairs of models, and the verdicts have no columns of "
             "models (model_a=, model_b=): put people's labels into columns of the same table"
         )
-    if columns["shown_first"] is not None or columns["lengths"] is not None:
+    if columns["lengths"] is not None:
         raise DataError(
-            "shown_first= and lengths= are about pairs of models, and the table has no columns of them (model_a=, "
-            "model_b=): give the verdicts of both orders in two columns, such as judge_orig and judge_swap"
+            "lengths= are of pairs of models, and the table has no columns of them (model_a=, model_b=): leave it out"
         )
     named = [judges] if isinstance(judges, str) else judges
-    return plain_labels(verdicts, human, named, label_coding, item)
+    return plain_labels(verdicts, human, named, label_coding, item, columns["shown_first"])
 
 
 def _unit_of(battles: LabelledVerdicts) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from pandas.api.types import is_bool_dtype
 
 from jaxeval.arrays import Float
@@ -16,6 +17,7 @@ from jaxeval.data.columns import as_frame, factorize_sorted, folded, require_col
 from jaxeval.data.label_scales import MOST_LABELS, LabelScale, read_scale
 from jaxeval.data.labelled_verdicts import LabelledVerdicts, most_frequent, refuse_columns_twice
 from jaxeval.data.labels import Labels
+from jaxeval.data.presentation_orders import numbered_orders, order_columns, rows_by_order, second_side_first
 from jaxeval.data.roles import usual_column, usual_names
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, named
@@ -41,6 +43,7 @@ def plain_labels(
     judges: Sequence[str] | None,
     labels: Labels | Literal["grades"] | None,
     item: str | None,
+    shown_first: str | None = None,
 ) -> LabelledVerdicts:
     """Labels of judges and people without pairs of models; arguments as in `jaxeval.judge_agreement`.
 
@@ -66,6 +69,15 @@ def plain_labels(
     scale, values, sentences = read_scale([frame[name] for name in (*judge_columns, *human_columns)], labels)
     verdict, people = values[:, : len(judge_columns)], values[:, len(judge_columns) :]
     names, verdict, orders = _in_orders(judge_columns, verdict, scale)
+    if shown_first is not None and (scale.kind != "sides" or not np.isnan(orders).all()):
+        raise DataError(
+            f"shown_first={shown_first!r} (--shown-first) is about labels of two sides in rows of one order, and the "
+            f"labels are {'in columns of both orders' if scale.kind == 'sides' else scale.kind}: leave it out"
+        )
+    if scale.kind == "sides" and np.isnan(orders).all():
+        columns = [*judge_columns, *human_columns]
+        rows, verdict, people, orders, more = _orders_in_rows(frame, verdict, people, columns, item, shown_first)
+        frame, told = frame.iloc[rows].reset_index(drop=True), [*told, *more]
     if scale.has_middle and not (verdict == 0.5).any() and not (people == 0.5).any():
         scale = scale.without_middle()
     item_column = usual_column(frame, item, "item")
@@ -173,6 +185,74 @@ def _in_orders(judges: list[str], verdict: Float, scale: LabelScale) -> tuple[li
         parts.append(np.where(known, (1 + np.sign(np.nansum(both - 0.5, axis=1))) / 2, np.nan))
         orders.append(both)
     return names, np.column_stack(parts), np.stack(orders, axis=1)
+
+
+def _orders_in_rows(
+    frame: pd.DataFrame, verdict: Float, human: Float, labels: list[str], item: str | None, shown_first: str | None
+) -> tuple[NDArray[np.intp], Float, Float, Float, list[str]]:
+    """Rows of both orders of an item as one.
+
+    The n rows that stay, (n, J) verdicts, (n, R) people's labels, (n, J, 2) verdicts of both orders, and what was read.
+
+    People's labels tell what a label names. Where they are the same in both rows, it is an answer; where they change
+    sides, it is the place at which an answer was shown.
+    """
+    known = np.full((*verdict.shape, 2), np.nan)
+    item_column = usual_column(frame, item, "item")
+    if item_column is None:
+        if shown_first is not None:
+            raise DataError(
+                "shown_first= (--shown-first) needs a column of items (item=, --item), which have two orders"
+            )
+        return np.arange(len(frame)), verdict, human, known, []
+    beside = [name for name in (usual_column(frame, None, role) for role in ("judge", _MODEL, "run")) if name]
+    keys = [item_column, *(name for name in beside if name not in labels)]
+    cell = frame.groupby(keys, dropna=False, sort=False).ngroup().to_numpy()
+    if shown_first is None:
+        found, sure = order_columns(frame, cell, [*labels, *keys])
+        if not sure:
+            return np.arange(len(frame)), verdict, human, known, []
+        shown_first = found[0]
+    require_column(frame, shown_first)
+    nobody = np.full(len(frame), -1, np.int32)
+    second = second_side_first(frame[shown_first], pd.Index([]), nobody, nobody)
+    again = pd.Series(2 * cell + second).duplicated().to_numpy()
+    if again.any():
+        raise DataError(
+            f"{counted(again.sum(), 'row repeats', 'rows repeat')} an item in one order (first in row "
+            f"{int(again.argmax())}; rows count from 0): name another column of items (item=, --item)"
+        )
+    rows = rows_by_order(cell, second)
+    both = rows[(rows >= 0).all(1)]
+    one, other = human[both[:, 0]], human[both[:, 1]]
+    decided = (one != 0.5) & ~np.isnan(one) & ~np.isnan(other)
+    same, turned = int((one == other)[decided].sum()), int((one == 1 - other)[decided].sum())
+    if min(same, turned) or not max(same, turned):
+        why = f"are the same {same:,} times and the other side {turned:,} times" if same else "are not in both"
+        raise DataError(
+            f"column {shown_first!r} holds the order in which the sides were shown, and people's labels in the rows of "
+            f"both orders {why}, so that nobody knows whether a label names an answer or a place: give the verdicts of "
+            "both orders in two columns of one row, such as judge_orig and judge_swap, or repeat people's labels"
+        )
+    if turned:
+        verdict = np.where(second[:, None], 1 - verdict, verdict)
+        human = np.where(second[:, None], 1 - human, human)
+    number = second.astype(int)
+    n = len(rows)
+    orders = np.full((n, verdict.shape[1], 2), np.nan)
+    orders[cell, :, number] = verdict
+    there = ~np.isnan(orders)
+    merged = np.where(there.any(2), (1 + np.sign(np.where(there, orders - 0.5, 0.0).sum(2))) / 2, np.nan)
+    labels_of = np.full((n, human.shape[1], 2), np.nan)
+    labels_of[cell, :, number] = human
+    of_people = np.where(np.isnan(labels_of[..., 0]), labels_of[..., 1], labels_of[..., 0])
+    meaning = "the place where a side was shown" if turned else "a side, wherever it was shown"
+    numbers = numbered_orders(frame[shown_first]).replace("model_a", "the first side").replace("model_b", "the second")
+    note = (
+        f"column {shown_first!r}: read as the order in which the sides were shown{f' ({numbers})' if numbers else ''}; "
+        f"labels name {meaning}, as people's do; {counted(len(both), 'item')} judged in both orders"
+    )
+    return np.where(rows[:, 0] >= 0, rows[:, 0], rows[:, 1]), merged, of_people, orders, [note]
 
 
 def _are_orders(name: str, other: str) -> bool:

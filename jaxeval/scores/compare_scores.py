@@ -542,7 +542,8 @@ def _status(
         texts.append("no McNemar test: it is for right and wrong answers, and some scores are neither 0 nor 1")
     elif not alone:
         texts.append(
-            "no McNemar test: it takes items as independent and alike, and there are clusters, weights or benchmarks"
+            "no McNemar test: it takes items as independent and alike, and there are clusters, weights or benchmarks, "
+            "so that it, or Cochran, Mantel and Haenszel's, would test another difference; sign flips test this one"
         )
     if np.isnan(found.standard_errors[0]):
         texts.append(_NO_VARIANCE if known else f"{_NO_VARIANCE}: no interval")

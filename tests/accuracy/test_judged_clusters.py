@@ -3,9 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+import scipy
 from answers import SETTINGS
 
 from jaxeval import DataError, JudgedAnswers, compare_models, judge_accuracy
+from jaxeval.accuracy.influence import longer_draws
 
 
 def passages(n=60, size=4, seed=0, n_models=2):
@@ -99,14 +101,28 @@ def test_intervals_hold_in_clusters(labelled):
     )
     held = {}
     for cluster in ("passage", None):
-        found = judge_accuracy(*read(table).by_label("random"), cluster=cluster, n_resamples=2, n_halves=1).table
+        n_resamples = 400 if cluster and labelled == "passages" else 2
+        found = judge_accuracy(
+            *read(table).by_label("random"), cluster=cluster, n_resamples=n_resamples, n_halves=1
+        ).table
         for name in ("ppi_plus_plus", "rogan_gladen"):
             own = found[found["estimator"] == name]
             held[cluster, name] = ((own["lower"] <= 0.7) & (own["upper"] >= 0.7)).mean()
+            if n_resamples > 2:
+                drawn = ((own["boot_lower"] <= 0.7) & (own["boot_upper"] >= 0.7)).mean()
+                assert abs(drawn - held[cluster, name]) < 0.03, name
     error = np.sqrt(0.95 * 0.05 / m)
     for name in ("ppi_plus_plus", "rogan_gladen"):
         assert 0.95 - 4 * error < held["passage", name] < 0.985
     assert held[None, "ppi_plus_plus"] < 0.92, held
+
+
+def test_resamples_of_few_clusters_are_longer_by_students_t():
+    freedom, centre = np.array([np.inf, 9.0]), np.zeros(2)
+    lower, upper = longer_draws((np.full(2, -0.1), np.full(2, 0.2)), centre, freedom, 0.95, -1.0, 0.21)
+    wider = scipy.stats.t.ppf(0.975, 9) / scipy.stats.norm.ppf(0.975) * np.sqrt(10 / 9)
+    assert lower == pytest.approx([-0.1, -0.1 * wider])
+    assert upper == pytest.approx([0.2, 0.21])  # no end lies beyond what there can be
 
 
 def test_one_cluster_bounds_nothing_and_few_are_told():

@@ -98,6 +98,32 @@ def test_sides_in_two_orders_are_one_judge():
     assert "it names another side in 33%" in found.answer.sentences[0]
 
 
+@pytest.mark.parametrize("numbers", [(1, 2), (0, 1), ("AB", "BA")])
+@pytest.mark.parametrize("places", [False, True])
+def test_orders_in_rows_are_those_in_columns(numbers, places):
+    """Labels name sides, or places, which people's labels tell; either way the table is that of two columns."""
+    rng = np.random.default_rng(3)
+    human = np.where(rng.random(60) < 0.5, "A", "B")
+    orig, swap = (np.where(rng.random(60) < 0.8, human, "A") for _ in range(2))
+    columns = pd.DataFrame({"item": range(60), "human": human, "judge_orig": orig, "judge_swap": swap})
+    other = {"A": "B", "B": "A"}
+    tables = []
+    for number, verdict in zip(numbers, (orig, swap), strict=True):
+        own = pd.DataFrame({"item": range(60), "order": number, "human": human, "judge": verdict})
+        turned = places and number == numbers[1]
+        tables.append(own.replace({"human": other, "judge": other}) if turned else own)
+    rows = pd.concat(tables).sample(frac=1, random_state=0)
+    one, found = agreement(columns), agreement(rows)
+    numeric = one.table.select_dtypes("number").columns
+    shown = [name for name in numeric if not name.endswith(("lower", "upper"))]
+    assert row(found, "judge")["flips"] == (orig != swap).mean()
+    pd.testing.assert_frame_equal(found.table[shown], one.table[shown])
+    assert any("the place where" in note for note in found.notes) == places
+    whose = rows.assign(human=np.where(rng.random(120) < 0.5, "A", "B"))
+    with pytest.raises(jaxeval.DataError, match="nobody knows whether a label names an answer or a place"):
+        agreement(whose)
+
+
 def test_answers_that_were_not_attempted_are_neither():
     table = labelled(words=("INCORRECT", "CORRECT"))
     table.loc[:30, "judge_1"] = "NOT_ATTEMPTED"
@@ -151,7 +177,7 @@ def test_errors_say_what_to_do():
     assert "sensitivity" not in graded.table
     with pytest.raises(jaxeval.DataError, match="would agree with itself"):
         agreement(table, human="judge_1", judges=["judge_1"])
-    with pytest.raises(jaxeval.DataError, match="shown_first= and lengths= are about pairs of models"):
+    with pytest.raises(jaxeval.DataError, match="is about labels of two sides in rows of one order"):
         agreement(table, shown_first="item")
 
 
