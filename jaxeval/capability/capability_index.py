@@ -16,7 +16,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 
 from jaxeval.arrays import Bool, Float, Int, as_leaf
-from jaxeval.capability.columns import columns_by_role, texts
+from jaxeval.capability.columns import columns_by_role, shares, texts
 from jaxeval.capability.trends import line_by_date
 from jaxeval.checks import check_choice, checked_finite, checked_integer
 from jaxeval.data.columns import numbers, reject_values, require_column
@@ -377,7 +377,7 @@ def _gauge(anchors: Mapping[str, float] | None) -> str:
 def _cells(table: Any, columns: Mapping[str, str | None], n: str | None) -> _Cells:
     frame, found = columns_by_role(table, columns, "scores")
     of_model, of_benchmark = (texts(frame, found[role]) for role in ("model", "benchmark"))
-    share = numbers(frame[found["score"]], found["score"])
+    share = shares(frame, found["score"])
     reject_values(share, (share < 0) | (share > 1), found["score"], "a share between 0 and 1; divide per cents by 100")
     questions = np.ones(len(frame))
     if n is not None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
-from jaxeval.data.columns import as_frame, reject_missing, require_column
+from jaxeval.arrays import Float
+from jaxeval.data.columns import as_frame, numbers, reject_missing, require_column
 from jaxeval.errors import DataError
 from jaxeval.wording import named
 
@@ -60,6 +62,51 @@ def columns_by_role(
     if not len(frame):
         raise DataError(f"the table has no {noun}")
     return frame, found
+
+
+_MINUTES = {"s": 1 / 60, "sec": 1 / 60, "m": 1.0, "min": 1.0, "h": 60.0, "hr": 60.0, "hour": 60.0, "d": 1440.0,
+            "day": 1440.0}  # fmt: skip
+_WORDS = {"true": 1.0, "pass": 1.0, "passed": 1.0, "success": 1.0, "yes": 1.0, "c": 1.0,
+          "false": 0.0, "fail": 0.0, "failed": 0.0, "failure": 0.0, "no": 0.0, "i": 0.0}  # fmt: skip
+_QUANTITY = re.compile(r"([\d.]+(?:e[+-]?\d+)?) *(%|[a-z]+?)s?")
+
+
+def shares(frame: pd.DataFrame, name: str) -> Float:
+    """Return shares, where they may be written as 40% or as pass and fail.
+
+    Raises:
+        DataError: a value is neither, or is missing.
+    """
+    return numbers(_in_units(frame[name], {"%": 0.01}, _WORDS), name)
+
+
+def minutes_of(frame: pd.DataFrame, name: str) -> Float:
+    """Return lengths in minutes, where they may have a unit: 90 s, 5 min, 1.5h, 2 days.
+
+    Raises:
+        DataError: a value is no length, or is missing.
+    """
+    return numbers(_in_units(frame[name], _MINUTES, {}), name)
+
+
+def _in_units(column: pd.Series, units: Mapping[str, float], words: Mapping[str, float]) -> pd.Series:
+    """Return a column of text as numbers, if all of it can be read as such; else the column itself."""
+    if column.dtype == bool or not pd.api.types.is_string_dtype(column):
+        return column
+    read: dict[Any, float] = {}
+    for value in column.dropna().unique():
+        text = str(value).strip().casefold()
+        found = _QUANTITY.fullmatch(text)
+        if text in words:
+            read[value] = words[text]
+        elif found is not None and found[2] in units:
+            read[value] = float(found[1]) * units[found[2]]
+        else:
+            try:
+                read[value] = float(text)
+            except ValueError:
+                return column
+    return column.map(read)
 
 
 def texts(frame: pd.DataFrame, column: str) -> pd.Series:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.arrays import Bool, Float, as_leaf
-from jaxeval.capability.columns import columns_by_role, texts
+from jaxeval.capability.columns import columns_by_role, minutes_of, shares, texts
 from jaxeval.data.columns import numbers, reject_values, require_column
 from jaxeval.engine.draws_of import draws_of
 from jaxeval.engine.statistic import Statistic
@@ -52,11 +52,11 @@ def tasks_of(table: Any, columns: Mapping[str, str | None], weight: str | None) 
     without_family = "family" not in found
     found = {"family": found["task"], **found}
     agent, task, family = (texts(frame, found[role]) for role in ("agent", "task", "family"))
-    minutes = numbers(frame[found["minutes"]], found["minutes"])
+    minutes = minutes_of(frame, found["minutes"])
     reject_values(
         minutes, ~((minutes > 0) & (minutes < np.inf)), found["minutes"], "above 0 and finite: logarithms are taken"
     )
-    success = numbers(frame[found["success"]], found["success"])
+    success = shares(frame, found["success"])
     reject_values(success, (success < 0) | (success > 1), found["success"], "0, 1, or a share between them")
     each = pd.DataFrame({"task": task, "family": family, "minutes": minutes})
     several = each.groupby("task").nunique()

@@ -60,7 +60,7 @@ class TimeHorizons(Result):
 
     @property
     def table(self) -> pd.DataFrame:
-        """A row for each agent and level, the longest horizon first.
+        """A row for each agent and level, the longest horizon first; before it agents who solve too much for a number.
 
         ``agent``, ``level``, ``horizon``, ``lower``, ``upper`` (minutes), ``typical``, ``typical_lower``,
         ``typical_upper`` (with ``task_spread``), ``rank_best``, ``rank_worst``, ``n_tasks``, ``n_runs``, ``success``
@@ -90,10 +90,12 @@ class TimeHorizons(Result):
         table.loc[missing, "horizon"] = np.nan
         for end in ("lower", "upper"):
             table.loc[missing, end] = self._bounds.loc[missing, end].to_numpy()
-        order = table.assign(none=table["horizon"].isna()).sort_values(
-            ["level", "none", "horizon", "upper"], ascending=[True, True, False, False], kind="stable"
+        # Who solves all, so that a horizon is beyond a length, stands above the numbers, and who fails all below them.
+        beyond = np.where(missing & table["lower"].notna(), 2, np.where(missing, 0, 1))
+        order = table.assign(place=beyond).sort_values(
+            ["level", "place", "horizon", "lower", "upper", "success"], ascending=[True, *[False] * 5], kind="stable"
         )
-        table = order.drop(columns="none").reset_index(drop=True)
+        table = order.drop(columns="place").reset_index(drop=True)
         table.attrs = {"warnings": list(self.warnings), "settings": dict(self.settings)}
         return Table.of(table, f"Time horizons of {counted(len(tasks.agents), 'agent')} (minutes)", tuple(table)[:5])
 
@@ -113,9 +115,13 @@ class TimeHorizons(Result):
     def _sentences(self) -> list[str]:
         level = self.settings["levels"][0]
         table = self.table
-        table = table[(table["level"] == level) & table["horizon"].notna()]
+        table = table[table["level"] == level]
+        beyond = table[table["horizon"].isna() & table["lower"].notna()]
+        table = table[table["horizon"].notna()]
+        longer = [f"{visible_line(row.agent)} (over {spelled_minutes(row.lower)})" for row in beyond.itertuples()]
+        told = [f"too seldom fails for a number: {named(longer, 3)}"] if longer else []
         if not len(table):
-            return ["no agent has both successes and failures enough for a horizon"]
+            return [*told, "no agent has both successes and failures enough for a horizon"]
         first = table.iloc[0]
         ends = f" ({spelled_minutes(first['lower'])} to {spelled_minutes(first['upper'])})"
         ends = "" if np.isnan(first["lower"]) and np.isnan(first["upper"]) else ends
@@ -128,7 +134,7 @@ class TimeHorizons(Result):
             ends = "" if np.isnan(ratio["lower"]) else f" ({ratio['lower']:.3g} to {ratio['upper']:.3g})"
             second = visible_line(table["agent"].iloc[1])
             said.append(f"its horizon is {verdict} that of {second}: {ratio['ratio']:.3g} times{ends}")
-        return said
+        return [*told, *said]
 
     def ratio(self, agent: str, other: str, level: float | None = None) -> dict[str, float]:
         """Return how many times as long the horizon of ``agent`` is as that of ``other``, with its interval.

@@ -17,6 +17,7 @@ from jaxeval.cli.terminal import tell
 from jaxeval.options.columns import ItemScoreColumns, Names, VoteReading
 from jaxeval.options.field import COLUMNS, FIT, again, option
 from jaxeval.options.resampling import ResamplingOptions, Share
+from jaxeval.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 #: Options that are no arguments of the estimators.
-_FURTHER = ("released", "cost", "budget", "plot")
+_FURTHER = ("released", "cost", "budget", "plot", "where", "level")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +49,7 @@ class Horizons(Costs):
         None, "Column of release dates. Adds the doubling time of the frontier, or its trend.", "COL"
     )
     plot: Figure | None = again(Plot, "plot")
+    where: str | None = again(VoteReading, "where")
     levels: tuple[Share, ...] = option(
         (0.5, 0.8), "Share of successes of a horizon; may be repeated.", flag="--level-of-success", section=FIT
     )
@@ -81,7 +83,7 @@ def horizons(file: File, asked: Horizons, drawn: ResamplingOptions, shown: Top, 
     from jaxeval.capability.columns import of_each
     from jaxeval.capability.time_horizons import time_horizons
 
-    frame, task_spread = _table(file), asked.task_spread
+    frame, task_spread = _table(file, asked.where), asked.task_spread
     spread: Any = task_spread
     if task_spread not in (None, "estimate"):
         try:
@@ -114,6 +116,8 @@ class Index(Costs):
     n: str | None = option(None, "Column with the number of questions behind a share.", "COL", flag="--questions")
     released: str | None = again(Horizons, "released")
     plot: Figure | None = again(Plot, "plot")
+    where: str | None = again(VoteReading, "where")
+    level: Share = again(ResamplingOptions, "level", 0.9)
     loss: str = option(
         "likelihood", "What is minimised: a binomial's loss, or squared errors.", choices=("likelihood", "squared"),
         section=FIT,
@@ -141,7 +145,7 @@ def index(file: File, asked: Index, drawn: ResamplingOptions, shown: Top, output
     from jaxeval.capability.capability_index import capability_index
     from jaxeval.capability.columns import of_each
 
-    frame = _table(file)
+    frame = _table(file, asked.where)
     options = {name: value for name, value in asked.arguments().items() if name not in ("anchors", *_FURTHER)}
     found = capability_index(frame, anchors=_anchors(asked.anchors), **options, **drawn.arguments())
     front = asked.front(found, lambda column: of_each(frame, asked.model, "model", column), found.level)
@@ -152,11 +156,18 @@ def index(file: File, asked: Index, drawn: ResamplingOptions, shown: Top, output
     _present(found, [front], tables | asked.tables(front), asked.plot, outputs, shown.top)
 
 
-def _table(file: File) -> pd.DataFrame:
+def _table(file: File, where: str | None) -> pd.DataFrame:
     from jaxeval.data.columns import frame_of
     from jaxeval.data.table_files import read_whole_table
 
-    return frame_of(read_whole_table(file, ()))
+    frame = frame_of(read_whole_table(file, ()))
+    if where is None:
+        return frame
+    from jaxeval.data.conditions import rows_where
+
+    chosen = rows_where(frame, where)
+    tell(f"{where}: {chosen.sum():,} of {counted(len(frame), 'row')}")
+    return frame[chosen].reset_index(drop=True)
 
 
 def _anchors(pairs: Sequence[str]) -> dict[str, float] | None:

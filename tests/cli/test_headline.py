@@ -1,11 +1,12 @@
 """`jaxeval horizons` and `jaxeval index`: the tables are those of Python, with costs and release dates."""
 
+import io
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
-from command_line import run
+from command_line import run, said
 
 import jaxeval
 
@@ -156,3 +157,36 @@ def test_what_is_wrong_with_a_cost(votes, options, error):
     result = run("leaderboard", votes / "votes.csv", *FEW, *options)
     assert result.exit_code != 0
     assert error in " ".join(result.output.split())
+
+
+def test_runs_as_people_write_them(tmp_path):
+    """Lengths with units, passes and failures; who solves all stands first, and rows may be left out."""
+    lengths = ["30 s", "2 min", "5m", "0.25 h", "30 mins", "1 hour", "2h", "240", "1 day"]
+    solved = {"solver": 99, "mid": 4, "human": 5, "none": 0}
+    rows = [
+        (agent, f"t{k}", lengths[k % 9], "pass" if k % 9 < most or (k % 9 == most and k % 2) else "Fail")
+        for agent, most in solved.items()
+        for k in range(27)
+    ]
+    written = pd.DataFrame(rows, columns=["agent", "task", "minutes", "success"])
+    written.to_csv(tmp_path / "runs.csv", index=False)
+    minutes = dict(zip(lengths, (0.5, 2, 5, 15, 30, 60, 120, 240, 1440), strict=True))
+    plain = written.assign(minutes=written["minutes"].map(minutes), success=written["success"] == "pass")
+    table = jaxeval.time_horizons(plain, n_resamples=50).table
+    pd.testing.assert_frame_equal(jaxeval.time_horizons(written, n_resamples=50).table, table)
+    assert table["agent"][:4].tolist() == ["solver", "human", "mid", "none"]
+    printed = said("horizons", tmp_path / "runs.csv", "--resamples", 50, "--where", "agent <> 'human'")
+    assert "too seldom fails for a number: solver (over" in printed
+    assert "81 of 108 rows" in printed
+    assert "human" not in printed.split("rows", 1)[1]
+
+
+def test_shares_in_percent(scores, tmp_path):
+    table = pd.read_csv(scores)
+    column = next(name for name in table if name in ("score", "performance", "share"))
+    table.assign(**{column: [f"{100 * x:.10g} %" for x in table[column]]}).to_csv(tmp_path / "percent.csv", index=False)
+    options = ["--resamples", 20, "--out", "-", "--format", "csv"]
+    one, other = (
+        pd.read_csv(io.StringIO(run("index", path, *options).stdout)) for path in (scores, tmp_path / "percent.csv")
+    )
+    pd.testing.assert_frame_equal(one, other, atol=1e-6)
