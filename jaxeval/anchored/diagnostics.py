@@ -50,8 +50,7 @@ def diagnose_anchors(scores: pd.DataFrame) -> AnchorDiagnostics:
     Raises:
         DataError: a column is missing: "model", "anchor", "probability", "rating" or "rating_se".
     """
-    for column in ("model", "anchor", "probability", "rating", "rating_se"):
-        require_column(scores, column)
+    require_column(scores, "model", "anchor", "probability", "rating", "rating_se")
     scores = scores[scores["model"].astype(str) != scores["anchor"].astype(str)]
     p = scores["probability"]
     grouped = scores.assign(

@@ -67,8 +67,7 @@ def _kappa(x: Float, y: Float) -> float:
 
 def _require(frame: pd.DataFrame, roles: tuple[str, ...], values: tuple[str, ...]) -> None:
     """Require columns, without a missing model, judge or answer: such rows would be left out in silence."""
-    for column in (*roles, *values):
-        require_column(frame, column)
+    require_column(frame, *roles, *values)
     for column in dict.fromkeys((*roles, *_ANSWER)):
         if column in frame:
             reject_missing(frame[column].isna().to_numpy(), column)

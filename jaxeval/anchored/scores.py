@@ -165,8 +165,7 @@ def anchored_scores(
 
 def _checked_counts(table: pd.DataFrame) -> pd.DataFrame:
     """Return the table itself; an error where counts or a role are missing, ties have another name, or rows repeat."""
-    require_column(table, "wins")
-    require_column(table, "losses")
+    require_column(table, "wins", "losses")
     if len(table) == 0:
         raise DataError("the table has no rows")
     named = [c for c in table if str(c).lower() in _TIES]

@@ -134,8 +134,7 @@ def _read_scores(
     named = model or ("model" if "model" in names else "")
     with naming(file):
         frame = frame_of(read_whole_table(file, text=[named] if named else []))
-        for column in (gold, *evaluators, *([named] if named else [])):
-            require_column(frame, column)
+        require_column(frame, gold, *evaluators, *([named] if named else []))
     numeric = {name for name in frame if is_numeric_dtype(frame[name]) or frame[name].isna().all()}
     if not named:
         text = [name for name in frame if name not in numeric and name != gold]

@@ -145,8 +145,7 @@ class AnchoredVerdicts(Shown):
             replies = verdict != "verdict"
         else:
             replies = reference is not None
-        for name in (verdict, *(c for c in columns.values() if c)):
-            require_column(frame, name)
+        require_column(frame, verdict, *(c for c in columns.values() if c))
         if columns["run"] and not columns["item"]:
             raise DataError(
                 f"column {columns['run']!r} numbers repeated runs, but no column names their prompts: name it with "

@@ -137,8 +137,7 @@ def read_battle_rows(
     if asked.searched and outcomes.has_counts(frame.columns):
         results += outcomes.COUNT_COLUMNS
     standard = [c for c in results if c in frame.columns]
-    for column in (*named, *standard):
-        require_column(frame, column)
+    require_column(frame, *named, *standard)
     frame, stripped = without_blanks(frame, [model_a, model_b])
     if asked.searched and count is None and "count" in frame.columns:
         outcomes.reject_unnamed_count(frame.columns)

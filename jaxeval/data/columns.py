@@ -167,16 +167,17 @@ def _padded(values: pd.Series) -> bool:
     return len(values) > 0 and all(isinstance(value, str) and value != value.strip() for value in values)
 
 
-def require_column(frame: pd.DataFrame, column: str) -> None:
-    """Raise an error unless ``frame`` has exactly one column of that name."""
-    times = int((frame.columns == column).sum())
-    if times > 1:
-        raise DataError(f"the table has {times} columns named {column!r}; rename or drop all but one")
-    if times == 0:
-        have = ", ".join(map(repr, frame.columns))
-        raise DataError(
-            f"no column {column!r} in the table; its columns are {have}{did_you_mean(column, frame.columns)}"
-        )
+def require_column(frame: pd.DataFrame, *columns: str) -> None:
+    """Raise an error unless ``frame`` has exactly one column of each name."""
+    for column in columns:
+        times = int((frame.columns == column).sum())
+        if times > 1:
+            raise DataError(f"the table has {times} columns named {column!r}; rename or drop all but one")
+        if times == 0:
+            have = ", ".join(map(repr, frame.columns))
+            raise DataError(
+                f"no column {column!r} in the table; its columns are {have}{did_you_mean(column, frame.columns)}"
+            )
 
 
 def one_table(frames: Sequence[pd.DataFrame], names: Sequence[str]) -> pd.DataFrame:

@@ -128,8 +128,7 @@ class ItemScores(Shown):
         random = [name for name in dict.fromkeys(random) if name != item]
         _reject_roles(random, {"model": model, "score": score, "weight": weight, "benchmark": benchmark})
         further = [name for name in (evaluator, trial, cluster, benchmark, weight, *random) if name is not None]
-        for column in [model, item, score, *further, *keep]:
-            require_column(frame, column)
+        require_column(frame, model, item, score, *further, *keep)
         values = numbers_or_nan(frame[score], score)
         reject_infinite(np.isinf(values), f"column {score!r}", "score")
         _reject_huge(values, score)

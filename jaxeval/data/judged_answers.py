@@ -161,8 +161,7 @@ class JudgedAnswers(Shown):
                 f"{', '.join(map(repr, judgments))}"
             )
         label = label or next((c for c in DEFAULT_LABEL if c in frame.columns), None)
-        for column in (*judgments, *filter(None, (label, model, judge, item, run, answer)), *keep):
-            require_column(frame, column)
+        require_column(frame, *judgments, *filter(None, (label, model, judge, item, run, answer)), *keep)
 
         if positive is not None:
             _check_two_values(frame, [*judgments, *([label] if label else [])], positive)

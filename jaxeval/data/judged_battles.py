@@ -169,8 +169,7 @@ class JudgedBattles(Shown):
         if verdict_swapped is not None and verdict is None:
             raise ValueError("verdicts of the swapped order need those of the other order: name verdict=")
         used = [*dict.fromkeys([*named, *(x for x in (scores_a, scores_b, human, verdict) if isinstance(x, str))])]
-        for column in used:
-            require_column(frame, column)
+        require_column(frame, *used)
 
         frame, stripped = without_blanks(frame, [model_a, model_b])
         models, first, second = encode_models(frame, model_a, model_b)

@@ -88,8 +88,7 @@ class LabelledVerdicts:
             raise DataError("the table of verdicts has no rows")
         if isinstance(verdicts, JudgeOutputs) and human is None:
             human = verdicts.human
-        for column in (model_a, model_b):
-            require_column(frame, column)
+        require_column(frame, model_a, model_b)
         frame, stripped = without_blanks(frame, [model_a, model_b])
         _, first, second = encode_models(frame, model_a, model_b)
         is_self = first == second
@@ -239,8 +238,7 @@ class _LabelledTable:
         names = lengths or (_LENGTHS if set(_LENGTHS) <= set(self.frame.columns) else None)
         if names is None:
             return np.full(len(self.frame), np.nan)
-        for name in names:
-            require_column(self.frame, name)
+        require_column(self.frame, *names)
         a, b = (finite_or_nan(self.frame[name], name) for name in names)
         return np.sign(a - b)
 
@@ -255,13 +253,7 @@ class _LabelledTable:
             return None, np.full((n, 0), np.nan)
         if isinstance(human, str) or (isinstance(human, Sequence) and all(isinstance(x, str) for x in human)):
             columns = [human] if isinstance(human, str) else list(human)
-            refuse_columns_twice(columns, "rater", "human=, --human")
-            both = next((name for name in columns if name in verdicts), None)
-            if both is not None:
-                raise DataError(
-                    f"column {both!r} is named as a judge's verdicts and as human labels, so that it would agree with "
-                    "itself: name other columns of labels (human=, --human), or of verdicts (judges=, --judges)"
-                )
+            refuse_raters_twice(columns, verdicts)
             labels = np.full((n, len(columns)), np.nan)
             for k, column in enumerate(columns):
                 own = self._labels(column)
@@ -328,6 +320,17 @@ def refuse_columns_twice(columns: Sequence[str] | None, role: str, option: str) 
     again = next((name for k, name in enumerate(columns or ()) if name in list(columns or ())[:k]), None)
     if again is not None:
         raise DataError(f"column {again!r} is named twice as a {role} ({option}): name it once")
+
+
+def refuse_raters_twice(human: Sequence[str], judges: Sequence[str]) -> None:
+    """Raise an error where a column of people is named twice, or is also one of the ``judges``."""
+    refuse_columns_twice(human, "rater", "human=, --human")
+    both = next((name for name in human if name in judges), None)
+    if both is not None:
+        raise DataError(
+            f"column {both!r} is named as a judge's verdicts and as human labels, so that it would agree with itself: "
+            "name other columns of labels (human=, --human), or of verdicts (judges=, --judges)"
+        )
 
 
 def most_frequent(labels: Float, scale: LabelScale) -> Float:

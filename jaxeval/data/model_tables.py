@@ -50,8 +50,7 @@ def read_families(name: FileName) -> dict[str, str]:
     """
     with naming(name):
         table = frame_of(read_whole_table(name, ["name"]))
-        for column in ("name", "family"):
-            require_column(table, column)
+        require_column(table, "name", "family")
     return dict(zip(table["name"].astype(str), table["family"], strict=True))
 
 
@@ -103,8 +102,7 @@ def _by_model(table: pd.DataFrame, competitor: Noun, *columns: str) -> pd.DataFr
             f"no column {' or '.join(map(repr, words))} in the table; its columns are "
             f"{have}{did_you_mean(key, table.columns)}"
         )
-    for column in (key, *columns):
-        require_column(table, column)
+    require_column(table, key, *columns)
     reject_missing(table[key].isna().to_numpy(), key)
     twice = table[key][table[key].duplicated()].unique()
     if len(twice):

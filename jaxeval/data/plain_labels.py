@@ -15,7 +15,7 @@ from pandas.api.types import is_bool_dtype
 from jaxeval.arrays import Float
 from jaxeval.data.columns import as_frame, factorize_sorted, folded, require_column
 from jaxeval.data.label_scales import MOST_LABELS, LabelScale, read_scale
-from jaxeval.data.labelled_verdicts import LabelledVerdicts, most_frequent, refuse_columns_twice
+from jaxeval.data.labelled_verdicts import LabelledVerdicts, most_frequent, refuse_columns_twice, refuse_raters_twice
 from jaxeval.data.labels import Labels
 from jaxeval.data.presentation_orders import numbered_orders, order_columns, rows_by_order, second_side_first
 from jaxeval.data.roles import usual_column, usual_names
@@ -57,15 +57,8 @@ def plain_labels(
     judge_columns, found = _judges(frame, judges, human_columns)
     told += found
     refuse_columns_twice(judge_columns, "judge", "judges=, --judges")
-    refuse_columns_twice(human_columns, "rater", "human=, --human")
-    both = next((name for name in human_columns if name in judge_columns), None)
-    if both is not None:
-        raise DataError(
-            f"column {both!r} is named as a judge's verdicts and as human labels, so that it would agree with itself: "
-            "name other columns of labels (human=, --human), or of verdicts (judges=, --judges)"
-        )
-    for name in (*judge_columns, *human_columns):
-        require_column(frame, name)
+    refuse_raters_twice(human_columns, judge_columns)
+    require_column(frame, *judge_columns, *human_columns)
     scale, values, sentences = read_scale([frame[name] for name in (*judge_columns, *human_columns)], labels)
     verdict, people = values[:, : len(judge_columns)], values[:, len(judge_columns) :]
     names, verdict, orders = _in_orders(judge_columns, verdict, scale)

@@ -67,8 +67,7 @@ def called_pairs(
             "no column of what the judge printed, such as 'output': name it with output= (on the command line "
             f"--output); the table has {have}"
         )
-    require_column(frame, a)
-    require_column(frame, b)
+    require_column(frame, a, b)
     models, first, second = encode_models(frame, a, b)
     judge, judges = _levels(frame, roles["judge"], ["judge"])
     item, items = _levels(frame, roles["item"], range(len(frame)))

@@ -69,8 +69,7 @@ class Found(NamedTuple):
 
 def from_places(frame: pd.DataFrame, ranking: str, item: str, rank: str) -> Found:
     """The places of a table with one row per place."""
-    for column in (ranking, item, rank):
-        require_column(frame, column)
+    require_column(frame, ranking, item, rank)
     number, names = pd.factorize(frame[ranking])
     reject_missing(number < 0, ranking)
     ranks = numbers(frame[rank], rank)

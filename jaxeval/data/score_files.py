@@ -64,8 +64,7 @@ def read_judged_scores(
         )
     frame, label, _ = score_table(path, asked)
     with naming(label):
-        for column in further:
-            require_column(frame, column)
+        require_column(frame, *further)
         if only_judge is not None:
             names = frame[judge].astype(str)
             if not (names == only_judge).any():
@@ -324,8 +323,7 @@ def _wide_table(path: Path, asked: ScoreColumns) -> pd.DataFrame:
     item = asked.item or ("item" if "item" in frame else None)
     about = [x for x in (item, asked.cluster, asked.benchmark, asked.weight, *asked.keep) if x is not None]
     about += [x for x in ("cluster", "benchmark", "weight") if x in frame and x not in about]
-    for column in about:
-        require_column(frame, column)
+    require_column(frame, *about)
     models = [x for x in frame if x not in about and pd.api.types.is_numeric_dtype(frame[x])]
     texts = [x for x in frame if x not in about and x not in models]
     if texts:

@@ -226,8 +226,7 @@ def guarded_scores(
     Raises:
         DataError: a column is missing, or nothing is left.
     """
-    for column in ("model", "judge", "item", "verdict", "score", "reference_score"):
-        require_column(frame, column)
+    require_column(frame, "model", "judge", "item", "verdict", "score", "reference_score")
     reject_missing(frame["verdict"].isna().to_numpy(), "verdict")
     abstention = abstain(AnchoredVerdicts.from_pandas(frame), threshold, confidence=confidence, prior=prior)
     rows: list[tuple[Any, ...]] = []

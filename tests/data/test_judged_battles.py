@@ -241,7 +241,7 @@ class TestHardLabel:
         assert part.hard_label == "verdict"
 
     def test_what_cannot_be(self):
-        with pytest.raises(ValueError, match="'scores' or 'verdict', got 'both'"):
+        with pytest.raises(ValueError, match="'scores', 'verdict', got 'both'"):
             JudgedBattles.from_pandas(ORDERS, **BOTH, hard_label="both")
         without = ORDERS.drop(columns=["verdict", "swapped"])
         assert "needs a column of verdicts: name it with verdict= (on the command line --verdict)" in message(
