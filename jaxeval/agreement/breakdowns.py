@@ -207,7 +207,8 @@ def _ranking(battles: LabelledVerdicts, verdict: Float) -> list[str]:
         else (f"{visible_line(first[1])} first, where people have {visible_line(first[0])}")
     )
     who = f"its ranking of {counted(len(used), 'model')}"
-    return [f"{who} has {swapped:,} of {counted(n, 'pair')} the other way round than people's, and {lead}"]
+    pairs = f"{swapped:,} of {counted(n, 'pair')} the other way round than people's"
+    return [f"{who} has {pairs}, and {lead} (errors of neither ranking are counted)"]
 
 
 def _next(battles: LabelledVerdicts, ends: pd.DataFrame, name: Any, answer: GoodEnough) -> list[str]:

@@ -95,6 +95,8 @@ class ScoreComparison(Result):
             return [f"{a} and {b} cannot be compared: {'; '.join(self.status)}"]
         side = "above" if self.difference > 0 else "below" if self.difference < 0 else "equal to"
         is_open = self.lower <= 0 <= self.upper and self.lower < self.upper
+        # Where few answers differ, the exact test asks for more than the interval does.
+        is_open |= self.settings["alternative"] == "two-sided" and p > 1 - self.settings["level"]
         order = f"{a} and {b} are not told apart" if is_open else f"{a} is {side} {b}"
         ends = "" if self.lower != self.lower else f" [{self.lower:+.{POINTS}f}, {self.upper:+.{POINTS}f}]"
         counts = f"{self.only_a:,} items for {a}, {self.only_b:,} for {b}, of {self.n_items:,}"

@@ -142,6 +142,15 @@ def test_margins(table):
     assert np.isnan(compare_scores(table, "m0", "m1").p_equivalent)
 
 
+def test_nothing_is_above_that_the_exact_test_refuses():
+    """Four items of 200 for x: the score interval leaves 0 out, and McNemar's p is .125."""
+    right = pd.DataFrame({"x": [1] * 200, "y": [1] * 196 + [0] * 4}).rename_axis("item").reset_index()
+    found = compare_scores(right.melt("item", var_name="model", value_name="score"), "x", "y")
+    assert found.lower > 0
+    assert found.p_mcnemar == 0.125
+    assert "x and y are not told apart" in str(found.answer.sentences[0])
+
+
 def test_graded_scores_have_no_mcnemar(table):
     rng = np.random.default_rng(0)
     graded = table.assign(score=table["score"] + rng.random(len(table)))
