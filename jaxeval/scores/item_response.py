@@ -42,7 +42,7 @@ _FEWEST_MODELS = {"rasch": 3, "2pl": 10}
 _MODELS_FOR_INTERVALS = 50
 #: Discriminations beyond that rise from .12 to .88 within one unit of ability.
 STEEP = 4.0
-#: Nodes of the quadrature. Posteriors of few items are skew, and need more.
+#: Nodes of the quadrature. Posteriors of few answers are skew, and need more.
 _MANY_NODES, _FEW_NODES, _SKEW = 21, 11, 64
 _LEAST_SPREAD = 0.05  # of discriminations: less is as none
 _STREAM = "item response"
@@ -332,7 +332,8 @@ def _problem(s: Float, answers: Float) -> tuple[Responses, Parameters]:
     there = np.where(np.isnan(s), 0.0, answers)
     value = np.where(np.isnan(s), 0.0, s * answers)
     shape = padded(n_models, Step.MODELS), padded(n_items + 1, Step.SUMS)
-    node, weight = np.polynomial.hermite_e.hermegauss(_FEW_NODES if n_items >= _SKEW else _MANY_NODES)
+    enough = max(n_items, there.sum(0).min()) >= _SKEW  # an item may stand for many answers
+    node, weight = np.polynomial.hermite_e.hermegauss(_FEW_NODES if enough else _MANY_NODES)
     responses = Responses(
         score=as_leaf(pad(value.T, shape), np.float64),
         present=as_leaf(pad(there.T, shape), np.float64),
