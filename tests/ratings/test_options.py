@@ -15,7 +15,7 @@ from jaxeval.ratings.options import BootstrapOptions, FitOptions
     ("function", "options", "others"),
     [
         (fit_bradley_terry, FitOptions, {"battles", "start"}),
-        (bootstrap, BootstrapOptions, {"battles", "model", *RunOptions.__annotations__}),
+        (bootstrap, BootstrapOptions, {"battles", "model", "random", *RunOptions.__annotations__}),
     ],
 )
 def test_signatures_and_options_agree(function, options, others):
