@@ -30,16 +30,22 @@ class InputFile(click.Path):
     """A file here, or the name of one on another machine, which is text, and is fetched when it is read.
 
     Where folders are taken, a pattern of names is, too: quotes keep the shell from putting the names in its place.
+    Where one file is taken, a pattern may match one.
     """
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The path, the pattern, or the name."""
         if is_remote(value):
             return value
-        if self.dir_okay and is_pattern(str(value)):
-            if not glob(str(value), recursive=True):
+        if is_pattern(str(value)):
+            found = sorted(glob(str(value), recursive=True))
+            if not found:
                 self.fail(f"no file matches {str(value)!r}", param, ctx)
-            return Path(value)
+            if self.dir_okay:
+                return Path(value)
+            if len(found) > 1:
+                self.fail(f"{str(value)!r} matches {len(found):,} files, and one is read: name it", param, ctx)
+            value = found[0]
         return super().convert(value, param, ctx)
 
 

@@ -216,6 +216,7 @@ def test_a_pattern_in_quotes_is_read(votes, tmp_path):
         assert said(command, pattern) == said(command, *names)
     assert f"jaxeval leaderboard {pattern}" in said(pattern).replace("'", "")
     assert "no file matches" in run("leaderboard", tmp_path / "none*.csv").output
+    assert "files, and one is read: name it" in " ".join(run("agreement", pattern).output.split())
 
 
 def test_numbers_that_are_preferences_are_named_in_the_advice(tmp_path):
