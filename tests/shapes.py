@@ -35,6 +35,8 @@ def _deep(hint: Any) -> Any:
         return reduce(or_, map(_deep, get_args(hint)))
     if get_origin(hint) is tuple:
         return tuple[tuple(map(_deep, get_args(hint)))]
+    if get_origin(hint) is list:
+        return list[_deep(*get_args(hint))]
     if not hasattr(hint, "_fields"):
         return hint
     fields = get_type_hints(hint, include_extras=True).items()

@@ -322,8 +322,10 @@ def draw_exactly(
     stream: Integer[Array, ""],
     numbers: Integer[Array, "R"],
     lane_axis: int = 0,
-) -> tuple[Array, Int32[Array, "R places"], Bool[Array, "R places"]]:
+) -> tuple[Array, Int32[Array, "R taken"], Bool[Array, "R taken"]]:
     """Poisson draws, and the single draws that complete them: numbers of units, and which of these are needed.
+
+    On the host, the places of a single stratum are taken up to the last that is needed.
 
     Independent Poisson counts are multinomial given their total, whatever law the total has. Here it falls short of
     the stratum's total by half of ``strata.limit`` on average. Where it exceeds the total, or falls short by more than
