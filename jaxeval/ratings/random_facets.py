@@ -19,13 +19,22 @@ from jaxeval.errors import DataError
 from jaxeval.ratings.bootstrap_result import Bootstrap
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.statistics.quantiles import normal_quantile, student_quantile
-from jaxeval.statistics.variance_components import RESIDUAL, Design, design_of, normal_effects, sentence_of, warnings_of
+from jaxeval.statistics.variance_components import (
+    RESIDUAL,
+    FacetDesign,
+    design_of,
+    normal_effects,
+    sentence_of,
+    warnings_of,
+)
 
 _STREAM = 0x6661636574  # of the effects, beside that of the battles
 _LEVEL = 0.95  # at which intervals of draws are as long as Student's
 
 
-def facet_design(options: BootstrapOptions, battles: Battles, facets: Sequence[str]) -> tuple[Design, dict[str, int]]:
+def facet_design(
+    options: BootstrapOptions, battles: Battles, facets: Sequence[str]
+) -> tuple[FacetDesign, dict[str, int]]:
     """The random effects of votes, and the number of levels of each facet and of the cluster.
 
     Raises:
@@ -51,7 +60,7 @@ def facet_design(options: BootstrapOptions, battles: Battles, facets: Sequence[s
 
 
 def with_random_facets(
-    found: Bootstrap, battles: Battles, facets: Sequence[str], design: Design, levels: Mapping[str, int]
+    found: Bootstrap, battles: Battles, facets: Sequence[str], design: FacetDesign, levels: Mapping[str, int]
 ) -> Bootstrap:
     """Move the draws of a board by effects of facets, as far from the ratings as Satterthwaite's degrees ask for."""
     settings, fit, cluster = found.settings, found.fit, found.settings.cluster

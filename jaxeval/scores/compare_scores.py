@@ -19,7 +19,7 @@ from jaxeval.data.item_scores import ItemScores
 from jaxeval.errors import DataError
 from jaxeval.scores.estimates import ScoreEstimates, estimate_scores, item_shares
 from jaxeval.scores.facets import (
-    Cells,
+    FacetCells,
     cells_of,
     errors_of,
     facet_sentence,
@@ -202,7 +202,7 @@ def compare_scores(
     return _compare(given, places, margin, alternative, level, seed, bounds)
 
 
-def _with_cells(scores: Any, random: str | Sequence[str]) -> tuple[ItemScores, Cells]:
+def _with_cells(scores: Any, random: str | Sequence[str]) -> tuple[ItemScores, FacetCells]:
     if isinstance(scores, JudgeAccuracy):
         raise DataError(
             "random facets are of scores; a judge's scores that labels correct have theirs in judge_accuracy"
@@ -212,8 +212,8 @@ def _with_cells(scores: Any, random: str | Sequence[str]) -> tuple[ItemScores, C
 
 
 def _compare_under(
-    given: ItemScores, cells: Cells, places: list[int], margin: float | None, alternative: Alternative, level: float,
-    seed: int,
+    given: ItemScores, cells: FacetCells, places: list[int], margin: float | None, alternative: Alternative,
+    level: float, seed: int,
 ) -> ScoreComparison:  # fmt: skip
     """As `_compare`, where facets besides items are drawn anew."""
     alone = over_items(given, cells, places)

@@ -16,7 +16,7 @@ from jaxeval.data.item_scores import ItemScores
 from jaxeval.errors import DataError
 from jaxeval.scores.facets import (
     ITEM,
-    Cells,
+    FacetCells,
     FacetErrors,
     board_errors,
     cells_of,
@@ -28,7 +28,7 @@ from jaxeval.scores.facets import (
 from jaxeval.show.shown import Answer, Part, Result
 from jaxeval.show.table import Table
 from jaxeval.statistics.quantiles import checked_level
-from jaxeval.statistics.variance_components import RESIDUAL, Design, design_of
+from jaxeval.statistics.variance_components import RESIDUAL, FacetDesign, design_of
 from jaxeval.wording import counted, did_you_mean, named, visible_line
 
 MODEL = "model"
@@ -56,7 +56,7 @@ class ErrorBudget(Result):
     decision: pd.DataFrame = field(repr=False)  # designs that reach the target; empty where there is none
     settings: Mapping[str, Any] = field(repr=False)
     warnings: tuple[str, ...]
-    _cells: Cells = field(repr=False)
+    _cells: FacetCells = field(repr=False)
 
     def _shown(self) -> Answer:
         title = f"ErrorBudget: {counted(len(self.models), 'model')}, random {', '.join(self.settings['random'])}"
@@ -120,7 +120,7 @@ def error_budget(
 
     The error of a score, or of a difference on the cells that both models have, counts facets and the residual;
     interactions of facets are in the residual and in both of their facets, which errs on the long side. Degrees of
-    freedom are Satterthwaite's (see `jaxeval.statistics.variance_components.Design.error`).
+    freedom are Satterthwaite's (see `jaxeval.statistics.variance_components.FacetDesign.error`).
 
     The decision study scales the components of one pair to other numbers of items and levels.
 
@@ -189,7 +189,7 @@ def error_shares(rows: pd.DataFrame) -> dict[str, float]:
     return dict(sorted(shares.items(), key=lambda x: -np.nan_to_num(x[1])))
 
 
-def _whole_design(cells: Cells) -> tuple[Design, list[str]]:
+def _whole_design(cells: FacetCells) -> tuple[FacetDesign, list[str]]:
     """The effects of all single scores, models and interactions among them."""
     there = ~np.isnan(cells.score)
     cell, model = np.nonzero(there)
@@ -208,7 +208,7 @@ def _whole_design(cells: Cells) -> tuple[Design, list[str]]:
     raise DataError("the facets cannot be told apart in the cells that are there: leave one out")
 
 
-def _component_table(cells: Cells, design: Design, found: Float, level: float) -> pd.DataFrame:
+def _component_table(cells: FacetCells, design: FacetDesign, found: Float, level: float) -> pd.DataFrame:
     kept = np.maximum(found, 0.0)
     lower, upper = design.component_intervals(found, level)
     rows = []
@@ -241,14 +241,14 @@ def _error_columns(found: FacetErrors, level: float) -> dict[str, Any]:
     return columns | {f"variance_{name}": value for name, value in found.parts.items()}
 
 
-def _model_table(cells: Cells, found: FacetErrors, level: float) -> pd.DataFrame:
+def _model_table(cells: FacetCells, found: FacetErrors, level: float) -> pd.DataFrame:
     rows = {"model_name": [plain(name) for name in cells.models], "score": found.estimate}
     table = pd.DataFrame(rows | _error_columns(found, level))
     table = table.sort_values("score", ascending=False, kind="stable", ignore_index=True)
     return Table.of(table, "Errors of models", ("model_name", "score", "lower", "upper", "standard_error"))
 
 
-def _difference_table(cells: Cells, found: FacetErrors, level: float) -> pd.DataFrame:
+def _difference_table(cells: FacetCells, found: FacetErrors, level: float) -> pd.DataFrame:
     first, second = np.triu_indices(len(cells.models), 1)
     names = np.array([plain(name) for name in cells.models], object)
     rows = {"model_a": names[first], "model_b": names[second], "difference": found.estimate}
@@ -257,7 +257,7 @@ def _difference_table(cells: Cells, found: FacetErrors, level: float) -> pd.Data
     return Table.of(table, "Errors of differences", first_columns)
 
 
-def _coefficients(design: Design, found: Float, n_models: int) -> tuple[float, float]:
+def _coefficients(design: FacetDesign, found: Float, n_models: int) -> tuple[float, float]:
     """Generalizability and dependability (Brennan 2001) of mean scores over the cells that are there."""
     by_name = {effect.name: k for k, effect in enumerate(design.effects)}
     if MODEL not in by_name:
@@ -273,7 +273,7 @@ def _coefficients(design: Design, found: Float, n_models: int) -> tuple[float, f
     return float(own / (own + relative)), float(own / (own + absolute))
 
 
-def _pair(cells: Cells, pair: tuple[Any, Any] | None, models: FacetErrors) -> tuple[int, int] | None:
+def _pair(cells: FacetCells, pair: tuple[Any, Any] | None, models: FacetErrors) -> tuple[int, int] | None:
     if pair is None:
         if len(cells.models) < 2:
             return None
@@ -288,7 +288,7 @@ def _pair(cells: Cells, pair: tuple[Any, Any] | None, models: FacetErrors) -> tu
     return a, b
 
 
-def _checked_prices(prices: Mapping[str, float] | None, cells: Cells) -> dict[str, float]:
+def _checked_prices(prices: Mapping[str, float] | None, cells: FacetCells) -> dict[str, float]:
     known = [*cells.factors, "score"]
     given = {"score": 1.0} if prices is None else dict(prices)
     for name, price in given.items():
@@ -300,7 +300,7 @@ def _checked_prices(prices: Mapping[str, float] | None, cells: Cells) -> dict[st
     return given
 
 
-def _decision(cells: Cells, pair: tuple[int, int], target: float, prices: Mapping[str, float]) -> pd.DataFrame:
+def _decision(cells: FacetCells, pair: tuple[int, int], target: float, prices: Mapping[str, float]) -> pd.DataFrame:
     """Designs whose standard error of the difference is ``target`` times the present one, or less."""
     there = cells.shared(pair)
     error = float(np.sqrt(errors_of(cells, [pair], there).variance[0]))

@@ -19,7 +19,7 @@ from jaxeval.scores.families import PairwiseDifferences
 from jaxeval.statistics.quantiles import student_quantile
 from jaxeval.statistics.variance_components import (
     RESIDUAL,
-    Design,
+    FacetDesign,
     crossed,
     design_of,
     facet_names,
@@ -70,7 +70,7 @@ def _without_facets(scores: ItemScores) -> ItemScores:
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class FacetCells:
     """Scores (C, M) by model of the C combinations of an item and levels of facets; NaN where there is none."""
 
     score: Float
@@ -90,7 +90,7 @@ class Cells:
         """(C,) cells that all of some models have."""
         return np.asarray(~np.isnan(self.score[:, list(models)]).any(1))
 
-    def design(self, there: Bool, most: int = 1) -> Design:
+    def design(self, there: Bool, most: int = 1) -> FacetDesign:
         """The random effects of the cells that are ``there`` (C,).
 
         A mean counts items alike, or by their weights, within benchmarks that count alike; and cells alike within an
@@ -107,8 +107,8 @@ class Cells:
         return design_of({name: code[there] for name, code in self.factors.items()}, weight, group, most)
 
 
-def cells_of(scores: ItemScores) -> Cells:
-    """Cells of scores that hold facets.
+def cells_of(scores: ItemScores) -> FacetCells:
+    """FacetCells of scores that hold facets.
 
     Raises:
         DataError: a facet is confounded with models.
@@ -137,7 +137,7 @@ def cells_of(scores: ItemScores) -> Cells:
         levels[scores.cluster.column] = scores.cluster.names
     for k, (name, index) in enumerate(facets.levels.items()):
         factors[name], levels[name] = keys[:, 1 + k], index
-    return Cells(
+    return FacetCells(
         score.reshape(len(keys), n_models), factors, levels,
         None if scores.benchmark is None else scores.benchmark.number[of_item],
         None if scores.weight is None else scores.weight[of_item],
@@ -173,7 +173,7 @@ class FacetErrors:
     at_zero: Mapping[str, Bool]  # (K,) whether a component would be negative
     n_cells: int
     alone: tuple[str, ...]  # facets of one level
-    design: Design
+    design: FacetDesign
 
     def interval(self, level: float) -> tuple[Float, Float]:
         """Student's interval; NaN without a variance."""
@@ -181,7 +181,7 @@ class FacetErrors:
         return self.estimate - reach, self.estimate + reach
 
 
-def errors_of(cells: Cells, columns: Sequence[tuple[int, ...]], there: Bool) -> FacetErrors:
+def errors_of(cells: FacetCells, columns: Sequence[tuple[int, ...]], there: Bool) -> FacetErrors:
     """Errors of scores of models (m,), and of differences (a, b), that all have the cells ``there`` (C,)."""
     design = cells.design(there)
     used = sorted({m for column in columns for m in column})
@@ -215,7 +215,7 @@ def errors_of(cells: Cells, columns: Sequence[tuple[int, ...]], there: Bool) -> 
     )  # fmt: skip
 
 
-def board_errors(cells: Cells) -> tuple[FacetErrors, FacetErrors]:
+def board_errors(cells: FacetCells) -> tuple[FacetErrors, FacetErrors]:
     """Errors of all models, and of the differences of all pairs a < b in the order of `np.triu_indices`.
 
     Raises:
@@ -226,7 +226,7 @@ def board_errors(cells: Cells) -> tuple[FacetErrors, FacetErrors]:
     return _by_cells(cells, [(m,) for m in range(n_models)]), _by_cells(cells, pairs)
 
 
-def _by_cells(cells: Cells, columns: Sequence[tuple[int, ...]]) -> FacetErrors:
+def _by_cells(cells: FacetCells, columns: Sequence[tuple[int, ...]]) -> FacetErrors:
     """As `errors_of`, where models have cells of their own: columns of the same cells together."""
     if not columns:
         return errors_of(cells, [], cells.shared([0]))
@@ -261,7 +261,7 @@ def _by_cells(cells: Cells, columns: Sequence[tuple[int, ...]]) -> FacetErrors:
     return replace(largest, **whole, alone=alone) if parts else largest
 
 
-def over_items(scores: ItemScores, cells: Cells, models: Sequence[int]) -> ItemScores:
+def over_items(scores: ItemScores, cells: FacetCells, models: Sequence[int]) -> ItemScores:
     """Scores of some models on the cells that they share, averaged over facets: a comparison over items alone."""
     there = cells.shared(models)
     item = cells.factors[ITEM][there]
@@ -328,13 +328,13 @@ class BoardFacets:
         return PairwiseDifferences(estimate, p, np.full(n, not self.lone and n > 1))
 
 
-def facet_sentence(cells: Cells) -> str:
+def facet_sentence(cells: FacetCells) -> str:
     """Say what is random, for the first sentence of an answer."""
     sizes = {name: len(cells.levels[name]) for name in cells.facets}
     return sentence_of(sizes | {ITEM: len(np.unique(cells.factors[ITEM]))})
 
 
-def facet_warnings(cells: Cells, design: Design) -> list[str]:
+def facet_warnings(cells: FacetCells, design: FacetDesign) -> list[str]:
     """Say which facets have too few levels, which are nested, and what was averaged."""
     told = warnings_of(design, {name: len(cells.levels[name]) for name in cells.facets})
     if cells.n_averaged:

@@ -37,7 +37,7 @@ class Effect:
 
 
 @dataclass(frozen=True, eq=False)
-class Design:
+class FacetDesign:
     """Random effects of N cells, the last one the residual, and what they do to a weighted mean.
 
     The R effects are in the order of ``effects``. Effect r adds ``component[r] * spread[r]`` to the variance of the
@@ -132,7 +132,7 @@ def design_of(
     weight: Float | None = None,
     group: NDArray[np.intp] | None = None,
     most: int = 1,
-) -> Design:
+) -> FacetDesign:
     """Find the random effects of cells, and what their sums of squares are on average.
 
     Args:
@@ -181,7 +181,7 @@ def design_of(
     spread = np.array([(np.bincount(effect.code, weight) ** 2).sum() for effect in effects])
     finer = np.array([[row.within <= column.within for column in effects] for row in effects])
     freedom = _freedom(effects, spread, finer, group, weight)
-    return Design(tuple(effects), weight, group, expected, spread, finer, freedom, alone, merged)
+    return FacetDesign(tuple(effects), weight, group, expected, spread, finer, freedom, alone, merged)
 
 
 def normal_effects(covariance: Float, n: int, rng: np.random.Generator) -> Float:
@@ -217,7 +217,7 @@ def sentence_of(levels: Mapping[str, int]) -> str:
     return f"for {' and '.join([', '.join(first), last]) if first else last} like these ({', '.join(drawn)})"
 
 
-def warnings_of(design: Design, levels: Mapping[str, int]) -> list[str]:
+def warnings_of(design: FacetDesign, levels: Mapping[str, int]) -> list[str]:
     """Say which facets have too few levels, and which are nested or come together."""
     told = []
     for name, n in levels.items():
