@@ -86,11 +86,11 @@ def rows_where(frame: pd.DataFrame, condition: str, counted: bool = False) -> Bo
             ``counted``, or gives other values each time.
         ImportError: DuckDB is not installed.
     """
+    parts = _parsed(condition)  # which says what to install where DuckDB is not there
     import duckdb
     import pyarrow as pa
 
     columns: dict[str, Any] = {_ROW: np.arange(len(frame))}
-    parts = _parsed(condition)
     if counted and any(part["class"] == "WINDOW" for part in parts):
         raise DataError(
             f"condition {condition!r} looks at other rows (OVER), but equal battles are merged here, and it would "

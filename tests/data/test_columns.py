@@ -1,5 +1,7 @@
 """Columns whose values look like others, or like numbers, and are not."""
 
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -110,3 +112,9 @@ def test_a_condition_names_its_columns(condition):
     pytest.importorskip("duckdb")
     with pytest.raises(DataError, match=r"name the columns|is no condition in SQL"):
         rows_where(pd.DataFrame({"n": [1, 2, 3]}), condition)
+
+
+def test_a_condition_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    with pytest.raises(ImportError, match=r"the extra jaxeval\[sql\]: pip install duckdb"):
+        rows_where(pd.DataFrame({"n": [1, 2, 3]}), "n > 1")
