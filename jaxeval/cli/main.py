@@ -6,7 +6,7 @@ import contextlib
 import gc
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -188,8 +188,8 @@ def leaderboard(
     groups = [*(asked.by or ()), *(name for name in (asked.cluster, asked.strata) if name)]
     keep = list(dict.fromkeys([*groups, *of_covariates, *judge.keep]))
 
-    def read(paths: Sequence[FileName], more: Sequence[str] = ()) -> Battles:
-        return reading.read(paths, list(dict.fromkeys([*keep, *more])))
+    def read(paths: Sequence[FileName], vote_id: str | None = None, known: Mapping[str, str] | None = None) -> Battles:
+        return reading.read(paths, keep, vote_id, known)
 
     board: dict[str, Any] = asked.arguments() | {"missing": asked.missing if asked.by else "error"}
     board |= {"features": covariates, "normalize": not styled.raw_features}
@@ -213,7 +213,7 @@ def leaderboard(
         if opened is not None:
             battles = reading.remembering(reading.named(opened.with_added(read, vote_id)))
         else:
-            battles = read(files) if vote_id is None else _each_once(read(files, (vote_id,)), vote_id)
+            battles = read(files, vote_id)
         chosen = reading.chosen(battles)
         made = partial(borrowing.boards, chosen, asked) if borrowing.borrow else None
         history = rate(chosen, boards=made, state=opened)
@@ -276,17 +276,6 @@ def panel(
     verdicts = reading.chosen(panel.read(files, reading, keep))
     board = asked.arguments() | {"missing": asked.missing if asked.by else "error"}
     _rate(verdicts, board, published, outputs, reading, boards=partial(panel.panels, verdicts, asked))
-
-
-def _each_once(battles: Battles, vote_id: str) -> Battles:
-    """The votes, without those whose id is met again."""
-    from jaxeval.data.shared_votes import votes_once
-
-    once, told = votes_once(battles, vote_id)
-    for sentence in told:
-        tell(sentence)
-    assert once is not None  # there is one, and the first of an id counts
-    return once
 
 
 def _written(asked: GroupBoard, published: Published, outputs: Outputs) -> dict[str, Path | None]:

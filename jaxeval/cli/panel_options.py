@@ -10,7 +10,7 @@ import click
 
 from jaxeval.cli.board_options import boards_by
 from jaxeval.cli.reading import Reading
-from jaxeval.data.remote_names import FileName
+from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.options.columns import CallReading
 from jaxeval.options.field import option
 from jaxeval.options.resampling import DrawnTogether
@@ -114,6 +114,7 @@ def _table(paths: Sequence[FileName], reading: Reading) -> Any:
     import pandas as pd
 
     from jaxeval.data.columns import frame_of
+    from jaxeval.data.same_rows import reject_same_tables
     from jaxeval.data.table_files import read_whole_table
 
     for name in ("where", "winner_model", "loser_model", "scores", "count", "weight", "propensity", "target"):
@@ -124,4 +125,5 @@ def _table(paths: Sequence[FileName], reading: Reading) -> Any:
             )
     text = [reading.model_a, reading.model_b]
     frames = [frame_of(read_whole_table(path, text)) for path in paths]
+    reject_same_tables(frames, [base_name(path) for path in paths])
     return frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,18 +70,24 @@ class Reading(Competitor, VoteReading):
         "rated, the column model may be called player.", "FILE", section=ROWS,
     )  # fmt: skip
 
-    def read(self, paths: Sequence[FileName], keep: Sequence[str]) -> Battles:
-        """The battles in files."""
+    def read(
+        self,
+        paths: Sequence[FileName],
+        keep: Sequence[str],
+        id: str | None = None,
+        known: Mapping[str, str] | None = None,
+    ) -> Battles:
+        """The battles in files; ``id`` and ``known`` as of `read_battles`."""
         from jaxeval.data.readers import read_battles
         from jaxeval.data.saved_battles import is_saved
 
         for path in paths:
             if not is_remote(path) and Path(path).is_file() and is_saved(Path(path)):
-                return self._saved(paths, Path(path))
+                return self._saved(paths, Path(path), id)
         columns: dict[str, Any] = {name: getattr(self, name) for name in _COLUMNS}
         columns["missing"] = "drop" if self.missing == "drop" else "error"
         columns |= self._found(paths)
-        return read_battles(paths if len(paths) > 1 else paths[0], keep=keep, **columns)
+        return read_battles(paths if len(paths) > 1 else paths[0], keep=keep, id=id, known=known, **columns)
 
     def _found(self, paths: Sequence[FileName]) -> dict[str, Any]:
         """The columns of sides and results as their values say, where none are named and none have the usual names.
@@ -131,7 +137,7 @@ class Reading(Competitor, VoteReading):
             why = "no column is called 'model_a', and the values do not say which columns are the sides and the result"
         raise DataError(f"say it so: {line}\n{first}: {why}; its columns are {named(list(map(repr, head.names)), 20)}")
 
-    def _saved(self, paths: Sequence[FileName], path: Path) -> Battles:
+    def _saved(self, paths: Sequence[FileName], path: Path, id: str | None) -> Battles:
         """The battles of a state, which are read already."""
         from jaxeval.data.battles import Battles
 
@@ -146,6 +152,8 @@ class Reading(Competitor, VoteReading):
             option = f"--{given[0].replace('_', '-')}"
             raise click.UsageError(f"{option} says how votes are read, and those of {path} are: leave it out")
         battles = Battles.load(path)
+        if id not in (None, battles.id):
+            raise click.UsageError(f"--id says which votes of files count, and those of {path} do: leave it out")
         return battles if self.where is None else battles.filter(self.where)
 
     def named(self, battles: Battles) -> Battles:

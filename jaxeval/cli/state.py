@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
@@ -15,6 +15,7 @@ import click
 from jaxeval.cli.terminal import tell
 from jaxeval.data.battles import Battles
 from jaxeval.data.remote_names import FileName
+from jaxeval.data.same_rows import n_files
 from jaxeval.data.saved_battles import FilesToAdd, digest_of, files_to_add
 from jaxeval.errors import DataError
 from jaxeval.execution.atomic_write import alone, whole_file
@@ -54,12 +55,12 @@ class State(NamedTuple):
             yield cls(path, battles, digest, files_to_add(files, {} if battles is None else battles.files))
 
     def with_added(
-        self, read: Callable[[Sequence[FileName], Sequence[str]], Battles], vote_id: str | None = None
+        self, read: Callable[[Sequence[FileName], str | None, Mapping[str, str]], Battles], vote_id: str | None = None
     ) -> Battles:
         """All battles: those that are there, and those of the files that are not there yet.
 
         Args:
-            read: reads the battles of files, with further columns.
+            read: reads the battles of files, with the column of ids, where the battles of other files are known.
             vote_id: the column of ids of votes. A state that was begun with one keeps to it.
 
         Raises:
@@ -72,7 +73,9 @@ class State(NamedTuple):
         if not paths:
             assert self.battles is not None
             return self.battles
-        new: Battles | None = read(paths, () if vote_id is None else (vote_id,))
+        before = {} if self.battles is None else self.battles.files
+        new: Battles | None = read(paths, vote_id, before)
+        contents = {} if new is None else new.files
         if new is not None and vote_id is not None:
             from jaxeval.data.shared_votes import votes_once
 
@@ -83,7 +86,7 @@ class State(NamedTuple):
         tell(f"adding {counted(n_battles, 'battle')} of {', '.join(added.values())} to {self.path}")
         parts = [part for part in (self.battles, new) if part is not None]
         together = Battles.concat(parts) if len(parts) > 1 else parts[0]
-        return replace(together, files={**together.files, **added}, id=vote_id)
+        return replace(together, files={**together.files, **contents, **added}, id=vote_id)
 
     def _checked(self, vote_id: str | None) -> str | None:
         """The column of ids that a state keeps to."""
@@ -111,13 +114,13 @@ class State(NamedTuple):
             return
         with whole_file(self.path, self._check_unchanged) as file:
             battles.write(file)
-        saved = f"{counted(battles.n_battles, 'battle')} of {counted(len(battles.files), 'file')}"
+        saved = f"{counted(battles.n_battles, 'battle')} of {counted(n_files(battles.files), 'file')}"
         tell(f"saved {saved} to {self.path}")
 
     @property
     def n_files(self) -> int:
         """Files whose battles there are with those that are added."""
-        return len(self.files.added) + (0 if self.battles is None else len(self.battles.files))
+        return len(self.files.added) + (0 if self.battles is None else n_files(self.battles.files))
 
     @property
     def history_path(self) -> Path:

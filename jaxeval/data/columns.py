@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pandas.api.types import is_bool_dtype, is_float_dtype, is_integer_dtype
 
 from jaxeval.arrays import Bool, Float, Int
+from jaxeval.data.same_rows import reject_same_tables
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, did_you_mean, named
 
@@ -181,10 +182,15 @@ def require_column(frame: pd.DataFrame, *columns: str) -> None:
 
 
 def one_table(frames: Sequence[pd.DataFrame], names: Sequence[str]) -> pd.DataFrame:
-    """The rows of several tables, those of files called ``names``; an error if they have different columns."""
+    """The rows of several tables, those of files called ``names``.
+
+    Raises:
+        DataError: they have different columns, or one has the same rows as another.
+    """
     for frame, name in zip(frames, names, strict=True):
         if odd := sorted(map(str, set(frame.columns) ^ set(frames[0].columns))):
             raise DataError(f"{name} and {names[0]} do not have the same columns: only one of them has {named(odd)}")
+    reject_same_tables(frames, names)
     return pd.concat(frames, ignore_index=True)
 
 

@@ -11,6 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from jaxeval.arrays import Int
+from jaxeval.data.columns import frame_of
+from jaxeval.data.same_rows import Content, content_of, together
 from jaxeval.data.table_files import is_text
 from jaxeval.errors import DataError
 
@@ -156,6 +158,16 @@ class EqualRows:
         """The columns that any of the tables has."""
         names = [name for table in (*self._merged, *self._waiting) for name in table.column_names]
         return [name for name in dict.fromkeys(names) if name not in (_TIMES, _FIRST)]
+
+    def content(self, columns: Sequence[str]) -> Content:
+        """Return what the ``columns`` of all rows hold; those of lists and objects, which take long, do not count."""
+        import pyarrow as pa
+
+        parts = []
+        for table in (*self._merged, *self._waiting):
+            names = [own.name for own in table.schema if own.name in columns and not pa.types.is_nested(own.type)]
+            parts.append(content_of(frame_of(table.select(names)), np.asarray(table[_TIMES])))
+        return together(parts)
 
     def result(self, always: bool = False) -> Merged:
         """All rows, merged if they are over two million and merging is worth the time, or if ``always``."""

@@ -30,6 +30,7 @@ from jaxeval.data.ranking_places import (
 )
 from jaxeval.data.remote_names import FileName
 from jaxeval.data.report import DataReport
+from jaxeval.data.same_rows import reject_same_tables
 from jaxeval.data.table_files import read_as
 from jaxeval.errors import DataError, NoRowsError
 from jaxeval.execution.signatures import with_options_of
@@ -293,6 +294,7 @@ def read_rankings(path: FileName | Sequence[FileName], **columns: Any) -> Rankin
     if len(files) == 1:
         return read_as(Rankings.from_pandas, files[0], text, columns)
     frames = [read_as(as_frame, file, text, {}) for file in files]
+    reject_same_tables(frames, [file.name for file in files])
     table, ranking = pd.concat(frames, ignore_index=True), columns.get("ranking", "ranking")
     if ranking in table and has_places(table, columns.get("item"), columns.get("rank")):
         of_file = np.repeat([f"file {k}" for k in range(1, len(files) + 1)], [len(frame) for frame in frames])

@@ -25,6 +25,8 @@ from jaxeval.data.published_formats import format_of_names
 from jaxeval.data.remote_files import fetch_columns, is_partial
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.data.report import BothBad, MissingResult
+from jaxeval.data.same_rows import reject_same
+from jaxeval.data.shared_votes import votes_once
 from jaxeval.data.table_files import head_columns, head_names, naming, pieces, with_types
 from jaxeval.errors import DataError
 from jaxeval.execution.progress import Advance, progress_bar
@@ -33,6 +35,8 @@ _RESULTS = ("winner", "target", *ONE_HOT_COLUMNS, *COUNT_COLUMNS)
 _USUAL_SIDES = {"model_a": "model_a", "model_b": "model_b", "winner_model": None, "loser_model": None}
 _WEIGHTS_AND_CLUSTER = ("weight", "propensity", "cluster")
 _MEGABYTE = 1_000_000
+#: In place of known files: the same rows may come again, as ids tell votes apart.
+_ANY: Mapping[str, str] = {}
 
 
 class BattleColumns(TypedDict, total=False):
@@ -62,8 +66,10 @@ def read_battles(
     path: FileName | Sequence[FileName],
     *,
     keep: Sequence[str] = (),
+    id: str | None = None,
     baseline: str | None = None,
     progress: bool | None = None,
+    known: Mapping[str, str] | None = None,
     **columns: Unpack[BattleColumns],
 ) -> Battles:
     """Battles from Parquet, Arrow, CSV, JSON and Excel files; the files may hold single votes or counts of votes.
@@ -84,8 +90,12 @@ def read_battles(
         keep: further columns for ``by=`` and ``cluster=`` of the estimators. One that is not named here is read from
             the file when an estimator asks for it, unless there are several files, or so many rows that equal ones are
             merged.
+        id: column of the ids of votes: of rows with the same id the first one counts. Without it, files that hold the
+            same rows in whatever format are an error, since their votes would count twice.
         baseline: the model that others were compared with, where a published format does not name it (Arena-Hard).
         progress: show a bar on standard error; by default only on a terminal, when reading takes over 0.7 s.
+        known: names of files that count already, by what they hold, as in `Battles.files`; the battles then have those
+            of these files.
         **columns: ``model_a``, ``model_b``, ``winner``, ``target``, ``scores``, ``counts``, ``tie_within``,
             ``winner_model``, ``loser_model``, ``labels``, ``weight``, ``propensity``, ``count``,
             ``cluster``, ``both_bad``, ``missing``,
@@ -106,6 +116,11 @@ def read_battles(
         raise TypeError(f"keep must be a list of column names, got the string {keep!r}")
     if hasattr(path, "__arrow_c_stream__"):
         raise TypeError(f"read_battles reads files, got a {type(path).__name__}: Battles.from_pandas reads tables")
+    if id is not None:
+        every = read_battles(path, keep=[*keep, id], baseline=baseline, progress=progress, known=_ANY, **columns)
+        once, _ = votes_once(every, id)
+        assert once is not None  # the first vote of an id counts
+        return once
     files = files_of(path, progress)
     needed, text = needed_for(columns, keep)
     several = f"{files[0].name} and {len(files) - 1} more" if len(files) > 1 else files[0].name
@@ -117,6 +132,7 @@ def read_battles(
         return _published(form, files, label, baseline, keep, columns)
     rows, starts, first_columns = EqualRows(), [], None
     spelled: dict[str, str] = {}
+    contents, sentences = dict[str, str](), list[str]()
     _fetch(files, needed, progress)
     megabytes = sum(file.stat().st_size // _MEGABYTE for file in files)
     with progress_bar(megabytes, "reading MB", progress, compiles=False) as advance:
@@ -125,6 +141,13 @@ def read_battles(
             spelled |= found
             own = _rows_of(file, needed, text, found, advance)
             own_columns = needed.choose(own.columns)
+            if known is not _ANY and (known is not None or len(files) > 1):
+                content = own.content(own_columns)
+                if (other := contents.get(content.key)) is not None:
+                    sentences.append(reject_same(content, file.name, other))
+                elif known and content.key in known:
+                    sentences.append(reject_same(content, file.name, f"{known[content.key]}, which is counted already"))
+                contents[content.key] = file.name
             first_columns = first_columns or own_columns
             for column in (*first_columns, *own_columns):
                 if column not in own_columns or column not in first_columns:
@@ -143,8 +166,9 @@ def read_battles(
     except DataError as error:
         raise type(error)(f"{label}: {error}") from error
     told = dict.fromkeys(sentence for file in files for sentence in format_of(file).told)
-    told |= dict.fromkeys([*told_renames(spelled), *battles.report.read_as])
+    told |= dict.fromkeys([*told_renames(spelled), *battles.report.read_as, *sentences])
     battles = replace(battles, report=replace(battles.report, read_as=tuple(told)))
+    battles = battles if known is None else replace(battles, files=contents)
     if one and isinstance(
         path, str | Path
     ):  # no equal rows are merged, so that a further column belongs to the same rows

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -66,20 +67,30 @@ def test_a_file_that_is_there_adds_nothing_and_the_board_is_drawn(folder):
     assert not (folder / "new.parquet").exists()
 
 
-@pytest.mark.parametrize("fails", ["save_history", "save"])
-def test_a_run_that_fails_at_its_end_is_finished_by_another(folder, monkeypatch, fails):
-    day = ("--publish-date", "2026-09-12")
-    with monkeypatch.context() as patch:
+def test_a_run_that_is_killed_at_any_rename_is_finished_by_another(folder, monkeypatch):
+    """The history is renamed into its place, and then the state; a kill may come before and after each."""
+    table, rename = jaxeval.leaderboard(jaxeval.read_battles("monday.csv"), n_resamples=10), Path.replace
+    monkeypatch.setattr("jaxeval.cli.main._rate", lambda battles, state, published, **_: state.history(
+        table, published.day))  # fmt: skip
+    asked = ("monday.csv", "--publish-date", "2026-09-12", "--state")
+    for at in range(4):
+        state, met = f"state{at}.parquet", []
 
-        def full(*given):
-            raise OSError("no space left on device")
+        def killed(path, target, at=at, met=met):
+            met.append(target)
+            if at % 2 or len(met) <= at // 2:
+                rename(path, target)
+            if len(met) > at // 2:
+                raise OSError("killed")
 
-        patch.setattr(f"jaxeval.cli.state.State.{fails}", full)
-        assert "no space left" in run("monday.csv", "--state", "state.parquet", *day, code=1)
-    assert not (folder / "state.parquet").exists()
-    run("monday.csv", "--state", "state.parquet", *day)
-    assert votes_of() == 200
-    assert read_history("state.history.parquet")["date"].unique().tolist() == ["2026-09-12"]
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "replace", killed)
+            assert "killed" in run(*asked, state, code=1)
+        assert len(met) == at // 2 + 1
+        assert Path(state).exists() == (at == 3)
+        assert ("nothing to add" if at == 3 else "adding 200 battles") in run(*asked, state)
+        assert votes_of(state) == 200
+        assert read_history(f"state{at}.history.parquet")["date"].unique().tolist() == ["2026-09-12"]
 
 
 @pytest.mark.slow
@@ -139,6 +150,26 @@ def test_renames_are_remembered(folder):
     assert sorted(board("alone.csv")) == ["model-2", "model-3", "model-4"]
 
 
+def test_the_same_rows_in_another_format_do_not_count_again(folder):
+    twice = "monday.csv has the same 200 rows as monday.parquet: they would count twice. Leave it out; or name the"
+    assert twice in run("monday.parquet", "monday.csv", code=1)
+    assert jaxeval.read_battles(["monday.parquet", "monday.csv"], id="vote").report.n_repeated == 200
+    DAYS[0].sample(frac=1, random_state=0).to_json("shuffled.jsonl", orient="records", lines=True)
+    assert "shuffled.jsonl has the same 200 rows" in run("monday.csv", "tuesday.csv", "shuffled.jsonl", code=1)
+    run("monday.parquet", "--state", "state.parquet")
+    for added in (["monday.csv"], ["tuesday.csv", "shuffled.jsonl"]):
+        assert "same 200 rows as monday.parquet, which is counted already" in run(
+            *added, "--state", "state.parquet", code=1
+        )
+    assert votes_of() == 200
+    # Few votes may be the same by chance.
+    (folder / "one.csv").write_text("model_a,model_b,winner\nmodel-1,model-2,model_a\nmodel-2,model-1,tie\n")
+    (folder / "two.csv").write_text("model_b,model_a,winner\nmodel-1,model-2,tie\nmodel-2,model-1,model_a\n")
+    assert "saved 202 battles of 2 files" in run("one.csv", "--state", "state.parquet")
+    said = run("two.csv", "--state", "state.parquet")
+    assert "two.csv has the same 2 rows as one.csv, which is counted already: they count again" in said
+
+
 def test_votes_with_ids_count_once(folder):
     run("monday.parquet", "--state", "state.parquet", "--id", "vote")
     assert "200 votes are there already, by vote" in run("monday.csv", "--state", "state.parquet")  # remembered
@@ -158,7 +189,7 @@ def test_votes_with_ids_count_once(folder):
     run("monday.csv", "tuesday.csv", "--out", "once.csv")
     assert board() == pytest.approx(board("once.csv"))
     pd.concat([DAYS[0], DAYS[0][:50]]).to_csv("twice.csv", index=False)
-    assert "50 votes are left out" in run("twice.csv", "--id", "vote", "--out", "twice-board.csv")
+    assert "50 votes left out whose id was there before" in run("twice.csv", "--id", "vote", "--out", "twice-board.csv")
     run("monday.csv", "--out", "once.csv")
     assert board("twice-board.csv") == board("once.csv")
 
