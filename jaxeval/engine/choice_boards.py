@@ -21,9 +21,9 @@ from jaxeval.engine.statistic import Statistic
 from jaxeval.errors import DataError
 from jaxeval.execution.precision import double_precision, one_blas_thread
 from jaxeval.execution.shapes import padded_columns, padded_few, padded_size
-from jaxeval.kernels.batch.choice_models import choice_information, choice_slopes, fit_choices
+from jaxeval.kernels.batch.choice_models import LaneModel, choice_information, choice_slopes, fit_choices
 from jaxeval.kernels.solve import Terms
-from jaxeval.ratings.boards import TOLERANCE_LOGIT
+from jaxeval.ratings.boards import TOLERANCE_LOGIT, inverse_within
 from jaxeval.ratings.vote_groups import VoteGroups, score_squares
 from jaxeval.resampling.units import pad
 from jaxeval.wording import named
@@ -72,7 +72,7 @@ class OccasionRows(Battles):
         return cells, cell_of_row.reshape(-1)
 
 
-class LaneFunction:
+class LaneFunction(LaneModel):
     """The model function of one set of parameters in a row: static, equal to any other of the same code and sizes."""
 
     def __init__(self, function: Statistic, sizes: tuple[tuple[str, int], ...], columns: tuple[str, ...]) -> None:
@@ -210,7 +210,7 @@ def fit_choice_board(
         gauge=gauge,
         ridge=all_ridge,
         phi=np.asarray(end.theta),
-        inverse=_inverse(observed, moves, gauge),
+        inverse=inverse_within(observed, moves, gauge),
         status=int(end.status),
         n_steps=int(end.n_steps),
         log_likelihood=float(np.sum(np.where(counts > 0, counts * at_end, 0.0))),
@@ -269,14 +269,3 @@ def _check_determined(information: Float, moves: Bool, gauge: Float, names: pd.I
             f"the battles do not determine {named(which)}: other values give every battle the same probabilities. "
             "Leave parameters out, write the model so that one of them is fixed, or take a ridge > 0"
         )
-
-
-def _inverse(information: Float, moves: Bool, gauge: Float) -> Float:
-    """(P', P') inverse of the information among what moves, within the gauge; 0 elsewhere."""
-    own, inverse = np.flatnonzero(moves), np.zeros(information.shape)
-    if len(own) and np.isfinite(information[np.ix_(own, own)]).all():
-        with one_blas_thread():
-            basis = scipy.linalg.null_space(gauge[:, own]) if gauge.any() else np.eye(len(own))
-            within = basis.T @ information[np.ix_(own, own)] @ basis
-            inverse[np.ix_(own, own)] = basis @ np.linalg.pinv(within, hermitian=True) @ basis.T
-    return inverse

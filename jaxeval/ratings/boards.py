@@ -284,6 +284,17 @@ def inverse_information(boards: Sequence[Board]) -> tuple[Float, Float]:
         return np.asarray(inverse), np.asarray(diagonal)
 
 
+def inverse_within(information: Float, moves: Bool, gauge: Float) -> Float:
+    """(P, P) inverse of the information among what ``moves``, at right angles to the ``gauge`` (U, P); 0 elsewhere."""
+    own, inverse = np.flatnonzero(moves), np.zeros(information.shape)
+    if len(own) and np.isfinite(information[np.ix_(own, own)]).all():
+        with one_blas_thread():
+            basis = scipy.linalg.null_space(gauge[:, own]) if gauge.any() else np.eye(len(own))
+            within = basis.T @ information[np.ix_(own, own)] @ basis
+            inverse[np.ix_(own, own)] = basis @ np.linalg.pinv(within, hermitian=True) @ basis.T
+    return inverse
+
+
 def pair_frequency_weights(cells: Cells) -> Float:
     """(P,) inverse-pair-frequency weights 1 / max(battles of the pair, 50)."""
     return np.asarray(1 / np.maximum(cells.battles, PAIR_FREQUENCY_FLOOR))

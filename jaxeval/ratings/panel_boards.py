@@ -14,20 +14,13 @@ from jaxeval.arrays import Bool, Float, as_leaf
 from jaxeval.data.panel_verdicts import PanelCells
 from jaxeval.execution.precision import double_precision, on_device, one_blas_thread
 from jaxeval.execution.shapes import REFITS, padded_columns, padded_few, padded_size
-from jaxeval.kernels.batch.judge_panel import (
-    Contests,
-    ContestVerdicts,
-    PanelEntries,
-    PanelProblem,
-    Sizes,
-    fit_panel,
-    refit_panels,
-)
+from jaxeval.kernels.batch.choice_models import ChoiceProblem, fit_choices, refit_choices
+from jaxeval.kernels.batch.judge_panel import Contests, PanelModel
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.solve import Solution, Status, Terms
-from jaxeval.ratings.boards import MOST_INVERTED, TOLERANCE_LOGIT, Board, FittedBoard
+from jaxeval.ratings.boards import MOST_INVERTED, TOLERANCE_LOGIT, Board, FittedBoard, inverse_within
 from jaxeval.ratings.connectivity import Connectivity, analyse, per_model
 from jaxeval.ratings.drawn_votes import vote_draws
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
@@ -63,9 +56,11 @@ class Panel(NamedTuple):
 def typical(g: Float, shares: Float) -> Float:
     """Root mean square of discriminations ``g`` (..., K), weighted by ``shares`` (K,): 1 on the scale of ratings.
 
-    All judges count, whatever their sign: no judge who enters or leaves a mean moves the ratings.
+    All judges with a figure count, whatever their sign: no judge who enters or leaves a mean moves the ratings.
     """
-    return np.asarray(np.sqrt((shares * g**2).sum(-1)))
+    known = np.isfinite(g)
+    total = np.where(known, shares, 0.0).sum(-1)
+    return np.asarray(np.sqrt(np.where(known, shares * g**2, 0.0).sum(-1) / np.maximum(total, 1e-300)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,17 +133,8 @@ class PanelBoard(FittedBoard):
         information[:m, m : m + k] -= cross
         information[m : m + k, :m] -= cross.T
         information[:m, :m] += 2 * self.board.ridge * np.eye(m)
-        gauge = np.zeros((2, m + 2 * k))
-        gauge[0, :m], gauge[1, m : m + k] = 1.0, weights
-        own = np.flatnonzero(self.moves)
-        inverse = np.zeros(information.shape)
-        if len(own):
-            with one_blas_thread():
-                basis = scipy.linalg.null_space(gauge[:, own])
-                within = basis.T @ information[np.ix_(own, own)] @ basis
-                # If strengths are equal, the verdicts say nothing about a discrimination.
-                inverse[np.ix_(own, own)] = basis @ np.linalg.pinv(within, hermitian=True) @ basis.T
-        return inverse
+        # If strengths are equal, the verdicts say nothing about a discrimination.
+        return inverse_within(information, self.moves, _gauge(m, weights))
 
     def scores(self) -> scipy.sparse.csr_array:
         """(C, P) derivatives of the log-likelihood of one verdict of each cell."""
@@ -172,23 +158,34 @@ class PanelBoard(FittedBoard):
         return float(points @ z - n @ np.logaddexp(0, z))
 
 
-def sizes_of(n_models: int, n_judges: int) -> Sizes:
-    """Numbers of models and judges with padding."""
-    return Sizes(padded_size(n_models), max(padded_few(n_judges), 4))
+def padded_model(n_models: int, n_judges: int) -> PanelModel:
+    """Return the model for these numbers of models and judges, with padding."""
+    return PanelModel(padded_size(n_models), max(padded_few(n_judges), 4))
 
 
-def padded_panel(values: Any, sizes: Sizes, n_models: int) -> Any:
-    """(P',) ``values`` (P,) of strengths, discriminations and side biases, with zeros for padding."""
-    parts = np.split(values, [n_models, (len(values) + n_models) // 2])
-    return np.concatenate(
-        [pad(x, (n,)) for x, n in zip(parts, (sizes.models, sizes.judges, sizes.judges), strict=True)]
-    )
+def padded_panel(values: Any, model: PanelModel, n_models: int) -> Any:
+    """(..., P') ``values`` (..., P) of strengths, discriminations and side biases, with zeros for padding."""
+    parts = np.split(values, [n_models, (values.shape[-1] + n_models) // 2], axis=-1)
+    sizes = model.models, model.judges, model.judges
+    return np.concatenate([pad(x, (*x.shape[:-1], n)) for x, n in zip(parts, sizes, strict=True)], axis=-1)
 
 
 def padded_contests(cells: PanelCells) -> Contests:
     """The contests with padding, which has no verdicts."""
     size = (padded_columns(len(cells.first) + 1),)
     return Contests(*(as_leaf(pad(x, size), np.int32) for x in (cells.first, cells.second, cells.judge)))
+
+
+def _gauge(m: int, weights: Float) -> Float:
+    """(2, P) what stays: the sum of ``m`` strengths, and that of discriminations by ``weights`` (K,)."""
+    gauge = np.zeros((2, m + 2 * len(weights)))
+    gauge[0, :m], gauge[1, m : m + len(weights)] = 1.0, weights
+    return gauge
+
+
+def _ridge(ridge: float, model: PanelModel) -> Float:
+    """(P',) the ridge, which is that of the strengths."""
+    return np.repeat([ridge, 0.0], [model.models, 2 * model.judges])
 
 
 def fit_panel_board(
@@ -345,20 +342,18 @@ def _fitted(
 ) -> tuple[Solution, Panel]:
     """The maximum of the likelihood for ``m`` models, on any scale, with a positive sum of discriminations."""
     k = (len(moves) - m) // 2
-    sizes, contests = sizes_of(m, k), padded_contests(cells)
+    model, contests = padded_model(m, k), padded_contests(cells)
     theta = _first_strengths(cells, n, points, m)
     judged = moves[m : m + k]
     g = judged * 1.0 if options.ridge > 0 else _first_discriminations(cells, n, points, theta, judged)
-    start, weights = np.concatenate([theta, g, np.zeros(k)]), pad(g, (sizes.judges,))
-    verdicts = ContestVerdicts(*(as_leaf(pad(x, np.shape(contests.first))[:, None], np.float64) for x in (n, points)))
-    terms = Terms.of(options.ridge, TOLERANCE_LOGIT, _MAX_NEWTON_STEPS)
+    counts = pad(np.stack([points, n - points]), (2, len(contests.first)))
+    start, own, gauge = (
+        padded_panel(x, model, m) for x in (np.concatenate([theta, g, np.zeros(k)]), moves, _gauge(m, np.asarray(g)))
+    )
+    terms = Terms.of(_ridge(options.ridge, model), TOLERANCE_LOGIT, _MAX_NEWTON_STEPS)
     with double_precision(), one_blas_thread():
-        end: Solution = jax.device_get(
-            fit_panel(
-                contests, verdicts, padded_panel(start, sizes, m), weights, padded_panel(moves, sizes, m), sizes, terms
-            )
-        )
-    theta, g, b = np.split(np.asarray(end.theta), [sizes.models, sizes.models + sizes.judges])
+        end: Solution = jax.device_get(fit_choices(model, contests, counts, start, own, gauge, terms))
+    theta, g, b = np.split(np.asarray(end.theta), [model.models, model.models + model.judges])
     sign = -1.0 if g.sum() < 0 else 1.0
     parts = zip((sign * theta, sign * g, b), np.split(moves, [m, m + k]), strict=True)
     return end, Panel(*(np.where(own, x[: len(own)], 0.0) for x, own in parts))
@@ -413,46 +408,41 @@ def panel_refits(fitted: PanelBoard, label: str, drawn: VoteGroups, options: Boo
     """The refits of a slice called ``label``: verdicts are drawn, or clusters of them."""
     cells, board = fitted.cells, fitted.board
     m, k = len(board.theta), len(fitted.judges)
-    sizes, contests = sizes_of(m, k), padded_contests(cells)
-    draws = vote_draws(cells, drawn, options.drawn, label, len(np.asarray(contests.first)))
+    model, contests = padded_model(m, k), padded_contests(cells)
+    draws = vote_draws(cells, drawn, options.drawn, label, len(contests.first))
     own = draws.entries
     weight = (1.0 if own.times is None else own.times) * (cells.weight * fitted.used[cells.pair])[own.cell]
-    entries = PanelEntries(
-        unit=None if own.unit is None else as_leaf(own.on_grid(own.place), np.int32),
-        weight=as_leaf(own.on_grid(weight), np.float64),
-        target=as_leaf(own.on_grid(cells.target[own.cell]), np.float64),
-        contest=as_leaf(own.pair, np.int32),
-    )
-    at, weights = fitted.working
-    inverse = fitted.inverse(at, weights)
-    places = padded_panel(np.arange(1, len(inverse) + 1), sizes, m)
+    target, (at, weights) = cells.target[own.cell], fitted.working
+    places = padded_panel(np.arange(1, m + 2 * k + 1), model, m)
     there = places > 0
-    wide = np.zeros((len(places), len(places)))
-    wide[np.ix_(there, there)] = inverse
+    inverse = np.zeros((len(places), len(places)))
+    inverse[np.ix_(there, there)] = fitted.inverse(at, weights)
     main = per_model(cells.first, cells.second, fitted.sums[0], m)
-    problem = PanelProblem(
+    problem = ChoiceProblem(
         units=draws.units,
-        entries=entries,
-        contests=contests,
+        unit=None if own.unit is None else as_leaf(own.on_grid(own.place), np.int32),
+        occasion=as_leaf(own.pair, np.int32),
+        shares=tuple(as_leaf(own.on_grid(weight * side), np.float64) for side in (target, 1 - target)),
+        data=contests,
         stream=as_leaf(draws.stream, np.uint64),
-        start=as_leaf(padded_panel(np.concatenate(at), sizes, m), np.float64),
-        weights=as_leaf(pad(weights, (sizes.judges,)), np.float64),
-        inverse=as_leaf(wide, np.float64),
-        moves=as_leaf(padded_panel(fitted.moves, sizes, m), np.bool_),
-        main_verdicts=as_leaf(pad(np.where(board.active, main, 0.0), (sizes.models,)), np.float64),
+        start=as_leaf(padded_panel(np.concatenate(at), model, m), np.float64),
+        inverse=as_leaf(inverse, np.float64),
+        gauge=as_leaf(padded_panel(_gauge(m, weights), model, m), np.float64),
+        moves=as_leaf(padded_panel(fitted.moves, model, m), np.bool_),
+        main=as_leaf(pad(np.where(board.active, main, 0.0), (model.models,)), np.float64),
     )
-    form = lane_form(options, sizes)
-    p = len(wide)
-    held = _PER_ENTRY * (draws.units.size.size + entries.weight.size) + _PER_CONTEST * len(contests.first)
-    tables = {Solver.CHORD: 2 * sizes.models**2, Solver.NEWTON: 4 * p**2}
+    form, p = lane_form(options, model), len(inverse)
+    held = _PER_ENTRY * (draws.units.size.size + problem.shares[0].size) + _PER_CONTEST * len(contests.first)
+    tables = {Solver.CHORD: 2 * model.models**2, Solver.NEWTON: 4 * p**2}
     ways = [Stage(own, steps, REFITS, held + tables[own], 8 * (held + 4 * p**2)) for own, steps in _MAX_STEPS.items()]
 
     def on_board(refitted: Refitted) -> Refitted:
         """Scale the parameters, without padding, as those of the fit."""
-        theta, g, b = np.split(refitted.parameters, [sizes.models, sizes.models + sizes.judges], axis=1)
+        theta, g, b = np.split(refitted.parameters, [model.models, model.models + model.judges], axis=1)
         scale = typical(g[:, :k], fitted.shares)[:, None]
         scale = np.where(scale > 0, scale, 1.0)
         parameters = np.concatenate([theta[:, :m] * scale, g[:, :k] / scale, b[:, :k]], axis=1)
         return refitted._replace(parameters=parameters, standing=refitted.standing[:, :m])
 
-    return BoardRefits(options, refit_panels, on_device(problem), form, ways, p, on_board=on_board)
+    ridge = _ridge(options.ridge, model)
+    return BoardRefits(options, refit_choices, on_device(problem), form, ways, p, on_board=on_board, ridge=ridge)

@@ -14,7 +14,7 @@ from jaxeval import Battles, DataError, fit_judge_panel, leaderboard, simulate_p
 from jaxeval.data.features import design
 from jaxeval.data.panel_verdicts import PanelColumns, panel_rows
 from jaxeval.execution.precision import double_precision
-from jaxeval.kernels.batch.judge_panel import count_verdicts
+from jaxeval.kernels.batch.choice_models import count_choices
 from jaxeval.kernels.batch.refits import draw_one
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.panel_boards import fit_panel_board, messages_of, panel_refits, typical
@@ -190,13 +190,11 @@ class TestDraws:
         fitted = fit_panel_board(rows.models, cells, rows.judges, options, True)
         refits = panel_refits(fitted, "", drawn, options)
         with double_precision():
-            n, points = (
-                np.asarray(x) for x in draw_one(count_verdicts, refits.problem, refits.form, np.uint64(0), np.int64(7))
-            )
+            points, lost = np.asarray(draw_one(count_choices, refits.problem, refits.form, np.uint64(0), np.int64(7)))
         own = np.arange(len(cells.first))
         contests = pd.DataFrame({"judge": rows.judges[cells.judge], "model_a": rows.models[cells.first]})
         contests["model_b"] = rows.models[cells.second]
-        wins, losses = (np.repeat(own, np.rint(2 * x).astype(int)) for x in (points[own], (n - points)[own]))
+        wins, losses = (np.repeat(own, np.rint(2 * x).astype(int)) for x in (points[own], lost[own]))
         frame = pd.concat(
             [contests.loc[wins].assign(verdict="model_a"), contests.loc[losses].assign(verdict="model_b")]
         )
@@ -206,7 +204,7 @@ class TestDraws:
         np.testing.assert_allclose(joint.of(measure="discrimination").draws[7], g, atol=1e-5)
         np.testing.assert_allclose(joint.of(measure="side_bias").draws[7], sides, atol=1e-5)
         if scheme != "poisson":
-            assert n.sum() == len(verdicts)
+            assert points.sum() + lost.sum() == len(verdicts)
 
     @pytest.mark.slow
     def test_newton_gives_what_chord_steps_give(self, verdicts, panel, monkeypatch):
@@ -269,6 +267,8 @@ class TestItems:
 class TestScale:
     def test_every_judge_counts_by_verdicts(self):
         assert typical(np.array([[3.0, -1.0], [0.0, 2.0]]), np.array([0.25, 0.75])) == pytest.approx([3**0.5, 3**0.5])
+        left_out = typical(np.array([[3.0, -1.0, np.nan], [np.nan, 2.0, np.nan]]), np.array([0.25, 0.75, 0.0]))
+        np.testing.assert_allclose(left_out, [3**0.5, 2.0])
 
     def test_judges_who_say_little_hardly_move_ratings(self, verdicts):
         """However many standard errors from 0 such a judge is."""

@@ -15,7 +15,7 @@ from jax import Array, lax
 from jaxeval.kernels import lane_draws, resample
 from jaxeval.kernels.batch.programs import program
 from jaxeval.kernels.batch.refits import LaneForm, Refits, Solver, lane_draws_of, refit_program
-from jaxeval.kernels.kinds import Bool, Float, Int32, UInt64
+from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, UInt64
 from jaxeval.kernels.platforms import by_platform, one_by_one
 from jaxeval.kernels.solve import Solution, Status, Terms, capped, iterate, solved
 
@@ -102,19 +102,22 @@ def chord(
     gradient: Callable[[Array], Array],
     start: Float[Array, "P"],
     inverse: Float[Array, "P P"],
-    n_lanes: int,
+    alike: Bool[Array, "R"],
     terms: Terms,
 ) -> Solution:
     """Steps by the ``inverse`` of the full data's information, for resamples whose information is not far from it.
 
-    The inverse is taken within the gauge, so that no step leaves it.
+    The inverse is taken within the gauge, so that no step leaves it. Lanes that are not ``alike``, as other parameters
+    move in them than in the full data, are left alone, and have not converged.
     """
 
     def step(phi: Array) -> tuple[Array, Array]:
-        grad = gradient(phi)
+        grad = jnp.where(alike, gradient(phi), 0.0)
         return jnp.matmul(inverse, grad, precision="highest"), grad
 
-    return iterate(step, jnp.broadcast_to(start[:, None], (len(start), n_lanes)), terms.tolerance, terms.max_steps)
+    lanes = jnp.broadcast_to(start[:, None], (len(start), len(alike)))
+    end = iterate(step, lanes, terms.tolerance, terms.max_steps)
+    return end._replace(status=jnp.where(alike, end.status, jnp.int8(Status.STEP_LIMIT)))
 
 
 def determined(
@@ -139,8 +142,6 @@ def determined(
     return known & (of_each[:, 0] > least)
 
 
-#: One lane of a model: from its parameters (P,) and what is known of C occasions to log-probabilities (K, C).
-LaneModel: TypeAlias = Callable[[Array, Any], Array]
 # A resample whose information, scaled, has an eigenvalue under this says nothing of some direction.
 _LEAST_KNOWN = 1e-9
 
@@ -158,10 +159,39 @@ class ChoiceProblem(NamedTuple):
     inverse: Float[Array, "P P"]  # of the information, within the gauge
     gauge: Float[Array, "U P"]
     moves: Bool[Array, "P"]  # false for padding
+    main: Float[Array, "M"] | None = None  # full-data judgments of the models of its main group, 0 for the others
 
 
-def _of_lanes(model: LaneModel, data: Any) -> LogProbabilities:
-    return jax.vmap(lambda phi: model(phi, data), in_axes=-1, out_axes=-1)
+class Resampled(NamedTuple):
+    """What resamples hold, and what they say something of."""
+
+    counts: Float[Array, "K C R"]
+    moves: Bool[Array, "P R"]  # parameters that are fitted
+    standing: Int8[Array, "R M"]  # a `Standing`; all IDENTIFIED where no model can be separated
+    determined: Bool[Array, "R"]
+
+
+class LaneModel:
+    """A model of one lane: from its parameters (P,) and what is known of C occasions to log-probabilities (K, C).
+
+    It is static: equal models share programs. A model overrides what speed, or what it is of, asks for.
+    """
+
+    def __call__(self, phi: Array, data: Any) -> Array:
+        """Return the log-probabilities."""
+        raise NotImplementedError
+
+    def derivatives(self, data: Any, counts: Float[Array, "K C R"], ridge: Float[Array, "P"]) -> LaneDerivatives:
+        """Return those of all lanes, by JAX."""
+        return derived(jax.vmap(lambda phi: self(phi, data), in_axes=-1, out_axes=-1), counts, ridge)
+
+    def resampled(self, problem: ChoiceProblem, counts: Float[Array, "K C R"], ridge: Float[Array, "P"]) -> Resampled:
+        """Return what the ``counts`` say something of: all that ``problem.moves``, or a lane is not determined."""
+        lanes = jnp.broadcast_to(problem.start[:, None], (len(problem.start), counts.shape[-1]))
+        information = self.derivatives(problem.data, counts, ridge).information(lanes)
+        known = determined(information, problem.moves, problem.gauge, _LEAST_KNOWN)
+        moves = jnp.broadcast_to(problem.moves[:, None], lanes.shape)
+        return Resampled(counts, moves, jnp.zeros(lanes.T.shape, jnp.int8), known)
 
 
 @program("model")
@@ -177,8 +207,8 @@ def choice_information(
     model: LaneModel, data: Any, counts: Float[Array, "K C"], phi: Float[Array, "P"], ridge: Float[Array, "P"]
 ) -> Float[Array, "P P"]:
     """The observed information: minus the second derivatives of the log-likelihood less the ridge."""
-    of_lane = derived(_of_lanes(model, data), counts[..., None], ridge)
-    return -jax.jacfwd(lambda phi: of_lane.gradient(phi[:, None])[:, 0])(phi)
+    gradient = model.derivatives(data, counts[..., None], ridge).gradient
+    return -jax.jacfwd(lambda phi: gradient(phi[:, None])[:, 0])(phi)
 
 
 @program("model")
@@ -192,27 +222,32 @@ def fit_choices(
     terms: Terms,
 ) -> Solution:
     """Newton's method on the full data; the ridge has a coefficient for each parameter."""
-    of_lane = derived(_of_lanes(model, data), counts[..., None], terms.ridge)
+    of_lane = model.derivatives(data, counts[..., None], terms.ridge)
     end = newton(of_lane, start[:, None], moves[:, None], gauge, terms)
     return jax.tree.map(lambda x: x[..., 0], end)
 
 
+def count_choices(problem: ChoiceProblem, form: LaneForm, seed: Array, numbers: Array) -> Float[Array, "K C R"]:
+    """Count what is chosen in the resamples ``numbers``."""
+    n_occasions = len(jax.tree.leaves(problem.data)[0])
+    draws = lane_draws_of(problem, form, seed, numbers)
+    return jnp.stack(lane_draws.sums(draws, problem.unit, problem.occasion, n_occasions, problem.shares))
+
+
 @refit_program
 def refit_choices(problem: ChoiceProblem, form: LaneForm, seed: Array, terms: Terms, numbers: Array) -> Refits:
-    """Refit resamples of one slice, as `refit` does.
+    """Refit resamples of one slice, as `refit` does; parameters that do not move are NaN.
 
     A resample that leaves a direction of the parameters open has the status `Status.TOO_FEW`.
     """
-    n_lanes, n_occasions = len(numbers), len(jax.tree.leaves(problem.data)[0])
-    draws = lane_draws_of(problem, form, seed, numbers)
-    counts = jnp.stack(lane_draws.sums(draws, problem.unit, problem.occasion, n_occasions, problem.shares))
-    of_lanes = derived(_of_lanes(form.model, problem.data), counts, terms.ridge)
-    lanes = jnp.broadcast_to(problem.start[:, None], (len(problem.start), n_lanes))
-    known = determined(of_lanes.information(lanes), problem.moves, problem.gauge, _LEAST_KNOWN)
+    counts, moves, standing, known = form.model.resampled(
+        problem, count_choices(problem, form, seed, numbers), terms.ridge
+    )
+    of_lanes = form.model.derivatives(problem.data, counts, terms.ridge)
     if form.solver == Solver.CHORD:
-        end = chord(of_lanes.gradient, problem.start, problem.inverse, n_lanes, terms)
+        alike = jnp.all(moves == problem.moves[:, None], 0)
+        end = chord(of_lanes.gradient, problem.start, problem.inverse, alike, terms)
     else:
-        moves = jnp.broadcast_to(problem.moves[:, None], lanes.shape)
-        end = newton(of_lanes, lanes, moves, problem.gauge, terms)
+        end = newton(of_lanes, problem.start[:, None], moves, problem.gauge, terms)
     status = jnp.where(known, end.status, Status.TOO_FEW).astype(jnp.int8)
-    return Refits(end.theta.T, status, end.n_steps, end.grad_norm, jnp.zeros((n_lanes, len(lanes)), jnp.int8))
+    return Refits(jnp.where(moves, end.theta, jnp.nan).T, status, end.n_steps, end.grad_norm, standing)
