@@ -10,7 +10,7 @@ from scipy.optimize import approx_fprime
 
 from jaxeval import Rankings
 from jaxeval.execution.precision import double_precision, on_device
-from jaxeval.kernels.batch import plackett_luce
+from jaxeval.kernels.batch import choice_models, plackett_luce
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.solve import Terms
 from jaxeval.ratings.plackett_luce import make_choices
@@ -109,12 +109,16 @@ class TestSolvers:
     @pytest.mark.slow
     def test_all_of_them_agree(self, lanes):
         choices, counts, weights, _ = lanes
-        rated = all_rated()
+        rated, theta = all_rated(), np.zeros((SIZE, LANES))
         with double_precision():
-            end, matrix = jax.jit(plackett_luce.newton)(choices, counts, rated, jnp.zeros((SIZE, LANES)), self.TERMS)
+            of_lanes = plackett_luce.lane_derivatives(choices, counts, rated, self.TERMS.ridge)
+            end = jax.jit(lambda start: plackett_luce.newton(of_lanes, start, rated, self.TERMS))(theta)
+            matrix = np.asarray(of_lanes.information(end.theta))
             inverse = np.linalg.pinv(matrix[0], rcond=1e-10, hermitian=True)
             base = plackett_luce.ItemBase(end.theta[:, 0], jnp.asarray(inverse), jnp.diagonal(matrix[0]))
-            chord = jax.jit(plackett_luce.chord)(choices, counts, rated, base, self.TERMS)
+            chord = jax.jit(
+                lambda alike: choice_models.chord(of_lanes.gradient, base.theta, base.inverse, alike, self.TERMS)
+            )(np.ones(LANES, bool))
             gradients = jax.jit(plackett_luce.newton_cg)(choices, counts, rated, base, self.TERMS)
         np.testing.assert_allclose(end.theta[:M, 0], twins.plackett_luce(RANKED, M, weights[:, 0]), atol=1e-6)
         for lane in range(1, LANES):  # the log-likelihood is concave
@@ -125,18 +129,6 @@ class TestSolvers:
             assert not np.asarray(other.status).any()
             theta = np.asarray(other.theta)[:M]  # in a gauge of its own
             np.testing.assert_allclose(theta - theta.mean(0), end.theta[:M], atol=1e-8)
-
-    def test_chord_steps_leave_lanes_that_rate_other_items(self, lanes):
-        choices, counts, *_ = lanes
-        rated = all_rated()
-        active = np.array(rated.active)
-        active[0, 1] = False
-        with double_precision():
-            base = plackett_luce.ItemBase(jnp.zeros(SIZE), jnp.eye(SIZE) / 100, (jnp.arange(SIZE) < M).astype(float))
-            rated = rated._replace(active=jnp.asarray(active))
-            end = jax.jit(plackett_luce.chord)(choices, counts, rated, base, self.TERMS)
-        assert np.asarray(end.status).tolist()[1] == 1
-        np.testing.assert_array_equal(end.theta[:, 1], 0)
 
     def test_who_moves(self):
         standing = np.array([Standing.IDENTIFIED, Standing.ABOVE, Standing.BELOW, Standing.INCOMPARABLE], np.int8)

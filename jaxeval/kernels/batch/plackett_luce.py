@@ -20,11 +20,13 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxeval.kernels import connectivity, resample, solve
+from jaxeval.kernels.batch import choice_models
+from jaxeval.kernels.batch.choice_models import LaneDerivatives
 from jaxeval.kernels.batch.programs import program
 from jaxeval.kernels.batch.refits import LaneForm, Refits, Solver, lane_draws_of, refit_program
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Num, UInt64
-from jaxeval.kernels.solve import Solution, SolveStep, Status, Terms, capped, centred, iterate, loop, pseudo_inverse
+from jaxeval.kernels.solve import Solution, Terms, capped, centred, iterate, pseudo_inverse
 
 _UNROLLED = 8  # items of a set that are added in one pass over the sets
 
@@ -183,21 +185,13 @@ def information(choices: Choices, at: Slope, ridge: Num[Array, ""]) -> Float[Arr
     return jnp.moveaxis(lax.map(column, jnp.arange(m)), -1, 0)
 
 
-def chord(choices: Choices, counts: Counts, rated: Rated, base: ItemBase, terms: Terms) -> Solution:
-    """Steps by the full data's information, shared by all lanes: for resamples that rate the items that it rates.
+def lane_derivatives(choices: Choices, counts: Counts, rated: Rated, ridge: Num[Array, ""]) -> LaneDerivatives:
+    """Return gradient and information of all lanes: in far less time than by JAX, as sets share their sums."""
 
-    Other lanes are left alone, and have not converged.
-    """
-    alike = jnp.all(rated.active == (base.diagonal > 0)[:, None], 0)
-    own = Counts(tuple(jnp.where(alike, x, 0.0) for x in counts.times), jnp.where(alike, counts.chosen, 0.0))
+    def at(theta: Array) -> Slope:
+        return slope(choices, counts, rated, theta, ridge)
 
-    def step(theta: Array) -> tuple[Array, Array]:
-        grad = jnp.where(alike, slope(choices, own, rated, theta, terms.ridge).grad, 0.0)
-        return jnp.matmul(base.inverse, grad, precision="highest"), grad
-
-    start = jnp.broadcast_to(base.theta[:, None], rated.active.shape)
-    end = iterate(step, start, terms.tolerance, terms.max_steps)
-    return end._replace(status=jnp.where(alike, end.status, jnp.int8(Status.STEP_LIMIT)))
+    return LaneDerivatives(lambda theta: at(theta).grad, lambda theta: information(choices, at(theta), ridge))
 
 
 def newton_cg(choices: Choices, counts: Counts, rated: Rated, base: ItemBase, terms: Terms) -> Solution:
@@ -220,21 +214,10 @@ def newton_cg(choices: Choices, counts: Counts, rated: Rated, base: ItemBase, te
     return iterate(step, centred(start, rated.active), terms.tolerance, terms.max_steps)
 
 
-def newton(
-    choices: Choices, counts: Counts, rated: Rated, start: Float[Array, "M R"], terms: Terms
-) -> tuple[Solution, Float[Array, "R M M"]]:
-    """Newton's method by each lane's own information, and that information at the end, up to the tolerance."""
-    n_items, n_lanes = rated.active.shape
-
-    def step(theta: Array, _: Array, __: Array) -> SolveStep:
-        at = slope(choices, counts, rated, theta, terms.ridge)
-        matrix = information(choices, at, terms.ridge)
-        regular, _ = solve.regular(matrix, rated.active.T, n_items, terms.ridge)
-        change = solve.solved(regular, at.grad.T).T
-        return SolveStep(capped(centred(change, rated.active)), at.grad, matrix)
-
-    matrix = jnp.zeros((n_lanes, n_items, n_items))
-    return loop(step, centred(start, rated.active), matrix, terms.tolerance, terms.max_steps)
+def newton(of_lanes: LaneDerivatives, start: Float[Array, "M R"], rated: Rated, terms: Terms) -> Solution:
+    """`choice_models.newton`, which holds the mean of the items that move."""
+    gauge = jnp.ones((1, len(start)))
+    return choice_models.newton(of_lanes, centred(start, rated.active), rated.active, gauge, terms)
 
 
 class RankingProblem(NamedTuple):
@@ -266,8 +249,9 @@ def fit_rankings(
     m = len(is_item)
     own = counted_choices(choices, count[:, None].astype(float), m)
     rated = rated_items(standing[:, None], is_item, terms)
-    end, (matrix,) = newton(choices, own, rated, jnp.zeros((m, 1)), terms)
-    active = rated.active[:, 0]
+    of_lane = lane_derivatives(choices, own, rated, terms.ridge)
+    end = newton(of_lane, jnp.zeros((m, 1)), rated, terms)
+    (matrix,), active = of_lane.information(end.theta), rated.active[:, 0]
     inverse = pseudo_inverse(matrix, active, m, terms.ridge)
     return jax.tree.map(lambda x: x[..., 0], end), inverse, jnp.where(active, jnp.diagonal(matrix), 0.0)
 
@@ -290,10 +274,12 @@ def refit_rankings(
     standing = _standing(choices, count, problem.main_weight)
     rated = rated_items(standing, problem.is_item, terms)
     own = counted_choices(choices, count, len(base.theta))
+    of_lanes = lane_derivatives(choices, own, rated, terms.ridge)
     if form.solver == Solver.CHORD:
-        end = chord(choices, own, rated, base, terms)
+        alike = jnp.all(rated.active == (base.diagonal > 0)[:, None], 0)
+        end = choice_models.chord(of_lanes.gradient, base.theta, base.inverse, alike, terms)
     elif form.solver == Solver.NEWTON_CG:
         end = newton_cg(choices, own, rated, base, terms)
     else:
-        end, _ = newton(choices, own, rated, jnp.zeros(rated.active.shape), terms)
+        end = newton(of_lanes, jnp.zeros(rated.active.shape), rated, terms)
     return Refits(end.theta.T, end.status, end.n_steps, end.grad_norm, standing.T)
