@@ -94,6 +94,9 @@ class LabelledVerdicts:
         is_self = first == second
         if is_self.all():
             raise DataError(f"no battle is left of {counted(len(frame), 'row')}: all are of a model against itself")
+        if judges is None and (verdict := usual_column(frame, None, "verdict")) not in (None, "verdict"):
+            frame = frame.rename(columns={verdict: "verdict"})
+            stripped = (*stripped, f"verdicts in {verdict!r}")
         reader = _LabelledTable(
             frame[~is_self].reset_index(drop=True), label_coding, (model_a, model_b), usual_column(frame, item, "item")
         )

@@ -13,11 +13,17 @@ from numpy.typing import NDArray
 from pandas.api.types import is_bool_dtype
 
 from jaxeval.arrays import Float
-from jaxeval.data.columns import as_frame, factorize_sorted, folded, require_column
+from jaxeval.data.columns import as_frame, factorize_sorted, first_place, folded, reject_missing, require_column
 from jaxeval.data.label_scales import MOST_LABELS, LabelScale, read_scale
 from jaxeval.data.labelled_verdicts import LabelledVerdicts, most_frequent, refuse_columns_twice, refuse_raters_twice
 from jaxeval.data.labels import Labels
-from jaxeval.data.presentation_orders import numbered_orders, order_columns, rows_by_order, second_side_first
+from jaxeval.data.presentation_orders import (
+    numbered_orders,
+    order_columns,
+    rows_by_order,
+    second_side_first,
+    told_apart,
+)
 from jaxeval.data.roles import usual_column, usual_names
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, named
@@ -32,6 +38,8 @@ _ORDERS = (("orig", "swap"), ("original", "swapped"), ("ab", "ba"), ("a_first", 
 _MODEL = (*usual_names("model"), "system")
 #: Columns that name judges, unless their values are those of people's labels.
 _NAMES = set(map(folded, usual_names("judge")))
+#: Columns of the labels, where a table has a row for each rater and item.
+_LABELS = {"label", "verdict", "judgment", "rating", "grade", "answer", "choice", "vote", "value", "annotation"}
 _NO_LABELS = {
     *map(folded, (*usual_names("item"), *_MODEL, "id", "index", "row", "idx", "item_no", "sample", "run", "seed"))
 }
@@ -53,9 +61,12 @@ def plain_labels(
     frame = as_frame(verdicts).reset_index(drop=True)
     if len(frame) == 0:
         raise DataError("the table of verdicts has no rows")
-    human_columns, told = _people(frame, human)
-    judge_columns, found = _judges(frame, judges, human_columns)
-    told += found
+    told = list[str]()
+    if human is None and (names := _names_of_raters(frame)) is not None:
+        frame, judges, human, told = _column_each(frame, *names, judges, item)
+    human_columns, found = _people(frame, human)
+    judge_columns, more = _judges(frame, judges, human_columns)
+    told += [*found, *more]
     refuse_columns_twice(judge_columns, "judge", "judges=, --judges")
     refuse_raters_twice(human_columns, judge_columns)
     require_column(frame, *judge_columns, *human_columns)
@@ -91,6 +102,61 @@ def plain_labels(
     if np.isnan(whole.verdict).all():
         raise DataError("no row has a verdict of a judge")
     return whole
+
+
+def _names_of_raters(frame: pd.DataFrame) -> tuple[str, str] | None:
+    """Return the columns of names and of labels, where each row is one label of one rater, people and judges alike."""
+    labels = [str(name) for name in frame.columns if folded(name) in _LABELS and _few(frame[name])]
+    for role in ("rater", "judge"):
+        name = usual_column(frame, None, role)
+        if len(labels) != 1 or name is None or frame[name].nunique() < len(("a judge", "a person")):
+            continue
+        beside = [str(other) for other in frame.columns if str(other) not in (name, labels[0])]
+        words = [{word.casefold() for word in _WORDS.split(other)} for other in beside]
+        if not any(own & (_ONE_PERSON | _TOGETHER) for own in words) and not _texts(frame[name]) & _texts(
+            frame[labels[0]]
+        ):
+            return name, labels[0]
+    return None
+
+
+def _column_each(
+    frame: pd.DataFrame, name: str, label: str, judges: Sequence[str] | None, item: str | None
+) -> tuple[pd.DataFrame, list[str], list[str], list[str]]:
+    """Return a table with a column of labels for each rater, the judges and the people among them, and what was read.
+
+    Raises:
+        DataError: no column of items; a rater labelled an item twice; or nobody knows who is a judge.
+    """
+    item_column = usual_column(frame, item, "item")
+    if item_column is None:
+        raise DataError(
+            f"column {name!r} names raters, a row each: name the column of what they labelled with item= (--item)"
+        )
+    model = usual_column(frame, None, _MODEL)
+    keys = [item_column, *([model] if model else [])]
+    reject_missing(frame[name].isna().to_numpy(), name)
+    again = frame.duplicated([*keys, name]).to_numpy()
+    if again.any():
+        raise DataError(
+            f"{counted(again.sum(), 'row repeats', 'rows repeat')} a rater's label of an item{first_place(again)}: "
+            "name another column of items (item=, --item), or keep one of the labels"
+        )
+    wide = frame.assign(**{name: frame[name].astype(str)}).set_index([*keys, name])[label].unstack(name)
+    wide.columns.name = None
+    raters = list(map(str, wide.columns))
+    if judges is None:
+        judges = [own for own in raters if any(word in own.casefold() for word in _JUDGES)]
+    people = [own for own in raters if own not in judges]
+    absent = [own for own in judges if own not in raters]
+    if absent or not judges or not people:
+        what = f"{absent[0]!r} is none of them" if absent else f"{'all are' if judges else 'none is'} called a judge"
+        raise DataError(
+            f"column {name!r} names the raters {named(list(map(repr, raters)), 10)}, and {what}: say which of them are "
+            "judges with judges= (on the command line --judges A,B); the others are people"
+        )
+    told = f"a row for each label in {label!r}, by rater in {name!r}: judges are {named(judges)}, people {named(people)}"
+    return wide.reset_index(), list(judges), people, [told]
 
 
 def _people(frame: pd.DataFrame, human: str | Sequence[str] | None) -> tuple[list[str], list[str]]:
@@ -138,8 +204,8 @@ def _judges(frame: pd.DataFrame, judges: Sequence[str] | None, human: Sequence[s
     chosen = [name for name in alike if any(word in folded(name) for word in _JUDGES)] or alike
     if not chosen:
         raise DataError(
-            f"no column of a judge's labels, with the labels that {named(list(human))} has: name it with judges= (on "
-            f"the command line --judges); the table's columns are {', '.join(map(repr, frame.columns))}"
+            f"no column of a judge's labels beside people's in {named(list(map(repr, human)))}: name it with judges= "
+            f"(on the command line --judges); the table's columns are {', '.join(map(repr, frame.columns))}"
         )
     return chosen, [f"judges in {named(chosen)}"]
 
@@ -204,7 +270,7 @@ def _orders_in_rows(
     if shown_first is None:
         found, sure = order_columns(frame, cell, [*labels, *keys])
         if not sure:
-            return np.arange(len(frame)), verdict, human, known, []
+            return np.arange(len(frame)), verdict, human, known, [told_apart(found).strip()] if found else []
         shown_first = found[0]
     require_column(frame, shown_first)
     nobody = np.full(len(frame), -1, np.int32)

@@ -127,6 +127,19 @@ def test_labels_without_models(table, tmp_path):
         coding = {"numbers": {"1": "model_a", "2": "model_b", "0": "tie"}, "grades": "grades"}.get(name)
         found = jaxeval.judge_agreement(frame, label_coding=coding, n_resamples=20)
         assert " ".join(found.answer.sentences[0].split()) in text
+    long = graded.melt("item", var_name="annotator", value_name="label").sample(frac=1.0, random_state=0)
+    long.to_csv(tmp_path / "long.csv", index=False)
+    rows = run(tmp_path / "long.csv", "--resamples", 20).stdout
+    assert "judges are judge-1, people expert, human" in " ".join(rows.split())
+    alike = jaxeval.judge_agreement(graded[["item", "judge-1", "expert", "human"]], n_resamples=20)
+    pd.testing.assert_frame_equal(jaxeval.judge_agreement(long, n_resamples=20).table, alike.table)
+    for wrong, options, message in (
+        (long, ("--judges", "judge-2"), "names the raters 'expert', 'human', 'judge-1', and 'judge-2' is none of them"),
+        (long.replace({"judge-1": "x"}), (), "none is called a judge: say which of them are judges with judges="),
+        (long.replace({"judge-1": "human"}), (), "300 rows repeat a rater's label of an item"),
+    ):
+        wrong.to_csv(tmp_path / "wrong.csv", index=False)
+        assert message in " ".join(run(tmp_path / "wrong.csv", *options).output.split())
     unclear = run(tmp_path / "numbers.csv", "--resamples", 20)
     assert unclear.exit_code == 1
     assert "--labels 1=model_a,2=model_b,0=tie" in " ".join(unclear.output.split())

@@ -118,7 +118,8 @@ def spread_of_slopes(responses: Responses, now: Parameters, weight: Num[Array, "
     """Return the standard deviation of slopes, as shares of their mean, by moments at a fit ``now`` with one slope.
 
     An item's score g of its slope, with its intercept projected out, has variance v + s^2 v^2, v its information and
-    s^2 the variance of slopes: s^2 = sum(g^2 - v) / sum(v^2), or 0.
+    s^2 the variance of slopes: s^2 = sum(g^2 - v) / sum(v^2). One standard error of equal slopes, sqrt(2 / sum(v^2)),
+    is taken off, or all: of few models a spread that is too small costs less than one that is too large.
     """
     own = posterior(responses, now, weight)
     (expected, moment), (flat, tilt, bend) = _item_sums(responses, now, own)
@@ -129,7 +130,7 @@ def spread_of_slopes(responses: Responses, now: Parameters, weight: Num[Array, "
     of_items = jnp.where(weight > 0, jnp.stack([score**2 - information, information**2]), 0.0)
     excess, total = jnp.sum(of_items, axis=1)
     slope = jnp.sum(jnp.where(weight > 0, now.slope, 0.0)) / jnp.sum(weight > 0)
-    return jnp.sqrt(jnp.maximum(excess, 0.0) / total) / slope
+    return jnp.sqrt(jnp.maximum(excess - jnp.sqrt(2 * total), 0.0) / total) / slope
 
 
 def change(
