@@ -192,12 +192,13 @@ def judge_agreement(
             "confidence" and "run"; or a row per battle, and a column of verdicts for each of ``judges``. A table
             without models has labels of any kind: right and wrong (1 and 0, Yes and No, CORRECT and INCORRECT), two
             sides (A and B, 1 and 2), grades, or other words; two columns such as win_orig and win_swap are one judge
-            in both orders.
+            in both orders. Such a table may also have a row for each label, with the columns of the item, the rater and
+            the label: raters called judge, gpt and the like are judges, or those in ``judges``; the others are people.
         human: labels of people: a column, several columns (raters), or a table with a row per label: item, pair, label
             and perhaps "rater". By default the labels of ``verdicts``, or its column "human". Without models, columns
             are found by their names: human, annotator1, rater_2 and the like.
-        judges: columns of verdicts, where each judge has its own. Without models, by default those with the labels that
-            people give.
+        judges: columns of verdicts, where each judge has its own; or names of raters, of a table with a row for each
+            label. Without models, by default those with the labels that people give.
         label_coding: what labels and verdicts mean, where their words do not say so, as in `JudgedBattles.from_pandas`;
             or "grades", for numbers that may be sides or grades.
         shown_first: column of the side shown first, for tables with one order in a row; the name of the column

@@ -50,7 +50,7 @@ def agreement(file: File, raters: Raters, replies: ReplyReading, drawn: Resampli
     each call, in a column such as output. Some battles have human labels.
 
     Without models, any labels will do: right and wrong, A and B, grades or words, in a column for each judge and each
-    person. Columns of people are found by their names, and those of judges by their labels.
+    person, or in a row for each rater and item. People are found by their names, and judges by theirs or their labels.
     """
     from jaxeval.agreement.judge_agreement import judge_agreement
     from jaxeval.data.columns import frame_of
