@@ -155,7 +155,7 @@ def _column_each(
             f"column {name!r} names the raters {named(list(map(repr, raters)), 10)}, and {what}: say which of them are "
             "judges with judges= (on the command line --judges A,B); the others are people"
         )
-    told = f"a row for each label in {label!r}, by rater in {name!r}: judges are {named(judges)}, people {named(people)}"
+    told = f"a row for each label in {label!r}, by rater in {name!r}: judges {named(judges)}, people {named(people)}"
     return wide.reset_index(), list(judges), people, [told]
 
 

@@ -130,7 +130,7 @@ def test_labels_without_models(table, tmp_path):
     long = graded.melt("item", var_name="annotator", value_name="label").sample(frac=1.0, random_state=0)
     long.to_csv(tmp_path / "long.csv", index=False)
     rows = run(tmp_path / "long.csv", "--resamples", 20).stdout
-    assert "judges are judge-1, people expert, human" in " ".join(rows.split())
+    assert "judges judge-1, people expert, human" in " ".join(rows.split())
     alike = jaxeval.judge_agreement(graded[["item", "judge-1", "expert", "human"]], n_resamples=20)
     pd.testing.assert_frame_equal(jaxeval.judge_agreement(long, n_resamples=20).table, alike.table)
     for wrong, options, message in (
