@@ -135,14 +135,16 @@ def _column_each(
         )
     model = usual_column(frame, None, _MODEL)
     keys = [item_column, *([model] if model else [])]
-    reject_missing(frame[name].isna().to_numpy(), name)
+    for column in (*keys, name):
+        reject_missing(frame[column].isna().to_numpy(), column)
     again = frame.duplicated([*keys, name]).to_numpy()
     if again.any():
         raise DataError(
             f"{counted(again.sum(), 'row repeats', 'rows repeat')} a rater's label of an item{first_place(again)}: "
             "name another column of items (item=, --item), or keep one of the labels"
         )
-    wide = frame.assign(**{name: frame[name].astype(str)}).set_index([*keys, name])[label].unstack(name)
+    own = frame.assign(**{name: frame[name].astype(str)})
+    wide = own.pivot_table(label, keys, name, aggfunc="first")
     wide.columns.name = None
     raters = list(map(str, wide.columns))
     if judges is None:
