@@ -177,7 +177,7 @@ def rao_kupper(rng: Rng, a: Array, b: Array) -> Array:
     return np.where(z > 0.6, 1.0, np.where(z < -0.6, 0.0, 0.5))
 
 
-@part(200)
+@part(800)
 def ties(n: int) -> list[Row]:
     """Tie models: ratings and the tie parameter."""
     rows, case = [], "8 models, 100 votes a model"
@@ -193,7 +193,7 @@ def ties(n: int) -> list[Row]:
     return rows
 
 
-@part(200)
+@part(800)
 def covariates(n: int) -> list[Row]:
     """A covariate that sways votes, and what controlling for it does to ratings."""
     style = np.linspace(0.5, -0.5, 8)  # what it is on average in a battle of each model

@@ -50,7 +50,7 @@ def coverage(
     return found
 
 
-@part(300)
+@part(1_500)
 def correlations(n: int) -> list[Row]:
     """Rank correlations, over all pairs and under a gap."""
     case, ends, rows = f"{M} models, correlation .8", ("lower", "upper"), []
@@ -84,7 +84,7 @@ def differences_of_tau(n: int, case: str) -> Row:
     return row("compare_evaluators", "difference of two evaluators' tau", f"{case} and .6", held)
 
 
-@part(300)
+@part(1_200)
 def gaps(n: int) -> list[Row]:
     """Probability of agreement at a gap, and the gap for a probability, where the model of the curve is right."""
     slope, rows = 1.5, []

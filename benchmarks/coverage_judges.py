@@ -51,7 +51,7 @@ def published_study(n: int) -> list[Row]:
     return rows
 
 
-@part(2000)
+@part(20_000)
 def published_comparison(n: int) -> list[Row]:
     """The design of Figure 1 of arXiv:2605.06939: accuracies .7 and .75, the labels of A shared."""
     rows = []
@@ -111,7 +111,7 @@ def answers(rng: np.random.Generator, n_sets: int, n: int, accuracy: float, of: 
     return pd.concat(frames, ignore_index=True)
 
 
-@part(300)
+@part(2_000)
 def accuracies(n: int) -> list[Row]:
     """Every estimator of an accuracy and of a difference: the closed form and the resamples."""
     rng = np.random.default_rng(5)
@@ -324,7 +324,7 @@ def shares_of_classes(n: int) -> list[Row]:
     ]
 
 
-@part(300)
+@part(2_000)
 def agreement(n: int) -> list[Row]:
     """Agreement and Cohen's kappa of a judge who repeats people in 6 of 10 verdicts and else tosses a coin."""
     names = np.array(["model_a", "model_b"])
@@ -383,7 +383,7 @@ def ternary(latent: Any) -> Any:
     return np.where(latent > 0.4, 1.0, np.where(latent < -0.4, 0.0, 0.5))
 
 
-@part(300)
+@part(2_000)
 def reliability(n: int) -> list[Row]:
     """ICC of repeated runs: normal ones, and win, tie and loss."""
     rows, single, average = [], [], []
@@ -412,7 +412,7 @@ def reliability(n: int) -> list[Row]:
     return rows
 
 
-@part(300)
+@part(2_000)
 def scores_of_runs(n: int) -> list[Row]:
     """Scores of prompts that differ, each judged five times."""
     beta, own = [], []

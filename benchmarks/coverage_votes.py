@@ -87,7 +87,7 @@ def counts(a: Any, b: Any, share: Any, n: int) -> jaxeval.Battles:
     return jaxeval.Battles.from_pandas(table[table["count"] > 0], target="target", count="count")
 
 
-@part(300)
+@part(1_200)
 def honest_boards(n: int) -> list[Row]:
     """How often `goodness_of_fit` lets a board of the model pass at .05, by its p-value."""
     rows = []

@@ -3,7 +3,8 @@
     python benchmarks/equal_models.py
     python benchmarks/equal_models.py --boards 20   # a quick look: nothing is written
 
-Every game is of a pair at random. A claim is an answer with "ahead of all"; at most 5 % of boards may make one.
+Every game is of a pair at random: pairs are equally likely, or lopsided, as the first model is met eight times as often
+as the last. A claim is an answer with "ahead of all"; at most 5 % of boards may make one.
 
 The other estimators that print ranks and tiers have equal models, too, of which the first has eight times as many
 battles, rankings or verdicts as the last. Counted are leaders, boards of more than one tier, and sets of ranks that do
@@ -24,18 +25,21 @@ import jaxeval
 
 MODELS, GAMES, TIES = (2, 3, 6), (2, 5, 20, 40), (0.0, 0.3, 0.9)
 LEVEL = 0.95
-DEFAULTS = {"boards": 100, "resamples": 400}
+PAIRS = ("uniform", "lopsided")
+DEFAULTS = {"boards": 400, "of_estimators": 100, "resamples": 400}
 #: Six equal models, and how often each is met.
 NAMES = [f"model-{k}" for k in range(6)]
 SHARES = np.geomspace(8, 1, 6) / np.geomspace(8, 1, 6).sum()
 EQUAL = pd.Series(0.0, NAMES)
 
 
-def equal_models(n_models: int, n_games: int, ties: float, n_boards: int) -> pd.DataFrame:
+def equal_models(n_models: int, n_games: int, ties: float, pairs: str, n_boards: int) -> pd.DataFrame:
     """A vote per game on each of the boards."""
-    rng = np.random.default_rng([n_models, n_games, round(10 * ties)])
+    rng = np.random.default_rng([n_models, n_games, round(10 * ties), PAIRS.index(pairs)])
     first, second = np.triu_indices(n_models, 1)
-    pair = rng.integers(0, len(first), (n_boards, n_games))
+    met = np.geomspace(8, 1, n_models) if pairs == "lopsided" else np.ones(n_models)
+    chance = met[first] * met[second]
+    pair = rng.choice(len(first), (n_boards, n_games), p=chance / chance.sum())
     result = rng.choice(["tie", "model_a", "model_b"], pair.shape, p=[ties, (1 - ties) / 2, (1 - ties) / 2])
     columns = {"model_a": first[pair].ravel(), "model_b": second[pair].ravel(), "winner": result.ravel()}
     return pd.DataFrame({"board": np.repeat(np.arange(n_boards), n_games).astype(str), **columns})
@@ -43,20 +47,17 @@ def equal_models(n_models: int, n_games: int, ties: float, n_boards: int) -> pd.
 
 def cells(n_models: int, n_boards: int, n_resamples: int) -> list[dict[str, Any]]:
     """How many boards name a leader, by games and ties: all boards are slices of one bootstrap."""
-    tables = []
-    for n_games, ties in product(GAMES, TIES):
-        table = equal_models(n_models, n_games, ties, n_boards)
-        tables.append(table.assign(board=f"{n_games} {ties} " + table["board"]))
-    n_slices = len(tables) * n_boards
-    found = jaxeval.bootstrap(
-        pd.concat(tables, ignore_index=True), n_resamples, by="board", min_slice_battles=1, max_slices=n_slices,
-        progress=False,
-    )  # fmt: skip
-    claims = {name: "ahead of all" in board.first_sentence() for name, board in found.items()}
+    designs = list(product(GAMES, TIES, PAIRS if n_models > 2 else PAIRS[:1]))
     rows = []
-    for n_games, ties in product(GAMES, TIES):
-        own = [claim for name, claim in claims.items() if name.startswith(f"{n_games} {ties} ")]
-        rows.append({"models": n_models, "games": n_games, "ties": ties, "boards": len(own), "claims": sum(own)})
+    for n_games, ties, pairs in designs:
+        table = equal_models(n_models, n_games, ties, pairs, n_boards)
+        found = jaxeval.bootstrap(
+            table, n_resamples, by="board", min_slice_battles=1, max_slices=n_boards, progress=False
+        )
+        claims = sum("ahead of all" in board.first_sentence() for board in found.values())
+        rows.append({"models": n_models, "games": n_games, "ties": ties, "pairs": pairs, "boards": len(found),
+                     "claims": claims})  # fmt: skip
+        print(rows[-1], flush=True)
     return rows
 
 
@@ -177,8 +178,7 @@ def main() -> None:
     rows = []
     for n_models in MODELS:
         rows += cells(n_models, sizes.boards, sizes.resamples)
-        print(pd.DataFrame(rows[-len(GAMES) * len(TIES) :]).to_string(index=False), flush=True)
-    others = estimators(sizes.boards, sizes.resamples)
+    others = estimators(sizes.of_estimators, sizes.resamples)
     if vars(sizes) == DEFAULTS:
         save("equal_models", {"level": LEVEL, **DEFAULTS, "cells": rows, "estimators": others})
 

@@ -95,7 +95,7 @@ class Reading(Competitor, VoteReading):
         Raises:
             DataError: they do not say it, or not surely: the message begins with the line to type.
         """
-        from jaxeval.data.columns import folded
+        from jaxeval.data.columns import folded, without_blanks
         from jaxeval.data.file_lists import names_of
         from jaxeval.data.published_formats import format_of_names
         from jaxeval.data.table_files import head_names
@@ -112,7 +112,10 @@ class Reading(Competitor, VoteReading):
         if {"modela", "modelb"} <= {folded(name) for name in names} or format_of_names(names, "pair") is not None:
             return {}
         head = read_head(first)
-        found = None if head.rows is None else found_votes(head.rows)
+        rows = head.rows
+        if rows is not None and len({name.strip() for name in rows}) == rows.shape[1]:  # values separated by ", ", say
+            rows = without_blanks(rows, list(rows))[0].rename(columns=str.strip)
+        found = None if rows is None else found_votes(rows)
         if found is not None:
             columns, options, why = found
             tell(f"{first}: {why}; read as {shlex.join(options)}" if options else f"{first}: {why}")

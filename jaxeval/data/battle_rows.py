@@ -27,7 +27,8 @@ from jaxeval.data.columns import (
 from jaxeval.data.conditions import rows_where
 from jaxeval.data.labels import Sides
 from jaxeval.data.nested_columns import with_fields
-from jaxeval.data.report import BothBad, DataReport, MissingResult
+from jaxeval.data.report import BothBad, DataReport, MissingResult, Voters
+from jaxeval.data.roles import guessed_columns
 from jaxeval.errors import DataError, NoRowsError
 from jaxeval.wording import LONGEST_WORD, MODEL, Noun, counted
 
@@ -236,6 +237,7 @@ def read_battle_rows(
         read_as=(*told_renames(renamed), *stripped, *([found.told] if found.told else [])),
         label_families=found.families,
         _said=said,
+        _voters=None if cluster is not None else _voters(frame if kept is None else frame.iloc[kept], counts),
     )
     if weights is not None and np.all(weights == 1):
         weights = None
@@ -258,6 +260,18 @@ def read_battle_rows(
 def n_battles_of(which: Bool, count: Int | None) -> int:
     """How many battles the rows ``which`` (N,) hold; row n holds ``count[n]``, or one where ``count`` is None."""
     return int(which.sum() if count is None else count[which].sum())
+
+
+def _voters(frame: pd.DataFrame, count: Int | None) -> Voters | None:
+    """Who voted, if a column says it; votes without a voter are each of another."""
+    name = next((name for name in guessed_columns(frame, "rater") if (frame.columns == name).sum() == 1), None)
+    if name is None:
+        return None
+    code, people = pd.factorize(frame[name])
+    unknown = code < 0
+    known = np.bincount(code[~unknown], None if count is None else count[~unknown], len(people))
+    n_votes = np.concatenate([known, np.ones(n_battles_of(unknown, count))])
+    return Voters(name, len(n_votes), effective_battles(n_votes, None), int(n_votes.sum()))
 
 
 def effective_battles(weight: Float, count: Int | None) -> float:

@@ -108,11 +108,13 @@ class Merged(NamedTuple):
 class EqualRows:
     """Merges equal rows of the tables that are added.
 
-    A column that another table lacks is missing there. Columns of strings become dictionaries.
+    A column that another table lacks is missing there. Columns of strings become dictionaries. The columns ``aside``
+    tell no rows apart: they are left out where rows are merged, or where a table lacks them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, aside: Sequence[str] = ()) -> None:
         self.n_rows = 0
+        self._aside = aside
         self._types: dict[str, tuple[pa.DataType, str]] = {}
         self._waiting: list[pa.Table] = []  # rows as they came, and their times and first places
         self._n_waiting = 0
@@ -129,7 +131,7 @@ class EqualRows:
         """Add rows that are already merged, from ``n_rows`` rows."""
         import pyarrow as pa
 
-        table = with_codes(merged.table)
+        table = with_codes(self._with_text_aside(merged.table))
         self._check_types(table, source)
         table = table.append_column(_TIMES, pa.array(merged.times))
         self._waiting.append(table.append_column(_FIRST, pa.array(merged.first + self.n_rows)))
@@ -172,14 +174,33 @@ class EqualRows:
     def result(self, always: bool = False) -> Merged:
         """All rows, merged if they are over two million and merging is worth the time, or if ``always``."""
         tables = [*self._merged, *self._waiting]
-        rows = _merge_rows(tables) if always or (self._merged and self._worthwhile) else _together(tables)
+        merging = always or (self._merged and self._worthwhile)
+        if merging or any(name not in table.column_names for table in tables for name in self._aside):
+            tables = self._without_aside(tables)
+        rows = _merge_rows(tables) if merging else _together(tables)
         times, first = (np.asarray(rows[name]) for name in (_TIMES, _FIRST))
         return Merged(rows.drop_columns([_TIMES, _FIRST]), times, first)
+
+    def _with_text_aside(self, table: pa.Table) -> pa.Table:
+        """The columns aside as text, as nobody asked for them in a type; without those of lists or records."""
+        import pyarrow as pa
+
+        for name in set(self._aside) & set(table.column_names):
+            try:
+                text = table[name].cast(pa.string())
+            except pa.ArrowException:
+                table = table.drop_columns([name])
+            else:
+                table = table.set_column(table.column_names.index(name), name, text)
+        return table
+
+    def _without_aside(self, tables: list[pa.Table]) -> list[pa.Table]:
+        return [table.drop_columns([name for name in self._aside if name in table.column_names]) for table in tables]
 
     def _merge_if_many(self) -> None:
         if self._n_waiting < _PIECE_ROWS or not self._worthwhile:
             return
-        rows = _merge_rows(self._waiting)
+        rows = _merge_rows(self._without_aside(self._waiting))
         self._worthwhile = len(rows) <= _HARDLY_ANY * self._n_waiting
         self._merged.append(rows)
         self._n_merged += len(rows)

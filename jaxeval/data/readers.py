@@ -25,6 +25,7 @@ from jaxeval.data.published_formats import format_of_names
 from jaxeval.data.remote_files import fetch_columns, is_partial
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.data.report import BothBad, MissingResult
+from jaxeval.data.roles import ROLES
 from jaxeval.data.same_rows import reject_same
 from jaxeval.data.shared_votes import votes_once
 from jaxeval.data.table_files import head_columns, head_names, naming, pieces, with_types
@@ -130,16 +131,23 @@ def read_battles(
     form = format_of_names(head_names(files[0]), "pair") if needed.results and usual else None
     if form is not None:
         return _published(form, files, label, baseline, keep, columns)
-    rows, starts, first_columns = EqualRows(), [], None
+    heads = [head_columns(file) for file in files]
+    voters = _voters(needed, [names for names, _ in heads]) if columns.get("cluster") is None else []
+    rows, starts, first_columns = EqualRows(voters), [], None
     spelled: dict[str, str] = {}
     contents, sentences = dict[str, str](), list[str]()
     _fetch(files, needed, progress)
     megabytes = sum(file.stat().st_size // _MEGABYTE for file in files)
     with progress_bar(megabytes, "reading MB", progress, compiles=False) as advance:
-        for file in files:
-            found = needed.spelled(*head_columns(file))
+        for file, head in zip(files, heads, strict=True):
+            found = needed.spelled(*head)
             spelled |= found
-            own = _rows_of(file, needed, text, found, advance)
+            try:
+                own = _rows_of(file, needed._replace(beside=(*needed.beside, *voters)), text, found, voters, advance)
+            except DataError:
+                if not voters:
+                    raise
+                own = _rows_of(file, needed, text, found, (), advance)  # whom nobody asked for is no reason to stop
             own_columns = needed.choose(own.columns)
             if known is not _ANY and (known is not None or len(files) > 1):
                 content = own.content(own_columns)
@@ -157,7 +165,7 @@ def read_battles(
                         "a result column that all of them have"
                     )
             starts.append((str(file.name), rows.n_rows))
-            rows.add_all(own, own_columns, file.name)
+            rows.add_all(own, [*own_columns, *voters], file.name)
     merged = rows.result()
     one = len(files) == 1 and len(merged.times) == rows.n_rows
     origin = None if one else Rows(merged.times, merged.first, tuple(starts) if len(files) > 1 else ())
@@ -233,15 +241,28 @@ def _published(
     return replace(battles, report=replace(battles.report, read_as=(told, *battles.report.read_as)))
 
 
+def _voters(needed: NeededColumns, names: Sequence[Sequence[str]]) -> list[str]:
+    """The column that says who voted, if all files have one: it is read to say how unequally people vote."""
+    usual = [folded(name) for name in (*ROLES["rater"].names, *ROLES["rater"].also)]
+    found = sorted((name for name in names[0] if folded(name) in usual), key=lambda name: usual.index(folded(name)))
+    found = [name for name in found if all(list(own).count(name) == 1 for own in names)]
+    return [] if {*found} & {*needed.named} else found[:1]
+
+
 def _rows_of(
-    file: Path, needed: NeededColumns, text: Sequence[str], spelled: Mapping[str, str], advance: Advance
+    file: Path,
+    needed: NeededColumns,
+    text: Sequence[str],
+    spelled: Mapping[str, str],
+    voters: Sequence[str],
+    advance: Advance,
 ) -> EqualRows:
     """The rows of a file under the ``needed`` names of columns, which ``spelled`` gives by the file's own names."""
     of_file = {name: column for column, name in spelled.items()}
     needed, text = needed.renamed(spelled), [of_file.get(name, name) for name in text]
 
     def read(widened: dict[str, Any]) -> EqualRows:
-        rows, told = EqualRows(), [0, 0]
+        rows, told = EqualRows(voters), [0, 0]
 
         def advance_bytes(n: int) -> None:
             told[0] += n

@@ -63,7 +63,7 @@ def concat_tables(batches: Sequence[BattleTable]) -> BattleTable:
     merged = rows.result(always=True)
     reports = [batch.report for batch in batches]
     said = [report.label_families for report in reports if report.label_families]
-    sums: dict[str, int] = {name: sum(getattr(report, name) for report in reports) for name in _SUMS}
+    sums: dict[str, Any] = {name: sum(getattr(report, name) for report in reports) for name in _SUMS}
     report = DataReport(
         n_models=0,
         both_bad=reports[0].both_bad,
@@ -95,7 +95,7 @@ def write_table(battles: BattleTable, file: IO[bytes]) -> None:
         "version": _VERSION,
         "roles": battles.roles,
         "cluster": battles.cluster,
-        "report": {name: x for name, x in asdict(battles.report).items() if name != "_said"},
+        "report": {name: x for name, x in asdict(battles.report).items() if not name.startswith("_")},
         "files": battles.files,
     }
     if battles.report._said is not None:

@@ -391,6 +391,8 @@ class BradleyTerryFit(Result):
                 "ratings together at least fifty times as hard"
             )
         strata, unit = self._drawn.strata, "battle" if self._drawn.clusters is None else "cluster"
+        if self.n_clusters is None and self.report._voters is not None:
+            messages += self.report._voters.advice
         messages += few_clusters_text(self.n_clusters, self.n_effective_clusters)
         messages += small_strata_text(None if strata is None else strata.size, unit)
         return [*self.report.warnings, *messages, *self._likelihood.flags]

@@ -314,8 +314,10 @@ def shared_warnings(names: Sequence[Any], warnings: Sequence[Sequence[str]], boa
     """The warnings of all slices, each with the slice's name.
 
     If more than three slices have warnings that differ only in models and numbers, the first of them stands in full and
-    names the other slices.
+    names the other slices. What all slices say in the same words stands once, without their names.
     """
+    of_all = [own for own in warnings[0] if len(warnings) > 1 and all(own in others for others in warnings)]
+    warnings = [[own for own in others if own not in of_all] for others in warnings]
     models = sorted({str(model) for board in boards for model in board.models}, key=len, reverse=True)
     # Between letters and digits only: a model "a" must not take the "a" out of words.
     models_or_signs = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, models))})(?!\w)|[\d\W_]|\band [\d,]+ more\b")
@@ -323,7 +325,7 @@ def shared_warnings(names: Sequence[Any], warnings: Sequence[Sequence[str]], boa
     for s, own in enumerate(warnings):
         for warning in own:
             alike.setdefault(models_or_signs.sub("", warning), []).append((s, warning))
-    messages = []
+    messages = list(dict.fromkeys(of_all))
     for found in alike.values():
         others: list[Any] = []
         if len({s for s, _ in found}) > _FEW_ALIKE:

@@ -86,7 +86,10 @@ def with_random_facets(
         logits = np.where(known, fit.theta + away / fit.scale.unit, found.draws_logit)
     interval = "percentile" if settings.interval == "auto" else settings.interval
     sampled = {name: levels[name] for name in facets} | {cluster or "battle": levels.get(cluster or "", len(a))}
+    voters = fit.report._voters
+    if voters is not None and voters.column in facets:  # whole voters are drawn already
+        fit = replace(fit, report=replace(fit.report, _voters=None))
     return replace(
-        found, draws=draws, draws_logit=logits, settings=replace(settings, interval=interval),
+        found, fit=fit, draws=draws, draws_logit=logits, settings=replace(settings, interval=interval),
         _about=sentence_of(sampled), _facets=tuple(warnings_of(design, {name: levels[name] for name in facets})),
     )  # fmt: skip

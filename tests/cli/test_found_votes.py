@@ -63,6 +63,14 @@ def test_what_was_taken_is_told(tmp_path):
     assert "read as --model-a White --model-b Black --winner Result" in result.stderr
 
 
+def test_blanks_after_commas_are_no_part_of_names(tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_text("a, b, winner\n" + "x, y, x\ny, z, tie\nz, x, z\n" * 20)
+    result = run("leaderboard", path, "--resamples", "20")
+    assert "read as --model-a a --model-b b" in result.stderr
+    assert "60 battles between 3 models" in result.stdout
+
+
 @pytest.mark.parametrize("command", ["audit", "next"])
 def test_other_commands_find_them_too(command, tmp_path):
     extra = {"audit": ["--resamples", "20", "--parts", "board"], "next": ["--k", "2"]}[command]

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from jaxeval import Battles, DataError, read_battles
+from jaxeval import Battles, DataError, fit_bradley_terry, read_battles
 
 VOTES = pd.DataFrame(
     {
@@ -123,6 +123,39 @@ class TestColumns:
         path = write(VOTES, tmp_path / f"votes.{ending}")
         assert read_battles(path).columns.shape[1] == 0
         assert read_battles(path, keep=["turns"]).columns.columns.tolist() == ["turns"]
+
+    @pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
+    def test_few_voters_are_told_and_not_kept(self, ending, tmp_path, monkeypatch):
+        """A column says that one of 40 voters cast a third of the votes; merged rows do not know their voters."""
+        votes = pd.concat([VOTES] * 40, ignore_index=True)
+        voter = np.where(np.arange(len(votes)) % 3 == 0, 0, np.arange(len(votes)) % 60)
+        votes["User ID"] = [f"user {k}" for k in voter]
+        sizes = votes["User ID"].value_counts().to_numpy()
+        path = write(votes, tmp_path / f"votes.{ending}")
+        battles = read_battles(path)
+        assert battles.columns.shape[1] == 0
+        column, n, n_effective, _ = battles.report._voters
+        assert (column, n) == ("User ID", len(sizes))
+        assert n_effective == pytest.approx(sizes.sum() ** 2 / (sizes**2).sum(), rel=0.1)  # some rows hold no battle
+        (told,) = [told for told in fit_bradley_terry(battles).warnings if "who voted" in told]
+        assert "--cluster 'User ID'" in told
+        assert f"worth {n_effective:.0f}" in told
+        assert not any("who voted" in told for told in fit_bradley_terry(battles, cluster="User ID").warnings)
+        lists = write(votes.assign(**{"User ID": [[k] for k in voter]}), tmp_path / "lists.parquet")
+        assert read_battles(lists).report._voters is None
+        several = read_battles([path, write(VOTES, tmp_path / "more.csv")])
+        assert several.report._voters is None
+        monkeypatch.setattr("jaxeval.data.equal_rows._PIECE_ROWS", 50)
+        merged = read_battles(path)
+        assert merged.report._voters is None
+        assert merged.n_rows < battles.n_rows
+        assert merged.n_battles == battles.n_battles
+
+    def test_voters_of_odd_types_stop_nothing(self, tmp_path):
+        """Json lines in which a column that nobody asked for mixes types."""
+        rows = [{**row, "user": {"k": 1} if k % 2 else "x"} for k, row in enumerate(VOTES.to_dict("records"))]
+        path = write_text("\n".join(json.dumps(row, default=str) for row in rows), tmp_path / "votes.jsonl")
+        assert read_battles(path).n_battles == read_battles(write(VOTES, tmp_path / "votes.csv")).n_battles
 
     @pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
     def test_a_column_is_read_when_it_is_asked_for(self, ending, tmp_path):

@@ -195,7 +195,9 @@ class TestToldTogether:
     def test_few_slices_are_told_one_by_one(self):
         boards = list(bootstrap(VOTES.assign(part=np.arange(600) % 4), 2, by="part").values())
         three = [["model-1: 3.5% of x"], ["model-2, model-3 and 12 more: 1,000% of x"], ["other"], ["4% of x"]]
+        three = [["alike", *own] for own in three]
         assert shared_warnings([0, 1, 2, 3], three, boards) == [
+            "alike",
             "part = 0: model-1: 3.5% of x",
             "part = 1: model-2, model-3 and 12 more: 1,000% of x",
             "part = 3: 4% of x",
