@@ -175,13 +175,9 @@ class _Boards(SliceBoards[ChoiceBoard, Draws]):
         """By chord steps, and by Newton's method what those leave."""
         cells, options = fit.cells, self.options
         draws = vote_draws(cells, self.slices.drawn[s], options.drawn, self.slices.labels[s], len(fit.data[0]))
-        own = draws.entries
-        times = 1.0 if own.times is None else own.times
         problem = ChoiceProblem(
             units=draws.units,
-            unit=None if own.unit is None else as_leaf(own.on_grid(own.place), np.int32),
-            occasion=as_leaf(own.pair, np.int32),
-            shares=tuple(as_leaf(own.on_grid(times * share[own.cell]), np.float64) for share in fit.shares()),
+            entries=draws.entries.sums(fit.shares()),
             data=fit.data,
             stream=as_leaf(draws.stream, np.uint64),
             start=as_leaf(fit.phi, np.float64),
@@ -191,7 +187,7 @@ class _Boards(SliceBoards[ChoiceBoard, Draws]):
         )
         form = lane_form(options, fit.lane)
         p, k = len(fit.phi), fit.n_choices
-        words = k * (problem.shares[0].size + 6 * len(fit.data[0])) + draws.units.size.size + 4 * p**2
+        words = k * (problem.entries.shares[0].size + 6 * len(fit.data[0])) + draws.units.size.size + 4 * p**2
         ways = [Stage(solver, steps, REFITS, words, 8 * words) for solver, steps in _MAX_STEPS.items()]
         return BoardRefits(options, refit_choices, on_device(problem), form, ways, p, ridge=fit.ridge)
 

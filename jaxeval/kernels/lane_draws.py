@@ -4,8 +4,8 @@ The draws are those of `resample`, to the bit. Here a unit's constants and table
 on a CPU takes a seventh of the time of one lane after the other, and nothing is transposed afterwards.
 """
 
-from collections.abc import Sequence
 from functools import partial
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
@@ -43,33 +43,26 @@ def draw(
     return _multinomial(units, dtype, seed, stream, numbers)
 
 
-def sums(
-    draws: Num[Array, "units R"],
-    unit: Int32[Array, "rows columns"] | None,
-    of_column: Int32[Array, "columns"],
-    size: int,
-    weights: Sequence[Float[Array, "rows columns"]],
-) -> list[Float[Array, "{size} R"]]:
-    """Sums of the draws of entries on a grid, by what their columns belong to: an array for each of the ``weights``.
+class DrawnSums(NamedTuple):
+    """What draws add to: entries on a grid, each of whose columns belongs to one thing that is summed for."""
 
-    Args:
-        draws: of all units.
-        unit: flat number of the unit that an entry is drawn with; None where units are entries.
-        of_column: number of what the column belongs to, less than ``size``.
-        size: of the sums.
-        weights: what a draw of an entry adds.
-    """
-    drawn = draws if unit is None else draws.at[unit.reshape(-1)].get(mode="promise_in_bounds")
-    drawn = drawn.reshape(*weights[0].shape, draws.shape[-1])
+    unit: Int32[Array, "rows columns"] | None  # flat number of the unit that draws the entry; None: its own place
+    of_column: Int32[Array, "columns"]  # number of what a column belongs to
+    shares: tuple[Float[Array, "rows columns"], ...]  # what a draw of an entry adds to each of several sums
 
-    def by_column(weight: Array) -> Array:
-        # Row by row, which XLA on the CPU vectorises.
-        columns = sum(
-            (weight[row, :, None] * drawn[row] for row in range(1, len(drawn))), weight[0, :, None] * drawn[0]
-        )
-        return added(jnp.zeros((size, draws.shape[-1])), (of_column, columns))
+    def of(self, draws: Num[Array, "units R"], size: int) -> list[Float[Array, "{size} R"]]:
+        """Sums of the ``draws`` of all units, an array for each of the shares; ``size`` things are summed for."""
+        drawn = draws if self.unit is None else draws.at[self.unit.reshape(-1)].get(mode="promise_in_bounds")
+        drawn = drawn.reshape(*self.shares[0].shape, draws.shape[-1])
 
-    return [by_column(weight) for weight in weights]
+        def by_column(share: Array) -> Array:
+            # Row by row, which XLA on the CPU vectorises.
+            columns = sum(
+                (share[row, :, None] * drawn[row] for row in range(1, len(drawn))), share[0, :, None] * drawn[0]
+            )
+            return added(jnp.zeros((size, draws.shape[-1])), (self.of_column, columns))
+
+        return [by_column(share) for share in self.shares]
 
 
 def _poisson(units: Units, dtype: type, key: UInt64[Array, "R S"]) -> Num[Array, "K*Q R"]:

@@ -20,7 +20,7 @@ from jaxeval.kernels.batch import refits
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.links import Link
-from jaxeval.kernels.solve import Terms
+from jaxeval.kernels.solve import Solution, Terms
 from jaxeval.ratings.connectivity import Connectivity, analyse, per_model
 from jaxeval.ratings.options import FitOptions
 from jaxeval.ratings.sparse_boards import WideGraph, fit_sparse, resolved
@@ -34,6 +34,9 @@ _MAX_NEWTON_STEPS = 200
 MOST_INVERTED = 6_000
 #: The inverse-pair-frequency weights of the Arena: 1 / max(battles of the pair, 50).
 PAIR_FREQUENCY_FLOOR = 50
+
+
+_NO_PAIR = np.zeros(1)
 
 
 class Board(NamedTuple):
@@ -55,6 +58,16 @@ class Board(NamedTuple):
     graph: WideGraph | None = None  # of the sparse method
     features: tuple[str, ...] = ()  # names of covariates, here none
     flags: tuple[str, ...] = ()  # what the battles cannot say of these, here nothing
+
+    @classmethod
+    def at(
+        cls, end: Solution, models: pd.Index, cells: Cells, n: Float = _NO_PAIR, wins: Float = _NO_PAIR, *,
+        connectivity: Connectivity, active: Bool, ridge: float,
+    ) -> Board:  # fmt: skip
+        """Return the board of logits where an iteration ended; ``n`` and ``wins`` are of boards that have pairs."""
+        theta = np.where(active, np.asarray(end.theta)[: len(models)], 0.0)
+        how = int(end.status), int(end.n_steps), float(end.grad_norm), ridge, Link.LOGIT
+        return cls(models, cells, n, wins, None, connectivity, active, theta, *how)
 
     @property
     def board(self) -> Board:

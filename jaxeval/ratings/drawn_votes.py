@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from jaxeval.arrays import Int, as_leaf
 from jaxeval.data.cells import Cells
 from jaxeval.execution.shapes import UNIT_ROWS, Step, entry_rows, padded, padded_columns
+from jaxeval.kernels.lane_draws import DrawnSums
 from jaxeval.kernels.pair_tables import Layout
 from jaxeval.kernels.resample import DrawScheme, Packing, Units
 from jaxeval.ratings.boards import Board
@@ -54,6 +55,15 @@ class Entries(NamedTuple):
         if self.unit is None:
             return self.row * self.units.shape[1] + self.column
         return self.unit % UNIT_ROWS * self.units.shape[1] + self.unit // UNIT_ROWS
+
+    def sums(self, shares: Iterable[NDArray[Any]]) -> DrawnSums:
+        """What draws add to by pair: ``shares``, (cells,) each, of one battle of each cell; NumPy arrays."""
+        times = 1.0 if self.times is None else self.times
+        return DrawnSums(
+            unit=None if self.unit is None else as_leaf(self.on_grid(self.place), np.int32),
+            of_column=as_leaf(self.pair, np.int32),
+            shares=tuple(as_leaf(self.on_grid(times * share[self.cell]), np.float64) for share in shares),
+        )
 
 
 class DrawnEntries(NamedTuple):

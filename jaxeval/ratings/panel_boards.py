@@ -18,7 +18,6 @@ from jaxeval.kernels.batch.choice_models import ChoiceProblem, fit_choices, refi
 from jaxeval.kernels.batch.judge_panel import Contests, PanelModel
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.connectivity import Standing
-from jaxeval.kernels.links import Link
 from jaxeval.kernels.solve import Solution, Status, Terms
 from jaxeval.ratings.boards import MOST_INVERTED, TOLERANCE_LOGIT, Board, FittedBoard, inverse_within
 from jaxeval.ratings.connectivity import Connectivity, analyse, per_model
@@ -201,7 +200,7 @@ def fit_panel_board(
     m, k = len(models), len(judges)
     check_square(m + 2 * k, MOST_INVERTED, "the information of a panel", "the verdicts on the models that you compare")
     n, points = cells.pair_sums()
-    status, end = np.full(k, "", object), None
+    status = np.full(k, "", object)
     while True:
         kept = status == ""
         own = kept[cells.judge]
@@ -222,28 +221,16 @@ def fit_panel_board(
             status[kept] = NOT_TOLD
             moves[:] = active[:] = False
             found = found._replace(standing=np.full(m, Standing.INCOMPARABLE, np.int8))
-            end, panel = None, Panel(np.zeros(m), np.zeros(k), np.zeros(k))
+            panel = Panel(np.zeros(m), np.zeros(k), np.zeros(k))
+            end = Solution(*(as_leaf(x, np.float64) for x in (panel.theta, Status.CONVERGED, 0, 0)))
             break
         end, panel = _fitted(cells, np.where(used, n, 0.0), np.where(used, points, 0.0), moves, m, options)
         separated = [] if end.status == Status.CONVERGED else _separated(cells, used, n, points, panel, side_bias)
         if not separated or kept.sum() == 1:
             break
         status[separated] = SEPARATED
-    board = Board(
-        models=models,
-        cells=cells.pooled,
-        n=np.zeros(1),
-        wins=np.zeros(1),
-        pair_weight=None,
-        connectivity=found,
-        active=active,
-        theta=panel.theta,
-        status=Status.CONVERGED if end is None else int(end.status),
-        n_steps=0 if end is None else int(end.n_steps),
-        grad_norm=0.0 if end is None else float(end.grad_norm),
-        ridge=options.ridge,
-        link=Link.LOGIT,
-    )
+    end = end._replace(theta=as_leaf(panel.theta, np.float64))
+    board = Board.at(end, models, cells.pooled, connectivity=found, active=active, ridge=options.ridge)
     fit = PanelBoard(
         board=board,
         cells=cells,
@@ -410,9 +397,7 @@ def panel_refits(fitted: PanelBoard, label: str, drawn: VoteGroups, options: Boo
     m, k = len(board.theta), len(fitted.judges)
     model, contests = padded_model(m, k), padded_contests(cells)
     draws = vote_draws(cells, drawn, options.drawn, label, len(contests.first))
-    own = draws.entries
-    weight = (1.0 if own.times is None else own.times) * (cells.weight * fitted.used[cells.pair])[own.cell]
-    target, (at, weights) = cells.target[own.cell], fitted.working
+    weight, (at, weights) = cells.weight * fitted.used[cells.pair], fitted.working
     places = padded_panel(np.arange(1, m + 2 * k + 1), model, m)
     there = places > 0
     inverse = np.zeros((len(places), len(places)))
@@ -420,9 +405,7 @@ def panel_refits(fitted: PanelBoard, label: str, drawn: VoteGroups, options: Boo
     main = per_model(cells.first, cells.second, fitted.sums[0], m)
     problem = ChoiceProblem(
         units=draws.units,
-        unit=None if own.unit is None else as_leaf(own.on_grid(own.place), np.int32),
-        occasion=as_leaf(own.pair, np.int32),
-        shares=tuple(as_leaf(own.on_grid(weight * side), np.float64) for side in (target, 1 - target)),
+        entries=draws.entries.sums([weight * cells.target, weight * (1 - cells.target)]),
         data=contests,
         stream=as_leaf(draws.stream, np.uint64),
         start=as_leaf(padded_panel(np.concatenate(at), model, m), np.float64),
@@ -432,7 +415,7 @@ def panel_refits(fitted: PanelBoard, label: str, drawn: VoteGroups, options: Boo
         main=as_leaf(pad(np.where(board.active, main, 0.0), (model.models,)), np.float64),
     )
     form, p = lane_form(options, model), len(inverse)
-    held = _PER_ENTRY * (draws.units.size.size + problem.shares[0].size) + _PER_CONTEST * len(contests.first)
+    held = _PER_ENTRY * (draws.units.size.size + problem.entries.shares[0].size) + _PER_CONTEST * len(contests.first)
     tables = {Solver.CHORD: 2 * model.models**2, Solver.NEWTON: 4 * p**2}
     ways = [Stage(own, steps, REFITS, held + tables[own], 8 * (held + 4 * p**2)) for own, steps in _MAX_STEPS.items()]
 

@@ -40,7 +40,6 @@ from jaxeval.kernels.batch.plackett_luce import (
 )
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.connectivity import Standing
-from jaxeval.kernels.links import Link
 from jaxeval.kernels.resample import Packing
 from jaxeval.kernels.solve import Terms
 from jaxeval.options.boards import Gauge
@@ -146,21 +145,7 @@ def fit_ranking_board(models: pd.Index, cells: RankingCells, options: FitOptions
         terms = Terms.of(options.ridge, TOLERANCE_LOGIT, _MAX_NEWTON_STEPS)
         fit = fit_rankings(choices, count, standing, np.arange(size) < m, terms)
         found, inverse, diagonal = jax.device_get(fit)
-    board = Board(
-        models=models,
-        cells=cells,
-        n=np.zeros(1),
-        wins=np.zeros(1),
-        pair_weight=None,
-        connectivity=connectivity,
-        active=active,
-        theta=np.where(active, np.asarray(found.theta)[:m], 0.0),
-        status=int(found.status),
-        n_steps=int(found.n_steps),
-        grad_norm=float(found.grad_norm),
-        ridge=options.ridge,
-        link=Link.LOGIT,
-    )
+    board = Board.at(found, models, cells, connectivity=connectivity, active=active, ridge=options.ridge)
     theta: Any = pad(board.theta, (size,))
     main_weight = np.where(connectivity.standing == Standing.IDENTIFIED, battles, 0.0)
     return RankingBoard(board, cells, choices, ItemBase(theta, inverse, diagonal), main_weight)

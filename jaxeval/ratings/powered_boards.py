@@ -19,7 +19,6 @@ from jaxeval.kernels.batch.prediction_powered import (
     Form,
     PairSums,
     Powered,
-    PoweredEntries,
     PoweredProblem,
     Tuning,
     fit_powered,
@@ -28,11 +27,10 @@ from jaxeval.kernels.batch.prediction_powered import (
 )
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.connectivity import Standing
-from jaxeval.kernels.links import Link
 from jaxeval.kernels.solve import Status, Terms
 from jaxeval.ratings.boards import MOST_INVERTED, TOLERANCE_LOGIT, Board, FittedBoard, strength_slopes
 from jaxeval.ratings.connectivity import analyse, per_model
-from jaxeval.ratings.drawn_votes import Entries, is_secure_board, vote_draws
+from jaxeval.ratings.drawn_votes import is_secure_board, vote_draws
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
 from jaxeval.ratings.refits import BoardRefits, Stage, lane_form
 from jaxeval.ratings.vote_groups import VoteGroups
@@ -92,25 +90,16 @@ class PoweredBoard(FittedBoard):
         return np.asarray((scores.T @ scores.multiply(self.cells.count[:, None])).toarray())
 
 
+def _moments(cells: VerdictCells) -> list[Float]:
+    """(cells,) each: what one battle of each cell adds to the sums of `PairSums.of`."""
+    y, f = np.where(cells.labelled, cells.target, 0.0), cells.verdict
+    return [cells.used * x for x in (np.ones(len(y)), y, f, y**2, y * f, f**2)]
+
+
 def verdict_sums(cells: VerdictCells, n_pairs: int) -> PairSums:
-    """(P', 1) sums of the full data by pair; NumPy arrays."""
-
-    def by_pair(values: NDArray[Any]) -> Any:
-        return np.bincount(cells.pair, values, n_pairs)[:, None]
-
-    count, y, f = cells.count * cells.used, cells.target, cells.verdict
-    there, others = count * cells.labelled, count * ~cells.labelled
-    return PairSums(
-        n=by_pair(there),
-        human=by_pair(there * y),
-        judge=by_pair(there * f),
-        squared_human=by_pair(there * y**2),
-        product=by_pair(there * y * f),
-        squared_judge=by_pair(there * f**2),
-        n_others=by_pair(others),
-        judge_others=by_pair(others * f),
-        squared_judge_others=by_pair(others * f**2),
-    )
+    """(P', 1) sums of the full data by pair."""
+    pair = cells.by_sample(n_pairs).pair
+    return PairSums.of([np.bincount(pair, cells.count * x, 2 * n_pairs)[:, None] for x in _moments(cells)])
 
 
 def fit_powered_board(
@@ -224,20 +213,8 @@ def _fitted(
     end, found, inverse, diagonal = jax.device_get(fit_powered(*tables, standing, pad(judged, (size,)), terms))
     standing = np.asarray(found)[:m]
     active = judged & ((standing == Standing.IDENTIFIED) | (options.ridge > 0))
-    board = Board(
-        models=models,
-        cells=cells,
-        n=n,
-        wins=points,
-        pair_weight=None,
-        connectivity=met._replace(standing=standing),
-        active=active,
-        theta=np.where(active, np.asarray(end.theta)[:m], 0.0),
-        status=int(end.status),
-        n_steps=int(end.n_steps),
-        grad_norm=float(end.grad_norm),
-        ridge=options.ridge,
-        link=Link.LOGIT,
+    board = Board.at(
+        end, models, cells, n, points, connectivity=met._replace(standing=standing), active=active, ridge=options.ridge
     )
     return board, inverse, diagonal
 
@@ -276,7 +253,7 @@ def powered_refits(
     main = per_model(cells.first, cells.second, fitted.board.n, m)
     problem = PoweredProblem(
         units=draws.units,
-        entries=_entries(draws.entries, cells),
+        entries=draws.entries.sums(_moments(cells)),
         stream=as_leaf(draws.stream, np.uint64),
         position=as_leaf(position, np.int32),
         tuning=fitted.tuning,
@@ -288,7 +265,7 @@ def powered_refits(
     )
     form = lane_form(options, fitted.form)
     secure = _is_secure(fitted, drawn)
-    held = _PER_ENTRY * (draws.units.size.size + problem.entries.times.size) + _PER_PAIR * n_pairs
+    held = _PER_ENTRY * (draws.units.size.size + problem.entries.shares[0].size) + _PER_PAIR * n_pairs
     ways = [
         Stage(
             solver,
@@ -301,18 +278,6 @@ def powered_refits(
         for solver, steps in _MAX_STEPS.items()
     ]
     return BoardRefits(options, refit_powered, on_device(problem), form, ways, size)
-
-
-def _entries(entries: Entries, cells: VerdictCells) -> PoweredEntries:
-    """What the draws add to, as the kernels take it; NumPy arrays."""
-    times = (1.0 if entries.times is None else entries.times) * cells.used[entries.cell]
-    return PoweredEntries(
-        unit=None if entries.unit is None else as_leaf(entries.on_grid(entries.place), np.int32),
-        times=as_leaf(entries.on_grid(times), np.float64),
-        human=as_leaf(entries.on_grid(np.where(cells.labelled, cells.target, 0.0)[entries.cell]), np.float64),
-        judge=as_leaf(entries.on_grid(cells.verdict[entries.cell]), np.float64),
-        pair=as_leaf(entries.pair, np.int32),
-    )
 
 
 def _is_secure(fitted: PoweredBoard, drawn: VoteGroups) -> bool:

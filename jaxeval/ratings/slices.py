@@ -21,7 +21,7 @@ from jaxeval.data.groups import OVERALL, told_overlap
 from jaxeval.errors import DataError, MemoryLimitError
 from jaxeval.execution.precision import in_threads
 from jaxeval.execution.shapes import UNIT_ROWS, battle_blocks, padded_units
-from jaxeval.kernels import contextual
+from jaxeval.kernels.batch import contextual
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
 from jaxeval.ratings.vote_groups import GroupsOf, UnitMembers, VoteGroups, vote_groups
 

@@ -8,7 +8,7 @@ import twins
 from compiled import compiled
 from scipy.special import expit, softmax
 
-from jaxeval.kernels import contextual
+from jaxeval.kernels.batch import contextual
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.solve import Status, Terms, pseudo_inverse
 from jaxeval.kernels.tie_models import NO_TIES, Response, TieModel

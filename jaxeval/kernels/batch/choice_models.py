@@ -15,7 +15,7 @@ from jax import Array, lax
 from jaxeval.kernels import lane_draws, resample
 from jaxeval.kernels.batch.programs import program
 from jaxeval.kernels.batch.refits import LaneForm, Refits, Solver, lane_draws_of, refit_program
-from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, UInt64
+from jaxeval.kernels.kinds import Bool, Float, Int8, UInt64
 from jaxeval.kernels.platforms import by_platform, one_by_one
 from jaxeval.kernels.solve import Solution, Status, Terms, capped, iterate, solved
 
@@ -150,9 +150,7 @@ class ChoiceProblem(NamedTuple):
     """One slice: what is resampled, and the full-data fit that refits start from."""
 
     units: resample.Units
-    unit: Int32[Array, "rows columns"] | None  # flat number of the unit that draws an entry; None: its own place
-    occasion: Int32[Array, "columns"]  # that the entries of a column are of
-    shares: tuple[Float[Array, "rows columns"], ...]  # what a draw of an entry adds to each of the K choices
+    entries: lane_draws.DrawnSums  # by occasion, to each of the K choices
     data: Any  # what the model knows of the C occasions
     stream: UInt64[Array, ""]  # names the slice's random numbers
     start: Float[Array, "P"]
@@ -231,7 +229,7 @@ def count_choices(problem: ChoiceProblem, form: LaneForm, seed: Array, numbers: 
     """Count what is chosen in the resamples ``numbers``."""
     n_occasions = len(jax.tree.leaves(problem.data)[0])
     draws = lane_draws_of(problem, form, seed, numbers)
-    return jnp.stack(lane_draws.sums(draws, problem.unit, problem.occasion, n_occasions, problem.shares))
+    return jnp.stack(problem.entries.of(draws, n_occasions))
 
 
 @refit_program

@@ -1,25 +1,447 @@
-"""Fit boards with covariates or a tie model, and refit their resamples."""
+"""Battles with covariates and tie models as rows: the maximum of the likelihood by four steps, for many resamples.
 
+The parameters phi (P,) are M log-strengths, D coefficients and the tie parameter t (unused where ties are half a win);
+a row's z is theta_first - theta_second + feature . coefficient. Rows do not compress into cells. So lanes are the last
+axis here, except in the information: a row's constants are read once for all R lanes, and the weights of rows exist for
+only R lanes at a time.
+"""
+
+from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 
-from jaxeval.kernels import connectivity, contextual, resample
+from jaxeval.kernels import connectivity, resample, tie_models
 from jaxeval.kernels.batch.programs import program
 from jaxeval.kernels.batch.refits import LaneForm, Refits, Solver, lane_draws_of, rated, refit_program
-from jaxeval.kernels.kinds import Bool, Float, Integer, Num, UInt64
-from jaxeval.kernels.solve import Solution, Terms, pseudo_inverse
-from jaxeval.kernels.tie_models import Response
+from jaxeval.kernels.kinds import Bool, Float, Int32, Integer, Num, UInt64
+from jaxeval.kernels.platforms import added
+from jaxeval.kernels.solve import (
+    Solution,
+    SolveStep,
+    Terms,
+    capped,
+    centred,
+    iterate,
+    loop,
+    newton_cg_step,
+    preconditioner,
+    pseudo_inverse,
+    regular,
+    solved,
+)
+from jaxeval.kernels.tie_models import NO_TIES, Response, TieModel
+
+
+class ContextualRows(NamedTuple):
+    """Rows in T blocks of E groups of G rows, or those of one block; a group's rows are of one pair.
+
+    Padding has factor 0.
+    """
+
+    feature: Float[Array, "... E G D"]
+    target: Float[Array, "... E G"]  # of the pair's first model
+    factor: Float[Array, "... E G"]  # weight of one draw of the row's unit
+    unit: Int32[Array, "... E G"]  # the unit of a (K, Q) grid of draws, row-major
+    first: Int32[Array, "... E"]
+    second: Int32[Array, "... E"]
+    n_blocks: Int32[Array, ""]  # blocks in use
+
+
+def _block(rows: ContextualRows, t: Integer[Array, ""]) -> ContextualRows:
+    return rows._replace(**{name: getattr(rows, name)[t] for name in ContextualRows._fields[:-1]})
+
+
+def over_blocks(rows: ContextualRows, add: Callable[[ContextualRows, Array, Any], Any], zero: Any) -> Any:
+    """The total after ``add(block, its number, total)`` of all blocks in use, one after the other, from ``zero`` on."""
+    return lax.fori_loop(0, rows.n_blocks, lambda t, total: add(_block(rows, t), t, total), zero)
+
+
+def predictor(block: ContextualRows, phi: Float[Array, "P R"], n_models: int) -> Float[Array, "E G R"]:
+    """The z of a block's rows."""
+    pair = phi[block.first] - phi[block.second]
+    z = jnp.broadcast_to(pair[:, None], (*block.target.shape, phi.shape[1]))
+    for d in range(block.feature.shape[-1]):  # unrolled, it fuses with what follows; a product does not
+        z = z + block.feature[..., d, None] * phi[n_models + d]
+    return z
+
+
+def add_score(
+    block: ContextualRows,
+    total: Float[Array, "P R"],
+    z: Float[Array, "E G R"],
+    t: Float[Array, "E G R"] | None,
+    n_models: int,
+) -> Float[Array, "P R"]:
+    """``total`` plus a block's sums of weighted scores: ``z``, the derivatives by z, and ``t``, those by t."""
+    # In the precision of the total: few lanes are added in another order than many, and this makes no difference then.
+    z = z.astype(total.dtype)
+    of_group = jnp.sum(z, 1)
+    total = added(total, (block.first, of_group), (block.second, -of_group))
+    n_rows, n_features = z.shape[0] * z.shape[1], block.feature.shape[-1]
+    if n_features:
+        feature = block.feature.reshape(n_rows, n_features).astype(z.dtype)
+        of_features = jnp.matmul(feature.T, z.reshape(n_rows, -1), precision="highest")
+        total = total.at[n_models : n_models + n_features].add(of_features)
+    return total if t is None else total.at[-1].add(jnp.sum(t, (0, 1)))
+
+
+def counts_of_rows(rows: ContextualRows, drawn: Num[Array, "units R"]) -> Num[Array, "T E G R"]:
+    """Draws of every row's unit, from those of all units; 0 in blocks that are not in use."""
+
+    def gather(t: Array, count: Array) -> Array:
+        return count.at[t].set(drawn.at[rows.unit[t]].get(mode="promise_in_bounds"))
+
+    return lax.fori_loop(0, rows.n_blocks, gather, jnp.zeros((*rows.unit.shape, drawn.shape[1]), drawn.dtype))
+
+
+def among(rows: ContextualRows, count: Num[Array, "T E G R"], active: Bool[Array, "M R"]) -> Num[Array, "T E G R"]:
+    """``count`` of battles between ``active`` models, 0 for all others."""
+    both = active[rows.first] & active[rows.second]
+    return jnp.where(both[:, :, None], count, jnp.zeros((), count.dtype))
+
+
+def win_tables(
+    rows: ContextualRows, count: Num[Array, "T E G R"], n_models: int
+) -> Float[Array, "R {n_models} {n_models}"]:
+    """Return the weights of wins of the row's model against the column's."""
+    n_lanes = count.shape[-1]
+
+    def add(block: ContextualRows, t: Array, wins: Array) -> Array:
+        weight = count[t] * block.factor[..., None]
+        won = weight * block.target[..., None]
+        there, back = block.first * n_models + block.second, block.second * n_models + block.first
+        return added(wins, (there, jnp.sum(won, 1)), (back, jnp.sum(weight - won, 1)))
+
+    return over_blocks(rows, add, jnp.zeros((n_models**2, n_lanes))).T.reshape(n_lanes, n_models, n_models)
+
+
+def weighted(
+    model: Response, block: ContextualRows, phi: Float[Array, "P R"], count: Num[Array, "E G R"], n_models: int
+) -> tuple[tie_models.Score, tie_models.Information]:
+    """Scores and information (E, G, R) of a block's rows at ``phi``, times their weights."""
+    z, target, t = predictor(block, phi, n_models), block.target[..., None], phi[-1]
+    weight = count * block.factor[..., None]
+    score = tie_models.Score(*(weight * x for x in tie_models.score(model, target, z, t)))
+    return score, tie_models.Information(*(weight * x for x in tie_models.information(model, target, z, t)))
+
+
+def add_diagonal(
+    block: ContextualRows, total: Float[Array, "P R"], of_rows: tie_models.Information, n_models: int
+) -> Float[Array, "P R"]:
+    """``total`` plus what the rows of a block (E, G, R) add to the diagonal of the information."""
+    of_group = jnp.sum(of_rows.zz, 1)
+    total = added(total, (block.first, of_group), (block.second, of_group))
+    n_features = block.feature.shape[-1]
+    if n_features:
+        squares = block.feature.reshape(-1, n_features) ** 2
+        of_features = jnp.matmul(squares.T, of_rows.zz.reshape(len(squares), -1), precision="highest")
+        total = total.at[n_models : n_models + n_features].add(of_features)
+    return total.at[-1].add(jnp.sum(of_rows.tt, (0, 1)))
+
+
+def derivatives(
+    model: Response,
+    rows: ContextualRows,
+    phi: Float[Array, "P R"],
+    count: Num[Array, "T E G R"],
+    ridge: Float[Array, "P"],
+) -> tuple[Float[Array, "P R"], Float[Array, "R P P"]]:
+    """Gradient and information of the penalised log-likelihood, l(phi) - sum ridge phi^2, by all parameters."""
+    n_models, n_lanes = len(ridge) - rows.feature.shape[-1] - 1, phi.shape[1]
+
+    def add(block: ContextualRows, t: Array, total: tuple[Array, _Parts]) -> tuple[Array, _Parts]:
+        score, information = weighted(model, block, phi, count[t], n_models)
+        grad = add_score(block, total[0], score.z, score.t, n_models)
+        return grad, _add_information(block, total[1], information, n_models)
+
+    grad, parts = over_blocks(rows, add, (jnp.zeros(phi.shape), _no_information(rows, n_models, n_lanes)))
+    return grad - 2 * ridge[:, None] * phi, _assembled(parts, n_models, n_lanes) + 2 * jnp.diag(ridge)
+
+
+#: Information of pairs of models, of models with the N = D + 1 other parameters, and of the others among themselves.
+_Parts = tuple[Float[Array, "pairs R"], Float[Array, "M N R"], Float[Array, "N N R"]]
+
+
+def _no_information(rows: ContextualRows, n_models: int, n_lanes: int) -> _Parts:
+    n_others = rows.feature.shape[-1] + 1
+    shapes = (n_models**2,), (n_models, n_others), (n_others, n_others)
+    pairs, cross, others = (jnp.zeros((*shape, n_lanes)) for shape in shapes)
+    return pairs, cross, others
+
+
+def _add_information(block: ContextualRows, total: _Parts, of_rows: tie_models.Information, n_models: int) -> _Parts:
+    """The parts ``total`` of the information plus what the rows of a block (E, G, R) add."""
+    pairs, cross, others = total
+    zz, zt, tt = of_rows
+    pairs = added(pairs, (block.first * n_models + block.second, jnp.sum(zz, 1)))
+    feature = block.feature
+    # (E, D + 1, R): of a group's pair with every other parameter.
+    of_group = jnp.concatenate(
+        [jnp.einsum("egd,egr->edr", feature, zz, precision="highest"), jnp.sum(zt, 1)[:, None]], 1
+    )
+    cross = added(cross, (block.first, of_group), (block.second, -of_group))
+    features = jnp.einsum("egd,egc,egr->dcr", feature, feature, zz, precision="highest")
+    with_t = jnp.einsum("egd,egr->dr", feature, zt, precision="highest")
+    n_features = feature.shape[-1]
+    others = others.at[:n_features, :n_features].add(features)
+    others = others.at[:n_features, -1].add(with_t).at[-1, :n_features].add(with_t)
+    return pairs, cross, others.at[-1, -1].add(jnp.sum(tt, (0, 1)))
+
+
+def _assembled(parts: _Parts, n_models: int, n_lanes: int) -> Float[Array, "R P P"]:
+    """The information of all parameters from its parts."""
+    pairs, cross, others = (jnp.moveaxis(x, -1, 0) for x in parts)
+    v = pairs.reshape(n_lanes, n_models, n_models)
+    v = v + jnp.swapaxes(v, 1, 2)
+    strengths = jnp.sum(v, 2)[:, :, None] * jnp.eye(n_models) - v
+    above = jnp.concatenate([strengths, cross], 2)
+    return jnp.concatenate([above, jnp.concatenate([jnp.swapaxes(cross, 1, 2), others], 2)], 1)
+
+
+class RowBase(NamedTuple):
+    """The rows at the full data's estimate, from which chord steps start."""
+
+    z: Float[Array, "T E G"]
+    score: tie_models.Score
+    phi: Float[Array, "P"]
+    inverse: Float[Array, "P P"]  # pseudo-inverse of the full data's information
+    diagonal: Float[Array, "P"]  # of that information
+
+
+def at_estimate(
+    model: Response,
+    rows: ContextualRows,
+    phi: Float[Array, "P"],
+    n_models: int,
+    inverse: Float[Array, "P P"],
+    diagonal: Float[Array, "P"],
+) -> RowBase:
+    """The rows at ``phi``."""
+    z = phi[rows.first] - phi[rows.second]
+    z = z[..., None] + jnp.sum(rows.feature * phi[n_models:-1], -1)
+    return RowBase(z, tie_models.score(model, rows.target, z, phi[-1]), phi, inverse, diagonal)
+
+
+def chord(model: Response, rows: ContextualRows, base: RowBase, count: Num[Array, "T E G R"], terms: Terms) -> Solution:
+    """Steps by the full data's information, shared by all lanes, for resamples whose information is not far from it.
+
+    The gradient is that of the resample at the full data's estimate, plus what has changed since. The change is small:
+    where ties are half a win, and the link is the logit, single precision gives it to 1e-9 of a battle, at a third of
+    the cost.
+    """
+    n_lanes, ridge = count.shape[-1], terms.ridge[:, None]
+    n_models = len(base.phi) - rows.feature.shape[-1] - 1
+    is_quick = model == Response(TieModel.HALF)
+
+    def add_base(block: ContextualRows, t: Array, total: Array) -> Array:
+        weight = count[t] * block.factor[..., None]
+        of_t = None if is_quick else weight * base.score.t[t][..., None]
+        return add_score(block, total, weight * base.score.z[t][..., None], of_t, n_models)
+
+    zero = jnp.zeros((len(base.phi), n_lanes))
+    at_base = over_blocks(rows, add_base, zero) - 2 * ridge * base.phi[:, None]
+    if is_quick:
+        p = tie_models.expected(model, base.z, base.phi[-1])
+        slope, skew = (2 * p * (1 - p) * rows.factor).astype(jnp.float32), (2 * p - 1).astype(jnp.float32)
+        single = rows._replace(feature=rows.feature.astype(jnp.float32))
+
+    def change_of_score(moved: Array) -> Array:
+        def add_half(block: ContextualRows, t: Array, total: Array) -> Array:
+            # s(z + d) - s(z) = 2 s(z) s(-z) T / (1 + (2 s(z) - 1) T) with T = tanh(d / 2): no digits cancel.
+            tangent = jnp.tanh(predictor(block, moved.astype(jnp.float32) / 2, n_models))
+            drop = slope[t][..., None] * tangent / (1 + skew[t][..., None] * tangent)
+            return add_score(block, total, -drop * count[t].astype(jnp.float32), None, n_models)
+
+        def add_any(block: ContextualRows, t: Array, total: Array) -> Array:
+            z = base.z[t][..., None] + predictor(block, moved, n_models)
+            new = tie_models.score(model, block.target[..., None], z, base.phi[-1] + moved[-1])
+            weight = count[t] * block.factor[..., None]
+            of_z, of_t = (weight * (x - y[t][..., None]) for x, y in zip(new, base.score, strict=True))
+            return add_score(block, total, of_z, of_t, n_models)
+
+        return over_blocks(single, add_half, zero) if is_quick else over_blocks(rows, add_any, zero)
+
+    def step(moved: Array) -> tuple[Array, Array]:
+        grad = at_base + change_of_score(moved) - 2 * ridge * moved
+        return jnp.matmul(base.inverse, grad, precision="highest"), grad
+
+    end = iterate(step, zero, terms.tolerance, terms.max_steps)
+    return end._replace(theta=base.phi[:, None] + end.theta)
+
+
+def alive(
+    model: Response,
+    rows: ContextualRows,
+    count: Num[Array, "T E G R"],
+    active: Bool[Array, "M R"],
+    free: Bool[Array, "D+1"],
+) -> Bool[Array, "M+D+1 R"]:
+    """Parameters that move: those of ``active`` models, and the ``free`` others.
+
+    In a lane without ties, t is at its limit, and does not move either. ``count`` is that of `among` active models.
+    """
+
+    def add(block: ContextualRows, t: Array, total: Array) -> Array:
+        tied = block.factor * (block.target == 0.5)
+        return total + jnp.einsum("egr,eg->r", count[t].astype(jnp.float64), tied, precision="highest")
+
+    others = jnp.broadcast_to(free[:, None], (len(free), active.shape[1]))
+    if model.ties != TieModel.HALF:
+        n_ties = over_blocks(rows, add, jnp.zeros(active.shape[1]))
+        others = others.at[-1].set(free[-1] & (n_ties > 0))
+    return jnp.concatenate([active, others])
+
+
+def _at_limit(model: Response, phi: Float[Array, "P #R"], moves: Bool[Array, "P R"]) -> Float[Array, "P R"]:
+    """``phi`` for every lane, with t at its limit where it does not move."""
+    phi = jnp.broadcast_to(phi, moves.shape)
+    return phi.at[-1].set(jnp.where(moves[-1], phi[-1], NO_TIES[model.ties]))
+
+
+def newton(
+    model: Response,
+    rows: ContextualRows,
+    start: Float[Array, "P #R"],
+    count: Num[Array, "T E G R"],
+    moves: Bool[Array, "P R"],
+    terms: Terms,
+) -> tuple[Solution, Float[Array, "R P P"]]:
+    """Newton's method by each lane's own information, from ``start``, for the parameters that ``moves``.
+
+    ``count`` is that of `among` models that move. It returns the information of the last step, too, which is that of
+    the solution up to the tolerance.
+    """
+    ridge = terms.ridge
+    n_models, n_lanes = len(ridge) - rows.feature.shape[-1] - 1, moves.shape[1]
+
+    def step(phi: Array, _: Array, __: Array) -> SolveStep:
+        grad, matrix = derivatives(model, rows, phi, count, ridge)
+        grad = jnp.where(moves, grad, 0.0)
+        change = solved(regular(matrix, moves.T, n_models, ridge[0])[0], grad.T).T
+        change = change.at[:n_models].set(centred(change[:n_models], moves[:n_models]))
+        return SolveStep(_damped(model, phi, jnp.where(moves, change, 0.0)), grad, matrix)
+
+    matrix = jnp.zeros((n_lanes, len(ridge), len(ridge)))
+    return loop(step, _at_limit(model, start, moves), matrix, terms.tolerance, terms.max_steps)
+
+
+def _damped(model: Response, phi: Float[Array, "P R"], change: Float[Array, "P R"]) -> Float[Array, "P R"]:
+    """``change`` of each lane, shrunk where it is too long; a threshold t stays positive."""
+    change = capped(change)
+    return change.at[-1].max(-0.75 * phi[-1]) if model.ties == TieModel.RAO_KUPPER else change
+
+
+def _preconditioner(
+    base: RowBase, moves: Bool[Array, "P R"], diagonal: Float[Array, "P R"], ridge: Float[Array, "P"], n_models: int
+) -> Callable[[Array], Array]:
+    """The preconditioner of `solve`, for the parameters that ``moves``."""
+    apply = preconditioner(base.inverse, base.diagonal, diagonal, ridge[0], n_models)
+    return lambda r: jnp.where(moves, apply(r), 0.0)
+
+
+def scaled_chord(
+    model: Response,
+    rows: ContextualRows,
+    base: RowBase,
+    count: Num[Array, "T E G R"],
+    moves: Bool[Array, "P R"],
+    terms: Terms,
+) -> Solution:
+    """Chord steps scaled to each lane's own curvature: for boards on which some models have few battles.
+
+    Each step is one pass over the rows, in double precision; ``count`` is that of `among` models that move.
+    """
+    ridge = terms.ridge
+    n_models = len(ridge) - rows.feature.shape[-1] - 1
+
+    def step(phi: Array) -> tuple[Array, Array]:
+        def add(block: ContextualRows, t: Array, total: tuple[Array, Array]) -> tuple[Array, Array]:
+            score, information = weighted(model, block, phi, count[t], n_models)
+            grad = add_score(block, total[0], score.z, score.t, n_models)
+            return grad, add_diagonal(block, total[1], information, n_models)
+
+        zero = jnp.zeros(phi.shape)
+        grad, diagonal = over_blocks(rows, add, (zero, zero))
+        grad, diagonal = _with_ridge(phi, grad, diagonal, moves, ridge)
+        return _damped(model, phi, _preconditioner(base, moves, diagonal, ridge, n_models)(grad)), grad
+
+    return iterate(step, _at_limit(model, base.phi[:, None], moves), terms.tolerance, terms.max_steps)
+
+
+def _with_ridge(
+    phi: Float[Array, "P R"],
+    grad: Float[Array, "P R"],
+    diagonal: Float[Array, "P R"],
+    moves: Bool[Array, "P R"],
+    ridge: Float[Array, "P"],
+) -> tuple[Float[Array, "P R"], Float[Array, "P R"]]:
+    """Gradient and diagonal with those of the ridge, for the parameters that ``moves``; 0 for the others."""
+    grad, diagonal = grad - 2 * ridge[:, None] * phi, diagonal + 2 * ridge[:, None]
+    return jnp.where(moves, grad, 0.0), jnp.where(moves, diagonal, 0.0)
+
+
+def newton_cg(
+    model: Response,
+    rows: ContextualRows,
+    base: RowBase,
+    count: Num[Array, "T E G R"],
+    moves: Bool[Array, "P R"],
+    terms: Terms,
+) -> Solution:
+    """Newton's method with steps by preconditioned conjugate gradients: for resamples of sparse boards.
+
+    As `dense_solve.newton_cg`, but a pass over the rows gives each product with the information: on wide boards this is
+    far cheaper than an (M, M) table for every lane. ``count`` is that of `among` models that move.
+    """
+    ridge = terms.ridge
+    n_models, n_lanes = len(ridge) - rows.feature.shape[-1] - 1, moves.shape[1]
+
+    def curvature(phi: Array) -> tuple[Array, Array, tie_models.Information]:
+        """Gradient and diagonal (P, R), and the information of every row; that of t is summed over the rows (R,)."""
+
+        def add(block: ContextualRows, t: Array, total: tuple[Array, ...]) -> tuple[Array, ...]:
+            grad, diagonal, zz, zt, tt = total
+            score, information = weighted(model, block, phi, count[t], n_models)
+            grad = add_score(block, grad, score.z, score.t, n_models)
+            diagonal = add_diagonal(block, diagonal, information, n_models)
+            zt = zt if model.ties == TieModel.HALF else zt.at[t].set(information.zt)
+            return grad, diagonal, zz.at[t].set(information.zz), zt, tt + jnp.sum(information.tt, (0, 1))
+
+        by_row = jnp.zeros((*rows.target.shape, n_lanes))
+        of_ties = jnp.zeros((1, 1, 1, 1)) if model.ties == TieModel.HALF else by_row
+        zero = jnp.zeros(phi.shape), jnp.zeros(phi.shape), by_row, of_ties, jnp.zeros(n_lanes)
+        grad, diagonal, zz, zt, tt = over_blocks(rows, add, zero)
+        return *_with_ridge(phi, grad, diagonal, moves, ridge), tie_models.Information(zz, zt, tt)
+
+    def product(of_rows: tie_models.Information, p: Array) -> Array:
+        def add(block: ContextualRows, t: Array, total: Array) -> Array:
+            z = predictor(block, p, n_models)
+            along = of_rows.zz[t] * z
+            if model.ties == TieModel.HALF:
+                return add_score(block, total, along, None, n_models)
+            return add_score(block, total, along + of_rows.zt[t] * p[-1], of_rows.zt[t] * z, n_models)
+
+        found = over_blocks(rows, add, jnp.zeros(p.shape)) + 2 * ridge[:, None] * p
+        return jnp.where(moves, found.at[-1].add(of_rows.tt * p[-1]), 0.0)
+
+    def step(phi: Array) -> tuple[Array, Array]:
+        grad, diagonal, of_rows = curvature(phi)
+        precondition = _preconditioner(base, moves, diagonal, ridge, n_models)
+        change = newton_cg_step(lambda p: product(of_rows, p), precondition, diagonal, grad)
+        return _damped(model, phi, change), grad
+
+    return iterate(step, _at_limit(model, base.phi[:, None], moves), terms.tolerance, terms.max_steps)
 
 
 class ContextualProblem(NamedTuple):
     """One slice with covariates or a tie model: what is resampled, and the full-data fit that refits start from."""
 
     units: resample.Units
-    rows: contextual.ContextualRows
+    rows: ContextualRows
     stream: UInt64[Array, ""]
     phi: Float[Array, "P"]  # full-data parameters
     inverse: Float[Array, "P P"]  # pseudo-inverse of the full-data information
@@ -30,7 +452,7 @@ class ContextualProblem(NamedTuple):
 
 @program("response")
 def fit_contextual(
-    rows: contextual.ContextualRows,
+    rows: ContextualRows,
     count: Num[Array, "T E G"],
     start: Float[Array, "P"],
     active: Bool[Array, "M"],
@@ -43,9 +465,9 @@ def fit_contextual(
     It also returns the pseudo-inverse of the information, and the diagonal of the information itself.
     """
     n_models = len(active)
-    count = contextual.among(rows, count[..., None], active[:, None])
-    moves = contextual.alive(response, rows, count, active[:, None], free)
-    end, (matrix,) = contextual.newton(response, rows, start[:, None], count, moves, terms)
+    count = among(rows, count[..., None], active[:, None])
+    moves = alive(response, rows, count, active[:, None], free)
+    end, (matrix,) = newton(response, rows, start[:, None], count, moves, terms)
     moves = moves[:, 0]
     inverse = pseudo_inverse(matrix, moves, n_models, terms.ridge[0])
     return jax.tree.map(lambda x: x[..., 0], end), inverse, jnp.where(moves, jnp.diagonal(matrix), 0.0)
@@ -56,19 +478,19 @@ def count_rows(
 ) -> Num[Array, "T E G R"]:
     """Draws of every row's unit in the resamples ``numbers``."""
     drawn = lane_draws_of(problem, form, seed, numbers)
-    return contextual.counts_of_rows(problem.rows, drawn)
+    return counts_of_rows(problem.rows, drawn)
 
 
-def _at_estimate(problem: ContextualProblem, form: LaneForm) -> tuple[ContextualProblem, contextual.RowBase]:
+def _at_estimate(problem: ContextualProblem, form: LaneForm) -> tuple[ContextualProblem, RowBase]:
     """The problem, and its rows at the full data's estimate."""
     n_models = len(problem.main_battles)
     of_fit = problem.phi, n_models, problem.inverse, problem.information_diagonal
-    return problem, contextual.at_estimate(form.model, problem.rows, *of_fit)
+    return problem, at_estimate(form.model, problem.rows, *of_fit)
 
 
 @partial(refit_program, ready=_at_estimate)
 def refit_contextual(
-    posed: tuple[ContextualProblem, contextual.RowBase],
+    posed: tuple[ContextualProblem, RowBase],
     form: LaneForm,
     seed: Integer[Array, ""],
     terms: Terms,
@@ -79,17 +501,17 @@ def refit_contextual(
     rows, n_models = problem.rows, problem.main_battles.shape[0]
     count = count_rows(problem, form, seed, numbers)
     if form.solver == Solver.CHORD:
-        end = contextual.chord(form.model, rows, base, count, terms)
+        end = chord(form.model, rows, base, count, terms)
         nobody = jnp.zeros((numbers.shape[0], n_models), jnp.int8)
         return Refits(end.theta.T, end.status, end.n_steps, end.grad_norm, nobody)
-    wins = contextual.win_tables(rows, count, n_models)
+    wins = win_tables(rows, count, n_models)
     standing = jax.vmap(lambda wins: connectivity.standing(wins, problem.main_battles))(wins)
     active = rated(standing, terms.ridge[0]).T
-    count = contextual.among(rows, count, active)
-    moves = contextual.alive(form.model, rows, count, active, problem.free)
+    count = among(rows, count, active)
+    moves = alive(form.model, rows, count, active, problem.free)
     if form.solver == Solver.NEWTON:
-        end, _ = contextual.newton(form.model, rows, problem.phi[:, None], count, moves, terms)
+        end, _ = newton(form.model, rows, problem.phi[:, None], count, moves, terms)
     else:
-        solve = contextual.scaled_chord if form.solver == Solver.SCALED_CHORD else contextual.newton_cg
+        solve = scaled_chord if form.solver == Solver.SCALED_CHORD else newton_cg
         end = solve(form.model, rows, base, count, moves, terms)
     return Refits(end.theta.T, end.status, end.n_steps, end.grad_norm, standing)

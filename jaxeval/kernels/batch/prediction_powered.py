@@ -14,9 +14,10 @@ pairs, and n_eff = (1 - lam) n_h + lam r n_u: the estimator of PPI++ (arXiv:2311
 Lanes are the last axis of arrays.
 """
 
+from collections.abc import Sequence
 from enum import IntEnum
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -42,16 +43,6 @@ class Form(IntEnum):
     "Over all battles: the labelled ones must be a random sample of all."
 
 
-class PoweredEntries(NamedTuple):
-    """What the draws add to: a grid, each of whose columns belongs to one pair in one sample."""
-
-    unit: Int32[Array, "rows columns"] | None  # flat number of the unit that draws the entry; None: its own place
-    times: Float[Array, "rows columns"]  # battles of the entry that a draw of the unit adds, 0 where there is none
-    human: Float[Array, "rows columns"]  # outcome of the pair's first model, 0 where there is none
-    judge: Float[Array, "rows columns"]
-    pair: Int32[Array, "columns"]  # of P pairs; P more in the unlabelled battles
-
-
 class PairSums(NamedTuple):
     """Sums over the battles of each pair, outcomes being those of its first model."""
 
@@ -64,6 +55,12 @@ class PairSums(NamedTuple):
     n_others: Float[Array, "P *R"]  # unlabelled battles
     judge_others: Float[Array, "P *R"]
     squared_judge_others: Float[Array, "P *R"]
+
+    @classmethod
+    def of(cls, sums: Sequence[Any]) -> "PairSums":
+        """Return them from sums (2 P, ...) in the order of the first six, those over unlabelled battles coming last."""
+        half = len(sums[0]) // 2
+        return cls(*(x[:half] for x in sums), *(sums[k][half:] for k in (0, 2, 5)))
 
 
 class Tuning(NamedTuple):
@@ -86,25 +83,6 @@ class Powered(NamedTuple):
     points: Float[Array, "P *R"]  # of the pair's first model
     lam: Float[Array, "*R"]
     gain: Float[Array, "*R"]  # variance without the judge, divided by that with it; 1 or more
-
-
-def pair_sums(entries: PoweredEntries, draws: Num[Array, "units R"], n_pairs: int) -> PairSums:
-    """Sums by pair of the ``draws`` of all units."""
-    y, f, times = entries.human, entries.judge, entries.times
-    values = jnp.ones_like(y), y, f, y**2, y * f, f**2
-    found = lane_draws.sums(draws, entries.unit, entries.pair, 2 * n_pairs, [times * value for value in values])
-    n, human, judge, squared_human, product, squared_judge = found
-    return PairSums(
-        n=n[:n_pairs],
-        human=human[:n_pairs],
-        judge=judge[:n_pairs],
-        squared_human=squared_human[:n_pairs],
-        product=product[:n_pairs],
-        squared_judge=squared_judge[:n_pairs],
-        n_others=n[n_pairs:],
-        judge_others=judge[n_pairs:],
-        squared_judge_others=squared_judge[n_pairs:],
-    )
 
 
 def powered(sums: PairSums, form: Form, tuning: Tuning, lam: Real[Array, ""]) -> Powered:
@@ -201,7 +179,7 @@ class PoweredProblem(NamedTuple):
     """One slice: what is resampled, and the full-data fit that refits start from."""
 
     units: resample.Units
-    entries: PoweredEntries
+    entries: lane_draws.DrawnSums  # by pair in one sample, to the sums of `PairSums.of`
     stream: UInt64[Array, ""]  # names the slice's random numbers
     position: Int32[Array, "M M"]  # the pair of (i, j) and (j, i); the last, an empty one, if they never met
     tuning: Tuning
@@ -251,7 +229,7 @@ def powered_sums(
 ) -> PairSums:
     """Sums by pair of the resamples ``numbers``."""
     draws = lane_draws_of(problem, form, seed, numbers)
-    return pair_sums(problem.entries, draws, len(problem.tuning.first))
+    return PairSums.of(problem.entries.of(draws, 2 * len(problem.tuning.first)))
 
 
 @refit_program
