@@ -13,7 +13,7 @@ import click
 
 from jaxeval.cli.command_table import COMMANDS, ROWS
 from jaxeval.cli.terminal import complain
-from jaxeval.errors import ProcessError
+from jaxeval.errors import DataError, ProcessError
 from jaxeval.options.field import RUNS, SECTIONS
 from jaxeval.wording import did_you_mean, visible, visible_line
 
@@ -38,6 +38,7 @@ class Command(click.Command):
     def __init__(self, *arguments: Any, renamed: Mapping[str, str] | None = None, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.renamed = renamed or {}
+        self.typed: list[str] = []
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Arguments, and options by section, in the order of their declarations."""
@@ -45,8 +46,18 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """What was typed, former spellings of options replaced."""
+        self.typed = list(args)
         end = args.index("--") if "--" in args else len(args)
         return super().parse_args(ctx, [*map(self._new_spelling, args[:end]), *args[end:]])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run it; an error about a file begins with the line to type, where its rows say one."""
+        try:
+            return super().invoke(ctx)
+        except DataError as error:
+            from jaxeval.cli.look import with_line
+
+            raise with_line(error, ctx, self.typed) from error.__cause__
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, section by section."""

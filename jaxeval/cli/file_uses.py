@@ -50,6 +50,7 @@ _PEOPLE = ("human", "expert", "person", "rater", "annotator", "worker", "labelle
 _GOLD = ("gold", "human", "elo", "arenaelo", "truth", "people")
 _HOLD_RESULTS = (*RESULTS, *ROLES["score"].names, *ROLES["score"].also, *COUNT_COLUMNS, "judgment", "target", "output",
                  "rank", "ranking")  # fmt: skip
+_METRICS = ("metric", "metric_name", "scorer", "criterion")
 _FEW = 20  # judges that a panel may have, groups that a board may be cut into
 
 
@@ -439,8 +440,20 @@ def _item_scores(frame: pd.DataFrame) -> Iterator[Use]:
     score = guessed_column(frame, "score")
     runs = guessed_columns(frame, "run")[:1]
     keys = [str(name) for name in (model, item, usual_column(frame, None, "benchmark"), *runs) if name]
-    if score is not None and keys and frame.duplicated(keys).any():  # of several judges, or references
-        yield from _sampled_scores(frame, {"model": model, "item": item, "score": score})
+    if score is not None and keys and frame.duplicated(keys).any():  # of several judges, metrics, or references
+        roles = {"model": model, "item": item, "score": score}
+        yield from _sampled_scores(frame, roles)
+        for name in columns_of(frame, _METRICS)[:1]:
+            if not frame.duplicated([*keys, name]).any():
+                options = [
+                    word for role, own in roles.items() if own not in (role, None) for word in (f"--{role}", own)
+                ]
+                yield Use(
+                    "A leaderboard of scores, with intervals",
+                    ("scores", "{}", *options, "--benchmark", name),
+                    f"metrics in {name!r}",
+                    "scores are means over the metrics: to rate one, keep its rows alone",
+                )
         return
     if item is not None and score is not None and not sides_of(frame):
         roles = {"model": model, "item": item, "score": score}
@@ -459,6 +472,7 @@ def _item_scores(frame: pd.DataFrame) -> Iterator[Use]:
             yield Use("Is one model better than another, on the same items?",
                       ("compare-scores", *models, "{}", *options), f"{why}; the first two models")  # fmt: skip
         return
+    item = "" if item is None and "" in frame else item  # an index that pandas wrote
     numbers = [name for name in map(str, frame) if is_numeric_dtype(frame[name]) and name != item]
     others = [name for name in map(str, frame) if name not in (*numbers, item)]
     if item is not None and model is None and len(numbers) > 1 and not others and frame[item].is_unique:

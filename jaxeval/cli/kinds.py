@@ -11,7 +11,9 @@ from typing import Any
 import click
 
 from jaxeval.cli.processes import Processes
+from jaxeval.data.file_lists import names_of
 from jaxeval.data.remote_names import is_remote
+from jaxeval.errors import DataError
 from jaxeval.show.files import FORMATS
 from jaxeval.wording import Noun
 
@@ -30,7 +32,7 @@ class InputFile(click.Path):
     """A file here, or the name of one on another machine, which is text, and is fetched when it is read.
 
     Where folders are taken, a pattern of names is, too: quotes keep the shell from putting the names in its place.
-    Where one file is taken, a pattern may match one.
+    Where one file is taken, a pattern may match one, and a folder may hold one.
     """
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -46,7 +48,19 @@ class InputFile(click.Path):
             if len(found) > 1:
                 self.fail(f"{str(value)!r} matches {len(found):,} files, and one is read: name it", param, ctx)
             value = found[0]
+        elif not self.dir_okay and Path(value).is_dir():
+            value = self._only_file(Path(value), param, ctx)
         return super().convert(value, param, ctx)
+
+    def _only_file(self, folder: Path, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """The only table in a folder."""
+        try:
+            found = names_of(folder)
+        except DataError as error:
+            self.fail(str(error), param, ctx)
+        if len(found) > 1:
+            self.fail(f"{str(folder)!r} is a folder of {len(found):,} files, and one is read: name it", param, ctx)
+        return Path(found[0])
 
 
 def is_pattern(name: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Sequence
 from glob import glob
@@ -13,14 +14,17 @@ import click
 
 from jaxeval.cli.command_table import ROWS
 from jaxeval.cli.terminal import print_bytes
-from jaxeval.data.remote_names import FileName, is_remote
+from jaxeval.data.remote_names import FileName, base_name, is_remote
 from jaxeval.wording import counted, did_you_mean, named, visible, visible_line
 
 if TYPE_CHECKING:
     from jaxeval.cli.file_uses import Use
     from jaxeval.data.file_heads import Head
+    from jaxeval.errors import DataError
 
 _MOST = 12  # columns to name
+_PLACES = {"NEW_FILE", "OTHER_FILE", "LABELLED_FILE", "VOTES_FILE", "VERDICTS_FILE"}  # of further files in a line
+_ROLES = {"--model-a", "--model-b", "--winner", "--model", "--item", "--score", "--ranking"}
 _MOST_NEAR = 10_000  # files of a folder among which a mistyped one is sought
 
 
@@ -151,6 +155,55 @@ def line_of(use: Use, files: Sequence[FileName]) -> str:
         names = files[:1] if before.startswith("--") else files  # an option takes one file
         words += map(str, names) if word == "{}" else [word]
     return shlex.join(["jaxeval", *words])
+
+
+#: Commands that read votes as the leaderboard does, or with further options.
+_OF_VOTES = ("leaderboard", "audit", "next", "panel")
+#: Options for columns, where the values say nothing.
+_BLANKS = dict.fromkeys(_OF_VOTES, "--model-a COLUMN --model-b COLUMN --winner COLUMN") | {
+    "scores": "--model COLUMN --item COLUMN --score COLUMN",
+    "rankings": "--ranking COLUMN",
+}
+
+
+def with_line(error: DataError, ctx: click.Context, typed: Sequence[str]) -> DataError:
+    """The error about the files of a command, begun with the line to type where their rows say one.
+
+    Args:
+        error: what was wrong.
+        ctx: of the command.
+        typed: what was typed after the command.
+    """
+    from jaxeval.cli.file_uses import uses_of
+    from jaxeval.data.file_heads import read_head
+    from jaxeval.data.file_lists import names_of
+    from jaxeval.data.lm_eval_files import telling_file
+
+    given = ctx.params.get("files") or [ctx.params.get("file")]
+    files = [name for name in given if name is not None and str(name) != "-"]
+    command, said = str(ctx.info_name), str(error)
+    try:
+        read = names_of(files) if files else []
+        of_file = any(said.startswith(f"{base_name(name)}: ") for name in (*files, *read))
+        if not (of_file or re.search("repeats? a model and an item", said)):
+            return error
+        uses = [use for use in uses_of(read_head(telling_file(read))) if not _PLACES & {*use.words}]
+    except (ValueError, OSError, ImportError):
+        return error
+    own = [use for use in uses if use.words[0] == command and "--by" not in use.words]
+    if not own and command in _OF_VOTES:
+        own = [use._replace(words=(command, *use.words[1:])) for use in uses if use.words[0] == "leaderboard"]
+    for use in own[:1]:
+        if {*use.words[1:]} <= {"{}", *typed}:
+            return error
+        said = f"say it so: {line_of(use, files)}\n{said}; found: {use.why}{'; ' * bool(use.open)}{use.open}"
+    if not own and uses:
+        said += f"; the file rather fits: {line_of(uses[0], files)}"
+    if not own and command in _BLANKS and re.search("no (result )?column", said) and not {*typed} & _ROLES:
+        line = shlex.join(["jaxeval", command, *map(str, files)])
+        said = f"say it so: {line} {_BLANKS[command]}\n{said}"
+    error.args = (said, *error.args[1:])
+    return error
 
 
 def _needs(head: Head) -> list[str]:

@@ -12,17 +12,17 @@ import click
 
 from jaxeval.cli.fronts import Costs
 from jaxeval.cli.terminal import complain, named_model, tell
-from jaxeval.data.remote_names import FileName, is_remote
+from jaxeval.data.remote_names import FileName, base_name, is_remote
+from jaxeval.errors import DataError
 from jaxeval.options.boards import MissingGroup, SliceOptions
 from jaxeval.options.columns import ColumnPair, File, VoteReading
 from jaxeval.options.field import COLUMNS, ROWS, SHOWN, Options, again, option
-from jaxeval.wording import Noun, competitor_of
+from jaxeval.wording import Noun, competitor_of, named
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from jaxeval.data.battles import Battles
-    from jaxeval.data.file_heads import Head
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +93,7 @@ class Reading(Competitor, VoteReading):
         """The columns of sides and results as their values say, where none are named and none have the usual names.
 
         Raises:
-            DataError: they do not say it, or not surely: the message begins with the line to type.
+            DataError: they do not say it, or not surely.
         """
         from jaxeval.data.columns import folded, without_blanks
         from jaxeval.data.file_lists import names_of
@@ -120,25 +120,10 @@ class Reading(Competitor, VoteReading):
             columns, options, why = found
             tell(f"{first}: {why}; read as {shlex.join(options)}" if options else f"{first}: {why}")
             return columns
-        return self._asked(first, head)
-
-    def _asked(self, first: FileName, head: Head) -> dict[str, Any]:
-        """Raise the error that begins with the line to type."""
-        from jaxeval.cli.file_uses import uses_of
-        from jaxeval.cli.look import line_of
-        from jaxeval.errors import DataError
-        from jaxeval.wording import named
-
-        command = click.get_current_context().info_name
-        use = next((use for use in uses_of(head) if use.words[0] == "leaderboard" and "--by" not in use.words), None)
-        if use is not None:
-            line, why = line_of(use._replace(words=(str(command), *use.words[1:])), [first]), f"{use.why}; {use.open}"
-        else:
-            line = (
-                shlex.join(["jaxeval", str(command), str(first)]) + " --model-a COLUMN --model-b COLUMN --winner COLUMN"
-            )
-            why = "no column is called 'model_a', and the values do not say which columns are the sides and the result"
-        raise DataError(f"say it so: {line}\n{first}: {why}; its columns are {named(list(map(repr, head.names)), 20)}")
+        raise DataError(
+            f"{base_name(first)}: no column is called 'model_a', and the values do not say which columns are the sides "
+            f"and the result; its columns are {named(list(map(repr, head.names)), 20)}"
+        )
 
     def _saved(self, paths: Sequence[FileName], path: Path, id: str | None) -> Battles:
         """The battles of a state, which are read already."""

@@ -17,7 +17,7 @@ from jaxeval.data.labels import Sides, read_labels
 from jaxeval.data.published_formats import format_of_names
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.data.roles import usual_column
-from jaxeval.data.table_files import head_names, naming, read_whole_table
+from jaxeval.data.table_files import head_names, naming, read_whole_table, told_of
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, named
 
@@ -48,7 +48,7 @@ def anchored_table(
             names = head_names(file)
             renamed = renames(text, names)
             frame = frame_of(read_whole_table(file, [*text, *renamed])).rename(columns=renamed)
-            told |= dict.fromkeys(told_renames(renamed))
+            told |= dict.fromkeys([*told_of(file), *told_renames(renamed)])
             form = format_of_names(names, "pair")
             if form is not None and "verdict" not in frame:
                 frame, sentences = _against_reference(form, Source(file, table=frame, baseline=baseline))

@@ -27,6 +27,7 @@ _NO_NUMBERS = {"M": "dates or times", "m": "durations", "c": "complex numbers"}
 _ONE_OF = {"wins_a": "wina", "ties": "tie", "wins_b": "winb"}
 #: What R, Excel and others write in place of a missing number.
 _GAPS = ("NA", "N/A", "#N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "-", "")
+_DECIMAL = re.compile(r"[-+]?\d*,\d+")
 #: Up to here doubles hold every whole number.
 _EXACT = 2.0**53
 
@@ -343,13 +344,19 @@ def numbers_or_nan(column: pd.Series, name: str, rows: Rows | None = None) -> Fl
 
 
 def numeric_but_for_gaps(column: pd.Series) -> pd.Series:
-    """The column as numbers, if it is one of numbers and of words for missing ones; else the column itself."""
+    """The column as numbers, if it is one of numbers and of words for missing ones; else the column itself.
+
+    Numbers may have decimal commas, where these cannot be those of thousands.
+    """
     try:
-        gaps = column.isin(_GAPS)
-        rest = column[~gaps & column.notna()]
-        if not gaps.any() or not len(rest):
+        there = column.astype(object).mask(column.isin(_GAPS))
+        commas = [text for text in there.dropna() if isinstance(text, str) and _DECIMAL.fullmatch(text)]
+        # 1,234 alone may be one thousand and more.
+        if any(len(text.rpartition(",")[2]) != 3 or text[:2] == "0," for text in commas):
+            there = there.map(lambda value: value.replace(",", ".") if isinstance(value, str) else value)
+        elif there.count() in (0, column.count()):
             return column
-        return pd.to_numeric(column.astype(object).mask(gaps))
+        return pd.to_numeric(there)
     except (TypeError, ValueError):  # lists, or words
         return column
 
@@ -395,7 +402,8 @@ def _first_text(column: pd.Series, rows: Rows | None) -> str:
         except (TypeError, ValueError):
             if value is not None and value is not pd.NA:
                 place = f"row {row}" if rows is None else rows.place(row)
-                return f": {value!r}{f' (first in {place}; rows count from 0)' if place else ''}"
+                hint = ": write 0.5 for 0,5" if isinstance(value, str) and _DECIMAL.fullmatch(value) else ""
+                return f": {value!r}{f' (first in {place}; rows count from 0)' if place else ''}{hint}"
     return ""
 
 

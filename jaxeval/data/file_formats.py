@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import atexit
 import codecs
+import csv
 import re
 import shutil
 import struct
 import tempfile
 import zipfile
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from enum import StrEnum
 from functools import cache
@@ -50,6 +52,7 @@ _ZEROS = {(1, 0, 1, 0): "utf-16-le", (0, 1, 0, 1): "utf-16-be", (1, 0, 0, 0): "u
 _EXCEL_MARK = "[Content_Types].xml"
 _ARCHIVES = {"header.json", "_journal/start.json", "about.npy"}
 _HEAD_BYTES = 2**16
+_HEAD_LINES = 20  # among which the header of CSV is
 _PIECE_BYTES = 2**20
 
 #: Known endings, in words.
@@ -62,11 +65,13 @@ class FileFormat(NamedTuple):
     kind: Kind
     compression: str | None = None  # as Arrow calls it
     delimiter: str = ","  # of CSV
+    skipped: int = 0  # lines of CSV above the header
 
     @property
     def told(self) -> tuple[str, ...]:
         """What is unusual about it, in sentences."""
-        return () if self.delimiter in ",\t" else (f"values of the file are separated by {self.delimiter!r}",)
+        signs = () if self.delimiter in ",\t" else (f"values of the file are separated by {self.delimiter!r}",)
+        return (*signs, *([f"the header is in line {self.skipped + 1} of the file"] if self.skipped else []))
 
 
 def has_known_ending(path: Path) -> bool:
@@ -96,15 +101,42 @@ def format_of(path: Path) -> FileFormat:
         kind = None  # text, whatever its name says
     if kind == Kind.JSON or text.lstrip()[:1] == b"{" or (kind is None and text.lstrip()[:1] == b"["):
         return FileFormat(Kind.JSON, compression)
-    header, second, *_ = (re.sub(b'"[^"]*"', b"", line) for line in (*text.lstrip().split(b"\n", 2), b""))
+    first, second, *_ = (re.sub(b'"[^"]*"', b"", line) for line in (*text.lstrip().split(b"\n", 2), b""))
     signs = (b"\t", b",", b";") if kind == Kind.TSV else (b",", b"\t", b";")
-    found = next((sign for sign in signs if sign in header), None)
+    found = next((sign for sign in signs if sign in first), None)
     # A bar may be part of a name, and begins the lines of Markdown: it separates only if the next line has as many.
-    if found is None and 0 < header.count(b"|") == second.count(b"|") and not header.startswith(b"|"):
+    if found is None and 0 < first.count(b"|") == second.count(b"|") and not first.startswith(b"|"):
         found = b"|"
+    skipped, sign = _title(text.decode("utf-8", "replace"), [sign.decode() for sign in (*signs, b"|")])
     if kind is None and (found is None or b"\0" in text):
         raise DataError(f"unknown file type; known endings are {ENDINGS}")
-    return FileFormat(Kind.CSV, compression, (found or signs[0]).decode())
+    return FileFormat(Kind.CSV, compression, sign if skipped else (found or signs[0]).decode(), skipped)
+
+
+def _title(text: str, signs: Sequence[str]) -> tuple[int, str]:
+    """Lines of a title above the header of CSV, and what separates values: as programs write it that export a sheet."""
+    lines = text.splitlines(keepends=True)[:_HEAD_LINES]
+    sign = max(signs, key=lambda sign: sum(sign in line for line in lines))
+    rows = csv.reader(lines, delimiter=sign)
+    cells, ends = list[list[str]](), list[int]()
+    with suppress(csv.Error):
+        for row in rows:
+            cells.append([cell.strip() for cell in row])
+            ends.append(rows.line_num)
+    filled = [sum(map(bool, row)) for row in cells]
+    top = next((k for k, n in enumerate(filled) if n >= max(2, max(filled) / 2)), 0)
+    header, below = [cell for cell in cells[top] if cell] if cells else [], cells[top + 1 :]
+    again = any(cell and cell == row[k] for row in below for k, cell in enumerate(cells[top]) if k < len(row))
+    # What comes again below, or is a number, is no header: then the first line is one, of rows that are too long.
+    if top == 0 or not below or again or len({*header}) < len(header) or any(map(_is_number, header)):
+        return 0, sign
+    return ends[top - 1], sign
+
+
+def _is_number(cell: str) -> bool:
+    with suppress(ValueError):
+        return float(cell.replace(",", ".")) is not None
+    return False
 
 
 def unwrapped(path: Path) -> Path:

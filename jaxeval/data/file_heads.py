@@ -24,6 +24,7 @@ from jaxeval.data.table_files import head_names, naming, pieces, undamaged, with
 HEAD_ROWS = 1000
 #: A JSON file is looked at as one object, which may be of a known format, up to this number of bytes.
 _MOST_BYTES = 2**27
+_MOST_FIELDS = 4  # of an object that may hold the sides of a battle
 _FORMATS = {
     Kind.PARQUET: "Parquet",
     Kind.ARROW: "Arrow",
@@ -69,8 +70,22 @@ def read_head(name: FileName) -> Head:
             return Head("Parquet", names, saved="jaxeval battles")
         shown = _FORMATS.get(form.kind, "TSV" if form.delimiter == "\t" else "CSV")
         rows = _first_parquet(path) if form.kind == Kind.PARQUET else with_types(path, lambda own: _first(path, own))
-        rows = pd.DataFrame({name: numeric_but_for_gaps(rows[name]) for name in rows})
+        rows = rows.loc[:, ~rows.columns.duplicated()]
+        rows = pd.DataFrame({name: numeric_but_for_gaps(rows[name]) for name in rows} | _fields(rows))
         return Head(shown, list(rows.columns), rows)
+
+
+def _fields(rows: pd.DataFrame) -> dict[str, list[Any]]:
+    """Values within the objects of a few texts each, under the names by which columns are read: models.a, models.b."""
+    found: dict[str, list[Any]] = {}
+    for name in rows:
+        values = [value for value in rows[name] if value is not None]
+        if values and all(isinstance(value, dict) and len(value) <= _MOST_FIELDS for value in values):
+            for field in dict.fromkeys(field for value in values for field in value):
+                column = [value.get(field) if isinstance(value, dict) else None for value in rows[name]]
+                if all(isinstance(value, str | None) for value in column):
+                    found[f"{name}.{field}"] = column
+    return found
 
 
 def _first(path: Path, widened: dict[str, Any]) -> pd.DataFrame:

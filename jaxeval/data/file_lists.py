@@ -15,6 +15,11 @@ from jaxeval.data.file_formats import ENDINGS, folder_of_copies, has_known_endin
 from jaxeval.data.remote_names import FileName, is_remote
 from jaxeval.errors import DataError
 
+#: What folders of data hold beside data.
+_ABOUT = re.compile(
+    r"(readme|licen[cs]e|changelog|citation|notice)(\..*)?|.*\.(md|rst|html|pdf|png|svg)", re.IGNORECASE
+)
+
 
 def files_of(path: FileName | Sequence[FileName], progress: bool | None = None) -> list[Path]:
     """The files of `names_of` as local files: those on other machines are fetched, with the errors of `fetched`."""
@@ -46,7 +51,8 @@ def names_of(path: FileName | Sequence[FileName]) -> list[FileName]:
     Names of files on other machines are text; these files are not fetched.
 
     Files of a folder (and of the folders in it), and files that a glob matches, are sorted by name; a glob may match
-    folders. Names that begin with "_" or "." are left out, unless the glob spells the sign out.
+    folders. Names that begin with "_" or "." are left out, unless the glob spells the sign out; so are
+    README, LICENSE and other files about a folder, and pages and figures.
 
     Raises:
         DataError: a folder holds no file, or one that is no table.
@@ -80,6 +86,7 @@ def _names_of_one(path: FileName) -> Sequence[FileName]:
         return [_standard_input()]
     if found.is_dir():
         files = sorted(file for file in found.rglob("*") if file.is_file() and not _hidden(file.relative_to(found)))
+        files = [file for file in files if not _ABOUT.fullmatch(file.name)]
         others = [file for file in files if not has_known_ending(file)]
         if others or not files:
             what = f"holds {others[0].name}, which is no table" if others else "holds no file"

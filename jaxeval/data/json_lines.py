@@ -161,7 +161,7 @@ def lines_of_json(read: Callable[[int], bytes]) -> bytes:
 def rows_of_document(document: Any) -> list[dict[str, Any]] | None:
     """The rows of one JSON object that is a table; None for other objects.
 
-    It is one as pandas writes it (``orient`` "columns", "split" or "table"), or leaderbot's pairs with their counts.
+    It is one as pandas writes it (``orient`` "columns", "list", "split" or "table"), or leaderbot's pairs and counts.
     """
     if not isinstance(document, dict) or not document:
         return None
@@ -176,6 +176,8 @@ def rows_of_document(document: Any) -> list[dict[str, Any]] | None:
             for (one, other), (won, lost, tied) in zip(document["X"], document["Y"], strict=True)
         ]
     columns = list(document.values())
+    if len(columns) > 1 and all(isinstance(column, list) and len(column) == len(columns[0]) > 0 for column in columns):
+        return [dict(zip(document, row, strict=True)) for row in zip(*columns, strict=True)]
     if len(columns) < 2 or not all(
         isinstance(column, dict) and column and column.keys() == columns[0].keys() for column in columns
     ):

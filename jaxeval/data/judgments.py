@@ -24,7 +24,7 @@ from jaxeval.data.published_formats import format_of_names
 from jaxeval.data.rankings import Rankings
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.data.roles import ROLES, columns_of, usual_names
-from jaxeval.data.table_files import head_names, naming, read_whole_table
+from jaxeval.data.table_files import head_names, naming, read_whole_table, told_of
 from jaxeval.errors import DataError
 from jaxeval.show.shown import ROWS_OF_DATA, Answer, Shown
 from jaxeval.wording import counted, did_you_mean, named
@@ -157,6 +157,7 @@ class Judgments(Shown):
                 form = None if roles else next((form for form in known if form is not None), None)
                 if form is None:
                     frames.append(frame_of(read_whole_table(file, [*roles.values(), "model_a", "model_b", "model"])))
+                    told |= dict.fromkeys(told_of(file))
                     continue
                 frames.append(form.read(Source(name, (file,), names, baseline=baseline)))
                 told[f"read as {form.name}{': ' * bool(form.about)}{form.about}"] = None

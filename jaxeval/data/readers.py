@@ -16,7 +16,6 @@ from jaxeval.data.battles import Battles
 from jaxeval.data.columns import Rows, folded, frame_of, told_renames
 from jaxeval.data.conditions import columns_of
 from jaxeval.data.equal_rows import EqualRows
-from jaxeval.data.file_formats import format_of
 from jaxeval.data.file_lists import files_of
 from jaxeval.data.formats import Format, Source
 from jaxeval.data.labels import Labels
@@ -28,7 +27,7 @@ from jaxeval.data.report import BothBad, MissingResult
 from jaxeval.data.roles import ROLES
 from jaxeval.data.same_rows import reject_same
 from jaxeval.data.shared_votes import votes_once
-from jaxeval.data.table_files import head_columns, head_names, naming, pieces, with_types
+from jaxeval.data.table_files import head_columns, head_names, naming, pieces, told_of, with_types
 from jaxeval.errors import DataError
 from jaxeval.execution.progress import Advance, progress_bar
 
@@ -173,7 +172,7 @@ def read_battles(
         battles = Battles.from_pandas(frame_of(merged.table, nested=True), rows=origin, keep=keep, **columns)
     except DataError as error:
         raise type(error)(f"{label}: {error}") from error
-    told = dict.fromkeys(sentence for file in files for sentence in format_of(file).told)
+    told = dict.fromkeys(sentence for file in files for sentence in told_of(file))
     told |= dict.fromkeys([*told_renames(spelled), *battles.report.read_as, *sentences])
     battles = replace(battles, report=replace(battles.report, read_as=tuple(told)))
     battles = battles if known is None else replace(battles, files=contents)

@@ -11,7 +11,15 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.arrays import Float
-from jaxeval.data.columns import factorize_sorted, first_place, numbers_or_nan, plain, reject_repeats, require_column
+from jaxeval.data.columns import (
+    factorize_sorted,
+    first_place,
+    numbers_or_nan,
+    numeric_but_for_gaps,
+    plain,
+    reject_repeats,
+    require_column,
+)
 from jaxeval.data.file_formats import archived
 from jaxeval.data.file_lists import names_of, whole_local_file
 from jaxeval.data.formats import Source, json_document, whole_table
@@ -23,7 +31,7 @@ from jaxeval.data.outcomes import ALL_COLUMNS, NeededColumns
 from jaxeval.data.published_formats import format_of_names, formats
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.data.report import MissingJudgment
-from jaxeval.data.table_files import head_names, naming
+from jaxeval.data.table_files import head_names, naming, told_of
 from jaxeval.errors import DataError
 from jaxeval.wording import counted, did_you_mean, named
 
@@ -287,7 +295,9 @@ def _table_of(path: Path, name: FileName, asked: ScoreColumns) -> pd.DataFrame:
         said = {option: getattr(asked, option) for option in ("score", "output_filter", "keep")}
         return form.read(Source(name, (path,), names, document, **said))
     if document is None:
-        return _plain_table(path, name, names, asked)
+        table = _plain_table(path, name, names, asked)
+        table.attrs["notes"] = [*table.attrs.get("notes", ()), *told_of(path)]
+        return table
     if {"item", "score"} <= document.keys() or {asked.item, asked.score} <= document.keys():
         return with_model(pd.DataFrame([document]), name)
     known = named([f"{form.name} ({', '.join(form.marks)})" for form in formats().values()
@@ -320,10 +330,11 @@ def _plain_table(path: Path, name: FileName, names: Sequence[str], asked: ScoreC
 
 def _wide_table(path: Path, asked: ScoreColumns) -> pd.DataFrame:
     frame = whole_table(path, ALL_COLUMNS, nested=True)
-    item = asked.item or ("item" if "item" in frame else None)
+    item = "item" if asked.item is None and "item" in frame else asked.item
     about = [x for x in (item, asked.cluster, asked.benchmark, asked.weight, *asked.keep) if x is not None]
     about += [x for x in ("cluster", "benchmark", "weight") if x in frame and x not in about]
     require_column(frame, *about)
+    frame = pd.concat([frame[x] if x in about else numeric_but_for_gaps(frame[x]) for x in frame], axis=1)
     models = [x for x in frame if x not in about and pd.api.types.is_numeric_dtype(frame[x])]
     texts = [x for x in frame if x not in about and x not in models]
     if texts:

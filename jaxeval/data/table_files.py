@@ -11,6 +11,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from jaxeval.data.columns import frame_of, numeric_but_for_gaps, renames
-from jaxeval.data.file_formats import FileFormat, Kind, folder_of_copies, format_of, opened
+from jaxeval.data.file_formats import FileFormat, Kind, archived, folder_of_copies, format_of, opened
 from jaxeval.data.file_lists import check_regular, local_file
 from jaxeval.data.json_lines import MOST_BYTES, json_tables, lines_of_json
 from jaxeval.data.nested_columns import field_names, fields_of_rows, taken
@@ -26,6 +27,7 @@ from jaxeval.data.outcomes import ALL_COLUMNS, NeededColumns
 from jaxeval.data.remote_files import fetch_columns
 from jaxeval.data.remote_names import FileName, base_name
 from jaxeval.errors import DataError
+from jaxeval.wording import counted, named
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -141,6 +143,8 @@ def pieces(
         with undamaged():
             yield from _arrow(path, needed, advance)
         return
+    if form.kind == Kind.EXCEL and (members := archived(path)):
+        raise DataError(f"it is an archive of {named(members, 4)}, and no table; jaxeval FILE says what reads it")
     if form.kind in (Kind.EXCEL, Kind.PREFLIB):
         yield _excel(path, needed, text) if form.kind == Kind.EXCEL else _preflib(path, form, needed)
         return
@@ -348,7 +352,7 @@ def _csv(
     names = _csv_names(path, form)
     padded = widened.get(_PADDED)
     if padded is not None:
-        path, form = padded, form._replace(compression=None)
+        path, form = padded, form._replace(compression=None, skipped=0)
     columns, parse = needed.choose(names), _delimited(form)
     types = {name: kind for name, kind in widened.items() if name != _PADDED}
     strings = {c: pa.dictionary(pa.int32(), pa.string()) for c in text if c in names}
@@ -359,7 +363,8 @@ def _csv(
     stream, raw = opened(path, form.compression)
     schema = None
     try:
-        with stream, csv.open_csv(stream, parse_options=parse, convert_options=convert) as reader:
+        skip = csv.ReadOptions(skip_rows=form.skipped)
+        with stream, csv.open_csv(stream, skip, parse, convert) as reader:
             schema, n_batches = reader.schema, 0
             for n_batches, batch in enumerate(reader, start=1):  # noqa: B007
                 piece = pa.Table.from_batches([batch])
@@ -390,14 +395,20 @@ def _csv_names(path: Path, form: FileFormat) -> list[str]:
     import pyarrow as pa
     from pyarrow import csv
 
+    skip = csv.ReadOptions(skip_rows=form.skipped)
     try:
-        with opened(path, form.compression)[0] as file, csv.open_csv(file, parse_options=_delimited(form)) as reader:
+        with opened(path, form.compression)[0] as file, csv.open_csv(file, skip, _delimited(form)) as reader:
             return list(reader.schema.names)
     except pa.ArrowInvalid as error:
         if not _ends_early(error):
             raise
         with opened(path, form.compression)[0] as file:
-            return next(csv_text.reader(codecs.getreader("utf-8-sig")(file), delimiter=form.delimiter))
+            return next(csv_text.reader(_lines(file, form), delimiter=form.delimiter))
+
+
+def _lines(file: pa.NativeFile, form: FileFormat) -> Iterator[str]:
+    """The lines of CSV from the header on."""
+    return islice(codecs.getreader("utf-8-sig")(file), form.skipped, None)
 
 
 def _ends_early(error: Exception) -> bool:
@@ -415,13 +426,25 @@ def _padded(path: Path, form: FileFormat, n_columns: int, error: Exception) -> P
     copy = Path(tempfile.mkdtemp(dir=folder_of_copies())) / path.name
     try:
         with opened(path, form.compression)[0] as file, copy.open("w", newline="", encoding="utf-8") as target:
-            lines = codecs.getreader("utf-8-sig")(file)
-            writer = csv_text.writer(target, delimiter=form.delimiter)
-            for row in csv_text.reader(lines, delimiter=form.delimiter, strict=True):
+            writer, short = csv_text.writer(target, delimiter=form.delimiter), 0
+            for row in csv_text.reader(_lines(file, form), delimiter=form.delimiter, strict=True):
+                short += 0 < len(row) < n_columns
                 writer.writerow(row + [""] * (n_columns - len(row)) if row else row)
     except (csv_text.Error, ValueError):
         raise error from None
+    _ENDED_EARLY[path] = short
     return copy
+
+
+#: Rows of files that ended early, and were read.
+_ENDED_EARLY: dict[Path, int] = {}
+
+
+def told_of(path: Path) -> list[str]:
+    """What was unusual about a file that has been read, in sentences."""
+    n = _ENDED_EARLY.get(path, 0)
+    said = f"{counted(n, 'row ends', 'rows end')} early: the last values are missing there"
+    return [*format_of(path).told, *([said] if n else [])]
 
 
 def _ladder() -> list[Any]:

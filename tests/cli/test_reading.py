@@ -3,6 +3,8 @@
 import io
 import json
 import re
+import shlex
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -227,8 +229,55 @@ def test_numbers_that_are_preferences_are_named_in_the_advice(tmp_path):
     ):
         pd.DataFrame({"model_a": "x", "model_b": "y", "winner": values}).to_csv(path, index=False)
         shown = " ".join(run("leaderboard", path).output.split())
-        assert re.findall(r"--labels ([\d.]+=\S+)", shown) == [labels]
+        assert labels in re.findall(r"--labels ([\d.]+=\S+)", shown)
         said("leaderboard", path, "--labels", labels)
     pd.DataFrame({"model": [*"aab"], "verdict": [1, 2, 1.5]}).to_csv(path, index=False)
     assert "--labels 1=loss,1.5=tie,2=win" in " ".join(run("anchored", path).output.split())
     said("anchored", path, "--labels", "1=loss,1.5=tie,2=win")
+
+
+ROWS = {"model": [*"xxyy"], "question": [1, 2, 1, 2], "acc": [1, 0, 1, 1], "f1": [0.5, 0.25, 1, 0]}
+LONG = pd.DataFrame(ROWS).melt(["model", "question"], var_name="metric", value_name="score")
+ASKED = {
+    "several metrics": ("scores", pd.DataFrame(ROWS), "--item question --score acc"),
+    "metrics in rows": ("scores", LONG.rename(columns={"question": "item"}), "--benchmark metric"),
+    "a column for each model": ("scores", pd.DataFrame({"question": [1, 2], "x": [1, 0], "y": [1, 1]}),
+                                "--wide --item question"),
+    "an index of pandas": ("scores", pd.DataFrame({"": ["p", "q"], "x": [1, 0], "y": [1, 1]}), "--wide --item ''"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_an_error_begins_with_the_line_to_type(name, tmp_path):
+    command, table, options = ASKED[name]
+    table.to_csv(tmp_path / "table.csv", index=False)
+    first = run(command, tmp_path / "table.csv").stderr.splitlines()[0]
+    assert first == f"Error: say it so: jaxeval {command} {tmp_path / 'table.csv'} {options}"
+    said(*shlex.split(first.removeprefix("Error: say it so: jaxeval ")))
+
+
+def test_blanks_in_a_form_and_names_within_objects(tmp_path):
+    form = {"Email": [*"abcd"], "Model A": [*"xyxz"], "Model B": [*"yzzx"], "Which is better?": ["A", None, "Tie", "B"]}
+    pd.DataFrame(form).to_csv(tmp_path / "form.csv", index=False)
+    first = run("leaderboard", tmp_path / "form.csv").stderr.splitlines()[0]
+    assert first.endswith("form.csv --winner 'Which is better?' --missing drop")
+    rows = [{"models": {"a": a, "b": b}, "winner": "model_a"} for a, b in zip("xyxz", "yzzx", strict=True)]
+    (tmp_path / "nested.json").write_text(json.dumps(rows))
+    assert "--model-a models.a --model-b models.b" in said("leaderboard", tmp_path / "nested.json", "--resamples", "9")
+    assert "the file rather fits: jaxeval leaderboard" in run("scores", tmp_path / "nested.json").stderr
+
+
+def test_folders_and_archives(tmp_path):
+    (tmp_path / "README.md").write_text("Scores.")
+    (tmp_path / "README.txt").write_text("Scores.")
+    wide = {"question": [1, 2, 3], "x": ["0,5", "1", "NA"], "y": ["0,25", "0,75", "1"]}
+    pd.DataFrame(wide).to_csv(tmp_path / "scores.csv", index=False, sep=";")
+    options = ("--wide", "--item", "question", "--missing", "available")
+    assert said("scores", tmp_path, *options) == said("scores", tmp_path / "scores.csv", *options)
+    assert "0.750" in said("scores", tmp_path, *options)
+    assert "no column" in run("meta", tmp_path, "--gold", "gold").output
+    with zipfile.ZipFile(tmp_path / "log.eval", "w") as archive:
+        archive.writestr("header.json", "{}")
+    for command in ("rankings", "anchored"):
+        assert "it is an archive of header.json, and no table" in run(command, tmp_path / "log.eval").output
+    assert "is a folder of 2 files, and one is read: name it" in run("meta", tmp_path, "--gold", "gold").output

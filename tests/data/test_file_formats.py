@@ -142,12 +142,38 @@ def test_columns_of_models_are_text_in_excel(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("above", "sign", "line"),
+    [("Title,,\n", ",", 2), ('"Votes,\nof May"\n\n', ";", 4), ("# made by a tool 1.2\n,,\n", ",", 3)],
+)
+def test_a_title_above_the_header(above, sign, line, tmp_path):
+    (tmp_path / "votes.csv").write_text(above + VOTES.to_csv(index=False, sep=sign))
+    read = read_battles(tmp_path / "votes.csv")
+    assert read.target.tolist() == Battles.from_pandas(VOTES).target.tolist()
+    assert f"the header is in line {line} of the file" in read.report.read_as
+
+
+@pytest.mark.parametrize("text", ["ranking\na,b,c\nb,a,c\n", "item,score\n1,2,3,4\n2,1,3,4\n", "a\n1,2,3\n4,5,6\n"])
+def test_a_header_of_rows_that_are_too_long_is_no_title(text, tmp_path):
+    (tmp_path / "votes.csv").write_text(text)
+    assert format_of(tmp_path / "votes.csv").skipped == 0
+
+
+def test_rows_that_end_early_are_counted(tmp_path):
+    lines = VOTES.assign(note="x").to_csv(index=False).splitlines()
+    (tmp_path / "votes.csv").write_text("\n".join([*lines[:3], *(line.removesuffix(",x") for line in lines[3:])]))
+    assert "2 rows end early: the last values are missing there" in read_battles(tmp_path / "votes.csv").report.read_as
+
+
+@pytest.mark.parametrize(
     ("text", "error"),
     [
         ('[{"model_a": "x"}, 3]', "value 2 of the array is no JSON object, {...}, but int"),
         ("[" * 100_000, "cannot be read as an array of JSON objects"),
         ("[]", "the file is empty"),
-        (json.dumps({"model_a": ["x"], "model_b": ["y"], "winner": ["tie"]}), "mixes values|list|no labels|compared"),
+        (
+            json.dumps({"model_a": ["x"], "model_b": ["y", "z"], "winner": ["tie"]}),
+            "mixes values|list|no labels|compared",
+        ),
     ],
 )
 def test_other_json(text, error, tmp_path):
