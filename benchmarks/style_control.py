@@ -58,7 +58,7 @@ class Resamples:
         options = BootstrapOptions(features=FEATURES)
         (fitted,) = fit_contextual_boards([(battles.models, cells)], covariates, options)
         self.refits = contextual_refits(fitted, "", VoteGroups(), options)
-        rows: Any = self.refits.problem.rows
+        rows: Any = self.refits.problem.data
         self.used = np.asarray(rows.factor) > 0
         self.target, self.feature = np.asarray(rows.target)[self.used], np.asarray(rows.feature)[self.used]
         group = np.broadcast_to(np.arange(rows.first.size).reshape(*rows.first.shape, 1), self.used.shape)[self.used]

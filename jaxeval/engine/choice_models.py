@@ -23,14 +23,13 @@ from jaxeval.engine.choice_boards import (
 )
 from jaxeval.engine.statistic import Statistic
 from jaxeval.errors import DataError
-from jaxeval.execution.precision import on_device
 from jaxeval.execution.shapes import REFITS
-from jaxeval.kernels.batch.choice_models import ChoiceProblem, refit_choices
+from jaxeval.kernels.batch.choice_models import ChoiceData, refit_choices
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.solve import Status
 from jaxeval.ratings.drawn_votes import vote_draws
 from jaxeval.ratings.options import BootstrapOptions
-from jaxeval.ratings.refits import BoardRefits, Refitted, SliceBoards, Stage, lane_form
+from jaxeval.ratings.refits import BoardRefits, Refitted, SliceBoards, Stage, lane_form, lane_problem
 from jaxeval.ratings.slices import make_slices
 from jaxeval.show.shown import Answer, Result, Shown
 from jaxeval.show.table import Table
@@ -175,21 +174,13 @@ class _Boards(SliceBoards[ChoiceBoard, Draws]):
         """By chord steps, and by Newton's method what those leave."""
         cells, options = fit.cells, self.options
         draws = vote_draws(cells, self.slices.drawn[s], options.drawn, self.slices.labels[s], len(fit.data[0]))
-        problem = ChoiceProblem(
-            units=draws.units,
-            entries=draws.entries.sums(fit.shares()),
-            data=fit.data,
-            stream=as_leaf(draws.stream, np.uint64),
-            start=as_leaf(fit.phi, np.float64),
-            inverse=as_leaf(fit.inverse, np.float64),
-            gauge=as_leaf(fit.gauge, np.float64),
-            moves=as_leaf(fit.moves, np.bool_),
-        )
+        data = ChoiceData(draws.entries.sums(fit.shares()), fit.data, as_leaf(fit.gauge, np.float64))
+        problem = lane_problem(draws, data, fit.phi, fit.inverse, fit.moves)
         form = lane_form(options, fit.lane)
         p, k = len(fit.phi), fit.n_choices
-        words = k * (problem.entries.shares[0].size + 6 * len(fit.data[0])) + draws.units.size.size + 4 * p**2
+        words = k * (data.entries.shares[0].size + 6 * len(fit.data[0])) + draws.units.size.size + 4 * p**2
         ways = [Stage(solver, steps, REFITS, words, 8 * words) for solver, steps in _MAX_STEPS.items()]
-        return BoardRefits(options, refit_choices, on_device(problem), form, ways, p, ridge=fit.ridge)
+        return BoardRefits(options, refit_choices, problem, form, ways, p, ridge=fit.ridge)
 
     def result(self, fit: ChoiceBoard, refitted: Refitted | None) -> Draws:
         """The draws of one slice."""

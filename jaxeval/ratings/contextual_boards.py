@@ -12,16 +12,15 @@ import pandas as pd
 import scipy
 from numpy.typing import ArrayLike
 
-from jaxeval.arrays import Bool, Float, as_leaf
+from jaxeval.arrays import Bool, Float
 from jaxeval.data.cells import Cells
 from jaxeval.data.features import Design
 from jaxeval.errors import DataError
 from jaxeval.execution.elementwise import evaluate_compiled
-from jaxeval.execution.precision import double_precision, on_device, one_blas_thread
+from jaxeval.execution.precision import double_precision, one_blas_thread
 from jaxeval.execution.shapes import CONTEXTUAL_REFITS, REFITS, padded_size, side_by_side
 from jaxeval.kernels import tie_models
 from jaxeval.kernels.batch import contextual, refits
-from jaxeval.kernels.batch.contextual import ContextualProblem
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.resample import Packing
@@ -39,7 +38,7 @@ from jaxeval.ratings.boards import (
 )
 from jaxeval.ratings.drawn_votes import is_secure_board, unit_members
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
-from jaxeval.ratings.refits import BoardRefits, Refitted, Stage, lane_form, pair_problems, table_words
+from jaxeval.ratings.refits import BoardRefits, Refitted, Stage, lane_form, lane_problem, pair_problems, table_words
 from jaxeval.ratings.slices import ContextualCells, counts_by_row, make_rows, unit_columns
 from jaxeval.ratings.vote_groups import UnitMembers, VoteGroups
 from jaxeval.resampling.rows import unit_draw
@@ -308,23 +307,17 @@ def contextual_refits(fitted: ContextualBoard, label: str, drawn: VoteGroups, op
         rows = make_rows(fitted.cells, members, board.pair_weight)
     grid = pad(members.units, (members.units.shape[0], unit_columns(members)))
     draw = unit_draw(grid, options.drawn, label, Packing(None), members.stratum)
-    problem = ContextualProblem(
-        units=draw.units,
-        rows=rows,
-        stream=as_leaf(draw.stream, np.uint64),
-        phi=as_leaf(fitted.phi, np.float64),
-        inverse=as_leaf(fitted.inverse, np.float64),
-        information_diagonal=as_leaf(fitted.information_diagonal, np.float64),
-        free=as_leaf(fitted.free, np.bool_),
-        main_battles=as_leaf(pad(main_battles(board), (padded_size(len(board.theta)),)), np.float64),
-    )
+    size = padded_size(len(board.theta))
+    moves = np.concatenate([np.arange(size) < len(board.theta), fitted.free])
+    main, diagonal = pad(main_battles(board), (size,)), fitted.information_diagonal
+    problem = lane_problem(draw, rows, fitted.phi, fitted.inverse, moves, main, diagonal)
     # A unit of one battle is never drawn as often as 255 times.
     form = lane_form(options, options.response, np.uint8 if grid.max() == 1 else np.int32)
     secure = is_secure_board(board, drawn.repeating)
 
     def words(solver: Solver) -> int:
         """Draws, weights and (for Newton) tables of models."""
-        n_rows = problem.rows.unit.size
+        n_rows = rows.unit.size
         tables = n_rows + (8 if solver == Solver.NEWTON else 2) * len(fitted.ridge) ** 2
         return int(problem.units.size.size + n_rows + (0 if solver == Solver.CHORD else tables))
 
@@ -352,7 +345,7 @@ def contextual_refits(fitted: ContextualBoard, label: str, drawn: VoteGroups, op
     return BoardRefits(
         options,
         contextual.refit_contextual,
-        on_device(problem),
+        problem,
         form,
         ways,
         len(fitted.phi),

@@ -12,9 +12,9 @@ import scipy
 
 from jaxeval.arrays import Bool, Float, as_leaf
 from jaxeval.data.panel_verdicts import PanelCells
-from jaxeval.execution.precision import double_precision, on_device, one_blas_thread
+from jaxeval.execution.precision import double_precision, one_blas_thread
 from jaxeval.execution.shapes import REFITS, padded_columns, padded_few, padded_size
-from jaxeval.kernels.batch.choice_models import ChoiceProblem, fit_choices, refit_choices
+from jaxeval.kernels.batch.choice_models import ChoiceData, fit_choices, refit_choices
 from jaxeval.kernels.batch.judge_panel import Contests, PanelModel
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.connectivity import Standing
@@ -23,7 +23,7 @@ from jaxeval.ratings.boards import MOST_INVERTED, TOLERANCE_LOGIT, Board, Fitted
 from jaxeval.ratings.connectivity import Connectivity, analyse, per_model
 from jaxeval.ratings.drawn_votes import vote_draws
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
-from jaxeval.ratings.refits import BoardRefits, Refitted, Stage, lane_form
+from jaxeval.ratings.refits import BoardRefits, Refitted, Stage, lane_form, lane_problem
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.resampling.units import pad
 from jaxeval.statistics.comparison import check_square
@@ -403,19 +403,16 @@ def panel_refits(fitted: PanelBoard, label: str, drawn: VoteGroups, options: Boo
     inverse = np.zeros((len(places), len(places)))
     inverse[np.ix_(there, there)] = fitted.inverse(at, weights)
     main = per_model(cells.first, cells.second, fitted.sums[0], m)
-    problem = ChoiceProblem(
-        units=draws.units,
+    data = ChoiceData(
         entries=draws.entries.sums([weight * cells.target, weight * (1 - cells.target)]),
-        data=contests,
-        stream=as_leaf(draws.stream, np.uint64),
-        start=as_leaf(padded_panel(np.concatenate(at), model, m), np.float64),
-        inverse=as_leaf(inverse, np.float64),
+        occasions=contests,
         gauge=as_leaf(padded_panel(_gauge(m, weights), model, m), np.float64),
-        moves=as_leaf(padded_panel(fitted.moves, model, m), np.bool_),
-        main=as_leaf(pad(np.where(board.active, main, 0.0), (model.models,)), np.float64),
     )
+    start, moves = (padded_panel(x, model, m) for x in (np.concatenate(at), fitted.moves))
+    main = pad(np.where(board.active, main, 0.0), (model.models,))
+    problem = lane_problem(draws, data, start, inverse, moves, main)
     form, p = lane_form(options, model), len(inverse)
-    held = _PER_ENTRY * (draws.units.size.size + problem.entries.shares[0].size) + _PER_CONTEST * len(contests.first)
+    held = _PER_ENTRY * (draws.units.size.size + data.entries.shares[0].size) + _PER_CONTEST * len(contests.first)
     tables = {Solver.CHORD: 2 * model.models**2, Solver.NEWTON: 4 * p**2}
     ways = [Stage(own, steps, REFITS, held + tables[own], 8 * (held + 4 * p**2)) for own, steps in _MAX_STEPS.items()]
 
@@ -428,4 +425,4 @@ def panel_refits(fitted: PanelBoard, label: str, drawn: VoteGroups, options: Boo
         return refitted._replace(parameters=parameters, standing=refitted.standing[:, :m])
 
     ridge = _ridge(options.ridge, model)
-    return BoardRefits(options, refit_choices, on_device(problem), form, ways, p, on_board=on_board, ridge=ridge)
+    return BoardRefits(options, refit_choices, problem, form, ways, p, on_board=on_board, ridge=ridge)

@@ -20,7 +20,7 @@ from jaxeval.data.features import design
 from jaxeval.data.ranking_places import REST, Places
 from jaxeval.data.rankings import ITEM, RankingCells, Rankings, as_rankings
 from jaxeval.data.report import DataReport
-from jaxeval.execution.precision import double_precision, on_device, one_blas_thread
+from jaxeval.execution.precision import double_precision, one_blas_thread
 from jaxeval.execution.shapes import (
     CONTEXTUAL_REFITS,
     UNIT_ROWS,
@@ -30,14 +30,7 @@ from jaxeval.execution.shapes import (
     padded_units,
     power_of_two,
 )
-from jaxeval.kernels.batch.plackett_luce import (
-    Choices,
-    ChoiceUse,
-    ItemBase,
-    RankingProblem,
-    fit_rankings,
-    refit_rankings,
-)
+from jaxeval.kernels.batch.plackett_luce import Choices, ChoiceUse, ItemBase, RankingData, fit_rankings, refit_rankings
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.resample import Packing
@@ -48,7 +41,7 @@ from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
 from jaxeval.ratings.connectivity import Connectivity, analyse_pairs, per_model
 from jaxeval.ratings.drawn_votes import unit_members
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
-from jaxeval.ratings.refits import BoardRefits, Stage, lane_form
+from jaxeval.ratings.refits import BoardRefits, Stage, lane_form, lane_problem
 from jaxeval.ratings.slices import whole_board
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.resampling.rows import unit_draw
@@ -276,15 +269,10 @@ def ranking_refits(fitted: RankingBoard, label: str, drawn: VoteGroups, options:
     grid = pad(members.units, (UNIT_ROWS, n_columns))
     draw = unit_draw(grid, options.drawn, label, Packing(None), members.stratum)
     m, size = len(fitted.board.theta), len(fitted.base.theta)
-    problem = RankingProblem(
-        units=draw.units,
-        members=padded_use(members.cell, row * n_columns + column, members.times.astype(float)),
-        choices=fitted.choices,
-        stream=as_leaf(draw.stream, np.uint64),
-        base=fitted.base,
-        is_item=as_leaf(np.arange(size) < m, np.bool_),
-        main_weight=as_leaf(pad(fitted.main_weight, (size,)), np.float64),
-    )
+    drawn_members = padded_use(members.cell, row * n_columns + column, members.times.astype(float))
+    (start, inverse, diagonal), main = map(np.asarray, fitted.base), pad(fitted.main_weight, (size,))
+    data = RankingData(drawn_members, fitted.choices)
+    problem = lane_problem(draw, data, start, inverse, np.arange(size) < m, main, diagonal)
     n_cells = padded_cells(len(fitted.cells.count))
     form = lane_form(options, n_cells)
     entries = _PER_SET * sum(s.shape[1] for s in fitted.choices.sets) + _PER_CELL * n_cells
@@ -298,7 +286,7 @@ def ranking_refits(fitted: RankingBoard, label: str, drawn: VoteGroups, options:
         )
         for solver, steps in _MAX_STEPS.items()
     ]
-    return BoardRefits(options, refit_rankings, on_device(problem), form, ways, size)
+    return BoardRefits(options, refit_rankings, problem, form, ways, size)
 
 
 #: Options of a fit that are about battles, with the value that stands for none.

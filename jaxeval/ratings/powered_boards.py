@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from jaxeval.arrays import Float, as_leaf
 from jaxeval.data.verdict_rows import VerdictCells
-from jaxeval.execution.precision import double_precision, on_device, one_blas_thread
+from jaxeval.execution.precision import double_precision, one_blas_thread
 from jaxeval.execution.shapes import REFITS, padded_pairs, padded_size
 from jaxeval.kernels.batch.prediction_powered import (
     Form,
     PairSums,
     Powered,
-    PoweredProblem,
+    PoweredData,
     Tuning,
     fit_powered,
     refit_powered,
@@ -32,7 +32,7 @@ from jaxeval.ratings.boards import MOST_INVERTED, TOLERANCE_LOGIT, Board, Fitted
 from jaxeval.ratings.connectivity import analyse, per_model
 from jaxeval.ratings.drawn_votes import is_secure_board, vote_draws
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
-from jaxeval.ratings.refits import BoardRefits, Stage, lane_form
+from jaxeval.ratings.refits import BoardRefits, Stage, lane_form, lane_problem
 from jaxeval.ratings.vote_groups import VoteGroups
 from jaxeval.resampling.units import pad
 from jaxeval.statistics.comparison import check_square
@@ -251,21 +251,18 @@ def powered_refits(
     position = np.full((size, size), n_pairs - 1)
     position[cells.first, cells.second] = position[cells.second, cells.first] = np.arange(len(cells.first))
     main = per_model(cells.first, cells.second, fitted.board.n, m)
-    problem = PoweredProblem(
-        units=draws.units,
+    data = PoweredData(
         entries=draws.entries.sums(_moments(cells)),
-        stream=as_leaf(draws.stream, np.uint64),
         position=as_leaf(position, np.int32),
         tuning=fitted.tuning,
         lam=as_leaf(np.nan if lam is None else lam, np.float64),
-        start=as_leaf(fitted.start, np.float64),
-        inverse=as_leaf(fitted.inverse, np.float64),
-        information_diagonal=as_leaf(fitted.information_diagonal, np.float64),
-        main_battles=as_leaf(pad(np.where(fitted.board.active, main, 0.0), (size,)), np.float64),
     )
+    main = pad(np.where(fitted.board.active, main, 0.0), (size,))
+    moves = np.arange(size) < m
+    problem = lane_problem(draws, data, fitted.start, fitted.inverse, moves, main, fitted.information_diagonal)
     form = lane_form(options, fitted.form)
     secure = _is_secure(fitted, drawn)
-    held = _PER_ENTRY * (draws.units.size.size + problem.entries.shares[0].size) + _PER_PAIR * n_pairs
+    held = _PER_ENTRY * (draws.units.size.size + data.entries.shares[0].size) + _PER_PAIR * n_pairs
     ways = [
         Stage(
             solver,
@@ -277,7 +274,7 @@ def powered_refits(
         )
         for solver, steps in _MAX_STEPS.items()
     ]
-    return BoardRefits(options, refit_powered, on_device(problem), form, ways, size)
+    return BoardRefits(options, refit_powered, problem, form, ways, size)
 
 
 def _is_secure(fitted: PoweredBoard, drawn: VoteGroups) -> bool:

@@ -31,17 +31,18 @@ from jaxeval.execution.shapes import (
     side_by_side,
 )
 from jaxeval.kernels.batch import refits, sparse
-from jaxeval.kernels.batch.refits import LaneForm, PairProblem, RefitForm, Refits, Solver
+from jaxeval.kernels.batch.refits import LaneForm, LaneProblem, PairProblem, RefitForm, Refits, Solver
 from jaxeval.kernels.batch.sparse import SLOTS, SparseProblem
 from jaxeval.kernels.resample import DrawScheme, Packing
 from jaxeval.kernels.solve import Status, Terms
 from jaxeval.kernels.tie_models import TieModel
 from jaxeval.ratings.boards import Board, battles_per_model, inverse_information, main_battles
-from jaxeval.ratings.drawn_votes import drawn_entries, is_secure_board
+from jaxeval.ratings.drawn_votes import VoteDraws, drawn_entries, is_secure_board
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.slices import Slices
 from jaxeval.ratings.sparse_boards import recentred
 from jaxeval.ratings.vote_groups import VoteGroups
+from jaxeval.resampling.rows import UnitDraw
 from jaxeval.resampling.units import pad, stacked
 from jaxeval.statistics.draws import Draws
 
@@ -145,6 +146,17 @@ class BoardRefits:
 def lane_form(options: BootstrapOptions, model: Any, whole: type = np.int32) -> LaneForm:
     """Return the static choices of refits that draw all lanes side by side; ``whole`` holds whole draws."""
     return LaneForm(options.drawn, np.float64 if options.drawn == DrawScheme.BAYESIAN else whole, Solver.CHORD, model)
+
+
+def lane_problem(
+    draw: UnitDraw | VoteDraws, data: Any, start: Float, inverse: Float, moves: Bool, main: Float | None = None,
+    diagonal: Float | None = None,
+) -> LaneProblem:  # fmt: skip
+    """Return what is drawn and refitted lane by lane, on the device."""
+    numbers = (None if x is None else as_leaf(x, np.float64) for x in (start, inverse, main, diagonal))
+    own_start, own_inverse, own_main, own_diagonal = numbers
+    stream, moving = as_leaf(draw.stream, np.uint64), as_leaf(moves, np.bool_)
+    return on_device(LaneProblem(draw.units, stream, data, own_start, own_inverse, moving, own_main, own_diagonal))
 
 
 def refit_form(options: BootstrapOptions, packing: Packing, n_pairs: int, solver: Solver) -> RefitForm:

@@ -60,7 +60,7 @@ def weights_of(battles, features, ties, scheme, number, cluster=None, strata=Non
         count = np.asarray(
             refits.draw_one(contextual.count_rows, plan.problem, plan.form, np.uint64(seed), np.int64(number))
         )
-    rows = plan.problem.rows
+    rows = plan.problem.data
     used = np.asarray(rows.factor) > 0
     feature, target = np.asarray(rows.feature)[used], np.asarray(rows.target)[used]
     group = np.broadcast_to(np.arange(rows.first.size).reshape(*rows.first.shape, 1), used.shape)[used]

@@ -12,10 +12,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxeval.kernels import lane_draws, resample
+from jaxeval.kernels import lane_draws
 from jaxeval.kernels.batch.programs import program
-from jaxeval.kernels.batch.refits import LaneForm, Refits, Solver, lane_draws_of, refit_program
-from jaxeval.kernels.kinds import Bool, Float, Int8, UInt64
+from jaxeval.kernels.batch.refits import LaneForm, LaneProblem, Refits, Solver, lane_draws_of, refit_program
+from jaxeval.kernels.kinds import Bool, Float, Int8
 from jaxeval.kernels.platforms import by_platform, one_by_one
 from jaxeval.kernels.solve import Solution, Status, Terms, capped, iterate, solved
 
@@ -146,18 +146,12 @@ def determined(
 _LEAST_KNOWN = 1e-9
 
 
-class ChoiceProblem(NamedTuple):
-    """One slice: what is resampled, and the full-data fit that refits start from."""
+class ChoiceData(NamedTuple):
+    """The data of a `LaneProblem` of choices."""
 
-    units: resample.Units
     entries: lane_draws.DrawnSums  # by occasion, to each of the K choices
-    data: Any  # what the model knows of the C occasions
-    stream: UInt64[Array, ""]  # names the slice's random numbers
-    start: Float[Array, "P"]
-    inverse: Float[Array, "P P"]  # of the information, within the gauge
+    occasions: Any  # what the model knows of the C occasions
     gauge: Float[Array, "U P"]
-    moves: Bool[Array, "P"]  # false for padding
-    main: Float[Array, "M"] | None = None  # full-data judgments of the models of its main group, 0 for the others
 
 
 class Resampled(NamedTuple):
@@ -183,11 +177,11 @@ class LaneModel:
         """Return those of all lanes, by JAX."""
         return derived(jax.vmap(lambda phi: self(phi, data), in_axes=-1, out_axes=-1), counts, ridge)
 
-    def resampled(self, problem: ChoiceProblem, counts: Float[Array, "K C R"], ridge: Float[Array, "P"]) -> Resampled:
+    def resampled(self, problem: LaneProblem, counts: Float[Array, "K C R"], ridge: Float[Array, "P"]) -> Resampled:
         """Return what the ``counts`` say something of: all that ``problem.moves``, or a lane is not determined."""
         lanes = jnp.broadcast_to(problem.start[:, None], (len(problem.start), counts.shape[-1]))
-        information = self.derivatives(problem.data, counts, ridge).information(lanes)
-        known = determined(information, problem.moves, problem.gauge, _LEAST_KNOWN)
+        information = self.derivatives(problem.data.occasions, counts, ridge).information(lanes)
+        known = determined(information, problem.moves, problem.data.gauge, _LEAST_KNOWN)
         moves = jnp.broadcast_to(problem.moves[:, None], lanes.shape)
         return Resampled(counts, moves, jnp.zeros(lanes.T.shape, jnp.int8), known)
 
@@ -225,15 +219,15 @@ def fit_choices(
     return jax.tree.map(lambda x: x[..., 0], end)
 
 
-def count_choices(problem: ChoiceProblem, form: LaneForm, seed: Array, numbers: Array) -> Float[Array, "K C R"]:
+def count_choices(problem: LaneProblem, form: LaneForm, seed: Array, numbers: Array) -> Float[Array, "K C R"]:
     """Count what is chosen in the resamples ``numbers``."""
-    n_occasions = len(jax.tree.leaves(problem.data)[0])
+    n_occasions = len(jax.tree.leaves(problem.data.occasions)[0])
     draws = lane_draws_of(problem, form, seed, numbers)
-    return jnp.stack(problem.entries.of(draws, n_occasions))
+    return jnp.stack(problem.data.entries.of(draws, n_occasions))
 
 
 @refit_program
-def refit_choices(problem: ChoiceProblem, form: LaneForm, seed: Array, terms: Terms, numbers: Array) -> Refits:
+def refit_choices(problem: LaneProblem, form: LaneForm, seed: Array, terms: Terms, numbers: Array) -> Refits:
     """Refit resamples of one slice, as `refit` does; parameters that do not move are NaN.
 
     A resample that leaves a direction of the parameters open has the status `Status.TOO_FEW`.
@@ -241,11 +235,11 @@ def refit_choices(problem: ChoiceProblem, form: LaneForm, seed: Array, terms: Te
     counts, moves, standing, known = form.model.resampled(
         problem, count_choices(problem, form, seed, numbers), terms.ridge
     )
-    of_lanes = form.model.derivatives(problem.data, counts, terms.ridge)
+    of_lanes = form.model.derivatives(problem.data.occasions, counts, terms.ridge)
     if form.solver == Solver.CHORD:
         alike = jnp.all(moves == problem.moves[:, None], 0)
         end = chord(of_lanes.gradient, problem.start, problem.inverse, alike, terms)
     else:
-        end = newton(of_lanes, problem.start[:, None], moves, problem.gauge, terms)
+        end = newton(of_lanes, problem.start[:, None], moves, problem.data.gauge, terms)
     status = jnp.where(known, end.status, Status.TOO_FEW).astype(jnp.int8)
     return Refits(jnp.where(moves, end.theta, jnp.nan).T, status, end.n_steps, end.grad_norm, standing)

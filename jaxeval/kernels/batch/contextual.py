@@ -14,10 +14,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxeval.kernels import connectivity, resample, tie_models
+from jaxeval.kernels import connectivity, tie_models
 from jaxeval.kernels.batch.programs import program
-from jaxeval.kernels.batch.refits import LaneForm, Refits, Solver, lane_draws_of, rated, refit_program
-from jaxeval.kernels.kinds import Bool, Float, Int32, Integer, Num, UInt64
+from jaxeval.kernels.batch.refits import LaneForm, LaneProblem, Refits, Solver, lane_draws_of, rated, refit_program
+from jaxeval.kernels.kinds import Bool, Float, Int32, Integer, Num
 from jaxeval.kernels.platforms import added
 from jaxeval.kernels.solve import (
     Solution,
@@ -437,19 +437,6 @@ def newton_cg(
     return iterate(step, _at_limit(model, base.phi[:, None], moves), terms.tolerance, terms.max_steps)
 
 
-class ContextualProblem(NamedTuple):
-    """One slice with covariates or a tie model: what is resampled, and the full-data fit that refits start from."""
-
-    units: resample.Units
-    rows: ContextualRows
-    stream: UInt64[Array, ""]
-    phi: Float[Array, "P"]  # full-data parameters
-    inverse: Float[Array, "P P"]  # pseudo-inverse of the full-data information
-    information_diagonal: Float[Array, "P"]
-    free: Bool[Array, "_"]  # which of the D coefficients are fitted, and whether t is
-    main_battles: Float[Array, "M"]  # as in `PairProblem`
-
-
 @program("response")
 def fit_contextual(
     rows: ContextualRows,
@@ -474,23 +461,22 @@ def fit_contextual(
 
 
 def count_rows(
-    problem: ContextualProblem, form: LaneForm, seed: Integer[Array, ""], numbers: Integer[Array, "R"]
+    problem: LaneProblem, form: LaneForm, seed: Integer[Array, ""], numbers: Integer[Array, "R"]
 ) -> Num[Array, "T E G R"]:
     """Draws of every row's unit in the resamples ``numbers``."""
     drawn = lane_draws_of(problem, form, seed, numbers)
-    return counts_of_rows(problem.rows, drawn)
+    return counts_of_rows(problem.data, drawn)
 
 
-def _at_estimate(problem: ContextualProblem, form: LaneForm) -> tuple[ContextualProblem, RowBase]:
+def _at_estimate(problem: LaneProblem, form: LaneForm) -> tuple[LaneProblem, RowBase]:
     """The problem, and its rows at the full data's estimate."""
-    n_models = len(problem.main_battles)
-    of_fit = problem.phi, n_models, problem.inverse, problem.information_diagonal
-    return problem, at_estimate(form.model, problem.rows, *of_fit)
+    of_fit = problem.start, len(jnp.asarray(problem.main)), problem.inverse, jnp.asarray(problem.diagonal)
+    return problem, at_estimate(form.model, problem.data, *of_fit)
 
 
 @partial(refit_program, ready=_at_estimate)
 def refit_contextual(
-    posed: tuple[ContextualProblem, RowBase],
+    posed: tuple[LaneProblem, RowBase],
     form: LaneForm,
     seed: Integer[Array, ""],
     terms: Terms,
@@ -498,19 +484,20 @@ def refit_contextual(
 ) -> Refits:
     """Refit resamples of one slice, as `refit` does. The ridge is (P,), a coefficient for each parameter."""
     problem, base = posed
-    rows, n_models = problem.rows, problem.main_battles.shape[0]
+    rows, main = problem.data, jnp.asarray(problem.main)
+    n_models = len(main)
     count = count_rows(problem, form, seed, numbers)
     if form.solver == Solver.CHORD:
         end = chord(form.model, rows, base, count, terms)
         nobody = jnp.zeros((numbers.shape[0], n_models), jnp.int8)
         return Refits(end.theta.T, end.status, end.n_steps, end.grad_norm, nobody)
     wins = win_tables(rows, count, n_models)
-    standing = jax.vmap(lambda wins: connectivity.standing(wins, problem.main_battles))(wins)
+    standing = jax.vmap(lambda wins: connectivity.standing(wins, main))(wins)
     active = rated(standing, terms.ridge[0]).T
     count = among(rows, count, active)
-    moves = alive(form.model, rows, count, active, problem.free)
+    moves = alive(form.model, rows, count, active, problem.moves[n_models:])
     if form.solver == Solver.NEWTON:
-        end, _ = newton(form.model, rows, problem.phi[:, None], count, moves, terms)
+        end, _ = newton(form.model, rows, problem.start[:, None], count, moves, terms)
     else:
         solve = scaled_chord if form.solver == Solver.SCALED_CHORD else newton_cg
         end = solve(form.model, rows, base, count, moves, terms)

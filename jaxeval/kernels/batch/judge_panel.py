@@ -16,8 +16,8 @@ import jax.numpy as jnp
 from jax import Array, nn
 
 from jaxeval.kernels import connectivity
-from jaxeval.kernels.batch.choice_models import ChoiceProblem, LaneDerivatives, LaneModel, Resampled
-from jaxeval.kernels.batch.refits import rated
+from jaxeval.kernels.batch.choice_models import LaneDerivatives, LaneModel, Resampled
+from jaxeval.kernels.batch.refits import LaneProblem, rated
 from jaxeval.kernels.kinds import Bool, Float, Int32
 from jaxeval.kernels.platforms import added
 
@@ -73,12 +73,12 @@ class PanelModel(LaneModel):
 
         return LaneDerivatives(gradient, information)
 
-    def resampled(self, problem: ChoiceProblem, counts: Float[Array, "2 C R"], ridge: Float[Array, "P"]) -> Resampled:
+    def resampled(self, problem: LaneProblem, counts: Float[Array, "2 C R"], ridge: Float[Array, "P"]) -> Resampled:
         """Look for separated models: verdicts on them are left out, and so are judges without any other verdicts."""
-        wins = self.win_tables(problem.data, counts)
+        wins = self.win_tables(problem.data.occasions, counts)
         standing = jax.vmap(lambda wins: connectivity.standing(wins, jnp.asarray(problem.main)))(wins)
         found = rated(standing, ridge[0]).T & problem.moves[: self.models, None]
-        counts, moves = self.among(problem.data, counts, found, problem.moves)
+        counts, moves = self.among(problem.data.occasions, counts, found, problem.moves)
         return Resampled(counts, moves, standing, jnp.ones(counts.shape[-1], bool))
 
     def win_tables(self, data: Contests, counts: Float[Array, "2 C R"]) -> Float[Array, "R M M"]:

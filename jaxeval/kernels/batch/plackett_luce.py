@@ -19,13 +19,13 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxeval.kernels import connectivity, resample, solve
+from jaxeval.kernels import connectivity, solve
 from jaxeval.kernels.batch import choice_models
 from jaxeval.kernels.batch.choice_models import LaneDerivatives
 from jaxeval.kernels.batch.programs import program
-from jaxeval.kernels.batch.refits import LaneForm, Refits, Solver, lane_draws_of, refit_program
+from jaxeval.kernels.batch.refits import LaneForm, LaneProblem, Refits, Solver, lane_draws_of, refit_program
 from jaxeval.kernels.connectivity import Standing
-from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Num, UInt64
+from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Num
 from jaxeval.kernels.solve import Solution, Terms, capped, centred, iterate, pseudo_inverse
 
 _UNROLLED = 8  # items of a set that are added in one pass over the sets
@@ -220,16 +220,11 @@ def newton(of_lanes: LaneDerivatives, start: Float[Array, "M R"], rated: Rated, 
     return choice_models.newton(of_lanes, centred(start, rated.active), rated.active, gauge, terms)
 
 
-class RankingProblem(NamedTuple):
-    """One slice: what is resampled, and the full-data fit that refits start from."""
+class RankingData(NamedTuple):
+    """The data of a `LaneProblem` of rankings."""
 
-    units: resample.Units
     members: ChoiceUse  # rankings of each cell (``number``) by unit (``cell``)
     choices: Choices
-    stream: UInt64[Array, ""]  # names the slice's random numbers
-    base: ItemBase
-    is_item: Bool[Array, "M"]  # false for padding
-    main_weight: Float[Array, "M"]  # full-data meetings of the items of its main group, 0 for the others
 
 
 def _standing(choices: Choices, count: Num[Array, "C R"], main_weight: Float[Array, "M"]) -> Int8[Array, "M R"]:
@@ -257,22 +252,22 @@ def fit_rankings(
 
 
 def count_rankings(
-    problem: RankingProblem, form: LaneForm, seed: Integer[Array, ""], numbers: Integer[Array, "R"]
+    problem: LaneProblem, form: LaneForm, seed: Integer[Array, ""], numbers: Integer[Array, "R"]
 ) -> Num[Array, "C R"]:
     """Rankings of every cell in the resamples ``numbers``."""
     drawn = lane_draws_of(problem, form, seed, numbers)
-    return used(problem.members, drawn, form.model)
+    return used(problem.data.members, drawn, form.model)
 
 
 @refit_program
 def refit_rankings(
-    problem: RankingProblem, form: LaneForm, seed: Integer[Array, ""], terms: Terms, numbers: Integer[Array, "R"]
+    problem: LaneProblem, form: LaneForm, seed: Integer[Array, ""], terms: Terms, numbers: Integer[Array, "R"]
 ) -> Refits:
     """Refit resamples of one slice, as `refit` does; every solver looks for separated items first."""
-    choices, base = problem.choices, problem.base
+    choices, base = problem.data.choices, ItemBase(problem.start, problem.inverse, jnp.asarray(problem.diagonal))
     count = count_rankings(problem, form, seed, numbers)
-    standing = _standing(choices, count, problem.main_weight)
-    rated = rated_items(standing, problem.is_item, terms)
+    standing = _standing(choices, count, jnp.asarray(problem.main))
+    rated = rated_items(standing, problem.moves, terms)
     own = counted_choices(choices, count, len(base.theta))
     of_lanes = lane_derivatives(choices, own, rated, terms.ridge)
     if form.solver == Solver.CHORD:

@@ -23,11 +23,20 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxeval.kernels import connectivity, dense_solve, lane_draws, pair_tables, resample
+from jaxeval.kernels import connectivity, dense_solve, lane_draws, pair_tables
 from jaxeval.kernels.batch.programs import program
-from jaxeval.kernels.batch.refits import LaneForm, Refits, Solver, lane_draws_of, rated, refit_program, stored
+from jaxeval.kernels.batch.refits import (
+    LaneForm,
+    LaneProblem,
+    Refits,
+    Solver,
+    lane_draws_of,
+    rated,
+    refit_program,
+    stored,
+)
 from jaxeval.kernels.connectivity import Standing
-from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Num, Real, UInt64
+from jaxeval.kernels.kinds import Bool, Float, Int8, Int32, Integer, Num, Real
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.pair_tables import PairTable, row_sums
 from jaxeval.kernels.platforms import added
@@ -175,19 +184,13 @@ def without_optimum(
     return jnp.where(both, n, 0.0), jnp.where(both, points, 0.0), standing
 
 
-class PoweredProblem(NamedTuple):
-    """One slice: what is resampled, and the full-data fit that refits start from."""
+class PoweredData(NamedTuple):
+    """The data of a `LaneProblem` of both samples."""
 
-    units: resample.Units
     entries: lane_draws.DrawnSums  # by pair in one sample, to the sums of `PairSums.of`
-    stream: UInt64[Array, ""]  # names the slice's random numbers
     position: Int32[Array, "M M"]  # the pair of (i, j) and (j, i); the last, an empty one, if they never met
     tuning: Tuning
     lam: Float[Array, ""]  # NaN: the best one of each resample
-    start: Float[Array, "M"]
-    inverse: Float[Array, "M M"]
-    information_diagonal: Float[Array, "M"]
-    main_battles: Float[Array, "M"]  # full-data battles of the models of its main group, 0 for the others
 
 
 @program("form")
@@ -225,24 +228,24 @@ def _table(
 
 
 def powered_sums(
-    problem: PoweredProblem, form: LaneForm, seed: Integer[Array, ""], numbers: Integer[Array, "R"]
+    problem: LaneProblem, form: LaneForm, seed: Integer[Array, ""], numbers: Integer[Array, "R"]
 ) -> PairSums:
     """Sums by pair of the resamples ``numbers``."""
     draws = lane_draws_of(problem, form, seed, numbers)
-    return PairSums.of(problem.entries.of(draws, 2 * len(problem.tuning.first)))
+    return PairSums.of(problem.data.entries.of(draws, 2 * len(problem.data.tuning.first)))
 
 
 @refit_program
 def refit_powered(
-    problem: PoweredProblem, form: LaneForm, seed: Integer[Array, ""], terms: Terms, numbers: Integer[Array, "R"]
+    problem: LaneProblem, form: LaneForm, seed: Integer[Array, ""], terms: Terms, numbers: Integer[Array, "R"]
 ) -> Refits:
     """Refit resamples of one slice, as `refit` does; lam and the gain follow the strengths."""
     sums = powered_sums(problem, form, seed, numbers)
-    fitted = powered(sums, form.model, problem.tuning, problem.lam)
+    fitted = powered(sums, form.model, problem.data.tuning, problem.data.lam)
     on_tables = jax.vmap(partial(_spread, problem))
-    shape = problem.position.shape
+    shape = problem.data.position.shape
     if form.solver == Solver.CHORD:
-        score = by_model(problem.tuning, fitted.points, fitted.n - fitted.points, len(problem.start))
+        score = by_model(problem.data.tuning, fitted.points, fitted.n - fitted.points, len(problem.start))
         (n,) = stored(on_tables, (fitted.n.T,), shape)
         refits = jax.vmap(partial(_chord, problem, terms))(n, score.T)
     else:
@@ -252,18 +255,18 @@ def refit_powered(
     return refits._replace(theta=jnp.concatenate([refits.theta, extra], 1))
 
 
-def _spread(problem: PoweredProblem, statistics: tuple[Num[Array, "P"], ...]) -> tuple[Num[Array, "M M"], ...]:
-    return tuple(x.at[problem.position].get(mode="promise_in_bounds") for x in statistics)
+def _spread(problem: LaneProblem, statistics: tuple[Num[Array, "P"], ...]) -> tuple[Num[Array, "M M"], ...]:
+    return tuple(x.at[problem.data.position].get(mode="promise_in_bounds") for x in statistics)
 
 
-def _chord(problem: PoweredProblem, terms: Terms, n: Float[Array, "M M"], score: Float[Array, "M"]) -> Refits:
+def _chord(problem: LaneProblem, terms: Terms, n: Float[Array, "M M"], score: Float[Array, "M"]) -> Refits:
     of_link = partial(pair_tables.gradient, Link.LOGIT, ridge=terms.ridge)
     end = dense_solve.chord(of_link, PairTable(n, score), problem.start, problem.inverse, terms)
     return Refits(*end, jnp.zeros(len(score), jnp.int8))
 
 
 def _solve(
-    problem: PoweredProblem, form: LaneForm, terms: Terms, n: Float[Array, "M M"], first: Float[Array, "M M"]
+    problem: LaneProblem, form: LaneForm, terms: Terms, n: Float[Array, "M M"], first: Float[Array, "M M"]
 ) -> Refits:
     """Refit the models with a finite strength by conjugate gradients or factors.
 
@@ -272,11 +275,11 @@ def _solve(
     i = jnp.arange(len(n))
     own = jnp.where(i[:, None] < i, first, n - first)
     # Models compare as soon as they met: their points may lie outside of what battles can give.
-    table, standing = _table(n, own, connectivity.standing(n, problem.main_battles), terms)
+    table, standing = _table(n, own, connectivity.standing(n, jnp.asarray(problem.main)), terms)
     active = rated(standing, terms.ridge)
     if form.solver == Solver.NEWTON:
         end = dense_solve.newton(Link.LOGIT, table, active, terms, problem.start)
     else:
-        diagonal = problem.information_diagonal
+        diagonal = jnp.asarray(problem.diagonal)
         end = dense_solve.newton_cg(Link.LOGIT, table, problem.start, problem.inverse, diagonal, terms)
     return Refits(*end, standing)

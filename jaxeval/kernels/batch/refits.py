@@ -81,7 +81,22 @@ class LaneForm(NamedTuple):
     model: Any  # what else is static, as sizes or what a tie is
 
 
-def lane_draws_of(problem: Any, form: LaneForm, seed: Array, numbers: Integer[Array, "R"]) -> Num[Array, "units R"]:
+class LaneProblem(NamedTuple):
+    """One slice that is drawn lane by lane: what is drawn, and the full-data fit that refits start from."""
+
+    units: resample.Units
+    stream: UInt64[Array, ""]  # names the slice's random numbers
+    data: Any  # what the draws add to, and what else a kind of boards knows
+    start: Float[Array, "P"]
+    inverse: Float[Array, "P P"]  # of the information, at right angles to what the data do not see
+    moves: Bool[Array, "P"]  # what is fitted; false for padding
+    main: Float[Array, "M"] | None = None  # full-data judgments of the models of its main group, 0 for the others
+    diagonal: Float[Array, "P"] | None = None  # of the information
+
+
+def lane_draws_of(
+    problem: LaneProblem, form: LaneForm, seed: Array, numbers: Integer[Array, "R"]
+) -> Num[Array, "units R"]:
     """Return the draws of the units of a ``problem`` in the resamples ``numbers``."""
     return lane_draws.draw(problem.units, form.scheme, form.count_dtype, seed, problem.stream, numbers)
 
