@@ -153,10 +153,10 @@ def lane_problem(
     diagonal: Float | None = None,
 ) -> LaneProblem:  # fmt: skip
     """Return what is drawn and refitted lane by lane, on the device."""
-    numbers = (None if x is None else as_leaf(x, np.float64) for x in (start, inverse, main, diagonal))
-    own_start, own_inverse, own_main, own_diagonal = numbers
     stream, moving = as_leaf(draw.stream, np.uint64), as_leaf(moves, np.bool_)
-    return on_device(LaneProblem(draw.units, stream, data, own_start, own_inverse, moving, own_main, own_diagonal))
+    begin, around = as_leaf(start, np.float64), as_leaf(inverse, np.float64)
+    further = (None if x is None else as_leaf(x, np.float64) for x in (main, diagonal))
+    return on_device(LaneProblem(draw.units, stream, data, begin, around, moving, *further))
 
 
 def refit_form(options: BootstrapOptions, packing: Packing, n_pairs: int, solver: Solver) -> RefitForm:

@@ -19,11 +19,18 @@ HALF, DAVIDSON, RAO_KUPPER = map(Response, TieModel)
 PROBIT = Response(TieModel.HALF, Link.PROBIT)
 
 M, D, R = 4, 2, 3
-chord, newton, newton_cg, scaled_chord, derivatives = compiled(
-    contextual.chord, contextual.newton, contextual.newton_cg, contextual.scaled_chord, contextual.derivatives
+
+
+def of_lanes(kernel):
+    """The ``kernel`` of lanes, which are given by their parts."""
+    return lambda model, rows, count, terms, *more: kernel(contextual.RowLanes(model, rows, count, terms), *more)
+
+
+KERNELS = "chord", "newton", "newton_cg", "scaled_chord", "derivatives", "alive"
+chord, newton, newton_cg, scaled_chord, derivatives, alive = compiled(
+    *(of_lanes(getattr(contextual, name)) for name in KERNELS)
 )
 win_tables = jax.jit(contextual.win_tables, static_argnums=2)
-alive = jax.jit(contextual.alive, static_argnums=0)
 MODELS = [HALF, PROBIT, DAVIDSON, RAO_KUPPER]
 
 
@@ -51,6 +58,10 @@ def rows():
 @pytest.fixture(scope="module")
 def count():
     return jnp.asarray(np.random.default_rng(1).poisson(3, (3, 2, 4, R)).astype(float))
+
+
+def terms_of(ridge):
+    return Terms(jnp.asarray(ridge), 1e-10, 50)
 
 
 def parameters(model, lanes=R):
@@ -120,8 +131,8 @@ def test_derivatives(model, rows, count):
     phi = parameters(model)
     moves = np.concatenate([active, np.full((D + 1, R), True)])
     moves[-1] = model.ties != TieModel.HALF
-    played = contextual.among(rows, count, jnp.asarray(active))
-    grad, matrix = derivatives(model, rows, jnp.asarray(phi), played, jnp.asarray(ridge))
+    played = contextual.RowLanes(model, rows, count, terms_of(ridge)).among(jnp.asarray(active)).draws
+    grad, matrix = derivatives(model, rows, played, terms_of(ridge), jnp.asarray(phi))
     for lane in range(R):
         own_grad, own_matrix, *_ = naive(
             model, rows, phi[:, lane], np.asarray(count)[..., lane], active[:, lane], ridge
@@ -151,10 +162,10 @@ def test_the_pseudo_inverse(model, rows, count):
     active = jnp.asarray([True, True, True, False])
     ridge, phi = jnp.zeros(M + D + 1), jnp.asarray(parameters(model, 1))
     free = jnp.asarray([True, False, model.ties != TieModel.HALF])
-    played = contextual.among(rows, count[..., :1], active[:, None])
-    alive = contextual.alive(model, rows, played, active[:, None], free)[:, 0]
+    lane = contextual.RowLanes(model, rows, count[..., :1], terms_of(ridge)).among(active[:, None])
+    alive = contextual.alive(lane, active[:, None], free)[:, 0]
     np.testing.assert_array_equal(alive, np.concatenate([active, free]))
-    _, matrix = derivatives(model, rows, phi, played, ridge)
+    _, matrix = derivatives(*lane, phi)
     found = np.asarray(pseudo_inverse(matrix[0], alive, M, 0.0))
     _, plain, *_ = naive(
         model, rows, np.asarray(phi)[:, 0], np.asarray(count)[..., 0], np.asarray(active), np.zeros(M + D + 1)
@@ -190,24 +201,24 @@ def test_chord_steps_end_where_newtons_do(model, board):
     start = jnp.zeros((M + D + 1, 12)).at[-1].set(0.5)
     everyone, once = jnp.ones((M + D + 1, 12), bool).at[-1].set(model.ties != TieModel.HALF), jnp.ones(count.shape)
     exact, near = Terms(ridge, 1e-12, 50), Terms(ridge, 1e-8, 60)
-    full, matrix = newton(model, rows, start, once, everyone, exact)
+    full, matrix = newton(model, rows, once, exact, start, everyone)
     assert (full.status == Status.CONVERGED).all()
     inverse = pseudo_inverse(matrix[0], everyone[:, 0], M, 0.2)
     diagonal = jnp.where(everyone[:, 0], jnp.diagonal(matrix[0]), 0.0)
     base = contextual.at_estimate(model, rows, full.theta[:, 0], M, inverse, diagonal)
-    found = chord(model, rows, base, count, near)
-    twin, _ = newton(model, rows, full.theta, count.astype(float), everyone, exact)
+    found = chord(model, rows, count, near, base)
+    twin, _ = newton(model, rows, count.astype(float), exact, full.theta, everyone)
     assert (found.status == Status.CONVERGED).all()
     assert (twin.status == Status.CONVERGED).all()
     # Steps end where what remains is under 1e-8 as the last steps predict it, which is no bound. With the instructions
     # of some processors one entry of 84 is 1.4e-8 off, or 2e-6 Elo.
     np.testing.assert_allclose(found.theta, twin.theta, rtol=0, atol=2e-8)
     for solve in (newton_cg, scaled_chord):
-        other = solve(model, rows, base, count, everyone, near)
+        other = solve(model, rows, count, near, base, everyone)
         assert (other.status == Status.CONVERGED).all()
         np.testing.assert_allclose(other.theta, twin.theta, rtol=0, atol=1e-8)
     if model == HALF:  # a lane does not depend on those beside it
-        alone = chord(model, rows, base, count[..., 4:5], near)
+        alone = chord(model, rows, count[..., 4:5], near, base)
         np.testing.assert_allclose(alone.theta[:, 0], found.theta[:, 4], rtol=0, atol=1e-13)
         assert alone.n_steps[0] == found.n_steps[4]
 
@@ -219,13 +230,12 @@ def test_lanes_without_ties(model, board):
     rows, count = board
     untied = jnp.where((rows.target == 0.5)[..., None] & (jnp.arange(12) < 3), 0, count)
     ridge = jnp.asarray([0.2] * M + [0.1] * D + [0.0])
-    active, free = jnp.ones((M, 12), bool), jnp.ones(D + 1, bool)
-    moves = alive(model, rows, untied, active, free)
+    active, free, terms = jnp.ones((M, 12), bool), jnp.ones(D + 1, bool), Terms(ridge, 1e-12, 50)
+    moves = alive(model, rows, untied, terms, active, free)
     np.testing.assert_array_equal(moves[-1], np.arange(12) >= 3)
     start = jnp.zeros((M + D + 1, 12)).at[-1].set(0.5)
-    terms = Terms(ridge, 1e-12, 50)
-    found, _ = newton(model, rows, start, untied.astype(float), moves, terms)
-    half, _ = newton(HALF, rows, start, untied.astype(float), moves.at[-1].set(False), terms)
+    found, _ = newton(model, rows, untied.astype(float), terms, start, moves)
+    half, _ = newton(HALF, rows, untied.astype(float), terms, start, moves.at[-1].set(False))
     assert (found.status == Status.CONVERGED).all()
     assert (found.theta[-1, :3] == NO_TIES[model.ties]).all()
     np.testing.assert_allclose(found.theta[:-1, :3], half.theta[:-1, :3], rtol=0, atol=1e-8)

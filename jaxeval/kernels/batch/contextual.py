@@ -60,6 +60,25 @@ def over_blocks(rows: ContextualRows, add: Callable[[ContextualRows, Array, Any]
     return lax.fori_loop(0, rows.n_blocks, lambda t, total: add(_block(rows, t), t, total), zero)
 
 
+class RowLanes(NamedTuple):
+    """R lanes: how often each row is drawn in them, and what is maximised."""
+
+    model: Response  # static
+    rows: ContextualRows
+    draws: Num[Array, "T E G R"]
+    terms: Terms  # the ridge is (P,), a coefficient for each parameter
+
+    @property
+    def n_models(self) -> int:
+        """M."""
+        return int(len(self.terms.ridge) - self.rows.feature.shape[-1] - 1)
+
+    def among(self, active: Bool[Array, "M R"]) -> "RowLanes":
+        """Return the battles between ``active`` models alone."""
+        both = active[self.rows.first] & active[self.rows.second]
+        return self._replace(draws=jnp.where(both[:, :, None], self.draws, jnp.zeros((), self.draws.dtype)))
+
+
 def predictor(block: ContextualRows, phi: Float[Array, "P R"], n_models: int) -> Float[Array, "E G R"]:
     """The z of a block's rows."""
     pair = phi[block.first] - phi[block.second]
@@ -98,12 +117,6 @@ def counts_of_rows(rows: ContextualRows, drawn: Num[Array, "units R"]) -> Num[Ar
     return lax.fori_loop(0, rows.n_blocks, gather, jnp.zeros((*rows.unit.shape, drawn.shape[1]), drawn.dtype))
 
 
-def among(rows: ContextualRows, count: Num[Array, "T E G R"], active: Bool[Array, "M R"]) -> Num[Array, "T E G R"]:
-    """``count`` of battles between ``active`` models, 0 for all others."""
-    both = active[rows.first] & active[rows.second]
-    return jnp.where(both[:, :, None], count, jnp.zeros((), count.dtype))
-
-
 def win_tables(
     rows: ContextualRows, count: Num[Array, "T E G R"], n_models: int
 ) -> Float[Array, "R {n_models} {n_models}"]:
@@ -120,13 +133,13 @@ def win_tables(
 
 
 def weighted(
-    model: Response, block: ContextualRows, phi: Float[Array, "P R"], count: Num[Array, "E G R"], n_models: int
+    lanes: RowLanes, block: ContextualRows, t: Array, phi: Float[Array, "P R"]
 ) -> tuple[tie_models.Score, tie_models.Information]:
-    """Scores and information (E, G, R) of a block's rows at ``phi``, times their weights."""
-    z, target, t = predictor(block, phi, n_models), block.target[..., None], phi[-1]
-    weight = count * block.factor[..., None]
-    score = tie_models.Score(*(weight * x for x in tie_models.score(model, target, z, t)))
-    return score, tie_models.Information(*(weight * x for x in tie_models.information(model, target, z, t)))
+    """Scores and information (E, G, R) of the rows of block ``t`` at ``phi``, times their weights."""
+    at = lanes.model, block.target[..., None], predictor(block, phi, lanes.n_models), phi[-1]
+    weight = lanes.draws[t] * block.factor[..., None]
+    score = tie_models.Score(*(weight * x for x in tie_models.score(*at)))
+    return score, tie_models.Information(*(weight * x for x in tie_models.information(*at)))
 
 
 def add_diagonal(
@@ -143,18 +156,12 @@ def add_diagonal(
     return total.at[-1].add(jnp.sum(of_rows.tt, (0, 1)))
 
 
-def derivatives(
-    model: Response,
-    rows: ContextualRows,
-    phi: Float[Array, "P R"],
-    count: Num[Array, "T E G R"],
-    ridge: Float[Array, "P"],
-) -> tuple[Float[Array, "P R"], Float[Array, "R P P"]]:
+def derivatives(lanes: RowLanes, phi: Float[Array, "P R"]) -> tuple[Float[Array, "P R"], Float[Array, "R P P"]]:
     """Gradient and information of the penalised log-likelihood, l(phi) - sum ridge phi^2, by all parameters."""
-    n_models, n_lanes = len(ridge) - rows.feature.shape[-1] - 1, phi.shape[1]
+    rows, ridge, n_models, n_lanes = lanes.rows, lanes.terms.ridge, lanes.n_models, phi.shape[1]
 
     def add(block: ContextualRows, t: Array, total: tuple[Array, _Parts]) -> tuple[Array, _Parts]:
-        score, information = weighted(model, block, phi, count[t], n_models)
+        score, information = weighted(lanes, block, t, phi)
         grad = add_score(block, total[0], score.z, score.t, n_models)
         return grad, _add_information(block, total[1], information, n_models)
 
@@ -226,15 +233,15 @@ def at_estimate(
     return RowBase(z, tie_models.score(model, rows.target, z, phi[-1]), phi, inverse, diagonal)
 
 
-def chord(model: Response, rows: ContextualRows, base: RowBase, count: Num[Array, "T E G R"], terms: Terms) -> Solution:
+def chord(lanes: RowLanes, base: RowBase) -> Solution:
     """Steps by the full data's information, shared by all lanes, for resamples whose information is not far from it.
 
     The gradient is that of the resample at the full data's estimate, plus what has changed since. The change is small:
     where ties are half a win, and the link is the logit, single precision gives it to 1e-9 of a battle, at a third of
     the cost.
     """
-    n_lanes, ridge = count.shape[-1], terms.ridge[:, None]
-    n_models = len(base.phi) - rows.feature.shape[-1] - 1
+    model, rows, count, terms = lanes
+    ridge, n_models = terms.ridge[:, None], lanes.n_models
     is_quick = model == Response(TieModel.HALF)
 
     def add_base(block: ContextualRows, t: Array, total: Array) -> Array:
@@ -242,7 +249,7 @@ def chord(model: Response, rows: ContextualRows, base: RowBase, count: Num[Array
         of_t = None if is_quick else weight * base.score.t[t][..., None]
         return add_score(block, total, weight * base.score.z[t][..., None], of_t, n_models)
 
-    zero = jnp.zeros((len(base.phi), n_lanes))
+    zero = jnp.zeros((len(base.phi), count.shape[-1]))
     at_base = over_blocks(rows, add_base, zero) - 2 * ridge * base.phi[:, None]
     if is_quick:
         p = tie_models.expected(model, base.z, base.phi[-1])
@@ -273,25 +280,19 @@ def chord(model: Response, rows: ContextualRows, base: RowBase, count: Num[Array
     return end._replace(theta=base.phi[:, None] + end.theta)
 
 
-def alive(
-    model: Response,
-    rows: ContextualRows,
-    count: Num[Array, "T E G R"],
-    active: Bool[Array, "M R"],
-    free: Bool[Array, "D+1"],
-) -> Bool[Array, "M+D+1 R"]:
-    """Parameters that move: those of ``active`` models, and the ``free`` others.
+def alive(lanes: RowLanes, active: Bool[Array, "M R"], free: Bool[Array, "D+1"]) -> Bool[Array, "M+D+1 R"]:
+    """Parameters that move: those of ``active`` models, and the ``free`` others; ``lanes`` are `among` these models.
 
-    In a lane without ties, t is at its limit, and does not move either. ``count`` is that of `among` active models.
+    In a lane without ties, t is at its limit, and does not move either.
     """
 
     def add(block: ContextualRows, t: Array, total: Array) -> Array:
         tied = block.factor * (block.target == 0.5)
-        return total + jnp.einsum("egr,eg->r", count[t].astype(jnp.float64), tied, precision="highest")
+        return total + jnp.einsum("egr,eg->r", lanes.draws[t].astype(jnp.float64), tied, precision="highest")
 
     others = jnp.broadcast_to(free[:, None], (len(free), active.shape[1]))
-    if model.ties != TieModel.HALF:
-        n_ties = over_blocks(rows, add, jnp.zeros(active.shape[1]))
+    if lanes.model.ties != TieModel.HALF:
+        n_ties = over_blocks(lanes.rows, add, jnp.zeros(active.shape[1]))
         others = others.at[-1].set(free[-1] & (n_ties > 0))
     return jnp.concatenate([active, others])
 
@@ -303,29 +304,23 @@ def _at_limit(model: Response, phi: Float[Array, "P #R"], moves: Bool[Array, "P 
 
 
 def newton(
-    model: Response,
-    rows: ContextualRows,
-    start: Float[Array, "P #R"],
-    count: Num[Array, "T E G R"],
-    moves: Bool[Array, "P R"],
-    terms: Terms,
+    lanes: RowLanes, start: Float[Array, "P #R"], moves: Bool[Array, "P R"]
 ) -> tuple[Solution, Float[Array, "R P P"]]:
     """Newton's method by each lane's own information, from ``start``, for the parameters that ``moves``.
 
-    ``count`` is that of `among` models that move. It returns the information of the last step, too, which is that of
-    the solution up to the tolerance.
+    ``lanes`` are `among` models that move, here and below. It returns the information of the last step, too, which is
+    that of the solution up to the tolerance.
     """
-    ridge = terms.ridge
-    n_models, n_lanes = len(ridge) - rows.feature.shape[-1] - 1, moves.shape[1]
+    model, terms, n_models = lanes.model, lanes.terms, lanes.n_models
 
     def step(phi: Array, _: Array, __: Array) -> SolveStep:
-        grad, matrix = derivatives(model, rows, phi, count, ridge)
+        grad, matrix = derivatives(lanes, phi)
         grad = jnp.where(moves, grad, 0.0)
-        change = solved(regular(matrix, moves.T, n_models, ridge[0])[0], grad.T).T
+        change = solved(regular(matrix, moves.T, n_models, terms.ridge[0])[0], grad.T).T
         change = change.at[:n_models].set(centred(change[:n_models], moves[:n_models]))
         return SolveStep(_damped(model, phi, jnp.where(moves, change, 0.0)), grad, matrix)
 
-    matrix = jnp.zeros((n_lanes, len(ridge), len(ridge)))
+    matrix = jnp.zeros((moves.shape[1], len(moves), len(moves)))
     return loop(step, _at_limit(model, start, moves), matrix, terms.tolerance, terms.max_steps)
 
 
@@ -336,38 +331,30 @@ def _damped(model: Response, phi: Float[Array, "P R"], change: Float[Array, "P R
 
 
 def _preconditioner(
-    base: RowBase, moves: Bool[Array, "P R"], diagonal: Float[Array, "P R"], ridge: Float[Array, "P"], n_models: int
+    lanes: RowLanes, base: RowBase, moves: Bool[Array, "P R"], diagonal: Float[Array, "P R"]
 ) -> Callable[[Array], Array]:
     """The preconditioner of `solve`, for the parameters that ``moves``."""
-    apply = preconditioner(base.inverse, base.diagonal, diagonal, ridge[0], n_models)
+    apply = preconditioner(base.inverse, base.diagonal, diagonal, lanes.terms.ridge[0], lanes.n_models)
     return lambda r: jnp.where(moves, apply(r), 0.0)
 
 
-def scaled_chord(
-    model: Response,
-    rows: ContextualRows,
-    base: RowBase,
-    count: Num[Array, "T E G R"],
-    moves: Bool[Array, "P R"],
-    terms: Terms,
-) -> Solution:
+def scaled_chord(lanes: RowLanes, base: RowBase, moves: Bool[Array, "P R"]) -> Solution:
     """Chord steps scaled to each lane's own curvature: for boards on which some models have few battles.
 
-    Each step is one pass over the rows, in double precision; ``count`` is that of `among` models that move.
+    Each step is one pass over the rows, in double precision.
     """
-    ridge = terms.ridge
-    n_models = len(ridge) - rows.feature.shape[-1] - 1
+    model, terms, n_models = lanes.model, lanes.terms, lanes.n_models
 
     def step(phi: Array) -> tuple[Array, Array]:
         def add(block: ContextualRows, t: Array, total: tuple[Array, Array]) -> tuple[Array, Array]:
-            score, information = weighted(model, block, phi, count[t], n_models)
+            score, information = weighted(lanes, block, t, phi)
             grad = add_score(block, total[0], score.z, score.t, n_models)
             return grad, add_diagonal(block, total[1], information, n_models)
 
         zero = jnp.zeros(phi.shape)
-        grad, diagonal = over_blocks(rows, add, (zero, zero))
-        grad, diagonal = _with_ridge(phi, grad, diagonal, moves, ridge)
-        return _damped(model, phi, _preconditioner(base, moves, diagonal, ridge, n_models)(grad)), grad
+        grad, diagonal = over_blocks(lanes.rows, add, (zero, zero))
+        grad, diagonal = _with_ridge(phi, grad, diagonal, moves, terms.ridge)
+        return _damped(model, phi, _preconditioner(lanes, base, moves, diagonal)(grad)), grad
 
     return iterate(step, _at_limit(model, base.phi[:, None], moves), terms.tolerance, terms.max_steps)
 
@@ -384,28 +371,21 @@ def _with_ridge(
     return jnp.where(moves, grad, 0.0), jnp.where(moves, diagonal, 0.0)
 
 
-def newton_cg(
-    model: Response,
-    rows: ContextualRows,
-    base: RowBase,
-    count: Num[Array, "T E G R"],
-    moves: Bool[Array, "P R"],
-    terms: Terms,
-) -> Solution:
+def newton_cg(lanes: RowLanes, base: RowBase, moves: Bool[Array, "P R"]) -> Solution:
     """Newton's method with steps by preconditioned conjugate gradients: for resamples of sparse boards.
 
     As `dense_solve.newton_cg`, but a pass over the rows gives each product with the information: on wide boards this is
-    far cheaper than an (M, M) table for every lane. ``count`` is that of `among` models that move.
+    far cheaper than an (M, M) table for every lane.
     """
-    ridge = terms.ridge
-    n_models, n_lanes = len(ridge) - rows.feature.shape[-1] - 1, moves.shape[1]
+    model, rows, count, terms = lanes
+    n_models, ridge, n_lanes = lanes.n_models, terms.ridge, count.shape[-1]
 
     def curvature(phi: Array) -> tuple[Array, Array, tie_models.Information]:
         """Gradient and diagonal (P, R), and the information of every row; that of t is summed over the rows (R,)."""
 
         def add(block: ContextualRows, t: Array, total: tuple[Array, ...]) -> tuple[Array, ...]:
             grad, diagonal, zz, zt, tt = total
-            score, information = weighted(model, block, phi, count[t], n_models)
+            score, information = weighted(lanes, block, t, phi)
             grad = add_score(block, grad, score.z, score.t, n_models)
             diagonal = add_diagonal(block, diagonal, information, n_models)
             zt = zt if model.ties == TieModel.HALF else zt.at[t].set(information.zt)
@@ -430,7 +410,7 @@ def newton_cg(
 
     def step(phi: Array) -> tuple[Array, Array]:
         grad, diagonal, of_rows = curvature(phi)
-        precondition = _preconditioner(base, moves, diagonal, ridge, n_models)
+        precondition = _preconditioner(lanes, base, moves, diagonal)
         change = newton_cg_step(lambda p: product(of_rows, p), precondition, diagonal, grad)
         return _damped(model, phi, change), grad
 
@@ -451,12 +431,11 @@ def fit_contextual(
 
     It also returns the pseudo-inverse of the information, and the diagonal of the information itself.
     """
-    n_models = len(active)
-    count = among(rows, count[..., None], active[:, None])
-    moves = alive(response, rows, count, active[:, None], free)
-    end, (matrix,) = newton(response, rows, start[:, None], count, moves, terms)
+    lane = RowLanes(response, rows, count[..., None], terms).among(active[:, None])
+    moves = alive(lane, active[:, None], free)
+    end, (matrix,) = newton(lane, start[:, None], moves)
     moves = moves[:, 0]
-    inverse = pseudo_inverse(matrix, moves, n_models, terms.ridge[0])
+    inverse = pseudo_inverse(matrix, moves, len(active), terms.ridge[0])
     return jax.tree.map(lambda x: x[..., 0], end), inverse, jnp.where(moves, jnp.diagonal(matrix), 0.0)
 
 
@@ -486,19 +465,18 @@ def refit_contextual(
     problem, base = posed
     rows, main = problem.data, jnp.asarray(problem.main)
     n_models = len(main)
-    count = count_rows(problem, form, seed, numbers)
+    lanes = RowLanes(form.model, rows, count_rows(problem, form, seed, numbers), terms)
     if form.solver == Solver.CHORD:
-        end = chord(form.model, rows, base, count, terms)
+        end = chord(lanes, base)
         nobody = jnp.zeros((numbers.shape[0], n_models), jnp.int8)
         return Refits(end.theta.T, end.status, end.n_steps, end.grad_norm, nobody)
-    wins = win_tables(rows, count, n_models)
+    wins = win_tables(rows, lanes.draws, n_models)
     standing = jax.vmap(lambda wins: connectivity.standing(wins, main))(wins)
     active = rated(standing, terms.ridge[0]).T
-    count = among(rows, count, active)
-    moves = alive(form.model, rows, count, active, problem.moves[n_models:])
+    lanes = lanes.among(active)
+    moves = alive(lanes, active, problem.moves[n_models:])
     if form.solver == Solver.NEWTON:
-        end, _ = newton(form.model, rows, problem.start[:, None], count, moves, terms)
+        end, _ = newton(lanes, problem.start[:, None], moves)
     else:
-        solve = scaled_chord if form.solver == Solver.SCALED_CHORD else newton_cg
-        end = solve(form.model, rows, base, count, moves, terms)
+        end = (scaled_chord if form.solver == Solver.SCALED_CHORD else newton_cg)(lanes, base, moves)
     return Refits(end.theta.T, end.status, end.n_steps, end.grad_norm, standing)
