@@ -118,6 +118,8 @@ from jaxeval.ratings.bootstrap import fit_bradley_terry as fit_bradley_terry
 from jaxeval.ratings.bootstrap_result import Bootstrap as Bootstrap
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit as BradleyTerryFit
 from jaxeval.ratings.compare_boards import compare_boards as compare_boards
+from jaxeval.ratings.contextual_effects import compare_tie_models as compare_tie_models
+from jaxeval.ratings.contextual_effects import style_effect as style_effect
 from jaxeval.ratings.contextual_fit import ContextualBootstrap as ContextualBootstrap
 from jaxeval.ratings.contextual_fit import ContextualFit as ContextualFit
 from jaxeval.ratings.leaderboard import leaderboard as leaderboard
@@ -134,8 +136,6 @@ from jaxeval.ratings.small_categories import CategoryBoard as CategoryBoard
 from jaxeval.ratings.small_categories import CategoryBoards as CategoryBoards
 from jaxeval.ratings.small_categories import CategoryFit as CategoryFit
 from jaxeval.ratings.small_categories import small_categories as small_categories
-from jaxeval.ratings.style_effect import style_effect as style_effect
-from jaxeval.ratings.tie_comparison import compare_tie_models as compare_tie_models
 from jaxeval.scores.compare_scores import ScoreComparison as ScoreComparison
 from jaxeval.scores.compare_scores import compare_scores as compare_scores
 from jaxeval.scores.compare_scores import compare_with_baseline as compare_with_baseline

@@ -288,7 +288,7 @@ def _written(asked: GroupBoard, published: Published, outputs: Outputs) -> dict[
 def _draw_effect(battles: Battles, path: Path, board: dict[str, Any]) -> None:
     from jaxeval.plots.boards import plot_style_effect
     from jaxeval.plots.style import save_figure
-    from jaxeval.ratings.style_effect import style_effect
+    from jaxeval.ratings.contextual_effects import style_effect
 
     names = ["features", "normalize", "feature_ridge", "ties", "link", "n_resamples", "seed", "scheme", "cluster",
              "strata", "level", "ridge", "base", "reweight", "min_battles"]  # fmt: skip
