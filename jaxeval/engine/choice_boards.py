@@ -22,15 +22,13 @@ from jaxeval.errors import DataError
 from jaxeval.execution.precision import double_precision, one_blas_thread
 from jaxeval.execution.shapes import padded_columns, padded_few, padded_size
 from jaxeval.kernels.batch.choice_models import LaneModel, choice_information, choice_slopes, fit_choices
-from jaxeval.kernels.solve import Terms
-from jaxeval.ratings.boards import TOLERANCE_LOGIT, inverse_within
+from jaxeval.ratings.boards import fit_terms, inverse_within
 from jaxeval.ratings.vote_groups import VoteGroups, score_squares
 from jaxeval.resampling.units import pad
 from jaxeval.wording import named
 
 #: What a parameter has a number for, in place of a column: each model.
 MODEL = "model"
-_MAX_NEWTON_STEPS = 200
 # Of the scaled information: a direction with less is one about which the battles say nothing.
 _UNSEEN = 1e-9
 # Slopes of so many battles are computed at once.
@@ -195,7 +193,7 @@ def fit_choice_board(
         gauge = _gauge(information, moves, sizes, ends)
         _check_determined(information, moves, gauge, names, place)
     with double_precision(), one_blas_thread():
-        terms = Terms.of(all_ridge, TOLERANCE_LOGIT, _MAX_NEWTON_STEPS)
+        terms = fit_terms(all_ridge)
         end = jax.device_get(fit_choices(lane, data, counts, np.where(moves, start, 0.0), moves, gauge, terms))
         observed = np.asarray(choice_information(lane, data, counts, end.theta, all_ridge))
         at_end = np.asarray(jax.device_get(choice_slopes(lane, data, end.theta)[0]))

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import scipy
 from jax import Array
+from numpy.typing import ArrayLike
 
 from jaxeval.arrays import Bool, Float
 from jaxeval.data.cells import Cells
@@ -221,7 +222,7 @@ def _fit_dense(slices: Sequence[_Given], options: FitOptions, starts: Sequence[F
     start = None if starts is None else stacked([pad(x, (size,)) for x in starts], n_slices)
     with double_precision(), one_blas_thread():
         solver = Solver.FIRTH if options.penalty == "firth" else Solver.NEWTON
-        solution = refits.fit(n_all, score_all, active_all, _terms(options), start, wins_all, link, solver)
+        solution = refits.fit(n_all, score_all, active_all, fit_terms(options.ridge), start, wins_all, link, solver)
         theta, status, n_steps, grad_norm = map(np.asarray, solution)
     return [
         Board(
@@ -253,15 +254,16 @@ def _identified(n: Float, wins: Float, options: FitOptions) -> tuple[Connectivit
     return met._replace(standing=np.where(active, own.standing, met.standing)), active
 
 
-def _terms(options: FitOptions) -> Terms:
-    return Terms.of(options.ridge, TOLERANCE_LOGIT, _MAX_NEWTON_STEPS)
+def fit_terms(ridge: ArrayLike) -> Terms:
+    """What a fit of the full data maximises, with a ridge for all parameters or one for each, and when it ends."""
+    return Terms.of(ridge, TOLERANCE_LOGIT, _MAX_NEWTON_STEPS)
 
 
 def _fit_sparse(given: _Given, options: FitOptions, start: Float | None) -> Board:
     """Fit on the graph of pairs."""
     models, cells, n, wins, _ = given
     link = options.response.link
-    fit = fit_sparse(cells, n, wins, len(models), _terms(options), start, link)
+    fit = fit_sparse(cells, n, wins, len(models), fit_terms(options.ridge), start, link)
     active = (fit.connectivity.standing == Standing.IDENTIFIED) | (options.ridge > 0)
     return Board(*given, active=active, ridge=options.ridge, link=link, **fit._asdict())
 

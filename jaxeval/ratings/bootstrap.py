@@ -354,7 +354,7 @@ class VoteBoards(SliceBoards[BradleyTerryFit, Bootstrap]):
         for s, fit in fits.items():
             if isinstance(fit, ContextualFit):
                 section = f"slice-{s}" if options.ties == "half" else f"{options.ties}-slice-{s}"
-                yield section, [s], contextual_refits(fit._contextual, labels[s], drawn[s], options)
+                yield section, [s], contextual_refits(fit._likelihood, labels[s], drawn[s], options)
             elif s not in dense:
                 yield f"slice-{s}", [s], sparse_refits(fit._board, labels[s], drawn[s], options)
         large = [s for s in dense if are_large(fits[s]._board.cells, drawn[s])]
@@ -398,7 +398,7 @@ class RankingBoards(SliceBoards[PlackettLuceFit, Bootstrap]):
 
     def refits(self, s: int, fit: PlackettLuceFit) -> BoardRefits:
         """Rankings are drawn, or clusters of them."""
-        return ranking_refits(fit._rankings, self.slices.labels[s], self.slices.drawn[s], self.options)
+        return ranking_refits(fit._likelihood, self.slices.labels[s], self.slices.drawn[s], self.options)
 
     def result(self, fit: PlackettLuceFit, refitted: Refitted | None) -> Bootstrap:
         """The draws of one slice."""

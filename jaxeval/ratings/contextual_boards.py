@@ -24,15 +24,15 @@ from jaxeval.kernels.batch import contextual, refits
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.links import Link
 from jaxeval.kernels.resample import Packing
-from jaxeval.kernels.solve import Status, Terms
+from jaxeval.kernels.solve import Status
 from jaxeval.kernels.tie_models import NO_TIES, Response, TieModel
 from jaxeval.options.boards import Ties
 from jaxeval.ratings.boards import (
-    TOLERANCE_LOGIT,
     Board,
     FittedBoard,
     battle_weights,
     fit_boards,
+    fit_terms,
     main_battles,
     strength_slopes,
 )
@@ -45,8 +45,6 @@ from jaxeval.resampling.rows import unit_draw
 from jaxeval.resampling.units import pad
 from jaxeval.wording import counted
 
-#: Steps of Newton's method.
-MAX_STEPS = 200
 #: Covariates that move some difference so far have no finite coefficients: odds of 1 in 1e13.
 _RUNAWAY = {Link.LOGIT: 30.0, Link.PROBIT: 7.3}
 _LANES_AT_ONCE = 32
@@ -229,9 +227,7 @@ def _fit(board: Board, cells: ContextualCells, covariates: Design, options: FitO
     start[-1] = _first_tie_parameter(share, ties) if free[-1] else 0.0
     count = counts_by_row(rows, members, cells.count)
     with double_precision(), one_blas_thread():
-        fit = contextual.fit_contextual(
-            rows, count, start, active, free, options.response, Terms.of(penalty, TOLERANCE_LOGIT, MAX_STEPS)
-        )
+        fit = contextual.fit_contextual(rows, count, start, active, free, options.response, fit_terms(penalty))
         end, inverse, diagonal = jax.device_get(fit)
     phi = np.asarray(end.theta)
     board = board._replace(

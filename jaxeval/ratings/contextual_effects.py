@@ -21,14 +21,14 @@ from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels import tie_models
 from jaxeval.kernels.batch import contextual
 from jaxeval.kernels.connectivity import Standing
-from jaxeval.kernels.solve import Status, Terms
+from jaxeval.kernels.solve import Status
 from jaxeval.options.boards import Ties
 from jaxeval.options.resampling import RunningOptions
-from jaxeval.ratings.boards import TOLERANCE_LOGIT
+from jaxeval.ratings.boards import fit_terms
 from jaxeval.ratings.bootstrap import bootstrap
 from jaxeval.ratings.bradley_terry_fit import fit_result
 from jaxeval.ratings.connectivity import analyse
-from jaxeval.ratings.contextual_boards import MAX_STEPS, ContextualBoard, fit_contextual_boards
+from jaxeval.ratings.contextual_boards import ContextualBoard, fit_contextual_boards
 from jaxeval.ratings.contextual_fit import ContextualBootstrap, ContextualFit
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
 from jaxeval.ratings.slices import ContextualCells, compress, counts_by_row
@@ -233,13 +233,7 @@ def _held_out(fitted: ContextualBoard, cells: ContextualCells, held: Int) -> dic
         count: Any = counts_by_row(fitted.rows, fitted.members, rest)
         with double_precision(), one_blas_thread():
             end, *_ = contextual.fit_contextual(
-                fitted.rows,
-                count,
-                fitted.phi,
-                rated,
-                fitted.free,
-                fitted.response,
-                Terms.of(fitted.ridge, TOLERANCE_LOGIT, MAX_STEPS),
+                fitted.rows, count, fitted.phi, rated, fitted.free, fitted.response, fit_terms(fitted.ridge)
             )
             phi = np.asarray(jax.device_get(end.theta))
         z = phi[first] - phi[second] + cells.feature @ phi[size:-1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,18 +60,14 @@ class ContextualFit(BradleyTerryFit):
         {'win': 0.53, 'tie': 0.23, 'loss': 0.24, 'expected': 0.65}
     """
 
+    _likelihood: ContextualBoard = field(repr=False)
+
     @property
     def context(self) -> ContextualSettings:
         """The covariates and the tie model."""
         options = self.settings
-        names = self._contextual.covariates.names
+        names = self._likelihood.covariates.names
         return ContextualSettings(names, options.normalize, options.feature_ridge, options.ties)
-
-    @property
-    def _contextual(self) -> ContextualBoard:
-        fitted = self._likelihood
-        assert isinstance(fitted, ContextualBoard)
-        return fitted
 
     @property
     def expected_score(self) -> BradleyTerryFit:
@@ -90,13 +86,13 @@ class ContextualFit(BradleyTerryFit):
 
         A slice without ties has it at its limit, -inf or 0.
         """
-        return float("nan") if self.context.ties == "half" else float(self._contextual.estimates()[-1])
+        return float("nan") if self.context.ties == "half" else float(self._likelihood.estimates()[-1])
 
     @property
     def tie_parameter_standard_error(self) -> float:
         """Sandwich standard error of ``tie_parameter``; NaN where that is at its limit."""
         variance = self._covariance[-1, -1]
-        return float(np.sqrt(variance)) if self._contextual.free[-1] else float("nan")
+        return float(np.sqrt(variance)) if self._likelihood.free[-1] else float("nan")
 
     def coefficients(self, level: float = 0.95) -> pd.DataFrame:
         """A row per covariate, with sandwich errors and intervals; with a tie model t is the last row.
@@ -105,11 +101,11 @@ class ContextualFit(BradleyTerryFit):
         ``odds_ratio`` with its ends, of logits only; ``elo``; and ``unit``, what one unit is on the covariate's own
         scale.
         """
-        size = len(self._contextual.phi) - 1 - len(self.context.features)
+        size = len(self._likelihood.phi) - 1 - len(self.context.features)
         error = np.sqrt(np.maximum(np.diag(self._covariance)[size:], 0))
-        error = error * np.append(self._contextual.covariates.factor, 1.0)
+        error = error * np.append(self._likelihood.covariates.factor, 1.0)
         half = normal_quantile(level) * error
-        estimate = self._contextual.estimates()
+        estimate = self._likelihood.estimates()
         return self.coefficient_table(error, estimate - half, estimate + half)
 
     @property
@@ -122,9 +118,9 @@ class ContextualFit(BradleyTerryFit):
         """`coefficients` from errors and bounds; these arrays may have an entry for t even without a tie model."""
         names, d = self.coefficient_names, len(self.context.features)
         n = len(names)
-        unit = np.append(self._contextual.covariates.unit, np.nan)[:n]
-        estimate = self._contextual.estimates()[:n]
-        without = ~np.isfinite(estimate) | np.append(np.zeros(d, bool), not self._contextual.free[-1])[:n]
+        unit = np.append(self._likelihood.covariates.unit, np.nan)[:n]
+        estimate = self._likelihood.estimates()[:n]
+        without = ~np.isfinite(estimate) | np.append(np.zeros(d, bool), not self._likelihood.free[-1])[:n]
         error, lower, upper = (np.where(without, np.nan, x[:n]) for x in (error, lower, upper))
         columns = {"coefficient": estimate, "standard_error": error, "lower": lower, "upper": upper}
         # The tie parameter has no odds ratio and no Elo, and coefficients in probits have no odds ratio.
@@ -140,7 +136,7 @@ class ContextualFit(BradleyTerryFit):
     @property
     def warnings(self) -> list[str]:
         """What the data cannot say, in words."""
-        found = self._contextual.estimates()[: len(self.context.features)]
+        found = self._likelihood.estimates()[: len(self.context.features)]
         runaway = [name for name, x in zip(self.context.features, found, strict=True) if np.isinf(x)]
         messages = super().warnings
         if runaway:
@@ -180,7 +176,7 @@ def outcome_probabilities(
     coefficients: Float | None = None, tie: ArrayLike | None = None,
 ) -> dict[str, Float]:  # fmt: skip
     """``win, tie, loss, expected`` by the fit, or by draws (B,) of strengths, ``coefficients`` (B, D) and ``tie``."""
-    covariates, n_features = fit._contextual.covariates, len(fit.context.features)
+    covariates, n_features = fit._likelihood.covariates, len(fit.context.features)
     if not isinstance(features, Mapping):
         raise TypeError(f"features must be values by name, as {{'length': 2.0}}, got {features!r}")
     unknown = [name for name in features if name not in covariates.names]
@@ -191,12 +187,12 @@ def outcome_probabilities(
         if not np.isfinite(value):
             raise ValueError(f"feature {name!r} must be finite, got {value}")
     x = values / covariates.unit
-    own = fit._contextual.estimates()
+    own = fit._likelihood.estimates()
     with np.errstate(invalid="ignore"):
         # A covariate that is equal on both sides does not matter, even if its coefficient is infinite.
         of_features = np.where(x == 0, 0.0, own[:n_features] if coefficients is None else coefficients) @ x
         z = np.asarray(theta_a) - np.asarray(theta_b) + of_features
-    win, tie_, loss = fit._contextual.outcomes(z, own[-1] if tie is None else tie)
+    win, tie_, loss = fit._likelihood.outcomes(z, own[-1] if tie is None else tie)
     return {"win": win, "tie": tie_, "loss": loss, "expected": win + tie_ / 2}
 
 
@@ -261,8 +257,8 @@ class ContextualBootstrap(Bootstrap):
                     f"{name!r} has no finite coefficient in {own:.1%} of the resamples, where the side that has more "
                     "of it won all its battles, or lost them all: its interval is unreliable"
                 )
-        without = float((self.tie_draws == self.fit._contextual.tie_limit).mean())
-        if without > 0 and self.fit._contextual.free[-1]:
+        without = float((self.tie_draws == self.fit._likelihood.tie_limit).mean())
+        if without > 0 and self.fit._likelihood.free[-1]:
             messages.append(f"{without:.1%} of the resamples have no ties: the tie parameter is at its limit in them")
         return messages
 
@@ -282,7 +278,7 @@ class ContextualBootstrap(Bootstrap):
     @property
     def joint_coefficients(self) -> Draws:
         """The coefficients as joint draws; with a tie model its parameter is the last, "tie parameter"."""
-        fitted, names = self.fit._contextual, self.fit.coefficient_names
+        fitted, names = self.fit._likelihood, self.fit.coefficient_names
         draws = np.column_stack([self.coefficient_draws, self.tie_draws])[:, : len(names)]
         return Draws(
             names,
@@ -317,7 +313,7 @@ class ContextualBootstrap(Bootstrap):
 
 def contextual_bootstrap(fit: ContextualFit, refitted: Refitted, options: BootstrapOptions) -> ContextualBootstrap:
     """The draws of one slice."""
-    fitted = fit._contextual
+    fitted = fit._likelihood
     kept = np.where(refitted.converged[:, None], refitted.parameters, np.nan)
     coefficients = unit_coefficients(kept[:, kept.shape[1] - 1 - fitted.n_features : -1], fitted)
     context = ContextDraws(coefficients, tie_parameters(kept[:, -1], fitted), None)

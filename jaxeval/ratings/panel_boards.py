@@ -18,8 +18,8 @@ from jaxeval.kernels.batch.choice_models import ChoiceData, fit_choices, refit_c
 from jaxeval.kernels.batch.judge_panel import Contests, PanelModel
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.connectivity import Standing
-from jaxeval.kernels.solve import Solution, Status, Terms
-from jaxeval.ratings.boards import MOST_INVERTED, TOLERANCE_LOGIT, Board, FittedBoard, inverse_within
+from jaxeval.kernels.solve import Solution, Status
+from jaxeval.ratings.boards import MOST_INVERTED, Board, FittedBoard, fit_terms, inverse_within
 from jaxeval.ratings.connectivity import Connectivity, analyse, per_model
 from jaxeval.ratings.drawn_votes import vote_draws
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
@@ -29,7 +29,6 @@ from jaxeval.resampling.units import pad
 from jaxeval.statistics.comparison import check_square
 from jaxeval.wording import counted, named
 
-_MAX_NEWTON_STEPS = 200
 # An eigenvalue of the design's correlations under this belongs to a direction about which verdicts say nothing.
 _UNSEEN = 1e-9
 
@@ -337,7 +336,7 @@ def _fitted(
     start, own, gauge = (
         padded_panel(x, model, m) for x in (np.concatenate([theta, g, np.zeros(k)]), moves, _gauge(m, np.asarray(g)))
     )
-    terms = Terms.of(_ridge(options.ridge, model), TOLERANCE_LOGIT, _MAX_NEWTON_STEPS)
+    terms = fit_terms(_ridge(options.ridge, model))
     with double_precision(), one_blas_thread():
         end: Solution = jax.device_get(fit_choices(model, contests, counts, start, own, gauge, terms))
     theta, g, b = np.split(np.asarray(end.theta), [model.models, model.models + model.judges])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from math import comb
 from typing import Any
@@ -34,9 +34,8 @@ from jaxeval.kernels.batch.plackett_luce import Choices, ChoiceUse, ItemBase, Ra
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.connectivity import Standing
 from jaxeval.kernels.resample import Packing
-from jaxeval.kernels.solve import Terms
 from jaxeval.options.boards import Gauge
-from jaxeval.ratings.boards import MOST_INVERTED, TOLERANCE_LOGIT, Board, FittedBoard
+from jaxeval.ratings.boards import MOST_INVERTED, Board, FittedBoard, fit_terms
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
 from jaxeval.ratings.connectivity import Connectivity, analyse_pairs, per_model
 from jaxeval.ratings.drawn_votes import unit_members
@@ -48,8 +47,6 @@ from jaxeval.resampling.rows import unit_draw
 from jaxeval.resampling.units import pad
 from jaxeval.statistics.comparison import check_square
 from jaxeval.wording import MODEL, counted
-
-_MAX_NEWTON_STEPS = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +132,7 @@ def fit_ranking_board(models: pd.Index, cells: RankingCells, options: FitOptions
     standing[:m] = connectivity.standing
     count = pad(cells.count, (padded_cells(len(cells.count)),))
     with double_precision(), one_blas_thread():
-        terms = Terms.of(options.ridge, TOLERANCE_LOGIT, _MAX_NEWTON_STEPS)
+        terms = fit_terms(options.ridge)
         fit = fit_rankings(choices, count, standing, np.arange(size) < m, terms)
         found, inverse, diagonal = jax.device_get(fit)
     board = Board.at(found, models, cells, connectivity=connectivity, active=active, ridge=options.ridge)
@@ -314,20 +311,16 @@ class PlackettLuceFit(BradleyTerryFit):
         [1087.0, 1017.0, 896.0]
     """
 
+    _likelihood: RankingBoard = field(repr=False)
+
     def _how_many(self) -> str:
         items = ITEM if self.competitor == MODEL else self.competitor
         return f"{counted(self.report.n_battles, 'ranking')} of {items.counted(len(self.ratings))}"
 
     @property
-    def _rankings(self) -> RankingBoard:
-        fitted = self._likelihood
-        assert isinstance(fitted, RankingBoard)
-        return fitted
-
-    @property
     def _in_one_cluster(self) -> pd.Index:
         """Rated items with several rankings that all lie in one cluster, where there are several clusters."""
-        rows, places = self._drawn.clusters, self._rankings.cells.places
+        rows, places = self._drawn.clusters, self._likelihood.cells.places
         if rows is None or len(rows.size) == 1:
             return self.ratings.index[:0]
         found = places.of(rows.cell)

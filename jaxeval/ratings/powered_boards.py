@@ -27,8 +27,8 @@ from jaxeval.kernels.batch.prediction_powered import (
 )
 from jaxeval.kernels.batch.refits import Solver
 from jaxeval.kernels.connectivity import Standing
-from jaxeval.kernels.solve import Status, Terms
-from jaxeval.ratings.boards import MOST_INVERTED, TOLERANCE_LOGIT, Board, FittedBoard, strength_slopes
+from jaxeval.kernels.solve import Status
+from jaxeval.ratings.boards import MOST_INVERTED, Board, FittedBoard, fit_terms, strength_slopes
 from jaxeval.ratings.connectivity import analyse, per_model
 from jaxeval.ratings.drawn_votes import is_secure_board, vote_draws
 from jaxeval.ratings.options import BootstrapOptions, FitOptions
@@ -38,7 +38,6 @@ from jaxeval.resampling.units import pad
 from jaxeval.statistics.comparison import check_square
 from jaxeval.wording import counted, named
 
-_MAX_NEWTON_STEPS = 200
 # lam and the strengths that it is chosen by are found in turns; lam moves little after the first turn.
 _TURNS, _SETTLED = 20, 1e-9
 _FIRST_LAM = 0.5
@@ -185,7 +184,7 @@ def _judge_mean(cells: VerdictCells, sums: PairSums, first: NDArray[Any], second
     tables = np.zeros((2, size, size))
     cells.fill_tables(n, points, *tables)
     every = np.full(size, Standing.IDENTIFIED, np.int8)
-    terms = Terms.of(_JUDGE_RIDGE, TOLERANCE_LOGIT, _MAX_NEWTON_STEPS)
+    terms = fit_terms(_JUDGE_RIDGE)
     with double_precision(), one_blas_thread():
         end, *_ = jax.device_get(fit_powered(*tables, every, np.ones(size, bool), terms))
     return np.asarray(1 / (1 + np.exp(end.theta[second] - end.theta[first])))
@@ -208,7 +207,7 @@ def _fitted(
     met = analyse(tables[0, :m, :m], tables[0, :m, :m])
     standing = pad(met.standing, (size,))
     standing[m:] = Standing.INCOMPARABLE
-    terms = Terms.of(options.ridge, TOLERANCE_LOGIT, _MAX_NEWTON_STEPS)
+    terms = fit_terms(options.ridge)
     judged = cells.by_people(m) > 0
     end, found, inverse, diagonal = jax.device_get(fit_powered(*tables, standing, pad(judged, (size,)), terms))
     standing = np.asarray(found)[:m]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Unpack
 
 import jax
@@ -23,8 +23,7 @@ from jaxeval.execution.shapes import padded_few, padded_size
 from jaxeval.execution.signatures import spelled_out
 from jaxeval.kernels.batch.borrowing import Belief, Split, category_beliefs
 from jaxeval.kernels.batch.refits import Solver
-from jaxeval.kernels.solve import Terms
-from jaxeval.ratings.boards import TOLERANCE_LOGIT, Board, FittedBoard, fit_boards
+from jaxeval.ratings.boards import Board, FittedBoard, fit_boards, fit_terms
 from jaxeval.ratings.bootstrap_result import Bootstrap, BootstrapSettings, bootstrap_result
 from jaxeval.ratings.bootstraps import Bootstraps
 from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, fit_result
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
 ALL_BORROWED = 0.9
 #: A category's two sets of strengths are found together, on tables of twice as many models.
 MOST_MODELS = 1_000
-_MAX_NEWTON_STEPS = 200
 # Spreads that are tried, in units of the prior's scale: 0, and then each a sixth larger than the one before. 50 models
 # do not tell a spread much more finely.
 _SPREADS = np.concatenate([[0.0], np.geomspace(0.03, 3.0, 31)])
@@ -187,7 +185,7 @@ def _beliefs(splits: list[Split], spreads: Float, start: Float) -> list[Belief]:
     """The beliefs of each category at each spread; NumPy arrays."""
     n = padded_few(len(splits))
     all_splits = Split(*(stacked(list(x), n) for x in zip(*splits, strict=True)))
-    terms = Terms.of(0.0, TOLERANCE_LOGIT, _MAX_NEWTON_STEPS)
+    terms = fit_terms(0.0)
     with double_precision(), one_blas_thread():
         found = jax.device_get(category_beliefs(all_splits, spreads, start, terms))
     return [Belief(*(x[s] for x in found)) for s in range(len(splits))]
@@ -274,28 +272,24 @@ class CategoryFit(BradleyTerryFit):
         [24.0, 22.0, 23.0, 20.0]
     """
 
-    @property
-    def _borrowed(self) -> BorrowedBoard:
-        fitted = self._likelihood
-        assert isinstance(fitted, BorrowedBoard)
-        return fitted
+    _likelihood: BorrowedBoard = field(repr=False)
 
     @property
     def _model_based(self) -> Float:
-        return self._borrowed.covariance
+        return self._likelihood.covariance
 
     _sandwich = _model_based
 
     @property
     def borrowed(self) -> pd.Series:
         """(M,) share of what is known of each model that comes from the other battles; 1 if it has no battle here."""
-        own = np.where(self._board.active, self._borrowed.borrowed, np.nan)
+        own = np.where(self._board.active, self._likelihood.borrowed, np.nan)
         return pd.Series(own, self.ratings.index, name="borrowed")
 
     @property
     def borrowed_share(self) -> float:
         """Mean of ``borrowed``: 0 for a board of its own battles alone, 1 for one of the others alone."""
-        return self._borrowed.borrowed_share
+        return self._likelihood.borrowed_share
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -326,12 +320,12 @@ class CategoryBoard(Bootstrap):
     @property
     def spread(self) -> float:
         """Standard deviation of the ratings here about those of the other battles, Elo: the posterior mean."""
-        return ELO_PER_LOGIT * self.fit._borrowed.spread
+        return ELO_PER_LOGIT * self.fit._likelihood.spread
 
     @property
     def spread_draws(self) -> Float:
         """(B,) the spread of each draw, Elo: by the prior of draws, under which large ones are more probable."""
-        return ELO_PER_LOGIT * self.fit._borrowed.spread_draws
+        return ELO_PER_LOGIT * self.fit._likelihood.spread_draws
 
     def beside(self, level: float = 0.95) -> dict[str, list[dict[str, Any]]]:
         """What the category borrows, see `category`."""
@@ -350,7 +344,7 @@ class CategoryBoard(Bootstrap):
             "spread": self.spread,
             "spread_lower": float(lower),
             "spread_upper": float(upper),
-            "variance_factor": self.fit._borrowed.factor,
+            "variance_factor": self.fit._likelihood.factor,
         }
 
 
