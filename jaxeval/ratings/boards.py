@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import scipy
 from jax import Array
-from numpy.typing import ArrayLike
 
 from jaxeval.arrays import Bool, Float
 from jaxeval.data.cells import Cells
@@ -254,7 +253,7 @@ def _identified(n: Float, wins: Float, options: FitOptions) -> tuple[Connectivit
     return met._replace(standing=np.where(active, own.standing, met.standing)), active
 
 
-def fit_terms(ridge: ArrayLike) -> Terms:
+def fit_terms(ridge: float | Float) -> Terms:
     """What a fit of the full data maximises, with a ridge for all parameters or one for each, and when it ends."""
     return Terms.of(ridge, TOLERANCE_LOGIT, _MAX_NEWTON_STEPS)
 
