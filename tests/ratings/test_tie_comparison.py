@@ -9,7 +9,7 @@ from styled import FEATURES, styled
 
 from jaxeval import Battles, DataError, bootstrap, fit_bradley_terry
 from jaxeval.data.features import position_advantage
-from jaxeval.ratings.tie_comparison import _folds, compare_tie_models
+from jaxeval.ratings.contextual_effects import _folds, compare_tie_models
 
 
 @pytest.fixture(scope="module")
