@@ -11,7 +11,7 @@ GROUPS = [
     (
         "Covariates and ties",
         "Style control, the advantage of a side, and what a tie is.",
-        ["data.features", "ratings.contextual_fit", "ratings.style_effect", "ratings.tie_comparison"],
+        ["data.features", "ratings.contextual_fit", "ratings.contextual_effects"],
     ),
     (
         "Boards compared",

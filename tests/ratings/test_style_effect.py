@@ -7,7 +7,7 @@ from styled import FEATURES, styled
 
 from jaxeval import Battles, bootstrap, fit_bradley_terry
 from jaxeval.plots.boards import plot_coefficients, plot_style_effect
-from jaxeval.ratings.style_effect import style_effect
+from jaxeval.ratings.contextual_effects import style_effect
 
 
 @pytest.fixture(scope="module")
