@@ -214,3 +214,72 @@ def test_scores(name, tmp_path):
         np.testing.assert_allclose(row["score"], mean, rtol=1e-12)
         np.testing.assert_allclose(row["standard_error"], error, rtol=1e-6)
         assert row["score_lower"] < mean < row["score_upper"]
+
+
+SPELLED = {
+    "a mark in front, and carriage returns": lambda frame: (b"\xef\xbb\xbf" + csv(frame, lineterminator="\r\n"), "csv"),
+    "decimal commas under a title": lambda frame: (b"Title\n\n" + csv(frame, sep=";", decimal=","), "csv"),
+    "16 bits a character": lambda frame: (frame.to_csv(index=False).encode("utf-16"), "csv"),
+    "all cells in quotes": lambda frame: (csv(frame, quoting=1), "csv"),
+    "tabs, columns in another order": lambda frame: (csv(frame[frame.columns[::-1]], sep="\t"), "tsv"),
+    "rows upside down": lambda frame: (csv(frame.iloc[::-1]), "csv"),
+    "empty lines": lambda frame: (csv(frame).replace(b"\n", b"\n\n"), "csv"),
+    "lines of JSON": lambda frame: (frame.to_json(orient="records", lines=True).encode(), "jsonl"),
+    "columns of JSON": lambda frame: (json.dumps(frame.to_dict("list")).encode(), "json"),
+}
+SOLVED = SCORES.reshape(-1)[:40].astype(int)
+JUDGED = np.where(RNG.random(40) < 0.8, SOLVED, 1 - SOLVED)
+VERDICTS = RNG.choice(["win", "tie", "loss"], size=40)
+WON = Y != 0.5
+EVALUATED = pd.DataFrame({"model": [*"abcdefgh"], "gold": GRADES[0, :8].round(3), "other": GRADES[1, :8].round(3),
+                          "third": GRADES[2, :8].round(3)})  # fmt: skip
+
+
+def tau(one, other):
+    """Kendall's, of values without ties."""
+    return np.mean([np.sign((one[i] - one[j]) * (other[i] - other[j])) for i in range(8) for j in range(i)])
+
+
+def rogan_gladen():
+    sensitivity, specificity = JUDGED[SOLVED == 1].mean(), 1 - JUDGED[SOLVED == 0].mean()
+    return (1 - JUDGED[:20].mean() + specificity - 1) / (sensitivity + specificity - 1)
+
+
+BETTER = max(("other", "third"), key=lambda name: tau(EVALUATED["gold"], EVALUATED[name]))
+FIRST, SECOND = np.array([*"abcd"], object)[np.where(Y > 0, (A, B), (B, A))[:, WON]]
+RANKED = pd.DataFrame({"voter": np.arange(WON.sum()), "ranking": FIRST + " > " + SECOND})
+LABELLED = pd.DataFrame({"item": np.arange(40), "judgment": JUDGED, "human": SOLVED})
+#: Of a command: its table, its options, where a number stands in its answer (key, value, column), and what it is.
+NUMBERS = {
+    "meta": (EVALUATED, ("--gold", "gold", "--resamples", 20),
+             {("evaluator", BETTER, "tau"): tau(EVALUATED["gold"], EVALUATED[BETTER])}),
+    "agreement": (LABELLED.rename(columns={"judgment": "judge_one"}), ("--resamples", 20),
+                  {("judge", "judge_one", "agreement"): (JUDGED == SOLVED).mean()}),
+    "judge": (LABELLED, ("--resamples", 20), {("estimator", "rogan_gladen", "estimate"): rogan_gladen()}),
+    "anchored": (pd.DataFrame({"model": "x", "item": np.arange(40), "verdict": VERDICTS}), ("--resamples", 20),
+                 {("model", "x", word): (one == VERDICTS).sum() for word, one in
+                  (("wins", "win"), ("ties", "tie"), ("losses", "loss"))}),
+    "rankings": (RANKED, ("--resamples", 20), {("model_name", name, "rating"): rating for name, rating in
+                                               twin(y=Y[WON], a=A[WON], b=B[WON]).items()}),
+}  # fmt: skip
+USUAL = "decimal commas under a title"
+
+
+@pytest.mark.parametrize("command", NUMBERS)
+@pytest.mark.parametrize("spelled", [USUAL, *(pytest.param(name, marks=pytest.mark.slow)
+                                              for name in SPELLED if name != USUAL)])  # fmt: skip
+def test_other_commands(spelled, command, tmp_path):
+    table, options, means = NUMBERS[command]
+    data, ending = SPELLED[spelled](table)
+    if command == "judge":  # the answers to rate are those of the first rows, with the other judgment
+        (tmp_path / "rated.csv").write_bytes(csv(table.iloc[:20].assign(judgment=1 - table["judgment"][:20])))
+        (tmp_path / f"labelled.{ending}").write_bytes(data)
+        options = ("--calibration", tmp_path / f"labelled.{ending}", "--test", tmp_path / "rated.csv", *options)
+        result = run("judge", *options, "--quiet", "--out", tmp_path / "board.parquet")
+        assert result.exit_code == 0, result.output
+        board = pd.read_parquet(tmp_path / "board.parquet")
+    else:
+        board = accepted(Cell(data, ending=ending), tmp_path, command, *options)
+    for (key, name, column), value in means.items():
+        found = board.loc[board[key] == name, column]
+        np.testing.assert_allclose(found, value, rtol=1e-6, atol=1e-6 * (column != "rating"))

@@ -201,7 +201,7 @@ def dependence(
     for name, x, factor in zip(covariates.names, covariates.matrix.T, covariates.factor, strict=True):
         score, information, variance = rows.test(scipy.sparse.csr_array(x[:, None]))
         per_score = factor / information[0, 0] if information[0, 0] > _RANK * rows.information.sum() else np.nan
-        effect, error = score[0] * per_score, np.sqrt(variance[0, 0]) * per_score
+        effect, error = score[0] * per_score, np.sqrt(max(variance[0, 0], 0)) * per_score  # rounding may go below 0
         table.append(("side A" if name == _POSITION else name, *_chi_square(score, variance), effect, error))
     if time is not None:
         when = scipy.sparse.csr_array(rows.models * _times(battles, time)[:, None])

@@ -122,9 +122,10 @@ def _read_scores(
     file: FileName, gold: str | None, model: str | None, evaluators: Sequence[str]
 ) -> tuple[pd.DataFrame, list[str]]:
     """The gold column and those of evaluators, by model; and what was left out."""
+    import pandas as pd
     from pandas.api.types import is_numeric_dtype
 
-    from jaxeval.data.columns import frame_of, require_column
+    from jaxeval.data.columns import frame_of, numeric_but_for_gaps, require_column
     from jaxeval.data.table_files import column_names, naming, read_whole_table
     from jaxeval.errors import DataError
 
@@ -135,6 +136,7 @@ def _read_scores(
     with naming(file):
         frame = frame_of(read_whole_table(file, text=[named] if named else []))
         require_column(frame, gold, *evaluators, *([named] if named else []))
+    frame = pd.concat([frame[x] if x == named else numeric_but_for_gaps(frame[x]) for x in frame], axis=1)
     numeric = {name for name in frame if is_numeric_dtype(frame[name]) or frame[name].isna().all()}
     if not named:
         text = [name for name in frame if name not in numeric and name != gold]

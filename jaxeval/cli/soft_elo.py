@@ -191,7 +191,7 @@ def calibrate(file: File, columns: JudgedBattlesColumns, asked: Fitting, saving:
     calibration = SoftEloCalibration.fit(battles, asked.ridge, methods, asked.base, cluster=asked.cluster)
     calibration.save(saving.out)
     tell(f"wrote {saving.out}")
-    show(calibration.answer._replace(table=None, notes=[str(battles.report)]), saving.quiet, saving.full)
+    show(calibration.answer._replace(table=None, settings="", notes=[str(battles.report)]), saving.quiet, saving.full)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,6 +28,7 @@ from jaxeval.data.presentation_orders import (
     rows_by_order,
     without_repeats,
 )
+from jaxeval.data.published_formats import format_of_names
 from jaxeval.data.remote_names import base_name
 from jaxeval.data.report import OutputsReport
 from jaxeval.data.roles import SCORES, usual_column, usual_names
@@ -469,6 +470,10 @@ def _of_table(path: Path, given: dict[str, Any]) -> dict[str, JudgedBattles]:
     """Battles of a table by judge; all belong to "judge" if no column names judges."""
     column = given.pop("judge", None)
     with naming(path):
+        names = head_names(path)
+        form = format_of_names(names, "pair") or format_of_names(names, "answer")
+        if form is not None and not set(SCORES) <= {*names} and not any(given.get(option) for option in _SAYINGS):
+            raise DataError(f"it holds {form.name}, and no scores of both answers beside labels of people")
         text = [given.get("model_a", "model_a"), given.get("model_b", "model_b")]
         frame = frame_of(read_whole_table(path, text))
         column = usual_column(frame, column, "judge")

@@ -1,5 +1,6 @@
 import json
 
+import gallery
 import numpy as np
 import pandas as pd
 import pytest
@@ -317,3 +318,14 @@ def test_a_calibration_of_replies_rates_new_models_by_replies(tmp_path, method):
     rated = run("soft-elo", "predict", tmp_path / "c.json", tmp_path / "new.jsonl", "--level", 0.8, "--method", method)
     assert rated.exit_code == 0, rated.output
     assert "model-03 rates" in rated.stdout
+
+
+@pytest.mark.parametrize("name", ["mt_bench_pair", "mt_bench_single"])
+def test_published_judgments_without_scores_of_both_answers(name, tmp_path):
+    rows = getattr(gallery, name)(np.random.default_rng(0))
+    path = tmp_path / f"{name}.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for command in ("merge", "report"):
+        shown = " ".join(run("soft-elo", command, path).output.split())
+        assert "it holds MT-bench's" in shown
+        assert "and no scores of both answers beside labels of people; the file rather fits: jaxeval leaderb" in shown
