@@ -72,7 +72,7 @@ class ExportedPrograms:
             traced = export.export(function)(others)
             kept = traced.serialize()
             _write(path, kept)
-        return jitted(export.deserialize(kept).call, program.__name__)
+        return jitted(export.deserialize(kept).call, program)
 
 
 @cache

@@ -101,7 +101,7 @@ def lane_draws_of(
     return lane_draws.draw(problem.units, form.scheme, form.count_dtype, seed, problem.stream, numbers)
 
 
-@program("link", "solver")
+@program("link", "solver", once=True)
 def fit(
     n: Num[Array, "S M M"],
     score: Float[Array, "S M"],
@@ -122,7 +122,7 @@ def fit(
     return jax.vmap(one)(active, start, n, score, wins)
 
 
-@program("link")
+@program("link", once=True)
 def inverse_information(
     theta: Float[Array, "S M"],
     n: Num[Array, "S M M"],
