@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from harness import asked_sizes, save
+from harness import asked_sizes, environment, save
 
 import jaxeval
 
@@ -180,7 +180,8 @@ def main() -> None:
         rows += cells(n_models, sizes.boards, sizes.resamples)
     others = estimators(sizes.of_estimators, sizes.resamples)
     if vars(sizes) == DEFAULTS:
-        save("equal_models", {"level": LEVEL, **DEFAULTS, "cells": rows, "estimators": others})
+        found = {"cells": rows, "estimators_date": environment()["date"], "estimators": others}
+        save("equal_models", {"level": LEVEL, **DEFAULTS, **found})
 
 
 if __name__ == "__main__":

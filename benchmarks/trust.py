@@ -107,7 +107,8 @@ def coverage() -> str:
         "less than .940 is too short, and one that holds more than .975 is longer than needed (other nominal shares "
         "in proportion to their standard deviation). A share that is so far off, but within two errors of the nominal "
         "one (three in a cell chosen as the worst), is not settled: it needs more data sets. Two errors are exceeded "
-        "on one side by chance in about one case of forty.",
+        "on one side by chance in about one case of forty. Clusters of votes have limits of their own: .935 and "
+        ".970, as errors over few or unequal clusters are themselves estimates from few numbers.",
         "What is wrong by its name, and what is shown on purpose beside the default, is counted by itself.",
         table(
             ["verdict", "by default", "wrong by name, or asked for"],
@@ -115,8 +116,8 @@ def coverage() -> str:
             " rr",
         ),
         "### What misses",
-        f"All {len(short)} cases that are too short, the worst first. A note says what the library reports in this "
-        "case, or why the interval is too short. "
+        f"{counted(len(short), 'case is', 'cases are')} too short, the worst first. A note says what the library "
+        "reports in this case, or why the interval is too short. "
         f"{counted(len(bare), 'case has', 'cases have')} no note: there the library has no correction.",
         table([*head[:5], "note"], [[*line[:5], line[-1]] for line in coverage_lines(short)], "  rrr"),
         f"{counted(len(means), 'of them is of mean scores', 'of them are of mean scores')} of {FEW_UNITS} or fewer "
@@ -154,23 +155,26 @@ def no_leader() -> str:
     games = sorted({cell["games"] for cell in cells})
     ties = sorted({cell["ties"] for cell in cells})
     lines = []
-    for n in sorted({cell["models"] for cell in cells}):
-        own = {(cell["games"], cell["ties"]): cell["claims"] / cell["boards"] for cell in cells if cell["models"] == n}
-        lines += [[str(n), share(tie, 1) if tie else "0", *(share(own[g, tie]) for g in games)] for tie in ties]
+    for n, pairs in dict.fromkeys((cell["models"], cell["pairs"]) for cell in cells):
+        own = {(cell["games"], cell["ties"]): cell["claims"] / cell["boards"]
+               for cell in cells if (cell["models"], cell["pairs"]) == (n, pairs)}  # fmt: skip
+        lines += [[str(n), pairs, share(tie, 1) if tie else "0", *(share(own[g, tie]) for g in games)] for tie in ties]
     text = [
         "### Where there is no leader",
         f"Boards of equal models, {' or '.join(map(str, sizes))} a cell, simulated on {found['environment']['date']} "
         f"(`benchmarks/equal_models.py`): {claims} of {boards:,} answers of `Bootstrap` name a model that is ahead of "
         f"all others, and in the worst cell {worst['claims']} of {worst['boards']}; the level allows one of twenty. "
-        "By models, share of ties and games:",
-        table(["models", "ties", *(f"{g} games" for g in games)], lines, "r" * (2 + len(games))),
+        "Pairs are equally likely, or lopsided: the first model is met eight times as often as the last. By models, "
+        "pairs, share of ties and games:",
+        table(["models", "pairs", "ties", *(f"{g} games" for g in games)], lines, "rl" + "r" * (1 + len(games))),
     ]
     others = found.get("estimators", [])  # of an older run: none
     text += others and [
         "Six equal models, of which the first has eight times as many votes or rankings as the last (panels and "
         "prediction-powered boards: as many; scores: twice as many items; merged boards: 20 models, two of them rated "
-        "by the judge alone), by estimator: boards with a leader, boards of several tiers, and the share of sets of "
-        "ranks that leave out a rank. The level allows one of twenty of each, and one of ten at .9.",
+        "by the judge alone), by estimator, simulated on "
+        f"{found['estimators_date']}: boards with a leader, boards of several tiers, and the share of sets of ranks "
+        "that leave out a rank. The level allows one of twenty of each, and one of ten at .9.",
         table(
             ["estimator", "boards", "a leader", "several tiers", "sets of ranks"],
             [[own["estimator"], str(own["boards"]), share(own["leaders"] / own["boards"]),

@@ -38,6 +38,7 @@ DESIGNS: list[tuple[tuple[int, int, int], tuple[float, ...], str]] = [
     ((200, 3, 4), (0.4, 0.03, 0.02, 0.5), "half of the cells missing"),
     ((200, 4, 3), (0.4, 0.04, 0.03, 0.5), "seeds within judges"),
     ((300, 6, 1), (0.4, 0.05, 0.0, 0.5), "one judge has all items, others a third"),
+    ((200, 2, 1), (0.4, 0.1, 0.0, 0.5), "crossed"),
 ]
 
 

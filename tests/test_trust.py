@@ -82,6 +82,9 @@ def test_verdicts_go_by_the_value(trust):
     found = [trust.verdict({**own, "observed": x}) for x in (0.90, 0.931, 0.941, 0.974, 0.99)]
     assert found == [short, unsettled, said, said, long]
     assert trust.verdict({**own, "observed": 0.925, "case": "worst of 12 cells"}) == unsettled
+    clusters = {**own, "standard_error": 0.001, "method": "Bradley-Terry of clusters, by default"}
+    found = [trust.verdict({**clusters, "observed": x}) for x in (0.934, 0.936, 0.969, 0.971)]
+    assert found == [short, said, said, long]
     exact = {**own, "standard_error": 0.0}
     found = [trust.verdict({**exact, "observed": x}) for x in (0.939, 0.941, 0.974, 0.976)]
     assert found == [short, said, said, long]
@@ -143,7 +146,7 @@ def test_notes_of_what_misses(trust):
     text = trust.coverage()
     own = [row for row in short if not trust.on_purpose(row)]
     assert 0 < len(own) < len(short)
-    assert f"All {len(own)} cases that are too short" in text
+    assert f"{len(own)} cases are too short" in text
     assert f"{sum(not row['note'] for row in own)} cases have no note" in text
 
 
