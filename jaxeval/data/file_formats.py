@@ -127,8 +127,9 @@ def _title(text: str, signs: Sequence[str]) -> tuple[int, str]:
     top = next((k for k, n in enumerate(filled) if n >= max(2, max(filled) / 2)), 0)
     header, below = [cell for cell in cells[top] if cell] if cells else [], cells[top + 1 :]
     again = any(cell and cell == row[k] for row in below for k, cell in enumerate(cells[top]) if k < len(row))
+    longer = sum(n > max(filled[:top], default=0) for n in filled[top + 1 :])
     # What comes again below, or is a number, is no header: then the first line is one, of rows that are too long.
-    if top == 0 or not below or again or len({*header}) < len(header) or any(map(_is_number, header)):
+    if top == 0 or 2 * longer <= len(below) or again or len({*header}) < len(header) or any(map(_is_number, header)):
         return 0, sign
     return ends[top - 1], sign
 

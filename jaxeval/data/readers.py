@@ -35,6 +35,7 @@ _RESULTS = ("winner", "target", *ONE_HOT_COLUMNS, *COUNT_COLUMNS)
 _USUAL_SIDES = {"model_a": "model_a", "model_b": "model_b", "winner_model": None, "loser_model": None}
 _WEIGHTS_AND_CLUSTER = ("weight", "propensity", "cluster")
 _MEGABYTE = 1_000_000
+_TELL_APART = "; or name the column that tells votes apart (--id, id=), or one in which the files differ (keep=, --by)"
 #: In place of known files: the same rows may come again, as ids tell votes apart.
 _ANY: Mapping[str, str] = {}
 
@@ -151,9 +152,10 @@ def read_battles(
             if known is not _ANY and (known is not None or len(files) > 1):
                 content = own.content(own_columns)
                 if (other := contents.get(content.key)) is not None:
-                    sentences.append(reject_same(content, file.name, other))
+                    sentences.append(reject_same(content, file.name, other, _TELL_APART))
                 elif known and content.key in known:
-                    sentences.append(reject_same(content, file.name, f"{known[content.key]}, which is counted already"))
+                    other = f"{known[content.key]}, which is counted already"
+                    sentences.append(reject_same(content, file.name, other, _TELL_APART))
                 contents[content.key] = file.name
             first_columns = first_columns or own_columns
             for column in (*first_columns, *own_columns):

@@ -59,18 +59,15 @@ def together(contents: Sequence[Content]) -> Content:
     return Content(digest, sum(one.n_rows for one in contents), any(one.telling for one in contents))
 
 
-def reject_same(content: Content, name: str, other: str) -> str:
-    """Return a sentence on a file that holds the rows of ``other``.
+def reject_same(content: Content, name: str, other: str, advice: str = "") -> str:
+    """Return a sentence on a file that holds the rows of ``other``; the error ends with ``advice``.
 
     Raises:
         DataError: there are too many rows to be the same by chance.
     """
     same = f"{name} has the same {counted(content.n_rows, 'row')} as {other}"
     if content.telling:
-        raise DataError(
-            f"{same}: they would count twice. Leave it out; or name the column that tells votes apart (--id, id=), or "
-            "one in which the files differ (keep=, --by)"
-        )
+        raise DataError(f"{same}: they would count twice. Leave it out{advice}")
     return f"{same}: they count again, which is right for other votes only"
 
 

@@ -152,7 +152,15 @@ def test_a_title_above_the_header(above, sign, line, tmp_path):
     assert f"the header is in line {line} of the file" in read.report.read_as
 
 
-@pytest.mark.parametrize("text", ["ranking\na,b,c\nb,a,c\n", "item,score\n1,2,3,4\n2,1,3,4\n", "a\n1,2,3\n4,5,6\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ranking\na,b,c\nb,a,c\n",
+        "item,score\n1,2,3,4\n2,1,3,4\n",
+        "a\n1,2,3\n4,5,6\n",
+        "question,answer\nwho,he\nwhat,one,two,three,four\nwhy,so\n",
+    ],
+)
 def test_a_header_of_rows_that_are_too_long_is_no_title(text, tmp_path):
     (tmp_path / "votes.csv").write_text(text)
     assert format_of(tmp_path / "votes.csv").skipped == 0
