@@ -62,8 +62,8 @@ def plain_labels(
     if len(frame) == 0:
         raise DataError("the table of verdicts has no rows")
     told = list[str]()
-    if human is None and (names := _names_of_raters(frame)) is not None:
-        frame, judges, human, told = _column_each(frame, *names, judges, item)
+    if human is None and (called := _names_of_raters(frame)) is not None:
+        frame, judges, human, told = _column_each(frame, *called, judges, item)
     human_columns, found = _people(frame, human)
     judge_columns, more = _judges(frame, judges, human_columns)
     told += [*found, *more]
