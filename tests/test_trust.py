@@ -147,7 +147,8 @@ def test_notes_of_what_misses(trust):
     own = [row for row in short if not trust.on_purpose(row)]
     assert 0 < len(own) < len(short)
     assert f"{len(own)} cases are too short" in text
-    assert f"{sum(not row['note'] for row in own)} cases have no note" in text
+    bare = sum(not row["note"] for row in own)
+    assert f"{bare} {'case has' if bare == 1 else 'cases have'} no note" in text
 
 
 def test_hostile_inputs_are_counted(trust):
