@@ -136,14 +136,15 @@ def read_battles(
     rows, starts, first_columns = EqualRows(voters), [], None
     spelled: dict[str, str] = {}
     contents, sentences = dict[str, str](), list[str]()
-    _fetch(files, needed, progress)
+    with_voters = needed._replace(beside=(*needed.beside, *voters))
+    _fetch(files, with_voters, progress)
     megabytes = sum(file.stat().st_size // _MEGABYTE for file in files)
     with progress_bar(megabytes, "reading MB", progress, compiles=False) as advance:
         for file, head in zip(files, heads, strict=True):
             found = needed.spelled(*head)
             spelled |= found
             try:
-                own = _rows_of(file, needed._replace(beside=(*needed.beside, *voters)), text, found, voters, advance)
+                own = _rows_of(file, with_voters, text, found, voters, advance)
             except DataError:
                 if not voters:
                     raise

@@ -26,9 +26,9 @@ VOTES = jaxeval.simulate_votes(3000, 6, seed=4, popularity_exponent=0.1).astype(
 )
 
 
-def read(paths, more):
+def read(paths, vote_id, known):
     """As the command reads the files that a state lacks."""
-    return jaxeval.read_battles(paths, keep=more)
+    return jaxeval.read_battles(paths)
 
 
 def assert_same(one, other):
@@ -410,7 +410,7 @@ class TestCommand:
             "print(flush=True)\n"
             "while not start.exists(): time.sleep(0.01)\n"
             "with State.opened(state, [day]) as opened:\n"
-            "    battles = opened.with_added(lambda paths, _: read_battles(paths))\n"
+            "    battles = opened.with_added(lambda paths, *_: read_battles(paths))\n"
             "    time.sleep(0.2)\n"
             "    opened.save(battles)\n"
         )
