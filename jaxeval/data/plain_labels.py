@@ -40,6 +40,7 @@ _MODEL = (*usual_names("model"), "system")
 _NAMES = set(map(folded, usual_names("judge")))
 #: Columns of the labels, where a table has a row for each rater and item.
 _LABELS = {"label", "verdict", "judgment", "rating", "grade", "answer", "choice", "vote", "value", "annotation"}
+_FEWEST_RATERS = 2  # a judge and a person
 _NO_LABELS = {
     *map(folded, (*usual_names("item"), *_MODEL, "id", "index", "row", "idx", "item_no", "sample", "run", "seed"))
 }
@@ -109,7 +110,7 @@ def _names_of_raters(frame: pd.DataFrame) -> tuple[str, str] | None:
     labels = [str(name) for name in frame.columns if folded(name) in _LABELS and _few(frame[name])]
     for role in ("rater", "judge"):
         name = usual_column(frame, None, role)
-        if len(labels) != 1 or name is None or frame[name].nunique() < len(("a judge", "a person")):
+        if len(labels) != 1 or name is None or frame[name].nunique() < _FEWEST_RATERS:
             continue
         beside = [str(other) for other in frame.columns if str(other) not in (name, labels[0])]
         words = [{word.casefold() for word in _WORDS.split(other)} for other in beside]

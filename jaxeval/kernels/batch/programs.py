@@ -184,7 +184,7 @@ def jitted(function: Callable[..., Any], program: Program[Any]) -> Wrapped:
     return jax.jit(named, compiler_options=program.options)
 
 
-#: A third of the time to compile a fit; without the emitters of fusions alone it is two thirds.
+#: Less than half of the time to compile a fit; without the emitters of fusions alone it is two thirds.
 _QUICK = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
 
 
