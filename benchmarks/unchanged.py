@@ -281,6 +281,8 @@ FUNCTIONS: Mapping[str, Callable[[], Any]] = {
     "loo_of": lambda: jaxeval.loo_of(
         lambda w, v: w @ v["target"] / w.sum(), jaxeval.Battles.from_pandas(_votes()), "model"
     ),
+    "every_eval_ever": lambda: jaxeval.every_eval_ever(_rated()),
+    "opentelemetry_attributes": lambda: jaxeval.opentelemetry_attributes(_rated()),
     "page": lambda: _written("page.html", lambda file: jaxeval.page(_rated(), file, made="2026-01-01")),
     "pareto_front": lambda: jaxeval.pareto_front(_rated(), {f"model-{k}": float(k) for k in range(1, 7)}),
     "pass_at_k": lambda: jaxeval.pass_at_k(_trials(), 2),
@@ -324,6 +326,7 @@ FUNCTIONS: Mapping[str, Callable[[], Any]] = {
 OTHERWISE = {
     "gather_battles": "it needs several processes: tests/execution has them",
     "share_resamples": "the same",
+    "log_result": "it tells another program: tests/show/test_loggers.py has what",
     "free_programs": "it frees memory, and gives no number that stays",
 }
 

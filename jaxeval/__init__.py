@@ -103,6 +103,7 @@ _HOMES = {
     "statistics.draws": ["Draws"],
     "show.files": ["write_table"],
     "show.hub": ["arena_table", "write_eval_results"],
+    "show.loggers": ["every_eval_ever", "log_result", "opentelemetry_attributes"],
 }
 #: Subpackages that need no import of their own after ``import jaxeval``.
 _PACKAGES = ["plots"]

@@ -15,7 +15,7 @@ from jaxeval.cli.terminal import QUIET, complain, print_bytes, stdout_console, t
 from jaxeval.data.remote_names import FileName, is_remote
 from jaxeval.execution.atomic_write import whole_file
 from jaxeval.options.field import SHOWN, Options, option
-from jaxeval.show.files import FORMATS, answer_bytes, format_of, write_answer
+from jaxeval.show.files import FORMATS, Logger, answer_bytes, format_of, write_answer
 
 if TYPE_CHECKING:
     from jaxeval.show.shown import Answer
@@ -41,8 +41,16 @@ class Outputs(Options):
         "begins with =, +, -, @, a tab or a line end, gets an apostrophe in front: remove it when you read the file "
         "back.",
     )  # fmt: skip
+    log_to: Logger | None = option(
+        None, "Also write numbers, table and answer to the active run of a logger, or to a new one. What it is told "
+        "by its environment counts, such as MLFLOW_TRACKING_URI or WANDB_MODE.",
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
+        if self.log_to is not None:
+            from jaxeval.show.loggers import logger_module
+
+            logger_module(self.log_to)  # an error now, and not after the work
         if self.format is not None and not (self.to_folder or self.out == STDOUT):
             raise click.UsageError("--format needs --out with a folder or -; a file has the format of its ending")
         keep_quiet(self.silent)
@@ -103,7 +111,14 @@ def present(answer: Answer, outputs: Outputs) -> None:
         with whole_file(outputs.out) as file:
             file.write(data)
         tell(f"wrote {outputs.out}")
-    show(answer, outputs.silent, outputs.full)
+    try:
+        if outputs.log_to is not None:
+            from jaxeval.show.loggers import log_result
+
+            log_result(answer, outputs.log_to)
+            tell(f"logged to {outputs.log_to}")
+    finally:
+        show(answer, outputs.silent, outputs.full)
 
 
 def show(answer: Answer, silent: bool, full: bool) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from math import isfinite
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 from jaxeval.errors import DataError
 from jaxeval.execution.atomic_write import whole_file
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 #: Formats by the names of their endings. The last three are documents for people.
 FORMATS = ("csv", "parquet", "json", "md", "tex", "html")
+#: What tracks experiments; see `jaxeval.show.loggers`.
+Logger = Literal["mlflow", "wandb", "opentelemetry"]
 
 
 def write_table(

@@ -1,0 +1,277 @@
+"""Results for what tracks experiments: MLflow, W&B, OpenTelemetry and Every Eval Ever.
+
+A result says its numbers by `logged_values`, and each logger spells them in its own words. MLflow, W&B and
+OpenTelemetry are imported when they are asked for, and by their public calls alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib
+import posixpath
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from jaxeval.checks import check_choice
+from jaxeval.errors import DataError
+from jaxeval.show.cells import find_intervals
+from jaxeval.show.files import Logger, answer_bytes
+from jaxeval.show.shown import Answer, Result, settings_line, settings_of
+
+#: Columns with the number of what an estimate rests on.
+_COUNTS = ("n_items", "vote_count", "n_battles", "n_test", "n")
+_LONGEST_KEY = 120
+_PACKAGES = {"mlflow": "mlflow", "wandb": "wandb", "opentelemetry": "opentelemetry-api"}
+
+
+class LoggedValue(NamedTuple):
+    """An estimate of a result, with what is known of its error; what is not known is None."""
+
+    name: str  # of the quantity, as "score"
+    of: str  # a model, a pair or a task; empty where there is one value
+    value: float
+    lower: float | None
+    upper: float | None
+    standard_error: float | None
+    n: int | None
+    label: str | None  # a verdict
+
+
+def logged_values(result: Result | Answer) -> list[LoggedValue]:
+    """Return a value for each row of a result's main table that has an estimate with an interval.
+
+    Raises:
+        DataError: the main table has none.
+
+    Examples:
+        >>> import jaxeval
+        >>> from jaxeval.show.loggers import logged_values
+        >>> board = jaxeval.score_leaderboard(jaxeval.simulate_scores(100, 3, seed=1), n_resamples=100)
+        >>> (first, *others) = logged_values(board)
+        >>> first.name, first.of, round(first.value, 2), round(first.standard_error, 2), first.n
+        ('score', 'model-1', 0.59, 0.05, 100)
+    """
+    answer = result if isinstance(result, Answer) else result.answer
+    table = _main_table(answer)
+    intervals = find_intervals(table)
+    if not intervals:
+        raise DataError(
+            f"{answer.title or 'the result'} has no estimate with an interval in its main table, whose columns are "
+            f"{', '.join(map(str, table.columns)) or 'none'}: log a board, a comparison or a gate"
+        )
+    first = intervals[0]
+    name = str(table.columns[first.estimate])
+    texts = [k for k in range(first.estimate) if _is_text(table.iloc[:, k]) and table.columns[k] != "verdict"]
+    found = []
+    for row in table.itertuples(index=False, name=None):
+        if not np.isfinite(value := _number(row[first.estimate], np.nan)):
+            continue
+        own = dict(zip(table.columns, row, strict=True))
+        error = own.get("standard_error")
+        if error is None and (variance := _number(own.get("variance"))) is not None:
+            error = np.sqrt(variance)
+        n = next((_number(own[name]) for name in _COUNTS if name in own), None)
+        found.append(
+            LoggedValue(
+                name, "/".join(str(row[j]) for j in texts if not pd.isna(row[j])), value, _number(row[first.lower]),
+                _number(row[first.upper]), _number(error), None if n is None else int(n),
+                str(own["verdict"]) if "verdict" in own else None,
+            )
+        )  # fmt: skip
+    return found
+
+
+def _main_table(answer: Answer) -> pd.DataFrame:
+    table = next(iter(answer.tables.values()), answer.table)
+    if table is None:
+        return pd.DataFrame()
+    named = [name for name in table.index.names if name is not None]
+    return pd.DataFrame(table.reset_index() if named else table)
+
+
+def _is_text(column: pd.Series) -> bool:
+    return not pd.api.types.is_numeric_dtype(column.dtype)
+
+
+def _number(value: Any, missing: Any = None) -> Any:
+    """A finite float, or ``missing``."""
+    if value is None or pd.isna(value) or not np.isfinite(float(value)):
+        return missing
+    return float(value)
+
+
+def opentelemetry_attributes(result: Result | Answer) -> list[dict[str, str | float | int]]:
+    """Return the attributes of an event ``gen_ai.evaluation.result`` for each value.
+
+    ``gen_ai.evaluation.name``, ``.score.value``, ``.score.label`` (a verdict) and ``.explanation`` (the first sentence)
+    are of OpenTelemetry's semantic conventions; they have no words for errors, which are ``jaxeval.lower``,
+    ``jaxeval.upper``, ``jaxeval.level``, ``jaxeval.standard_error``, ``jaxeval.n`` and ``jaxeval.of``.
+
+    Examples:
+        >>> import jaxeval
+        >>> from jaxeval.show.loggers import opentelemetry_attributes
+        >>> compared = jaxeval.compare_scores(jaxeval.simulate_scores(100, 3, seed=1), "model-1", "model-2")
+        >>> (event,) = opentelemetry_attributes(compared)
+        >>> event["gen_ai.evaluation.name"], round(event["gen_ai.evaluation.score.value"], 2)
+        ('difference', 0.12)
+    """
+    answer = result if isinstance(result, Answer) else result.answer
+    level = settings_of(answer.settings).get("level")
+    return [
+        _known(
+            {
+                "gen_ai.evaluation.name": own.name, "gen_ai.evaluation.score.value": own.value,
+                "gen_ai.evaluation.score.label": own.label,
+                "gen_ai.evaluation.explanation": next(iter(answer.sentences), None), "jaxeval.of": own.of or None,
+                "jaxeval.lower": own.lower, "jaxeval.upper": own.upper, "jaxeval.level": level,
+                "jaxeval.standard_error": own.standard_error, "jaxeval.n": own.n,
+            }
+        )
+        for own in logged_values(answer)
+    ]  # fmt: skip
+
+
+def every_eval_ever(result: Result | Answer) -> dict[str, dict[str, Any]]:
+    """Return the object ``score_details`` of Every Eval Ever's schema (version 0.2.2) for each model, pair or task.
+
+    It holds the ``score`` and its ``uncertainty``: ``standard_error``, ``confidence_interval`` and ``num_samples``.
+
+    Examples:
+        >>> import jaxeval
+        >>> from jaxeval.show.loggers import every_eval_ever
+        >>> board = jaxeval.score_leaderboard(jaxeval.simulate_scores(100, 3, seed=1), n_resamples=100)
+        >>> details = every_eval_ever(board)["model-1"]
+        >>> details["score"], details["uncertainty"]["confidence_interval"]["confidence_level"]
+        (0.59, 0.95)
+    """
+    answer = result if isinstance(result, Answer) else result.answer
+    method = f"jaxeval: {settings_line(answer.settings)}"
+    level = settings_of(answer.settings).get("level")
+    found = {}
+    for own in logged_values(answer):
+        uncertainty: dict[str, Any] = {}
+        if own.standard_error is not None:
+            uncertainty["standard_error"] = {"value": own.standard_error, "method": method}
+        if own.lower is not None and own.upper is not None:
+            ends = {"lower": own.lower, "upper": own.upper, "confidence_level": level, "method": method}
+            uncertainty["confidence_interval"] = _known(ends)
+        if own.n is not None:
+            uncertainty["num_samples"] = own.n
+        found[own.of] = {"score": own.value, "uncertainty": uncertainty}
+    return found
+
+
+def log_result(result: Result | Answer, logger: Logger) -> None:
+    """Write a result to the active run of a logger, or to a run of its own where none is active.
+
+    ======================  ============================================================================================
+    ``"mlflow"``            metrics ``score/MODEL``, ``score_lower/MODEL`` and so on; the artifacts ``jaxeval/NAME.md``
+                            and ``.csv``; the tag ``jaxeval.answer``
+    ``"wandb"``             the same names in the run's summary; the table ``jaxeval/NAME``
+    ``"opentelemetry"``     an event ``gen_ai.evaluation.result`` for each value, to the global logger provider
+    ======================  ============================================================================================
+
+    Where they are is said to them as to any program, as by ``MLFLOW_TRACKING_URI``, ``MLFLOW_RUN_ID`` or
+    ``WANDB_MODE``. Names that MLflow does not take have "_" for other signs and end with a digest; tables hold them as
+    they are.
+
+    Raises:
+        DataError: the logger's package is not installed; the result has no estimate with an interval.
+        ValueError: there is no such logger.
+
+    Examples:
+        >>> import jaxeval
+        >>> board = jaxeval.score_leaderboard(jaxeval.simulate_scores(100, 3, seed=1), n_resamples=100)
+        >>> jaxeval.log_result(board, "mlflow")  # doctest: +SKIP
+    """
+    module = logger_module(logger)
+    answer = result if isinstance(result, Answer) else result.answer
+    _WRITERS[logger](module, answer, logged_values(answer))
+
+
+def logger_module(logger: Logger) -> Any:
+    """Import a logger.
+
+    Raises:
+        DataError: its package is not installed.
+        ValueError: there is no such logger.
+    """
+    check_choice("logger", logger, Logger)
+    try:
+        return importlib.import_module("opentelemetry._logs" if logger == "opentelemetry" else logger)
+    except ImportError as error:
+        raise DataError(f"{logger} is not installed: pip install {_PACKAGES[logger]} ({error})") from None
+
+
+def _metrics(values: list[LoggedValue]) -> dict[str, float]:
+    """Numbers by names that MLflow takes, and whoever is not stricter."""
+    found = {}
+    for own in values:
+        for end in ("value", "lower", "upper", "standard_error"):
+            number = getattr(own, end)
+            if number is not None:
+                found[_key("/".join(filter(None, [own.name if end == "value" else f"{own.name}_{end}", own.of])))] = (
+                    number
+                )
+    return found
+
+
+def _key(name: str) -> str:
+    safe = re.sub(r"[^\w./ :-]", "_", name, flags=re.ASCII)
+    if posixpath.normpath(safe) != safe:
+        safe = safe.replace("/", "_").replace(".", "_")
+    if safe == name and len(name) <= _LONGEST_KEY:
+        return name
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{safe[:_LONGEST_KEY]}-{digest}"
+
+
+def _to_mlflow(mlflow: Any, answer: Answer, values: list[LoggedValue]) -> None:
+    name = _name(answer)
+    with contextlib.nullcontext() if mlflow.active_run() else mlflow.start_run():
+        mlflow.log_metrics(_metrics(values))
+        for ending in ("md", "csv"):
+            mlflow.log_text(answer_bytes(answer, ending).decode(), f"jaxeval/{name}.{ending}")
+        if answer.sentences:
+            mlflow.set_tags({"jaxeval.answer": answer.sentences[0]})
+
+
+def _to_wandb(wandb: Any, answer: Answer, values: list[LoggedValue]) -> None:
+    own = None if wandb.run is not None else wandb.init(job_type="jaxeval")
+    run = wandb.run if own is None else own
+    table = _main_table(answer)
+    rows = [[_plain(x) for x in row] for row in table.astype(object).to_numpy().tolist()]
+    run.log({f"jaxeval/{_name(answer)}": wandb.Table(columns=list(map(str, table.columns)), data=rows)})
+    run.summary.update(_metrics(values) | {"jaxeval.answer": "\n".join(answer.sentences)})
+    if own is not None:
+        own.finish()
+
+
+def _to_opentelemetry(logs: Any, answer: Answer, values: list[LoggedValue]) -> None:
+    logger = logs.get_logger("jaxeval")
+    for attributes in opentelemetry_attributes(answer):
+        logger.emit(logs.LogRecord(event_name="gen_ai.evaluation.result", attributes=attributes))
+
+
+_WRITERS: Mapping[str, Callable[[Any, Answer, list[LoggedValue]], None]] = {
+    "mlflow": _to_mlflow, "wandb": _to_wandb, "opentelemetry": _to_opentelemetry
+}  # fmt: skip
+
+
+def _plain(value: Any) -> Any:
+    if pd.isna(value) or value in (np.inf, -np.inf):
+        return None
+    return value if isinstance(value, bool | int | float | str) else str(value)
+
+
+def _name(answer: Answer) -> str:
+    return next(iter(answer.tables), "result")
+
+
+def _known(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
