@@ -146,7 +146,7 @@ def every_eval_ever(result: Result | Answer) -> dict[str, dict[str, Any]]:
         >>> from jaxeval.show.loggers import every_eval_ever
         >>> board = jaxeval.score_leaderboard(jaxeval.simulate_scores(100, 3, seed=1), n_resamples=100)
         >>> details = every_eval_ever(board)["model-1"]
-        >>> details["score"], details["uncertainty"]["confidence_interval"]["confidence_level"]
+        >>> round(details["score"], 2), details["uncertainty"]["confidence_interval"]["confidence_level"]
         (0.59, 0.95)
     """
     answer = result if isinstance(result, Answer) else result.answer
