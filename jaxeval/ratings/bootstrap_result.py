@@ -22,7 +22,7 @@ from jaxeval.ratings.bradley_terry_fit import BradleyTerryFit, FitSettings
 from jaxeval.ratings.gauge import make_scale
 from jaxeval.ratings.options import BootstrapOptions
 from jaxeval.ratings.refits import TOLERANCE_LOGIT, Refitted
-from jaxeval.ratings.thin_models import UNPLACED_ELO, Independent, nearby
+from jaxeval.ratings.thin_models import ENOUGH_BATTLES, UNPLACED_ELO, Independent, nearby
 from jaxeval.show.boards import leader_line, level_names, rank_spread, with_interval
 from jaxeval.show.shown import Answer, Result
 from jaxeval.statistics.clusters import FEW_CLUSTERS
@@ -36,6 +36,9 @@ B = TypeVar("B", bound="Bootstrap")
 
 #: Models of a board that are compared in a moment, for whoever prints it.
 _COMPARED_AT_ONCE = 100
+#: Likelihoods of few battles exaggerate differences, and resamples of them do so twice. Where that moves the median of
+#: a model's draws off its rating by more than this share of a standard error, its draws are reflected.
+_MOST_SHIFT = 0.25
 _FIRST_SOLVERS = Solver.CHORD, Solver.SPARSE, Solver.FIRTH
 
 
@@ -247,6 +250,11 @@ class Bootstrap(Result):
         own = self._penalised & (self.fit.component == 1).to_numpy()
         return int(own.sum()) if self.fit._board.active.any() else 0
 
+    @property
+    def n_reflected(self) -> int:
+        """How many models have a "basic" interval where the kind is "auto"."""
+        return 0 if self._by_errors or self.settings.interval != "auto" else int(self._moved.sum())
+
     def _not_below(self, first: int, others: NDArray[np.intp], level: float) -> NDArray[np.intp]:
         """Which of ``others`` have an interval of their difference to model ``first`` that holds 0."""
         by_fit = self._by_fit(np.array([first]), level)
@@ -266,8 +274,11 @@ class Bootstrap(Result):
         for bias and for an error that changes with the rating (Efron 1987, DOI 10.1080/01621459.1987.10478410).
         "auto" takes percentiles, and Wald's penalised intervals for the models of ``fit.thin``, of fewer than 200
         battles, and for those without a finite rating in more than 1 % of the resamples. With clusters of fewer than
-        30 degrees of freedom it takes the intervals of the fit for all models. The default is what was asked of
-        `bootstrap`.
+        30 degrees of freedom it takes the intervals of the fit for all models. Where most models have fewer than 200
+        battles, percentiles of another one may lie off its rating, as the exaggerated differences of few battles move
+        all ratings, in resamples twice as far: if the median of its draws is off by more than a quarter of its standard
+        error, it takes the "basic" interval, made longer where it does not hold the rating. The default is what was
+        asked of `bootstrap`.
 
         Infinite draws count as such, so that a bound is infinite when more resamples than the tail holds are
         degenerate. NaN draws are left out (``degenerate`` counts them). A model without a finite rating has no
@@ -286,10 +297,29 @@ class Bootstrap(Result):
             ends = self._in_gauge.interval(level, "basic" if kind == "basic" else "percentile")
         if kind != "auto":
             return ends
+        if self._moved.any() and not self._by_errors:
+            ends = ends.mask(pd.Series(self._moved, self.models), self._reflected(level))
         closed_form = self.contrasts.closed_form
         if isinstance(closed_form, Independent):
             return ends.mask(pd.Series(self._loose, self.models), self._independent(closed_form, level))
         return self.fit.with_penalised(ends, level, self._penalised)
+
+    @cached_property
+    def _moved(self) -> NDArray[np.bool_]:
+        """(M,) models of 200 battles or more, where most have fewer and move these in draws further than in ratings."""
+        ratings, few = self.fit.ratings, (self.fit.n_battles < ENOUGH_BATTLES).to_numpy()
+        rated = np.isfinite(ratings.to_numpy())
+        moved = np.zeros(len(rated), bool)
+        asked = np.flatnonzero(rated & ~few)
+        if 2 * (rated & few).sum() > rated.sum() and len(asked):
+            off = pd.DataFrame(self.draws[:, asked]).median().to_numpy() - ratings.to_numpy()[asked]
+            moved[asked] = np.abs(off) > _MOST_SHIFT * self.standard_errors.to_numpy()[asked]
+        return moved
+
+    def _reflected(self, level: float) -> pd.DataFrame:
+        """Intervals of kind "basic" that hold the ratings."""
+        ends, ratings = self._in_gauge.interval(level, "basic"), self.fit.ratings
+        return pd.DataFrame({"lower": np.minimum(ends["lower"], ratings), "upper": np.maximum(ends["upper"], ratings)})
 
     def _accelerated(self, level: float) -> pd.DataFrame:
         """Intervals of kind "bca", where one sample is drawn and the fit says what each battle of it adds."""

@@ -184,6 +184,7 @@ def leaderboard(
             "interval": how,
             "by_errors": how == "auto" and any(board._by_errors for board in boards.values()),
             "n_penalised": sum(board.n_penalised for board in boards.values()) if how == "auto" else 0,
+            "n_reflected": sum(board.n_reflected for board in boards.values()) if how == "auto" else 0,
             **competitor_settings(word),
         },
     }

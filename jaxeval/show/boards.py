@@ -144,6 +144,8 @@ def settings_lines(table: pd.DataFrame) -> list[str]:
     if interval == "auto":
         interval = "Wald" if settings.get("by_errors") else "percentile"
         weights += f"; {penalised_line(table)}" if n_thin else ""
+        n_basic = settings.get("n_reflected", 0)
+        weights += f"; those of {own.counted(n_basic)} are basic, as few votes of others move them" if n_basic else ""
     if "prior_spread" in settings:
         draw, weights = "draw", f"; spreads about {settings['prior_spread']:g} Elo or less before the battles"
     return [

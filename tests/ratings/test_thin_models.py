@@ -1,5 +1,6 @@
 """Models with few battles: penalised intervals, who takes a rank, and who is said to lead."""
 
+import dataclasses
 import inspect
 
 import numpy as np
@@ -133,6 +134,29 @@ def test_a_model_that_beat_all_has_a_rank_and_one_of_five_votes_has_none():
     for gauge in ("mean", ("five", 1000.0)):
         board = jaxeval.bootstrap(pd.concat(rows), 20, penalty="firth", gauge=gauge)
         assert list(board.models[board.too_few()]) == ["five"]
+
+
+def test_draws_that_few_battles_moved_are_reflected(few):
+    """Two models of more than 200 battles, whose draws lie 0, 20 and 300 Elo above their ratings, and four of 30."""
+    often = pd.DataFrame({"model_a": "m0", "model_b": "m1", "target": np.arange(200) % 2})
+    board = jaxeval.bootstrap(pd.concat([few, often]), 200)
+    many, thin = board.models.get_indexer(["m0", "m1"]), board.models.difference(["m0", "m1"])
+    centred = board.draws - (np.median(board.draws, axis=0) - board.fit.ratings.to_numpy())
+    for shift, n in ((0, 0), (20, 2), (300, 2)):
+        draws = centred.copy()
+        draws[:, many] += shift
+        moved = dataclasses.replace(board, draws=draws)
+        found, percentile = moved.interval(), moved.interval(kind="percentile")
+        assert moved.n_reflected == n
+        assert found.loc[["m0", "m1"]].equals(percentile.loc[["m0", "m1"]]) == (shift == 0)
+        ratings = board.fit.ratings
+        assert ((found["lower"] <= ratings) & (ratings <= found["upper"])).all()
+        pd.testing.assert_frame_equal(found.loc[thin], board.interval().loc[thin])
+        if n:
+            lower = 2 * ratings - percentile["upper"]
+            np.testing.assert_allclose(found["lower"].iloc[many], lower.iloc[many])
+            upper = np.maximum(2 * ratings - percentile["lower"], ratings)
+            np.testing.assert_allclose(found["upper"].iloc[many], upper.iloc[many])
 
 
 def test_differences_of_few_battles_are_penalised(few, rich):
